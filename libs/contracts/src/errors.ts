@@ -1,0 +1,114 @@
+/**
+ * Every error a Broomwagon service can answer, over NATS and REST alike.
+ *
+ * `retryable` says whether the very same command may succeed later; repeating is always safe
+ * because every command is idempotent by an id of its own call.
+ */
+export const ERROR_CODES = {
+  // The message itself
+  MALFORMED_JSON: { retryable: false, about: 'The body is not JSON or not an object.' },
+  VALIDATION_FAILED: { retryable: false, about: 'A field is missing, unknown, of the wrong type or out of bounds.' },
+  PAYLOAD_TOO_LARGE: { retryable: false, about: 'A body, prompt or chunk is over its limit.' },
+  NOT_FOUND_SUBJECT: { retryable: false, about: 'No handler owns this subject.' },
+  // The service
+  OVERLOADED: { retryable: true, about: 'Too many requests in hand; come back after retryAfterMs.' },
+  SHUTTING_DOWN: { retryable: true, about: 'This replica is draining; another one will answer.' },
+  UNAVAILABLE: { retryable: true, about: 'A store or service this call needs did not answer.' },
+  TIMEOUT: { retryable: true, about: 'No answer within the deadline of the call.' },
+  INTERNAL: { retryable: true, about: 'A defect; the details are in the log of the service.' },
+  // Fences
+  FENCED: { retryable: false, about: 'The epoch or attempt is not the current one; start over.' },
+  // Routing
+  NO_SERVER_AVAILABLE: { retryable: true, about: 'No ready server with room in the pool.' },
+  WAIT_TIMEOUT: { retryable: true, about: 'The call waited waitMs and nothing made room.' },
+  QUEUE_FULL: { retryable: true, about: 'The waiting queue is at its bound.' },
+  POOL_PAUSED: { retryable: true, about: 'The pool is paused.' },
+  SERVER_NOT_FOUND: { retryable: false, about: 'No such server in the pool.' },
+  WORKER_NOT_FOUND: { retryable: false, about: 'No such worker in the pool.' },
+  RELEASED: { retryable: false, about: 'This acquireId was released before it was granted.' },
+  // Jobs and rounds
+  JOB_NOT_FOUND: { retryable: false, about: 'No such job in the pool.' },
+  ROUND_NOT_FOUND: { retryable: false, about: 'No such round in the job.' },
+  ROUND_CONFLICT: { retryable: false, about: 'The round or another one is open with other parameters.' },
+  ROUND_CLOSED: { retryable: false, about: 'The round is closed; its requests are folded into the ledger.' },
+  ROUND_NOT_OPEN: { retryable: false, about: 'The round takes no more groups.' },
+  ROUND_NOT_COMPLETED: { retryable: true, about: 'The round has not yet the groups it needs.' },
+  ROUND_SETTLING: { retryable: true, about: 'Cut requests of an earlier round are still being confirmed.' },
+  PLAN_STALE: { retryable: false, about: 'The plan was made for a state that has changed; call round.next again.' },
+  DUPLICATE_GROUP: { retryable: false, about: 'The group is already known with other contents.' },
+  REQUEST_NOT_FOUND: { retryable: false, about: 'No such request in the pool.' },
+  // Payloads
+  PAYLOAD_NOT_FOUND: { retryable: false, about: 'No payload under this reference.' },
+  PAYLOAD_INCOMPLETE: { retryable: true, about: 'Not all chunks of the payload have arrived.' },
+  PAYLOAD_STORE_FULL: { retryable: true, about: 'The payload quota of the job is used up.' },
+  // Engines
+  ENGINE_UNREACHABLE: { retryable: true, about: 'The engine does not answer.' },
+  ENGINE_PROTOCOL: { retryable: false, about: 'The engine speaks another dialect than expected.' },
+  ENGINE_ERROR: { retryable: true, about: 'The engine answered with an error.' },
+  ENGINE_STALLED: { retryable: true, about: 'The engine stopped sending within the stall deadline.' },
+  ENGINE_REJECTED: { retryable: false, about: 'The engine refused the request itself (4xx).' },
+} as const satisfies Record<string, { retryable: boolean; about: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** What stands under `error` in a reply (architecture: plain JSON on the wire). */
+export interface WireError {
+  code: ErrorCode;
+  message: string;
+  retryable: boolean;
+  field?: string;
+  retryAfterMs?: number;
+  details?: unknown;
+}
+
+export interface ErrorOptions {
+  field?: string;
+  retryAfterMs?: number;
+  details?: unknown;
+  cause?: unknown;
+}
+
+/** The one error class that crosses a service's edge. Thrown where it occurs, mapped once. */
+export class BroomwagonError extends Error {
+  readonly retryable: boolean;
+  readonly field?: string;
+  readonly retryAfterMs?: number;
+  readonly details?: unknown;
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options: ErrorOptions = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'BroomwagonError';
+    this.retryable = ERROR_CODES[code].retryable;
+    this.field = options.field;
+    this.retryAfterMs = options.retryAfterMs;
+    this.details = options.details;
+  }
+
+  toWire(): WireError {
+    return {
+      code: this.code,
+      message: this.message,
+      retryable: this.retryable,
+      ...(this.field === undefined ? {} : { field: this.field }),
+      ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
+      ...(this.details === undefined ? {} : { details: this.details }),
+    };
+  }
+
+  /** Rebuilds the error a service sent. An unknown code becomes INTERNAL and keeps the code in details. */
+  static fromWire(wire: WireError): BroomwagonError {
+    if (!Object.hasOwn(ERROR_CODES, wire.code)) {
+      return new BroomwagonError('INTERNAL', wire.message, { details: { code: wire.code, details: wire.details } });
+    }
+    return new BroomwagonError(wire.code, wire.message, wire);
+  }
+}
+
+/** True for an error of ours, optionally of one code. */
+export function isBroomwagonError(error: unknown, code?: ErrorCode): error is BroomwagonError {
+  return error instanceof BroomwagonError && (code === undefined || error.code === code);
+}

@@ -1,0 +1,25 @@
+import { fileURLToPath } from 'node:url';
+import swc from 'unplugin-swc';
+import { defineConfig } from 'vitest/config';
+
+const lib = (name: string) => fileURLToPath(new URL(`./libs/${name}/src/index.ts`, import.meta.url));
+
+export default defineConfig({
+  plugins: [swc.vite({ module: { type: 'es6' } })],
+  oxc: false,
+  resolve: {
+    alias: Object.fromEntries(
+      ['contracts', 'messaging', 'state', 'policies', 'engines', 'platform', 'testing'].map((name) => [
+        `@broomwagon/${name}`,
+        lib(name),
+      ]),
+    ),
+  },
+  test: {
+    include: ['{apps,libs,bench}/**/*.spec.ts', 'test/**/*.spec.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    pool: 'forks',
+    setupFiles: ['reflect-metadata'],
+  },
+});
