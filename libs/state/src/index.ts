@@ -1,1 +1,3 @@
-export const placeholder_state = 'state';
+export * from './redis';
+export * from './scripts/script-loader';
+export * from './scripts/script-runner';

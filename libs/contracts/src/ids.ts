@@ -1,0 +1,47 @@
+import { applyDecorators } from '@nestjs/common';
+import { Matches, MaxLength } from 'class-validator';
+
+declare const brand: unique symbol;
+type Branded<Name extends string> = string & { readonly [brand]?: Name };
+
+/** Id of a pool: one NATS token, one Redis hash tag. */
+export type PoolName = Branded<'PoolName'>;
+export type JobId = Branded<'JobId'>;
+export type RoundId = Branded<'RoundId'>;
+export type GroupId = Branded<'GroupId'>;
+/** `<job>/<groupId>/<sampleIndex>`: unique in the pool. */
+export type RequestId = Branded<'RequestId'>;
+/** `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same acquireId. */
+export type LeaseId = Branded<'LeaseId'>;
+export type ServerId = Branded<'ServerId'>;
+export type WorkerId = Branded<'WorkerId'>;
+
+/** Longest id a caller may choose, in characters. */
+export const MAX_ID_LENGTH = 128;
+const ID = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
+const CORRELATION_ID = /^[A-Za-z0-9][A-Za-z0-9._:/-]*$/;
+
+export const POOL_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+/** An id chosen by a caller: letters, digits and `. _ : -`, at most 128 characters, no space. */
+export function IsId(): PropertyDecorator {
+  return applyDecorators(
+    MaxLength(MAX_ID_LENGTH, { message: `$property must be at most ${MAX_ID_LENGTH} characters` }),
+    Matches(ID, { message: '$property must start with a letter or digit and hold only letters, digits and . _ : -' }),
+  );
+}
+
+/** As {@link IsId}, with `/` too: request ids and lease ids are composed with it. */
+export function IsCorrelationId(): PropertyDecorator {
+  return applyDecorators(
+    MaxLength(3 * MAX_ID_LENGTH, { message: `$property must be at most ${3 * MAX_ID_LENGTH} characters` }),
+    Matches(CORRELATION_ID, {
+      message: '$property must start with a letter or digit and hold only letters, digits and . _ : - /',
+    }),
+  );
+}
+
+/** Composes the id of one sample of a group. */
+export function requestIdOf(job: JobId, groupId: GroupId, sampleIndex: number): RequestId {
+  return `${job}/${groupId}/${sampleIndex}`;
+}

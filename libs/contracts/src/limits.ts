@@ -1,0 +1,29 @@
+/** Bounds of the protocol. A value over one is a typed error, never a truncation. */
+export const LIMITS = {
+  /** Body of any NATS message, bytes; below the default max_payload of nats-server (1 MiB). */
+  bodyBytes: 1_000_000,
+  /** A prompt given inline in `round.submit`, bytes of its JSON. */
+  inlinePromptBytes: 32_768,
+  /** One chunk of a payload before base64, bytes. */
+  payloadChunkBytes: 262_144,
+  /** Chunks of one payload: 64 MiB in all. */
+  payloadChunks: 256,
+  /** Groups in one page of `round.submit`. */
+  groupsPerSubmit: 128,
+  /** Groups a round may need. */
+  groupsPerRound: 65_536,
+  /** Samples of one group. */
+  samplesPerGroup: 1_024,
+  /** Requests given out by one `request.claim`. */
+  claimsPerCall: 128,
+  /** Groups in one page of `round.results`. */
+  groupsPerResultsPage: 128,
+  /** Acquires in one `lb.acquire-many`. */
+  acquiresPerCall: 2_048,
+  /** Longest a call may be parked, milliseconds. */
+  waitMs: 30_000,
+  /** Token budget of one sample. */
+  maxTokens: 10_000_000,
+  /** Entities in one page of any list. */
+  page: 128,
+} as const;

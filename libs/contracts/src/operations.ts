@@ -1,0 +1,85 @@
+import * as lb from './lb.dto';
+import * as payload from './payload.dto';
+import * as request from './request.dto';
+import * as round from './round.dto';
+import * as server from './server.dto';
+import * as worker from './worker.dto';
+
+export const SUBJECT_ROOT = 'rollout.v1';
+export type AppName = 'load-balancer' | 'trainer-coordinator' | 'worker' | 'engine-simulator';
+
+type Constructor<T> = new () => T;
+/** One operation of the protocol: who answers it, with which request and reply. */
+export interface Operation<Request extends object, Reply> {
+  readonly owner: AppName;
+  readonly request: Constructor<Request>;
+  /** Type only; replies are made by us and not validated. */
+  readonly reply?: Reply;
+}
+function operation<Reply>() {
+  return <Request extends object>(owner: AppName, requestClass: Constructor<Request>): Operation<Request, Reply> => ({
+    owner,
+    request: requestClass,
+  });
+}
+const balancer = 'load-balancer';
+const coordinator = 'trainer-coordinator';
+
+/** Every request/reply operation, by the last part of its subject `rollout.v1.<pool>.<operation>`. */
+export const OPERATIONS = {
+  'lb.acquire': operation<lb.LeaseGrant>()(balancer, lb.AcquireRequest),
+  'lb.acquire-many': operation<lb.AcquireManyReply>()(balancer, lb.AcquireManyRequest),
+  'lb.release': operation<lb.ReleaseReply>()(balancer, lb.ReleaseRequest),
+  'lb.release-many': operation<lb.ReleaseManyReply>()(balancer, lb.ReleaseManyRequest),
+  'lb.status': operation<lb.LoadBalancerStatus>()(balancer, lb.LoadBalancerStatusRequest),
+  'lb.finish-session': operation<lb.FinishSessionReply>()(balancer, lb.FinishSessionRequest),
+  'server.register': operation<server.RegisterServerReply>()(balancer, server.RegisterServerRequest),
+  'server.heartbeat': operation<server.ServerHeartbeatReply>()(balancer, server.ServerHeartbeatRequest),
+  'server.remove': operation<server.RemoveServerReply>()(balancer, server.RemoveServerRequest),
+  'server.list': operation<server.ListServersReply>()(balancer, server.ListServersRequest),
+  'worker.register': operation<worker.RegisterWorkerReply>()(balancer, worker.RegisterWorkerRequest),
+  'worker.heartbeat': operation<worker.WorkerHeartbeatReply>()(balancer, worker.WorkerHeartbeatRequest),
+  'worker.sync': operation<worker.SyncWorkerReply>()(balancer, worker.SyncWorkerRequest),
+  'worker.deregister': operation<worker.DeregisterWorkerReply>()(balancer, worker.DeregisterWorkerRequest),
+  'round.next': operation<round.RoundPlan>()(coordinator, round.NextRoundRequest),
+  'round.open': operation<round.OpenRoundReply>()(coordinator, round.OpenRoundRequest),
+  'round.takeover': operation<round.TakeoverRoundReply>()(coordinator, round.TakeoverRoundRequest),
+  'round.submit': operation<round.SubmitGroupsReply>()(coordinator, round.SubmitGroupsRequest),
+  'round.status': operation<round.RoundStatus>()(coordinator, round.RoundStatusRequest),
+  'round.results': operation<round.RoundResultsReply>()(coordinator, round.RoundResultsRequest),
+  'round.close': operation<round.CloseRoundReply>()(coordinator, round.CloseRoundRequest),
+  'request.claim': operation<request.ClaimReply>()(coordinator, request.ClaimRequest),
+  'request.checkpoint': operation<request.CheckpointReply>()(coordinator, request.CheckpointRequest),
+  'request.complete': operation<request.CompleteReply>()(coordinator, request.CompleteRequest),
+  'request.fail': operation<request.FailReply>()(coordinator, request.FailRequest),
+  'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
+  'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
+  'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),
+  'job.list': operation<round.ListJobsReply>()(coordinator, round.ListJobsRequest),
+  'payload.put': operation<payload.PutPayloadReply>()(coordinator, payload.PutPayloadRequest),
+  'payload.get': operation<payload.GetPayloadReply>()(coordinator, payload.GetPayloadRequest),
+  'payload.stat': operation<payload.StatPayloadReply>()(coordinator, payload.StatPayloadRequest),
+} as const;
+
+export type OperationName = keyof typeof OPERATIONS;
+export type RequestOf<Name extends OperationName> =
+  (typeof OPERATIONS)[Name] extends Operation<infer Request, unknown> ? Request : never;
+export type ReplyOf<Name extends OperationName> =
+  (typeof OPERATIONS)[Name] extends Operation<object, infer Reply> ? Reply : never;
+
+/** Subject of an operation in one pool. */
+export function subjectOf(pool: string, name: OperationName): string {
+  return `${SUBJECT_ROOT}.${pool}.${name}`;
+}
+/** Pattern a handler declares: the pool is a wildcard, filled in by the transport's configuration. */
+export function patternOf<Name extends OperationName>(name: Name): `rollout.v1.*.${Name}` {
+  return `${SUBJECT_ROOT}.*.${name}`;
+}
+/** Subject on which one worker takes commands. */
+export function workerCommandSubject(pool: string, workerId: string, command: 'abort'): string {
+  return `${SUBJECT_ROOT}.${pool}.worker.${workerId}.${command}`;
+}
+/** Subject of a fact, e.g. `round.completed`. */
+export function eventSubject(pool: string, fact: string): string {
+  return `${SUBJECT_ROOT}.${pool}.event.${fact}`;
+}

@@ -1,0 +1,93 @@
+import { Type } from 'class-transformer';
+import { IsBoolean, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId, type WorkerId } from './ids';
+import { LIMITS } from './limits';
+import type { SamplingParameters } from './round.dto';
+import { Segment } from './segment.dto';
+
+/** `request.claim`: takes pending requests; an empty answer after waitMs is not an error. */
+export class ClaimRequest {
+  /** Idempotency of this call. */
+  @IsId() claimId!: string;
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+  /** At most this many. */
+  @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: number;
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
+}
+/** One request to run. `attempt` is the fence of everything the worker says about it. */
+export interface Claim {
+  requestId: RequestId;
+  attempt: number;
+  job: JobId;
+  roundId: RoundId;
+  groupId: GroupId;
+  sampleIndex: number;
+  /** Reference of the prompt: JSON of {@link Prompt}. */
+  promptRef: string;
+  sampling: SamplingParameters;
+  /** Budget of the whole sample; what the segments hold is already used. */
+  maxTokens: number;
+  weightVersion: number;
+  /** Tokens of earlier attempts, in order. */
+  segments: Segment[];
+}
+export interface ClaimReply {
+  claims: Claim[];
+}
+
+class AttemptMessage {
+  @IsCorrelationId() requestId!: RequestId;
+  @IsInt() @Min(1) attempt!: number;
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+}
+
+/** `request.checkpoint`: the attempt runs on this server; with a segment, its tokens so far are safe. */
+export class CheckpointRequest extends AttemptMessage {
+  @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+}
+export interface CheckpointReply {
+  /** `abort`: the attempt is to be ended with `request.fail`, reason `aborted`. */
+  action: 'continue' | 'abort';
+}
+
+/** `request.complete`: the sample is finished. Its payload is stored before this is said. */
+export class CompleteRequest extends AttemptMessage {
+  @IsIn(['stop', 'length']) finishReason!: 'stop' | 'length';
+  /** The last segment; absent when the budget was used up before this attempt made a token. */
+  @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+}
+export interface CompleteReply {
+  state: 'finished' | 'unfinished' | 'dropped';
+  groupAccepted: boolean;
+  roundCompleted: boolean;
+}
+
+export const FAIL_REASONS = [
+  'engine-error',
+  'engine-rejected',
+  'no-server',
+  'payload',
+  'aborted',
+  'shutdown',
+  'unclaimed',
+] as const;
+export type FailReason = (typeof FAIL_REASONS)[number];
+
+/**
+ * `request.fail`: the attempt ends without completing. Where the request goes is decided by what was
+ * intended for it: cut -> unfinished; nothing intended -> pending again, or failed above the cap.
+ * Only the reasons `engine-error`, `engine-rejected` and `payload` count as failures.
+ */
+export class FailRequest extends AttemptMessage {
+  @IsIn(FAIL_REASONS) reason!: FailReason;
+  /** False: trying again cannot help (the engine refused the request itself). */
+  @IsBoolean() retryable!: boolean;
+  @IsOptional() @MaxLength(1_000) message?: string;
+  /** Tokens made so far; kept. */
+  @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+}
+export interface FailReply {
+  state: 'pending' | 'unfinished' | 'failed' | 'dropped';
+}

@@ -1,0 +1,307 @@
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsObject,
+  IsOptional,
+  IsString,
+  Max,
+  MaxLength,
+  Min,
+  ValidateNested,
+} from 'class-validator';
+import { IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
+import { LIMITS } from './limits';
+import { MAX_REF_LENGTH, type Segment } from './segment.dto';
+
+/** What a prompt payload holds: exactly one of the three. */
+export interface Prompt {
+  text?: string;
+  messages?: { role: string; content: string }[];
+  promptTokenIds?: number[];
+}
+
+/** Handed to the engine adapter as they are; unknown names are refused there. `seed` is offset by the sample index. */
+export interface SamplingParameters {
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  minP?: number;
+  seed?: number;
+  stop?: string[];
+  stopTokenIds?: number[];
+  minTokens?: number;
+  repetitionPenalty?: number;
+  logprobs?: boolean;
+}
+
+export const ROUND_KINDS = ['short', 'long'] as const;
+export type RoundKind = (typeof ROUND_KINDS)[number];
+export const TAIL_POLICIES = ['wait', 'regenerate', 'resume'] as const;
+export type TailPolicyName = (typeof TAIL_POLICIES)[number];
+export const ROUND_STATES = ['opening', 'open', 'completed', 'closed'] as const;
+export type RoundState = (typeof ROUND_STATES)[number];
+
+/** The tail policy of a round, as data. */
+export class TailPolicy {
+  @IsIn(TAIL_POLICIES) name!: TailPolicyName;
+  /** Launched groups / needed groups, at least 1. */
+  @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(1) @Max(16) overProvision!: number;
+  /** Complete the round with what is accepted after this long, milliseconds; absent = never. */
+  @IsOptional() @IsInt() @Min(1) deadlineMs?: number;
+  /** When accepted + live < needed: wait for replacements (default), or need fewer. */
+  @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
+  /** Engine failures of one request before it fails for good; default 3. */
+  @IsOptional() @IsInt() @Min(0) @Max(1_000) maxFailures?: number;
+}
+
+/** `round.next`: pure read; the plan of the next round so that every step trains exactly its groups. */
+export class NextRoundRequest {
+  @IsId() job!: JobId;
+  /** Groups one training step consumes. */
+  @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) groupsPerStep!: number;
+  /** Groups of the data set that were never submitted. */
+  @IsInt() @Min(0) remainingGroups!: number;
+  @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
+}
+export interface RoundPlan {
+  /** Fences `round.open`: names the state this plan was made for. */
+  planId: string;
+  /** 1-based training step this round is for. */
+  step: number;
+  /** `done`: nothing is left to train. */
+  kind: RoundKind | 'done';
+  neededGroups: number;
+  /** New groups to submit. */
+  newGroups: number;
+  /** Groups `round.open` takes from the long-tail queue. */
+  takeGroups: number;
+}
+
+/** `round.open`: idempotent by planId; the only thing that takes groups from the long-tail queue. */
+export class OpenRoundRequest {
+  @IsId() job!: JobId;
+  @IsId() roundId!: RoundId;
+  @IsId() planId!: string;
+  @IsInt() @Min(1) step!: number;
+  @IsIn(ROUND_KINDS) kind!: RoundKind;
+  @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) neededGroups!: number;
+  @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) takeGroups!: number;
+  /** New groups that will be submitted; with takeGroups at least neededGroups. */
+  @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) newGroups!: number;
+  @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
+  @IsInt() @Min(0) weightVersion!: number;
+  /** Of an earlier open or takeover; absent for the first round of a job. */
+  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  /** Claims stop when the trainer was not heard for this long, milliseconds; default 600,000. */
+  @IsOptional() @IsInt() @Min(1_000) orphanAfterMs?: number;
+}
+export interface OpenRoundReply {
+  roundId: RoundId;
+  trainerEpoch: number;
+  state: RoundState;
+  /** Groups taken from the long-tail queue. */
+  takenGroups: number;
+}
+
+/** `round.takeover`: a new trainer of the job; the one before is fenced. */
+export class TakeoverRoundRequest {
+  @IsId() job!: JobId;
+  /** Idempotency of this takeover: a repeat gets the same epoch. */
+  @IsId() takeoverId!: string;
+}
+export interface TakeoverRoundReply {
+  trainerEpoch: number;
+  /** Steps trained (rounds closed). */
+  stepsTrained: number;
+  /** Groups ever submitted: the trainer's position in its data. */
+  submittedGroups: number;
+  /** The round that is not closed, if any. */
+  round?: RoundStatus;
+}
+
+/** One prompt with its samples. */
+export class GroupSubmission {
+  @IsId() groupId!: GroupId;
+  @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) samples!: number;
+  /** The prompt inline, at most 32 kB; or promptRef. */
+  @IsOptional() @IsObject() prompt?: Prompt;
+  @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
+  @IsInt() @Min(1) @Max(LIMITS.maxTokens) maxTokens!: number;
+  @IsOptional() @IsObject() sampling?: SamplingParameters;
+  @IsOptional() @IsId() domain?: string;
+}
+
+/** `round.submit`: one page of groups; a group already there with the same contents is skipped. */
+export class SubmitGroupsRequest {
+  @IsId() job!: JobId;
+  @IsId() roundId!: RoundId;
+  @IsInt() @Min(1) trainerEpoch!: number;
+  @IsArray()
+  @ArrayMinSize(1)
+  @ArrayMaxSize(LIMITS.groupsPerSubmit)
+  @ValidateNested({ each: true })
+  @Type(() => GroupSubmission)
+  groups!: GroupSubmission[];
+}
+export interface SubmitGroupsReply {
+  /** Groups of the round so far, the taken ones included. */
+  roundGroups: number;
+  added: number;
+  repeated: number;
+}
+
+/** `round.status`: without roundId, the round that is not closed or the last one. */
+export class RoundStatusRequest {
+  @IsId() job!: JobId;
+  @IsOptional() @IsId() roundId?: RoundId;
+  /** Keeps the round from being orphaned. */
+  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+}
+export interface RoundStatus {
+  roundId: RoundId;
+  step: number;
+  kind: RoundKind;
+  state: RoundState;
+  policy: TailPolicy;
+  weightVersion: number;
+  trainerEpoch: number;
+  neededGroups: number;
+  newGroups: number;
+  takenGroups: number;
+  /** Groups of the round: taken and submitted. */
+  roundGroups: number;
+  acceptedGroups: number;
+  failedGroups: number;
+  /** max(0, needed - accepted - live): replacements asked for. */
+  shortfallGroups: number;
+  /** Samples finished in this round. */
+  requestsDone: number;
+  /** Requests that had been started and were cut. */
+  requestsCut: number;
+  /** Groups that went to the long-tail queue. */
+  groupsRequeued: number;
+  /** Tokens thrown away by `regenerate` and by failures. */
+  wastedTokens: number;
+  /** All cut requests are confirmed and all unaccepted groups are in the long-tail queue. */
+  settled: boolean;
+  completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';
+  openedAtMs: number;
+  completedAtMs?: number;
+}
+
+/** `round.results`: accepted groups in the order of acceptance; also while the round is open. */
+export class RoundResultsRequest {
+  @IsId() job!: JobId;
+  @IsId() roundId!: RoundId;
+  @IsOptional() @IsInt() @Min(0) cursor?: number;
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: number;
+  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+}
+export interface SampleResult {
+  requestId: RequestId;
+  sampleIndex: number;
+  finishReason: 'stop' | 'length';
+  tokenCount: number;
+  segments: Segment[];
+}
+export interface GroupResult {
+  groupId: GroupId;
+  domain?: string;
+  promptRef: string;
+  /** How often the group was cut before. */
+  cuts: number;
+  /** Step in which it was first submitted. */
+  firstStep: number;
+  samples: SampleResult[];
+}
+export interface RoundResultsReply {
+  state: RoundState;
+  groups: GroupResult[];
+  /** Where the next page starts. */
+  cursor: number;
+  /** No further page will come: the round is completed and this was the last one. */
+  complete: boolean;
+}
+
+/** `round.close`: the trainer acknowledges that it has trained on the results. */
+export class CloseRoundRequest {
+  @IsId() job!: JobId;
+  @IsId() roundId!: RoundId;
+  @IsInt() @Min(1) trainerEpoch!: number;
+}
+export interface CloseRoundReply {
+  roundId: RoundId;
+  stepsTrained: number;
+  trainedGroups: number;
+  trainedRequests: number;
+}
+
+/** `longtail.stats` */
+export class LongtailStatsRequest {
+  @IsId() job!: JobId;
+}
+export interface LongtailStats {
+  groups: number;
+  /** Groups of a completed round that are not in the queue yet. */
+  settlingGroups: number;
+}
+
+/** `longtail.list`: one page of the queue, oldest first. */
+export class LongtailListRequest {
+  @IsId() job!: JobId;
+  @IsOptional() @IsInt() @Min(0) cursor?: number;
+}
+export interface LongtailListReply {
+  groups: {
+    groupId: GroupId;
+    cuts: number;
+    firstStep: number;
+    finishedSamples: number;
+    samples: number;
+    tokens: number;
+  }[];
+  cursor?: number;
+}
+
+/** `job.status`: the books of a job. */
+export class JobStatusRequest {
+  @IsId() job!: JobId;
+}
+/** submitted = pending + claimed + running + cutting + unfinished + finished + trained + failed + dropped, always. */
+export interface RequestBooks {
+  submitted: number;
+  pending: number;
+  claimed: number;
+  running: number;
+  cutting: number;
+  unfinished: number;
+  finished: number;
+  trained: number;
+  failed: number;
+  dropped: number;
+}
+export interface JobStatus {
+  job: JobId;
+  trainerEpoch: number;
+  stepsTrained: number;
+  submittedGroups: number;
+  trainedGroups: number;
+  failedGroups: number;
+  longtail: LongtailStats;
+  requests: RequestBooks;
+  openRoundId?: RoundId;
+}
+
+/** `job.list` */
+export class ListJobsRequest {
+  @IsOptional() @IsBoolean() openOnly?: boolean;
+}
+export interface ListJobsReply {
+  jobs: JobId[];
+}

@@ -1,0 +1,26 @@
+import { IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
+import { IsId, type ServerId } from './ids';
+import { LIMITS } from './limits';
+
+/** Longest payload reference, characters. */
+export const MAX_REF_LENGTH = 512;
+
+/** Tokens made by one attempt under one weight version. A sample is a list of segments. */
+export class Segment {
+  @IsInt() @Min(1) attempt!: number;
+  @IsId() serverId!: ServerId;
+  @IsInt() @Min(1) serverEpoch!: number;
+  @IsInt() @Min(0) weightVersion!: number;
+  @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokenCount!: number;
+  /** Reference of the payload with the tokens: JSON {@link SegmentPayload}. */
+  @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
+  /** `text` when the engine could only resume by text, not by token ids. */
+  @IsOptional() @IsString() @MaxLength(16) resumedBy?: string;
+}
+
+/** What stands behind {@link Segment.ref}. */
+export interface SegmentPayload {
+  tokenIds?: number[];
+  text?: string;
+  logprobs?: number[];
+}

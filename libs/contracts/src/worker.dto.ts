@@ -1,0 +1,66 @@
+import { ArrayMaxSize, ArrayMinSize, IsArray, IsIn, IsInt, IsOptional, Max, MaxLength, Min } from 'class-validator';
+import { IsId, type RequestId, type WorkerId } from './ids';
+import { LIMITS } from './limits';
+
+/** `worker.register`: a new epoch, which voids the one before with all its leases and attempts. */
+export class RegisterWorkerRequest {
+  @IsId() workerId!: WorkerId;
+  /** Idempotency of this registration: a repeat gets the same epoch. */
+  @IsId() registrationId!: string;
+  /** Without a heartbeat for this long the epoch is void, milliseconds; default 15,000. */
+  @IsOptional() @IsInt() @Min(500) @Max(3_600_000) ttlMs?: number;
+}
+export interface RegisterWorkerReply {
+  workerEpoch: number;
+  ttlMs: number;
+  serverTimeMs: number;
+}
+
+/** `worker.heartbeat`: keeps all leases and attempts of the epoch. FENCED when the epoch is void. */
+export class WorkerHeartbeatRequest {
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+  /** Leases the worker holds. */
+  @IsInt() @Min(0) leaseCount!: number;
+  /** Sum of the sequences of their leaseIds, modulo 2^40. */
+  @IsInt() @Min(0) leaseDigest!: number;
+  /** Attempts (claimed or running requests) the worker holds. */
+  @IsInt() @Min(0) attemptCount!: number;
+}
+/** The books as Redis has them; on a mismatch that stays, page through `worker.sync`. */
+export interface WorkerHeartbeatReply {
+  serverTimeMs: number;
+  ttlMs: number;
+  leaseCount: number;
+  leaseDigest: number;
+  attemptCount: number;
+}
+
+/** `worker.sync`: what Redis says this epoch holds, page by page. */
+export class SyncWorkerRequest {
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+  @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
+  @IsOptional() @MaxLength(64) cursor?: string;
+}
+export interface SyncWorkerReply {
+  /** leaseIds with the time of the grant, or requestIds (`attempt` set) with the time of the claim. */
+  items: { id: string; attempt?: number; sinceMs: number }[];
+  cursor?: string;
+}
+
+/** `worker.deregister`: gives the epoch up at once; what it still holds is returned. */
+export class DeregisterWorkerRequest {
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+}
+export interface DeregisterWorkerReply {
+  deregistered: boolean;
+}
+
+/** `worker.<workerId>.abort`, sent to the worker, at least once: stop these attempts and end them with `request.fail`. */
+export class AbortAttemptsCommand {
+  @IsInt() @Min(1) workerEpoch!: number;
+  @IsIn(['cut', 'abort', 'void']) cause!: 'cut' | 'abort' | 'void';
+  @IsArray() @ArrayMinSize(1) @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: number }[];
+}

@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { BroomwagonError, type WireError } from '@broomwagon/contracts';
+import type { Redis } from 'ioredis';
+import { loadScript } from './script-loader';
+
+/** Folder of the Lua sources, copied beside the compiled code. */
+export const LUA_ROOT = join(__dirname, '..', 'lua');
+
+/**
+ * One transition in Redis. `Args` travels as JSON in ARGV[1], the reply as JSON back; the pool's root
+ * key is KEYS[1], so that a script always lives in one cluster slot.
+ */
+export interface Script<Args extends object, Reply> {
+  readonly name: string;
+  /** Type only. */
+  readonly types?: (args: Args) => Reply;
+}
+
+/** Names a script; the source is `lua/<name>.lua`. */
+export function script<Args extends object, Reply>(name: string): Script<Args, Reply> {
+  return { name };
+}
+
+interface Source {
+  text: string;
+  sha: string;
+}
+
+/** Runs scripts by EVALSHA, and sends the source once to a Redis that does not know it. */
+export class ScriptRunner {
+  private readonly sources = new Map<string, Source>();
+
+  constructor(
+    private readonly redis: Redis,
+    /** First part of every key, e.g. `rollout`. */
+    private readonly keyPrefix: string,
+    private readonly luaRoot: string = LUA_ROOT,
+  ) {}
+
+  /** Root key of a pool; its braces keep all keys of the pool in one cluster slot. */
+  rootKey(pool: string): string {
+    return `${this.keyPrefix}:{${pool}}`;
+  }
+
+  /**
+   * Runs one transition.
+   * @throws BroomwagonError the typed error the script answered (nothing was changed), or UNAVAILABLE when
+   *   Redis did not answer in time: the transition may or may not have happened; repeating is safe.
+   */
+  async run<Args extends object, Reply>(target: Script<Args, Reply>, pool: string, args: Args): Promise<Reply> {
+    const source = this.source(target.name);
+    const key = this.rootKey(pool);
+    const body = JSON.stringify(args);
+    let raw: unknown;
+    try {
+      raw = await this.redis.evalsha(source.sha, 1, key, body);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw asUnavailable(target.name, error);
+      raw = await this.redis.eval(source.text, 1, key, body).catch((cause: unknown) => {
+        throw asUnavailable(target.name, cause);
+      });
+    }
+    const reply = JSON.parse(String(raw)) as { error?: WireError } & Reply;
+    if (reply.error !== undefined && reply.error !== null) {
+      throw BroomwagonError.fromWire({ ...reply.error, retryable: false });
+    }
+    return reply;
+  }
+
+  private source(name: string): Source {
+    let source = this.sources.get(name);
+    if (!source) {
+      const text = loadScript(this.luaRoot, name);
+      source = { text, sha: createHash('sha1').update(text).digest('hex') };
+      this.sources.set(name, source);
+    }
+    return source;
+  }
+}
+
+function asUnavailable(name: string, cause: unknown): BroomwagonError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  // A Lua error is a defect of ours, not an outage: it must not be retried as one.
+  const code = /^(ERR|WRONGTYPE|user_script)/.test(reason) ? 'INTERNAL' : 'UNAVAILABLE';
+  return new BroomwagonError(code, `Redis did not run ${name}: ${reason}`, { cause });
+}
