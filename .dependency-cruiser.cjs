@@ -1,0 +1,66 @@
+// The dependency rule of the map (docs/architecture.md): arrows point down only.
+const lib = (name) => `^libs/${name}/`;
+const only = (name, from, to, comment) => ({ name, severity: 'error', comment, from, to });
+
+module.exports = {
+  forbidden: [
+    only('no-circular', {}, { circular: true }, 'data flows one way'),
+    only(
+      'apps-are-strangers',
+      { path: '^apps/([^/]+)/' },
+      { path: '^apps/', pathNot: '^apps/$1/' },
+      'apps talk over NATS',
+    ),
+    only('libs-below-apps', { path: '^libs/' }, { path: '^(apps|bench|test)/' }, 'arrows point down'),
+    only(
+      'contracts-need-nothing',
+      { path: lib('contracts') },
+      { path: '^libs/', pathNot: lib('contracts') },
+      'no I/O in contracts',
+    ),
+    only(
+      'libs-on-contracts',
+      { path: '^libs/(messaging|state|engines|platform|policies)/', pathNot: '\\.spec\\.ts$' },
+      { path: '^libs/', pathNot: ['^libs/contracts/', '^libs/$1/', '^libs/platform/src/failpoint'] },
+      'messaging, state, engines, platform, policies -> contracts',
+    ),
+    only(
+      'only-state-talks-to-redis',
+      { path: '^(apps|libs)/', pathNot: ['^libs/(state|testing)/', '\\.spec\\.ts$'] },
+      { path: 'node_modules/ioredis' },
+      'one door to Redis',
+    ),
+    only(
+      'only-messaging-talks-to-nats',
+      { path: '^(apps|libs)/', pathNot: ['^libs/(messaging|testing)/', '\\.spec\\.ts$'] },
+      { path: 'node_modules/nats/' },
+      'one door to NATS',
+    ),
+    only(
+      'only-engines-talk-to-engines',
+      {
+        path: '^(apps|libs)/',
+        pathNot: ['^libs/(engines|testing)/', '^apps/(engine-simulator|trainer)/', '\\.spec\\.ts$'],
+      },
+      { path: 'node_modules/undici' },
+      'one door to engines',
+    ),
+    only(
+      'policies-are-pure',
+      { path: lib('policies'), pathNot: '\\.spec\\.ts$' },
+      { dependencyTypes: ['core'], pathNot: '^(node:)?crypto$' },
+      'no clock, random or I/O in a policy',
+    ),
+    only(
+      'no-testing-in-production',
+      { path: '^(apps|libs)/', pathNot: ['^libs/testing/', '^apps/trainer/', '\\.spec\\.ts$'] },
+      { path: lib('testing') },
+      'libs/testing is for tests and the launcher',
+    ),
+  ],
+  options: {
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+  },
+};

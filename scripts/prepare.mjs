@@ -1,0 +1,71 @@
+// Installs and builds what is missing. Only Node's own modules: it runs before anything is installed.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const installedMark = join(root, 'node_modules', '.package-lock.json');
+const builtMark = join(root, 'dist', '.built');
+const buildInputs = ['apps', 'libs', 'bench', '.swcrc', 'package-lock.json'];
+
+/** Runs a command in the project's root; ends this process with its status when it fails. */
+export function run(command, args, options = {}) {
+  const result = spawnSync(command, args, {
+    cwd: root,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+    ...options,
+  });
+  if (result.error) {
+    console.error(`cannot run ${command}: ${result.error.message}`);
+    process.exit(1);
+  }
+  if (result.status !== 0) process.exit(result.status ?? 1);
+}
+
+function newestMtimeMs(path) {
+  const stat = statSync(path);
+  if (!stat.isDirectory()) return stat.mtimeMs;
+  return readdirSync(path).reduce((newest, name) => Math.max(newest, newestMtimeMs(join(path, name))), stat.mtimeMs);
+}
+
+function olderThan(mark, path) {
+  return !existsSync(mark) || statSync(mark).mtimeMs < newestMtimeMs(path);
+}
+
+export function requireNode() {
+  const major = Number(process.versions.node.split('.')[0]);
+  if (major >= 20) return;
+  console.error(`Broomwagon needs Node 20 or later; this is ${process.version}. See https://nodejs.org/.`);
+  process.exit(1);
+}
+
+/** `npm ci` when node_modules is missing or older than the lock file. */
+export function install() {
+  if (!olderThan(installedMark, join(root, 'package-lock.json'))) return;
+  console.log('Installing packages (once, about a minute) ...');
+  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+  const now = new Date();
+  utimesSync(installedMark, now, now);
+}
+
+/** Compiles everything to dist/ when a source is newer than the last build. */
+export function build() {
+  if (!buildInputs.some((input) => olderThan(builtMark, join(root, input)))) return;
+  console.log('Building ...');
+  rmSync(join(root, 'dist'), { recursive: true, force: true });
+  run(process.execPath, [
+    join(root, 'node_modules', '@swc', 'cli', 'bin', 'swc.js'),
+    'apps',
+    'libs',
+    'bench',
+    '--config-file=.swcrc',
+    '--out-dir=dist',
+    '--copy-files',
+    '--quiet',
+  ]);
+  mkdirSync(join(root, 'dist'), { recursive: true });
+  writeFileSync(builtMark, '');
+}
