@@ -21,5 +21,6 @@ export default defineConfig({
     hookTimeout: 120_000,
     pool: 'forks',
     setupFiles: ['reflect-metadata'],
+    globalSetup: ['./libs/testing/src/vitest-global-setup.ts'],
   },
 });

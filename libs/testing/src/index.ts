@@ -1,1 +1,12 @@
-export const placeholder_testing = 'testing';
+export { freePort } from './free-port';
+export { ManagedProcess, type ProcessDescription, type ProcessExit } from './processes/managed-process';
+export { ProcessGroup, type ProcessGroupOptions, type ServiceDescription } from './processes/process-group';
+export { type FindOptions, type FoundServer, findServers, type ServerSource } from './provision/find-servers';
+export { cacheFolder } from './provision/private-copy';
+export type { ServerKind } from './provision/server-kind';
+export { type NatsOptions, startNats } from './servers/nats-server';
+export { type RedisOptions, startRedis } from './servers/redis-server';
+export type { ServerHandle, ServerOptions } from './servers/server-handle';
+export { provideServices, type Services, type ServicesOptions } from './services';
+export { flushPrefix, type TestPool, testNatsUrl, testPool, testRedisUrl } from './test-pool';
+export { type WaitOptions, waitUntil } from './wait-until';

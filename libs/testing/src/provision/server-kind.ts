@@ -1,0 +1,63 @@
+/** The two servers that Broomwagon stands on. */
+export type ServerKind = 'nats' | 'redis';
+
+export interface ServerKindFacts {
+  readonly label: string;
+  /** Names the address of a server that is already there. */
+  readonly urlVariable: string;
+  /** Names the address for tests; goes before `urlVariable`. */
+  readonly testUrlVariable: string;
+  /** Names of the executable, the better one first. */
+  readonly binaries: readonly string[];
+  /** The oldest version on which everything of ours works. */
+  readonly minimumVersion: readonly [major: number, minor: number];
+  /** Debian packages that together hold the executable; the first list that the distribution has is taken. */
+  readonly debianPackages: readonly (readonly string[])[];
+  /** C libraries for systems on which apt's own resolver refuses (broken or held packages). */
+  readonly debianLibraries: readonly string[];
+  readonly composeService: string;
+  readonly containerPort: number;
+  /** The variable with which docker-compose.yml lets us choose the port on the host. */
+  readonly hostPortVariable: string;
+}
+
+export const SERVER_KINDS: Readonly<Record<ServerKind, ServerKindFacts>> = {
+  nats: {
+    label: 'NATS',
+    urlVariable: 'NATS_URL',
+    testUrlVariable: 'TEST_NATS_URL',
+    binaries: ['nats-server'],
+    // JetStream as we use it; Debian 12 has 2.9.
+    minimumVersion: [2, 9],
+    debianPackages: [['nats-server']],
+    debianLibraries: [],
+    composeService: 'nats',
+    containerPort: 4222,
+    hostPortVariable: 'NATS_HOST_PORT',
+  },
+  redis: {
+    label: 'Redis',
+    urlVariable: 'REDIS_URL',
+    testUrlVariable: 'TEST_REDIS_URL',
+    binaries: ['redis-server', 'valkey-server'],
+    minimumVersion: [7, 0],
+    // The executable itself lies in the tools package; the server package holds a link to it.
+    debianPackages: [
+      ['redis-server', 'redis-tools'],
+      ['valkey-server', 'valkey-tools'],
+    ],
+    debianLibraries: [
+      'libjemalloc2',
+      'liblzf1',
+      'liblua5.1-0',
+      'lua-cjson',
+      'lua-bitop',
+      'libatomic1',
+      'libhiredis0.14',
+      'libhiredis1.1.0',
+    ],
+    composeService: 'redis',
+    containerPort: 6379,
+    hostPortVariable: 'REDIS_HOST_PORT',
+  },
+};

@@ -1,0 +1,28 @@
+import { Redis } from 'ioredis';
+
+/**
+ * Sends PING, and with `processId` also asks whether that process is the one that answers (somebody else may have
+ * taken the port). Rejects when there is no answer within two seconds.
+ */
+export async function redisAnswers(url: string, processId?: number): Promise<boolean> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: 2_000,
+    commandTimeout: 2_000,
+    maxRetriesPerRequest: 0,
+    enableReadyCheck: false,
+    retryStrategy: () => null,
+  });
+  let failure: Error | undefined;
+  redis.on('error', (error: Error) => (failure = error));
+  try {
+    await redis.connect();
+    await redis.ping();
+    if (processId === undefined) return true;
+    return new RegExp(`^process_id:${processId}\\r?$`, 'm').test(await redis.info('server'));
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    redis.disconnect();
+  }
+}

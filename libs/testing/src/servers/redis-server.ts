@@ -1,0 +1,54 @@
+import { findServers, type FindOptions } from '../provision/find-servers';
+import { startServer, type ServerRecipe } from './private-server';
+import { redisAnswers } from './redis-answers';
+import type { ServerHandle, ServerOptions } from './server-handle';
+
+export interface RedisOptions extends ServerOptions, FindOptions {}
+
+/** How Redis is run: append-only file synced every second, no snapshots, nothing ever evicted, loopback only. */
+export function redisRecipe(options: ServerOptions): ServerRecipe {
+  const { user, password } = options;
+  const url = (port: number) => `redis://${credentials(user, password)}127.0.0.1:${port}`;
+  return {
+    kind: 'redis',
+    configuration: ({ folder, port }) =>
+      [
+        'bind 127.0.0.1',
+        `port ${port}`,
+        'daemonize no',
+        `dir ${quote(folder)}`,
+        'save ""',
+        'appendonly yes',
+        'appendfsync everysec',
+        'maxmemory-policy noeviction',
+        ...accessLines(user, password),
+      ].join('\n'),
+    commandArguments: (file) => [file],
+    url,
+    answers: (port, expected) => redisAnswers(url(port), expected?.pid),
+  };
+}
+
+/**
+ * Starts a Redis (or Valkey) server of our own on a free port of 127.0.0.1. With `password` alone the default user
+ * needs it; with `user` too, that user has all rights and the default one is off.
+ *
+ * @throws BroomwagonError UNAVAILABLE when there is no way to start one here, with the command that helps.
+ */
+export async function startRedis(options: RedisOptions = {}): Promise<ServerHandle> {
+  const found = await findServers(['redis'], options);
+  return startServer(redisRecipe(options), found.get('redis')!, options);
+}
+
+const quote = (text: string) => JSON.stringify(text);
+
+function accessLines(user: string | undefined, password: string | undefined): string[] {
+  if (password === undefined) return [];
+  if (user === undefined) return [`requirepass ${quote(password)}`];
+  return [`user ${user} on ~* &* +@all ${quote(`>${password}`)}`, 'user default off'];
+}
+
+function credentials(user: string | undefined, password: string | undefined): string {
+  if (password === undefined) return '';
+  return `${user === undefined ? '' : encodeURIComponent(user)}:${encodeURIComponent(password)}@`;
+}

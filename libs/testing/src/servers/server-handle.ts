@@ -1,0 +1,41 @@
+import type { ServerSource } from '../provision/find-servers';
+import type { ServerKind } from '../provision/server-kind';
+
+/** A NATS or Redis server, started by us or given by its address. */
+export interface ServerHandle {
+  readonly kind: ServerKind;
+  /** With user and password where there are any: what a client needs. */
+  readonly url: string;
+  readonly port: number;
+  /** Undefined for a given server and for one in a container. */
+  readonly pid: number | undefined;
+  readonly source: ServerSource;
+  /** One line for people: which server this is and where it came from. */
+  readonly description: string;
+  /** Ends the server and removes its folder (unless `keepFolder`). A given server is left alone. */
+  stop(): Promise<void>;
+  /** SIGKILL, as a crash: the data stay for `restart()`. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port with the same data, after `kill()` or while it runs (an orderly restart). */
+  restart(): Promise<void>;
+  /** SIGSTOP: connected and silent. */
+  pause(): Promise<void>;
+  /** SIGCONT. */
+  resume(): Promise<void>;
+}
+
+/** Options of both servers. */
+export interface ServerOptions {
+  /** Default: a free one. */
+  port?: number;
+  user?: string;
+  password?: string;
+  /** Further lines of the server's configuration file. */
+  configuration?: string;
+  /** Where data, configuration and log lie. Default: a new folder under the system's temporary one. */
+  folder?: string;
+  /** Leaves the folder in place after `stop()`. */
+  keepFolder?: boolean;
+  /** Default 15,000 ms. */
+  readyTimeoutMs?: number;
+}

@@ -1,0 +1,51 @@
+import { findServers, type FindOptions } from './provision/find-servers';
+import { SERVER_KINDS, type ServerKind } from './provision/server-kind';
+import { givenServer } from './servers/given-server';
+import { natsRecipe } from './servers/nats-server';
+import { startServer } from './servers/private-server';
+import { redisRecipe } from './servers/redis-server';
+import type { ServerHandle } from './servers/server-handle';
+
+/** The NATS and Redis that a system stands on. */
+export interface Services {
+  readonly nats: ServerHandle;
+  readonly redis: ServerHandle;
+  /** Ends what we started; given servers are left alone. */
+  stop(): Promise<void>;
+}
+
+export interface ServicesOptions extends FindOptions {
+  /** Where NATS_URL and REDIS_URL are looked up. Default: the environment of this process. */
+  environment?: NodeJS.ProcessEnv;
+  /** TEST_NATS_URL and TEST_REDIS_URL go first. */
+  forTests?: boolean;
+}
+
+/**
+ * Gives NATS and Redis on any machine: the servers that NATS_URL and REDIS_URL name, else servers of our own by
+ * executables on PATH, private copies or Docker. Which it was stands in `source` and `description` of each.
+ *
+ * @throws BroomwagonError VALIDATION_FAILED or UNAVAILABLE; nothing is left running then.
+ */
+export async function provideServices(options: ServicesOptions = {}): Promise<Services> {
+  const environment = options.environment ?? process.env;
+  const nameOf = (kind: ServerKind): string | undefined => {
+    const { testUrlVariable, urlVariable } = SERVER_KINDS[kind];
+    return [...(options.forTests ? [testUrlVariable] : []), urlVariable].find((name) => environment[name]);
+  };
+  const missing = (['nats', 'redis'] as const).filter((kind) => nameOf(kind) === undefined);
+  const found = missing.length > 0 ? await findServers(missing, options) : new Map<never, never>();
+
+  const provide = (kind: ServerKind): Promise<ServerHandle> => {
+    const variable = nameOf(kind);
+    if (variable !== undefined) return givenServer(kind, environment[variable]!, variable);
+    return startServer(kind === 'nats' ? natsRecipe({}) : redisRecipe({}), found.get(kind)!, {});
+  };
+  const [nats, redis] = await Promise.allSettled([provide('nats'), provide('redis')]);
+  if (nats.status === 'fulfilled' && redis.status === 'fulfilled') {
+    const stop = async () => void (await Promise.all([nats.value.stop(), redis.value.stop()]));
+    return { nats: nats.value, redis: redis.value, stop };
+  }
+  for (const one of [nats, redis]) if (one.status === 'fulfilled') await one.value.stop();
+  throw nats.status === 'rejected' ? nats.reason : (redis as PromiseRejectedResult).reason;
+}

@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto';
+import { BroomwagonError } from '@broomwagon/contracts';
+import { Redis } from 'ioredis';
+import { SERVER_KINDS, type ServerKind } from './provision/server-kind';
+
+/** Names that no other test uses, so that all can share one NATS and one Redis. */
+export interface TestPool {
+  /** `test-<random>`, valid as a subject token and a pool name. */
+  readonly pool: string;
+  /** `test-<random>:`, for Redis keys that do not carry the pool. */
+  readonly keyPrefix: string;
+}
+
+export function testPool(): TestPool {
+  const pool = `test-${randomBytes(5).toString('hex')}`;
+  return { pool, keyPrefix: `${pool}:` };
+}
+
+/** The NATS server that all tests of a run share. @throws BroomwagonError UNAVAILABLE outside of `vitest run`. */
+export function testNatsUrl(): string {
+  return sharedUrl('nats');
+}
+
+/** The Redis server that all tests of a run share. @throws BroomwagonError UNAVAILABLE outside of `vitest run`. */
+export function testRedisUrl(): string {
+  return sharedUrl('redis');
+}
+
+/**
+ * Unlinks all keys that begin with `prefix` and returns how many there were. Pages of 1,000, so it never blocks the
+ * server that other tests share.
+ *
+ * @throws BroomwagonError VALIDATION_FAILED for an empty prefix (that would be everything).
+ */
+export async function flushPrefix(redisUrl: string, prefix: string): Promise<number> {
+  if (prefix === '') throw new BroomwagonError('VALIDATION_FAILED', 'An empty prefix would unlink every key');
+  const redis = new Redis(redisUrl);
+  let unlinked = 0;
+  try {
+    const pattern = `${prefix.replace(/[\\*?[\]^]/g, '\\$&')}*`;
+    for await (const keys of redis.scanStream({ match: pattern, count: 1_000 }) as AsyncIterable<string[]>) {
+      if (keys.length > 0) unlinked += await redis.unlink(...keys);
+    }
+  } finally {
+    redis.disconnect();
+  }
+  return unlinked;
+}
+
+function sharedUrl(kind: ServerKind): string {
+  const { testUrlVariable } = SERVER_KINDS[kind];
+  const url = process.env[testUrlVariable];
+  if (url) return url;
+  throw new BroomwagonError('UNAVAILABLE', `${testUrlVariable} is not set: run tests through vitest (globalSetup)`);
+}
