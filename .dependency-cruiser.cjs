@@ -19,10 +19,16 @@ module.exports = {
       'no I/O in contracts',
     ),
     only(
+      'platform-on-messaging',
+      { path: lib('platform'), pathNot: '\\.spec\\.ts$' },
+      { path: '^libs/', pathNot: ['^libs/(contracts|messaging)/', lib('platform')] },
+      'the one bootstrap brings the transport up: platform -> messaging, contracts',
+    ),
+    only(
       'libs-on-contracts',
-      { path: '^libs/(messaging|state|engines|platform|policies)/', pathNot: '\\.spec\\.ts$' },
-      { path: '^libs/', pathNot: ['^libs/contracts/', '^libs/$1/', '^libs/platform/src/failpoint'] },
-      'messaging, state, engines, platform, policies -> contracts',
+      { path: '^libs/(messaging|state|engines|policies)/', pathNot: '\\.spec\\.ts$' },
+      { path: '^libs/', pathNot: ['^libs/contracts/', '^libs/$1/'] },
+      'messaging, state, engines, policies -> contracts',
     ),
     only(
       'only-state-talks-to-redis',

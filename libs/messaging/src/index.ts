@@ -1,1 +1,15 @@
-export const placeholder_messaging = 'messaging';
+export * from './client/messaging.client';
+export { retryDelayMs, withRetry, type RetryOptions } from './client/retry';
+export * from './client/typed.client';
+export * from './connection';
+export * from './handlers-complete';
+export * from './transport/message-context';
+export * from './transport/message-metrics';
+export * from './transport/nats.transport';
+export * from './transport/rethrow.filter';
+export type { Pools } from './transport/subjects';
+export { validate, validatorOf, CompiledValidator } from './validation/compiled-validator';
+export type { ContractClass } from './validation/contract-schema';
+export * from './validation/contract.pipe';
+export type { FieldError } from './validation/judge';
+export { ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';

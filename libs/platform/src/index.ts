@@ -1,1 +1,11 @@
-export const placeholder_platform = 'platform';
+export * from './configuration/describe-config';
+export * from './configuration/env.decorator';
+export * from './configuration/load-config';
+export * from './configuration/payload.config';
+export * from './configuration/service.config';
+export * from './failpoint';
+export * from './metrics';
+export * from './periodic-task';
+export * from './health/health-registry';
+export * from './service/bootstrap';
+export { PlatformModule } from './service/platform.module';

@@ -1,0 +1,146 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { headers as makeHeaders, type MsgHdrs } from 'nats';
+import type { MessagingConnection } from '../connection';
+import { injectTrace } from '../trace-context';
+import { MessageContext } from '../transport/message-context';
+import { poolTokenOf } from '../transport/subjects';
+import { decodeBody, publishReply, TIMEOUT_HEADER, wireErrorOf, type JsonObject } from '../wire';
+import { RequestMultiplexer, sendFailure } from './request-multiplexer';
+import { withRetry, type RetryOptions } from './retry';
+
+/** How one request is sent. */
+export interface RequestOptions {
+  /** Default 5,000. */
+  timeoutMs?: number;
+  headers?: Readonly<Record<string, string>>;
+  /** Also tell the service how long we wait (it costs a header); see `MessageContext.deadlineMs`. */
+  tellDeadline?: boolean;
+}
+
+/** A standing subscription. */
+export interface ClientSubscription {
+  /** Stops at once. */
+  unsubscribe(): void;
+  /** Stops and handles what had arrived; settles when the running handlers are done. */
+  drain(): Promise<void>;
+}
+
+/** A message handler outside Nest. What it throws goes to `onError`. */
+export type ClientHandler = (body: JsonObject, context: MessageContext) => void | Promise<void>;
+
+/**
+ * Requests, events and parked replies over one connection, with or without Nest.
+ * All failures are BroomwagonErrors.
+ */
+export class MessagingClient {
+  private readonly multiplexer: RequestMultiplexer;
+
+  constructor(readonly connection: MessagingConnection) {
+    this.multiplexer = new RequestMultiplexer(connection.nats);
+    void connection.closedForGood.then((error) =>
+      this.multiplexer.rejectAll(
+        new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error }),
+      ),
+    );
+  }
+
+  /**
+   * Sends a request and returns the parsed reply.
+   * @throws BroomwagonError what the service answered, TIMEOUT, UNAVAILABLE or PAYLOAD_TOO_LARGE
+   */
+  async request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
+    const timeoutMs = options.timeoutMs ?? 5_000;
+    const message = await this.multiplexer.request(subject, JSON.stringify(body), timeoutMs, headersOf(options));
+    let reply: unknown;
+    try {
+      reply = decodeBody(message.data);
+    } catch (error) {
+      throw new BroomwagonError('INTERNAL', `The reply of ${subject} is not a JSON object`, { cause: error });
+    }
+    const failure = wireErrorOf(reply);
+    if (failure !== undefined) {
+      throw failure;
+    }
+    return reply as Reply;
+  }
+
+  /**
+   * As `request`, repeated while the error is retryable and the deadline allows, with exponential backoff, full
+   * jitter, and the service's own `retryAfterMs`.
+   */
+  requestWithRetry<Reply = unknown>(
+    subject: string,
+    body: object,
+    options: RetryOptions & Omit<RequestOptions, 'timeoutMs'>,
+  ): Promise<Reply> {
+    return withRetry((timeoutMs) => this.request<Reply>(subject, body, { ...options, timeoutMs }), options);
+  }
+
+  /** Publishes an event. It is buffered while the connection is down. @throws BroomwagonError UNAVAILABLE */
+  publish(subject: string, body: object, options: Pick<RequestOptions, 'headers'> = {}): void {
+    try {
+      this.connection.nats.publish(subject, JSON.stringify(body), { headers: headersOf(options) });
+    } catch (error) {
+      throw sendFailure(subject, error);
+    }
+  }
+
+  /** Answers a parked call: with a result, or with an error. Never throws. */
+  reply(inbox: string, answer: object | BroomwagonError): void {
+    publishReply(this.connection.nats, inbox, answer);
+  }
+
+  /** Handles messages of a subject; with `queue`, one member of the group gets each. Malformed ones go to `onError`. */
+  subscribe(
+    subject: string,
+    handler: ClientHandler,
+    options: { queue?: string; onError?: (error: unknown) => void } = {},
+  ): ClientSubscription {
+    const running = new Set<Promise<void>>();
+    const poolToken = poolTokenOf(subject);
+    const subscription = this.connection.nats.subscribe(subject, {
+      queue: options.queue,
+      callback: (refusal, message) => {
+        const work = (async () => {
+          if (refusal !== null) {
+            throw sendFailure(subject, refusal);
+          }
+          await handler(decodeBody(message.data), new MessageContext(message, poolToken));
+        })().catch((failure: unknown) => options.onError?.(failure));
+        running.add(work);
+        void work.finally(() => running.delete(work));
+      },
+    });
+    return {
+      unsubscribe: () => subscription.unsubscribe(),
+      drain: async () => {
+        await subscription.drain();
+        await Promise.allSettled(running);
+      },
+    };
+  }
+
+  /** Settles when the server has taken all that was published and knows all subscriptions. */
+  async flush(): Promise<void> {
+    await this.connection.nats.flush();
+  }
+
+  /** Requests waiting for a reply now. */
+  inFlight(): number {
+    return this.multiplexer.size();
+  }
+}
+
+function headersOf(options: RequestOptions): MsgHdrs | undefined {
+  let made: MsgHdrs | undefined;
+  if (options.headers !== undefined || options.tellDeadline) {
+    made = makeHeaders();
+    for (const [name, value] of Object.entries(options.headers ?? {})) {
+      made.set(name, value);
+    }
+    if (options.tellDeadline) {
+      made.set(TIMEOUT_HEADER, String(Math.round(options.timeoutMs ?? 5_000)));
+    }
+  }
+  return injectTrace(made, makeHeaders);
+}

@@ -1,0 +1,55 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isBroomwagonError } from '@broomwagon/contracts';
+
+/** How a call is repeated. All commands are idempotent, so repeating is safe. */
+export interface RetryOptions {
+  /** The whole call, all attempts and pauses included, takes no longer. */
+  deadlineMs: number;
+  /** One attempt takes no longer. Default: what is left of the deadline, at most 5,000. */
+  attemptTimeoutMs?: number;
+  /** First pause before jitter. Default 25. */
+  baseDelayMs?: number;
+  /** Longest pause before jitter. Default 2,000. */
+  maxDelayMs?: number;
+  /** Random number in [0, 1); default Math.random. */
+  random?: () => number;
+  signal?: AbortSignal;
+}
+
+/**
+ * The pause before attempt `attempt + 1`: what the service asked for, plus full jitter over a capped exponential, so
+ * that callers refused together do not come back together.
+ */
+export function retryDelayMs(
+  attempt: number,
+  retryAfterMs: number,
+  options: Pick<RetryOptions, 'baseDelayMs' | 'maxDelayMs' | 'random'>,
+): number {
+  const cap = Math.min(options.maxDelayMs ?? 2_000, (options.baseDelayMs ?? 25) * 2 ** Math.min(attempt, 30));
+  return retryAfterMs + (options.random ?? Math.random)() * cap;
+}
+
+/**
+ * Runs an attempt until it succeeds, fails for good, or the next pause would pass the deadline; then throws the last
+ * error. Only errors marked retryable are tried again.
+ */
+export async function withRetry<T>(attempt: (timeoutMs: number) => Promise<T>, options: RetryOptions): Promise<T> {
+  const endsAtMs = performance.now() + options.deadlineMs;
+  for (let count = 0; ; count++) {
+    const leftMs = Math.max(1, endsAtMs - performance.now());
+    try {
+      return await attempt(Math.min(leftMs, options.attemptTimeoutMs ?? 5_000));
+    } catch (error) {
+      if (!isBroomwagonError(error) || !error.retryable || options.signal?.aborted) {
+        throw error;
+      }
+      const pauseMs = retryDelayMs(count, error.retryAfterMs ?? 0, options);
+      if (performance.now() + pauseMs >= endsAtMs) {
+        throw error;
+      }
+      await delay(pauseMs, undefined, { signal: options.signal }).catch(() => {
+        throw error;
+      });
+    }
+  }
+}

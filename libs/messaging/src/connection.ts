@@ -1,0 +1,165 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { BroomwagonError } from '@broomwagon/contracts';
+import {
+  connect,
+  credsAuthenticator,
+  ErrorCode,
+  Events,
+  nkeyAuthenticator,
+  type ConnectionOptions,
+  type NatsConnection,
+} from 'nats';
+
+/** How to reach NATS. One kind of credentials at most is expected. */
+export interface NatsConfig {
+  /** One or more addresses separated by commas, e.g. `nats://127.0.0.1:4222`; `user:password@` is understood. */
+  url: string;
+  /** Shown in the server's connection list. */
+  name?: string;
+  user?: string;
+  password?: string;
+  token?: string;
+  /** Seed of an NKey (`SU...`). */
+  nkeySeed?: string;
+  /** Path of a `.creds` file. */
+  credsFile?: string;
+  /** How long the first connection may take before the start fails. Default 10,000. */
+  startDeadlineMs?: number;
+  /** A dead link is noticed after two unanswered pings. Default 20,000. */
+  pingIntervalMs?: number;
+  /** Pause between attempts to reconnect, which never end. Default 500. */
+  reconnectWaitMs?: number;
+}
+
+/** A NATS connection that reconnects for ever, and knows whether it is up. */
+export class MessagingConnection {
+  private connected = true;
+  private reason: Error | undefined;
+  /** Settles when the connection is closed for good, with the error that did it, if any. Liveness hangs on it. */
+  readonly closedForGood: Promise<Error | undefined>;
+
+  constructor(readonly nats: NatsConnection) {
+    this.closedForGood = nats.closed().then((error) => {
+      this.connected = false;
+      this.reason = error ?? undefined;
+      return this.reason;
+    });
+    void this.watchStatus();
+  }
+
+  /** True while the link to a server is up; false while it reconnects or is closed. */
+  isConnected(): boolean {
+    return this.connected && !this.nats.isClosed();
+  }
+
+  /** True when nothing will ever reconnect. */
+  isClosed(): boolean {
+    return this.nats.isClosed();
+  }
+
+  /** Sends what is buffered, finishes subscriptions and closes; at once when the link is down. Never throws. */
+  async drain(deadlineMs = 5_000): Promise<void> {
+    if (this.nats.isClosed()) {
+      return;
+    }
+    if (this.connected) {
+      await Promise.race([this.nats.drain().catch(() => undefined), delay(deadlineMs, undefined, { ref: false })]);
+    }
+    await this.close();
+  }
+
+  /** Closes at once. */
+  async close(): Promise<void> {
+    await this.nats.close().catch(() => undefined);
+  }
+
+  private async watchStatus(): Promise<void> {
+    for await (const status of this.nats.status()) {
+      if (status.type === Events.Disconnect) {
+        this.connected = false;
+      } else if (status.type === Events.Reconnect) {
+        this.connected = true;
+      }
+    }
+  }
+}
+
+/**
+ * Connects to NATS; afterwards the connection reconnects for ever.
+ * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials fail at once.
+ * @throws BroomwagonError UNAVAILABLE
+ */
+export async function connectNats(config: NatsConfig): Promise<MessagingConnection> {
+  const options = connectionOptions(config);
+  const deadline = Date.now() + (config.startDeadlineMs ?? 10_000);
+  for (;;) {
+    try {
+      const attemptMs = Math.max(100, Math.min(2_000, deadline - Date.now()));
+      return new MessagingConnection(await connect({ ...options, timeout: attemptMs }));
+    } catch (error) {
+      const code = (error as { code?: string }).code;
+      const hopeless = code === ErrorCode.AuthorizationViolation || code === ErrorCode.AuthenticationExpired;
+      if (hopeless || Date.now() + 200 >= deadline) {
+        const why = error instanceof Error ? error.message : String(error);
+        throw new BroomwagonError('UNAVAILABLE', `NATS at ${withoutCredentials(config.url)}: ${why}`, { cause: error });
+      }
+      await delay(200);
+    }
+  }
+}
+
+function connectionOptions(config: NatsConfig): ConnectionOptions {
+  const addresses = config.url.split(',').map((address) => splitAddress(address.trim()));
+  const login = addresses.find((address) => address.user !== undefined);
+  // As everywhere with NATS: `secret@host` is a token, `user:password@host` are both.
+  const token = login !== undefined && login.password === undefined ? login.user : undefined;
+  return {
+    servers: addresses.map((address) => address.host),
+    name: config.name,
+    user: config.user ?? (token === undefined ? login?.user : undefined),
+    pass: config.password ?? login?.password,
+    token: config.token ?? token,
+    authenticator: authenticatorOf(config),
+    // A connection that gave up leaves a process alive with no subscriptions, so it never gives up.
+    maxReconnectAttempts: -1,
+    ignoreAuthErrorAbort: true,
+    reconnectTimeWait: config.reconnectWaitMs ?? 500,
+    reconnectJitter: 200,
+    pingInterval: config.pingIntervalMs ?? 20_000,
+    maxPingOut: 2,
+    // An Error object per request is made only for nicer stacks and doubles the cost of a request.
+    noAsyncTraces: true,
+  };
+}
+
+function authenticatorOf(config: NatsConfig): ConnectionOptions['authenticator'] {
+  if (config.credsFile !== undefined) {
+    return credsAuthenticator(readFileSync(config.credsFile));
+  }
+  return config.nkeySeed === undefined ? undefined : nkeyAuthenticator(new TextEncoder().encode(config.nkeySeed));
+}
+
+interface Address {
+  host: string;
+  user?: string;
+  password?: string;
+}
+
+function splitAddress(address: string): Address {
+  const at = address.lastIndexOf('@');
+  if (at < 0) {
+    return { host: address };
+  }
+  const scheme = /^[a-z]+:\/\//i.exec(address)?.[0] ?? '';
+  const [user, password] = address.slice(scheme.length, at).split(':', 2);
+  return {
+    host: scheme + address.slice(at + 1),
+    user: decodeURIComponent(user ?? ''),
+    password: password === undefined ? undefined : decodeURIComponent(password),
+  };
+}
+
+function withoutCredentials(url: string): string {
+  return url.replace(/\/\/[^@/,]*@/g, '//***@');
+}

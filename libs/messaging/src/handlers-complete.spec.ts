@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+import { OPERATIONS, patternOf, type OperationName } from '@broomwagon/contracts';
+import { assertHandlersComplete } from './handlers-complete';
+
+const owned = (Object.keys(OPERATIONS) as OperationName[])
+  .filter((name) => OPERATIONS[name].owner === 'load-balancer')
+  .map((name) => patternOf(name) as string);
+
+describe('assertHandlersComplete', () => {
+  it('is content with exactly the operations of the app, and other subjects beside them', () => {
+    assertHandlersComplete('load-balancer', [...owned, 'rollout.v1.*.worker.{workerId}.abort']);
+    assertHandlersComplete('worker', []);
+  });
+
+  it('names the missing, the doubled and the foreign at once', () => {
+    const wrong = [...owned.slice(1), owned[1] as string, patternOf('round.open')];
+    const attempt = (): void => assertHandlersComplete('load-balancer', wrong);
+    expect(attempt).toThrow(`${owned[0]} has no handler`);
+    expect(attempt).toThrow(`${owned[1]} has 2 handlers`);
+    expect(attempt).toThrow(`${patternOf('round.open')} belongs to trainer-coordinator`);
+  });
+});

@@ -1,0 +1,25 @@
+import { OPERATIONS, patternOf, type AppName, type OperationName } from '@broomwagon/contracts';
+
+/**
+ * Asserts at boot that every operation an app owns has exactly one handler, and that it answers no other app's.
+ * Subjects outside the table (commands to one worker) are not looked at.
+ * @throws Error naming all that is wrong
+ */
+export function assertHandlersComplete(app: AppName, registeredPatterns: readonly string[]): void {
+  const problems: string[] = [];
+  for (const name of Object.keys(OPERATIONS) as OperationName[]) {
+    const pattern = patternOf(name);
+    const count = registeredPatterns.filter((registered) => registered === pattern).length;
+    const owner = OPERATIONS[name].owner;
+    if (owner === app && count === 0) {
+      problems.push(`${pattern} has no handler: add @MessagePattern(patternOf('${name}')) to a controller`);
+    } else if (owner === app && count > 1) {
+      problems.push(`${pattern} has ${count} handlers`);
+    } else if (owner !== app && count > 0) {
+      problems.push(`${pattern} belongs to ${owner}`);
+    }
+  }
+  if (problems.length > 0) {
+    throw new Error(`The handlers of ${app} do not match the protocol:\n  ${problems.join('\n  ')}`);
+  }
+}

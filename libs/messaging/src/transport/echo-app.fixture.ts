@@ -1,0 +1,134 @@
+import { Controller, Module, type Type } from '@nestjs/common';
+import { Ctx, EventPattern, MessagePattern, Payload, RpcException } from '@nestjs/microservices';
+import { Test } from '@nestjs/testing';
+import { IsInt, IsOptional, Max } from 'class-validator';
+import { BroomwagonError } from '@broomwagon/contracts';
+import { MessagingClient } from '../client/messaging.client';
+import { connectNats, type MessagingConnection } from '../connection';
+import { MessageContext, PARKED } from './message-context';
+import { NatsTransport, type NatsTransportOptions } from './nats.transport';
+import { attachTransport } from './rethrow.filter';
+
+/** The body of the echo. */
+export class EchoRequest {
+  @IsInt() @Max(100) value!: number;
+  @IsOptional() @IsInt() waitMs?: number;
+}
+
+/** Subjects are `rollout.v1.<pool>.<prefix>.…`; each spec file has a prefix of its own. */
+export function echoController(prefix: string): Type & { seen: MessageContext[]; events: number[]; gate: Gate } {
+  @Controller()
+  class EchoController {
+    static readonly seen: MessageContext[] = [];
+    static readonly events: number[] = [];
+    static readonly gate = new Gate();
+
+    @MessagePattern(`rollout.v1.*.${prefix}.echo`)
+    async echo(@Payload() body: EchoRequest, @Ctx() context: MessageContext): Promise<object> {
+      EchoController.seen.push(context);
+      await (body.waitMs === undefined ? undefined : new Promise((resolve) => setTimeout(resolve, body.waitMs)));
+      return { value: body.value, pool: context.pool, isDto: body instanceof EchoRequest };
+    }
+
+    @MessagePattern(`rollout.v1.*.${prefix}.hold`)
+    async hold(): Promise<object> {
+      await EchoController.gate.pass();
+      return { held: true };
+    }
+
+    @MessagePattern(`rollout.v1.*.${prefix}.park`)
+    park(@Ctx() context: MessageContext): typeof PARKED {
+      EchoController.seen.push(context);
+      return PARKED;
+    }
+
+    @MessagePattern(`rollout.v1.*.${prefix}.fail`)
+    fail(@Payload() body: { how: string }): unknown {
+      switch (body.how) {
+        case 'ours':
+          throw new BroomwagonError('FENCED', 'an old epoch', { details: { epoch: 2 } });
+        case 'rpc':
+          throw new RpcException({ code: 'QUEUE_FULL', message: 'full', retryAfterMs: 7 });
+        case 'rpc-text':
+          throw new RpcException('secret text');
+        case 'circular': {
+          const circular: Record<string, unknown> = {};
+          circular.self = circular;
+          return circular;
+        }
+        case 'large':
+          return { text: 'x'.repeat(2_000_000) };
+        default:
+          throw new TypeError('secret password');
+      }
+    }
+
+    @MessagePattern(`rollout.v1.*.${prefix}.broadcast`, { broadcast: true })
+    broadcast(): object {
+      return { from: process.pid };
+    }
+
+    @EventPattern(`rollout.v1.*.${prefix}.event`)
+    async event(@Payload() body: EchoRequest): Promise<void> {
+      await EchoController.gate.pass();
+      EchoController.events.push(body.value);
+    }
+  }
+  return EchoController;
+}
+
+/** Holds handlers until it is opened. */
+export class Gate {
+  waiting = 0;
+  private open = Promise.resolve();
+  private release: () => void = () => undefined;
+
+  close(): void {
+    this.open = new Promise((resolve) => (this.release = resolve));
+  }
+
+  lift(): void {
+    this.release();
+    this.open = Promise.resolve();
+  }
+
+  async pass(): Promise<void> {
+    this.waiting++;
+    await this.open;
+    this.waiting--;
+  }
+}
+
+/** One replica of an app with a controller, and a client on a connection of its own. */
+export interface EchoApp {
+  transport: NatsTransport;
+  connection: MessagingConnection;
+  client: MessagingClient;
+  close(): Promise<void>;
+}
+
+export async function startEchoApp(
+  url: string,
+  controller: Type,
+  options: Partial<NatsTransportOptions> = {},
+): Promise<EchoApp> {
+  @Module({ controllers: [controller] })
+  class EchoModule {}
+  const connection = await connectNats({ url, reconnectWaitMs: 50 });
+  const transport = new NatsTransport(connection, { queueGroup: 'echo', ...options });
+  const testing = await Test.createTestingModule({ imports: [EchoModule] }).compile();
+  const app = testing.createNestApplication({ logger: false });
+  attachTransport(app, transport);
+  await app.init();
+  await app.startAllMicroservices();
+  const client = new MessagingClient(await connectNats({ url, reconnectWaitMs: 50 }));
+  return {
+    transport,
+    connection,
+    client,
+    close: async () => {
+      await app.close();
+      await client.connection.close();
+    },
+  };
+}

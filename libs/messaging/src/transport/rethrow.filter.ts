@@ -1,0 +1,32 @@
+import { Catch, type ExceptionFilter, type INestApplication } from '@nestjs/common';
+import { NestMicroservice } from '@nestjs/microservices';
+import { throwError, type Observable } from 'rxjs';
+import { ContractPipe } from '../validation/contract.pipe';
+import type { NatsTransport } from './nats.transport';
+
+/** Hands every exception to the transport as it is: it is mapped there, once. Nest's own filter would mask ours. */
+@Catch()
+export class RethrowFilter implements ExceptionFilter {
+  catch(exception: unknown): Observable<never> {
+    return throwError(() => exception);
+  }
+}
+
+/**
+ * Connects the transport to a Nest application, with the filter and the validation it needs: every `@Payload()` of a
+ * DTO class is checked. HTTP pipes and filters of the application are left alone.
+ */
+export function attachTransport(app: INestApplication, transport: NatsTransport): NestMicroservice {
+  const microservice = app.connectMicroservice(
+    { strategy: transport },
+    { deferInitialization: true },
+  ) as NestMicroservice;
+  microservice.useGlobalFilters(new RethrowFilter());
+  microservice.useGlobalPipes(new ContractPipe());
+  // As Nest does for a connected microservice, only after the filter and the pipe are known. The application itself
+  // runs the init hooks.
+  microservice.registerListeners();
+  microservice.setIsInitialized(true);
+  microservice.setIsInitHookCalled(true);
+  return microservice;
+}

@@ -1,0 +1,26 @@
+/** Which pools a service serves: all of them, or those named. */
+export type Pools = '*' | readonly string[];
+
+/** Index of the pool in `rollout.v1.<pool>.…`; -1 for a subject that has no pool. */
+export function poolTokenOf(pattern: string): number {
+  return pattern.split('.').indexOf('*');
+}
+
+/**
+ * The subjects to subscribe to for a declared pattern: the first `*` is the pool, `{name}` is a value of this process
+ * (as in `rollout.v1.*.worker.{workerId}.abort`).
+ * @throws Error when a placeholder has no value
+ */
+export function subjectsOf(pattern: string, pools: Pools, placeholders: Readonly<Record<string, string>>): string[] {
+  const filled = pattern.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = placeholders[name];
+    if (value === undefined) {
+      throw new Error(`The subject ${pattern} needs a value for {${name}}`);
+    }
+    return value;
+  });
+  if (pools === '*' || poolTokenOf(pattern) < 0) {
+    return [filled];
+  }
+  return pools.map((pool) => filled.replace('*', pool));
+}

@@ -1,0 +1,209 @@
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsObject,
+  IsOptional,
+  IsString,
+  Matches,
+  Max,
+  MaxLength,
+  Min,
+  MinLength,
+  registerDecorator,
+  ValidateNested,
+} from 'class-validator';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  AcquireManyRequest,
+  AcquireRequest,
+  BroomwagonError,
+  LoadBalancerStatusRequest,
+  NextRoundRequest,
+  OPERATIONS,
+} from '@broomwagon/contracts';
+import { validate, validatorOf } from './compiled-validator';
+import { judge } from './judge';
+
+/** A validator of our own, which sees the whole object. */
+function IsAtMostField(other: string): PropertyDecorator {
+  return (target, name) =>
+    registerDecorator({
+      name: 'isAtMostField',
+      target: target.constructor,
+      propertyName: name as string,
+      constraints: [other],
+      validator: {
+        validate: (value, args) => value <= ((args!.object as Record<string, number>)[other] ?? Infinity),
+        defaultMessage: () => `must be at most ${other}`,
+      },
+    });
+}
+
+class Inner {
+  @IsString() @MaxLength(4) name!: string;
+  @IsOptional() @IsNumber() weight?: number;
+}
+class Outer {
+  @Matches(/^[a-z]+$/) id!: string;
+  @IsInt() @Min(0) @Max(9) level: number = 3;
+  @IsOptional() @IsInt() @IsAtMostField('level') part?: number;
+  @IsOptional() @IsBoolean() flag?: boolean;
+  @IsOptional() @IsIn(['a', 'b']) kind?: string;
+  @IsOptional() @IsArray() @ArrayMaxSize(3) @IsInt({ each: true }) tokens?: number[];
+  @IsOptional() @IsObject() extra?: Record<string, unknown>;
+  @IsOptional() @IsString() @MinLength(2) note?: string;
+  @IsOptional() @ValidateNested() @Type(() => Inner) inner?: Inner;
+  @IsOptional() @IsArray() @ValidateNested({ each: true }) @Type(() => Inner) list?: Inner[];
+}
+
+const good = { id: 'abc', level: 2, inner: { name: 'x' }, list: [{ name: 'y', weight: 1.5 }], extra: { a: [1] } };
+
+function failureOf(contract: new () => object, body: unknown): BroomwagonError {
+  try {
+    validate(contract, body);
+  } catch (error) {
+    return error as BroomwagonError;
+  }
+  throw new Error('was accepted');
+}
+
+describe('CompiledValidator', () => {
+  it('accepts a valid body without the judge and builds the classes', () => {
+    const accepted = validatorOf(Outer).accept(structuredClone(good));
+    expect(accepted).toBeInstanceOf(Outer);
+    expect(accepted?.inner).toBeInstanceOf(Inner);
+    expect(accepted?.list?.[0]).toBeInstanceOf(Inner);
+    expect(accepted).toEqual(judge(Outer, structuredClone(good)));
+  });
+
+  it('compiles every contract of the protocol', () => {
+    const doubtful = Object.entries(OPERATIONS)
+      .map(([name, { request }]) => [name, validatorOf<object>(request).doubt()])
+      .filter(([, doubt]) => doubt !== undefined);
+    expect(doubtful).toEqual([]);
+  });
+
+  it('names the first field by its dotted path and lists all', () => {
+    const error = failureOf(Outer, { id: 'A', level: '2', list: [{ name: 'ok' }, { name: 'too long' }] });
+    expect(error).toMatchObject({ code: 'VALIDATION_FAILED', field: 'id' });
+    const fields = (error.details as { field: string }[]).map(({ field }) => field);
+    expect(fields).toContain('level');
+    expect(fields).toContain('list.1.name');
+  });
+
+  it.each([
+    ['an unknown field', { ...good, surprise: 1 }, 'surprise'],
+    ['an unknown nested field', { ...good, inner: { name: 'x', other: 1 } }, 'inner.other'],
+    ['a number given as text', { ...good, level: '2' }, 'level'],
+    ['an array for an object', { ...good, inner: [] }, 'inner'],
+    ['an object for an array', { ...good, list: {} }, 'list'],
+    ['an array in a list of objects', { ...good, list: [[]] }, 'list.0'],
+    ['null in a list of objects', { ...good, list: [null] }, 'list.0'],
+    ['a custom rule over two fields', { ...good, part: 3 }, 'part'],
+    ['an array for the body', [], ''],
+    ['text for the body', 'x', ''],
+    ['NaN', { ...good, level: Number.NaN }, 'level'],
+  ])('refuses %s', (_, body, field) => {
+    expect(failureOf(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field });
+  });
+
+  it('refuses a missing nested object, which class-validator alone lets pass', () => {
+    expect(failureOf(NextRoundRequest, { job: 'j', groupsPerStep: 1, remainingGroups: 1 }).field).toBe('policy');
+  });
+
+  it('keeps defaults, refuses fields on a contract without any, and survives hostile names and depths', () => {
+    expect(validate(Outer, { id: 'abc' }).level).toBe(3);
+    expect(validate(LoadBalancerStatusRequest, {})).toEqual({});
+    expect(failureOf(LoadBalancerStatusRequest, { a: 1 }).field).toBe('a');
+    expect(failureOf(Outer, { ...good, extra: JSON.parse('{"constructor":"x"}') as object }).code).toBe(
+      'VALIDATION_FAILED',
+    );
+    const deep = JSON.parse(`${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`) as object;
+    expect(failureOf(Outer, { ...good, extra: deep }).code).toBe('VALIDATION_FAILED');
+    const polluted = validate(Outer, JSON.parse('{"id":"abc","level":1,"extra":{"__proto__":{"admin":true}}}'));
+    expect((polluted.extra as { admin?: boolean }).admin).toBeUndefined();
+  });
+
+  it('bounds what it says about a body with thousands of errors', () => {
+    const acquires = Array.from({ length: 2_000 }, () => ({ acquireId: ' ' }));
+    const error = failureOf(AcquireManyRequest, { workerId: 'w', workerEpoch: 1, acquires });
+    expect(JSON.stringify(error.toWire()).length).toBeLessThan(20_000);
+    const long = failureOf(Outer, { ...good, ['x'.repeat(10_000)]: 1 });
+    expect(JSON.stringify(long.toWire()).length).toBeLessThan(2_000);
+  });
+
+  it('accepts a burst of 2,048 acquires in the compiled way', () => {
+    const acquires = Array.from({ length: 2_048 }, (_, index) => ({
+      acquireId: `a${index}`,
+      requestId: `j/g/${index}`,
+    }));
+    const body = { workerId: 'w', workerEpoch: 1, acquires };
+    expect(validatorOf(AcquireManyRequest).accept(body)?.acquires).toHaveLength(2_048);
+  });
+
+  it('property: what the compiled check accepts, the judge accepts with an equal result', () => {
+    const junk = fc.oneof(fc.jsonValue(), fc.constantFrom('toString', '', 'abc', 3, 2.5, -1, null));
+    const mostly = <T>(usual: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
+      fc.oneof({ arbitrary: usual, weight: 20 }, { arbitrary: junk, weight: 1 });
+    const inner = fc.record(
+      { name: mostly(fc.string({ maxLength: 5 })), weight: mostly(fc.double()) },
+      { requiredKeys: [] },
+    );
+    const body = fc.record(
+      {
+        id: mostly(fc.constantFrom('abc', 'z')),
+        level: mostly(fc.integer({ min: -1, max: 10 })),
+        part: mostly(fc.integer({ min: 0, max: 9 })),
+        flag: mostly(fc.boolean()),
+        kind: mostly(fc.constantFrom('a', 'b', 'c')),
+        tokens: mostly(fc.array(fc.integer(), { maxLength: 4 })),
+        extra: mostly(fc.dictionary(mostly(fc.string()).map(String), fc.jsonValue())),
+        note: mostly(fc.string({ unit: 'grapheme' })),
+        inner: mostly(inner),
+        list: mostly(fc.array(inner, { maxLength: 3 })),
+        surprise: junk,
+      },
+      { requiredKeys: ['id', 'level'] },
+    );
+    let accepted = 0;
+    fc.assert(
+      fc.property(body, (sent) => {
+        const plain = JSON.parse(JSON.stringify(sent)) as object;
+        const instance = validatorOf(Outer).accept(structuredClone(plain));
+        if (instance !== undefined) {
+          accepted++;
+          expect(instance).toEqual(judge(Outer, plain));
+        }
+      }),
+      { numRuns: 3_000 },
+    );
+    expect(accepted).toBeGreaterThan(50);
+  });
+
+  it('property: any acquire with valid ids passes without the judge', () => {
+    const id = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,60}$/);
+    const body = fc.record(
+      {
+        acquireId: id,
+        requestId: id,
+        workerId: id,
+        workerEpoch: fc.integer({ min: 1, max: 9_999 }),
+        waitMs: fc.integer({ min: 0, max: 30_000 }),
+      },
+      { requiredKeys: ['acquireId', 'requestId', 'workerId', 'workerEpoch'] },
+    );
+    fc.assert(
+      fc.property(body, (sent) => {
+        const plain = JSON.parse(JSON.stringify(sent)) as object;
+        expect(validatorOf(AcquireRequest).accept(plain)).toEqual(judge(AcquireRequest, plain));
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

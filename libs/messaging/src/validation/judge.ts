@@ -1,0 +1,101 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { plainToInstance } from 'class-transformer';
+import { validateSync, type ValidationError } from 'class-validator';
+import { contractSchemaOf, type ContractClass } from './contract-schema';
+
+/** One thing that is wrong with a body. `field` is a dotted path, e.g. `groups.3.groupId`; empty for the body. */
+export interface FieldError {
+  field: string;
+  reason: string;
+}
+
+/** More than these are not listed: an array of 2,048 wrong items must not make a reply of a megabyte. */
+const MAX_DETAILS = 32;
+const MAX_TEXT_LENGTH = 256;
+
+/**
+ * Class-validator's word on a body, with unknown fields refused and nothing coerced. Beyond class-validator, a nested
+ * object must be there unless it is optional, and must not be an array (nor an array an object).
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
+export function judge<T extends object>(contract: ContractClass<T>, body: unknown): T {
+  const errors: FieldError[] = [];
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw failure([{ field: '', reason: 'must be an object' }]);
+  }
+  findWrongShapes(contract, body as Record<string, unknown>, '', errors);
+  if (errors.length > 0) {
+    throw failure(errors);
+  }
+  let instance: T;
+  try {
+    instance = plainToInstance(contract, body);
+    const found = validateSync(instance, {
+      whitelist: true,
+      forbidNonWhitelisted: true,
+      // A request without fields is a class without rules; the whitelist still refuses every field.
+      forbidUnknownValues: false,
+      validationError: { target: false, value: false },
+    });
+    flatten(found, '', errors);
+  } catch {
+    // Too deep for a recursive walk, or a field named `constructor` in a free-form object.
+    throw failure([{ field: '', reason: 'cannot be read: nested too deeply or with forbidden names' }]);
+  }
+  if (errors.length > 0) {
+    throw failure(errors);
+  }
+  return instance;
+}
+
+function failure(errors: FieldError[]): BroomwagonError {
+  const details = errors.slice(0, MAX_DETAILS).map(({ field, reason }) => ({ field: cut(field), reason: cut(reason) }));
+  const { field, reason } = details[0] as FieldError;
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  return new BroomwagonError('VALIDATION_FAILED', `${field === '' ? 'The body' : field}: ${reason}${more}`, {
+    field,
+    details,
+  });
+}
+
+function flatten(found: readonly ValidationError[], prefix: string, into: FieldError[]): void {
+  for (const error of found) {
+    const field = prefix + error.property;
+    for (const reason of Object.values(error.constraints ?? {})) {
+      into.push({ field, reason });
+    }
+    flatten(error.children ?? [], `${field}.`, into);
+  }
+}
+
+function findWrongShapes(
+  contract: ContractClass,
+  body: Record<string, unknown>,
+  prefix: string,
+  into: FieldError[],
+): void {
+  for (const { name, nested, optional, isArray } of contractSchemaOf(contract)) {
+    const value = body[name];
+    if (nested === undefined || (optional && (value === undefined || value === null))) {
+      continue;
+    }
+    const field = prefix + name;
+    if (Array.isArray(value) !== isArray || typeof value !== 'object' || value === null) {
+      into.push({ field, reason: isArray ? 'must be an array' : 'must be an object' });
+      continue;
+    }
+    const items = isArray ? (value as unknown as unknown[]) : [value];
+    items.forEach((item, index) => {
+      const path = isArray ? `${field}.${index}` : field;
+      if (typeof item !== 'object' || item === null || Array.isArray(item)) {
+        into.push({ field: path, reason: 'must be an object' });
+      } else {
+        findWrongShapes(nested, item as Record<string, unknown>, `${path}.`, into);
+      }
+    });
+  }
+}
+
+function cut(text: string): string {
+  return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH - 1)}…` : text;
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import { BroomwagonError, ERROR_CODES, type WireError } from '@broomwagon/contracts';
+import { headers, type MsgHdrs, type NatsConnection } from 'nats';
+
+/** Header with the message of an error; a success has none, so a client may branch without parsing. */
+export const ERROR_HEADER = 'Nats-Service-Error';
+/** Header with the code of an error. */
+export const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
+/** Header by which a caller says how long it will wait for the reply, in milliseconds. */
+export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
+
+/** A JSON object as it stands on the wire. */
+export type JsonObject = Record<string, unknown>;
+
+/**
+ * Reads the body of a message. An empty body is an empty object, so that a status can be asked for with no body.
+ * @throws BroomwagonError MALFORMED_JSON when it is not a JSON object
+ */
+export function decodeBody(bytes: Uint8Array): JsonObject {
+  if (bytes.length === 0) {
+    return {};
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+  } catch (error) {
+    throw new BroomwagonError('MALFORMED_JSON', `The body is not JSON: ${(error as Error).message.slice(0, 120)}`);
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new BroomwagonError('MALFORMED_JSON', 'The body must be a JSON object');
+  }
+  return body as JsonObject;
+}
+
+/** An error as bytes and headers of a reply. */
+export interface EncodedError {
+  body: string;
+  headers: MsgHdrs;
+}
+
+/** Encodes an error reply. What in `details` cannot be written as JSON is left out. */
+export function encodeError(error: BroomwagonError): EncodedError {
+  const wire = error.toWire();
+  let body: string;
+  try {
+    body = JSON.stringify({ error: wire });
+  } catch {
+    body = JSON.stringify({ error: { ...wire, details: undefined } });
+  }
+  const made = headers();
+  made.set(ERROR_HEADER, headerSafe(error.message));
+  made.set(ERROR_CODE_HEADER, error.code);
+  return { body, headers: made };
+}
+
+/**
+ * Publishes a reply: a body or an error. Never throws: a body that cannot be written or is over the server's limit
+ * becomes an error reply, and with the connection gone there is nobody to tell.
+ * @returns the error that went out instead of the body, if any
+ */
+export function publishReply(nats: NatsConnection, inbox: string, answer: unknown): BroomwagonError | undefined {
+  let failure = answer instanceof BroomwagonError ? answer : undefined;
+  if (failure === undefined) {
+    try {
+      nats.publish(inbox, JSON.stringify(answer ?? {}));
+      return undefined;
+    } catch (error) {
+      const tooLarge = (error as { code?: string }).code === 'MAX_PAYLOAD_EXCEEDED';
+      failure = tooLarge
+        ? new BroomwagonError('PAYLOAD_TOO_LARGE', 'The reply is over the limit of the NATS server; ask for less')
+        : internalError(error).error;
+    }
+  }
+  try {
+    const encoded = encodeError(failure);
+    nats.publish(inbox, encoded.body, { headers: encoded.headers });
+  } catch {
+    // The connection is closed, or even the error is too large: the caller's deadline is what is left.
+  }
+  return failure;
+}
+
+/** The answer to a defect: says nothing of it but an id under which the log has the rest. */
+export function internalError(cause: unknown): { error: BroomwagonError; referenceId: string } {
+  const referenceId = randomUUID();
+  const error = new BroomwagonError('INTERNAL', 'Internal error; see the log of the service', {
+    details: { referenceId },
+    cause,
+  });
+  return { error, referenceId };
+}
+
+/** The error of a parsed reply, or undefined when the reply is a result. */
+export function wireErrorOf(reply: unknown): BroomwagonError | undefined {
+  const error = (reply as { error?: Partial<WireError> } | null)?.error;
+  if (typeof error !== 'object' || error === null || typeof error.code !== 'string') {
+    return undefined;
+  }
+  return BroomwagonError.fromWire({ message: error.code, retryable: false, ...error } as WireError);
+}
+
+/** True when something has the shape of an error of ours (as an RpcException may carry it). */
+export function isWireError(value: unknown): value is WireError {
+  const code = (value as { code?: unknown } | null)?.code;
+  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
+}
+
+function headerSafe(text: string): string {
+  return text.slice(0, 256).replace(/[^\x20-\x7e]/g, '?');
+}

@@ -1,0 +1,49 @@
+import { envFieldsOf } from './env.decorator';
+import { sourceOf, type ConfigSource } from './load-config';
+
+/** One line of a printed configuration. */
+export interface ConfigRow {
+  variable: string;
+  /** Without secrets: they are `***`, and so are credentials inside addresses. */
+  value: string;
+  source: ConfigSource;
+  description: string;
+}
+
+/** A configuration for people and logs, without secrets. */
+export function describeConfig(config: object): ConfigRow[] {
+  return envFieldsOf(config.constructor as new () => object).map((field) => {
+    const value = (config as Record<string, unknown>)[field.property];
+    return {
+      variable: field.variable,
+      value: field.secret && value !== undefined ? '***' : withoutCredentials(textOf(value)),
+      source: sourceOf(config, field.property),
+      description: field.description,
+    };
+  });
+}
+
+/** A configuration as text, one variable a line; what `--print-config` prints. */
+export function printedConfig(config: object): string {
+  const rows = describeConfig(config);
+  const nameWidth = Math.max(...rows.map((row) => row.variable.length));
+  const valueWidth = Math.max(...rows.map((row) => row.value.length));
+  return rows
+    .map(
+      (row) =>
+        `${row.variable.padEnd(nameWidth)}  ${row.value.padEnd(valueWidth)}  ${row.source.padEnd(11)}  ${row.description}`,
+    )
+    .join('\n');
+}
+
+/** Replaces user and password in all addresses of a text. */
+export function withoutCredentials(text: string): string {
+  return text.replace(/([a-z][a-z0-9+.-]*:\/\/)[^/\s,]*@/gi, '$1***@');
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) {
+    return '';
+  }
+  return Array.isArray(value) ? value.join(',') : String(value);
+}

@@ -1,0 +1,109 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { IsIn, IsInt, IsOptional, IsString, Min } from 'class-validator';
+import { describe, expect, it } from 'vitest';
+import { describeConfig, printedConfig } from './describe-config';
+import { Env } from './env.decorator';
+import { ConfigurationError, loadConfig } from './load-config';
+import { ServiceConfig } from './service.config';
+
+class ExampleConfig extends ServiceConfig {
+  @Env('BROOMWAGON_CONCURRENCY', { description: 'requests at once' })
+  @IsInt()
+  @Min(1)
+  concurrency: number = 8;
+
+  @Env('STALL_MS', { description: 'stall deadline', kind: 'duration' })
+  @IsInt()
+  stallMs: number = 1_000;
+
+  @Env('VERBOSE', { description: 'more logs' })
+  @IsIn([true, false])
+  verbose: boolean = false;
+
+  @Env('API_KEY', { description: 'key', secret: true })
+  @IsOptional()
+  @IsString()
+  apiKey?: string;
+}
+
+const problemsOf = (env: Record<string, string>, file?: string): Record<string, string> => {
+  try {
+    loadConfig(ExampleConfig, { env, file });
+  } catch (error) {
+    const { problems } = error as ConfigurationError;
+    return Object.fromEntries(problems.map(({ variable, reason }) => [variable, reason]));
+  }
+  return {};
+};
+const fileWith = (content: unknown): string => {
+  const path = join(mkdtempSync(join(tmpdir(), 'broomwagon-config-')), 'config.json');
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+};
+
+describe('loadConfig', () => {
+  it('has defaults for everything', () => {
+    const config = loadConfig(ExampleConfig, { env: {} });
+    expect(config).toMatchObject({ natsUrl: 'nats://127.0.0.1:4222', concurrency: 8, shutdownTimeoutMs: 25_000 });
+    expect(config.servedPools()).toBe('*');
+  });
+
+  it('reads numbers, booleans, lists and durations from text', () => {
+    const env = { BROOMWAGON_CONCURRENCY: '3', STALL_MS: '1.5s', VERBOSE: 'true', POOLS: 'a, b', NATS_URL: '' };
+    const config = loadConfig(ExampleConfig, { env });
+    expect(config).toMatchObject({ concurrency: 3, stallMs: 1_500, verbose: true, pools: ['a', 'b'] });
+    expect(config.natsUrl).toBe('nats://127.0.0.1:4222');
+  });
+
+  it('takes a file by CONFIG_FILE, and the environment over it', () => {
+    const CONFIG_FILE = fileWith({ BROOMWAGON_CONCURRENCY: 5, POOLS: ['x'], STALL_MS: '2m' });
+    const config = loadConfig(ExampleConfig, { env: { CONFIG_FILE, BROOMWAGON_CONCURRENCY: '6' } });
+    expect(config).toMatchObject({ concurrency: 6, pools: ['x'], stallMs: 120_000 });
+    const sources = Object.fromEntries(describeConfig(config).map((row) => [row.variable, row.source]));
+    expect(sources).toMatchObject({ BROOMWAGON_CONCURRENCY: 'environment', POOLS: 'file', REDIS_URL: 'default' });
+  });
+
+  it('names all wrong values at once', () => {
+    const wrong = {
+      BROOMWAGON_CONCURRENCY: '0',
+      STALL_MS: 'soon',
+      VERBOSE: 'yes',
+      HTTP_PORT: '1e3',
+      POOLS: 'a b',
+      NATS_URL: 'x',
+    };
+    expect(Object.keys(problemsOf(wrong)).sort()).toEqual(Object.keys(wrong).sort());
+  });
+
+  it('refuses unknown variables of ours and unknown keys of the file, with a guess', () => {
+    expect(problemsOf({ BROOMWAGON_CONCURENCY: '3' })).toEqual({
+      BROOMWAGON_CONCURENCY: 'is not known; did you mean BROOMWAGON_CONCURRENCY?',
+    });
+    expect(problemsOf({ BROOMWAGON_NATS_URL: 'x' }).BROOMWAGON_NATS_URL).toContain('did you mean NATS_URL?');
+    expect(problemsOf({}, fileWith({ RDIS_URL: 'x' })).RDIS_URL).toContain('REDIS_URL');
+    expect(problemsOf({ HOME: '/', SOMETHING_ELSE: '1' })).toEqual({});
+  });
+
+  it.each([['{ not json'], [[1]], [null]])('refuses a file with %j', (content) => {
+    expect(problemsOf({}, fileWith(content)).CONFIG_FILE).toBeDefined();
+  });
+
+  it('refuses values of the wrong type in the file', () => {
+    expect(Object.keys(problemsOf({}, fileWith({ BROOMWAGON_CONCURRENCY: true, POOLS: [1] })))).toHaveLength(2);
+  });
+
+  it('shows no secret, neither when printed nor in an error', () => {
+    const env = {
+      API_KEY: 'hush',
+      NATS_URL: 'nats://me:hush@host:4222',
+      REDIS_URL: 'redis://:hush@host',
+      NATS_PASSWORD: 'hush',
+    };
+    const text = printedConfig(loadConfig(ExampleConfig, { env }));
+    expect(text).not.toContain('hush');
+    expect(text).toContain('nats://***@host:4222');
+    expect(text).toContain('***');
+  });
+});

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import { validateSync } from 'class-validator';
+import { closestName } from './closest-name';
+import { envFieldsOf, type EnvField } from './env.decorator';
+import { parseValue } from './parse-value';
+
+/** Where a value came from. */
+export type ConfigSource = 'default' | 'file' | 'environment';
+
+export interface LoadConfigOptions {
+  /** Default: process.env. */
+  env?: Readonly<Record<string, string | undefined>>;
+  /** JSON file with the names of the variables as keys. Default: what CONFIG_FILE names. The environment wins. */
+  file?: string;
+  /** Further `BROOMWAGON_` variables that are no mistakes, e.g. those of other apps started with one environment. */
+  alsoKnown?: readonly string[];
+}
+
+/** Everything that is wrong with a configuration, at once. */
+export class ConfigurationError extends Error {
+  constructor(readonly problems: readonly { variable: string; reason: string }[]) {
+    super(`The configuration is wrong:\n${problems.map((one) => `  ${one.variable}: ${one.reason}`).join('\n')}`);
+    this.name = 'ConfigurationError';
+  }
+}
+
+const OUR_PREFIX = 'BROOMWAGON_';
+const sources = new WeakMap<object, Map<string, ConfigSource>>();
+
+/**
+ * Builds a configuration from the environment and an optional file, by the `@Env` fields of a class-validator class.
+ * An empty variable counts as not set.
+ * @throws ConfigurationError naming every wrong variable
+ */
+export function loadConfig<T extends object>(type: new () => T, options: LoadConfigOptions = {}): T {
+  const env = options.env ?? process.env;
+  const fields = envFieldsOf(type);
+  const problems: { variable: string; reason: string }[] = [];
+  const file = readConfigFile(options.file ?? (env.CONFIG_FILE || undefined), problems);
+  const known = [...fields.map((field) => field.variable), ...(options.alsoKnown ?? [])];
+  for (const name of unknownNames(env, file, known)) {
+    const near = closestName(name, known);
+    problems.push({ variable: name, reason: `is not known${near === undefined ? '' : `; did you mean ${near}?`}` });
+  }
+  const config = new type();
+  const origin = new Map<string, ConfigSource>();
+  for (const field of fields) {
+    const text = env[field.variable];
+    const given = text === undefined || text === '' ? file[field.variable] : text;
+    if (given === undefined) {
+      origin.set(field.property, 'default');
+      continue;
+    }
+    origin.set(field.property, given === text ? 'environment' : 'file');
+    const parsed = parseValue(field.kind, given);
+    if ('reason' in parsed) {
+      const reason = field.secret ? parsed.reason.replace(/, is ".*"$/s, '') : parsed.reason;
+      problems.push({ variable: field.variable, reason });
+    } else {
+      (config as Record<string, unknown>)[field.property] = parsed.value;
+    }
+  }
+  problems.push(...ruleProblems(config, fields, problems));
+  if (problems.length > 0) {
+    throw new ConfigurationError(problems);
+  }
+  sources.set(config, origin);
+  return config;
+}
+
+/** Where the value of a property came from. */
+export function sourceOf(config: object, property: string): ConfigSource {
+  return sources.get(config)?.get(property) ?? 'default';
+}
+
+function readConfigFile(
+  path: string | undefined,
+  problems: { variable: string; reason: string }[],
+): Record<string, unknown> {
+  if (path === undefined) {
+    return {};
+  }
+  try {
+    const content: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (typeof content === 'object' && content !== null && !Array.isArray(content)) {
+      return content as Record<string, unknown>;
+    }
+    problems.push({ variable: 'CONFIG_FILE', reason: `${path} must hold a JSON object` });
+  } catch (error) {
+    problems.push({ variable: 'CONFIG_FILE', reason: `${path} cannot be read: ${(error as Error).message}` });
+  }
+  return {};
+}
+
+function unknownNames(
+  env: Readonly<Record<string, string | undefined>>,
+  file: Record<string, unknown>,
+  known: readonly string[],
+): string[] {
+  const ours = Object.keys(env).filter((name) => name.startsWith(OUR_PREFIX));
+  return [...new Set([...ours, ...Object.keys(file)])].filter((name) => !known.includes(name));
+}
+
+function ruleProblems(
+  config: object,
+  fields: readonly EnvField[],
+  already: readonly { variable: string }[],
+): { variable: string; reason: string }[] {
+  const found = validateSync(config, { forbidUnknownValues: false });
+  return found.flatMap((error) => {
+    const variable = fields.find((field) => field.property === error.property)?.variable ?? error.property;
+    const told = already.some((one) => one.variable === variable);
+    return told ? [] : [{ variable, reason: Object.values(error.constraints ?? {}).join('; ') || 'is wrong' }];
+  });
+}

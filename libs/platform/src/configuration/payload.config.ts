@@ -1,0 +1,43 @@
+import { IsIn, IsInt, IsOptional, IsString, Matches, Min } from 'class-validator';
+import { Env } from './env.decorator';
+import { ServiceConfig } from './service.config';
+
+/** Configuration of an app that reads or writes payloads. All apps of a system must be given the same values. */
+export class PayloadServiceConfig extends ServiceConfig {
+  @Env('PAYLOAD_DRIVER', { description: 'where payloads lie: redis or file' })
+  @IsIn(['redis', 'file'])
+  payloadDriver: 'redis' | 'file' = 'redis';
+
+  @Env('PAYLOAD_URL', { description: 'Redis of the payloads; default REDIS_URL' })
+  @IsOptional()
+  @Matches(/^rediss?:\/\/\S+$/, { message: 'must be an address as redis://host:6379' })
+  payloadUrl?: string;
+
+  @Env('PAYLOAD_DIR', { description: 'folder of the payloads of the file driver' })
+  @IsString()
+  payloadDir: string = './payloads';
+
+  @Env('PAYLOAD_QUOTA_BYTES', { description: 'most bytes of payloads of one job' })
+  @IsInt()
+  @Min(1)
+  payloadQuotaBytes: number = 1_073_741_824;
+
+  @Env('PAYLOAD_ORPHAN_AFTER_MS', {
+    description: 'a payload this old is removed when its owner is gone',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(1_000)
+  payloadOrphanAfterMs: number = 3_600_000;
+
+  /** What `openPayloadStore` of libs/state takes. */
+  payloadStoreOptions() {
+    return {
+      driver: this.payloadDriver,
+      url: this.payloadUrl ?? this.redisUrl,
+      dir: this.payloadDir,
+      keyPrefix: this.redisKeyPrefix,
+      quotaBytes: this.payloadQuotaBytes,
+    };
+  }
+}

@@ -1,0 +1,77 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+type Action = { kind: 'kill' } | { kind: 'stop' } | { kind: 'throw' } | { kind: 'delay'; durationMs: number };
+interface Failpoint {
+  action: Action;
+  /** At which hit; undefined is every hit. */
+  atHit?: number;
+  hits: number;
+}
+
+/** Thrown by a failpoint with the action `throw`. */
+export class FailpointError extends Error {
+  constructor(name: string) {
+    super(`Failpoint ${name}`);
+    this.name = 'FailpointError';
+  }
+}
+
+let active: Map<string, Failpoint> | undefined;
+
+/**
+ * A named place where a fault test can break this process: `FAILPOINTS=name=action[@N],…` with the actions `kill`
+ * (SIGKILL to itself), `stop` (SIGSTOP to itself), `throw` and `delay:MS`, at the N-th hit or at each.
+ * Without the variable it costs one map lookup.
+ */
+export function failpoint(name: string): Promise<void> | void {
+  active ??= parseFailpoints(process.env.FAILPOINTS ?? '');
+  const point = active.get(name);
+  if (point === undefined) {
+    return;
+  }
+  point.hits++;
+  if (point.atHit === undefined || point.atHit === point.hits) {
+    return act(name, point.action);
+  }
+}
+
+/** Sets the failpoints of this process in place of the environment; for tests. @throws Error when unreadable */
+export function setFailpoints(text: string): void {
+  active = parseFailpoints(text);
+}
+
+function act(name: string, action: Action): Promise<void> | void {
+  switch (action.kind) {
+    case 'kill':
+      process.kill(process.pid, 'SIGKILL');
+      // The signal takes effect at once, but nothing after this line may run whatever happens.
+      return new Promise(() => undefined);
+    case 'stop':
+      process.kill(process.pid, 'SIGSTOP');
+      return;
+    case 'throw':
+      throw new FailpointError(name);
+    case 'delay':
+      return delay(action.durationMs);
+  }
+}
+
+function parseFailpoints(text: string): Map<string, Failpoint> {
+  const points = new Map<string, Failpoint>();
+  for (const entry of text.split(',').map((part) => part.trim())) {
+    if (entry === '') {
+      continue;
+    }
+    const parts = /^(?<name>[\w.-]+)=(?<kind>kill|stop|throw|delay)(?::(?<ms>\d+))?(?:@(?<hit>[1-9]\d*))?$/.exec(
+      entry,
+    )?.groups;
+    if (parts === undefined || (parts.kind === 'delay') !== (parts.ms !== undefined)) {
+      throw new Error(`FAILPOINTS: cannot read "${entry}"; expected name=kill|stop|throw|delay:MS[@N]`);
+    }
+    const kind = parts.kind as Action['kind'];
+    const action: Action = kind === 'delay' ? { kind, durationMs: Number(parts.ms) } : { kind };
+    const atHit = parts.hit === undefined ? undefined : Number(parts.hit);
+    points.set(parts.name as string, { action, atHit, hits: 0 });
+  }
+  return points;
+}

@@ -1,0 +1,50 @@
+import { Controller, Get, Header } from '@nestjs/common';
+import { HealthCheckService, HealthIndicatorService, type HealthCheckResult } from '@nestjs/terminus';
+import { Metrics } from '../metrics';
+import { HealthRegistry, type HealthCheck } from './health-registry';
+
+/** `/livez`, `/readyz`, `/startupz` for probes (200 or 503, with reasons), `/metrics` for Prometheus. */
+@Controller()
+export class HealthController {
+  constructor(
+    private readonly health: HealthCheckService,
+    private readonly indicators: HealthIndicatorService,
+    private readonly registry: HealthRegistry,
+    private readonly metrics: Metrics,
+  ) {}
+
+  @Get('livez')
+  live(): Promise<HealthCheckResult> {
+    return this.run(this.registry.liveChecks());
+  }
+
+  @Get('readyz')
+  ready(): Promise<HealthCheckResult> {
+    return this.run(this.registry.readyChecks());
+  }
+
+  @Get('startupz')
+  startup(): Promise<HealthCheckResult> {
+    return this.run(this.registry.startChecks());
+  }
+
+  @Get('metrics')
+  @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
+  prometheus(): Promise<string> {
+    return this.metrics.text();
+  }
+
+  private run(checks: Map<string, HealthCheck>): Promise<HealthCheckResult> {
+    return this.health.check(
+      [...checks].map(([name, check]) => async () => {
+        const indicator = this.indicators.check(name);
+        try {
+          await check();
+          return indicator.up();
+        } catch (error) {
+          return indicator.down({ reason: (error as Error).message });
+        }
+      }),
+    );
+  }
+}

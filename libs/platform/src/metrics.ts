@@ -1,0 +1,78 @@
+import type { MessageMetrics } from '@broomwagon/messaging';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry, type Metric } from 'prom-client';
+
+const NAME = /^[a-z]+(_[a-z]+)*_(total|seconds|bytes|ratio|count|tokens|info)$/;
+/** Durations from 0.25 ms to 30 s. */
+const DURATION_BUCKETS_S = [
+  0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+];
+
+/**
+ * The metrics of a service. Names are `broomwagon_<noun>_<unit>`; asking again for a name gives the same metric.
+ * Labels must have few values: never an id.
+ */
+export class Metrics {
+  readonly registry = new Registry();
+
+  constructor(app: string) {
+    this.registry.setDefaultLabels({ app });
+  }
+
+  /** Adds Node's own: memory, event loop lag, garbage collection. */
+  collectProcess(): void {
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** @param name without prefix, ends in `_total`, e.g. `leases_granted_total` */
+  counter<Label extends string = string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
+    return this.once(name, (full) => new Counter({ name: full, help, labelNames, registers: [this.registry] }));
+  }
+
+  /** @param name without prefix, e.g. `leases_count` */
+  gauge<Label extends string = string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
+    return this.once(name, (full) => new Gauge({ name: full, help, labelNames, registers: [this.registry] }));
+  }
+
+  /** @param name without prefix, e.g. `script_seconds` */
+  histogram<Label extends string = string>(
+    name: string,
+    help: string,
+    labelNames: Label[] = [],
+    buckets: number[] = DURATION_BUCKETS_S,
+  ): Histogram<Label> {
+    return this.once(
+      name,
+      (full) => new Histogram({ name: full, help, labelNames, buckets, registers: [this.registry] }),
+    );
+  }
+
+  /** The text of `/metrics`. */
+  text(): Promise<string> {
+    return this.registry.metrics();
+  }
+
+  private once<M extends Metric>(name: string, make: (fullName: string) => M): M {
+    if (!NAME.test(name)) {
+      throw new Error(`Metric ${name}: expected <noun>_<unit>, as leases_granted_total or script_seconds`);
+    }
+    const fullName = `broomwagon_${name}`;
+    return (this.registry.getSingleMetric(fullName) as unknown as M | undefined) ?? make(fullName);
+  }
+}
+
+/** Counts what the transport handles, by declared subject and outcome. */
+export function messageMetrics(metrics: Metrics): MessageMetrics {
+  const handled = metrics.counter('messages_handled_total', 'Messages by outcome; much OVERLOADED: add replicas', [
+    'subject',
+    'outcome',
+  ]);
+  const duration = metrics.histogram('message_seconds', 'Time from receipt to reply', ['subject']);
+  const inFlight = metrics.gauge('messages_in_flight_count', 'Messages being handled; near MAX_IN_FLIGHT it sheds');
+  return {
+    handled: (subject, outcome, durationSeconds) => {
+      handled.inc({ subject, outcome });
+      duration.observe({ subject }, durationSeconds);
+    },
+    inFlight: (count) => inFlight.set(count),
+  };
+}

@@ -1,0 +1,50 @@
+import { Logger } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { Metrics } from './metrics';
+import { PeriodicTask } from './periodic-task';
+
+Logger.overrideLogger(false);
+
+describe('PeriodicTask', () => {
+  it('never overlaps, goes on after errors and counts them, and waits for the last run when stopped', async () => {
+    let running = 0;
+    let runs = 0;
+    let overlapped = false;
+    const metrics = new Metrics('test');
+    const task = new PeriodicTask({ name: 'sweep', intervalMs: 2, immediately: true, metrics }, async () => {
+      overlapped ||= running > 0;
+      running++;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      running--;
+      runs++;
+      if (runs % 2 === 0) {
+        throw new Error('every other');
+      }
+    });
+    task.start();
+    task.start();
+    await expect.poll(() => runs).toBeGreaterThan(4);
+    await expect.poll(() => running).toBe(1);
+    await task.stop();
+    expect(running).toBe(0);
+    const after = runs;
+    task.start();
+    expect(overlapped).toBe(false);
+    expect(task.failureCount()).toBeGreaterThan(1);
+    expect(await metrics.text()).toContain('broomwagon_task_failures_total{task="sweep",app="test"}');
+    expect(runs).toBe(after);
+  });
+
+  it('tells a run that it is being stopped', async () => {
+    let aborted = false;
+    let began = false;
+    const task = new PeriodicTask({ name: 'wait', intervalMs: 1 }, (signal) => {
+      began = true;
+      return new Promise((resolve) => signal.addEventListener('abort', () => ((aborted = true), resolve())));
+    });
+    task.start();
+    await expect.poll(() => began).toBe(true);
+    await task.stop();
+    expect(aborted).toBe(true);
+  });
+});

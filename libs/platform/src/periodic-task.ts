@@ -1,0 +1,94 @@
+import { Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import type { Metrics } from './metrics';
+
+export interface PeriodicTaskOptions {
+  /** Names the task in logs and metrics. */
+  name: string;
+  /** Pause between the end of a run and the next, in milliseconds. */
+  intervalMs: number;
+  /** Each pause is longer or shorter by up to this share, so that replicas do not run in step. Default 0.1. */
+  jitter?: number;
+  /** Runs once at start instead of after the first pause. Default false. */
+  immediately?: boolean;
+  metrics?: Metrics;
+  /** Random number in [0, 1); default Math.random. */
+  random?: () => number;
+}
+
+/**
+ * Runs an asynchronous function again and again, never two runs at once. An error is logged and counted, and the next
+ * run comes as usual. As a Nest provider it starts and stops with the application; elsewhere call `start` and `stop`.
+ */
+export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger: Logger;
+  private readonly abort = new AbortController();
+  private timer: NodeJS.Timeout | undefined;
+  private running: Promise<void> | undefined;
+  private started = false;
+  private failures = 0;
+
+  /** @param run gets a signal that is aborted when the task is stopped */
+  constructor(
+    private readonly options: PeriodicTaskOptions,
+    private readonly run: (signal: AbortSignal) => Promise<void>,
+  ) {
+    this.logger = new Logger(`PeriodicTask ${options.name}`);
+  }
+
+  start(): void {
+    if (this.started || this.abort.signal.aborted) {
+      return;
+    }
+    this.started = true;
+    this.schedule(this.options.immediately ? 0 : this.pauseMs());
+  }
+
+  /** Stops, and waits for the run in progress. */
+  async stop(): Promise<void> {
+    this.abort.abort();
+    clearTimeout(this.timer);
+    await this.running;
+  }
+
+  /** Runs that failed. */
+  failureCount(): number {
+    return this.failures;
+  }
+
+  onApplicationBootstrap(): void {
+    this.start();
+  }
+
+  onModuleDestroy(): Promise<void> {
+    return this.stop();
+  }
+
+  private schedule(pauseMs: number): void {
+    this.timer = setTimeout(() => {
+      this.running = this.runOnce();
+    }, pauseMs);
+  }
+
+  private async runOnce(): Promise<void> {
+    try {
+      await this.run(this.abort.signal);
+    } catch (error) {
+      if (!this.abort.signal.aborted) {
+        this.failures++;
+        this.options.metrics
+          ?.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', ['task'])
+          .inc({ task: this.options.name });
+        this.logger.error({ err: error }, 'The run failed; the next one comes as usual');
+      }
+    }
+    this.running = undefined;
+    if (!this.abort.signal.aborted) {
+      this.schedule(this.pauseMs());
+    }
+  }
+
+  private pauseMs(): number {
+    const { intervalMs, jitter = 0.1, random = Math.random } = this.options;
+    return intervalMs * (1 + jitter * (2 * random() - 1));
+  }
+}

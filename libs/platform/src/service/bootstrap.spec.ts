@@ -1,0 +1,206 @@
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Controller, Injectable, Logger, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
+import { BroomwagonError } from '@broomwagon/contracts';
+import { connectNats, MessageContext, MessagingClient, PARKED } from '@broomwagon/messaging';
+import { testNatsUrl, testPool } from '@broomwagon/testing';
+import { IsInt, IsOptional } from 'class-validator';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Env } from '../configuration/env.decorator';
+import { loadConfig } from '../configuration/load-config';
+import { ServiceConfig } from '../configuration/service.config';
+import { HealthRegistry } from '../health/health-registry';
+import { bootstrapService, type RunningService } from './bootstrap';
+
+class CounterConfig extends ServiceConfig {
+  @Env('STEP', { description: 'step of the counter' }) @IsInt() step: number = 2;
+}
+class CountRequest {
+  @IsInt() by!: number;
+  @IsOptional() @IsInt() holdMs?: number;
+}
+
+/** A whole small app, as those in apps/ are made. */
+@Injectable()
+class CounterService implements OnModuleInit, OnApplicationShutdown {
+  static order: string[] = [];
+  static hang: Promise<void> | undefined;
+  redisIsUp = true;
+  held = 0;
+  total = 0;
+  constructor(
+    private readonly config: CounterConfig,
+    private readonly health: HealthRegistry,
+  ) {}
+  onModuleInit(): void {
+    this.health.addReadiness('redis', () => (this.redisIsUp ? Promise.resolve() : new Promise(() => undefined)), 50);
+  }
+  async count(request: CountRequest): Promise<number> {
+    this.held++;
+    await new Promise((resolve) => setTimeout(resolve, request.holdMs ?? 0));
+    this.held--;
+    this.total += request.by * this.config.step;
+    CounterService.order.push('handled');
+    return this.total;
+  }
+  async onApplicationShutdown(): Promise<void> {
+    CounterService.order.push('onApplicationShutdown');
+    await CounterService.hang;
+  }
+}
+@Controller()
+class CounterController {
+  static parkedFor: string | undefined;
+  constructor(
+    private readonly counter: CounterService,
+    private readonly client: MessagingClient,
+  ) {}
+  @MessagePattern('rollout.v1.*.counter.count')
+  async count(@Payload() request: CountRequest): Promise<object> {
+    return { total: await this.counter.count(request) };
+  }
+  @MessagePattern('rollout.v1.*.counter.wait')
+  wait(@Ctx() context: MessageContext): typeof PARKED {
+    CounterController.parkedFor = context.replyTo;
+    return PARKED;
+  }
+  @MessagePattern('rollout.v1.*.counter.grant')
+  grant(): object {
+    this.client.reply(CounterController.parkedFor as string, { granted: true });
+    return {};
+  }
+  @MessagePattern('rollout.v1.*.counter.break')
+  breakDown(): never {
+    throw new Error('cannot reach redis://user:hunter2@host');
+  }
+}
+@Module({ controllers: [CounterController], providers: [CounterService] })
+class CounterModule {}
+
+describe('bootstrapService', () => {
+  const { pool } = testPool();
+  const readyFile = join(mkdtempSync(join(tmpdir(), 'broomwagon-ready-')), 'ready.json');
+  const logs: string[] = [];
+  const logDestination = { write: (line: string) => void logs.push(line) };
+  let service: RunningService<CounterConfig>;
+  let client: MessagingClient;
+
+  beforeAll(async () => {
+    const env = { NATS_URL: testNatsUrl(), POOLS: pool, MAX_IN_FLIGHT: '2', STEP: '3', READY_FILE: readyFile };
+    const config = loadConfig(CounterConfig, { env });
+    service = await bootstrapService(CounterModule, { app: 'counter', config, logDestination });
+    client = new MessagingClient(await connectNats({ url: testNatsUrl() }));
+  });
+  afterAll(async () => {
+    await service.close();
+    await client.connection.close();
+  });
+
+  const subject = (operation: string): string => `rollout.v1.${pool}.counter.${operation}`;
+  const get = async (path: string): Promise<{ status: number; body: string }> => {
+    const response = await fetch(`http://127.0.0.1:${service.httpPort}/${path}`);
+    return { status: response.status, body: await response.text() };
+  };
+
+  it('says where it listens, in the log and in the ready file', () => {
+    expect(JSON.parse(readFileSync(readyFile, 'utf8'))).toEqual({ port: service.httpPort, pid: process.pid });
+    expect(existsSync(`${readyFile}.tmp`)).toBe(false);
+    const listening = logs.map((line) => JSON.parse(line) as { msg: string }).find(({ msg }) => msg === 'listening');
+    expect(listening).toMatchObject({ httpPort: service.httpPort, pools: [pool], name: 'counter' });
+  });
+
+  it('is live, ready and started', async () => {
+    for (const path of ['livez', 'readyz', 'startupz']) {
+      expect(await get(path)).toMatchObject({ status: 200 });
+    }
+    expect((await get('nothing')).status).toBe(404);
+  });
+
+  it('is not ready while what it needs does not answer, but stays live', async () => {
+    const counter = service.application.get(CounterService);
+    counter.redisIsUp = false;
+    const { status, body } = await get('readyz');
+    expect(status).toBe(503);
+    expect(JSON.parse(body)).toMatchObject({ error: { redis: { status: 'down', reason: 'no answer within 50 ms' } } });
+    expect((await get('livez')).status).toBe(200);
+    counter.redisIsUp = true;
+    expect((await get('readyz')).status).toBe(200);
+  });
+
+  it('serves requests with its own configuration, checked bodies and typed errors', async () => {
+    await expect(client.request(subject('count'), { by: 1 })).resolves.toEqual({ total: 3 });
+    await expect(client.request(subject('count'), { by: 'x' })).rejects.toMatchObject({ field: 'by' });
+    const answer = await client.connection.nats.request(subject('count'), '{"by":');
+    expect(answer.json()).toMatchObject({ error: { code: 'MALFORMED_JSON' } });
+  });
+
+  it('parks a call and answers it when it is granted', async () => {
+    const waiting = client.request(subject('wait'), {});
+    await expect.poll(() => CounterController.parkedFor).toBeDefined();
+    await client.request(subject('grant'), {});
+    await expect(waiting).resolves.toEqual({ granted: true });
+  });
+
+  it('sheds above MAX_IN_FLIGHT', async () => {
+    const burst = Array.from({ length: 20 }, () => client.request(subject('count'), { by: 0, holdMs: 50 }));
+    const settled = await Promise.allSettled(burst);
+    const refused = settled.filter((one) => one.status === 'rejected').map((one) => one.reason as BroomwagonError);
+    expect(refused.length).toBeGreaterThanOrEqual(10);
+    expect(new Set(refused.map((error) => error.code))).toEqual(new Set(['OVERLOADED']));
+  });
+
+  it('logs a defect under the id the caller got, without credentials', async () => {
+    const failure = await client.request(subject('break'), {}).catch((error: unknown) => error as BroomwagonError);
+    const { referenceId } = (failure as BroomwagonError).details as { referenceId: string };
+    const line = logs.find((entry) => entry.includes(referenceId));
+    expect(line).toContain('cannot reach redis://***@host');
+    expect(logs.join('')).not.toContain('hunter2');
+    new Logger('spec').warn({ password: 'hunter2', url: 'nats://a:hunter2@b' }, 'to nats://a:hunter2@b');
+    expect(logs.at(-1)).toContain('nats://***@b');
+    expect(logs.join('')).not.toContain('hunter2');
+  });
+
+  it('exposes metrics of messages and of the process', async () => {
+    const { body } = await get('metrics');
+    expect(body).toMatch(
+      /broomwagon_messages_handled_total\{subject="rollout\.v1\.\*\.counter\.count",outcome="OK",app="counter"\} \d/,
+    );
+    expect(body).toContain('process_resident_memory_bytes');
+  });
+
+  it('refuses to start when an app does not answer what it owns, and leaves nothing open', async () => {
+    const config = loadConfig(ServiceConfig, { env: { NATS_URL: testNatsUrl(), POOLS: pool } });
+    const attempt = bootstrapService(CounterModule, { app: 'load-balancer', config, logDestination });
+    await expect(attempt).rejects.toThrow();
+  });
+
+  it('shuts down gracefully: what is in hand is answered, then onApplicationShutdown', async () => {
+    const counter = service.application.get(CounterService);
+    CounterService.order = [];
+    const inHand = client.request(subject('count'), { by: 1, holdMs: 200 });
+    await expect.poll(() => counter.held).toBe(1);
+    const closing = service.close();
+    await expect(inHand).resolves.toMatchObject({ total: expect.any(Number) as number });
+    await closing;
+    expect(CounterService.order).toEqual(['handled', 'onApplicationShutdown']);
+    await expect(client.request(subject('count'), { by: 1 })).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    await expect(get('livez')).rejects.toThrow();
+  });
+
+  it('has one deadline for the whole shutdown, whatever hangs', async () => {
+    const env = { NATS_URL: testNatsUrl(), POOLS: `${pool}-late`, SHUTDOWN_TIMEOUT_MS: '100' };
+    const config = loadConfig(CounterConfig, { env });
+    let releaseHang = (): void => undefined;
+    let onShutdownDeadline = (): void => undefined;
+    CounterService.hang = new Promise((resolve) => (releaseHang = resolve));
+    const late = new Promise<void>((resolve) => (onShutdownDeadline = resolve));
+    const other = await bootstrapService(CounterModule, { app: 'c', config, logDestination, onShutdownDeadline });
+    const closing = other.close();
+    await late;
+    expect(logs.at(-1)).toContain('took longer than 100 ms');
+    releaseHang();
+    await closing;
+  });
+});

@@ -1,0 +1,209 @@
+import { renameSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { Logger, Module, type DynamicModule, type Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { OPERATIONS, type AppName } from '@broomwagon/contracts';
+import {
+  assertHandlersComplete,
+  attachTransport,
+  connectNats,
+  MessagingClient,
+  NatsTransport,
+  type MessagingConnection,
+  type NatsTransportOptions,
+} from '@broomwagon/messaging';
+import { Logger as PinoLogger } from 'nestjs-pino';
+import type { DestinationStream } from 'pino';
+import { describeConfig, printedConfig } from '../configuration/describe-config';
+import { loadConfig } from '../configuration/load-config';
+import { ServiceConfig } from '../configuration/service.config';
+import { HealthRegistry } from '../health/health-registry';
+import { messageMetrics, Metrics } from '../metrics';
+import { loggerParams } from './logging';
+import { PlatformModule } from './platform.module';
+
+/** How an app is started. */
+export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> {
+  /** Name of the app: queue group, log name, metric label. */
+  app: AppName | (string & {});
+  /** Class of the configuration; default ServiceConfig. */
+  configType?: new () => Config;
+  /** A ready configuration, in place of the environment. */
+  config?: Config;
+  /** What this app's transport needs beside the defaults, e.g. `placeholders`. */
+  transport?: (config: Config) => Partial<NatsTransportOptions>;
+  /** Default: true for an app that owns operations. */
+  assertHandlers?: boolean;
+  /** Where logs go; default stdout. */
+  logDestination?: DestinationStream;
+  /** Called when a shutdown has passed its deadline; default: exit with 1. */
+  onShutdownDeadline?: () => void;
+}
+
+/** An app that is up. */
+export interface RunningService<Config extends ServiceConfig = ServiceConfig> {
+  application: NestExpressApplication;
+  config: Config;
+  transport: NatsTransport;
+  /** The port of the health and metrics routes. */
+  httpPort: number;
+  /** Not ready, then Nest's hooks, then the transport's drain, then `onApplicationShutdown`; one deadline for all. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts an app: configuration, logs, NATS, Nest with HTTP for health and metrics, handlers, readiness.
+ * @throws ConfigurationError; BroomwagonError UNAVAILABLE when NATS is not there by START_DEADLINE_MS
+ */
+export async function bootstrapService<Config extends ServiceConfig = ServiceConfig>(
+  appModule: Type | DynamicModule,
+  options: BootstrapOptions<Config>,
+): Promise<RunningService<Config>> {
+  const config = options.config ?? loadConfig(options.configType ?? (ServiceConfig as new () => Config));
+  const connection = await connect(options.app, config);
+  try {
+    return await start(appModule, options, config, connection);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/**
+ * The `main` of an app: `bootstrapService`, with signals, exit codes, and `--print-config`.
+ * SIGTERM and SIGINT shut down gracefully; a start that fails prints why and exits with 1.
+ */
+export async function runService<Config extends ServiceConfig = ServiceConfig>(
+  appModule: Type | DynamicModule,
+  options: BootstrapOptions<Config>,
+): Promise<void> {
+  try {
+    if (process.argv.includes('--print-config')) {
+      const config = options.config ?? loadConfig(options.configType ?? (ServiceConfig as new () => Config));
+      process.stdout.write(`${printedConfig(config)}\n`);
+      return;
+    }
+    const service = await bootstrapService(appModule, options);
+    const shutDown = async (): Promise<void> => {
+      try {
+        await service.close();
+        process.exit(0);
+      } catch (error) {
+        new Logger(options.app).error({ err: error }, 'The shutdown failed');
+        process.exit(1);
+      }
+    };
+    process.on('SIGTERM', () => void shutDown());
+    process.on('SIGINT', () => void shutDown());
+  } catch (error) {
+    process.stderr.write(`${options.app} cannot start: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exit(1);
+  }
+}
+
+async function start<Config extends ServiceConfig>(
+  appModule: Type | DynamicModule,
+  options: BootstrapOptions<Config>,
+  config: Config,
+  connection: MessagingConnection,
+): Promise<RunningService<Config>> {
+  const metrics = new Metrics(options.app);
+  metrics.collectProcess();
+  const transport = new NatsTransport(connection, {
+    queueGroup: options.app,
+    pools: config.servedPools(),
+    maxInFlight: config.maxInFlight,
+    // Less than the whole, so that what follows the drain has time too.
+    drainDeadlineMs: Math.ceil(config.shutdownTimeoutMs * 0.8),
+    metrics: messageMetrics(metrics),
+    ...options.transport?.(config),
+  });
+  const platform = PlatformModule.forService({
+    config,
+    connection,
+    client: new MessagingClient(connection),
+    transport,
+    metrics,
+    logging: loggerParams(options.app, config.logLevel, options.logDestination),
+  });
+  @Module({ imports: [platform, appModule] })
+  class ServiceModule {}
+  const application = await NestFactory.create<NestExpressApplication>(ServiceModule, {
+    bufferLogs: true,
+    abortOnError: false,
+    forceCloseConnections: true,
+  });
+  application.disable('x-powered-by');
+  application.useLogger(application.get(PinoLogger));
+  const logger = new Logger(options.app);
+  attachTransport(application, transport);
+  checkHandlers(options, transport);
+  await application.init();
+  await application.startAllMicroservices();
+  await application.listen(config.httpPort, config.httpHost);
+  const httpPort = (application.getHttpServer().address() as AddressInfo).port;
+  const health = application.get(HealthRegistry);
+  health.markStarted();
+  logger.log(
+    { config: Object.fromEntries(describeConfig(config).map((row) => [row.variable, row.value])) },
+    'configured',
+  );
+  logger.log({ httpHost: config.httpHost, httpPort, pid: process.pid, pools: config.pools }, 'listening');
+  writeReadyFile(config.readyFile, httpPort);
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= shutDown(application, health, config, options);
+    return closing;
+  };
+  return { application, config, transport, httpPort, close };
+}
+
+async function shutDown(
+  application: NestExpressApplication,
+  health: HealthRegistry,
+  config: ServiceConfig,
+  options: Pick<BootstrapOptions, 'app' | 'onShutdownDeadline'>,
+): Promise<void> {
+  const logger = new Logger(options.app);
+  logger.log('shutting down');
+  health.markDraining();
+  const deadline = setTimeout(() => {
+    logger.fatal(`The shutdown took longer than ${config.shutdownTimeoutMs} ms`);
+    (options.onShutdownDeadline ?? (() => process.exit(1)))();
+  }, config.shutdownTimeoutMs);
+  try {
+    await application.close();
+    logger.log('stopped');
+  } finally {
+    clearTimeout(deadline);
+  }
+}
+
+function connect(app: string, config: ServiceConfig): Promise<MessagingConnection> {
+  return connectNats({
+    url: config.natsUrl,
+    name: `broomwagon-${app}`,
+    user: config.natsUser,
+    password: config.natsPassword,
+    token: config.natsToken,
+    nkeySeed: config.natsNkeySeed,
+    credsFile: config.natsCredsFile,
+    startDeadlineMs: config.startDeadlineMs,
+  });
+}
+
+function checkHandlers(options: Pick<BootstrapOptions, 'app' | 'assertHandlers'>, transport: NatsTransport): void {
+  const ownsOperations = Object.values(OPERATIONS).some((operation) => operation.owner === options.app);
+  if (options.assertHandlers ?? ownsOperations) {
+    assertHandlersComplete(options.app as AppName, transport.registeredPatterns());
+  }
+}
+
+/** Written whole or not at all: a process manager may read it at any moment. */
+function writeReadyFile(path: string | undefined, port: number): void {
+  if (path !== undefined) {
+    writeFileSync(`${path}.tmp`, JSON.stringify({ port, pid: process.pid }));
+    renameSync(`${path}.tmp`, path);
+  }
+}

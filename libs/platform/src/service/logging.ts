@@ -1,0 +1,48 @@
+import { stdSerializers, type DestinationStream, type LoggerOptions } from 'pino';
+import type { Params } from 'nestjs-pino';
+import { withoutCredentials } from '../configuration/describe-config';
+
+const SECRET_FIELDS = [
+  'password',
+  'token',
+  'secret',
+  'authorization',
+  'nkeySeed',
+  'natsPassword',
+  'natsToken',
+  'natsNkeySeed',
+];
+
+/** Structured logs, one JSON object a line, with secrets left out. */
+export function loggerParams(app: string, level: string, destination?: DestinationStream): Params {
+  const options: LoggerOptions = {
+    name: app,
+    level,
+    redact: {
+      paths: [...SECRET_FIELDS, ...SECRET_FIELDS.map((field) => `*.${field}`), 'req.headers.authorization'],
+      censor: '***',
+    },
+    serializers: { err: withoutSecrets },
+    formatters: { log: (fields) => mapTexts(fields) },
+    hooks: {
+      logMethod(parts, method) {
+        const masked = parts.map((part: unknown) => (typeof part === 'string' ? withoutCredentials(part) : part));
+        method.apply(this, masked as Parameters<typeof method>);
+      },
+    },
+  };
+  const http = { ...options, autoLogging: false, quietReqLogger: true };
+  return { pinoHttp: destination === undefined ? http : [http, destination] };
+}
+
+function withoutSecrets(error: Error): unknown {
+  return error instanceof Error ? mapTexts({ ...stdSerializers.err(error) }) : error;
+}
+
+function mapTexts(fields: Record<string, unknown>): Record<string, unknown> {
+  const mapped: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    mapped[name] = typeof value === 'string' ? withoutCredentials(value) : value;
+  }
+  return mapped;
+}

@@ -1,0 +1,47 @@
+import { Module, type DynamicModule, type Type } from '@nestjs/common';
+import { TerminusModule } from '@nestjs/terminus';
+import { MessagingClient, MessagingConnection, NatsTransport, TypedClient } from '@broomwagon/messaging';
+import { LoggerModule, type Params } from 'nestjs-pino';
+import { ServiceConfig } from '../configuration/service.config';
+import { HealthRegistry } from '../health/health-registry';
+import { HealthController } from '../health/health.controller';
+import { Metrics } from '../metrics';
+
+/** What the bootstrap has made before the application. */
+export interface PlatformParts {
+  config: ServiceConfig;
+  connection: MessagingConnection;
+  client: MessagingClient;
+  transport: NatsTransport;
+  metrics: Metrics;
+  logging: Params;
+}
+
+/**
+ * Gives every module of an app, without an import: its configuration (by its own class and as ServiceConfig),
+ * MessagingConnection, MessagingClient, TypedClient, NatsTransport, Metrics and HealthRegistry.
+ */
+@Module({})
+export class PlatformModule {
+  static forService(parts: PlatformParts): DynamicModule {
+    const { config, connection, client, transport, metrics } = parts;
+    const configTypes = new Set<Type>([ServiceConfig, config.constructor as Type]);
+    const providers = [
+      ...[...configTypes].map((type) => ({ provide: type, useValue: config })),
+      { provide: MessagingConnection, useValue: connection },
+      { provide: MessagingClient, useValue: client },
+      { provide: TypedClient, useValue: new TypedClient(client) },
+      { provide: NatsTransport, useValue: transport },
+      { provide: Metrics, useValue: metrics },
+      { provide: HealthRegistry, useFactory: () => new HealthRegistry(connection, transport) },
+    ];
+    return {
+      module: PlatformModule,
+      global: true,
+      imports: [LoggerModule.forRoot(parts.logging), TerminusModule.forRoot({ logger: false })],
+      controllers: [HealthController],
+      providers,
+      exports: providers.map((provider) => provider.provide),
+    };
+  }
+}
