@@ -1,1 +1,32 @@
-export {};
+import 'reflect-metadata';
+import { renameSync, writeFileSync } from 'node:fs';
+import Table from 'cli-table3';
+import { readOptions } from './options';
+import { startSimulator } from './simulator';
+
+/** Starts the engines, says where they are, and stays until SIGINT or SIGTERM. */
+async function main(): Promise<void> {
+  const options = readOptions(process.argv);
+  const simulator = await startSimulator(options);
+  const table = new Table({ head: ['server', 'address'] });
+  for (const { serverId, url } of simulator.servers) table.push([serverId, url]);
+  const { dialect, lengths, speed } = options;
+  process.stdout.write(`${table.toString()}\n${dialect}, lengths ${lengths.name}, ${speed} simulated s per wall s\n`);
+
+  const readyFile = process.env.READY_FILE;
+  if (readyFile) {
+    // Renamed into place: whoever waits for the file never reads half of it.
+    writeFileSync(`${readyFile}.new`, JSON.stringify({ pid: process.pid, servers: simulator.servers }));
+    renameSync(`${readyFile}.new`, readyFile);
+  }
+  const stop = (): void => {
+    void simulator.close().then(() => process.exit(0));
+  };
+  process.once('SIGINT', stop);
+  process.once('SIGTERM', stop);
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`engine-simulator: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});

@@ -1,1 +1,5 @@
-export const placeholder_engines = 'engines';
+export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect-engine';
+export * from './engine-adapter';
+export { engineRequestId } from './engine-request-id';
+export { closeEngineConnections } from './http/engine-http';
+export { planAttempt, type AttemptPlan } from './resume';

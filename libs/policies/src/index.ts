@@ -1,1 +1,4 @@
-export const placeholder_policies = 'policies';
+export * from './engine-model';
+export * from './lengths';
+export * from './routing';
+export * from './rounds';

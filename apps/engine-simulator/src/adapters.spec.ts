@@ -1,0 +1,153 @@
+import { createEngineAdapter, detectEngine, engineRequestId, type GenerationRequest } from '@broomwagon/engines';
+import type { EngineDialect, Prompt } from '@broomwagon/contracts';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSimulator } from './simulator';
+import { inEngine, startEngine, stateOf } from './test-engine';
+
+const text: Prompt = { text: 'Natalia sold clips to 48 of her friends.' };
+const messages: Prompt = { messages: [{ role: 'user', content: 'How many clips?' }] };
+const tokenIds: Prompt = { promptTokenIds: [5, 6, 7, 151_000] };
+
+let attempts = 0;
+function attempt(prompt: Prompt, more: Partial<GenerationRequest> = {}): GenerationRequest {
+  const engineId = engineRequestId('job/group/0', ++attempts);
+  return { engineRequestId: engineId, prompt, maxTokens: 8_192, sampling: { seed: 3 }, ...more };
+}
+
+const cases: { name: string; dialect: EngineDialect; prompts: Prompt[]; cumulative?: boolean }[] = [
+  { name: 'vllm', dialect: 'vllm', prompts: [tokenIds, text, messages] },
+  { name: 'sglang, incremental', dialect: 'sglang', prompts: [tokenIds, text, messages] },
+  { name: 'sglang, cumulative', dialect: 'sglang', prompts: [tokenIds, text], cumulative: true },
+  { name: 'openai', dialect: 'openai', prompts: [text, messages] },
+];
+
+describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulative = false }) => {
+  let simulator: RunningSimulator & { url: string };
+
+  beforeAll(async () => {
+    simulator = await startEngine(dialect, { cumulative });
+  });
+  afterEach(async () => {
+    expect(await inEngine(simulator.url)).toBe(0);
+    expect((await stateOf(simulator.url)).resumeMismatches).toBe(0);
+  });
+  afterAll(() => simulator.close());
+
+  it('is detected with what it can do', async () => {
+    const { adapter, capabilities } = await detectEngine(`${simulator.url}/v1/`);
+    expect(adapter.dialect).toBe(dialect);
+    const own = dialect !== 'openai';
+    expect(capabilities).toMatchObject({
+      dialect,
+      model: 'simulated',
+      tokenIdsIn: own,
+      tokenIdsOut: own,
+      abortById: own,
+      loadReport: own,
+      maxModelTokens: own ? 131_072 : undefined,
+    });
+    expect(typeof capabilities.instanceId).toBe(own ? 'string' : 'undefined');
+    await adapter.health();
+  });
+
+  it.each(prompts)('streams %j to its end, in increments that add up', async (prompt) => {
+    const adapter = createEngineAdapter(dialect, simulator.url);
+    const seen = { text: '', tokenCount: 0, tokenIds: [] as number[], logprobs: 0 };
+    const result = await adapter.generate(attempt(prompt, { sampling: { seed: 3, logprobs: true } }), {
+      onTokens: (increment) => {
+        seen.text += increment.text;
+        seen.tokenCount += increment.tokenCount;
+        seen.tokenIds.push(...(increment.tokenIds ?? []));
+        seen.logprobs += increment.logprobs?.length ?? 0;
+      },
+    });
+    expect(result.finishReason).toBe('stop');
+    expect(result.text).toBe(seen.text);
+    expect(result.usage?.completionTokens).toBe(result.text.trim().split(' ').length);
+    expect(result.logprobs?.length ?? 0).toBe(seen.logprobs);
+    if (result.tokenIds) {
+      expect(seen.tokenIds).toEqual(result.tokenIds);
+      expect(result.tokenIds.length).toBe(result.tokenCount);
+    }
+    if (dialect !== 'openai') expect(seen.tokenCount).toBe(result.usage?.completionTokens);
+  });
+
+  it.each(prompts)('resumes %j anywhere to the same response as uncut', async (prompt) => {
+    const adapter = createEngineAdapter(dialect, simulator.url);
+    const uncut = await adapter.generate(attempt(prompt));
+    const total = uncut.usage!.completionTokens;
+    for (const cutAt of [1, 2, Math.floor(total / 2), total - 1]) {
+      const first = await adapter.generate(attempt(prompt, { maxTokens: cutAt }));
+      expect(first.finishReason).toBe('length');
+      const made = { text: first.text, tokenIds: first.tokenIds, tokenCount: cutAt };
+      const rest = await adapter.generate(attempt(prompt, { made, sampling: {} }));
+      expect(rest.finishReason).toBe('stop');
+      expect(rest.resumedBy).toBe(prompt.promptTokenIds ? 'tokens' : 'text');
+      expect(first.text + rest.text).toBe(uncut.text);
+      if (uncut.tokenIds) expect([...first.tokenIds!, ...rest.tokenIds!]).toEqual(uncut.tokenIds);
+    }
+  });
+
+  it('keeps the tokens of an aborted attempt, leaves nothing in the engine, and goes on from there', async () => {
+    const adapter = createEngineAdapter(dialect, simulator.url);
+    const prompt = prompts[0]!;
+    const uncut = await adapter.generate(attempt(prompt));
+    const cut = new AbortController();
+    const first = await adapter.generate(attempt(prompt), { signal: cut.signal, onTokens: () => cut.abort() });
+    expect(first.finishReason).toBe('aborted');
+    expect(first.tokenCount).toBeGreaterThan(0);
+    await expect.poll(() => inEngine(simulator.url)).toBe(0);
+    const tokenCount = first.text.trim().split(' ').length;
+    const rest = await adapter.generate(
+      attempt(prompt, { made: { text: first.text, tokenIds: first.tokenIds, tokenCount } }),
+    );
+    expect(first.text + rest.text).toBe(uncut.text);
+  });
+
+  it('asks the engine nothing when the budget is used up or the signal has fired', async () => {
+    const adapter = createEngineAdapter(dialect, simulator.url);
+    const before = (await stateOf(simulator.url)).requests.received;
+    const full = attempt(prompts[0]!, { maxTokens: 3, made: { tokenIds: [1, 2, 3], text: ' a b c', tokenCount: 3 } });
+    expect(await adapter.generate(full)).toMatchObject({ finishReason: 'length', tokenCount: 0 });
+    const aborted = await adapter.generate(attempt(prompts[0]!), { signal: AbortSignal.abort() });
+    expect(aborted).toMatchObject({ finishReason: 'aborted', tokenCount: 0 });
+    expect((await stateOf(simulator.url)).requests.received).toBe(before);
+  });
+});
+
+describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
+  let simulator: RunningSimulator & { url: string };
+  beforeAll(async () => {
+    simulator = await startEngine(dialect, { speed: 2 });
+  });
+  afterAll(() => simulator.close());
+
+  it.each([text, messages])('stops one of two by id; the other runs on: %j', async (prompt) => {
+    const adapter = createEngineAdapter(dialect, simulator.url);
+    const [one, other] = [attempt(prompt), attempt(prompt)];
+    const end = new AbortController();
+    const running = [adapter.generate(one), adapter.generate(other, { signal: end.signal })];
+    await expect.poll(() => adapter.load()).toMatchObject({ running: 2, waiting: 0 });
+    expect(await adapter.abort(one.engineRequestId)).toBe(true);
+    expect(await running[0]).toMatchObject({ finishReason: 'aborted' });
+    expect((await adapter.load()).running).toBe(1);
+    expect(await adapter.abort(engineRequestId('unknown', 1))).toBe(true);
+    expect((await adapter.load()).running).toBe(1);
+    end.abort();
+    expect(await running[1]).toMatchObject({ finishReason: 'aborted' });
+    await expect.poll(() => inEngine(simulator.url)).toBe(0);
+  });
+
+  it('notices a closed connection without an abort', async () => {
+    const gone = new AbortController();
+    const answer = await fetch(`${simulator.url}/v1/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ prompt: 'x', stream: true }),
+      signal: gone.signal,
+    });
+    expect(answer.status).toBe(200);
+    expect(await inEngine(simulator.url)).toBe(1);
+    gone.abort();
+    await expect.poll(() => inEngine(simulator.url)).toBe(0);
+  });
+});

@@ -1,0 +1,55 @@
+/** What can be made to go wrong with the next generate requests. */
+export const FAULT_KINDS = [
+  /** Answers 500, 429 or 400 with a JSON error. */
+  'error-500',
+  'error-429',
+  'error-400',
+  /** Answers 200 with a page of HTML, as a misconfigured proxy does. */
+  'html',
+  /** Never answers. */
+  'hang',
+  /** Closes the connection before the answer. */
+  'close',
+  /** After `afterTokens`: closes the connection, goes silent, sends an error object, sends one line of 2 MiB. */
+  'close-mid-stream',
+  'stall',
+  'error-in-stream',
+  'long-line',
+  /** `/health` answers 503 until cleared. */
+  'unhealthy',
+  /** Clears everything above. */
+  'none',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+export interface Fault {
+  kind: FaultKind;
+  /** How many requests it hits; default 1. */
+  count: number;
+  /** Tokens sent before it strikes; default 1. */
+  afterTokens: number;
+}
+
+/** Faults that wait for the next requests, in order. */
+export class FaultQueue {
+  unhealthy = false;
+  private queue: Fault[] = [];
+
+  add(fault: Fault): void {
+    if (fault.kind === 'none') this.clear();
+    else if (fault.kind === 'unhealthy') this.unhealthy = true;
+    else this.queue.push({ ...fault });
+  }
+
+  /** The fault for the request that has just come, if any. */
+  take(): Fault | undefined {
+    const fault = this.queue[0];
+    if (fault && --fault.count <= 0) this.queue.shift();
+    return fault;
+  }
+
+  clear(): void {
+    this.queue = [];
+    this.unhealthy = false;
+  }
+}

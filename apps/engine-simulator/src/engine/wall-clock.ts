@@ -1,0 +1,34 @@
+/**
+ * Wall clock to simulated time for one engine. Simulated time may not jump: when the process was held up for longer
+ * than maxStepMs, the rest is lost rather than made up for, because responses that "finished" in such a jump would
+ * have been seen too late by everybody. What was lost while the engine had work is the clock lag.
+ */
+export class WallClock {
+  private lastMs: number;
+  private busyMs = 0;
+  private lostMs = 0;
+
+  constructor(
+    private readonly speed: number,
+    private readonly maxStepMs: number,
+    nowMs: number,
+  ) {
+    this.lastMs = nowMs;
+  }
+
+  /** Simulated seconds to move on by. */
+  step(nowMs: number, busy: boolean): number {
+    const elapsedMs = Math.max(0, nowMs - this.lastMs);
+    this.lastMs = nowMs;
+    if (!busy) return (elapsedMs / 1e3) * this.speed;
+    const usedMs = Math.min(elapsedMs, this.maxStepMs);
+    this.busyMs += elapsedMs;
+    this.lostMs += elapsedMs - usedMs;
+    return (usedMs / 1e3) * this.speed;
+  }
+
+  /** Share of the busy wall time by which simulated time fell behind, 0 to 1. */
+  get lagShare(): number {
+    return this.busyMs === 0 ? 0 : this.lostMs / this.busyMs;
+  }
+}

@@ -1,0 +1,95 @@
+import type { IncomingMessage } from 'node:http';
+import type { ChatMessage, WirePrompt } from '../tokens/sample-identity';
+import { RefusedError } from './answers';
+import { wholeNumber } from './request-body';
+
+/** How the answer of a generate route is to be written. */
+export type AnswerForm = 'completion' | 'chat' | 'sglang';
+
+/** A generate request of any dialect, read. */
+export interface GenerateCall {
+  form: AnswerForm;
+  prompt: WirePrompt;
+  /** Id given by the client, else made here. */
+  id: string;
+  stream: boolean;
+  /** Absent: as many as fit. */
+  maxTokens?: number;
+  minTokens: number;
+  seed?: number;
+  logprobs: boolean;
+  tokenIds: boolean;
+  /** A usage object at the end of the stream; in every chunk too. */
+  usage: boolean;
+  continuousUsage: boolean;
+}
+
+let idSequence = 0;
+
+function requestId(request: IncomingMessage, given: unknown): string {
+  const header = request.headers['x-request-id'];
+  if (typeof given === 'string' && given !== '') return given;
+  return typeof header === 'string' && header !== '' ? header : `simulated-${++idSequence}`;
+}
+
+/** `/v1/completions` and `/v1/chat/completions`. */
+export function readOpenAiCall(
+  request: IncomingMessage,
+  body: Record<string, unknown>,
+  form: 'completion' | 'chat',
+  takesTokenIds: boolean,
+): GenerateCall {
+  if ((body.n ?? 1) !== 1) throw new RefusedError(400, 'n must be 1: one request is one sample');
+  const usage = (body.stream_options ?? {}) as { include_usage?: boolean; continuous_usage_stats?: boolean };
+  return {
+    form,
+    prompt: form === 'chat' ? chatPrompt(body) : completionPrompt(body.prompt, takesTokenIds),
+    id: requestId(request, body.request_id ?? body.rid),
+    stream: body.stream === true,
+    maxTokens: wholeNumber(body, 'max_completion_tokens', 1) ?? wholeNumber(body, 'max_tokens', 1),
+    minTokens: wholeNumber(body, 'min_tokens', 0) ?? 0,
+    seed: wholeNumber(body, 'seed', Number.MIN_SAFE_INTEGER),
+    logprobs: body.logprobs !== undefined && body.logprobs !== null && body.logprobs !== false,
+    tokenIds: takesTokenIds && body.return_token_ids === true,
+    usage: usage.include_usage === true,
+    continuousUsage: usage.continuous_usage_stats === true,
+  };
+}
+
+/** SGLang's `/generate`. */
+export function readSglangCall(request: IncomingMessage, body: Record<string, unknown>): GenerateCall {
+  const sampling = (body.sampling_params ?? {}) as Record<string, unknown>;
+  const prompt = body.input_ids ?? body.text;
+  return {
+    form: 'sglang',
+    prompt: completionPrompt(prompt, true),
+    id: requestId(request, body.rid),
+    stream: body.stream === true,
+    maxTokens: wholeNumber(sampling, 'max_new_tokens', 1) ?? 128,
+    minTokens: wholeNumber(sampling, 'min_new_tokens', 0) ?? 0,
+    seed: wholeNumber(sampling, 'sampling_seed', Number.MIN_SAFE_INTEGER),
+    logprobs: body.return_logprob === true,
+    tokenIds: true,
+    usage: true,
+    continuousUsage: true,
+  };
+}
+
+function completionPrompt(prompt: unknown, takesTokenIds: boolean): WirePrompt {
+  if (typeof prompt === 'string') return { kind: 'text', text: prompt };
+  const ids = Array.isArray(prompt) && prompt.every((id) => Number.isInteger(id) && (id as number) >= 0);
+  if (takesTokenIds && ids) return { kind: 'tokenIds', tokenIds: prompt as number[] };
+  throw new RefusedError(400, takesTokenIds ? 'prompt must be a string or token ids' : 'prompt must be a string');
+}
+
+function chatPrompt(body: Record<string, unknown>): WirePrompt {
+  const messages = body.messages;
+  const valid =
+    Array.isArray(messages) &&
+    messages.length > 0 &&
+    (messages as Partial<ChatMessage>[]).every(
+      (message) => typeof message?.role === 'string' && typeof message.content === 'string',
+    );
+  if (!valid) throw new RefusedError(400, 'messages must be a list of {role, content}');
+  return { kind: 'messages', messages: messages as ChatMessage[], continued: body.continue_final_message === true };
+}

@@ -1,0 +1,32 @@
+import type { SimulatedEngine } from '../engine/simulated-engine';
+
+/** Metrics under the engine's own names, and ours beside them. */
+export function metricsPage(engine: SimulatedEngine, dialect: 'vllm' | 'sglang' | 'openai', model: string): string {
+  const { load } = engine;
+  const named: [string, number][] =
+    dialect === 'sglang'
+      ? [
+          ['sglang:num_running_reqs', load.running],
+          ['sglang:num_queue_reqs', load.waiting],
+          ['sglang:token_usage', load.kvUse],
+          ['sglang:generation_tokens_total', load.tokensMade],
+        ]
+      : [
+          ['vllm:num_requests_running', load.running],
+          ['vllm:num_requests_waiting', load.waiting],
+          ['vllm:kv_cache_usage_perc', load.kvUse],
+          ['vllm:num_preemptions_total', load.preemptions],
+          ['vllm:generation_tokens_total', load.tokensMade],
+        ];
+  const own: [string, number][] = [
+    ['engine_simulator_busy_seconds_total', load.busySeconds],
+    ['engine_simulator_idle_seconds_total', load.idleSeconds],
+    ['engine_simulator_simulated_seconds_total', load.simulatedSeconds],
+    ['engine_simulator_clock_lag_share', load.clockLagShare],
+  ];
+  const lines = [...named, ...own].map(
+    ([name, value]) =>
+      `# TYPE ${name} ${name.endsWith('_total') ? 'counter' : 'gauge'}\n${name}{model_name="${model}"} ${value}`,
+  );
+  return `${lines.join('\n')}\nprocess_start_time_seconds ${engine.startedAtSeconds}\n`;
+}

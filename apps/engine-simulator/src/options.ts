@@ -1,0 +1,89 @@
+import { ENGINE_PRESETS, LENGTH_PRESETS, type EnginePresetName } from '@broomwagon/policies';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { SimulatorOptions } from './simulator';
+import { lengthSource } from './tokens/length-source';
+
+interface CommandLine {
+  engines: number;
+  dialect: SimulatorOptions['dialect'];
+  modelPreset: EnginePresetName;
+  lengths: string;
+  seed: number;
+  speed: number;
+  host: string;
+  port: number;
+  model: string;
+  maxModelTokens: number;
+  slots?: number;
+  kvTokens?: number;
+  tickMs: number;
+  streamMs: number;
+  sglangStream: 'cumulative' | 'incremental';
+}
+
+function number(least: number, whole: boolean): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() === '' || !Number.isFinite(value) || value < least || (whole && !Number.isInteger(value))) {
+      throw new InvalidArgumentError(`Expected a ${whole ? 'whole ' : ''}number of at least ${least}.`);
+    }
+    return value;
+  };
+}
+
+/** Reads the command line; prints the help or what is wrong, and exits, as commander does. */
+export function readOptions(argv: string[]): SimulatorOptions {
+  const presets = Object.keys(ENGINE_PRESETS);
+  const command = new Command('engine-simulator')
+    .description('Simulated vLLM, SGLang or OpenAI-compatible servers with a continuous-batching model.')
+    .option('--engines <n>', 'how many servers', number(1, true), 1)
+    .addOption(
+      new Option('--dialect <name>', 'what they answer like').choices(['vllm', 'sglang', 'openai']).default('vllm'),
+    )
+    .addOption(new Option('--model-preset <name>', 'speed and memory').choices(presets).default('14b-16k'))
+    .option('--lengths <name|file>', `${Object.keys(LENGTH_PRESETS).join(', ')}, or a .jsonl or .csv`, 'math-short-16k')
+    .option('--seed <n>', 'of the lengths', number(0, true), 1)
+    .option('--speed <x>', 'simulated seconds per wall second', number(0.001, false), 200)
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--port <n>', 'first port, the others follow; 0 = free ports', number(0, true), 9_001)
+    .option('--model <name>', 'model name in answers', 'simulated')
+    .option('--max-model-tokens <n>', 'longest prompt + response', number(1, true), 131_072)
+    .option('--slots <n>', 'most sequences running at once (default: of the preset)', number(1, true))
+    .option('--kv-tokens <n>', 'KV cache (default: of the preset)', number(1, true))
+    .option('--tick-ms <n>', 'wall time between two moves of the model', number(1, true), 20)
+    .option('--stream-ms <n>', 'wall time between two chunks of a stream', number(0, true), 100)
+    .addOption(
+      new Option('--sglang-stream <kind>', 'what a chunk of SGLang holds')
+        .choices(['cumulative', 'incremental'])
+        .default('incremental'),
+    )
+    .addHelpText(
+      'after',
+      '\nREADY_FILE=path: writes {"pid", "servers": [{"serverId", "url"}]} there once all of them listen.',
+    )
+    .allowExcessArguments(false)
+    .showHelpAfterError();
+  const line = command.parse(argv).opts<CommandLine>();
+  try {
+    return {
+      engines: line.engines,
+      dialect: line.dialect,
+      model: line.model,
+      parameters: {
+        ...ENGINE_PRESETS[line.modelPreset],
+        ...(line.slots !== undefined && { slots: line.slots }),
+        ...(line.kvTokens !== undefined && { kvCapacityTokens: line.kvTokens }),
+      },
+      lengths: lengthSource(line.lengths, line.seed),
+      speed: line.speed,
+      host: line.host,
+      port: line.port,
+      tickMs: line.tickMs,
+      streamMs: line.streamMs,
+      maxModelTokens: line.maxModelTokens,
+      cumulative: line.sglangStream === 'cumulative',
+    };
+  } catch (error) {
+    return command.error(`error: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

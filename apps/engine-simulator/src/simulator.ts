@@ -1,0 +1,60 @@
+import type { EngineParameters } from '@broomwagon/policies';
+import { SimulatedEngine } from './engine/simulated-engine';
+import { EngineServer, type Dialect } from './http/engine-server';
+import type { LengthSource } from './tokens/length-source';
+import { SampleIdentities } from './tokens/sample-identity';
+
+export interface SimulatorOptions {
+  /** Engines to host in this process. */
+  engines: number;
+  dialect: Dialect;
+  model: string;
+  parameters: EngineParameters;
+  lengths: LengthSource;
+  /** Simulated seconds per wall second. */
+  speed: number;
+  host: string;
+  /** First port, the others follow; 0 takes free ones. */
+  port: number;
+  /** Wall time between two moves of the model, milliseconds. */
+  tickMs: number;
+  /** Wall time between two chunks of one stream, milliseconds. */
+  streamMs: number;
+  maxModelTokens: number;
+  /** SGLang: chunks repeat everything made so far. */
+  cumulative: boolean;
+}
+
+export interface RunningSimulator {
+  servers: { serverId: string; url: string }[];
+  close(): Promise<void>;
+}
+
+/** Starts all engines on one ticker. Rejects, with nothing left open, when a port cannot be had. */
+export async function startSimulator(options: SimulatorOptions): Promise<RunningSimulator> {
+  const identities = new SampleIdentities();
+  const engines = Array.from(
+    { length: options.engines },
+    (_, index) => new SimulatedEngine({ ...options, serverId: `engine-${index}`, now: () => performance.now() }),
+  );
+  const servers = engines.map((engine) => new EngineServer({ ...options, engine, identities }));
+  const ticker = setInterval(() => {
+    for (const engine of engines) engine.tick();
+  }, options.tickMs);
+  const close = async (): Promise<void> => {
+    clearInterval(ticker);
+    await Promise.all(servers.map((server) => server.close()));
+  };
+  try {
+    const urls = [];
+    for (const [index, server] of servers.entries()) {
+      const port = await server.listen(options.host, options.port === 0 ? 0 : options.port + index);
+      const name = options.host === '0.0.0.0' ? '127.0.0.1' : options.host;
+      urls.push({ serverId: engines[index]!.options.serverId, url: `http://${name}:${port}` });
+    }
+    return { servers: urls, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/policies';
+import { startSimulator, type RunningSimulator, type SimulatorOptions } from './simulator';
+import { lengthSource } from './tokens/length-source';
+import type { RequestRow } from './engine/simulated-engine';
+
+/** One fast engine on a free port, for tests. */
+export async function startEngine(
+  dialect: SimulatorOptions['dialect'],
+  options: Partial<SimulatorOptions> & { parameters?: EngineParameters } = {},
+): Promise<RunningSimulator & { url: string }> {
+  const simulator = await startSimulator({
+    engines: 1,
+    dialect,
+    model: 'simulated',
+    parameters: ENGINE_PRESETS['7b-8k'],
+    lengths: lengthSource('math-short-8k', 1),
+    speed: 100,
+    host: '127.0.0.1',
+    port: 0,
+    tickMs: 5,
+    streamMs: 10,
+    maxModelTokens: 131_072,
+    cumulative: false,
+    ...options,
+  });
+  return { ...simulator, url: simulator.servers[0]!.url };
+}
+
+export interface SimulatorState {
+  running: number;
+  waiting: number;
+  resumeMismatches: number;
+  clockLagShare: number;
+  tokensMade: number;
+  busySeconds: number;
+  requests: { received: number; stop: number; length: number; abort: number };
+  table: RequestRow[];
+}
+
+export async function stateOf(url: string): Promise<SimulatorState> {
+  return (await (await fetch(`${url}/simulator/state`)).json()) as SimulatorState;
+}
+
+/** Requests in the engine at this moment. */
+export async function inEngine(url: string): Promise<number> {
+  const { running, waiting } = await stateOf(url);
+  return running + waiting;
+}
+
+export async function inject(
+  url: string,
+  fault: { kind: string; count?: number; afterTokens?: number },
+): Promise<void> {
+  await fetch(`${url}/simulator/fault`, { method: 'POST', body: JSON.stringify(fault) });
+}

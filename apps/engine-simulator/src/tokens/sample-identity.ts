@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { splitText, splitTokenIds, TOKEN_NUMBERS, TokenScript } from './token-script';
+
+export interface ChatMessage {
+  role: string;
+  content: string;
+}
+
+/** A prompt as it came over the wire. */
+export type WirePrompt =
+  | { kind: 'text'; text: string }
+  | { kind: 'tokenIds'; tokenIds: number[] }
+  | { kind: 'messages'; messages: ChatMessage[]; continued: boolean };
+
+/** Which sample of which prompt a request is for, and how far it had come. */
+export interface SampleIdentity {
+  /** 16 hex characters: the same for every attempt and sample of a prompt. */
+  promptKey: string;
+  /** The prompt's own text, for files of lengths that name prompts by it. */
+  promptText?: string;
+  script: TokenScript;
+  /** Tokens of the prompt itself. */
+  promptTokens: number;
+  /** Tokens of the response that the prompt already holds. */
+  madeTokens: number;
+}
+
+/** Keys below this are sampling seeds, the others count the requests without one. */
+const SEED_KEYS = TOKEN_NUMBERS / 2;
+/** Rough length of a token of a real tokenizer, characters. */
+const CHARACTERS_PER_TOKEN = 4;
+
+/**
+ * Tells samples apart by nothing but what every client sends: the prompt and the `seed` parameter. Without a seed
+ * the n-th request for a prompt is its n-th sample. One for all engines of a process, so samples of a prompt differ
+ * wherever they run. A resumed request is known by the generated tokens at the end of its prompt.
+ */
+export class SampleIdentities {
+  private seen = new Map<string, number>();
+  /** Prompts that ended in generated tokens, but not in those the simulator would have made. */
+  resumeMismatches = 0;
+
+  identify(prompt: WirePrompt, samplingSeed: number | undefined): SampleIdentity {
+    const split = splitPrompt(prompt);
+    const resumed = split.made.length > 0 && identityOf(split.given, split.made[0]!);
+    if (resumed && resumed.script.startsWith(split.made)) return { ...resumed, madeTokens: split.made.length };
+    if (split.made.length > 0) this.resumeMismatches += 1;
+    const fresh = split.made.length > 0 ? prompt : split.given;
+    const key = promptKeyOf(fresh);
+    return identityOf(fresh, samplingSeed === undefined ? this.nextKey(key) : positiveModulo(samplingSeed, SEED_KEYS));
+  }
+
+  reset(): void {
+    this.seen.clear();
+    this.resumeMismatches = 0;
+  }
+
+  private nextKey(promptKey: string): number {
+    const count = this.seen.get(promptKey) ?? 0;
+    this.seen.set(promptKey, count + 1);
+    return SEED_KEYS + (count % SEED_KEYS);
+  }
+}
+
+function positiveModulo(value: number, modulus: number): number {
+  return ((Math.trunc(value) % modulus) + modulus) % modulus;
+}
+
+function identityOf(prompt: WirePrompt, sampleKey: number): SampleIdentity {
+  const promptKey = promptKeyOf(prompt);
+  return {
+    promptKey,
+    promptText: prompt.kind === 'text' ? prompt.text : undefined,
+    script: new TokenScript(Number.parseInt(promptKey.slice(0, 8), 16), sampleKey),
+    promptTokens: tokensOf(prompt),
+    madeTokens: 0,
+  };
+}
+
+/** First 16 hex characters of a hash of the prompt without anything generated. */
+function promptKeyOf(prompt: WirePrompt): string {
+  const hash = createHash('sha256');
+  if (prompt.kind === 'tokenIds') hash.update(Uint32Array.from(prompt.tokenIds));
+  else if (prompt.kind === 'text') hash.update(prompt.text);
+  else hash.update(JSON.stringify(prompt.messages.map(({ role, content }) => [role, content])));
+  return hash.digest('hex').slice(0, 16);
+}
+
+function tokensOf(prompt: WirePrompt): number {
+  if (prompt.kind === 'tokenIds') return prompt.tokenIds.length;
+  const texts = prompt.kind === 'text' ? [prompt.text] : prompt.messages.map(({ content }) => content);
+  return texts.reduce((sum, text) => sum + Math.max(1, Math.ceil(text.length / CHARACTERS_PER_TOKEN)), 0);
+}
+
+function splitPrompt(prompt: WirePrompt): { given: WirePrompt; made: number[] } {
+  if (prompt.kind === 'tokenIds') {
+    const { given, made } = splitTokenIds(prompt.tokenIds);
+    return { given: { kind: 'tokenIds', tokenIds: [...given] }, made };
+  }
+  if (prompt.kind === 'text') {
+    const { given, made } = splitText(prompt.text);
+    return { given: { kind: 'text', text: given }, made };
+  }
+  const last = prompt.messages.at(-1);
+  if (!prompt.continued || last === undefined) return { given: prompt, made: [] };
+  const { given, made } = splitText(last.content);
+  const messages = prompt.messages.slice(0, -1);
+  if (given !== '') messages.push({ ...last, content: given });
+  return { given: { kind: 'messages', messages, continued: given !== '' }, made };
+}

@@ -1,0 +1,123 @@
+/**
+ * The tokens of a simulated response. Token i is a function of (prompt, sample, i), so a resumed response goes on
+ * with exactly the tokens the uncut one would have had. Generated ids are 1,000,000 and up, far above any real
+ * vocabulary, and generated text is words ` t<number>`: where the prompt ends and what was made begins can be read
+ * from a resume prompt alone. The first token is the sample's key itself, so that too can be read back.
+ */
+const GENERATED_ID_BASE = 1_000_000;
+/** Numbers a token can have. */
+export const TOKEN_NUMBERS = 1 << 17;
+
+/**
+ * A response is the sample's key followed by blocks of tokens out of a fixed stock. The text of a block is made once,
+ * so writing thousands of tokens is a few joins of strings: that is what the simulator does most.
+ */
+const BLOCK_TOKENS = 64;
+const STOCK_BLOCKS = 2_048;
+const STOCK = Array.from({ length: STOCK_BLOCKS }, (_, block) => {
+  const numbers = Array.from(
+    { length: BLOCK_TOKENS },
+    (__, offset) => mix(block * BLOCK_TOKENS + offset) & (TOKEN_NUMBERS - 1),
+  );
+  return { numbers, words: wordsOf(numbers), ids: idsOf(numbers) };
+});
+
+export class TokenScript {
+  private readonly key: number;
+
+  /** @param promptHash any 32-bit hash of the prompt; @param sampleKey below {@link TOKEN_NUMBERS} */
+  constructor(
+    promptHash: number,
+    readonly sampleKey: number,
+  ) {
+    this.key = mix(promptHash ^ mix(sampleKey));
+  }
+
+  /** Number of the i-th token, counted from the start of the response. */
+  numberAt(index: number): number {
+    if (index === 0) return this.sampleKey;
+    return this.block(index - 1).numbers[(index - 1) % BLOCK_TOKENS]!;
+  }
+
+  /** Words of tokens [from, to). Holds no character that JSON would escape. */
+  text(from: number, to: number): string {
+    return this.join(from, to, 'words', wordsOf);
+  }
+
+  /** Ids of tokens [from, to), as the inside of a JSON array. */
+  idList(from: number, to: number): string {
+    return this.join(from, to, 'ids', idsOf).slice(1);
+  }
+
+  /** Logprobs of tokens [from, to): made up, but the same every time. */
+  logprobs(from: number, to: number): number[] {
+    return Array.from({ length: to - from }, (_, offset) => -(this.numberAt(from + offset) % 1_000) / 1_000);
+  }
+
+  /** True when the numbers are the first tokens of this response. */
+  startsWith(numbers: readonly number[]): boolean {
+    return numbers.every((number, index) => number === this.numberAt(index));
+  }
+
+  private block(position: number) {
+    return STOCK[mix(this.key ^ Math.floor(position / BLOCK_TOKENS)) & (STOCK_BLOCKS - 1)]!;
+  }
+
+  private join(from: number, to: number, part: 'words' | 'ids', write: (numbers: number[]) => string): string {
+    let joined = '';
+    let index = from;
+    while (index < to) {
+      const offset = index === 0 ? -1 : (index - 1) % BLOCK_TOKENS;
+      if (offset === 0 && to - index >= BLOCK_TOKENS) {
+        joined += this.block(index - 1)[part];
+        index += BLOCK_TOKENS;
+      } else {
+        joined += write([this.numberAt(index)]);
+        index += 1;
+      }
+    }
+    return joined;
+  }
+}
+
+function wordsOf(numbers: number[]): string {
+  return numbers.map((number) => ` t${number}`).join('');
+}
+
+/** With a comma before each. */
+function idsOf(numbers: number[]): string {
+  return numbers.map((number) => `,${GENERATED_ID_BASE + number}`).join('');
+}
+
+/** Finaliser of MurmurHash3: 32 bits to 32 well-mixed bits. */
+function mix(value: number): number {
+  let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}
+
+/** Splits a prompt of token ids into what was given and the numbers of the generated tokens at its end. */
+export function splitTokenIds(tokenIds: readonly number[]): { given: readonly number[]; made: number[] } {
+  let end = tokenIds.length;
+  while (end > 0 && isGenerated(tokenIds[end - 1]!)) end--;
+  return { given: tokenIds.slice(0, end), made: tokenIds.slice(end).map((id) => id - GENERATED_ID_BASE) };
+}
+
+/** As {@link splitTokenIds} for text. */
+export function splitText(text: string): { given: string; made: number[] } {
+  const numbers: number[] = [];
+  let end = text.length;
+  for (;;) {
+    const start = text.lastIndexOf(' t', end - 1);
+    const word = start === -1 ? '' : text.slice(start + 2, end);
+    const number = Number(word);
+    if (!/^\d{1,6}$/.test(word) || number >= TOKEN_NUMBERS) break;
+    numbers.push(number);
+    end = start;
+  }
+  return { given: text.slice(0, end), made: numbers.reverse() };
+}
+
+function isGenerated(tokenId: number): boolean {
+  return tokenId >= GENERATED_ID_BASE && tokenId < GENERATED_ID_BASE + TOKEN_NUMBERS;
+}

@@ -1,0 +1,148 @@
+import { BroomwagonError, type EngineDialect, type SamplingParameters } from '@broomwagon/contracts';
+import type {
+  EngineAdapter,
+  EngineAdapterOptions,
+  EngineCapabilities,
+  EngineLoad,
+  GenerateOptions,
+  GenerationRequest,
+  GenerationResult,
+} from '../engine-adapter';
+import { EngineHttp, parseObject, quote } from '../http/engine-http';
+import { planAttempt, type AttemptPlan } from '../resume';
+import type { ChunkReader } from '../stream/chunk-reader';
+import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
+import { streamGeneration } from '../stream/stream-generation';
+
+export type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;
+
+/** A route to call and how to read its stream. */
+export interface RouteCall {
+  path: string;
+  body: Record<string, unknown>;
+  reader: ChunkReader;
+}
+
+/** What all dialects share: plan the attempt, stream it, abort it, and the OpenAI routes all three of them have. */
+export abstract class HttpEngineAdapter implements EngineAdapter {
+  abstract readonly dialect: EngineDialect;
+  protected readonly http: EngineHttp;
+  private modelName?: Promise<string>;
+
+  constructor(
+    url: string,
+    protected readonly options: EngineAdapterOptions = {},
+  ) {
+    this.http = new EngineHttp(url, options);
+  }
+
+  get url(): string {
+    return this.http.baseUrl;
+  }
+
+  abstract probe(signal?: AbortSignal): Promise<EngineCapabilities>;
+  abstract abort(engineRequestId: string): Promise<boolean>;
+  abstract load(): Promise<EngineLoad>;
+
+  async health(signal?: AbortSignal): Promise<void> {
+    await this.requireHealthy('/health', signal);
+  }
+
+  async generate(request: GenerationRequest, options: GenerateOptions = {}): Promise<GenerationResult> {
+    const plan = planAttempt(request);
+    if (plan.kind === 'exhausted') {
+      return { text: '', tokenCount: 0, finishReason: 'length', resumedBy: plan.resumedBy };
+    }
+    if (options.signal?.aborted) {
+      return { text: '', tokenCount: 0, finishReason: 'aborted', resumedBy: plan.resumedBy };
+    }
+    const route = await this.route(request, plan);
+    return streamGeneration(
+      this.http,
+      {
+        ...route,
+        headers: { 'x-request-id': request.engineRequestId },
+        resumedBy: plan.resumedBy,
+        // Closing the connection has already been done; an engine that cannot hear this one notices that.
+        abortById: () => this.abort(request.engineRequestId).catch(() => false),
+      },
+      this.options,
+      options,
+    );
+  }
+
+  /** The call that starts this attempt in the words of the dialect. */
+  protected abstract route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall>;
+
+  /** `/v1/chat/completions`, for messages. */
+  protected chatRoute(
+    messages: { role: string; content: string }[],
+    continued: boolean,
+    body: Record<string, unknown>,
+    sampling: SamplingParameters | undefined,
+  ): RouteCall {
+    return {
+      path: '/v1/chat/completions',
+      reader: new OpenAiChunkReader(),
+      body: {
+        ...body,
+        messages,
+        stream: true,
+        ...(continued && { add_generation_prompt: false, continue_final_message: true }),
+        ...(sampling?.logprobs && { logprobs: true }),
+      },
+    };
+  }
+
+  /** `/v1/completions`, for text and token ids. */
+  protected completionRoute(
+    prompt: string | number[],
+    body: Record<string, unknown>,
+    sampling: SamplingParameters | undefined,
+  ): RouteCall {
+    return {
+      path: '/v1/completions',
+      reader: new OpenAiChunkReader(),
+      body: { ...body, prompt, stream: true, ...(sampling?.logprobs && { logprobs: 0 }) },
+    };
+  }
+
+  /** The model to name in requests: the option, or the first the engine lists. */
+  protected model(): Promise<string> {
+    if (this.options.model !== undefined) return Promise.resolve(this.options.model);
+    this.modelName ??= this.listModel().then(
+      (card) => card.id,
+      (error: unknown) => {
+        this.modelName = undefined;
+        throw error;
+      },
+    );
+    return this.modelName;
+  }
+
+  /** First model of `/v1/models`. ENGINE_PROTOCOL when the answer is no such list. */
+  protected async listModel(signal?: AbortSignal): Promise<{ id: string; maxModelTokens?: number }> {
+    const { status, text } = await this.http.call('GET', '/v1/models', undefined, signal);
+    const cards = parseObject(text)?.data as { id?: unknown; max_model_len?: unknown }[] | undefined;
+    const card = Array.isArray(cards) ? cards[0] : undefined;
+    if (status !== 200 || typeof card?.id !== 'string') throw this.otherDialect('/v1/models', status, text);
+    return {
+      id: this.options.model ?? card.id,
+      maxModelTokens: typeof card.max_model_len === 'number' ? card.max_model_len : undefined,
+    };
+  }
+
+  protected otherDialect(path: string, status: number, said: string): BroomwagonError {
+    return new BroomwagonError(
+      'ENGINE_PROTOCOL',
+      `${this.url}${path} does not answer as ${this.dialect}: status ${status}, ${quote(said) || 'no body'}`,
+    );
+  }
+
+  protected async requireHealthy(path: string, signal?: AbortSignal): Promise<void> {
+    const { status, text } = await this.http.call('GET', path, undefined, signal);
+    if (status !== 200) {
+      throw new BroomwagonError('ENGINE_ERROR', `${this.url}${path} answered ${status}: ${quote(text)}`);
+    }
+  }
+}

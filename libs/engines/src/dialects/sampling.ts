@@ -1,0 +1,41 @@
+import { BroomwagonError, type EngineDialect, type SamplingParameters } from '@broomwagon/contracts';
+
+type Names = Partial<Record<keyof SamplingParameters, string>>;
+
+const PLAIN: Names = { temperature: 'temperature', topP: 'top_p', seed: 'seed', stop: 'stop' };
+const EXTENDED: Names = {
+  ...PLAIN,
+  topK: 'top_k',
+  minP: 'min_p',
+  stopTokenIds: 'stop_token_ids',
+  minTokens: 'min_tokens',
+  repetitionPenalty: 'repetition_penalty',
+};
+
+/** Our names to those of each dialect. `logprobs` is not among them: each route asks for it in its own way. */
+const WIRE_NAMES: Record<EngineDialect, Names> = {
+  vllm: EXTENDED,
+  sglang: { ...EXTENDED, seed: 'sampling_seed', minTokens: 'min_new_tokens' },
+  openai: PLAIN,
+};
+
+/** Sampling parameters in the words of a dialect. ENGINE_REJECTED for one it does not know: never dropped silently. */
+export function wireSampling(
+  dialect: EngineDialect,
+  sampling: SamplingParameters = {},
+  minTokens: number | undefined = sampling.minTokens,
+): Record<string, unknown> {
+  const names = WIRE_NAMES[dialect];
+  const wire: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries({ ...sampling, minTokens })) {
+    if (value === undefined || name === 'logprobs') continue;
+    const wireName = Object.hasOwn(names, name) ? names[name as keyof SamplingParameters] : undefined;
+    if (wireName === undefined) {
+      throw new BroomwagonError('ENGINE_REJECTED', `${dialect} engines have no sampling parameter ${name}`, {
+        field: `sampling.${name}`,
+      });
+    }
+    wire[wireName] = value;
+  }
+  return wire;
+}

@@ -1,0 +1,132 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { EngineAdapterOptions, EngineCapabilities, EngineLoad, GenerationRequest } from '../engine-adapter';
+import { SglangChunkReader } from '../stream/sglang-chunk-reader';
+import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
+import { readMetrics } from './prometheus';
+import { wireSampling } from './sampling';
+
+/** A chunk may repeat everything made so far, logprobs included. */
+const SGLANG_MAX_LINE_BYTES = 64 * 1_048_576;
+
+interface RankLoad {
+  num_running_reqs?: number;
+  num_waiting_reqs?: number;
+  /** Older versions: running and waiting together. */
+  num_reqs?: number;
+  token_usage?: number;
+}
+
+/** SGLang's own server: `/generate` for text and token ids, its OpenAI route for messages. */
+export class SglangAdapter extends HttpEngineAdapter {
+  readonly dialect = 'sglang';
+  /** Whether its chunks hold only what is new; known after a first look at its description. */
+  private incremental?: boolean;
+
+  constructor(url: string, options: EngineAdapterOptions = {}) {
+    super(url, { maxLineBytes: SGLANG_MAX_LINE_BYTES, ...options });
+  }
+
+  async probe(signal?: AbortSignal): Promise<EngineCapabilities> {
+    const info = await this.serverInfo(signal);
+    if (!info) {
+      const { status, text } = await this.http.call('GET', '/get_server_info', undefined, signal);
+      throw this.otherDialect('/get_server_info', status, text);
+    }
+    const startedAt = readMetrics((await this.http.getText('/metrics', signal)) ?? '').get(
+      'process_start_time_seconds',
+    );
+    const model = info.served_model_name ?? info.model_path;
+    return {
+      dialect: this.dialect,
+      model: this.options.model ?? String(model),
+      version: typeof info.version === 'string' ? info.version : undefined,
+      maxModelTokens: firstNumber(info.context_length, info.max_req_input_len, info.max_total_num_tokens),
+      tokenIdsIn: true,
+      tokenIdsOut: true,
+      logprobs: true,
+      abortById: true,
+      abortOnDisconnect: true,
+      loadReport: true,
+      instanceId: typeof info.instance_id === 'string' ? info.instance_id : startedAt && `started-${startedAt.max}`,
+    };
+  }
+
+  /** Matches by prefix on the engine: ids are of one length, so only this request is meant. */
+  async abort(engineRequestId: string): Promise<boolean> {
+    const { status } = await this.http.call('POST', '/abort_request', { rid: engineRequestId });
+    return status >= 200 && status < 300;
+  }
+
+  async load(): Promise<EngineLoad> {
+    const answer = (await this.http.getJson('/v1/loads?include=core')) ?? (await this.http.getJson('/get_load'));
+    const ranks = (Array.isArray(answer) ? answer : answer?.loads) as RankLoad[] | undefined;
+    if (Array.isArray(ranks) && ranks.length > 0) {
+      const waiting = sum(ranks, (rank) => rank.num_waiting_reqs ?? 0);
+      const running = sum(
+        ranks,
+        (rank) => rank.num_running_reqs ?? (rank.num_reqs ?? 0) - (rank.num_waiting_reqs ?? 0),
+      );
+      const uses = ranks.flatMap((rank) => rank.token_usage ?? []);
+      return { running, waiting, kvUse: uses.length === 0 ? undefined : Math.max(...uses) };
+    }
+    const metrics = readMetrics((await this.http.getText('/metrics')) ?? '');
+    const running = metrics.get('sglang:num_running_reqs')?.sum;
+    if (running === undefined) throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url} reports no load`);
+    return {
+      running,
+      waiting: metrics.get('sglang:num_queue_reqs')?.sum ?? 0,
+      kvUse: metrics.get('sglang:token_usage')?.max,
+    };
+  }
+
+  protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
+    const { prompt } = plan;
+    const sampling = wireSampling('sglang', request.sampling, plan.minTokens);
+    if ('messages' in prompt) {
+      // Its OpenAI route has other names for two of them.
+      const { sampling_seed: seed, min_new_tokens: minTokens, ...others } = sampling;
+      const body = {
+        ...others,
+        ...(seed !== undefined && { seed }),
+        ...(minTokens !== undefined && { min_tokens: minTokens }),
+        model: await this.model(),
+        rid: request.engineRequestId,
+        max_tokens: plan.budget,
+        stream_options: { include_usage: true, continuous_usage_stats: true },
+      };
+      return this.chatRoute(prompt.messages, prompt.continued, body, request.sampling);
+    }
+    if (this.incremental === undefined) await this.serverInfo();
+    return {
+      path: '/generate',
+      reader: new SglangChunkReader(this.incremental),
+      body: {
+        ...('text' in prompt ? { text: prompt.text } : { input_ids: prompt.tokenIds }),
+        rid: request.engineRequestId,
+        stream: true,
+        sampling_params: { ...sampling, max_new_tokens: plan.budget },
+        ...(request.sampling?.logprobs && { return_logprob: true }),
+      },
+    };
+  }
+
+  /** The engine's description of itself; undefined when it has none. The route was renamed. */
+  private async serverInfo(signal?: AbortSignal): Promise<Record<string, unknown> | undefined> {
+    for (const path of ['/get_server_info', '/server_info']) {
+      const info = await this.http.getJson(path, signal);
+      if (info && typeof info.model_path === 'string') {
+        this.incremental = info.incremental_streaming_output === true || info.stream_output === true;
+        return info;
+      }
+    }
+    return undefined;
+  }
+}
+
+function firstNumber(...values: unknown[]): number | undefined {
+  return values.find((value): value is number => typeof value === 'number');
+}
+
+function sum(ranks: RankLoad[], value: (rank: RankLoad) => number): number {
+  return ranks.reduce((total, rank) => total + value(rank), 0);
+}

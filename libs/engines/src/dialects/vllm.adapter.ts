@@ -1,0 +1,99 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { EngineCapabilities, EngineLoad, GenerationRequest } from '../engine-adapter';
+import { parseObject } from '../http/engine-http';
+import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
+import { readMetrics } from './prometheus';
+import { wireSampling } from './sampling';
+
+/** First version whose streams can carry token ids (`return_token_ids`). */
+const TOKEN_IDS_SINCE = [0, 10, 2];
+
+/** vLLM's OpenAI server. */
+export class VllmAdapter extends HttpEngineAdapter {
+  readonly dialect = 'vllm';
+  /** Known once a first abort or probe has asked; the route exists only in some builds and modes. */
+  private canAbortById?: boolean;
+
+  async probe(signal?: AbortSignal): Promise<EngineCapabilities> {
+    const answer = await this.http.call('GET', '/version', undefined, signal);
+    const about = parseObject(answer.text);
+    if (answer.status !== 200 || typeof about?.version !== 'string') {
+      throw this.otherDialect('/version', answer.status, answer.text);
+    }
+    const model = await this.listModel(signal);
+    const metrics = readMetrics((await this.http.getText('/metrics', signal)) ?? '');
+    // A route that only takes POST answers 405 to GET; one that is not there answers 404.
+    const abortRoute = await this.http.call('GET', '/abort_requests', undefined, signal);
+    this.canAbortById = abortRoute.status === 405;
+    const startedAt = metrics.get('process_start_time_seconds')?.max;
+    return {
+      dialect: this.dialect,
+      model: model.id,
+      version: about.version,
+      maxModelTokens: model.maxModelTokens,
+      tokenIdsIn: true,
+      tokenIdsOut: isAtLeast(about.version, TOKEN_IDS_SINCE),
+      logprobs: true,
+      abortById: this.canAbortById,
+      abortOnDisconnect: true,
+      loadReport: metrics.has('vllm:num_requests_running'),
+      instanceId:
+        typeof about.instance_id === 'string'
+          ? about.instance_id
+          : startedAt === undefined
+            ? undefined
+            : `started-${startedAt}`,
+    };
+  }
+
+  /** vLLM puts the route's prefix before, and for completions the prompt's index behind, the id it was given. */
+  async abort(engineRequestId: string): Promise<boolean> {
+    if (this.canAbortById === false) return false;
+    const ids = [`cmpl-${engineRequestId}-0`, `chatcmpl-${engineRequestId}`, engineRequestId];
+    const { status } = await this.http.call('POST', '/abort_requests', { request_ids: ids });
+    if (status === 404 || status === 405) this.canAbortById = false;
+    return status >= 200 && status < 300;
+  }
+
+  async load(): Promise<EngineLoad> {
+    const metrics = readMetrics((await this.http.getText('/metrics')) ?? '');
+    const running = metrics.get('vllm:num_requests_running')?.sum;
+    if (running === undefined) throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url}/metrics reports no load`);
+    const kvUse = metrics.get('vllm:kv_cache_usage_perc') ?? metrics.get('vllm:gpu_cache_usage_perc');
+    const preemptions = metrics.get('vllm:num_preemptions_total') ?? metrics.get('vllm:num_preemptions');
+    return {
+      running,
+      waiting: metrics.get('vllm:num_requests_waiting')?.sum ?? 0,
+      kvUse: kvUse?.max,
+      preemptions: preemptions?.sum,
+    };
+  }
+
+  protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
+    const body = {
+      ...wireSampling('vllm', request.sampling, plan.minTokens),
+      model: await this.model(),
+      request_id: request.engineRequestId,
+      max_tokens: plan.budget,
+      return_token_ids: true,
+      stream_options: { include_usage: true, continuous_usage_stats: true },
+    };
+    if ('messages' in plan.prompt) {
+      return this.chatRoute(plan.prompt.messages, plan.prompt.continued, body, request.sampling);
+    }
+    return this.completionRoute(
+      'text' in plan.prompt ? plan.prompt.text : plan.prompt.tokenIds,
+      body,
+      request.sampling,
+    );
+  }
+}
+
+/** Compares release numbers; a version without them (a build from source) counts as new. */
+function isAtLeast(version: string, wanted: number[]): boolean {
+  const match = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version);
+  if (!match) return true;
+  const have = match.slice(1).map(Number);
+  const index = wanted.findIndex((part, position) => have[position] !== part);
+  return index === -1 || have[index]! > wanted[index]!;
+}

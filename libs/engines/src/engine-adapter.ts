@@ -1,0 +1,120 @@
+import type { EngineDialect, Prompt, SamplingParameters } from '@broomwagon/contracts';
+
+/** What the probe of an engine found. Policies degrade by it; nothing here is guessed from a version alone. */
+export interface EngineCapabilities {
+  dialect: EngineDialect;
+  model: string;
+  version?: string;
+  /** Longest prompt + response, tokens; absent when the engine does not say. */
+  maxModelTokens?: number;
+  /** Takes prompts as token ids: resume is exact. */
+  tokenIdsIn: boolean;
+  /** Answers with token ids. */
+  tokenIdsOut: boolean;
+  logprobs: boolean;
+  /** Has a route that stops one request by its id. */
+  abortById: boolean;
+  /** Stops a request whose connection is closed. */
+  abortOnDisconnect: boolean;
+  /** {@link EngineAdapter.load} works. */
+  loadReport: boolean;
+  /** Identity of this start of the engine; absent when it has none. */
+  instanceId?: string;
+}
+
+/** What earlier attempts of a sample made, all of it in order. */
+export interface MadeTokens {
+  tokenIds?: number[];
+  text?: string;
+  /** Needed when there are no token ids; default the length of tokenIds. */
+  tokenCount?: number;
+}
+
+/** One attempt of one sample. */
+export interface GenerationRequest {
+  /** From {@link engineRequestId}: fixed length and unique per attempt, since SGLang matches ids by prefix. */
+  engineRequestId: string;
+  prompt: Prompt;
+  sampling?: SamplingParameters;
+  /** Budget of the whole sample, tokens; what was made already counts against it. */
+  maxTokens: number;
+  made?: MadeTokens;
+}
+
+/** Tokens as they arrive; text and ids are those of this increment only. */
+export interface TokenIncrement {
+  tokenIds?: number[];
+  text: string;
+  tokenCount: number;
+  logprobs?: number[];
+}
+
+/** What this attempt made, without anything from earlier ones. */
+export interface GenerationResult {
+  tokenIds?: number[];
+  text: string;
+  tokenCount: number;
+  finishReason: 'stop' | 'length' | 'aborted';
+  /** The engine's own word: the stop string or token, or its finish reason when it is none of ours. */
+  stopReason?: string | number;
+  logprobs?: number[];
+  usage?: { promptTokens: number; completionTokens: number };
+  /** How made tokens were handed back; absent when this was a fresh start. `text` is exact up to the tokenizer. */
+  resumedBy?: 'tokens' | 'text';
+}
+
+export interface GenerateOptions {
+  /** Aborting it disconnects, aborts by id where the engine can, and gives finishReason `aborted`: no error. */
+  signal?: AbortSignal;
+  /** Called in order with every increment; what it has seen is all that survives a thrown error. Must not throw. */
+  onTokens?: (increment: TokenIncrement) => void;
+}
+
+/** What an engine says about its load. */
+export interface EngineLoad {
+  running: number;
+  waiting: number;
+  /** KV cache in use, 0 to 1. */
+  kvUse?: number;
+  /** Preemptions since the engine started. */
+  preemptions?: number;
+}
+
+/**
+ * One engine behind one base URL. Stateless but for its connections, so one adapter serves any number of streams.
+ *
+ * Errors: ENGINE_UNREACHABLE (no connection), ENGINE_ERROR (5xx, error in the stream, stream broken off),
+ * ENGINE_STALLED (nothing came within the deadline), ENGINE_REJECTED (4xx, or this dialect cannot do it),
+ * ENGINE_PROTOCOL (an answer that is not of this dialect).
+ */
+export interface EngineAdapter {
+  readonly dialect: EngineDialect;
+  readonly url: string;
+  /** Asks the engine what it is and can do. ENGINE_PROTOCOL when it is not of this dialect. */
+  probe(signal?: AbortSignal): Promise<EngineCapabilities>;
+  /** Runs one attempt to its end. Only ids of the prompt and budget decide what is asked: see {@link planAttempt}. */
+  generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
+  /** Stops one request by id. False when this engine has no such route; an unknown id is no error. */
+  abort(engineRequestId: string): Promise<boolean>;
+  load(): Promise<EngineLoad>;
+  /** Resolves when the engine says it is healthy. */
+  health(signal?: AbortSignal): Promise<void>;
+}
+
+/** Deadlines and bounds of an adapter. Generations may last hours: only silence is bounded, never the whole. */
+export interface EngineAdapterOptions {
+  /** Model name for engines that want one; default the first the engine lists. */
+  model?: string;
+  /** Sent as a bearer token. */
+  apiKey?: string;
+  /** Default 5,000. */
+  connectTimeoutMs?: number;
+  /** From the request to the first byte of the stream, queueing in the engine included; default 30 minutes. */
+  firstTokenTimeoutMs?: number;
+  /** Longest silence within a stream; default 120,000. */
+  stallTimeoutMs?: number;
+  /** Whole answer of probe, load, health and abort; default 5,000. */
+  callTimeoutMs?: number;
+  /** Longest line of a stream, bytes; default 1 MiB, 64 MiB for SGLang, whose chunks may repeat all that was made. */
+  maxLineBytes?: number;
+}

@@ -1,0 +1,9 @@
+import { createHash } from 'node:crypto';
+
+/**
+ * Id of one attempt inside an engine: 32 hex characters. All have one length, so none is a prefix of another
+ * (SGLang aborts by prefix), and every attempt has its own (an engine may still hold the attempt before).
+ */
+export function engineRequestId(requestId: string, attempt: number): string {
+  return createHash('sha256').update(`${requestId}#${attempt}`).digest('hex').slice(0, 32);
+}

@@ -1,0 +1,201 @@
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import { Agent, request, type Dispatcher } from 'undici';
+import type { EngineAdapterOptions } from '../engine-adapter';
+
+/** How much of an unexpected answer an error quotes, characters. */
+const QUOTE_CHARACTERS = 200;
+/** Largest answer of a call that is no stream, bytes. */
+const MAX_ANSWER_BYTES = 16 * 1_048_576;
+
+export const DEFAULT_CONNECT_TIMEOUT_MS = 5_000;
+export const DEFAULT_CALL_TIMEOUT_MS = 5_000;
+
+/** One pool of connections per connect timeout, shared by all adapters of the process. */
+const agents = new Map<number, Agent>();
+
+/** As many connections per engine as there are streams; no deadline of its own, since generations may last hours. */
+function agentFor(connectTimeoutMs: number): Agent {
+  let agent = agents.get(connectTimeoutMs);
+  if (!agent) {
+    agent = new Agent({
+      connections: null,
+      pipelining: 1,
+      keepAliveTimeout: 4_000,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { timeout: connectTimeoutMs },
+    });
+    agents.set(connectTimeoutMs, agent);
+  }
+  return agent;
+}
+
+/** Closes the connections to all engines at once; streams in hand break off. For the shutdown of a process. */
+export async function closeEngineConnections(): Promise<void> {
+  const open = [...agents.values()];
+  agents.clear();
+  await Promise.all(open.map((agent) => agent.destroy()));
+}
+
+export type EngineResponse = Dispatcher.ResponseData;
+
+/** HTTP to one engine: JSON calls with a deadline, streams without one, and errors mapped to ours. */
+export class EngineHttp {
+  readonly baseUrl: string;
+  private readonly callTimeoutMs: number;
+  private readonly connectTimeoutMs: number;
+
+  constructor(
+    url: string,
+    private readonly options: EngineAdapterOptions = {},
+  ) {
+    this.baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+    this.callTimeoutMs = options.callTimeoutMs ?? DEFAULT_CALL_TIMEOUT_MS;
+    this.connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
+  }
+
+  /** GET whose body is text; undefined for any status but 200. */
+  async getText(path: string, signal?: AbortSignal): Promise<string | undefined> {
+    const { status, text } = await this.call('GET', path, undefined, signal);
+    return status === 200 ? text : undefined;
+  }
+
+  /** GET whose body is a JSON object or array; undefined for any other answer. */
+  async getJson(path: string, signal?: AbortSignal): Promise<Record<string, unknown> | undefined> {
+    const text = await this.getText(path, signal);
+    return text === undefined ? undefined : parseObject(text);
+  }
+
+  /** Any short call: its status and whole body. */
+  async call(
+    method: 'GET' | 'POST',
+    path: string,
+    body?: unknown,
+    signal?: AbortSignal,
+  ): Promise<{ status: number; text: string }> {
+    const deadline = AbortSignal.timeout(this.callTimeoutMs);
+    const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
+    try {
+      const response = await this.send(method, path, body, {}, either);
+      return { status: response.statusCode, text: await readText(response.body, MAX_ANSWER_BYTES) };
+    } catch (error) {
+      if (deadline.aborted && !signal?.aborted) {
+        throw new BroomwagonError(
+          'ENGINE_UNREACHABLE',
+          `No answer of ${this.baseUrl}${path} in ${this.callTimeoutMs} ms`,
+        );
+      }
+      throw this.transportError(error);
+    }
+  }
+
+  /** Opens a stream of server-sent events. Throws the error of ours that any other answer means. */
+  async openStream(
+    path: string,
+    body: unknown,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<EngineResponse> {
+    const response = await this.send('POST', path, body, headers, signal);
+    const contentType = String(response.headers['content-type'] ?? '');
+    if (response.statusCode === 200 && contentType.startsWith('text/event-stream')) return response;
+    throw await this.refusal(path, response, contentType);
+  }
+
+  /** Maps what undici throws; our own errors pass. */
+  transportError(error: unknown): BroomwagonError {
+    if (isBroomwagonError(error)) return error;
+    const code = errorCode(error);
+    const unreachable = code !== undefined && UNREACHABLE_CODES.has(code);
+    const reason = error instanceof Error && error.message !== '' ? error.message : (code ?? 'unknown');
+    return new BroomwagonError(
+      unreachable ? 'ENGINE_UNREACHABLE' : 'ENGINE_ERROR',
+      unreachable ? `${this.baseUrl} does not answer: ${reason}` : `Connection to ${this.baseUrl} broke: ${reason}`,
+      { cause: error, details: code === undefined ? undefined : { code } },
+    );
+  }
+
+  private send(
+    method: 'GET' | 'POST',
+    path: string,
+    body: unknown,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<EngineResponse> {
+    return request(this.baseUrl + path, {
+      method,
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(this.options.apiKey === undefined ? {} : { authorization: `Bearer ${this.options.apiKey}` }),
+        ...headers,
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      dispatcher: agentFor(this.connectTimeoutMs),
+      signal,
+    });
+  }
+
+  private async refusal(path: string, response: EngineResponse, contentType: string): Promise<BroomwagonError> {
+    const status = response.statusCode;
+    const said = quote(await readText(response.body, MAX_ANSWER_BYTES));
+    const details = { status, said };
+    if (status >= 500 || RETRYABLE_STATUS.has(status)) {
+      return new BroomwagonError('ENGINE_ERROR', `${this.baseUrl}${path} answered ${status}: ${said}`, { details });
+    }
+    if (status >= 400) {
+      return new BroomwagonError('ENGINE_REJECTED', `${this.baseUrl}${path} answered ${status}: ${said}`, { details });
+    }
+    return new BroomwagonError(
+      'ENGINE_PROTOCOL',
+      `${this.baseUrl}${path} answered ${status} with ${contentType || 'no content type'}, not a stream: ${said}`,
+      { details },
+    );
+  }
+}
+
+/** Statuses below 500 that may be different the next time: timeout, too early, too many requests. */
+const RETRYABLE_STATUS = new Set([408, 425, 429]);
+
+const UNREACHABLE_CODES = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+function errorCode(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code : undefined;
+}
+
+/** What an engine said, short enough for an error message. */
+export function quote(text: string): string {
+  const oneLine = text.replaceAll(/\s+/g, ' ').trim();
+  return oneLine.length <= QUOTE_CHARACTERS ? oneLine : `${oneLine.slice(0, QUOTE_CHARACTERS)}...`;
+}
+
+/** A JSON object or array; undefined for anything else. */
+export function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The body as text, at most `limit` bytes of it; the rest is not waited for. */
+async function readText(body: EngineResponse['body'], limit: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk as Buffer);
+    bytes += (chunk as Buffer).length;
+    // Leaving the loop destroys the body.
+    if (bytes >= limit) break;
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

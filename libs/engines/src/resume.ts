@@ -1,0 +1,74 @@
+import { BroomwagonError, type Prompt } from '@broomwagon/contracts';
+import type { GenerationRequest } from './engine-adapter';
+
+/** What to ask the engine in this attempt: the prompt with all that was made, and what is left of the budget. */
+export type AttemptPlan =
+  /** The budget is used up: the sample ended with `length` and the engine is not asked. */
+  | { kind: 'exhausted'; resumedBy?: 'tokens' | 'text' }
+  | {
+      kind: 'run';
+      prompt:
+        | { tokenIds: number[] }
+        | { text: string }
+        /** `continued`: the last message is the assistant's unfinished one. */
+        | { messages: { role: string; content: string }[]; continued: boolean };
+      /** Tokens this attempt may make. */
+      budget: number;
+      /** Of minTokens, what is still owed. */
+      minTokens?: number;
+      resumedBy?: 'tokens' | 'text';
+    };
+
+/**
+ * Resume arithmetic: the new prompt is prompt + made, the new budget is maxTokens - made. Token ids are continued as
+ * token ids, which is exact; text and messages are continued as text, which is exact up to the tokenizer.
+ * ENGINE_REJECTED for a prompt that is not exactly one of the three, or made tokens in a form it cannot go on from.
+ */
+export function planAttempt(request: GenerationRequest): AttemptPlan {
+  const { prompt, made, maxTokens, sampling } = request;
+  const kind = promptKind(prompt);
+  const madeCount = made?.tokenCount ?? made?.tokenIds?.length ?? 0;
+  const resumedBy = madeCount === 0 ? undefined : kind === 'promptTokenIds' ? 'tokens' : 'text';
+  if (madeCount >= maxTokens) return { kind: 'exhausted', resumedBy };
+  return {
+    kind: 'run',
+    prompt: continuedPrompt(request, kind, madeCount),
+    budget: maxTokens - madeCount,
+    minTokens: sampling?.minTokens === undefined ? undefined : Math.max(0, sampling.minTokens - madeCount),
+    resumedBy,
+  };
+}
+
+const PROMPT_KINDS = ['text', 'messages', 'promptTokenIds'] as const;
+type PromptKind = (typeof PROMPT_KINDS)[number];
+
+function promptKind(prompt: Prompt): PromptKind {
+  const given = PROMPT_KINDS.filter((kind) => prompt[kind] !== undefined);
+  if (given.length !== 1) {
+    throw new BroomwagonError('ENGINE_REJECTED', `A prompt has exactly one of ${PROMPT_KINDS.join(', ')}`, {
+      field: 'prompt',
+    });
+  }
+  return given[0]!;
+}
+
+function continuedPrompt({ prompt, made }: GenerationRequest, kind: PromptKind, madeCount: number) {
+  if (kind === 'promptTokenIds') {
+    if (madeCount > 0 && made?.tokenIds?.length !== madeCount) {
+      throw new BroomwagonError('ENGINE_REJECTED', 'A prompt of token ids is continued by token ids', {
+        field: 'made',
+      });
+    }
+    return { tokenIds: madeCount === 0 ? prompt.promptTokenIds! : [...prompt.promptTokenIds!, ...made!.tokenIds!] };
+  }
+  if (madeCount > 0 && made?.text === undefined) {
+    throw new BroomwagonError('ENGINE_REJECTED', 'A prompt of text or messages is continued by text', {
+      field: 'made',
+    });
+  }
+  const text = madeCount === 0 ? '' : made!.text!;
+  if (kind === 'text') return { text: prompt.text! + text };
+  // Tokens that are no text (special ones, half a character) leave nothing to continue.
+  if (text === '') return { messages: prompt.messages!, continued: false };
+  return { messages: [...prompt.messages!, { role: 'assistant', content: text }], continued: true };
+}

@@ -1,0 +1,45 @@
+import type { GenerationResult, TokenIncrement } from '../engine-adapter';
+import type { StreamStep } from './chunk-reader';
+
+/** Collects what one attempt made, and hands each increment on as it comes. */
+export class AttemptTokens {
+  finishReason?: GenerationResult['finishReason'];
+  private readonly tokenIds: number[] = [];
+  private readonly text: string[] = [];
+  private readonly logprobs: number[] = [];
+  private tokenCount = 0;
+  private stopReason?: string | number;
+  private usage?: GenerationResult['usage'];
+
+  constructor(private readonly onTokens?: (increment: TokenIncrement) => void) {}
+
+  take(step: StreamStep): void {
+    this.finishReason = step.finishReason ?? this.finishReason;
+    this.stopReason = step.stopReason ?? this.stopReason;
+    this.usage = step.usage ?? this.usage;
+    const { increment } = step;
+    if (!increment || (increment.tokenCount === 0 && increment.text === '')) return;
+    this.tokenCount += increment.tokenCount;
+    // One by one: a spread of a very long increment would overflow the stack.
+    for (const tokenId of increment.tokenIds ?? []) this.tokenIds.push(tokenId);
+    for (const logprob of increment.logprobs ?? []) this.logprobs.push(logprob);
+    if (increment.text !== '') this.text.push(increment.text);
+    this.onTokens?.(increment);
+  }
+
+  /** Ids or logprobs that do not cover every token are left out: half a list could not be trained on. */
+  result(finishReason: GenerationResult['finishReason'], resumedBy: GenerationResult['resumedBy']): GenerationResult {
+    const covered = (list: number[]): number[] | undefined =>
+      list.length === this.tokenCount && list.length > 0 ? list : undefined;
+    return {
+      tokenIds: covered(this.tokenIds),
+      text: this.text.join(''),
+      tokenCount: this.tokenCount,
+      finishReason,
+      stopReason: this.stopReason,
+      logprobs: covered(this.logprobs),
+      usage: this.usage,
+      resumedBy,
+    };
+  }
+}

@@ -1,0 +1,21 @@
+import type { GenerationResult, TokenIncrement } from '../engine-adapter';
+
+/** What one event of a stream says. */
+export interface StreamStep {
+  increment?: TokenIncrement;
+  finishReason?: GenerationResult['finishReason'];
+  stopReason?: string | number;
+  usage?: GenerationResult['usage'];
+}
+
+/** Reads the events of one stream of one dialect, in order; may keep state between them. */
+export interface ChunkReader {
+  read(event: Record<string, unknown>): StreamStep;
+}
+
+/** Maps the finish reasons of all dialects; what is none of ours (tool_calls, ...) counts as `stop`. */
+export function finishReasonOf(said: string): GenerationResult['finishReason'] {
+  if (said === 'length') return 'length';
+  if (said === 'abort' || said === 'aborted' || said === 'cancelled') return 'aborted';
+  return 'stop';
+}

@@ -1,0 +1,53 @@
+import type { TokenIncrement } from '../engine-adapter';
+import { finishReasonOf, type ChunkReader, type StreamStep } from './chunk-reader';
+
+interface OpenAiChoice {
+  text?: string;
+  delta?: { content?: string | null; reasoning_content?: string | null; reasoning?: string | null };
+  /** vLLM, with return_token_ids. */
+  token_ids?: number[] | null;
+  logprobs?: { token_logprobs?: number[]; content?: { logprob: number }[] } | null;
+  finish_reason?: string | null;
+  /** vLLM: the stop string or token id. */
+  stop_reason?: string | number | null;
+}
+
+interface OpenAiUsage {
+  prompt_tokens?: number;
+  completion_tokens?: number;
+}
+
+/**
+ * Chunks of `/v1/completions` and `/v1/chat/completions`. Tokens are counted by their ids where the engine sends
+ * them, else by the usage it sends along, else one per chunk with text.
+ */
+export class OpenAiChunkReader implements ChunkReader {
+  private counted = 0;
+
+  read(event: Record<string, unknown>): StreamStep {
+    const choice = (event.choices as OpenAiChoice[] | undefined)?.[0];
+    const usage = (event.usage ?? undefined) as OpenAiUsage | undefined;
+    const step: StreamStep = { increment: this.increment(choice, usage) };
+    if (choice?.finish_reason) {
+      step.finishReason = finishReasonOf(choice.finish_reason);
+      const plain = choice.finish_reason === 'stop' || choice.finish_reason === 'length';
+      step.stopReason = choice.stop_reason ?? (plain ? undefined : choice.finish_reason);
+    }
+    if (usage) {
+      step.usage = { promptTokens: usage.prompt_tokens ?? 0, completionTokens: usage.completion_tokens ?? 0 };
+    }
+    return step;
+  }
+
+  private increment(choice: OpenAiChoice | undefined, usage: OpenAiUsage | undefined): TokenIncrement {
+    const delta = choice?.delta;
+    const text = choice?.text ?? `${delta?.reasoning_content ?? delta?.reasoning ?? ''}${delta?.content ?? ''}`;
+    const tokenIds = choice?.token_ids ?? undefined;
+    const logprobs = choice?.logprobs?.token_logprobs ?? choice?.logprobs?.content?.map((entry) => entry.logprob);
+    let tokenCount = text === '' ? 0 : 1;
+    if (tokenIds) tokenCount = tokenIds.length;
+    else if (usage?.completion_tokens !== undefined) tokenCount = Math.max(0, usage.completion_tokens - this.counted);
+    this.counted += tokenCount;
+    return { text, tokenCount, ...(tokenIds && { tokenIds }), ...(logprobs && { logprobs }) };
+  }
+}

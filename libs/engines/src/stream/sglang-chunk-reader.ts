@@ -1,0 +1,68 @@
+import { finishReasonOf, type ChunkReader, type StreamStep } from './chunk-reader';
+
+interface SglangChunk {
+  text?: string;
+  output_ids?: number[];
+  meta_info?: {
+    finish_reason?: { type: string; matched?: string | number } | string | null;
+    prompt_tokens?: number;
+    completion_tokens?: number;
+    /** [logprob, token id, text or null] */
+    output_token_logprobs?: [number, number, string | null][];
+  };
+}
+
+/**
+ * Chunks of SGLang's `/generate`. They repeat all that was made so far (the default) or hold only what is new
+ * (`--incremental-streaming-output`, formerly `--stream-output`); the counts of each chunk tell which.
+ */
+export class SglangChunkReader implements ChunkReader {
+  private made = 0;
+  private text = '';
+  private logprobs = 0;
+
+  /** @param incremental what the engine's own description says; used where a chunk does not tell. */
+  constructor(private readonly incremental = false) {}
+
+  read(event: Record<string, unknown>): StreamStep {
+    const chunk = event as SglangChunk;
+    const meta = chunk.meta_info ?? {};
+    const total = meta.completion_tokens ?? this.made + (chunk.output_ids?.length ?? 0);
+    const cumulative = this.isCumulative(chunk.output_ids, total);
+
+    const said = chunk.text ?? '';
+    const text = cumulative ? said.slice(this.text.length) : said;
+    const tokenIds = cumulative ? chunk.output_ids?.slice(this.made) : chunk.output_ids;
+    const entries = meta.output_token_logprobs;
+    // Some versions repeat the logprobs of all tokens even when the tokens themselves are incremental.
+    const logprobs = entries?.slice(entries.length === total ? this.logprobs : 0).map(([logprob]) => logprob);
+
+    const tokenCount = Math.max(0, total - this.made);
+    this.made = Math.max(this.made, total);
+    if (cumulative) this.text = said;
+    this.logprobs += logprobs?.length ?? 0;
+    return {
+      increment: { text, tokenCount, ...(tokenIds && { tokenIds }), ...(logprobs && { logprobs }) },
+      ...this.ending(meta),
+    };
+  }
+
+  private isCumulative(outputIds: number[] | undefined, total: number): boolean {
+    if (outputIds && this.made > 0) {
+      if (outputIds.length === total) return true;
+      if (outputIds.length === total - this.made) return false;
+    }
+    return !this.incremental;
+  }
+
+  private ending(meta: NonNullable<SglangChunk['meta_info']>): StreamStep {
+    const reason = meta.finish_reason;
+    if (!reason) return {};
+    const type = typeof reason === 'string' ? reason : reason.type;
+    return {
+      finishReason: finishReasonOf(type),
+      stopReason: typeof reason === 'string' ? undefined : reason.matched,
+      usage: { promptTokens: meta.prompt_tokens ?? 0, completionTokens: meta.completion_tokens ?? this.made },
+    };
+  }
+}

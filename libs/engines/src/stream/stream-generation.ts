@@ -1,0 +1,105 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
+import { parseObject, quote, type EngineHttp, type EngineResponse } from '../http/engine-http';
+import { AttemptTokens } from './attempt-tokens';
+import type { ChunkReader } from './chunk-reader';
+import { EventStreamParser } from './event-stream';
+import { SilenceWatch } from './silence-watch';
+
+export const DEFAULT_FIRST_TOKEN_TIMEOUT_MS = 30 * 60_000;
+export const DEFAULT_STALL_TIMEOUT_MS = 120_000;
+export const DEFAULT_MAX_LINE_BYTES = 1_048_576;
+
+/** One call of an engine that answers with a stream. */
+export interface StreamCall {
+  path: string;
+  body: unknown;
+  headers: Record<string, string>;
+  reader: ChunkReader;
+  resumedBy?: GenerationResult['resumedBy'];
+  /** Stops the request on the engine by its id; must not throw. */
+  abortById: () => Promise<unknown>;
+}
+
+/**
+ * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways: a result with the
+ * engine's finish reason, a result `aborted` once the caller's signal fired (connection closed and abort by id sent),
+ * or an error of ours. The body is always consumed or destroyed.
+ */
+export async function streamGeneration(
+  http: EngineHttp,
+  call: StreamCall,
+  options: EngineAdapterOptions,
+  { signal, onTokens }: GenerateOptions,
+): Promise<GenerationResult> {
+  const tokens = new AttemptTokens(onTokens);
+  if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
+
+  const stop = new AbortController();
+  const onAbort = (): void => stop.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  const silence = new SilenceWatch(
+    options.firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
+    options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,
+    (error) => stop.abort(error),
+  );
+  let opened = false;
+  try {
+    const response = await http.openStream(call.path, call.body, call.headers, stop.signal);
+    opened = true;
+    await readEvents(
+      response.body,
+      new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES),
+      silence,
+      (data) => tokens.take(call.reader.read(eventObject(http, data))),
+    );
+    if (tokens.finishReason === undefined) {
+      throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without a finish reason`);
+    }
+    return tokens.result(tokens.finishReason, call.resumedBy);
+  } catch (error) {
+    // The engine said how it ended; what breaks after that changes nothing.
+    if (tokens.finishReason !== undefined) return tokens.result(tokens.finishReason, call.resumedBy);
+    if (signal?.aborted) {
+      await call.abortById();
+      return tokens.result('aborted', call.resumedBy);
+    }
+    // The engine may still be at work on what nobody will read.
+    if (opened || silence.error) void call.abortById();
+    throw silence.error ?? http.transportError(error);
+  } finally {
+    silence.stop();
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+async function readEvents(
+  body: EngineResponse['body'],
+  parser: EventStreamParser,
+  silence: SilenceWatch,
+  onData: (data: string) => void,
+): Promise<void> {
+  // Leaving this loop by an error destroys the body.
+  for await (const chunk of body) {
+    silence.heard();
+    for (const data of parser.push(chunk as Buffer)) {
+      if (data !== '[DONE]') onData(data);
+    }
+  }
+}
+
+function eventObject(http: EngineHttp, data: string): Record<string, unknown> {
+  const event = parseObject(data);
+  if (!event || Array.isArray(event)) {
+    throw new BroomwagonError('ENGINE_PROTOCOL', `${http.baseUrl} sent an event that is no object: ${quote(data)}`);
+  }
+  const failure = event.error ?? (event.object === 'error' ? event : undefined);
+  if (failure === undefined || failure === null) return event;
+  const { message, code } = typeof failure === 'object' ? (failure as { message?: unknown; code?: unknown }) : {};
+  const status = Number(code);
+  throw new BroomwagonError(
+    status >= 400 && status < 500 ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
+    `${http.baseUrl} sent an error in the stream: ${quote(String(message ?? JSON.stringify(failure)))}`,
+    { details: failure },
+  );
+}

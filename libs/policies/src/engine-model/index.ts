@@ -1,0 +1,2 @@
+export * from './engine-model';
+export * from './engine-parameters';

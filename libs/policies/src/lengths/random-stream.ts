@@ -1,0 +1,88 @@
+/**
+ * A stream of random numbers that is a pure function of its key: the same key gives the same numbers on every
+ * machine and in any order of calls. xoshiro128** (Blackman and Vigna), seeded by hashing the key with FNV-1a and
+ * spreading the hash with splitmix32. Not for secrets.
+ */
+export class RandomStream {
+  private readonly state: Uint32Array;
+  /** The second normal deviate of a Box-Muller pair, kept for the next call. */
+  private spare?: number;
+
+  constructor(...key: (string | number)[]) {
+    const spread = splitmix32(fnv1a(JSON.stringify(key)));
+    this.state = Uint32Array.of(spread(), spread(), spread(), spread());
+  }
+
+  /** Uniform on the open interval (0, 1): never 0, so its logarithm is finite. */
+  uniform(): number {
+    return (this.next() + 0.5) / 4_294_967_296;
+  }
+
+  /** Standard normal deviate (Box-Muller). */
+  normal(): number {
+    if (this.spare !== undefined) {
+      const value = this.spare;
+      this.spare = undefined;
+      return value;
+    }
+    const radius = Math.sqrt(-2 * Math.log(this.uniform()));
+    const angle = 2 * Math.PI * this.uniform();
+    this.spare = radius * Math.sin(angle);
+    return radius * Math.cos(angle);
+  }
+
+  /** Beta(a, b) as a ratio of two gamma deviates. */
+  beta(a: number, b: number): number {
+    const x = this.gamma(a);
+    return x / (x + this.gamma(b));
+  }
+
+  /** Gamma(shape, 1) by Marsaglia and Tsang; shapes below 1 by their boost. */
+  private gamma(shape: number): number {
+    if (shape < 1) return this.gamma(shape + 1) * this.uniform() ** (1 / shape);
+    const d = shape - 1 / 3;
+    const c = 1 / Math.sqrt(9 * d);
+    for (;;) {
+      const x = this.normal();
+      const v = (1 + c * x) ** 3;
+      if (v > 0 && Math.log(this.uniform()) < 0.5 * x * x + d - d * v + d * Math.log(v)) return d * v;
+    }
+  }
+
+  private next(): number {
+    const s = this.state;
+    const [s0, s1, s2, s3] = [s[0]!, s[1]!, s[2]!, s[3]!];
+    const result = Math.imul(rotateLeft(Math.imul(s1, 5), 7), 9) >>> 0;
+    s[2] = s2 ^ s0;
+    s[3] = s3 ^ s1;
+    s[1] = s1 ^ s[2];
+    s[0] = s0 ^ s[3];
+    s[2] ^= s1 << 9;
+    s[3] = rotateLeft(s[3], 11);
+    return result;
+  }
+}
+
+function rotateLeft(value: number, bits: number): number {
+  return (value << bits) | (value >>> (32 - bits));
+}
+
+function fnv1a(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash >>> 0;
+}
+
+function splitmix32(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let mixed = state ^ (state >>> 16);
+    mixed = Math.imul(mixed, 0x21f0aaad);
+    mixed ^= mixed >>> 15;
+    mixed = Math.imul(mixed, 0x735a2d97);
+    return (mixed ^ (mixed >>> 15)) >>> 0;
+  };
+}
