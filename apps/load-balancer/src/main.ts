@@ -1,1 +1,6 @@
-export {};
+import 'reflect-metadata';
+import { runService } from '@broomwagon/platform';
+import { LoadBalancerConfig } from './load-balancer.config';
+import { LoadBalancerModule } from './load-balancer.module';
+
+void runService(LoadBalancerModule, { app: 'load-balancer', configType: LoadBalancerConfig });

@@ -3,15 +3,18 @@ local root = KEYS[1] .. ':'
 local key = {
   meta = root .. 'meta', -- hash: schemaVersion, clockMs, leaseSequence, chosenSequence, pendingSequence, ...
   -- servers (load-balancer)
-  servers = root .. 'servers', -- zset: serverId by last heartbeat, ms
+  servers = root .. 'servers', -- zset: all registered serverIds by last heartbeat, ms
+  watchedServers = root .. 'servers:watched', -- zset: those that are not failed, by last heartbeat, ms
+  usableServers = root .. 'servers:usable', -- set: servers that take leases, full or not
   eligible = root .. 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence
   leases = root .. 'leases', -- hash: acquireId -> packed lease
   sessions = root .. 'sessions', -- hash: sessionId -> packed binding
   idleSessions = root .. 'sessions:idle', -- zset: sessionId without leases, by last use, ms
   acquireWaiters = root .. 'waiters:acquire', -- hash: acquireId -> packed waiter
+  rehomedLanes = root .. 'waiters:rehome', -- set: serverId that takes no leases now; its lane must be moved
   acquireDeadlines = root .. 'waiters:acquire:deadlines', -- zset: acquireId by deadline, ms
   -- workers (both)
-  workers = root .. 'workers', -- zset: workerId of live epochs, by last heartbeat, ms
+  workers = root .. 'workers', -- zset: workerId of live epochs, by the end of its time to live, ms
   voidLeaseEpochs = root .. 'void:leases', -- set: owners whose leases must be returned
   voidAttemptEpochs = root .. 'void:attempts', -- set: worker epochs whose attempts must be returned
   -- jobs (trainer-coordinator)
@@ -20,24 +23,26 @@ local key = {
   claimWaiters = root .. 'waiters:claim', -- hash: claimId -> packed waiter
   claimQueue = root .. 'waiters:claim:queue', -- zset: claimId by arrival
   claimDeadlines = root .. 'waiters:claim:deadlines', -- zset: claimId by deadline, ms
-  sweeps = root .. 'sweeps', -- set: job/roundId whose flag was flipped and whose sweep is not done
+  sweeps = root .. 'sweeps', -- set: job/roundId that is opening, has groups to cut, or is to be folded
+  roundDeadlines = root .. 'rounds:deadlines', -- zset: job/roundId by deadline, ms
   facts = root .. 'facts', -- stream: capped outbox of facts
 }
 function key.server(id) return root .. 'server:' .. id end -- hash
-function key.serverLeases(id) return root .. 'server:' .. id .. ':leases' end -- set of acquireId
-function key.serverLane(id) return root .. 'waiters:lane:' .. id end -- zset of acquireId; '*' is the lane for all
-function key.released(acquireId) return root .. 'released:' .. acquireId end -- string, 120 s: first answer or tombstone
-function key.worker(id) return root .. 'worker:' .. id end -- hash: epoch, registrationId, ttlMs, leaseDigest
-function key.workerLeases(id, epoch) return root .. 'worker:' .. id .. ':' .. epoch .. ':leases' end -- set of acquireId
-function key.workerAttempts(id, epoch) return root .. 'worker:' .. id .. ':' .. epoch .. ':attempts' end -- set of requestId
+function key.serverLeases(id, epoch) return root .. 'server-leases:' .. id .. ':' .. epoch end -- set of acquireId
+function key.serverLane(id) return root .. 'waiters:lane:' .. id end -- zset of acquireId; '*' is the lane for all, '@<n>' the one for weight version n
+function key.released(acquireId) return root .. 'released:' .. acquireId end -- string, 120 s: packed lease or tombstone
+function key.worker(id) return root .. 'worker:' .. id end -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest
+function key.workerLeases(id, epoch) return root .. 'worker-leases:' .. id .. ':' .. epoch end -- set of acquireId
+function key.workerAttempts(id, epoch) return root .. 'worker-attempts:' .. id .. ':' .. epoch end -- set of requestId
 function key.job(job) return root .. 'job:' .. job end -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
-function key.books(job) return root .. 'job:' .. job .. ':books' end -- hash: requests by state
-function key.pending(job) return root .. 'job:' .. job .. ':pending' end -- zset: requestId by dispatch order
-function key.longtail(job) return root .. 'job:' .. job .. ':longtail' end -- zset: groupId by sequence of the first cut
-function key.rounds(job) return root .. 'job:' .. job .. ':rounds' end -- zset: roundId by step
+function key.books(job) return root .. 'job-books:' .. job end -- hash: requests by state
+function key.pending(job) return root .. 'job-pending:' .. job end -- zset: requestId by dispatch order
+function key.longtail(job) return root .. 'job-longtail:' .. job end -- zset: groupId by sequence of the first cut
+function key.rounds(job) return root .. 'job-rounds:' .. job end -- zset: roundId by step
 function key.round(job, round) return root .. 'round:' .. job .. '/' .. round end -- hash
-function key.roundGroups(job, round) return root .. 'round:' .. job .. '/' .. round .. ':groups' end -- zset: groupId by arrival
-function key.roundAccepted(job, round) return root .. 'round:' .. job .. '/' .. round .. ':accepted' end -- list: groupId
+function key.roundGroups(job, round) return root .. 'round-groups:' .. job .. '/' .. round end -- zset: live groupId by arrival
+function key.roundFailed(job, round) return root .. 'round-failed:' .. job .. '/' .. round end -- list: groupId
+function key.roundAccepted(job, round) return root .. 'round-accepted:' .. job .. '/' .. round end -- list: groupId
 function key.group(job, group) return root .. 'group:' .. job .. '/' .. group end -- hash
 function key.request(id) return root .. 'request:' .. id end -- hash
 function key.claim(id) return root .. 'claim:' .. id end -- string: first answer of a claim, limited life

@@ -1,0 +1,42 @@
+import { expect, it, vi } from 'vitest';
+import { Coalescer } from './coalescer';
+
+const OPTIONS = { batchSize: 128, batchesInFlight: 2 };
+
+it('puts everything of one event-loop turn into one call, answers in order', async () => {
+  const call = vi.fn(async (items: number[]) => items.map((item) => item * 2));
+  const coalescer = new Coalescer(call, OPTIONS);
+  expect(await coalescer.addAll([1, 2, 3])).toEqual([2, 4, 6]);
+  expect(await coalescer.add(4)).toBe(8);
+  expect(call.mock.calls).toEqual([[[1, 2, 3]], [[4]]]);
+});
+
+it('makes calls of at most batchSize, at most batchesInFlight at once', async () => {
+  let underWay = 0;
+  let most = 0;
+  const sizes: number[] = [];
+  const coalescer = new Coalescer(async (items: number[]) => {
+    sizes.push(items.length);
+    most = Math.max(most, ++underWay);
+    await new Promise((resolve) => setImmediate(resolve));
+    underWay--;
+    return items;
+  }, OPTIONS);
+  const items = Array.from({ length: 300 }, (_, index) => index);
+  expect(await coalescer.addAll(items)).toEqual(items);
+  expect(sizes).toEqual([128, 128, 44]);
+  expect(most).toBe(2);
+  expect(coalescer.isIdle).toBe(true);
+});
+
+it('fails the items of a failed call only', async () => {
+  const coalescer = new Coalescer(
+    async (items: string[]) => {
+      if (items.includes('bad')) throw new Error('no');
+      return items;
+    },
+    { batchSize: 2, batchesInFlight: 1 },
+  );
+  const settled = await Promise.allSettled(['bad', 'b', 'c'].map((item) => coalescer.add(item)));
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
+});

@@ -1,0 +1,71 @@
+/** How calls are put together. */
+export interface CoalescerOptions {
+  /** Items in one call at most. */
+  batchSize: number;
+  /** Calls under way at once at most. */
+  batchesInFlight: number;
+}
+
+interface Waiting<Item, Result> {
+  item: Item;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Puts single calls together: everything that arrives in one turn of the event loop goes into one call. It waits for
+ * nothing else, so a call that comes alone is not slower, and under load the batches grow by themselves.
+ */
+export class Coalescer<Item, Result> {
+  private readonly waiting: Waiting<Item, Result>[] = [];
+  private inFlight = 0;
+  private scheduled = false;
+
+  /** @param call gets the items in the order of arrival and answers in the same order */
+  constructor(
+    private readonly call: (items: Item[]) => Promise<readonly Result[]>,
+    private readonly options: CoalescerOptions,
+  ) {}
+
+  /** Nothing waits and nothing is under way. */
+  get isIdle(): boolean {
+    return this.waiting.length === 0 && this.inFlight === 0;
+  }
+
+  /** The answer for this item; when the call fails, all its items fail with the same error. */
+  add(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ item, resolve, reject });
+      if (this.scheduled) return;
+      this.scheduled = true;
+      setImmediate(() => {
+        this.scheduled = false;
+        this.flush();
+      });
+    });
+  }
+
+  /** As {@link add}, for many; the answers in the same order. */
+  addAll(items: readonly Item[]): Promise<Result[]> {
+    return Promise.all(items.map((item) => this.add(item)));
+  }
+
+  private flush(): void {
+    while (this.waiting.length > 0 && this.inFlight < this.options.batchesInFlight) {
+      const batch = this.waiting.splice(0, this.options.batchSize);
+      this.inFlight++;
+      void this.run(batch);
+    }
+  }
+
+  private async run(batch: Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = await this.call(batch.map((waiting) => waiting.item));
+      batch.forEach((waiting, index) => waiting.resolve(results[index]!));
+    } catch (error) {
+      for (const waiting of batch) waiting.reject(error);
+    }
+    this.inFlight--;
+    this.flush();
+  }
+}

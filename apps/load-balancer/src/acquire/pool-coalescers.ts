@@ -1,0 +1,31 @@
+import { LIMITS } from '@broomwagon/contracts';
+import { Coalescer, type CoalescerOptions } from './coalescer';
+
+/** Fits the limit of the scripts; two at once keep Redis busy while a reply is being written. */
+const OPTIONS: CoalescerOptions = { batchSize: LIMITS.page, batchesInFlight: 2 };
+/** Pools remembered; above it idle ones are forgotten. */
+const MOST_POOLS = 256;
+
+/** One coalescer for each pool, since a script call concerns one pool. */
+export class PoolCoalescers<Item, Result> {
+  private readonly byPool = new Map<string, Coalescer<Item, Result>>();
+
+  constructor(
+    private readonly call: (pool: string, items: Item[]) => Promise<readonly Result[]>,
+    private readonly options: CoalescerOptions = OPTIONS,
+  ) {}
+
+  of(pool: string): Coalescer<Item, Result> {
+    let coalescer = this.byPool.get(pool);
+    if (!coalescer) {
+      if (this.byPool.size >= MOST_POOLS) this.forgetIdle();
+      coalescer = new Coalescer((items) => this.call(pool, items), this.options);
+      this.byPool.set(pool, coalescer);
+    }
+    return coalescer;
+  }
+
+  private forgetIdle(): void {
+    for (const [pool, coalescer] of this.byPool) if (coalescer.isIdle) this.byPool.delete(pool);
+  }
+}

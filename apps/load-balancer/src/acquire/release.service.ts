@@ -1,0 +1,57 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, type ReleaseItem, type ReleaseManyReply, type ReleaseReply } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { parseLeaseId, RoutingStore, type ReleaseEntry } from '@broomwagon/state';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { PoolCoalescers } from './pool-coalescers';
+import { WaiterAnswersService } from './waiter-answers.service';
+
+const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
+
+/** `lb.release` and `lb.release-many`: a repeat, a late or an unknown release changes nothing and is counted. */
+@Injectable()
+export class ReleaseService {
+  private readonly coalescers = new PoolCoalescers<ReleaseEntry, ReleaseReply>((pool, items) => this.run(pool, items));
+
+  constructor(
+    private readonly store: RoutingStore,
+    private readonly waiters: WaiterAnswersService,
+    private readonly metrics: LoadBalancerMetrics,
+  ) {}
+
+  /** @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
+  async release(pool: string, item: ReleaseItem): Promise<ReleaseReply> {
+    const entry = entryOf(item, '');
+    const reply = entry ? await this.coalescers.of(pool).add(entry) : this.unknown();
+    await failpoint('load-balancer.release.before-reply');
+    return reply;
+  }
+
+  /** @throws BroomwagonError VALIDATION_FAILED before any is released; UNAVAILABLE */
+  async releaseMany(pool: string, items: readonly ReleaseItem[]): Promise<ReleaseManyReply> {
+    const entries = items.map((item, index) => entryOf(item, `releases.${index}.`));
+    const coalescer = this.coalescers.of(pool);
+    const results = await Promise.all(entries.map((entry) => (entry ? coalescer.add(entry) : this.unknown())));
+    await failpoint('load-balancer.release.before-reply');
+    return { results };
+  }
+
+  private unknown(): ReleaseReply {
+    this.metrics.released('unknown');
+    return UNKNOWN;
+  }
+
+  private async run(pool: string, items: ReleaseEntry[]): Promise<ReleaseReply[]> {
+    const reply = await this.store.release(pool, items);
+    for (const { reason } of reply.results) this.metrics.released(reason);
+    this.waiters.sendAll(pool, reply);
+    return reply.results;
+  }
+}
+
+/** Undefined for a lease id that is none of ours. */
+function entryOf({ leaseId, acquireId }: ReleaseItem, path: string): ReleaseEntry | undefined {
+  if (leaseId != null) return parseLeaseId(leaseId);
+  if (acquireId != null) return { acquireId };
+  throw new BroomwagonError('VALIDATION_FAILED', 'One of leaseId and acquireId is needed', { field: `${path}leaseId` });
+}

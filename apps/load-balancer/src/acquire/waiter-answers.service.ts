@@ -1,0 +1,51 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { MessagingClient } from '@broomwagon/messaging';
+import { leaseGrantOf, refusalOf, RoutingStore, type WaiterAnswers } from '@broomwagon/state';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+
+/**
+ * Sends the answers of parked acquires to their inboxes. A script takes a waiter out and answers it at once, so whoever
+ * ran the script sends it; should this process die before, the caller repeats and gets its lease as `repeated`.
+ */
+@Injectable()
+export class WaiterAnswersService {
+  private readonly logger = new Logger(WaiterAnswersService.name);
+
+  constructor(
+    private readonly store: RoutingStore,
+    private readonly messaging: MessagingClient,
+    private readonly metrics: LoadBalancerMetrics,
+  ) {}
+
+  send({ answers, servers }: Pick<WaiterAnswers, 'answers' | 'servers'>): void {
+    for (const answer of answers) {
+      if ('error' in answer) {
+        this.metrics.acquired(answer.error);
+        this.messaging.reply(answer.replyTo, refusalOf(answer.error));
+      } else {
+        this.metrics.acquired(answer.branch);
+        this.messaging.reply(answer.replyTo, leaseGrantOf(answer.acquireId, answer, servers));
+      }
+    }
+  }
+
+  /** Sends the answers, then grants on in the background while one script could not hand out all the room. */
+  sendAll(pool: string, reply: WaiterAnswers): void {
+    this.send(reply);
+    if (!reply.more) return;
+    this.grant(pool).catch((error: unknown) => {
+      // Upkeep grants again soon.
+      this.logger.warn({ err: error, pool }, 'Further waiters could not be granted now');
+    });
+  }
+
+  /** Gives the room of a pool to those who wait for it. @throws BroomwagonError UNAVAILABLE */
+  async grant(pool: string): Promise<void> {
+    let more = true;
+    while (more) {
+      const reply = await this.store.grantWaiters(pool);
+      this.send(reply);
+      more = reply.more;
+    }
+  }
+}

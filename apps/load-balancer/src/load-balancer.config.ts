@@ -1,0 +1,44 @@
+import { Env, ServiceConfig } from '@broomwagon/platform';
+import { IsInt, Max, Min } from 'class-validator';
+
+/** Configuration of the load-balancer. */
+export class LoadBalancerConfig extends ServiceConfig {
+  @Env('PROBE_INTERVAL_MS', { description: 'pause between two probes of an engine', kind: 'duration' })
+  @IsInt()
+  @Min(100)
+  @Max(600_000)
+  probeIntervalMs: number = 2_000;
+
+  @Env('SERVER_FAILED_AFTER_MS', { description: 'a server silent for this long is failed', kind: 'duration' })
+  @IsInt()
+  @Min(500)
+  @Max(86_400_000)
+  serverFailedAfterMs: number = 30_000;
+
+  @Env('WORKER_TTL_MS', { description: 'time to live of a worker that names none', kind: 'duration' })
+  @IsInt()
+  @Min(500)
+  @Max(3_600_000)
+  workerTtlMs: number = 15_000;
+
+  @Env('UPKEEP_INTERVAL_MS', { description: 'pause between two looks at workers and void leases', kind: 'duration' })
+  @IsInt()
+  @Min(10)
+  @Max(60_000)
+  upkeepIntervalMs: number = 250;
+
+  @Env('SESSION_IDLE_MS', { description: 'a session idle for this long is forgotten', kind: 'duration' })
+  @IsInt()
+  @Min(1_000)
+  sessionIdleMs: number = 14_400_000;
+
+  @Env('MAX_SESSIONS', { description: 'sessions kept in a pool; above it the longest idle one goes' })
+  @IsInt()
+  @Min(1)
+  maxSessions: number = 200_000;
+
+  @Env('MAX_WAITERS', { description: 'acquires that may wait in a pool; more are answered QUEUE_FULL' })
+  @IsInt()
+  @Min(0)
+  maxWaiters: number = 100_000;
+}

@@ -1,0 +1,77 @@
+import { Injectable } from '@nestjs/common';
+import { Metrics } from '@broomwagon/platform';
+import type { PoolTotals } from '@broomwagon/state';
+
+/** What the load-balancer counts. Gauges are read from Redis periodically, so every replica shows the same. */
+@Injectable()
+export class LoadBalancerMetrics {
+  private readonly acquires;
+  private readonly releases;
+  private readonly reaped;
+  private readonly expired;
+  private readonly alarms;
+  private readonly batches;
+  private readonly gauges;
+
+  constructor(metrics: Metrics) {
+    this.acquires = metrics.counter(
+      'acquires_total',
+      'Acquires by outcome: branch of the decision, parked, or error code; NO_SERVER_AVAILABLE: add servers',
+      ['outcome'],
+    );
+    this.releases = metrics.counter('releases_total', 'Releases by reason; fenced: a worker was taken for dead', [
+      'reason',
+    ]);
+    this.reaped = metrics.counter('leases_reaped_total', 'Leases of void worker and server epochs that were returned');
+    this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
+    this.alarms = metrics.counter(
+      'alarms_total',
+      'Nothing expires or fails now because too much would at once; look at the network, Redis and this service',
+      ['alarm'],
+    );
+    this.batches = metrics.histogram(
+      'acquire_batch_count',
+      'Acquires in one script call',
+      [],
+      [1, 2, 4, 8, 16, 32, 64, 128],
+    );
+    const gauge = (name: string, help: string) => metrics.gauge(name, help, ['pool']);
+    this.gauges = {
+      leases: gauge('leases_count', 'Live leases'),
+      waiters: gauge('waiters_count', 'Parked acquires; growing: the servers are full'),
+      sessions: gauge('sessions_count', 'Sessions bound to a server'),
+      workers: gauge('workers_count', 'Live workers'),
+      servers: gauge('servers_count', 'Registered servers'),
+      readyServers: gauge('ready_servers_count', 'Servers that take leases; 0: nothing can be generated'),
+      voidEpochs: gauge('void_epochs_count', 'Worker and server epochs whose leases are being returned'),
+    } satisfies Record<keyof PoolTotals, unknown>;
+  }
+
+  acquired(outcome: string): void {
+    this.acquires.inc({ outcome });
+  }
+
+  released(reason: string): void {
+    this.releases.inc({ reason });
+  }
+
+  batch(size: number): void {
+    this.batches.observe(size);
+  }
+
+  leasesReaped(count: number): void {
+    this.reaped.inc(count);
+  }
+
+  workersExpired(count: number): void {
+    this.expired.inc(count);
+  }
+
+  alarm(name: string): void {
+    this.alarms.inc({ alarm: name });
+  }
+
+  totals(pool: string, totals: PoolTotals): void {
+    for (const [name, gauge] of Object.entries(this.gauges)) gauge.set({ pool }, totals[name as keyof PoolTotals]);
+  }
+}

@@ -1,0 +1,36 @@
+import { Module } from '@nestjs/common';
+import { AcquireService } from './acquire/acquire.service';
+import { LoadBalancerController } from './acquire/lb.controller';
+import { ReleaseService } from './acquire/release.service';
+import { StatusService } from './acquire/status.service';
+import { WaiterAnswersService } from './acquire/waiter-answers.service';
+import { LoadBalancerMetrics } from './load-balancer.metrics';
+import { RedisModule } from './redis.module';
+import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
+import { ProbeService } from './servers/probe.service';
+import { ServersController } from './servers/servers.controller';
+import { ServersService } from './servers/servers.service';
+import { SweepService } from './upkeep/sweep.service';
+import { UpkeepService } from './upkeep/upkeep.service';
+import { WorkersController } from './workers/workers.controller';
+import { WorkersService } from './workers/workers.service';
+
+/** Leases, registry, sessions, waiting and health of the servers of a pool. */
+@Module({
+  imports: [RedisModule],
+  controllers: [LoadBalancerController, ServersController, WorkersController],
+  providers: [
+    AcquireService,
+    ReleaseService,
+    StatusService,
+    WaiterAnswersService,
+    ServersService,
+    WorkersService,
+    SweepService,
+    ProbeService,
+    UpkeepService,
+    LoadBalancerMetrics,
+    { provide: EngineHealth, useClass: HttpEngineHealth },
+  ],
+})
+export class LoadBalancerModule {}

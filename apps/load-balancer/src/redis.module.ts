@@ -1,0 +1,51 @@
+import { Inject, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { HealthRegistry } from '@broomwagon/platform';
+import { connectRedis, PoolDirectory, ROUTING_BOUNDS, RoutingStore, ScriptRunner } from '@broomwagon/state';
+import { LoadBalancerConfig } from './load-balancer.config';
+
+const REDIS = Symbol('redis');
+type RedisConnection = ReturnType<typeof connectRedis>;
+
+/** The connection to Redis with the stores of the load-balancer. It closes last, after the transport has drained. */
+@Module({
+  providers: [
+    {
+      provide: REDIS,
+      inject: [LoadBalancerConfig],
+      useFactory: (config: LoadBalancerConfig) => connectRedis({ url: config.redisUrl }),
+    },
+    {
+      provide: RoutingStore,
+      inject: [REDIS, LoadBalancerConfig],
+      useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
+        new RoutingStore(new ScriptRunner(redis, config.redisKeyPrefix), {
+          ...ROUTING_BOUNDS,
+          mostSessions: config.maxSessions,
+          mostWaiters: config.maxWaiters,
+        }),
+    },
+    {
+      provide: PoolDirectory,
+      inject: [REDIS, LoadBalancerConfig],
+      useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
+        new PoolDirectory(redis, config.redisKeyPrefix),
+    },
+  ],
+  exports: [RoutingStore, PoolDirectory],
+})
+export class RedisModule implements OnModuleInit, OnApplicationShutdown {
+  constructor(
+    @Inject(REDIS) private readonly redis: RedisConnection,
+    private readonly health: HealthRegistry,
+  ) {}
+
+  onModuleInit(): void {
+    // Without a listener ioredis prints each error of a connection it is going to open again anyway.
+    this.redis.on('error', () => undefined);
+    this.health.addReadiness('redis', () => this.redis.ping());
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.redis.quit().catch(() => this.redis.disconnect());
+  }
+}

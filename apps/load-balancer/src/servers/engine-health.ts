@@ -1,0 +1,37 @@
+import { isBroomwagonError, type ServerStatus } from '@broomwagon/contracts';
+import { createEngineAdapter, type EngineAdapter } from '@broomwagon/engines';
+
+/** Asks an engine whether it lives. A port, so that tests can speak for engines. */
+export abstract class EngineHealth {
+  /** True when the endpoint answers within `timeoutMs`; a refusal (4xx) is an answer too. Never throws. */
+  abstract answers(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, timeoutMs: number): Promise<boolean>;
+}
+
+/** Adapters remembered; above it the oldest goes. */
+const MOST_ADAPTERS = 16_384;
+
+/** Asks over HTTP. */
+export class HttpEngineHealth extends EngineHealth {
+  private readonly adapters = new Map<string, EngineAdapter>();
+
+  async answers(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, timeoutMs: number): Promise<boolean> {
+    try {
+      await this.adapterOf(server).health(AbortSignal.timeout(timeoutMs));
+      return true;
+    } catch (error) {
+      return isBroomwagonError(error, 'ENGINE_REJECTED') || isBroomwagonError(error, 'ENGINE_PROTOCOL');
+    }
+  }
+
+  private adapterOf({ dialect, endpoint }: Pick<ServerStatus, 'dialect' | 'endpoint'>): EngineAdapter {
+    const name = `${dialect} ${endpoint}`;
+    let adapter = this.adapters.get(name);
+    if (!adapter) {
+      const oldest = this.adapters.size >= MOST_ADAPTERS ? this.adapters.keys().next().value : undefined;
+      if (oldest !== undefined) this.adapters.delete(oldest);
+      adapter = createEngineAdapter(dialect, endpoint);
+      this.adapters.set(name, adapter);
+    }
+    return adapter;
+  }
+}

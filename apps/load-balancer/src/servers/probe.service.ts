@@ -1,0 +1,77 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { LIMITS, type ServerStatus } from '@broomwagon/contracts';
+import { RoutingStore } from '@broomwagon/state';
+import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { LoadBalancerConfig } from '../load-balancer.config';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { SweepService } from '../upkeep/sweep.service';
+import { EngineHealth } from './engine-health';
+
+/** Probes under way at once. */
+const PROBES_AT_ONCE = 64;
+
+/**
+ * Keeps the states of servers true: an endpoint that answers counts as a heartbeat, silence is judged in Redis. So all
+ * replicas may probe at once, and one that cannot reach an engine says nothing against it.
+ */
+@Injectable()
+export class ProbeService {
+  private readonly logger = new Logger(ProbeService.name);
+
+  constructor(
+    private readonly store: RoutingStore,
+    private readonly health: EngineHealth,
+    private readonly waiters: WaiterAnswersService,
+    private readonly sweeper: SweepService,
+    private readonly metrics: LoadBalancerMetrics,
+    private readonly config: LoadBalancerConfig,
+  ) {}
+
+  /** Probes every server of the pool once, then judges those that were not heard of. */
+  async probe(pool: string): Promise<void> {
+    let cursor = '0';
+    do {
+      const page = await this.store.listServers(pool, cursor);
+      for (let from = 0; from < page.servers.length; from += PROBES_AT_ONCE) {
+        await this.probeSome(pool, page.servers.slice(from, from + PROBES_AT_ONCE));
+      }
+      cursor = page.cursor;
+    } while (cursor !== '0');
+    await this.review(pool);
+  }
+
+  private async probeSome(pool: string, servers: ServerStatus[]): Promise<void> {
+    // Half the interval, so that one that hangs does not make the others look silent.
+    const timeoutMs = this.config.probeIntervalMs / 2;
+    const answered = await Promise.all(servers.map((server) => this.health.answers(server, timeoutMs)));
+    const heard = servers.filter((_, index) => answered[index]).map((server) => server.serverId);
+    if (heard.length === 0) return;
+    const reply = await this.store.heardFrom(pool, [...new Set(heard)].slice(0, LIMITS.page));
+    for (const serverId of reply.revived)
+      this.logger.log({ pool, serverId }, 'A failed server is back, as a new epoch');
+    this.waiters.sendAll(pool, reply);
+  }
+
+  /** Two missed probes make a server suspect. */
+  private async review(pool: string): Promise<void> {
+    const limits = {
+      suspectAfterMs: 2 * this.config.probeIntervalMs,
+      failedAfterMs: Math.max(2 * this.config.probeIntervalMs, this.config.serverFailedAfterMs),
+    };
+    let offset: number | undefined = 0;
+    while (offset !== undefined) {
+      const reply = await this.store.reviewServers(pool, limits, offset);
+      this.waiters.sendAll(pool, reply);
+      for (const serverId of reply.suspected) this.logger.warn({ pool, serverId }, 'A server is silent: suspect');
+      for (const serverId of reply.failed)
+        this.logger.error({ pool, serverId }, 'A server has failed; its leases are void');
+      if (reply.suspected.length + reply.failed.length > 0) this.sweeper.soon(pool);
+      if (offset === 0 && reply.held) {
+        this.metrics.alarm('servers-silent');
+        const { silent, watched } = reply;
+        this.logger.error({ pool, silent, watched }, 'Most servers are silent at once: they stay in use, none fails');
+      }
+      offset = reply.next;
+    }
+  }
+}

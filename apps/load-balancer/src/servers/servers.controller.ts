@@ -1,0 +1,50 @@
+import { Controller } from '@nestjs/common';
+import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
+import {
+  ListServersRequest,
+  patternOf,
+  RegisterServerRequest,
+  RemoveServerRequest,
+  ServerHeartbeatRequest,
+  type ReplyOf,
+} from '@broomwagon/contracts';
+import { ContractPipe, MessageContext } from '@broomwagon/messaging';
+import { ServersService } from './servers.service';
+
+/** The operations `server.*`. */
+@Controller()
+export class ServersController {
+  constructor(private readonly servers: ServersService) {}
+
+  @MessagePattern(patternOf('server.register'))
+  register(
+    @Payload(new ContractPipe(RegisterServerRequest)) body: RegisterServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.register'>> {
+    return this.servers.register(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('server.heartbeat'))
+  heartbeat(
+    @Payload(new ContractPipe(ServerHeartbeatRequest)) body: ServerHeartbeatRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.heartbeat'>> {
+    return this.servers.heartbeat(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('server.remove'))
+  remove(
+    @Payload(new ContractPipe(RemoveServerRequest)) body: RemoveServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.remove'>> {
+    return this.servers.remove(context.pool, body.serverId);
+  }
+
+  @MessagePattern(patternOf('server.list'))
+  list(
+    @Payload(new ContractPipe(ListServersRequest)) body: ListServersRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.list'>> {
+    return this.servers.list(context.pool, body.cursor ?? '0');
+  }
+}

@@ -1,0 +1,48 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { failpoint } from '@broomwagon/platform';
+import { RoutingStore } from '@broomwagon/state';
+import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+
+/**
+ * Follows what a flipped flag left behind: returns the leases of void worker and server epochs and moves waiters of
+ * lost servers, page by page. Resumable, and safe in all replicas at once.
+ */
+@Injectable()
+export class SweepService {
+  private readonly logger = new Logger(SweepService.name);
+  private readonly underWay = new Map<string, Promise<void>>();
+
+  constructor(
+    private readonly store: RoutingStore,
+    private readonly waiters: WaiterAnswersService,
+    private readonly metrics: LoadBalancerMetrics,
+  ) {}
+
+  /** Sweeps the pool in the background; what fails is done by the next periodic run. */
+  soon(pool: string): void {
+    this.sweep(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The sweep broke off'));
+  }
+
+  /** Sweeps until nothing is left; joins a sweep of this process that is under way. */
+  sweep(pool: string): Promise<void> {
+    let run = this.underWay.get(pool);
+    if (!run) {
+      run = this.pages(pool).finally(() => this.underWay.delete(pool));
+      this.underWay.set(pool, run);
+    }
+    return run;
+  }
+
+  private async pages(pool: string): Promise<void> {
+    let more = true;
+    while (more) {
+      const page = await this.store.sweep(pool);
+      this.waiters.send(page);
+      this.metrics.leasesReaped(page.returned);
+      if (page.grantsLeft) await this.waiters.grant(pool);
+      more = page.more;
+      await failpoint('load-balancer.sweep.between-pages');
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Metrics, PeriodicTask } from '@broomwagon/platform';
+import { PoolDirectory, RoutingStore } from '@broomwagon/state';
+import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { LoadBalancerConfig } from '../load-balancer.config';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { ProbeService } from '../servers/probe.service';
+import { SweepService } from './sweep.service';
+
+/** Waiters are answered this late at most. */
+const WAITERS_INTERVAL_MS = 100;
+const SESSIONS_INTERVAL_MS = 30_000;
+const TOTALS_INTERVAL_MS = 5_000;
+/** Without a look at workers for this long nobody can tell late ones from an outage. */
+const OUTAGE_AFTER_MS = 10_000;
+
+/** What is done again and again in each pool. Every run is safe in all replicas at once. */
+@Injectable()
+export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger(UpkeepService.name);
+  private readonly tasks: PeriodicTask[];
+
+  constructor(
+    private readonly store: RoutingStore,
+    private readonly directory: PoolDirectory,
+    private readonly waiters: WaiterAnswersService,
+    private readonly sweeper: SweepService,
+    private readonly prober: ProbeService,
+    private readonly counts: LoadBalancerMetrics,
+    private readonly config: LoadBalancerConfig,
+    metrics: Metrics,
+  ) {
+    const inEachPool = (name: string, intervalMs: number, work: (pool: string) => Promise<void>) =>
+      new PeriodicTask({ name, intervalMs, metrics, immediately: true }, (signal) => this.inEachPool(work, signal));
+    this.tasks = [
+      inEachPool('expire-waiters', WAITERS_INTERVAL_MS, (pool) => this.expireWaiters(pool)),
+      inEachPool('expire-workers', config.upkeepIntervalMs, (pool) => this.expireWorkers(pool)),
+      inEachPool('sweep', config.upkeepIntervalMs, (pool) => this.sweeper.sweep(pool)),
+      inEachPool('probe', config.probeIntervalMs, (pool) => this.prober.probe(pool)),
+      inEachPool('evict-sessions', SESSIONS_INTERVAL_MS, (pool) => this.evictSessions(pool)),
+      inEachPool('totals', TOTALS_INTERVAL_MS, async (pool) => this.counts.totals(pool, await this.store.status(pool))),
+    ];
+  }
+
+  onApplicationBootstrap(): void {
+    for (const task of this.tasks) task.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await Promise.all(this.tasks.map((task) => task.stop()));
+  }
+
+  /** All pools, also when one fails; then the first error is thrown at the end. */
+  private async inEachPool(work: (pool: string) => Promise<void>, signal: AbortSignal): Promise<void> {
+    const served = this.config.servedPools();
+    const pools = served === '*' ? await this.directory.list() : served;
+    const errors: unknown[] = [];
+    for (const pool of pools) {
+      if (signal.aborted) return;
+      await work(pool).catch((error: unknown) => errors.push(error));
+    }
+    if (errors.length > 0) throw errors[0];
+  }
+
+  private async expireWaiters(pool: string): Promise<void> {
+    let reply;
+    do {
+      reply = await this.store.expireWaiters(pool);
+      this.waiters.send(reply);
+    } while (reply.more);
+    // Room and a waiter never meet without a grant, unless a process died in between.
+    if (reply.waiting > 0) await this.waiters.grant(pool);
+  }
+
+  private async expireWorkers(pool: string): Promise<void> {
+    let more = true;
+    while (more) {
+      const reply = await this.store.expireWorkers(pool, OUTAGE_AFTER_MS);
+      more = reply.more;
+      if (reply.held !== undefined) {
+        this.counts.alarm(`workers-${reply.held}`);
+        this.logger.error({ pool, reason: reply.held }, 'No worker expires for one time to live');
+      }
+      if (reply.expired.length === 0) continue;
+      this.counts.workersExpired(reply.expired.length);
+      this.logger.warn({ pool, workers: reply.expired }, 'Workers were not heard of: their leases are void');
+      this.sweeper.soon(pool);
+    }
+  }
+
+  private async evictSessions(pool: string): Promise<void> {
+    let more = true;
+    while (more) ({ more } = await this.store.evictSessions(pool, this.config.sessionIdleMs));
+  }
+}

@@ -1,0 +1,81 @@
+import { TAIL_POLICIES } from '@broomwagon/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { planRound } from './plan-round';
+
+const policy = { name: 'resume', overProvision: 1.375 } as const;
+
+describe('planRound', () => {
+  it('launches overProvision times what a short round needs', () => {
+    const plan = planRound(
+      { stepsTrained: 0, longtailGroups: 0, settlingGroups: 0 },
+      { groupsPerStep: 64, remainingGroups: 1_319, policy },
+    );
+    expect(plan).toEqual({
+      planId: '1-short-64-88-0',
+      step: 1,
+      kind: 'short',
+      neededGroups: 64,
+      newGroups: 88,
+      takeGroups: 0,
+    });
+  });
+
+  it('does not launch one more for a rounding error', () => {
+    const plan = planRound(
+      { stepsTrained: 0, longtailGroups: 0, settlingGroups: 0 },
+      { groupsPerStep: 10, remainingGroups: 100, policy: { name: 'resume', overProvision: 1.1 } },
+    );
+    expect(plan.newGroups).toBe(11);
+  });
+
+  it('makes a long round of a full step in the queue, and of the rest at the end of the data', () => {
+    const full = { stepsTrained: 3, longtailGroups: 60, settlingGroups: 4 };
+    expect(planRound(full, { groupsPerStep: 64, remainingGroups: 500, policy }).planId).toBe('4-long-64-0-64');
+    const rest = { stepsTrained: 20, longtailGroups: 5, settlingGroups: 0 };
+    expect(planRound(rest, { groupsPerStep: 64, remainingGroups: 0, policy }).planId).toBe('21-long-5-0-5');
+  });
+
+  it('fills the last short round from the queue', () => {
+    const snapshot = { stepsTrained: 9, longtailGroups: 50, settlingGroups: 0 };
+    expect(planRound(snapshot, { groupsPerStep: 64, remainingGroups: 20, policy }).planId).toBe('10-short-64-20-50');
+  });
+
+  it('trains every group once in exactly ceil(N / G) steps, whatever is cut', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 500 }),
+        fc.integer({ min: 1, max: 64 }),
+        fc.double({ min: 1, max: 3, noNaN: true }),
+        fc.constantFrom(...TAIL_POLICIES),
+        fc.infiniteStream(fc.nat({ max: 1_000 })),
+        (groups, groupsPerStep, overProvision, name, settled) => {
+          let [remaining, trained, steps, longtail, settling] = [groups, 0, 0, 0, 0];
+          for (;;) {
+            const snapshot = { stepsTrained: steps, longtailGroups: longtail, settlingGroups: settling };
+            const plan = planRound(snapshot, {
+              groupsPerStep,
+              remainingGroups: remaining,
+              policy: { name, overProvision },
+            });
+            if (plan.kind === 'done') break;
+            expect(plan.neededGroups).toBe(Math.min(groupsPerStep, groups - trained));
+            expect(plan.takeGroups).toBeLessThanOrEqual(longtail + settling);
+            expect(plan.newGroups).toBeLessThanOrEqual(remaining);
+            expect(plan.newGroups + plan.takeGroups).toBeGreaterThanOrEqual(plan.neededGroups);
+            if (name === 'wait') expect(plan.newGroups + plan.takeGroups).toBe(plan.neededGroups);
+            // All launched but not accepted groups are cut; any number of them is still settling at the next plan.
+            const queued = longtail + settling - plan.takeGroups + plan.newGroups + plan.takeGroups - plan.neededGroups;
+            settling = Math.min(queued, settled.next().value as number);
+            longtail = queued - settling;
+            remaining -= plan.newGroups;
+            trained += plan.neededGroups;
+            steps += 1;
+          }
+          expect(trained).toBe(groups);
+          expect(steps).toBe(Math.ceil(groups / groupsPerStep));
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,3 @@
+export * from './least-inflight';
+export * from './routing-model';
+export * from './waiting-lanes';

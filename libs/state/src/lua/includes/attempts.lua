@@ -1,0 +1,40 @@
+--- @include "worker-fence"
+--- @include "rounds"
+-- Checks of what a worker says about an attempt.
+
+-- A request that is not there: folded with its round, or never submitted.
+local function gone(id)
+  local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
+  local may_be_folded = job and tonumber(redis.call('HGET', key.job(job), 'stepsTrained') or 0) > 0
+    and redis.call('EXISTS', key.group(job, group_id)) == 0
+  if may_be_folded then return fail('ROUND_CLOSED', 'The round of ' .. id .. ' is closed', 'requestId') end
+  return fail('REQUEST_NOT_FOUND', 'There is no request ' .. id, 'requestId')
+end
+
+-- The request of the attempt that speaks, or nil and the error to answer.
+local function load_attempt(args)
+  if not worker_is_current(args.workerId, args.workerEpoch) then
+    return nil, fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+  end
+  local request = load_request(args.requestId)
+  if not request then return nil, gone(args.requestId) end
+  if request.attempt ~= args.attempt or request.workerId ~= args.workerId or request.workerEpoch ~= args.workerEpoch then
+    return nil, fail('FENCED', 'Another attempt has the request now', 'attempt')
+  end
+  return request
+end
+
+local function superseded() return fail('FENCED', 'The attempt has ended', 'attempt') end
+
+-- Gives back an attempt of a void worker epoch; no failure of the request. True when it is pending again.
+local function return_attempt(request)
+  local group = load_group(request.job, request.groupId)
+  local round = load_round(request.job, group.roundId)
+  if not takes_results(round) then
+    cut_request(round, group, request, nil, 0)
+    return false
+  end
+  keep_tokens(request, nil, 0)
+  move_request(request, group, 'pending', true)
+  return true
+end

@@ -1,0 +1,39 @@
+--- @include "transition"
+-- Tokens of requests. A sample is a JSON list of segments; the attempt in hand has at most one, its checkpoint.
+local discarded_refs = {} -- payloads nobody names any more; the caller removes them from the payload store
+
+-- What an attempt made: what its last message brings, or its checkpoint when that holds more (messages may overtake
+-- each other). `segment` is JSON or nil.
+local function made_by_attempt(request, segment, tokens)
+  if segment and tokens >= request.checkpointTokens then return segment, tokens end
+  if request.checkpoint then return request.checkpoint, request.checkpointTokens end
+  return nil, 0
+end
+
+-- Ends the attempt's tokens: they become a segment of the sample.
+local function keep_tokens(request, segment, tokens)
+  local made, count = made_by_attempt(request, segment, tokens)
+  if made and count > 0 then
+    request.segments = request.segments == '[]' and '[' .. made .. ']'
+      or string.sub(request.segments, 1, -2) .. ',' .. made .. ']'
+    request.tokens = request.tokens + count
+    redis.call('HSET', key.request(request.id), 'segments', request.segments, 'tokens', request.tokens)
+    redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', count)
+  end
+  if request.checkpoint then
+    redis.call('HDEL', key.request(request.id), 'checkpoint', 'checkpointTokens')
+    request.checkpoint, request.checkpointTokens = nil, 0
+  end
+  return count
+end
+
+-- Throws all tokens of the request away and counts them as waste of the round.
+local function waste_tokens(request, round, segment, tokens)
+  keep_tokens(request, segment, tokens)
+  if request.tokens == 0 then return end
+  for _, kept in ipairs(cjson.decode(request.segments)) do table.insert(discarded_refs, kept.ref) end
+  redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
+  redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -request.tokens)
+  redis.call('HINCRBY', key.round(round.job, round.roundId), 'wastedTokens', request.tokens)
+  request.segments, request.tokens = '[]', 0
+end

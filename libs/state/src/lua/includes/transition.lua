@@ -1,0 +1,59 @@
+--- @include "keys"
+-- The one place where a request changes its state: it keeps the books, the index of its holder, the pending queue and
+-- the counters of its group in step, so that at every moment submitted = the sum of all states.
+local HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
+local LIVE = { pending = true, claimed = true, running = true, cutting = true }
+local FRONT = 2 ^ 40 -- what was begun before goes ahead of what was not
+
+local function integer(value) return string.format('%.0f', value) end
+
+local function request_id(job, group_id, index) return job .. '/' .. group_id .. '/' .. integer(index) end
+
+local function load_request(id)
+  local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
+  if not job then return nil end
+  local field = redis.call('HMGET', key.request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch', 'started',
+    'segments', 'tokens', 'checkpoint', 'checkpointTokens')
+  if not field[1] then return nil end
+  return {
+    id = id, job = job, groupId = group_id, index = tonumber(index),
+    state = field[1], attempt = tonumber(field[2]), failures = tonumber(field[3]),
+    workerId = field[4], workerEpoch = tonumber(field[5] or 0), started = field[6] == '1',
+    segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
+    checkpoint = field[9], checkpointTokens = tonumber(field[10] or 0),
+  }
+end
+
+-- Puts requests of one job into the pending queue, in their order.
+local function enqueue(job, ids, front)
+  local last = redis.call('HINCRBY', key.meta, 'pendingSequence', #ids)
+  local entries = {}
+  for position, id in ipairs(ids) do
+    local sequence = last - #ids + position
+    entries[2 * position - 1] = integer(front and sequence - FRONT or sequence)
+    entries[2 * position] = id
+  end
+  redis.call('ZADD', key.pending(job), unpack(entries))
+  redis.call('ZADD', key.claimableJobs, 'NX', last, job)
+end
+
+-- `front` only matters for `pending`; `group` gets the counters as they are afterwards.
+local function move_request(request, group, to, front)
+  local from = request.state
+  redis.call('HSET', key.request(request.id), 'state', to)
+  redis.call('HINCRBY', key.books(request.job), from, -1)
+  redis.call('HINCRBY', key.books(request.job), to, 1)
+  if from == 'pending' then redis.call('ZREM', key.pending(request.job), request.id) end
+  if to == 'pending' then enqueue(request.job, { request.id }, front) end
+  if HELD[from] ~= HELD[to] then
+    local held = key.workerAttempts(request.workerId, integer(request.workerEpoch))
+    redis.call(HELD[to] and 'SADD' or 'SREM', held, request.id)
+  end
+  if LIVE[from] ~= LIVE[to] then
+    group.live = redis.call('HINCRBY', key.group(request.job, request.groupId), 'live', LIVE[to] and 1 or -1)
+  end
+  if from == 'finished' or to == 'finished' then
+    group.finished = redis.call('HINCRBY', key.group(request.job, request.groupId), 'finished', to == 'finished' and 1 or -1)
+  end
+  request.state = to
+end

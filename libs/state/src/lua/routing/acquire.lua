@@ -1,0 +1,78 @@
+--[[ Grants leases: each item gets the least loaded server (or that of its session), waits in a lane, or is refused.
+ARGV[1] JSON:
+  items            list of {acquireId, requestId, workerId, workerEpoch, sessionId?, groupId?, priority?,
+                   weightVersion?, waitMs?, replyTo?}; at most 128. Without replyTo an item is never parked
+  mostSessions     number: sessions kept; above it the longest idle one goes
+  mostWaiters      number: parked acquires of the pool
+Reply: results     list, in the order of the items: {seq, serverId, branch, inflight} | {parked} | {error}
+       servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
+Errors per item: FENCED (worker epoch is void), RELEASED (a release by this acquireId came first),
+  NO_SERVER_AVAILABLE, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
+A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
+replyTo and keeps its place.
+Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/clock"
+--- @include "includes/waiters"
+local TOMBSTONE = '!'
+local args = cjson.decode(ARGV[1])
+local now = now_ms()
+local waiters = redis.call('HLEN', key.acquireWaiters)
+local servers = {}
+
+-- The answer of a lease that lives or was returned lately; false when a fresh one must be granted.
+local function repeated(item)
+  local packed = redis.call('HGET', key.leases, item.acquireId)
+  if packed then
+    local lease = unpack_lease(packed)
+    local same_holder = lease.workerId == item.workerId and lease.workerEpoch == item.workerEpoch
+    if same_holder and is_on_current_epoch(lease) then return lease_answer(lease, 'repeated', servers) end
+    if not same_holder and is_current_worker(lease.workerId, lease.workerEpoch) then
+      return { error = 'VALIDATION_FAILED' }
+    end
+    return_lease(item.acquireId, lease, now)
+    return false
+  end
+  local past = redis.call('GET', key.released(item.acquireId))
+  if not past then return false end
+  if past == TOMBSTONE then return { error = 'RELEASED' } end
+  local lease = unpack_lease(past)
+  if lease.workerId == item.workerId and lease.workerEpoch == item.workerEpoch and is_on_current_epoch(lease) then
+    return lease_answer(lease, 'repeated', servers)
+  end
+  return { error = 'RELEASED' }
+end
+
+local function acquire(item)
+  if not is_current_worker(item.workerId, item.workerEpoch) then return { error = 'FENCED' } end
+  local answer = repeated(item)
+  if answer then return answer end
+  local may_wait = item.replyTo ~= nil and (item.waitMs or 0) > 0
+  local parked = waiters > 0 and waiter_of(item.acquireId) or nil
+  if parked and parked.workerId ~= item.workerId then return { error = 'VALIDATION_FAILED' } end
+  if parked and may_wait and parked.workerEpoch == item.workerEpoch then
+    parked.replyTo = item.replyTo
+    parked.deadlineMs = now + item.waitMs
+    save_waiter(parked)
+    return { parked = true }
+  end
+  if parked then
+    remove_waiter(parked)
+    waiters = waiters - 1
+  end
+  local server, branch, lane = choose_server(item)
+  if server then return lease_answer(grant_lease(item, server, now, args.mostSessions), branch, servers) end
+  if not may_wait then return { error = 'NO_SERVER_AVAILABLE' } end
+  if waiters >= args.mostWaiters then return { error = 'QUEUE_FULL' } end
+  park(item, lane, now)
+  waiters = waiters + 1
+  return { parked = true }
+end
+
+local results = {}
+for index, item in ipairs(args.items) do
+  for name, value in pairs(item) do item[name] = optional(value) end
+  results[index] = acquire(item)
+end
+save_changes()
+return '{"results":' .. encode_list(results) .. ',"servers":' .. cjson.encode(servers) .. '}'

@@ -1,0 +1,10 @@
+--[[ Gives a worker epoch up; what it still holds is returned by the sweepers.
+ARGV[1] JSON: {workerId, workerEpoch}
+Reply: deregistered   false when the epoch was void already
+Errors: none. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "includes/workers"
+local args = cjson.decode(ARGV[1])
+if not worker_is_current(args.workerId, args.workerEpoch) then return '{"deregistered":false}' end
+void_worker_epoch(args.workerId, string.format('%.0f', args.workerEpoch))
+return '{"deregistered":true}'

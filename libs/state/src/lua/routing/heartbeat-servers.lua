@@ -1,0 +1,46 @@
+--[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes suspect ones
+ready; a failed one comes back under the epoch it was given when it failed.
+ARGV[1] JSON:
+  serverIds        list of string, at most 128
+  epoch?           number: of a server's own heartbeat (then one serverId); a probe gives none
+  mostSessions     number: as in acquire
+Reply: states      object: serverId -> state; an unknown one is missing
+       revived     list of serverId that were failed
+       answers, servers, more as in routing/release
+Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
+Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/clock"
+--- @include "includes/waiters"
+local args = cjson.decode(ARGV[1])
+local now = now_ms()
+local epoch = optional(args.epoch)
+if epoch then
+  local server = server_of(args.serverIds[1])
+  if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  -- A failed server has a new epoch already, which its own heartbeat cannot know: it must register.
+  if server.epoch ~= epoch then return fail('FENCED', 'The epoch of the server is not the current one', 'epoch') end
+  if server.state == 'failed' then return fail('FENCED', 'The server has failed and must register', 'epoch') end
+end
+
+local states, revived, changed = {}, {}, {}
+for _, id in ipairs(args.serverIds) do
+  local server = server_of(id)
+  if server then
+    redis.call('ZADD', key.servers, string.format('%.0f', now), id)
+    redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id)
+    if server.state == 'pending' or server.state == 'suspect' or server.state == 'failed' then
+      if server.state == 'failed' then table.insert(revived, id) end
+      server.state = 'ready'
+      server.held = false
+      publish_state(server)
+      table.insert(changed, id)
+    end
+    states[id] = server.state
+  end
+end
+local answers, servers = {}, {}
+local more = grant_waiters(changed, now, args.mostSessions, answers, servers)
+save_changes()
+return '{"states":' .. cjson.encode(states) .. ',"revived":' .. encode_list(revived) .. ',"answers":'
+  .. encode_list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'

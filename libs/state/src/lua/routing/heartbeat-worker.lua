@@ -1,0 +1,23 @@
+--[[ Keeps a worker epoch, and with it all its leases and attempts, and tells what the books hold for it.
+ARGV[1] JSON: {workerId, workerEpoch}
+Reply: serverTimeMs, ttlMs, leaseCount, attemptCount   numbers
+       leaseDigest   string: sum of the sequences of its leases, not yet reduced modulo 2^40
+Errors: FENCED (the epoch is void: register anew). Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/clock"
+--- @include "includes/workers"
+local args = cjson.decode(ARGV[1])
+if not worker_is_current(args.workerId, args.workerEpoch) then
+  return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+end
+local now = now_ms()
+local epoch = string.format('%.0f', args.workerEpoch)
+local known = redis.call('HMGET', key.worker(args.workerId), 'ttlMs', 'leaseDigest')
+keep_worker(args.workerId, tonumber(known[1]), now)
+return cjson.encode({
+  serverTimeMs = now,
+  ttlMs = tonumber(known[1]),
+  leaseCount = redis.call('SCARD', key.workerLeases(args.workerId, epoch)),
+  leaseDigest = known[2],
+  attemptCount = redis.call('SCARD', key.workerAttempts(args.workerId, epoch)),
+})

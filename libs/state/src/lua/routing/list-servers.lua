@@ -1,0 +1,33 @@
+--[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
+ARGV[1] JSON: {cursor}: string, '0' to begin
+Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
+                   weightVersion, heartbeatAgeMs}
+       cursor      string, '0' at the end
+Errors: none. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/clock"
+--- @include "includes/servers"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+local now = now_ms()
+local page = redis.call('ZSCAN', key.servers, args.cursor, 'COUNT', PAGE)
+local servers = {}
+for index = 1, #page[2], 2 do
+  local server = server_of(page[2][index])
+  if server then
+    table.insert(servers, {
+      serverId = server.id,
+      epoch = server.epoch,
+      state = server.state,
+      endpoint = server.endpoint,
+      dialect = server.dialect,
+      model = server.model,
+      inflight = server.load,
+      maxInflight = server.maxInflight,
+      weight = server.weight,
+      weightVersion = server.weightVersion,
+      heartbeatAgeMs = math.max(0, now - tonumber(page[2][index + 1])),
+    })
+  end
+end
+return '{"servers":' .. encode_list(servers) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'

@@ -1,0 +1,58 @@
+--[[ Looks at servers that were not heard of, the longest silent first: suspect after `suspectAfterMs`, failed after
+`failedAfterMs` (a new epoch: leases and sessions are void). When more than half of the watched ones are silent at
+once, that says more about the network or about us: none fails and suspects are held, that is they still take leases.
+ARGV[1] JSON:
+  suspectAfterMs, failedAfterMs   number
+  offset                          number: where the page of 128 begins, by silence
+  mostSessions                    number: as in acquire
+Reply: silent      number: servers silent for suspectAfterMs
+       watched     number
+       held        true in a mass failure: an alarm
+       suspected, failed   lists of serverId that changed
+       next        number: offset of the next page; absent at the end
+       answers, servers, more as in routing/release
+Errors: none. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/clock"
+--- @include "includes/waiters"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+local now = now_ms()
+local limit = string.format('%.0f', now - args.suspectAfterMs)
+local watched = redis.call('ZCARD', key.watchedServers)
+local silent = redis.call('ZCOUNT', key.watchedServers, '-inf', limit)
+local is_mass = silent * 2 > watched
+local suspected, failed, regained = {}, {}, {}
+
+local page = redis.call('ZRANGEBYSCORE', key.watchedServers, '-inf', limit, 'WITHSCORES', 'LIMIT', args.offset, PAGE)
+for index = 1, #page, 2 do
+  local id, last_heard = page[index], tonumber(page[index + 1])
+  local server = server_of(id)
+  if not server then
+    redis.call('ZREM', key.watchedServers, id)
+  elseif not is_mass and now - last_heard >= args.failedAfterMs then
+    void_server_epoch(id, server.epoch)
+    server.epoch = next_server_epoch()
+    server.load = 0
+    server.state = 'failed'
+    server.held = false
+    redis.call('HSET', key.server(id), 'epoch', server.epoch)
+    redis.call('ZREM', key.watchedServers, id)
+    publish_state(server)
+    table.insert(failed, id)
+  elseif server.state == 'ready' or (server.state == 'suspect' and server.held ~= is_mass) then
+    if server.state == 'ready' then table.insert(suspected, id) end
+    if is_mass then table.insert(regained, id) end
+    server.state = 'suspect'
+    server.held = is_mass
+    publish_state(server)
+  end
+end
+local answers, servers = {}, {}
+local more = grant_waiters(regained, now, args.mostSessions, answers, servers)
+-- Failed ones left the set, so the next page begins that much earlier.
+local next_page = #page == 2 * PAGE and ',"next":' .. (args.offset + PAGE - #failed) or ''
+save_changes()
+return '{"silent":' .. silent .. ',"watched":' .. watched .. ',"held":' .. tostring(is_mass) .. ',"suspected":'
+  .. encode_list(suspected) .. ',"failed":' .. encode_list(failed) .. next_page .. ',"answers":'
+  .. encode_list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'

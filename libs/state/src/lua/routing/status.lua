@@ -1,0 +1,14 @@
+--[[ Totals of the pool.
+ARGV[1] JSON: {}
+Reply: servers, readyServers, leases, sessions, waiters, workers, voidEpochs   numbers
+Errors: none. Facts: none. ]]
+--- @include "../includes/keys"
+return cjson.encode({
+  servers = redis.call('ZCARD', key.servers),
+  readyServers = redis.call('SCARD', key.usableServers),
+  leases = redis.call('HLEN', key.leases),
+  sessions = redis.call('HLEN', key.sessions),
+  waiters = redis.call('HLEN', key.acquireWaiters),
+  workers = redis.call('ZCARD', key.workers),
+  voidEpochs = redis.call('SCARD', key.voidLeaseEpochs),
+})

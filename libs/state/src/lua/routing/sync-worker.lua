@@ -1,0 +1,35 @@
+--[[ One page of what a worker epoch holds; a scan: each one that is there all the time comes at least once.
+ARGV[1] JSON:
+  workerId, workerEpoch
+  kind             'leases' | 'attempts'
+  cursor           string, '0' to begin
+Reply: items       list of {id: leaseId, sinceMs} or {id: requestId, attempt, sinceMs}
+       cursor      string, '0' at the end
+Errors: FENCED. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "includes/leases"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+if not worker_is_current(args.workerId, args.workerEpoch) then
+  return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+end
+local epoch = string.format('%.0f', args.workerEpoch)
+local is_leases = args.kind == 'leases'
+local index = is_leases and key.workerLeases(args.workerId, epoch) or key.workerAttempts(args.workerId, epoch)
+local page = redis.call('SSCAN', index, args.cursor, 'COUNT', PAGE)
+local items = {}
+for _, id in ipairs(page[2]) do
+  if is_leases then
+    local packed = redis.call('HGET', key.leases, id)
+    if packed then
+      local lease = unpack_lease(packed)
+      table.insert(items, { id = string.format('%.0f.%s', lease.seq, id), sinceMs = lease.grantedAtMs })
+    end
+  else
+    local field = redis.call('HMGET', key.request(id), 'attempt', 'claimedAtMs')
+    if field[1] then
+      table.insert(items, { id = id, attempt = tonumber(field[1]), sinceMs = tonumber(field[2]) or 0 })
+    end
+  end
+end
+return '{"items":' .. encode_list(items) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'

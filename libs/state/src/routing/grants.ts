@@ -1,0 +1,49 @@
+import {
+  BroomwagonError,
+  ERROR_CODES,
+  type ErrorCode,
+  type LeaseGrant,
+  type LeaseId,
+  type WireError,
+} from '@broomwagon/contracts';
+import type { Granted, ServerTable } from './routing.types';
+
+/** `<seq>.<acquireId>`. */
+export function leaseIdOf(seq: number, acquireId: string): LeaseId {
+  return `${seq}.${acquireId}`;
+}
+
+/** The parts of a lease id; undefined when it is none of ours. */
+export function parseLeaseId(leaseId: LeaseId): { seq: number; acquireId: string } | undefined {
+  const match = /^([1-9]\d{0,15})\.(.+)$/.exec(leaseId);
+  return match ? { seq: Number(match[1]), acquireId: match[2]! } : undefined;
+}
+
+/** The answer of `lb.acquire` from what the script told. */
+export function leaseGrantOf(acquireId: string, granted: Granted, servers: ServerTable): LeaseGrant {
+  return {
+    leaseId: leaseIdOf(granted.seq, acquireId),
+    serverId: granted.serverId,
+    ...servers[granted.serverId]!,
+    decision: { policy: 'least-inflight', branch: granted.branch, inflight: granted.inflight },
+  };
+}
+
+const MESSAGES: Partial<Record<ErrorCode, string>> = {
+  FENCED: 'The worker epoch is void; register anew',
+  VALIDATION_FAILED: 'The acquireId is in use by another live worker',
+};
+const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = { NO_SERVER_AVAILABLE: 250, QUEUE_FULL: 1_000 };
+
+/** The typed error of a refused acquire. */
+export function refusalOf(code: ErrorCode): BroomwagonError {
+  return new BroomwagonError(code, MESSAGES[code] ?? ERROR_CODES[code].about, {
+    ...(code === 'VALIDATION_FAILED' ? { field: 'acquireId' } : {}),
+    retryAfterMs: RETRY_AFTER_MS[code],
+  });
+}
+
+/** As {@link refusalOf}, for an item of a list. */
+export function wireRefusalOf(code: ErrorCode): WireError {
+  return refusalOf(code).toWire();
+}

@@ -1,0 +1,4 @@
+export * from './grants';
+export * from './pool-directory';
+export * from './routing.store';
+export * from './routing.types';

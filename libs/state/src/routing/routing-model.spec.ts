@@ -1,0 +1,237 @@
+import { RoutingModel, type ModelAnswer, type ModelWaiterAnswer } from '@broomwagon/policies';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import * as fc from 'fast-check';
+import { afterAll, expect, it } from 'vitest';
+import { connectRedis } from '../redis';
+import { ScriptRunner } from '../scripts/script-runner';
+import { RoutingStore } from './routing.store';
+import type { WaiterAnswer } from './routing.types';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const store = new RoutingStore(new ScriptRunner(redis, prefix));
+let runs = 0;
+
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+/** What both sides are driven through, and what the test itself remembers. */
+class Pair {
+  readonly model = new RoutingModel();
+  readonly pool = `pool-${runs++}`;
+  /** Epochs and lease sequences ever given out, so that late and stale commands can be sent. */
+  readonly workerEpochs = new Map<string, number>();
+  readonly sequences = new Map<string, number[]>();
+  readonly waiting = new Set<string>();
+  hasVoid = false;
+
+  /** Answers of parked calls are the same on both sides, and each waiter gets exactly one. */
+  compareAnswers(real: WaiterAnswer[], expected: ModelWaiterAnswer[]): void {
+    const inboxes = expected.map((answer) => ({ ...answer, replyTo: `inbox.${answer.acquireId}` }));
+    expect(real).toEqual(inboxes);
+    for (const { acquireId } of real) {
+      expect(this.waiting.delete(acquireId), `a second answer for ${acquireId}`).toBe(true);
+    }
+    for (const answer of expected) this.remember(answer.acquireId, answer);
+  }
+
+  remember(acquireId: string, answer: ModelAnswer): void {
+    if ('seq' in answer) this.sequences.set(acquireId, [...(this.sequences.get(acquireId) ?? []), answer.seq]);
+    if ('parked' in answer) this.waiting.add(acquireId);
+  }
+
+  /** One void owner at a time, so that the order in which the sweeper takes owners does not matter. */
+  async sweep(): Promise<void> {
+    const answers: WaiterAnswer[] = [];
+    let more = true;
+    while (more) {
+      const page = await store.sweep(this.pool);
+      answers.push(...page.answers);
+      more = page.more;
+    }
+    this.compareAnswers(answers, this.model.sweep());
+    this.hasVoid = false;
+  }
+
+  /** In-flight == leases == sum over worker epochs, and all as the model has it. */
+  async compareBooks(): Promise<void> {
+    const status = await store.status(this.pool);
+    expect(status.leases).toBe(this.model.leases.size);
+    expect(status.waiters).toBe(this.model.lanes.size);
+    expect(this.waiting.size).toBe(this.model.lanes.size);
+    expect(status.sessions).toBe(this.model.sessions.size);
+    const { servers } = await store.listServers(this.pool, '0');
+    const inflight = Object.fromEntries(servers.map((server) => [server.serverId, server.inflight]));
+    const expected = [...this.model.servers.keys()].map((id) => [id, this.model.inflight(id)] as const);
+    expect(inflight).toEqual(Object.fromEntries(expected));
+    for (const server of servers) expect(server.inflight).toBeLessThanOrEqual(server.maxInflight);
+    if (this.hasVoid) return;
+    expect(servers.reduce((sum, server) => sum + server.inflight, 0)).toBe(status.leases);
+    let ofWorkers = 0;
+    for (const [workerId, epoch] of this.workerEpochs) {
+      const held = await store.heartbeatWorker(this.pool, workerId, epoch).catch(() => undefined);
+      const { count, digest } = this.model.heldBy(workerId, epoch);
+      if (held) expect([held.leaseCount, held.leaseDigest]).toEqual([count, digest]);
+      ofWorkers += held?.leaseCount ?? 0;
+    }
+    expect(ofWorkers).toBe(status.leases);
+  }
+}
+
+type Command = fc.AsyncCommand<object, Pair>;
+function command(name: string, run: (pair: Pair) => Promise<void>): Command {
+  return {
+    check: () => true,
+    async run(_, pair) {
+      await run(pair);
+      await pair.compareBooks();
+    },
+    toString: () => name,
+  };
+}
+
+const serverId = fc.constantFrom('s1', 's2', 's3');
+const workerId = fc.constantFrom('w:1', 'w:2');
+const acquireId = fc.integer({ min: 1, max: 14 }).map((n) => `a${n}`);
+
+const acquire = fc
+  .record({
+    acquireId,
+    workerId,
+    stale: fc.integer({ min: 0, max: 12 }).map((n) => n === 0),
+    sessionId: fc.option(fc.constantFrom('x', 'y', 'z'), { nil: undefined }),
+    priority: fc.option(fc.constantFrom(2, 5, 9), { nil: undefined }),
+    weightVersion: fc.option(fc.constantFrom(0, 1), { nil: undefined, freq: 5 }),
+    waits: fc.boolean(),
+  })
+  .map(({ stale, ...wish }) =>
+    command(`acquire ${JSON.stringify({ ...wish, stale })}`, async (pair) => {
+      const workerEpoch = (pair.workerEpochs.get(wish.workerId) ?? 1) + (stale ? 1_000 : 0);
+      const expected = pair.model.acquire({ ...wish, workerEpoch });
+      const { waits, ...item } = wish;
+      const parking = waits ? { waitMs: 30_000, replyTo: `inbox.${wish.acquireId}` } : {};
+      const { results } = await store.acquire(pair.pool, [{ ...item, ...parking, requestId: 'r', workerEpoch }]);
+      expect(results).toEqual([expected]);
+      // An acquire that may wait no longer takes its waiter with it: its answer is the only one.
+      if (!('parked' in expected) && pair.model.lanes.get(wish.acquireId) === undefined) {
+        pair.waiting.delete(wish.acquireId);
+      }
+      pair.remember(wish.acquireId, expected);
+    }),
+  );
+
+const release = fc
+  .record({ acquireId, by: fc.constantFrom('acquireId', 'leaseId', 'older leaseId') })
+  .map(({ acquireId: id, by }) =>
+    command(`release ${id} by ${by}`, async (pair) => {
+      const given = pair.sequences.get(id) ?? [];
+      const seq = by === 'acquireId' ? undefined : ((by === 'leaseId' ? given.at(-1) : given[0]) ?? 999_999);
+      const expected = pair.model.release(id, seq);
+      const reply = await store.release(pair.pool, [{ acquireId: id, seq }]);
+      expect(reply.results).toEqual([{ released: expected.released, reason: expected.reason }]);
+      pair.compareAnswers(reply.answers, expected.answers);
+    }),
+  );
+
+const registerServer = fc
+  .record({
+    serverId,
+    instanceId: fc.constantFrom('i1', 'i1', 'i1', 'i2', undefined),
+    maxInflight: fc.integer({ min: 1, max: 4 }),
+    weight: fc.constantFrom(1, 1, 0.5, 2),
+    weightVersion: fc.constantFrom(0, 0, 1),
+  })
+  .map((registration) =>
+    command(`register ${JSON.stringify(registration)}`, async (pair) => {
+      if (pair.hasVoid) await pair.sweep();
+      // Fewer places than leases is legal; the bound of the test is then the leases that stand.
+      const inflight = pair.model.inflight(registration.serverId);
+      const maxInflight = Math.max(registration.maxInflight, inflight);
+      const full = { ...registration, maxInflight, endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const };
+      const expected = pair.model.registerServer({ ...registration, maxInflight });
+      pair.hasVoid = true;
+      const reply = await store.registerServer(pair.pool, full);
+      expect(reply.epoch).toBe(expected.epoch);
+      pair.compareAnswers(reply.answers, expected.answers);
+    }),
+  );
+
+const removeServer = serverId.map((id) =>
+  command(`remove ${id}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    pair.hasVoid = true;
+    expect(await store.removeServer(pair.pool, id)).toEqual({ removed: pair.model.removeServer(id) });
+  }),
+);
+
+const registerWorker = fc.record({ workerId, registrationId: fc.constantFrom('one', 'two') }).map((registration) =>
+  command(`worker ${registration.workerId} ${registration.registrationId}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    pair.hasVoid = true;
+    const expected = pair.model.registerWorker(registration.workerId, registration.registrationId);
+    const { workerEpoch } = await store.registerWorker(pair.pool, { ...registration, ttlMs: 3_600_000 });
+    expect(workerEpoch).toBe(expected);
+    pair.workerEpochs.set(registration.workerId, workerEpoch);
+  }),
+);
+
+const voidWorker = workerId.map((id) =>
+  command(`void ${id}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    pair.hasVoid = true;
+    pair.model.voidWorker(id);
+    await store.deregisterWorker(pair.pool, id, pair.workerEpochs.get(id) ?? 1);
+  }),
+);
+
+const finishSession = fc.constantFrom('x', 'y').map((sessionId) =>
+  command(`finish ${sessionId}`, async (pair) => {
+    const finished = pair.model.finishSession(sessionId);
+    expect(await store.finishSession(pair.pool, sessionId)).toEqual({ finished });
+  }),
+);
+
+const sweep = fc.constant(command('sweep', (pair) => pair.sweep()));
+
+it('does what the reference model does, whatever the order of commands, and its books balance', async () => {
+  // Many acquires and releases to each change of servers and workers.
+  const commands = fc.commands(
+    [
+      ...Array.from({ length: 6 }, () => acquire),
+      ...Array.from({ length: 4 }, () => release),
+      registerServer,
+      registerWorker,
+      removeServer,
+      voidWorker,
+      finishSession,
+      sweep,
+    ],
+    { maxCommands: 120, size: 'max' },
+  );
+  await fc.assert(
+    fc.asyncProperty(commands, async (list) => {
+      const pair = new Pair();
+      for (const id of ['w:1', 'w:2']) {
+        const expected = pair.model.registerWorker(id, 'one');
+        await store.registerWorker(pair.pool, { workerId: id, registrationId: 'one', ttlMs: 3_600_000 });
+        pair.workerEpochs.set(id, expected);
+      }
+      for (const id of ['s1', 's2']) {
+        pair.model.registerServer({ serverId: id, instanceId: 'i1', maxInflight: 2, weight: 1, weightVersion: 0 });
+        await store.registerServer(pair.pool, {
+          serverId: id,
+          instanceId: 'i1',
+          maxInflight: 2,
+          weight: 1,
+          weightVersion: 0,
+          endpoint: 'http://127.0.0.1:1',
+          dialect: 'vllm',
+        });
+      }
+      await fc.asyncModelRun(() => ({ model: {}, real: pair }), list);
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,172 @@
+import type {
+  DeregisterWorkerReply,
+  FinishSessionReply,
+  RegisterWorkerReply,
+  RegisterWorkerRequest,
+  RemoveServerReply,
+  ServerId,
+  SyncWorkerReply,
+  WorkerHeartbeatReply,
+  WorkerId,
+} from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import {
+  ROUTING_BOUNDS,
+  type AcquireEntry,
+  type AcquireScriptReply,
+  type ExpireWaitersReply,
+  type ExpireWorkersReply,
+  type HeartbeatServersReply,
+  type PoolTotals,
+  type RegisterServerScriptReply,
+  type ReleaseEntry,
+  type ReleaseScriptReply,
+  type ReviewLimits,
+  type ReviewServersReply,
+  type RoutingBounds,
+  type ServerPage,
+  type ServerRegistration,
+  type SweepReply,
+  type WaiterAnswers,
+} from './routing.types';
+
+type Bounded<Args> = Args & { mostSessions: number };
+interface WorkerEpoch {
+  workerId: WorkerId;
+  workerEpoch: number;
+}
+type RawHeartbeat = Omit<WorkerHeartbeatReply, 'leaseDigest'> & { leaseDigest: string };
+
+const SCRIPTS = {
+  acquire: script<Bounded<{ items: AcquireEntry[]; mostWaiters: number }>, AcquireScriptReply>('routing/acquire'),
+  release: script<Bounded<{ items: ReleaseEntry[]; rememberMs: number }>, ReleaseScriptReply>('routing/release'),
+  grant: script<Bounded<object>, WaiterAnswers>('routing/grant'),
+  expireWaiters: script<object, ExpireWaitersReply>('routing/expire-waiters'),
+  sweep: script<Bounded<object>, SweepReply>('routing/sweep'),
+  registerServer: script<Bounded<ServerRegistration>, RegisterServerScriptReply>('routing/register-server'),
+  heartbeatServers: script<Bounded<{ serverIds: ServerId[]; epoch?: number }>, HeartbeatServersReply>(
+    'routing/heartbeat-servers',
+  ),
+  reviewServers: script<Bounded<ReviewLimits & { offset: number }>, ReviewServersReply>('routing/review-servers'),
+  removeServer: script<{ serverId: ServerId }, RemoveServerReply>('routing/remove-server'),
+  listServers: script<{ cursor: string }, ServerPage>('routing/list-servers'),
+  registerWorker: script<RegisterWorkerRequest & { ttlMs: number }, RegisterWorkerReply>('routing/register-worker'),
+  heartbeatWorker: script<WorkerEpoch, RawHeartbeat>('routing/heartbeat-worker'),
+  syncWorker: script<WorkerEpoch & { kind: string; cursor: string }, SyncWorkerReply & { cursor: string }>(
+    'routing/sync-worker',
+  ),
+  deregisterWorker: script<WorkerEpoch, DeregisterWorkerReply>('routing/deregister-worker'),
+  expireWorkers: script<{ gapMs: number }, ExpireWorkersReply>('routing/expire-workers'),
+  finishSession: script<{ sessionId: string }, FinishSessionReply>('routing/finish-session'),
+  evictSessions: script<{ idleMs: number }, { evicted: number; more: boolean }>('routing/evict-sessions'),
+  status: script<object, PoolTotals>('routing/status'),
+};
+
+/** Servers, workers, leases, sessions and waiters of the pools: one method, one script, one transition. */
+export class RoutingStore {
+  constructor(
+    private readonly runner: ScriptRunner,
+    private readonly bounds: RoutingBounds = ROUTING_BOUNDS,
+  ) {}
+
+  /** Grants, parks or refuses at most 128 acquires, which may be of many workers. */
+  acquire(pool: string, items: AcquireEntry[]): Promise<AcquireScriptReply> {
+    const { mostSessions, mostWaiters } = this.bounds;
+    return this.runner.run(SCRIPTS.acquire, pool, { items, mostSessions, mostWaiters });
+  }
+
+  /** Returns at most 128 leases. */
+  release(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
+    const { mostSessions, rememberMs } = this.bounds;
+    return this.runner.run(SCRIPTS.release, pool, { items, mostSessions, rememberMs });
+  }
+
+  /** Gives room that is there to waiters, at most 128. */
+  grantWaiters(pool: string): Promise<WaiterAnswers> {
+    return this.runner.run(SCRIPTS.grant, pool, { mostSessions: this.bounds.mostSessions });
+  }
+
+  /** Answers at most 128 parked acquires whose time is over. */
+  expireWaiters(pool: string): Promise<ExpireWaitersReply> {
+    return this.runner.run(SCRIPTS.expireWaiters, pool, {});
+  }
+
+  /** One page of returning void leases and moving waiters of lost servers. */
+  sweep(pool: string): Promise<SweepReply> {
+    return this.runner.run(SCRIPTS.sweep, pool, { mostSessions: this.bounds.mostSessions });
+  }
+
+  registerServer(pool: string, registration: ServerRegistration): Promise<RegisterServerScriptReply> {
+    return this.runner.run(SCRIPTS.registerServer, pool, { ...registration, mostSessions: this.bounds.mostSessions });
+  }
+
+  /** A server's own heartbeat. @throws BroomwagonError SERVER_NOT_FOUND or FENCED */
+  heartbeatServer(pool: string, serverId: ServerId, epoch: number): Promise<HeartbeatServersReply> {
+    const { mostSessions } = this.bounds;
+    return this.runner.run(SCRIPTS.heartbeatServers, pool, { serverIds: [serverId], epoch, mostSessions });
+  }
+
+  /** At most 128 servers whose endpoints answered a probe. */
+  heardFrom(pool: string, serverIds: ServerId[]): Promise<HeartbeatServersReply> {
+    return this.runner.run(SCRIPTS.heartbeatServers, pool, { serverIds, mostSessions: this.bounds.mostSessions });
+  }
+
+  /** One page of the servers that were not heard of: suspect, then failed. */
+  reviewServers(pool: string, limits: ReviewLimits, offset: number): Promise<ReviewServersReply> {
+    const { mostSessions } = this.bounds;
+    return this.runner.run(SCRIPTS.reviewServers, pool, { ...limits, offset, mostSessions });
+  }
+
+  removeServer(pool: string, serverId: ServerId): Promise<RemoveServerReply> {
+    return this.runner.run(SCRIPTS.removeServer, pool, { serverId });
+  }
+
+  /** One page in no order; begin with cursor `0`, which also ends it. */
+  listServers(pool: string, cursor: string): Promise<ServerPage> {
+    return this.runner.run(SCRIPTS.listServers, pool, { cursor });
+  }
+
+  registerWorker(pool: string, request: RegisterWorkerRequest & { ttlMs: number }): Promise<RegisterWorkerReply> {
+    return this.runner.run(SCRIPTS.registerWorker, pool, request);
+  }
+
+  /** @throws BroomwagonError FENCED */
+  async heartbeatWorker(pool: string, workerId: WorkerId, workerEpoch: number): Promise<WorkerHeartbeatReply> {
+    const raw = await this.runner.run(SCRIPTS.heartbeatWorker, pool, { workerId, workerEpoch });
+    // The plain sum may be over 2^53; only the digest fits a JSON number.
+    return { ...raw, leaseDigest: Number(BigInt.asUintN(40, BigInt(raw.leaseDigest))) };
+  }
+
+  /** One page of what the epoch holds; begin with cursor `0`, which also ends it. @throws BroomwagonError FENCED */
+  syncWorker(
+    pool: string,
+    worker: WorkerEpoch,
+    kind: 'leases' | 'attempts',
+    cursor: string,
+  ): Promise<SyncWorkerReply & { cursor: string }> {
+    const { workerId, workerEpoch } = worker;
+    return this.runner.run(SCRIPTS.syncWorker, pool, { workerId, workerEpoch, kind, cursor });
+  }
+
+  deregisterWorker(pool: string, workerId: WorkerId, workerEpoch: number): Promise<DeregisterWorkerReply> {
+    return this.runner.run(SCRIPTS.deregisterWorker, pool, { workerId, workerEpoch });
+  }
+
+  /** Voids at most 128 worker epochs; `gapMs` without a call of this counts as an outage, after which none expires. */
+  expireWorkers(pool: string, gapMs: number): Promise<ExpireWorkersReply> {
+    return this.runner.run(SCRIPTS.expireWorkers, pool, { gapMs });
+  }
+
+  finishSession(pool: string, sessionId: string): Promise<FinishSessionReply> {
+    return this.runner.run(SCRIPTS.finishSession, pool, { sessionId });
+  }
+
+  /** Forgets at most 128 sessions idle for `idleMs`. */
+  evictSessions(pool: string, idleMs: number): Promise<{ evicted: number; more: boolean }> {
+    return this.runner.run(SCRIPTS.evictSessions, pool, { idleMs });
+  }
+
+  status(pool: string): Promise<PoolTotals> {
+    return this.runner.run(SCRIPTS.status, pool, {});
+  }
+}

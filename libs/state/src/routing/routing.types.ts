@@ -1,0 +1,143 @@
+import type {
+  AcquireItem,
+  Decision,
+  EngineDialect,
+  ErrorCode,
+  RegisterServerRequest,
+  ReleaseReply,
+  ServerId,
+  ServerState,
+  ServerStatus,
+  WorkerId,
+} from '@broomwagon/contracts';
+
+/** One acquire as the script takes it: the wish, its worker, and where a parked call is answered. */
+export interface AcquireEntry extends AcquireItem {
+  workerId: WorkerId;
+  workerEpoch: number;
+  /** Inbox of the caller; without it the acquire is never parked. */
+  replyTo?: string;
+}
+
+/** One release as the script takes it. With `seq` only that very lease is meant. */
+export interface ReleaseEntry {
+  acquireId: string;
+  seq?: number;
+}
+
+/** What a caller must know of a server. */
+export interface ServerAddress {
+  epoch: number;
+  endpoint: string;
+  dialect: EngineDialect;
+  model?: string;
+  weightVersion: number;
+}
+/** The servers named in a reply, each once. */
+export type ServerTable = Record<ServerId, ServerAddress>;
+
+/** A lease that was granted, by its place. */
+export interface Granted {
+  /** Sequence of the lease: the first part of its leaseId. */
+  seq: number;
+  serverId: ServerId;
+  branch: Decision['branch'];
+  /** Leases of the server, this one included. */
+  inflight: number;
+}
+/** A typed error of one item. */
+export interface Refused {
+  error: ErrorCode;
+}
+export type AcquireResult = Granted | Refused | { parked: true };
+export interface AcquireScriptReply {
+  results: AcquireResult[];
+  servers: ServerTable;
+}
+
+/** The answer of a parked acquire; whoever ran the script publishes it to `replyTo`. */
+export type WaiterAnswer = { acquireId: string; replyTo: string } & (Granted | Refused);
+/** What every transition that makes room may answer. */
+export interface WaiterAnswers {
+  answers: WaiterAnswer[];
+  servers: ServerTable;
+  /** Further waiters may be granted: run `grantWaiters`. */
+  more: boolean;
+}
+export interface ReleaseScriptReply extends WaiterAnswers {
+  results: ReleaseReply[];
+}
+export interface RegisterServerScriptReply extends WaiterAnswers {
+  serverId: ServerId;
+  epoch: number;
+  state: ServerState;
+}
+/** A registration with its defaults filled in. */
+export type ServerRegistration = Omit<RegisterServerRequest, 'capabilities'> & {
+  weight: number;
+  weightVersion: number;
+  /** JSON text. */
+  capabilities?: string;
+};
+export interface HeartbeatServersReply extends WaiterAnswers {
+  states: Record<ServerId, ServerState>;
+  /** Failed ones that came back, under a new epoch. */
+  revived: ServerId[];
+}
+export interface ReviewLimits {
+  suspectAfterMs: number;
+  failedAfterMs: number;
+}
+export interface ReviewServersReply extends WaiterAnswers {
+  silent: number;
+  watched: number;
+  /** More than half are silent at once: none fails, suspects still take leases. */
+  held: boolean;
+  suspected: ServerId[];
+  failed: ServerId[];
+  next?: number;
+}
+export interface SweepReply {
+  /** Leases returned. */
+  returned: number;
+  answers: WaiterAnswer[];
+  servers: ServerTable;
+  more: boolean;
+  grantsLeft: boolean;
+}
+export interface ExpireWorkersReply {
+  expired: WorkerId[];
+  /** Why nothing expires now, if so: an alarm. */
+  held?: 'outage' | 'mass';
+  more: boolean;
+}
+export interface ExpireWaitersReply extends WaiterAnswers {
+  /** Acquires still parked. */
+  waiting: number;
+}
+export interface ServerPage {
+  servers: ServerStatus[];
+  /** `0` at the end. */
+  cursor: string;
+}
+export interface PoolTotals {
+  servers: number;
+  readyServers: number;
+  leases: number;
+  sessions: number;
+  waiters: number;
+  workers: number;
+  voidEpochs: number;
+}
+
+/** Bounds of the routing state of a pool. */
+export interface RoutingBounds {
+  /** Sessions kept; above it the longest idle one goes. */
+  mostSessions: number;
+  /** Parked acquires. */
+  mostWaiters: number;
+  /** How long the answer of a released acquire, or a tombstone, is kept, milliseconds. */
+  rememberMs: number;
+}
+/** Bounds by default. */
+export const ROUTING_BOUNDS: RoutingBounds = { mostSessions: 200_000, mostWaiters: 100_000, rememberMs: 120_000 };

@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openTestStore } from './routing-store.fixture';
+
+const LIMITS = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
+let test: ReturnType<typeof openTestStore>;
+beforeEach(() => {
+  test = openTestStore();
+});
+afterEach(() => test.close());
+
+/** As if these servers had not been heard of for that long. */
+async function silence(ageMs: number, ...serverIds: string[]) {
+  const lastHeard = serverIds.flatMap((id) => [Date.now() - ageMs, id]);
+  await test.redis.zadd(`${test.root}:servers:watched`, ...lastHeard);
+}
+const review = () => test.store.reviewServers(test.pool, LIMITS, 0);
+async function states() {
+  const { servers } = await test.store.listServers(test.pool, '0');
+  return Object.fromEntries(servers.map(({ serverId, state }) => [serverId, state]));
+}
+
+it('keeps the leases of a server that registers again with the same instanceId, and voids those of a new start', async () => {
+  const { epoch } = await test.server('a');
+  const worker = await test.worker('w');
+  const lease = await test.acquire(worker);
+  expect((await test.server('a', 50)).epoch).toBe(epoch);
+  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 1, maxInflight: 50 }]);
+
+  const again = await test.store.registerServer(test.pool, {
+    serverId: 'a',
+    endpoint: 'http://a:8000',
+    dialect: 'vllm',
+    maxInflight: 50,
+    weight: 1,
+    weightVersion: 0,
+  });
+  expect(again.epoch).toBeGreaterThan(epoch);
+  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 0 }]);
+  expect((await test.release(lease.acquireId, lease.seq)).results[0]).toEqual({ released: false, reason: 'fenced' });
+  expect(await test.sweep()).toBe(1);
+  expect((await test.release(lease.acquireId, lease.seq)).results[0]).toMatchObject({ released: false });
+});
+
+it('never undercounts a server that was removed and is back when a release comes late', async () => {
+  const first = await test.server('a');
+  const worker = await test.worker('w');
+  const old = await test.acquire(worker);
+  expect(await test.store.removeServer(test.pool, 'a')).toEqual({ removed: true });
+  expect(await test.store.removeServer(test.pool, 'a')).toEqual({ removed: false });
+  const second = await test.server('a');
+  expect(second.epoch).toBeGreaterThan(first.epoch);
+  await test.acquire(worker);
+  await test.release(old.acquireId, old.seq);
+  await test.sweep();
+  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 1 }]);
+});
+
+it('makes a silent server suspect, then failed; its leases are void; heard again it has a new epoch', async () => {
+  for (const id of ['a', 'b', 'c']) await test.server(id);
+  const worker = await test.worker('w');
+  const leases = [await test.acquire(worker), await test.acquire(worker), await test.acquire(worker)];
+  await silence(6_000, 'a');
+  expect(await review()).toMatchObject({ suspected: ['a'], failed: [], held: false });
+  expect(await states()).toEqual({ a: 'suspect', b: 'ready', c: 'ready' });
+  for (let n = 0; n < 6; n++) expect((await test.acquire(worker)).serverId).not.toBe('a');
+
+  await silence(31_000, 'a');
+  expect(await review()).toMatchObject({ suspected: [], failed: ['a'] });
+  const onA = leases.find((lease) => lease.serverId === 'a')!;
+  expect((await test.release(onA.acquireId, onA.seq)).results[0]?.reason).toBe('fenced');
+  expect(await test.sweep()).toBe(1);
+
+  expect((await test.store.heardFrom(test.pool, ['a'])).revived).toEqual(['a']);
+  expect(await states()).toMatchObject({ a: 'ready' });
+  const { servers } = await test.store.listServers(test.pool, '0');
+  expect(servers.find(({ serverId }) => serverId === 'a')!.epoch).toBeGreaterThan(3);
+  expect((await test.acquire(worker)).serverId).toBe('a');
+});
+
+it('keeps all servers in use when most are silent at once, also the last one', async () => {
+  for (const id of ['a', 'b', 'c']) await test.server(id, 10);
+  const worker = await test.worker('w');
+  await silence(100_000, 'a', 'b');
+  expect(await review()).toMatchObject({ held: true, failed: [], silent: 2, watched: 3 });
+  expect(await states()).toEqual({ a: 'suspect', b: 'suspect', c: 'ready' });
+  const used = new Set<string>();
+  for (let n = 0; n < 6; n++) used.add((await test.acquire(worker)).serverId);
+  expect(used).toEqual(new Set(['a', 'b', 'c']));
+  // One is heard again: the other is alone in its silence, and fails.
+  await test.store.heardFrom(test.pool, ['a']);
+  expect(await review()).toMatchObject({ held: false, failed: ['b'] });
+});
+
+it('takes the heartbeat of a server only for its current epoch', async () => {
+  const { epoch } = await test.server('a');
+  expect((await test.store.heartbeatServer(test.pool, 'a', epoch)).states).toEqual({ a: 'ready' });
+  await expect(test.store.heartbeatServer(test.pool, 'a', epoch + 1)).rejects.toMatchObject({ code: 'FENCED' });
+  await expect(test.store.heartbeatServer(test.pool, 'b', 1)).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+});
+
+it('lists many servers in pages, each once when nothing changes', async () => {
+  const ids = Array.from({ length: 300 }, (_, n) => `server-${n}`);
+  await Promise.all(ids.map((id) => test.server(id)));
+  const seen: string[] = [];
+  let cursor = '0';
+  do {
+    const page = await test.store.listServers(test.pool, cursor);
+    seen.push(...page.servers.map(({ serverId }) => serverId));
+    cursor = page.cursor;
+  } while (cursor !== '0');
+  expect([...new Set(seen)].sort()).toEqual(ids.sort());
+});

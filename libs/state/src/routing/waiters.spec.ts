@@ -1,0 +1,151 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openTestStore } from './routing-store.fixture';
+
+let test: ReturnType<typeof openTestStore>;
+beforeEach(() => {
+  test = openTestStore({ mostWaiters: 20 });
+});
+afterEach(() => test.close());
+
+const waiting = (name: string, more: object = {}) => ({
+  acquireId: name,
+  waitMs: 20_000,
+  replyTo: `inbox.${name}`,
+  ...more,
+});
+const inboxes = ({ answers }: { answers: { replyTo: string }[] }) => answers.map(({ replyTo }) => replyTo);
+
+it('gives the freed place to the waiter of the highest priority, then of the earliest arrival, once', async () => {
+  await test.server('a', 1);
+  const worker = await test.worker('w');
+  const holder = await test.acquire(worker);
+  for (const [name, priority] of [
+    ['low', 1],
+    ['first', 5],
+    ['second', 5],
+    ['high', 9],
+  ] as const) {
+    expect(await test.acquire(worker, waiting(name, { priority }))).toMatchObject({ parked: true });
+  }
+  const order: string[] = [];
+  for (let held = holder.acquireId; ;) {
+    const reply = await test.release(held);
+    expect(reply.answers.length).toBeLessThanOrEqual(1);
+    const next = reply.answers[0];
+    if (!next) break;
+    expect(next).toMatchObject({ serverId: 'a', branch: 'waited', inflight: 1 });
+    expect(reply.servers.a?.endpoint).toBe('http://a:8000');
+    order.push(next.replyTo);
+    held = next.acquireId;
+  }
+  expect(order).toEqual(['inbox.high', 'inbox.first', 'inbox.second', 'inbox.low']);
+});
+
+it('grants waiters when a server registers or grows, as far as there is room', async () => {
+  const worker = await test.worker('w');
+  for (let n = 0; n < 5; n++) await test.acquire(worker, waiting(`q${n}`));
+  expect(inboxes(await test.server('a', 2))).toEqual(['inbox.q0', 'inbox.q1']);
+  expect(inboxes(await test.server('a', 4))).toEqual(['inbox.q2', 'inbox.q3']);
+  expect((await test.store.status(test.pool)).waiters).toBe(1);
+});
+
+it('moves the answer of a repeated waiting acquire to the new inbox, in the old place', async () => {
+  const worker = await test.worker('w');
+  await test.acquire(worker, waiting('first'));
+  await test.acquire(worker, waiting('second'));
+  await test.acquire(worker, { ...waiting('first'), replyTo: 'inbox.again' });
+  expect(inboxes(await test.server('a', 1))).toEqual(['inbox.again']);
+});
+
+it('lets a bound session wait for its own server', async () => {
+  await test.server('a', 1);
+  const worker = await test.worker('w');
+  const turn = await test.acquire(worker, { sessionId: 's' });
+  expect(await test.acquire(worker, waiting('next turn', { sessionId: 's' }))).toMatchObject({ parked: true });
+  // Room elsewhere is not for it.
+  expect(inboxes(await test.server('b', 5))).toEqual([]);
+  const reply = await test.release(turn.acquireId);
+  expect(reply.answers).toMatchObject([{ replyTo: 'inbox.next turn', serverId: 'a', branch: 'waited' }]);
+});
+
+it('moves the waiters of a server that is removed to where there is room', async () => {
+  await test.server('a', 1);
+  const worker = await test.worker('w');
+  await test.acquire(worker, { sessionId: 's' });
+  await test.acquire(worker, waiting('next', { sessionId: 's' }));
+  await test.server('b', 5);
+  await test.store.removeServer(test.pool, 'a');
+  const page = await test.store.sweep(test.pool);
+  expect(page.answers).toMatchObject([{ replyTo: 'inbox.next', serverId: 'b' }]);
+});
+
+it('keeps waiters of a weight version for servers of that version', async () => {
+  const worker = await test.worker('w');
+  await test.acquire(worker, waiting('new weights', { weightVersion: 2 }));
+  await test.acquire(worker, waiting('any weights'));
+  expect(inboxes(await test.server('old', 5, { weightVersion: 1 }))).toEqual(['inbox.any weights']);
+  expect(inboxes(await test.server('new', 5, { weightVersion: 2 }))).toEqual(['inbox.new weights']);
+});
+
+it('answers a waiter whose time is over once: WAIT_TIMEOUT, or NO_SERVER_AVAILABLE when there is none', async () => {
+  const worker = await test.worker('w');
+  const expired = async () => {
+    let reply = await test.store.expireWaiters(test.pool);
+    await expect
+      .poll(async () => {
+        if (reply.answers.length === 0) reply = await test.store.expireWaiters(test.pool);
+        return reply.answers.length;
+      })
+      .toBe(1);
+    return reply.answers[0];
+  };
+  await test.acquire(worker, waiting('x', { waitMs: 30 }));
+  expect(await expired()).toMatchObject({ replyTo: 'inbox.x', error: 'NO_SERVER_AVAILABLE' });
+  await test.server('a', 1);
+  await test.acquire(worker);
+  await test.acquire(worker, waiting('y', { waitMs: 30 }));
+  expect(await expired()).toMatchObject({ replyTo: 'inbox.y', error: 'WAIT_TIMEOUT' });
+  expect(await test.store.expireWaiters(test.pool)).toMatchObject({ answers: [], waiting: 0 });
+});
+
+it('answers RELEASED to a waiter that is released, and FENCED to one whose worker epoch is void', async () => {
+  const worker = await test.worker('w');
+  const other = await test.worker('other');
+  await test.acquire(worker, waiting('given up'));
+  await test.acquire(worker, waiting('fenced'));
+  await test.acquire(other, waiting('granted'));
+  expect((await test.release('given up')).answers).toEqual([
+    { acquireId: 'given up', replyTo: 'inbox.given up', error: 'RELEASED' },
+  ]);
+  await test.store.deregisterWorker(test.pool, 'w', worker.workerEpoch);
+  expect((await test.server('a', 5)).answers).toMatchObject([
+    { replyTo: 'inbox.fenced', error: 'FENCED' },
+    { replyTo: 'inbox.granted', serverId: 'a' },
+  ]);
+});
+
+it('bounds the queue, and parks nobody who cannot be answered', async () => {
+  const worker = await test.worker('w');
+  for (let n = 0; n < 20; n++) await test.acquire(worker, waiting(`q${n}`));
+  expect(await test.acquire(worker, waiting('one too many'))).toMatchObject({ error: 'QUEUE_FULL' });
+  expect(await test.acquire(worker, { waitMs: 1_000 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+});
+
+it('hands out much room in pages, each waiter once', async () => {
+  await test.close();
+  test = openTestStore();
+  const worker = await test.worker('w');
+  for (let page = 0; page < 3; page++) {
+    const items = Array.from({ length: 100 }, (_, n) => waiting(`q${page * 100 + n}`, { requestId: 'r', ...worker }));
+    await test.store.acquire(test.pool, items as never);
+  }
+  let reply: { answers: { replyTo: string }[]; more: boolean } = await test.server('a', 1_000);
+  const granted = inboxes(reply);
+  expect(reply.more).toBe(true);
+  while (reply.more) {
+    reply = await test.store.grantWaiters(test.pool);
+    granted.push(...inboxes(reply));
+  }
+  expect(new Set(granted).size).toBe(300);
+  expect(granted.length).toBe(300);
+});

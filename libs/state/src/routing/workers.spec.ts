@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { parseLeaseId } from './grants';
+import { openTestStore } from './routing-store.fixture';
+
+const LONG_GAP_MS = 600_000;
+let test: ReturnType<typeof openTestStore>;
+beforeEach(() => {
+  test = openTestStore();
+});
+afterEach(() => test.close());
+
+/** Puts the end of the worker's time to live into the past, as if it had been silent. */
+const silence = (workerId: string) => test.redis.zadd(`${test.root}:workers`, 1, workerId);
+
+it('gives one epoch to a repeated registration and a later one to the next, which fences the first', async () => {
+  const register = (registrationId: string) =>
+    test.store.registerWorker(test.pool, { workerId: 'w', registrationId, ttlMs: 5_000 });
+  const first = await register('one');
+  expect(await register('one')).toMatchObject({ workerEpoch: first.workerEpoch, ttlMs: 5_000 });
+  const second = await register('two');
+  expect(second.workerEpoch).toBeGreaterThan(first.workerEpoch);
+  await test.server('a');
+  expect(await test.acquire({ workerId: 'w', workerEpoch: first.workerEpoch })).toMatchObject({ error: 'FENCED' });
+  const beat = test.store.heartbeatWorker(test.pool, 'w', first.workerEpoch);
+  await expect(beat).rejects.toMatchObject({ code: 'FENCED' });
+  expect(await test.store.deregisterWorker(test.pool, 'w', first.workerEpoch)).toEqual({ deregistered: false });
+});
+
+it('tells a heartbeat the count and digest of its leases, and a sync their ids', async () => {
+  await test.server('a');
+  const worker = await test.worker('w');
+  const held = [];
+  for (let n = 0; n < 5; n++) held.push(await test.acquire(worker));
+  const gone = held.pop()!;
+  await test.release(gone.acquireId);
+  const digest = held.reduce((sum, { seq }) => sum + seq, 0);
+  const beat = await test.store.heartbeatWorker(test.pool, 'w', worker.workerEpoch);
+  expect(beat).toMatchObject({ leaseCount: 4, leaseDigest: digest, attemptCount: 0 });
+  const { items, cursor } = await test.store.syncWorker(test.pool, worker, 'leases', '0');
+  expect(cursor).toBe('0');
+  expect(items.map(({ id }) => parseLeaseId(id)?.acquireId).sort()).toEqual(held.map((one) => one.acquireId).sort());
+});
+
+it('returns the leases of a dead worker in pages of 128, all of them, and only its own', async () => {
+  await test.server('a', 10_000);
+  const [dead, alive] = [await test.worker('dead'), await test.worker('alive')];
+  for (let page = 0; page < 3; page++) {
+    const items = Array.from({ length: 100 }, (_, n) => ({ acquireId: `d${page}-${n}`, requestId: 'r', ...dead }));
+    await test.store.acquire(test.pool, items);
+  }
+  const kept = await test.acquire(alive);
+  await silence('dead');
+  expect(await test.store.expireWorkers(test.pool, LONG_GAP_MS)).toEqual({ expired: ['dead'], more: false });
+  // Void at once, returned page by page.
+  expect((await test.release('d0-0')).results[0]).toEqual({ released: false, reason: 'fenced' });
+  expect((await test.store.sweep(test.pool)).returned).toBe(128);
+  expect(await test.sweep()).toBe(172);
+  expect(await test.store.status(test.pool)).toMatchObject({ leases: 1, voidEpochs: 0, workers: 1 });
+  expect((await test.release(kept.acquireId, kept.seq)).results[0]).toEqual({ released: true, reason: 'released' });
+});
+
+it('leaves nothing behind when all workers and servers are gone', async () => {
+  await test.server('a');
+  const worker = await test.worker('w');
+  await test.acquire(worker, { sessionId: 's' });
+  await test.store.deregisterWorker(test.pool, 'w', worker.workerEpoch);
+  await test.store.removeServer(test.pool, 'a');
+  await test.sweep();
+  await test.store.evictSessions(test.pool, 0);
+  const left = await test.redis.keys(`${test.root}:*`);
+  // The attempts of the epoch are the trainer-coordinator's to return.
+  expect(left.sort()).toEqual([`${test.root}:meta`, `${test.root}:void:attempts`]);
+});
+
+it('expires nobody for one time to live when many would expire together, then does', async () => {
+  for (const id of ['a', 'b', 'c', 'd']) await test.worker(id, 500);
+  await Promise.all([silence('a'), silence('b')]);
+  expect(await test.store.expireWorkers(test.pool, LONG_GAP_MS)).toEqual({ expired: [], held: 'mass', more: false });
+  // One was heard again; the other stays silent.
+  await test.redis.zadd(
+    `${test.root}:workers`,
+    Date.now() + 60_000,
+    'a',
+    Date.now() + 60_000,
+    'c',
+    Date.now() + 60_000,
+    'd',
+  );
+  await expect
+    .poll(async () => (await test.store.expireWorkers(test.pool, LONG_GAP_MS)).expired, { timeout: 5_000 })
+    .toEqual(['b']);
+});
+
+it('expires nobody for one time to live after an outage', async () => {
+  await test.worker('w', 500);
+  await test.store.expireWorkers(test.pool, LONG_GAP_MS);
+  await silence('w');
+  await test.redis.hset(`${test.root}:meta`, 'reaperTickMs', Date.now() - LONG_GAP_MS - 60_000);
+  expect(await test.store.expireWorkers(test.pool, LONG_GAP_MS)).toMatchObject({ expired: [], held: 'outage' });
+  await test.store.heartbeatWorker(test.pool, 'w', 1);
+  await expect
+    .poll(async () => (await test.store.expireWorkers(test.pool, LONG_GAP_MS)).expired, { timeout: 5_000 })
+    .toEqual(['w']);
+});
