@@ -1,5 +1,6 @@
 import { Env, ServiceConfig } from '@broomwagon/platform';
-import { IsInt, Max, Min } from 'class-validator';
+import { IsArray, IsInt, IsUrl, Matches, Max, Min } from 'class-validator';
+import { POOL_PATTERN } from '@broomwagon/contracts';
 
 /** Configuration of the load-balancer. */
 export class LoadBalancerConfig extends ServiceConfig {
@@ -41,4 +42,19 @@ export class LoadBalancerConfig extends ServiceConfig {
   @IsInt()
   @Min(0)
   maxWaiters: number = 100_000;
+
+  @Env('ENGINE_URLS', { description: 'engines to find and register by ourselves, separated by commas', kind: 'list' })
+  @IsArray()
+  @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true }, { each: true })
+  engineUrls: string[] = [];
+
+  @Env('ENGINE_POOL', { description: 'pool of the engines of ENGINE_URLS' })
+  @Matches(POOL_PATTERN)
+  enginePool: string = 'default';
+
+  @Env('ENGINE_MAX_INFLIGHT', { description: 'most leases at once on an engine of ENGINE_URLS' })
+  @IsInt()
+  @Min(1)
+  @Max(1_000_000)
+  engineMaxInflight: number = 256;
 }

@@ -6,6 +6,7 @@ import { StatusService } from './acquire/status.service';
 import { WaiterAnswersService } from './acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
 import { RedisModule } from './redis.module';
+import { DiscoveryService } from './servers/discovery.service';
 import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
 import { ServersController } from './servers/servers.controller';
@@ -28,6 +29,7 @@ import { WorkersService } from './workers/workers.service';
     WorkersService,
     SweepService,
     ProbeService,
+    DiscoveryService,
     UpkeepService,
     LoadBalancerMetrics,
     { provide: EngineHealth, useClass: HttpEngineHealth },

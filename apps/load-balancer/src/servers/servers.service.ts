@@ -29,7 +29,6 @@ export class ServersService {
     const reply = await this.store.registerServer(pool, {
       ...rest,
       weight: request.weight ?? 1,
-      weightVersion: request.weightVersion ?? 0,
       capabilities: capabilities && JSON.stringify(capabilities),
     });
     this.waiters.sendAll(pool, reply);

@@ -75,7 +75,7 @@ export interface RegisterServerScriptReply extends WaiterAnswers {
 /** A registration with its defaults filled in. */
 export type ServerRegistration = Omit<RegisterServerRequest, 'capabilities'> & {
   weight: number;
-  weightVersion: number;
+  weightVersion?: number;
   /** JSON text. */
   capabilities?: string;
 };

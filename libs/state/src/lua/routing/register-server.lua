@@ -1,7 +1,8 @@
 --[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases and sessions; another or an unknown one
 is a new epoch that voids them. Counts as a heartbeat, so the server is ready at once; new room goes to waiters.
 ARGV[1] JSON:
-  serverId, endpoint, dialect, maxInflight, weight, weightVersion   as in server.register, defaults filled in
+  serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
+  weightVersion?   absent: as it was, for the same start of the server, else 0
   instanceId?, model?, capabilities? (JSON text)
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state; answers, servers, more as in routing/release
@@ -16,11 +17,12 @@ local known = server_of(id)
 local instance_id = optional(args.instanceId)
 local same_start = known and instance_id and known.instanceId == instance_id
 local epoch = same_start and known.epoch or next_server_epoch()
+local weight_version = optional(args.weightVersion) or (same_start and known.weightVersion) or 0
 if known and not same_start then void_server_epoch(id, known.epoch) end
 if not same_start then redis.call('DEL', key.server(id)) end
 
 redis.call('HSET', key.server(id), 'epoch', epoch, 'state', 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
-  'maxInflight', args.maxInflight, 'weight', tostring(args.weight), 'weightVersion', args.weightVersion)
+  'maxInflight', args.maxInflight, 'weight', tostring(args.weight), 'weightVersion', weight_version)
 for _, field in ipairs({ 'instanceId', 'model', 'capabilities' }) do
   local value = optional(args[field])
   if value then
