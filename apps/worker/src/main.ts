@@ -1,1 +1,10 @@
-export {};
+import 'reflect-metadata';
+import { runService } from '@broomwagon/platform';
+import { WorkerConfig } from './worker.config';
+import { WorkerModule } from './worker.module';
+
+void runService(WorkerModule, {
+  app: 'worker',
+  configType: WorkerConfig,
+  transport: (config) => ({ placeholders: { workerId: config.workerId } }),
+});

@@ -44,20 +44,25 @@ export class ScriptRunner {
   }
 
   /**
-   * Runs one transition.
+   * Runs one transition. An attachment travels as it is in ARGV[2]: bytes that JSON cannot carry.
    * @throws BroomwagonError the typed error the script answered (nothing was changed), or UNAVAILABLE when
    *   Redis did not answer in time: the transition may or may not have happened; repeating is safe.
    */
-  async run<Args extends object, Reply>(target: Script<Args, Reply>, pool: string, args: Args): Promise<Reply> {
+  async run<Args extends object, Reply>(
+    target: Script<Args, Reply>,
+    pool: string,
+    args: Args,
+    attachment?: Buffer,
+  ): Promise<Reply> {
     const source = this.source(target.name);
     const key = this.rootKey(pool);
-    const body = JSON.stringify(args);
+    const argv = attachment === undefined ? [JSON.stringify(args)] : [JSON.stringify(args), attachment];
     let raw: unknown;
     try {
-      raw = await this.redis.evalsha(source.sha, 1, key, body);
+      raw = await this.redis.evalsha(source.sha, 1, key, ...argv);
     } catch (error) {
       if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw asUnavailable(target.name, error);
-      raw = await this.redis.eval(source.text, 1, key, body).catch((cause: unknown) => {
+      raw = await this.redis.eval(source.text, 1, key, ...argv).catch((cause: unknown) => {
         throw asUnavailable(target.name, cause);
       });
     }

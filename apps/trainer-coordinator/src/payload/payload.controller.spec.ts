@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto';
+import type { INestApplication } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { attachTransport, connectNats, MessagingClient, NatsTransport, TypedClient } from '@broomwagon/messaging';
+import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PayloadModule } from './payload.module';
+
+const { pool } = testPool();
+
+describe('payload operations', () => {
+  let app: INestApplication;
+  let client: TypedClient;
+
+  beforeAll(async () => {
+    const store = { driver: 'redis' as const, url: testRedisUrl(), dir: '', keyPrefix: pool, quotaBytes: 1_000_000 };
+    const testing = await Test.createTestingModule({ imports: [PayloadModule.register(store)] }).compile();
+    app = testing.createNestApplication({ logger: false });
+    const connection = await connectNats({ url: testNatsUrl() });
+    attachTransport(app, new NatsTransport(connection, { queueGroup: 'trainer-coordinator', pools: [pool] }));
+    await app.init();
+    await app.startAllMicroservices();
+    client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
+  });
+  afterAll(async () => {
+    await app.close();
+    await client.messaging.connection.close();
+    await flushPrefix(testRedisUrl(), `${pool}:`);
+  });
+
+  it('takes a payload in chunks and gives it back', async () => {
+    const bytes = randomBytes(600_000);
+    const size = 262_144;
+    const of = { job: 'j1', owner: 'j1/g1/0', name: '1', chunkCount: 3 };
+    let ref: string | undefined;
+    for (const chunkIndex of [2, 0, 1]) {
+      const data = bytes.subarray(chunkIndex * size, (chunkIndex + 1) * size).toString('base64');
+      const reply = await client.call(pool, 'payload.put', { ...of, chunkIndex, data });
+      expect(reply.ref === undefined).toBe(chunkIndex !== 1);
+      ref = reply.ref;
+    }
+    const stat = await client.call(pool, 'payload.stat', { ref: ref! });
+    expect(stat).toMatchObject({ bytes: 600_000, chunkCount: 3 });
+    const parts: Buffer[] = [];
+    for (let chunkIndex = 0; chunkIndex < stat.chunkCount; chunkIndex++) {
+      const chunk = await client.call(pool, 'payload.get', { ref: ref!, chunkIndex });
+      expect(chunk).toMatchObject({ chunkIndex, chunkCount: 3, bytes: 600_000 });
+      parts.push(Buffer.from(chunk.data, 'base64'));
+    }
+    expect(Buffer.concat(parts).equals(bytes)).toBe(true);
+  });
+
+  it('answers what is wrong with its code', async () => {
+    const chunk = { job: 'j1', owner: 'g2', name: 'prompt', chunkIndex: 0, chunkCount: 2, data: 'eHl6' };
+    const { receivedChunks } = await client.call(pool, 'payload.put', chunk);
+    expect(receivedChunks).toBe(1);
+    await expect(client.call(pool, 'payload.put', { ...chunk, chunkIndex: 2 })).rejects.toMatchObject({
+      code: 'VALIDATION_FAILED',
+    });
+    await expect(client.call(pool, 'payload.put', { ...chunk, data: 'not base64' })).rejects.toMatchObject({
+      code: 'VALIDATION_FAILED',
+      field: 'data',
+    });
+    await expect(client.call(pool, 'payload.stat', { ref: 'redis~j1~g2~prompt' })).rejects.toMatchObject({
+      code: 'PAYLOAD_INCOMPLETE',
+    });
+    await expect(client.call(pool, 'payload.get', { ref: 'redis~j1~g3~prompt' })).rejects.toMatchObject({
+      code: 'PAYLOAD_NOT_FOUND',
+    });
+  });
+});

@@ -1,0 +1,56 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, type Claim, type Prompt, type Segment, type SegmentPayload } from '@broomwagon/contracts';
+import type { MadeTokens } from '@broomwagon/engines';
+import { withRetry } from '@broomwagon/messaging';
+import { PayloadStore } from '@broomwagon/state';
+import { WorkerConfig } from '../worker.config';
+import type { Attempt } from './attempt';
+
+/** What an attempt starts from. */
+export interface AttemptInput {
+  prompt: Prompt;
+  /** Tokens of earlier attempts; undefined for a fresh start. */
+  made?: MadeTokens & { tokenCount: number };
+}
+
+/** Reads the prompt of a request and what its earlier attempts made. */
+@Injectable()
+export class AttemptLoader {
+  constructor(
+    private readonly payloads: PayloadStore,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  /** @throws BroomwagonError PAYLOAD_NOT_FOUND, VALIDATION_FAILED (not the JSON it should be), UNAVAILABLE */
+  async load({ claim, signal }: Attempt): Promise<AttemptInput> {
+    const [prompt, ...segments] = await Promise.all(
+      [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
+    );
+    return { prompt: prompt as Prompt, made: joinSegments(claim, segments as SegmentPayload[]) };
+  }
+
+  private async read(ref: string, signal: AbortSignal): Promise<object> {
+    const deadlineMs = this.config.transitionDeadlineMs;
+    const bytes = await withRetry(() => this.payloads.get(ref), { deadlineMs, signal });
+    try {
+      const value: unknown = JSON.parse(bytes.toString('utf8'));
+      if (typeof value === 'object' && value !== null) return value;
+    } catch {
+      // Said below.
+    }
+    throw new BroomwagonError('VALIDATION_FAILED', `The payload ${ref} is not a JSON object`);
+  }
+}
+
+function joinSegments(claim: Claim, payloads: SegmentPayload[]): AttemptInput['made'] {
+  if (payloads.length === 0) return undefined;
+  const tokenCount = claim.segments.reduce((sum, segment) => sum + segment.tokenCount, 0);
+  const parts = payloads.map((payload, index) => ({ payload, segment: claim.segments[index] as Segment }));
+  const tokenIds = parts.flatMap(({ payload, segment }) => (payload.tokenIds ?? []).slice(0, segment.tokenCount));
+  const hasText = payloads.every((payload) => payload.text !== undefined);
+  return {
+    tokenCount,
+    tokenIds: tokenIds.length === tokenCount ? tokenIds : undefined,
+    text: hasText ? payloads.map((payload) => payload.text).join('') : undefined,
+  };
+}

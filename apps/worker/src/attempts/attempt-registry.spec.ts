@@ -1,0 +1,56 @@
+import type { Claim } from '@broomwagon/contracts';
+import { describe, expect, it } from 'vitest';
+import { AttemptRegistry, MAX_TOMBSTONES } from './attempt-registry';
+
+const worker = { workerId: 'w1', workerEpoch: 1 };
+const claim = (requestId: string, attempt = 1) => ({ requestId, attempt }) as Claim;
+
+describe('AttemptRegistry', () => {
+  it('stops an attempt that is held, and only that attempt of its request', () => {
+    const registry = new AttemptRegistry();
+    const held = registry.admit(claim('a', 2), worker)!;
+    expect(registry.stop('a', 1, 'cut')).toBe(false);
+    expect(held.signal.aborted).toBe(false);
+    expect(registry.stop('a', 2, 'cut')).toBe(true);
+    expect(held.signal.aborted).toBe(true);
+    expect(held.cause).toBe('cut');
+  });
+
+  it('lets a stop that overtakes its claim win', () => {
+    const registry = new AttemptRegistry();
+    registry.stop('a', 1, 'abort');
+    expect(registry.admit(claim('a'), worker)!.cause).toBe('abort');
+    expect(registry.admit(claim('b'), worker)!.signal.aborted).toBe(false);
+  });
+
+  it('remembers a bounded number of stops and forgets the oldest', () => {
+    const registry = new AttemptRegistry();
+    for (let index = 0; index <= MAX_TOMBSTONES; index++) registry.stop(`r${index}`, 1, 'cut');
+    expect(registry.admit(claim('r0'), worker)!.signal.aborted).toBe(false);
+    expect(registry.admit(claim('r1'), worker)!.signal.aborted).toBe(true);
+    expect(registry.admit(claim(`r${MAX_TOMBSTONES}`), worker)!.signal.aborted).toBe(true);
+  });
+
+  it('takes each attempt once', () => {
+    const registry = new AttemptRegistry();
+    const first = registry.admit(claim('a'), worker);
+    expect(registry.admit(claim('a'), worker)).toBeUndefined();
+    registry.end(first!);
+    expect(registry.size).toBe(0);
+  });
+
+  it('stops everything and starts with nothing when its epoch is void', async () => {
+    const registry = new AttemptRegistry();
+    const held = registry.admit(claim('a'), worker)!;
+    held.stop('cut');
+    const ended = registry.nextEnd(new AbortController().signal);
+    registry.forgetAll();
+    await ended;
+    expect(held.isVoid).toBe(true);
+    expect(registry.size).toBe(0);
+    // The same attempt in a new epoch is not touched by the end of the old one.
+    const anew = registry.admit(claim('a'), { ...worker, workerEpoch: 2 })!;
+    registry.end(held);
+    expect(registry.list()).toEqual([anew]);
+  });
+});

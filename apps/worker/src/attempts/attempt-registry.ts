@@ -1,0 +1,94 @@
+import { Injectable } from '@nestjs/common';
+import type { Claim } from '@broomwagon/contracts';
+import { Attempt, attemptKey, type StopCause, type WorkerEpoch } from './attempt';
+
+/** Stops of attempts not yet seen that are remembered; the oldest is forgotten first. */
+export const MAX_TOMBSTONES = 4_096;
+
+/** All attempts this worker holds, and the stops that came before their attempt. */
+@Injectable()
+export class AttemptRegistry {
+  private readonly held = new Map<string, Attempt>();
+  private readonly tombstones = new Map<string, StopCause>();
+  private readonly changeListeners = new Set<() => void>();
+
+  /** Takes an attempt in; one whose stop came first is stopped at once. Undefined when it is held already. */
+  admit(claim: Claim, worker: WorkerEpoch): Attempt | undefined {
+    const attempt = new Attempt(claim, worker);
+    if (this.held.has(attempt.key)) return undefined;
+    this.held.set(attempt.key, attempt);
+    const cause = this.tombstones.get(attempt.key);
+    if (cause !== undefined) {
+      this.tombstones.delete(attempt.key);
+      attempt.stop(cause);
+    }
+    return attempt;
+  }
+
+  /**
+   * Stops an attempt. One that is not held has ended, or its claim is still on its way here: the stop is remembered
+   * and wins. True when it was held.
+   */
+  stop(requestId: string, attempt: number, cause: StopCause): boolean {
+    const key = attemptKey(requestId, attempt);
+    const held = this.held.get(key);
+    if (held !== undefined) {
+      held.stop(cause);
+      return true;
+    }
+    this.tombstones.delete(key);
+    this.tombstones.set(key, cause);
+    if (this.tombstones.size > MAX_TOMBSTONES) {
+      const [oldest] = this.tombstones.keys();
+      this.tombstones.delete(oldest as string);
+    }
+    return false;
+  }
+
+  stopAll(cause: StopCause): void {
+    for (const attempt of this.held.values()) attempt.stop(cause);
+  }
+
+  /** A new epoch starts with nothing: all attempts of the old one are stopped and no longer counted. */
+  forgetAll(): void {
+    this.stopAll('fenced');
+    this.held.clear();
+    this.tombstones.clear();
+    this.changed();
+  }
+
+  end(attempt: Attempt): void {
+    if (this.held.get(attempt.key) === attempt) this.held.delete(attempt.key);
+    this.changed();
+  }
+
+  has(requestId: string, attempt: number): boolean {
+    return this.held.has(attemptKey(requestId, attempt));
+  }
+
+  list(): Attempt[] {
+    return [...this.held.values()];
+  }
+
+  get size(): number {
+    return this.held.size;
+  }
+
+  /** Settles when the next attempt ends, or when the signal is aborted. */
+  nextEnd(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.changeListeners.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      this.changeListeners.add(done);
+      signal.addEventListener('abort', done);
+    });
+  }
+
+  private changed(): void {
+    for (const listener of this.changeListeners) listener();
+  }
+}

@@ -1,0 +1,73 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { isBroomwagonError, type ErrorCode, type FailReason, type Segment } from '@broomwagon/contracts';
+import { ControlPlane } from '../control-plane';
+import type { AttemptOutcome } from '../worker-metrics';
+import { WorkerConfig } from '../worker.config';
+import type { Attempt } from './attempt';
+import { SegmentSaver } from './segment-saver';
+
+/** Longest message of `request.fail`, characters. */
+const MAX_MESSAGE_LENGTH = 1_000;
+/** The request is no more: its round was closed while we ran it. */
+const GONE = new Set<ErrorCode>(['ROUND_CLOSED', 'ROUND_NOT_FOUND', 'REQUEST_NOT_FOUND', 'JOB_NOT_FOUND']);
+
+/** True for an error that says that the request is no more. */
+export function isGone(error: unknown): boolean {
+  return isBroomwagonError(error) && GONE.has(error.code);
+}
+
+/** Why an attempt failed, for `request.fail`. */
+export interface Failure {
+  reason: FailReason;
+  retryable: boolean;
+  message?: string;
+}
+
+/** Says how an attempt ended. Repeats until answered or the deadline passes; the first answer counts. Never throws. */
+@Injectable()
+export class AttemptReporter {
+  private readonly logger = new Logger(AttemptReporter.name);
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly segments: SegmentSaver,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  async complete(attempt: Attempt, finishReason: 'stop' | 'length', segment?: Segment): Promise<AttemptOutcome> {
+    const body = { ...attempt.identity, finishReason, segment };
+    return this.report(attempt, 'finished', segment, (options) =>
+      this.controlPlane.callWithRetry('request.complete', body, options),
+    );
+  }
+
+  async fail(attempt: Attempt, failure: Failure, segment?: Segment): Promise<AttemptOutcome> {
+    const { reason, retryable } = failure;
+    const message = failure.message?.slice(0, MAX_MESSAGE_LENGTH);
+    const body = { ...attempt.identity, reason, retryable, message, segment };
+    const outcome = reason === 'unclaimed' ? 'lost' : reason;
+    return this.report(attempt, outcome, segment, (options) =>
+      this.controlPlane.callWithRetry('request.fail', body, options),
+    );
+  }
+
+  private async report(
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    segment: Segment | undefined,
+    send: (options: { deadlineMs: number }) => Promise<unknown>,
+  ): Promise<AttemptOutcome> {
+    if (attempt.isVoid) return 'fenced';
+    try {
+      await send({ deadlineMs: this.config.transitionDeadlineMs });
+    } catch (error) {
+      if (isBroomwagonError(error, 'FENCED')) return 'fenced';
+      if (isGone(error)) return 'gone';
+      // The books still have it as ours: the next reconciliation hands it back as unclaimed.
+      this.logger.error(`The end of ${attempt.key} (${outcome}) was not taken: ${(error as Error).message}`);
+      return 'lost';
+    }
+    if (segment !== undefined) await this.segments.keepOnly(attempt, segment);
+    return outcome;
+  }
+}

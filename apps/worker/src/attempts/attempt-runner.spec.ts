@@ -1,0 +1,250 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { LEASE, WORKER, errorOf, streamUntilStopped, workerBench, type WorkerBench } from '../worker.fixture';
+import type { Claim } from '@broomwagon/contracts';
+import { setFailpoints } from '@broomwagon/platform';
+import type { WorkerConfig } from '../worker.config';
+import { WorkerSession } from '../session/worker-session';
+import { AttemptRegistry } from './attempt-registry';
+import { AttemptRunner } from './attempt-runner';
+import { HeldLeases } from './held-leases';
+
+async function start(changes: (bench: WorkerBench) => Partial<Claim> = () => ({}), settings?: Partial<WorkerConfig>) {
+  const bench = await workerBench(settings);
+  const claim = bench.claim(changes(bench));
+  const attempt = bench.module.get(AttemptRegistry).admit(claim, WORKER)!;
+  const run = () => bench.module.get(AttemptRunner).run(attempt);
+  return { ...bench, attempt, run, leases: bench.module.get(HeldLeases), registry: bench.module.get(AttemptRegistry) };
+}
+const identity = { requestId: 'j/g/0', attempt: 1, ...WORKER };
+
+describe('AttemptRunner', () => {
+  afterEach(() => setFailpoints(''));
+
+  it('runs a request: acquire, checkpoint, generate, store, release, complete', async () => {
+    const { run, controlPlane, payloads, engines, leases, registry, attempt } = await start(() => ({
+      sampleIndex: 4,
+      sampling: { seed: 100, temperature: 1 },
+    }));
+    expect(await run()).toBe('finished');
+    expect(engines.requests[0]).toMatchObject({
+      prompt: { promptTokenIds: [10, 11] },
+      sampling: { seed: 104, temperature: 1 },
+      maxTokens: 100,
+    });
+    const [complete] = controlPlane.of('request.complete');
+    expect(complete).toMatchObject({ ...identity, finishReason: 'stop' });
+    expect(complete!.segment).toMatchObject({ serverId: 's1', serverEpoch: 2, weightVersion: 5, tokenCount: 3 });
+    expect(payloads.json(complete!.segment!.ref)).toEqual({ tokenIds: [1, 2, 3], text: 'abc' });
+    const acquire = controlPlane.of('lb.acquire')[0]!;
+    expect(acquire).toMatchObject({ ...WORKER, acquireId: attempt.acquireId, requestId: 'j/g/0', groupId: 'g' });
+    expect(controlPlane.of('lb.release')).toEqual([
+      { leaseId: `7.${attempt.acquireId}`, outcome: 'finished', tokens: 3 },
+    ]);
+    expect([leases.count, leases.digest, registry.size]).toEqual([0, 0, 0]);
+  });
+
+  it('goes on from the tokens of earlier attempts, cut to what the books say', async () => {
+    const { run, engines, payloads, attempt } = await start();
+    const ref1 = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2],"text":"ab"}'));
+    const ref2 = await payloads.put('j', 'j/g/0', '2.1', Buffer.from('{"tokenIds":[3,99],"text":"c"}'));
+    const segment = { serverId: 's', serverEpoch: 1, weightVersion: 1 };
+    attempt.claim.segments.push(
+      { ...segment, attempt: 1, tokenCount: 2, ref: ref1 },
+      { ...segment, attempt: 2, tokenCount: 1, ref: ref2 },
+    );
+    expect(await run()).toBe('finished');
+    expect(engines.requests[0]!.made).toEqual({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3 });
+    // Stored by others: not ours to remove.
+    expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', '1.3']);
+  });
+
+  it('completes at once, without a server, when the budget is used up', async () => {
+    const { run, attempt, payloads, controlPlane } = await start(() => ({ maxTokens: 2 }));
+    const ref = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2]}'));
+    attempt.claim.segments.push({ attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1, tokenCount: 2, ref });
+    expect(await run()).toBe('finished');
+    expect(controlPlane.calls).toEqual([
+      { operation: 'request.complete', body: { ...identity, finishReason: 'length' } },
+    ]);
+  });
+
+  it('hands back a request whose prompt is not there, for good', async () => {
+    const { run, controlPlane } = await start(() => ({ promptRef: 'redis~j~g~other' }));
+    expect(await run()).toBe('payload');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'payload', retryable: false });
+    expect(controlPlane.of('lb.acquire')).toEqual([]);
+  });
+
+  it('asks for a server with one acquireId until there is one', async () => {
+    const { run, controlPlane } = await start();
+    const answers = ['WAIT_TIMEOUT', 'TIMEOUT', 'NO_SERVER_AVAILABLE'] as const;
+    let asked = 0;
+    controlPlane.on('lb.acquire', ({ acquireId }) => {
+      const code = answers[asked++];
+      if (code !== undefined) throw errorOf(code);
+      return { ...LEASE, leaseId: `7.${acquireId}` };
+    });
+    expect(await run()).toBe('finished');
+    expect(new Set(controlPlane.of('lb.acquire').map(({ acquireId }) => acquireId)).size).toBe(1);
+  });
+
+  it('gives up without a server after its deadline and leaves a tombstone for a late grant', async () => {
+    const { run, controlPlane, attempt, leases } = await start(undefined, { noServerDeadlineMs: 30 });
+    controlPlane.on('lb.acquire', () => {
+      throw errorOf('NO_SERVER_AVAILABLE');
+    });
+    expect(await run()).toBe('no-server');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
+    expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
+    await vi.waitFor(() => expect(leases.knows(`7.${attempt.acquireId}`)).toBe(false));
+  });
+
+  it('obeys a stop while its acquire still waits, and gives back what may yet be granted', async () => {
+    const { run, controlPlane, attempt, engines } = await start();
+    controlPlane.on('lb.acquire', () => new Promise(() => undefined));
+    const running = run();
+    await vi.waitFor(() => expect(controlPlane.of('lb.acquire')).toHaveLength(1));
+    attempt.stop('cut');
+    expect(await running).toBe('aborted');
+    expect(controlPlane.of('lb.release')[0]).toEqual({ acquireId: attempt.acquireId, outcome: 'aborted' });
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ ...identity, reason: 'aborted', retryable: true });
+    expect(engines.requests).toEqual([]);
+  });
+
+  it('obeys a stop in the middle of a stream at once and keeps the tokens', async () => {
+    const { run, controlPlane, attempt, payloads, engines } = await start();
+    engines.generate = streamUntilStopped([1, 2], () => attempt.stop('cut'));
+    expect(await run()).toBe('aborted');
+    const [fail] = controlPlane.of('request.fail');
+    expect(fail).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2, attempt: 1 } });
+    expect(payloads.json(fail!.segment!.ref)).toMatchObject({ tokenIds: [1, 2] });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
+  });
+
+  it('stops when the answer to a checkpoint says so', async () => {
+    const { run, controlPlane, engines } = await start();
+    controlPlane.on('request.checkpoint', () => ({ action: 'abort' }));
+    engines.generate = streamUntilStopped([1]);
+    expect(await run()).toBe('aborted');
+  });
+
+  it('saves its tokens from time to time, payload first, and keeps one payload of the attempt', async () => {
+    const { run, controlPlane, payloads, engines, attempt } = await start(undefined, { checkpointIntervalMs: 10 });
+    const complete: string[] = [];
+    controlPlane.on('request.checkpoint', ({ segment }) => {
+      if (segment !== undefined) complete.push(String(payloads.payloads.has(segment.ref)));
+      return { action: 'continue' };
+    });
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    engines.generate = async (_, { onTokens }) => {
+      for (const round of [1, 2, 3]) {
+        onTokens!({ tokenIds: [round], text: 'x', tokenCount: 1 });
+        await vi.waitFor(() => expect(complete).toHaveLength(round));
+      }
+      await released;
+      return { tokenIds: [1, 2, 3], text: 'xxx', tokenCount: 3, finishReason: 'length' };
+    };
+    const running = run();
+    await vi.waitFor(() => expect(payloads.namesOf('j/g/0')).toEqual(['1.3']));
+    release();
+    expect(await running).toBe('finished');
+    expect(complete).toEqual(['true', 'true', 'true']);
+    expect(attempt.savedRefs).toHaveLength(1);
+    expect(payloads.namesOf('j/g/0')).toEqual(['1.3']);
+  });
+
+  it('keeps the tokens when the engine dies in mid-stream, and says that the server failed', async () => {
+    const { run, controlPlane, engines } = await start();
+    engines.generate = async (_, { onTokens }) => {
+      onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
+      throw errorOf('ENGINE_ERROR');
+    };
+    expect(await run()).toBe('engine-error');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({
+      reason: 'engine-error',
+      retryable: true,
+      segment: { tokenCount: 2 },
+    });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed', tokens: 2 });
+  });
+
+  it('does not count an engine that cannot be reached as a failure, and holds its lease for a while', async () => {
+    const { run, controlPlane, engines, attempt, leases } = await start(undefined, { engineFailurePauseMs: 60_000 });
+    engines.generate = () => Promise.reject(errorOf('ENGINE_UNREACHABLE'));
+    const running = run();
+    await vi.waitFor(() => expect(leases.count).toBe(1));
+    expect(controlPlane.of('lb.release')).toEqual([]);
+    attempt.stop('cut');
+    expect(await running).toBe('no-server');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
+  });
+
+  it('does not repeat what the engine refused', async () => {
+    const { run, controlPlane, engines } = await start();
+    engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
+    expect(await run()).toBe('engine-rejected');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: false });
+  });
+
+  it('says nothing more about an attempt that is not its own', async () => {
+    const { run, controlPlane } = await start();
+    controlPlane.on('request.complete', () => {
+      throw errorOf('FENCED');
+    });
+    expect(await run()).toBe('fenced');
+    expect(controlPlane.of('request.fail')).toEqual([]);
+  });
+
+  it('drops a fenced epoch without a word', async () => {
+    const { run, controlPlane, engines, module, leases } = await start();
+    const session = module.get(WorkerSession);
+    await session.established();
+    engines.generate = streamUntilStopped([1, 2], () => session.fence(WORKER));
+    expect(await run()).toBe('fenced');
+    expect(controlPlane.of('request.fail')).toEqual([]);
+    expect(controlPlane.of('lb.release')).toEqual([]);
+    expect(leases.count).toBe(0);
+    await vi.waitFor(() => expect(controlPlane.of('worker.register')).toHaveLength(2));
+    const [first, second] = controlPlane.of('worker.register');
+    expect(first!.registrationId).not.toBe(second!.registrationId);
+  });
+
+  it('repeats the end until it is taken', async () => {
+    const { run, controlPlane, payloads } = await start();
+    payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'), errorOf('UNAVAILABLE'));
+    let tries = 0;
+    controlPlane.on('request.complete', () => {
+      if (++tries < 3) throw errorOf('TIMEOUT');
+      return { state: 'finished', groupAccepted: true, roundCompleted: true };
+    });
+    expect(await run()).toBe('finished');
+    expect(tries).toBe(3);
+  });
+
+  it('hands the request back when its tokens cannot be stored', async () => {
+    const { run, controlPlane, payloads } = await start(undefined, { transitionDeadlineMs: 40 });
+    for (let count = 0; count < 20; count++) payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'));
+    expect(await run()).toBe('payload');
+    const [fail] = controlPlane.of('request.fail');
+    expect(fail).toMatchObject({ reason: 'payload', retryable: true });
+    expect(fail!.segment).toBeUndefined();
+  });
+
+  it('completes even when the load-balancer does not answer the release', async () => {
+    const { run, controlPlane, leases } = await start();
+    controlPlane.on('lb.release', () => new Promise(() => undefined));
+    expect(await run()).toBe('finished');
+    expect(leases.count).toBe(1);
+  });
+
+  it('stores before it completes, and releases before it completes', async () => {
+    const { run, controlPlane, payloads } = await start();
+    setFailpoints('worker.complete.between-release-and-complete=throw');
+    expect(await run()).toBe('lost');
+    expect(payloads.namesOf('j/g/0')).toEqual(['1.3']);
+    expect(controlPlane.of('lb.release')).toHaveLength(1);
+    expect(controlPlane.of('request.complete')).toEqual([]);
+  });
+});

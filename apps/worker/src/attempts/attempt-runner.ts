@@ -1,0 +1,170 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { BroomwagonError, isBroomwagonError, type LeaseGrant, type Segment } from '@broomwagon/contracts';
+import { engineRequestId, type GenerationRequest, type GenerationResult } from '@broomwagon/engines';
+import { failpoint } from '@broomwagon/platform';
+import { EngineAdapters } from '../engines/engine-adapters';
+import { WorkerConfig } from '../worker.config';
+import { WorkerMetrics, type AttemptOutcome } from '../worker-metrics';
+import type { Attempt } from './attempt';
+import { AttemptLoader, type AttemptInput } from './attempt-loader';
+import { AttemptRegistry } from './attempt-registry';
+import { AttemptReporter, type Failure } from './attempt-reporter';
+import { Checkpointer } from './checkpointer';
+import { LeaseAcquirer } from './lease-acquirer';
+import { LeaseReleaser } from './lease-releaser';
+import { SegmentSaver } from './segment-saver';
+import { madeOf, TokenCollector, type MadeSegment } from './token-collector';
+
+/** The end of an attempt does not wait longer than this for the answer to its release. */
+const RELEASE_HEAD_START_MS = 1_000;
+
+/** How the engine's part ended: a finished sample, or something that stops or fails with the tokens so far. */
+type Generated = { made: MadeSegment } & ({ finishReason: 'stop' | 'length' } | { stopped: true } | { error: Error });
+
+/** Runs one claimed request from its prompt to its last word. */
+@Injectable()
+export class AttemptRunner {
+  private readonly logger = new Logger(AttemptRunner.name);
+
+  constructor(
+    private readonly registry: AttemptRegistry,
+    private readonly loader: AttemptLoader,
+    private readonly acquirer: LeaseAcquirer,
+    private readonly releaser: LeaseReleaser,
+    private readonly engines: EngineAdapters,
+    private readonly checkpointer: Checkpointer,
+    private readonly segments: SegmentSaver,
+    private readonly reporter: AttemptReporter,
+    private readonly metrics: WorkerMetrics,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  /** Never throws; whatever happens, the attempt leaves the registry. */
+  async run(attempt: Attempt): Promise<AttemptOutcome> {
+    let outcome: AttemptOutcome = 'lost';
+    this.metrics.running.set(this.registry.size);
+    try {
+      outcome = await this.perform(attempt);
+    } catch (error) {
+      this.logger.error({ err: error }, `Attempt ${attempt.key} failed by a defect of ours`);
+    }
+    this.registry.end(attempt);
+    this.metrics.running.set(this.registry.size);
+    this.metrics.attempts.inc({ outcome });
+    return outcome;
+  }
+
+  private async perform(attempt: Attempt): Promise<AttemptOutcome> {
+    let input: AttemptInput;
+    try {
+      input = await this.loader.load(attempt);
+    } catch (error) {
+      if (attempt.signal.aborted) return this.handBack(attempt);
+      const retryable = isBroomwagonError(error) && error.retryable;
+      return this.reporter.fail(attempt, { reason: 'payload', retryable, message: (error as Error).message });
+    }
+    if (attempt.signal.aborted) return this.handBack(attempt);
+    if ((input.made?.tokenCount ?? 0) >= attempt.claim.maxTokens) return this.reporter.complete(attempt, 'length');
+
+    const acquisition = await this.acquirer.acquire(attempt, contextTokensOf(input));
+    if ('lease' in acquisition) return this.runOn(attempt, input, acquisition.lease);
+    if (acquisition.failed === 'stopped') return this.handBack(attempt);
+    return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message: acquisition.message });
+  }
+
+  private async runOn(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<AttemptOutcome> {
+    const generated = await this.generate(attempt, input, lease);
+    this.metrics.tokens.inc(generated.made.tokenCount);
+
+    const outcome = 'finishReason' in generated ? 'finished' : 'stopped' in generated ? 'aborted' : 'failed';
+    if ('error' in generated) await this.holdFailedServer(attempt, generated.error);
+    // The room is given back at once, whatever becomes of the payload.
+    const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
+    if (attempt.isVoid) return 'fenced';
+
+    let segment: Segment | undefined;
+    try {
+      segment = await this.saveEnd(attempt, lease, generated);
+    } catch (error) {
+      const retryable = isBroomwagonError(error) && error.retryable;
+      return this.reporter.fail(attempt, { reason: 'payload', retryable, message: (error as Error).message });
+    }
+    await failpoint('worker.complete.between-payload-and-complete');
+    await Promise.race([released, delay(RELEASE_HEAD_START_MS, undefined, { ref: false })]);
+    await failpoint('worker.complete.between-release-and-complete');
+
+    if ('finishReason' in generated) return this.reporter.complete(attempt, generated.finishReason, segment);
+    if ('stopped' in generated) return this.handBack(attempt, segment);
+    return this.reporter.fail(attempt, failureOf(generated.error), segment);
+  }
+
+  /** Streams from the engine, with checkpoints; what was made survives any end. */
+  private async generate(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<Generated> {
+    const tokens = new TokenCollector();
+    const checkpoints = this.checkpointer.start(attempt, lease, tokens);
+    const timer = this.metrics.generationSeconds.startTimer();
+    let result: GenerationResult | undefined;
+    let error: Error | undefined;
+    try {
+      const onTokens = tokens.take.bind(tokens);
+      const request = generationRequest(attempt, input);
+      result = await this.engines.of(lease).generate(request, { signal: attempt.signal, onTokens });
+      if (result.finishReason === 'aborted' && !attempt.signal.aborted) {
+        error = new BroomwagonError('ENGINE_ERROR', 'The engine stopped the request by itself');
+      }
+    } catch (thrown) {
+      error = thrown as Error;
+    }
+    await checkpoints.stop();
+    // A sample that is finished is finished: completing wins over a stop that came at the same moment.
+    if (result !== undefined && result.finishReason !== 'aborted') {
+      timer({ result: 'finished' });
+      return { made: madeOf(result), finishReason: result.finishReason };
+    }
+    timer({ result: error === undefined ? 'aborted' : 'failed' });
+    const made = tokens.made();
+    return error === undefined || attempt.signal.aborted ? { made, stopped: true } : { made, error };
+  }
+
+  /** Nothing made, nothing stored. */
+  private async saveEnd(attempt: Attempt, lease: LeaseGrant, { made }: Generated): Promise<Segment | undefined> {
+    return made.tokenCount === 0 ? undefined : this.segments.save(attempt, lease, made);
+  }
+
+  /** Ends a stopped attempt with the tokens it made. */
+  private async handBack(attempt: Attempt, segment?: Segment): Promise<AttemptOutcome> {
+    const reason = attempt.cause === 'shutdown' ? 'shutdown' : 'aborted';
+    return this.reporter.fail(attempt, { reason, retryable: true, message: attempt.cause }, segment);
+  }
+
+  /**
+   * An engine that refuses at once looks like the least loaded one: given back at once, its leases would draw every
+   * request to it until the load-balancer has noticed. A stop ends the pause.
+   */
+  private async holdFailedServer(attempt: Attempt, error: Error): Promise<void> {
+    if (isBroomwagonError(error, 'ENGINE_REJECTED')) return;
+    await delay(this.config.engineFailurePauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
+  }
+}
+
+/** An engine that cannot be reached has not seen the request: that is no failure of the request, and not counted. */
+function failureOf(error: Error): Failure {
+  const { message } = error;
+  if (isBroomwagonError(error, 'ENGINE_REJECTED')) return { reason: 'engine-rejected', retryable: false, message };
+  if (isBroomwagonError(error, 'ENGINE_UNREACHABLE')) return { reason: 'no-server', retryable: true, message };
+  return { reason: 'engine-error', retryable: true, message };
+}
+
+function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): GenerationRequest {
+  const { seed } = claim.sampling;
+  const sampling = seed === undefined ? claim.sampling : { ...claim.sampling, seed: seed + claim.sampleIndex };
+  const id = engineRequestId(claim.requestId, claim.attempt);
+  return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made };
+}
+
+/** Tokens the engine must hold at the start, as well as it is known; text counts as four characters a token. */
+function contextTokensOf({ prompt, made }: AttemptInput): number {
+  const text = prompt.text ?? prompt.messages?.map((message) => message.content).join('') ?? '';
+  return (prompt.promptTokenIds?.length ?? Math.ceil(text.length / 4)) + (made?.tokenCount ?? 0);
+}

@@ -1,0 +1,67 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { isBroomwagonError, type LeaseGrant } from '@broomwagon/contracts';
+import { ControlPlane } from '../control-plane';
+import { WorkerConfig } from '../worker.config';
+import type { Attempt } from './attempt';
+import { isGone } from './attempt-reporter';
+import { SegmentSaver } from './segment-saver';
+import type { TokenCollector } from './token-collector';
+
+/** A checkpoint that does not get through soon is given up: the next one holds more. */
+const CHECKPOINT_DEADLINE_MS = 5_000;
+
+/** Checkpoints of one attempt while it runs. */
+export interface RunningCheckpoints {
+  /** Stops, and waits for the one on its way: nothing of this attempt may be written after its end. */
+  stop(): Promise<void>;
+}
+
+/** Says that an attempt runs, and saves its tokens from time to time. The answer may be to stop it. */
+@Injectable()
+export class Checkpointer {
+  private readonly logger = new Logger(Checkpointer.name);
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly segments: SegmentSaver,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  start(attempt: Attempt, lease: LeaseGrant, tokens: TokenCollector): RunningCheckpoints {
+    let savedTokens = 0;
+    const checkpoint = async (): Promise<void> => {
+      const withTokens = tokens.tokenCount > savedTokens;
+      try {
+        await this.checkpoint(attempt, lease, withTokens ? tokens : undefined);
+        savedTokens = withTokens ? tokens.tokenCount : savedTokens;
+      } catch (error) {
+        this.onError(attempt, error as Error);
+      }
+    };
+    let running = checkpoint();
+    const timer = setInterval(() => {
+      if (tokens.tokenCount > savedTokens) running = running.then(checkpoint);
+    }, this.config.checkpointIntervalMs);
+    return {
+      stop: async () => {
+        clearInterval(timer);
+        await running;
+      },
+    };
+  }
+
+  private async checkpoint(attempt: Attempt, lease: LeaseGrant, tokens?: TokenCollector): Promise<void> {
+    if (attempt.signal.aborted) return;
+    const deadlineMs = CHECKPOINT_DEADLINE_MS;
+    const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
+    const body = { ...attempt.identity, segment };
+    const reply = await this.controlPlane.callWithRetry('request.checkpoint', body, { deadlineMs });
+    if (segment !== undefined) await this.segments.keepOnly(attempt, segment);
+    if (reply.action === 'abort') attempt.stop('cut');
+  }
+
+  private onError(attempt: Attempt, error: Error): void {
+    if (isBroomwagonError(error, 'FENCED') || isGone(error)) attempt.stop('void');
+    else this.logger.warn(`No checkpoint of ${attempt.key}: ${error.message}`);
+  }
+}

@@ -1,0 +1,40 @@
+import fc from 'fast-check';
+import type { Claim } from '@broomwagon/contracts';
+import { describe, expect, it } from 'vitest';
+import { Attempt } from './attempt';
+import { HeldLeases } from './held-leases';
+
+const attempt = () => new Attempt({ requestId: 'r', attempt: 1 } as Claim, { workerId: 'w', workerEpoch: 1 });
+
+describe('HeldLeases', () => {
+  it('has the digest of what is held, whatever was granted and dropped before', () => {
+    const grants = fc.array(fc.record({ sequence: fc.maxSafeNat(), kept: fc.boolean() }), { maxLength: 50 });
+    fc.assert(
+      fc.property(grants, (list) => {
+        const leases = new HeldLeases();
+        const held = list.map(({ sequence, kept }) => {
+          const one = attempt();
+          leases.granted(one, `${sequence}.${one.acquireId}`);
+          return { one, sequence, kept };
+        });
+        for (const { one, kept } of held) if (!kept) leases.dropped(one);
+        const left = held.filter(({ kept }) => kept);
+        const sum = left.reduce((total, { sequence }) => total + BigInt(sequence), 0n);
+        expect(leases.count).toBe(left.length);
+        expect(BigInt(leases.digest)).toBe(sum % (1n << 40n));
+      }),
+    );
+  });
+
+  it('knows a lease that is still being asked for, and not another one of the same acquire', () => {
+    const leases = new HeldLeases();
+    const one = attempt();
+    leases.asking(one);
+    expect(leases.knows(`4.${one.acquireId}`)).toBe(true);
+    leases.granted(one, `5.${one.acquireId}`);
+    expect(leases.knows(`5.${one.acquireId}`)).toBe(true);
+    expect(leases.knows(`4.${one.acquireId}`)).toBe(false);
+    leases.dropped(one);
+    expect(leases.knows(`5.${one.acquireId}`)).toBe(false);
+  });
+});

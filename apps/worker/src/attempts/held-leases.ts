@@ -1,0 +1,78 @@
+import { Injectable } from '@nestjs/common';
+import type { Attempt } from './attempt';
+
+const DIGEST_MODULUS = 2 ** 40;
+
+/** A lease this worker holds. */
+export interface HeldLease {
+  leaseId: string;
+  attempt: Attempt;
+  /** Its release was sent: the books may already be without it. */
+  releasing: boolean;
+}
+
+/** The leases this worker holds or has asked for, with the digest its heartbeat carries. */
+@Injectable()
+export class HeldLeases {
+  private readonly held = new Map<string, HeldLease>();
+  private readonly asked = new Set<string>();
+  private digestSum = 0;
+
+  /** From here until `granted` or `dropped` a lease of this acquire may exist that we have not heard of. */
+  asking(attempt: Attempt): void {
+    this.asked.add(attempt.acquireId);
+  }
+
+  granted(attempt: Attempt, leaseId: string): void {
+    this.asked.delete(attempt.acquireId);
+    this.held.set(attempt.acquireId, { leaseId, attempt, releasing: false });
+    this.digestSum = (this.digestSum + sequenceOf(leaseId)) % DIGEST_MODULUS;
+  }
+
+  releasing(attempt: Attempt): void {
+    const lease = this.held.get(attempt.acquireId);
+    if (lease !== undefined) lease.releasing = true;
+  }
+
+  dropped(attempt: Attempt): void {
+    this.asked.delete(attempt.acquireId);
+    const lease = this.held.get(attempt.acquireId);
+    if (lease === undefined) return;
+    this.held.delete(attempt.acquireId);
+    this.digestSum = (this.digestSum - sequenceOf(lease.leaseId) + DIGEST_MODULUS) % DIGEST_MODULUS;
+  }
+
+  forgetAll(): void {
+    this.held.clear();
+    this.asked.clear();
+    this.digestSum = 0;
+  }
+
+  /** True when we hold this lease or may be about to learn of it. */
+  knows(leaseId: string): boolean {
+    const acquireId = leaseId.slice(leaseId.indexOf('.') + 1);
+    return this.asked.has(acquireId) || this.held.get(acquireId)?.leaseId === leaseId;
+  }
+
+  /** True while this very lease is held and nobody is giving it back. */
+  holds(lease: HeldLease): boolean {
+    return this.held.get(lease.attempt.acquireId) === lease && !lease.releasing;
+  }
+
+  list(): HeldLease[] {
+    return [...this.held.values()];
+  }
+
+  get count(): number {
+    return this.held.size;
+  }
+
+  /** Sum of the sequences of the leaseIds, modulo 2^40. */
+  get digest(): number {
+    return this.digestSum;
+  }
+}
+
+function sequenceOf(leaseId: string): number {
+  return Number(leaseId.slice(0, leaseId.indexOf('.'))) % DIGEST_MODULUS;
+}

@@ -1,0 +1,66 @@
+import { Injectable } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isBroomwagonError, type LeaseGrant } from '@broomwagon/contracts';
+import { retryDelayMs } from '@broomwagon/messaging';
+import { ControlPlane } from '../control-plane';
+import { unlessAborted } from '../unless-aborted';
+import { WorkerSession } from '../session/worker-session';
+import { WorkerConfig } from '../worker.config';
+import type { Attempt } from './attempt';
+import { HeldLeases } from './held-leases';
+import { LeaseReleaser } from './lease-releaser';
+
+/** Time for a reply beyond the wait the call itself asked for. */
+const REPLY_MARGIN_MS = 5_000;
+/** Pause after NO_SERVER_AVAILABLE: a pool without servers must not be asked in a hot loop. */
+const NO_SERVER_PAUSE_MS = 250;
+
+/** The outcome of asking for a server. */
+export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server'; message?: string };
+
+/** Asks for a server until one is granted, the attempt is stopped, or a deadline passes. */
+@Injectable()
+export class LeaseAcquirer {
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly session: WorkerSession,
+    private readonly leases: HeldLeases,
+    private readonly releaser: LeaseReleaser,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  /** Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws. */
+  async acquire(attempt: Attempt, contextTokens: number): Promise<Acquisition> {
+    const endsAtMs = Date.now() + this.config.noServerDeadlineMs;
+    this.leases.asking(attempt);
+    let message: string | undefined;
+    for (let tries = 0; !attempt.signal.aborted; tries++) {
+      const leftMs = endsAtMs - Date.now();
+      if (tries > 0 && leftMs <= 0) break;
+      try {
+        const lease = await unlessAborted(attempt.signal, this.ask(attempt, contextTokens, leftMs));
+        if (lease === undefined) break;
+        this.leases.granted(attempt, lease.leaseId);
+        return { lease };
+      } catch (error) {
+        message = (error as Error).message;
+        if (isBroomwagonError(error, 'FENCED')) this.session.fence(attempt.worker);
+        if (!isBroomwagonError(error) || !error.retryable) break;
+        if (error.code === 'WAIT_TIMEOUT') continue;
+        const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
+        const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
+        await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
+      }
+    }
+    // A grant may still be on its way: the tombstone of this release wins over it.
+    void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'aborted');
+    return attempt.signal.aborted ? { failed: 'stopped' } : { failed: 'no-server', message };
+  }
+
+  private ask({ acquireId, claim, worker }: Attempt, contextTokens: number, leftMs: number): Promise<LeaseGrant> {
+    const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
+    const { requestId, groupId } = claim;
+    const body = { acquireId, requestId, groupId, contextTokens, waitMs, ...worker };
+    return this.controlPlane.call('lb.acquire', body, { timeoutMs: waitMs + REPLY_MARGIN_MS });
+  }
+}

@@ -1,0 +1,51 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { ReleaseOutcome } from '@broomwagon/contracts';
+import { ControlPlane } from '../control-plane';
+import { WorkerConfig } from '../worker.config';
+import type { Attempt } from './attempt';
+import { HeldLeases } from './held-leases';
+
+/** Gives leases back. A release that never gets through is returned with the worker epoch, or found by a sync. */
+@Injectable()
+export class LeaseReleaser {
+  private readonly logger = new Logger(LeaseReleaser.name);
+  private readonly running = new Set<Promise<void>>();
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly leases: HeldLeases,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  /** Settles when the load-balancer has answered, or it was tried for long enough. Never throws. */
+  release(
+    attempt: Attempt,
+    of: { leaseId: string } | { acquireId: string },
+    outcome: ReleaseOutcome,
+    tokens?: number,
+  ): Promise<void> {
+    if (attempt.cause === 'fenced') {
+      // The epoch is void: the load-balancer returns its leases by itself.
+      this.leases.dropped(attempt);
+      return Promise.resolve();
+    }
+    this.leases.releasing(attempt);
+    const work = this.controlPlane
+      .callWithRetry('lb.release', { ...of, outcome, tokens }, { deadlineMs: this.config.transitionDeadlineMs })
+      .then(
+        () => undefined,
+        (error: Error) => this.logger.warn(`The lease of ${attempt.key} was not released: ${error.message}`),
+      )
+      .finally(() => {
+        this.leases.dropped(attempt);
+        this.running.delete(work);
+      });
+    this.running.add(work);
+    return work;
+  }
+
+  /** Settles when all releases on their way are answered. */
+  async idle(): Promise<void> {
+    await Promise.all(this.running);
+  }
+}

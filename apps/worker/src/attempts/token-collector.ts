@@ -1,0 +1,44 @@
+import type { GenerationResult, TokenIncrement } from '@broomwagon/engines';
+import type { SegmentPayload } from '@broomwagon/contracts';
+
+/** Tokens of one attempt, counted and ready to be stored. */
+export interface MadeSegment {
+  tokenCount: number;
+  payload: SegmentPayload;
+}
+
+/** Gathers what the engine streams: it is all that is left when the stream breaks. */
+export class TokenCollector {
+  private readonly tokenIds: number[] = [];
+  private readonly logprobs: number[] = [];
+  private readonly texts: string[] = [];
+  private count = 0;
+
+  take(increment: TokenIncrement): void {
+    this.count += increment.tokenCount;
+    this.texts.push(increment.text);
+    // One by one: a spread of a very long increment would overflow the stack.
+    for (const tokenId of increment.tokenIds ?? []) this.tokenIds.push(tokenId);
+    for (const logprob of increment.logprobs ?? []) this.logprobs.push(logprob);
+  }
+
+  get tokenCount(): number {
+    return this.count;
+  }
+
+  /** What was made so far. Lists that do not cover every token are left out. */
+  made(): MadeSegment {
+    const covering = (list: number[]) => (this.count > 0 && list.length === this.count ? [...list] : undefined);
+    const payload = { tokenIds: covering(this.tokenIds), text: this.texts.join(''), logprobs: covering(this.logprobs) };
+    return { tokenCount: this.count, payload };
+  }
+}
+
+/** What a finished attempt made: token ids are counted where there are any, else the engine's own count is taken. */
+export function madeOf(result: GenerationResult): MadeSegment {
+  const { tokenIds, text, logprobs, usage } = result;
+  return {
+    tokenCount: tokenIds?.length ?? usage?.completionTokens ?? result.tokenCount,
+    payload: { tokenIds, text, logprobs },
+  };
+}

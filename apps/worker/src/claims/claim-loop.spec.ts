@@ -1,0 +1,117 @@
+import type { Claim } from '@broomwagon/contracts';
+import { describe, expect, it, vi } from 'vitest';
+import { AttemptRegistry } from '../attempts/attempt-registry';
+import { WorkerSession } from '../session/worker-session';
+import { errorOf, streamUntilStopped, WORKER, workerBench } from '../worker.fixture';
+import { WorkerLifecycle } from '../worker-lifecycle';
+import type { WorkerConfig } from '../worker.config';
+import { ClaimLoop } from './claim-loop';
+
+/** A coordinator with this much work; claims wait while there is none. */
+async function start(requests: number, settings: Partial<WorkerConfig> = {}) {
+  const bench = await workerBench(settings);
+  const { controlPlane, module } = bench;
+  const pending: Claim[] = [];
+  for (let index = 0; index < requests; index++) {
+    pending.push(bench.claim({ requestId: `j/g/${index}`, sampleIndex: index }));
+  }
+  controlPlane.on('request.claim', ({ max }) => {
+    const claims = pending.splice(0, max);
+    return claims.length > 0 ? { claims } : new Promise(() => undefined);
+  });
+  const loop = module.get(ClaimLoop);
+  return { ...bench, pending, loop, registry: module.get(AttemptRegistry), session: module.get(WorkerSession) };
+}
+
+describe('ClaimLoop', () => {
+  it('never holds more than its concurrency and goes on as places are free', async () => {
+    const { loop, controlPlane, registry, engines } = await start(100, { concurrency: 10 });
+    let most = 0;
+    const play = engines.generate;
+    engines.generate = (...args) => {
+      most = Math.max(most, registry.size);
+      return play(...args);
+    };
+    loop.start();
+    await vi.waitFor(() => expect(controlPlane.of('request.complete')).toHaveLength(100));
+    expect(most).toBe(10);
+    expect(new Set(controlPlane.of('request.claim').map(({ claimId }) => claimId)).size).toBe(
+      controlPlane.of('request.claim').length,
+    );
+    await loop.stop();
+  });
+
+  it('repeats a claim whose answer was lost under the same id', async () => {
+    const { loop, controlPlane, claim } = await start(0);
+    let tries = 0;
+    controlPlane.on('request.claim', () => {
+      tries++;
+      if (tries === 1) throw errorOf('TIMEOUT');
+      return tries === 2 ? { claims: [claim()] } : new Promise(() => undefined);
+    });
+    loop.start();
+    await vi.waitFor(() => expect(controlPlane.of('request.complete')).toHaveLength(1));
+    const [first, second] = controlPlane.of('request.claim');
+    expect(first).toEqual(second);
+    await loop.stop();
+  });
+
+  it('leaves what was granted to a void epoch, and claims for the new one', async () => {
+    const { loop, controlPlane, session, claim, engines } = await start(0);
+    let grant: (reply: { claims: Claim[] }) => void = () => undefined;
+    controlPlane.on('request.claim', () => new Promise((resolve) => (grant = resolve)));
+    loop.start();
+    await vi.waitFor(() => expect(controlPlane.of('request.claim')).toHaveLength(1));
+    controlPlane.on('worker.register', () => ({ workerEpoch: 4, ttlMs: 1, serverTimeMs: 1 }));
+    const late = grant;
+    session.fence(WORKER);
+    late({ claims: [claim()] });
+    await vi.waitFor(() => expect(controlPlane.of('request.claim')).toHaveLength(2));
+    expect(controlPlane.of('request.claim')[1]).toMatchObject({ workerEpoch: 4 });
+    expect(engines.requests).toEqual([]);
+    await loop.stop();
+  });
+
+  it('registers anew when a claim is fenced', async () => {
+    const { loop, controlPlane } = await start(0);
+    controlPlane.on('request.claim', ({ workerEpoch }) => {
+      if (workerEpoch === WORKER.workerEpoch) throw errorOf('FENCED');
+      return new Promise(() => undefined);
+    });
+    let epoch = WORKER.workerEpoch;
+    controlPlane.on('worker.register', () => ({ workerEpoch: epoch++, ttlMs: 1, serverTimeMs: 1 }));
+    loop.start();
+    await vi.waitFor(() => expect(controlPlane.of('request.claim').at(-1)).toMatchObject({ workerEpoch: 4 }));
+    await loop.stop();
+  });
+});
+
+describe('WorkerLifecycle', () => {
+  it('hands back what does not end in time, with its tokens, and then gives its epoch up', async () => {
+    const { loop, module, controlPlane, engines } = await start(3, { drainMs: 20 });
+    engines.generate = streamUntilStopped([1, 2]);
+    loop.start();
+    await vi.waitFor(() => expect(engines.requests).toHaveLength(3));
+    await module.get(WorkerLifecycle).beforeApplicationShutdown();
+    expect(controlPlane.of('request.fail')).toHaveLength(3);
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'shutdown', segment: { tokenCount: 2 } });
+    expect(controlPlane.of('lb.release')).toHaveLength(3);
+    expect(controlPlane.calls.at(-1)).toEqual({ operation: 'worker.deregister', body: WORKER });
+  });
+
+  it('lets what is nearly done finish', async () => {
+    const { loop, module, controlPlane, engines } = await start(1);
+    let finish: () => void = () => undefined;
+    engines.generate = () =>
+      new Promise((resolve) => {
+        finish = () => resolve({ tokenIds: [1], text: 'a', tokenCount: 1, finishReason: 'stop' });
+      });
+    loop.start();
+    await vi.waitFor(() => expect(engines.requests).toHaveLength(1));
+    const down = module.get(WorkerLifecycle).beforeApplicationShutdown();
+    finish();
+    await down;
+    expect(controlPlane.of('request.complete')).toHaveLength(1);
+    expect(controlPlane.of('request.fail')).toEqual([]);
+  });
+});

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isBroomwagonError, type Claim } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import type { WorkerEpoch } from '../attempts/attempt';
+import { AttemptRegistry } from '../attempts/attempt-registry';
+import { AttemptRunner } from '../attempts/attempt-runner';
+import { ControlPlane } from '../control-plane';
+import { WorkerSession } from '../session/worker-session';
+import { unlessAborted } from '../unless-aborted';
+import { WorkerConfig } from '../worker.config';
+import { ClaimSize } from './claim-size';
+
+/** The answer of a claim is kept this long by the coordinator: repeating it later could cost its requests. */
+const CLAIM_DEADLINE_MS = 55_000;
+const REPLY_MARGIN_MS = 5_000;
+const ERROR_PAUSE_MS = 500;
+
+/** Claims work as long as there is room for it. */
+@Injectable()
+export class ClaimLoop {
+  private readonly logger = new Logger(ClaimLoop.name);
+  private readonly stopping = new AbortController();
+  private readonly size = new ClaimSize();
+  private readonly running = new Set<Promise<unknown>>();
+  private loop: Promise<void> | undefined;
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly session: WorkerSession,
+    private readonly registry: AttemptRegistry,
+    private readonly runner: AttemptRunner,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  start(): void {
+    this.loop ??= this.claimAll();
+  }
+
+  /** Claims no more. A claim that is still parked is left behind: deregistering returns what it may yet be given. */
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.loop;
+  }
+
+  /** Settles when all attempts have ended. */
+  async idle(): Promise<void> {
+    while (this.running.size > 0) await Promise.all(this.running);
+  }
+
+  private async claimAll(): Promise<void> {
+    const { signal } = this.stopping;
+    while (!signal.aborted) {
+      const worker = await this.session.established();
+      const free = this.config.concurrency - this.registry.size;
+      if (worker === undefined) return;
+      if (free <= 0) {
+        await this.registry.nextEnd(signal);
+        continue;
+      }
+      try {
+        await this.claim(worker, this.size.next(free));
+      } catch (error) {
+        if (isBroomwagonError(error, 'FENCED')) this.session.fence(worker);
+        else {
+          this.logger.warn(`No claim: ${(error as Error).message}`);
+          await delay(ERROR_PAUSE_MS, undefined, { signal }).catch(() => undefined);
+        }
+      }
+    }
+  }
+
+  private async claim(worker: WorkerEpoch, max: number): Promise<void> {
+    const waitMs = this.config.claimWaitMs;
+    const body = { claimId: randomUUID(), max, waitMs, ...worker };
+    const { signal } = this.stopping;
+    const call = this.controlPlane.callWithRetry('request.claim', body, {
+      deadlineMs: CLAIM_DEADLINE_MS,
+      attemptTimeoutMs: waitMs + REPLY_MARGIN_MS,
+      signal,
+    });
+    const reply = await unlessAborted(signal, unlessAborted(this.session.epochSignal, call));
+    await failpoint('worker.claim.after-reply');
+    // Fenced while it waited: what was granted is the old epoch's, and is taken from it.
+    if (reply === undefined || !this.session.isCurrent(worker)) return;
+    this.size.observe(max, reply.claims.length);
+    for (const claim of reply.claims) this.begin(claim, worker);
+  }
+
+  private begin(claim: Claim, worker: WorkerEpoch): void {
+    const attempt = this.registry.admit(claim, worker);
+    if (attempt === undefined) return;
+    const work: Promise<unknown> = this.runner.run(attempt).finally(() => this.running.delete(work));
+    this.running.add(work);
+  }
+}

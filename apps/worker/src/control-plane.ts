@@ -1,0 +1,28 @@
+import type { OperationName, ReplyOf, RequestOf } from '@broomwagon/contracts';
+import type { RequestOptions, RetryOptions, TypedClient } from '@broomwagon/messaging';
+
+/** The operations of the one pool this worker serves. */
+export class ControlPlane {
+  constructor(
+    private readonly client: Pick<TypedClient, 'call' | 'callWithRetry'>,
+    readonly pool: string,
+  ) {}
+
+  /** One attempt. @throws BroomwagonError */
+  call<Name extends OperationName>(
+    operation: Name,
+    body: RequestOf<Name>,
+    options?: RequestOptions,
+  ): Promise<ReplyOf<Name>> {
+    return this.client.call(this.pool, operation, body, options);
+  }
+
+  /** Repeated until it succeeds, fails for good or the deadline is near. @throws BroomwagonError */
+  callWithRetry<Name extends OperationName>(
+    operation: Name,
+    body: RequestOf<Name>,
+    options: RetryOptions,
+  ): Promise<ReplyOf<Name>> {
+    return this.client.callWithRetry(this.pool, operation, body, options);
+  }
+}

@@ -1,0 +1,34 @@
+import { Injectable } from '@nestjs/common';
+import type { LeaseGrant } from '@broomwagon/contracts';
+import { createEngineAdapter, type EngineAdapter } from '@broomwagon/engines';
+import { WorkerConfig } from '../worker.config';
+
+/** Adapters kept; the one used longest ago is forgotten first. */
+const MAX_ADAPTERS = 4_096;
+
+/** One adapter per engine, so that its connections are shared by all streams. */
+@Injectable()
+export class EngineAdapters {
+  private readonly adapters = new Map<string, EngineAdapter>();
+
+  constructor(private readonly config: WorkerConfig) {}
+
+  of({ endpoint, dialect, model }: Pick<LeaseGrant, 'endpoint' | 'dialect' | 'model'>): EngineAdapter {
+    const key = JSON.stringify([endpoint, dialect, model]);
+    const adapter =
+      this.adapters.get(key) ??
+      createEngineAdapter(dialect, endpoint, {
+        model,
+        apiKey: this.config.engineApiKey,
+        stallTimeoutMs: this.config.engineStallTimeoutMs,
+        firstTokenTimeoutMs: this.config.engineFirstTokenTimeoutMs,
+      });
+    this.adapters.delete(key);
+    this.adapters.set(key, adapter);
+    if (this.adapters.size > MAX_ADAPTERS) {
+      const [oldest] = this.adapters.keys();
+      this.adapters.delete(oldest as string);
+    }
+    return adapter;
+  }
+}

@@ -1,0 +1,110 @@
+import type { SyncWorkerReply } from '@broomwagon/contracts';
+import { describe, expect, it, vi } from 'vitest';
+import { AttemptRegistry } from '../attempts/attempt-registry';
+import { HeldLeases } from '../attempts/held-leases';
+import { WorkerSession } from '../session/worker-session';
+import { errorOf, WORKER, workerBench } from '../worker.fixture';
+import { Heartbeat } from './heartbeat';
+
+const NOW = 1_000_000;
+type Books = { leases: SyncWorkerReply['items']; attempts: SyncWorkerReply['items'] };
+
+async function start(books: Books = { leases: [], attempts: [] }) {
+  const bench = await workerBench();
+  const { controlPlane, module } = bench;
+  await module.get(WorkerSession).established();
+  controlPlane.on('worker.heartbeat', () => ({
+    serverTimeMs: NOW,
+    ttlMs: 15_000,
+    leaseCount: books.leases.length,
+    leaseDigest: books.leases.reduce((sum, { id }) => sum + Number(id.split('.')[0]), 0),
+    attemptCount: books.attempts.length,
+  }));
+  // Pages of one item.
+  controlPlane.on('worker.sync', ({ kind, cursor }) => {
+    const at = Number(cursor ?? 0);
+    const items = books[kind];
+    return { items: items.slice(at, at + 1), cursor: at + 1 < items.length ? String(at + 1) : undefined };
+  });
+  const heartbeat = module.get(Heartbeat);
+  return { ...bench, books, heartbeat, leases: module.get(HeldLeases), registry: module.get(AttemptRegistry) };
+}
+
+describe('Heartbeat', () => {
+  it('says what is held', async () => {
+    const { heartbeat, controlPlane, registry, leases, claim } = await start();
+    const attempt = registry.admit(claim(), WORKER)!;
+    leases.granted(attempt, `41.${attempt.acquireId}`);
+    await heartbeat.beat();
+    expect(controlPlane.of('worker.heartbeat')).toEqual([
+      { ...WORKER, leaseCount: 1, leaseDigest: 41, attemptCount: 1 },
+    ]);
+  });
+
+  it.each(['FENCED', 'WORKER_NOT_FOUND'] as const)('starts over with nothing when told %s', async (code) => {
+    const { heartbeat, controlPlane, registry, claim } = await start();
+    const attempt = registry.admit(claim(), WORKER)!;
+    controlPlane.on('worker.heartbeat', () => {
+      throw errorOf(code);
+    });
+    await heartbeat.beat();
+    expect(attempt.isVoid).toBe(true);
+    expect(registry.size).toBe(0);
+    await vi.waitFor(() => expect(controlPlane.of('worker.register')).toHaveLength(2));
+  });
+
+  it('asks for the books only when they differ twice in a row', async () => {
+    const { heartbeat, controlPlane, books } = await start();
+    books.leases.push({ id: '9.a', sinceMs: NOW });
+    await heartbeat.beat();
+    books.leases.pop();
+    await heartbeat.beat();
+    books.leases.push({ id: '9.a', sinceMs: NOW });
+    await heartbeat.beat();
+    expect(controlPlane.of('worker.sync')).toEqual([]);
+    await heartbeat.beat();
+    expect(controlPlane.of('worker.sync').length).toBeGreaterThan(0);
+  });
+
+  it('returns what is old in the books and unknown here, on every page, and nothing that may be on its way', async () => {
+    const { heartbeat, controlPlane, books, leases, registry, claim } = await start();
+    const held = registry.admit(claim({ requestId: 'held' }), WORKER)!;
+    leases.granted(held, `1.${held.acquireId}`);
+    const asking = registry.admit(claim({ requestId: 'asking' }), WORKER)!;
+    leases.asking(asking);
+    const old = NOW - 10_001;
+    books.leases = [
+      { id: `1.${held.acquireId}`, sinceMs: old },
+      { id: '2.young', sinceMs: NOW - 9_000 },
+      { id: `3.${asking.acquireId}`, sinceMs: old },
+      { id: '4.lost', sinceMs: old },
+    ];
+    books.attempts = [
+      { id: 'held', attempt: 1, sinceMs: old },
+      { id: 'asking', attempt: 1, sinceMs: old },
+      { id: 'young', attempt: 1, sinceMs: NOW },
+      { id: 'lost', attempt: 3, sinceMs: old },
+    ];
+    await heartbeat.beat();
+    await heartbeat.beat();
+    expect(controlPlane.of('lb.release')).toEqual([{ leaseId: '4.lost', outcome: 'unclaimed' }]);
+    expect(controlPlane.of('request.fail')).toEqual([
+      { requestId: 'lost', attempt: 3, ...WORKER, reason: 'unclaimed', retryable: true },
+    ]);
+    expect(held.signal.aborted || asking.signal.aborted).toBe(false);
+  });
+
+  it('stops what it holds and the books do not', async () => {
+    const { heartbeat, leases, registry, claim, books } = await start();
+    const withoutLease = registry.admit(claim({ requestId: 'a' }), WORKER)!;
+    leases.granted(withoutLease, `1.${withoutLease.acquireId}`);
+    const releasing = registry.admit(claim({ requestId: 'b' }), WORKER)!;
+    leases.granted(releasing, `2.${releasing.acquireId}`);
+    leases.releasing(releasing);
+    const unknown = registry.admit(claim({ requestId: 'c' }), WORKER)!;
+    books.attempts = ['a', 'b'].map((id) => ({ id, attempt: 1, sinceMs: NOW }));
+    await heartbeat.beat();
+    await heartbeat.beat();
+    expect([withoutLease.cause, releasing.cause, unknown.cause]).toEqual(['lease-lost', undefined, 'void']);
+  });
+});

@@ -1,0 +1,76 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { isBroomwagonError, type WorkerHeartbeatReply } from '@broomwagon/contracts';
+import { Metrics, PeriodicTask } from '@broomwagon/platform';
+import type { WorkerEpoch } from '../attempts/attempt';
+import { AttemptRegistry } from '../attempts/attempt-registry';
+import { HeldLeases } from '../attempts/held-leases';
+import { ControlPlane } from '../control-plane';
+import { WorkerSession } from '../session/worker-session';
+import { WorkerConfig } from '../worker.config';
+import { Reconciler } from './reconciler';
+
+/** Calls on their way make the two sides differ for a moment; one that stays is looked into. */
+const MISMATCHES_BEFORE_SYNC = 2;
+
+/** Keeps all leases and attempts of this worker alive, and compares them with the books. */
+@Injectable()
+export class Heartbeat {
+  private readonly logger = new Logger(Heartbeat.name);
+  private readonly task: PeriodicTask;
+  private readonly timeoutMs: number;
+  private mismatches = 0;
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly session: WorkerSession,
+    private readonly attempts: AttemptRegistry,
+    private readonly leases: HeldLeases,
+    private readonly reconciler: Reconciler,
+    config: WorkerConfig,
+    metrics: Metrics,
+  ) {
+    const intervalMs = config.workerTtlMs / 3;
+    this.timeoutMs = intervalMs;
+    this.task = new PeriodicTask({ name: 'heartbeat', intervalMs, metrics }, () => this.beat());
+  }
+
+  start(): void {
+    this.task.start();
+  }
+
+  stop(): Promise<void> {
+    return this.task.stop();
+  }
+
+  /** One heartbeat; when the books differ from what we hold twice in a row, both are made to agree. */
+  async beat(): Promise<void> {
+    const worker = this.session.current();
+    if (worker === undefined) return;
+    const reply = await this.send(worker);
+    if (reply === undefined || !this.session.isCurrent(worker)) return;
+    const agrees =
+      reply.leaseCount === this.leases.count &&
+      reply.leaseDigest === this.leases.digest &&
+      reply.attemptCount === this.attempts.size;
+    this.mismatches = agrees ? 0 : this.mismatches + 1;
+    if (this.mismatches < MISMATCHES_BEFORE_SYNC) return;
+    this.mismatches = 0;
+    await this.reconciler.reconcile(worker, reply.serverTimeMs);
+  }
+
+  private async send(worker: WorkerEpoch): Promise<WorkerHeartbeatReply | undefined> {
+    const held = { leaseCount: this.leases.count, leaseDigest: this.leases.digest, attemptCount: this.attempts.size };
+    try {
+      return await this.controlPlane.callWithRetry(
+        'worker.heartbeat',
+        { ...worker, ...held },
+        { deadlineMs: this.timeoutMs, attemptTimeoutMs: this.timeoutMs / 2 },
+      );
+    } catch (error) {
+      const isVoid = isBroomwagonError(error, 'FENCED') || isBroomwagonError(error, 'WORKER_NOT_FOUND');
+      if (isVoid) this.session.fence(worker);
+      else this.logger.warn(`No heartbeat: ${(error as Error).message}`);
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { isBroomwagonError, type RequestId, type SyncWorkerReply } from '@broomwagon/contracts';
+import type { WorkerEpoch } from '../attempts/attempt';
+import { AttemptRegistry } from '../attempts/attempt-registry';
+import { HeldLeases } from '../attempts/held-leases';
+import { ControlPlane } from '../control-plane';
+import { WorkerSession } from '../session/worker-session';
+import { WorkerConfig } from '../worker.config';
+import { WorkerMetrics } from '../worker-metrics';
+
+const CALL_DEADLINE_MS = 5_000;
+type SyncItem = SyncWorkerReply['items'][number];
+
+/**
+ * Makes the books and this worker agree. What the books have as ours, and nobody here knows of, came in a reply that
+ * was lost: it is returned once it is too old to be still on its way. What we hold and the books do not is stopped.
+ */
+@Injectable()
+export class Reconciler {
+  private readonly logger = new Logger(Reconciler.name);
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly session: WorkerSession,
+    private readonly attempts: AttemptRegistry,
+    private readonly leases: HeldLeases,
+    private readonly metrics: WorkerMetrics,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  /** @param serverTimeMs clock of the books at the start. Never throws: the next mismatch tries again. */
+  async reconcile(worker: WorkerEpoch, serverTimeMs: number): Promise<void> {
+    const oldBeforeMs = serverTimeMs - this.config.unclaimedAfterMs;
+    try {
+      await this.reconcileLeases(worker, oldBeforeMs);
+      await this.reconcileAttempts(worker, oldBeforeMs);
+    } catch (error) {
+      if (isBroomwagonError(error, 'FENCED')) this.session.fence(worker);
+      else this.logger.warn(`Not reconciled: ${(error as Error).message}`);
+    }
+  }
+
+  private async reconcileLeases(worker: WorkerEpoch, oldBeforeMs: number): Promise<void> {
+    // Taken before the books are read: what is granted meanwhile is nobody's mistake.
+    const held = this.leases.list();
+    const booked = new Set<string>();
+    for await (const item of this.booked(worker, 'leases')) {
+      booked.add(item.id);
+      if (item.sinceMs < oldBeforeMs && !this.leases.knows(item.id)) {
+        const body = { leaseId: item.id, outcome: 'unclaimed' as const };
+        await this.controlPlane.callWithRetry('lb.release', body, { deadlineMs: CALL_DEADLINE_MS });
+        this.metrics.unclaimed.inc({ kind: 'lease' });
+      }
+    }
+    for (const lease of held) {
+      if (!booked.has(lease.leaseId) && this.leases.holds(lease)) lease.attempt.stop('lease-lost');
+    }
+  }
+
+  private async reconcileAttempts(worker: WorkerEpoch, oldBeforeMs: number): Promise<void> {
+    const held = this.attempts.list();
+    const booked = new Set<string>();
+    for await (const { id, attempt = 0, sinceMs } of this.booked(worker, 'attempts')) {
+      booked.add(`${id}#${attempt}`);
+      if (sinceMs < oldBeforeMs && !this.attempts.has(id, attempt)) await this.returnAttempt(worker, id, attempt);
+    }
+    for (const attempt of held) if (!booked.has(attempt.key)) attempt.stop('void');
+  }
+
+  private async returnAttempt(worker: WorkerEpoch, requestId: RequestId, attempt: number): Promise<void> {
+    const body = { requestId, attempt, ...worker, reason: 'unclaimed' as const, retryable: true };
+    try {
+      await this.controlPlane.callWithRetry('request.fail', body, { deadlineMs: CALL_DEADLINE_MS });
+      this.metrics.unclaimed.inc({ kind: 'attempt' });
+    } catch (error) {
+      // Ended or claimed anew between the two calls.
+      if (!isBroomwagonError(error) || error.retryable) throw error;
+    }
+  }
+
+  private async *booked(worker: WorkerEpoch, kind: 'leases' | 'attempts'): AsyncGenerator<SyncItem> {
+    let cursor: string | undefined;
+    do {
+      const body = { ...worker, kind, cursor };
+      const page = await this.controlPlane.callWithRetry('worker.sync', body, { deadlineMs: CALL_DEADLINE_MS });
+      yield* page.items;
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+  }
+}

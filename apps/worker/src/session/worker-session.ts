@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { WorkerEpoch } from '../attempts/attempt';
+import { AttemptRegistry } from '../attempts/attempt-registry';
+import { HeldLeases } from '../attempts/held-leases';
+import { ControlPlane } from '../control-plane';
+import { WorkerConfig } from '../worker.config';
+import { WorkerMetrics } from '../worker-metrics';
+
+const REGISTER_DEADLINE_MS = 15_000;
+const REGISTER_PAUSE_MS = 500;
+
+/**
+ * The registration of this worker. When it is fenced (it was silent for too long, or another process took its name),
+ * everything of the old epoch is stopped and forgotten, and it registers anew.
+ */
+@Injectable()
+export class WorkerSession {
+  private readonly logger = new Logger(WorkerSession.name);
+  private readonly closing = new AbortController();
+  private epoch: WorkerEpoch | undefined;
+  private epochEnd = new AbortController();
+  private registering: Promise<void> | undefined;
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly attempts: AttemptRegistry,
+    private readonly leases: HeldLeases,
+    private readonly metrics: WorkerMetrics,
+    private readonly config: WorkerConfig,
+  ) {}
+
+  /** The current epoch; undefined while there is none. */
+  current(): WorkerEpoch | undefined {
+    return this.epoch;
+  }
+
+  isCurrent(worker: WorkerEpoch): boolean {
+    return this.epoch?.workerEpoch === worker.workerEpoch;
+  }
+
+  /** Aborted when the current epoch is void. */
+  get epochSignal(): AbortSignal {
+    return this.epochEnd.signal;
+  }
+
+  /** Waits for an epoch; undefined once the session is closed. */
+  async established(): Promise<WorkerEpoch | undefined> {
+    while (this.epoch === undefined && !this.closing.signal.aborted) {
+      this.registering ??= this.register().finally(() => (this.registering = undefined));
+      await this.registering;
+    }
+    return this.epoch;
+  }
+
+  /** Somebody was told that this epoch is void. */
+  fence(worker: WorkerEpoch): void {
+    if (!this.isCurrent(worker)) return;
+    this.logger.warn(`Epoch ${worker.workerEpoch} is void: ${this.attempts.size} attempts are dropped`);
+    this.metrics.fences.inc();
+    this.epoch = undefined;
+    this.epochEnd.abort();
+    this.epochEnd = new AbortController();
+    this.attempts.forgetAll();
+    this.leases.forgetAll();
+    void this.established();
+  }
+
+  /** Gives the epoch up; what it still holds is returned at once. Never throws. */
+  async close(): Promise<void> {
+    this.closing.abort();
+    await this.registering;
+    const worker = this.epoch;
+    if (worker === undefined) return;
+    this.epoch = undefined;
+    await this.controlPlane
+      .callWithRetry('worker.deregister', worker, { deadlineMs: 2_000 })
+      .catch((error: Error) => this.logger.warn(`Not deregistered, the time to live will do it: ${error.message}`));
+  }
+
+  private async register(): Promise<void> {
+    const { workerId, workerTtlMs: ttlMs } = this.config;
+    const body = { workerId, registrationId: randomUUID(), ttlMs };
+    const { signal } = this.closing;
+    while (!signal.aborted) {
+      try {
+        const deadlineMs = REGISTER_DEADLINE_MS;
+        const { workerEpoch } = await this.controlPlane.callWithRetry('worker.register', body, { deadlineMs, signal });
+        this.epoch = { workerId, workerEpoch };
+        this.logger.log(`Registered as ${workerId}, epoch ${workerEpoch}`);
+        return;
+      } catch (error) {
+        this.logger.warn(`Not registered yet: ${(error as Error).message}`);
+        await delay(REGISTER_PAUSE_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+}

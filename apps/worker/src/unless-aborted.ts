@@ -1,0 +1,14 @@
+/** The value of a promise; undefined as soon as the signal is aborted. What comes later is ignored. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
+  let onAbort: () => void = () => undefined;
+  const aborted = new Promise<undefined>((resolve) => {
+    onAbort = () => resolve(undefined);
+    signal.addEventListener('abort', onAbort);
+  });
+  work.catch(() => undefined);
+  try {
+    return await (signal.aborted ? undefined : Promise.race([work, aborted]));
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,68 @@
+import {
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { HealthRegistry } from '@broomwagon/platform';
+import { PayloadStore } from '@broomwagon/state';
+import { AttemptRegistry } from './attempts/attempt-registry';
+import { LeaseReleaser } from './attempts/lease-releaser';
+import { ClaimLoop } from './claims/claim-loop';
+import { Heartbeat } from './heartbeat/heartbeat';
+import { WorkerSession } from './session/worker-session';
+import { WorkerConfig } from './worker.config';
+
+/** After the streams are stopped, their tokens have this long to be stored and handed back. */
+const HAND_BACK_MS = 10_000;
+
+/** Starts the worker when the application is up, and ends it while NATS is still there. */
+@Injectable()
+export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
+  private readonly logger = new Logger(WorkerLifecycle.name);
+
+  constructor(
+    private readonly session: WorkerSession,
+    private readonly heartbeat: Heartbeat,
+    private readonly claims: ClaimLoop,
+    private readonly attempts: AttemptRegistry,
+    private readonly releaser: LeaseReleaser,
+    private readonly payloads: PayloadStore,
+    private readonly config: WorkerConfig,
+    private readonly health: HealthRegistry,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.health.addReadiness('registration', async () => {
+      if (this.session.current() === undefined) throw new Error('not registered');
+    });
+    this.heartbeat.start();
+    this.claims.start();
+  }
+
+  /** Claims no more, lets requests run on for a while, hands the rest back with their tokens, gives the epoch up. */
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.claims.stop();
+    await within(this.config.drainMs, this.claims.idle());
+    if (this.attempts.size > 0) {
+      this.logger.log(`Handing back ${this.attempts.size} requests`);
+      this.attempts.stopAll('shutdown');
+      await within(HAND_BACK_MS, this.claims.idle());
+    }
+    await within(HAND_BACK_MS, this.releaser.idle());
+    await this.heartbeat.stop();
+    await this.session.close();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.payloads.close();
+  }
+}
+
+async function within(timeoutMs: number, work: Promise<unknown>): Promise<void> {
+  const timer = new AbortController();
+  await Promise.race([work, delay(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined)]);
+  timer.abort();
+}

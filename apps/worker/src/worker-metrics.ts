@@ -1,0 +1,47 @@
+import { Injectable } from '@nestjs/common';
+import { Metrics } from '@broomwagon/platform';
+
+/** How an attempt ended here. `fenced`: it was not ours any more. `gone`: its round is closed. `lost`: nobody took it. */
+export type AttemptOutcome =
+  | 'finished'
+  | 'aborted'
+  | 'shutdown'
+  | 'engine-error'
+  | 'engine-rejected'
+  | 'no-server'
+  | 'payload'
+  | 'fenced'
+  | 'gone'
+  | 'lost';
+
+/** Generations take from milliseconds to hours. */
+const GENERATION_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
+
+/** What a worker counts. */
+@Injectable()
+export class WorkerMetrics {
+  readonly attempts;
+  readonly tokens;
+  readonly running;
+  readonly generationSeconds;
+  readonly fences;
+  readonly unclaimed;
+
+  constructor(metrics: Metrics) {
+    this.attempts = metrics.counter('attempts_ended_total', 'Attempts by outcome; many fenced: heartbeats come late', [
+      'outcome',
+    ]);
+    this.tokens = metrics.counter('tokens_generated_total', 'Tokens received from engines');
+    this.running = metrics.gauge('attempts_running_count', 'Attempts in hand; at CONCURRENCY: add workers');
+    this.generationSeconds = metrics.histogram(
+      'engine_request_seconds',
+      'Time of one engine request by how it ended',
+      ['result'],
+      GENERATION_BUCKETS_S,
+    );
+    this.fences = metrics.counter('worker_fences_total', 'Times this worker was declared dead and registered anew');
+    this.unclaimed = metrics.counter('unclaimed_returned_total', 'What was ours in the books and unknown here', [
+      'kind',
+    ]);
+  }
+}

@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { IsInt, IsOptional, IsString, Matches, Max, Min } from 'class-validator';
+import { POOL_PATTERN } from '@broomwagon/contracts';
+import { Env, PayloadServiceConfig } from '@broomwagon/platform';
+
+/** Configuration of one worker process. */
+export class WorkerConfig extends PayloadServiceConfig {
+  @Env('POOL', { description: 'the pool whose requests are run' })
+  @Matches(POOL_PATTERN, { message: 'must be the name of a pool' })
+  pool: string = 'default';
+
+  @Env('WORKER_ID', { description: 'name of this worker; default one made from host and process' })
+  @Matches(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, { message: 'must be 1 to 64 letters, digits, _ or -' })
+  workerId: string = defaultWorkerId();
+
+  @Env('CONCURRENCY', { description: 'requests run at once' })
+  @IsInt()
+  @Min(1)
+  @Max(65_536)
+  concurrency: number = 256;
+
+  @Env('WORKER_TTL_MS', { description: 'silence after which this worker counts as dead', kind: 'duration' })
+  @IsInt()
+  @Min(500)
+  @Max(3_600_000)
+  workerTtlMs: number = 15_000;
+
+  @Env('CHECKPOINT_INTERVAL_MS', { description: 'how often partial tokens are saved', kind: 'duration' })
+  @IsInt()
+  @Min(10)
+  checkpointIntervalMs: number = 15_000;
+
+  @Env('CLAIM_WAIT_MS', { description: 'how long a claim waits for work', kind: 'duration' })
+  @IsInt()
+  @Min(0)
+  @Max(30_000)
+  claimWaitMs: number = 20_000;
+
+  @Env('ACQUIRE_WAIT_MS', { description: 'how long one acquire waits for a server', kind: 'duration' })
+  @IsInt()
+  @Min(0)
+  @Max(30_000)
+  acquireWaitMs: number = 20_000;
+
+  @Env('NO_SERVER_DEADLINE_MS', {
+    description: 'a request without a server for this long is handed back',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(0)
+  noServerDeadlineMs: number = 600_000;
+
+  @Env('TRANSITION_DEADLINE_MS', { description: 'how long the end of a request is repeated', kind: 'duration' })
+  @IsInt()
+  @Min(100)
+  transitionDeadlineMs: number = 120_000;
+
+  @Env('UNCLAIMED_AFTER_MS', {
+    description: 'what is ours in the books but unknown here is returned at this age',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(0)
+  unclaimedAfterMs: number = 10_000;
+
+  @Env('ENGINE_FAILURE_PAUSE_MS', {
+    description: 'how long a lease on an engine that failed is held',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(0)
+  engineFailurePauseMs: number = 2_000;
+
+  @Env('ENGINE_STALL_TIMEOUT_MS', { description: 'longest silence of an engine within a stream', kind: 'duration' })
+  @IsInt()
+  @Min(10)
+  engineStallTimeoutMs: number = 120_000;
+
+  @Env('ENGINE_FIRST_TOKEN_TIMEOUT_MS', { description: 'longest wait for the first token', kind: 'duration' })
+  @IsInt()
+  @Min(10)
+  engineFirstTokenTimeoutMs: number = 1_800_000;
+
+  @Env('ENGINE_API_KEY', { description: 'bearer token for the engines', secret: true })
+  @IsOptional()
+  @IsString()
+  engineApiKey?: string;
+
+  @Env('DRAIN_MS', { description: 'how long a shutdown lets requests run on', kind: 'duration' })
+  @IsInt()
+  @Min(0)
+  drainMs: number = 5_000;
+
+  override servedPools(): string[] {
+    return [this.pool];
+  }
+}
+
+function defaultWorkerId(): string {
+  const host = hostname()
+    .replace(/[^A-Za-z0-9_-]/g, '-')
+    .slice(0, 40);
+  return `worker-${host}-${process.pid}-${randomBytes(3).toString('hex')}`;
+}

@@ -1,0 +1,199 @@
+import { Logger, Module } from '@nestjs/common';
+import { Test, type TestingModule } from '@nestjs/testing';
+import {
+  BroomwagonError,
+  type Claim,
+  type ErrorCode,
+  type LeaseGrant,
+  type OperationName,
+  type ReplyOf,
+  type RequestOf,
+} from '@broomwagon/contracts';
+import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
+import { TypedClient, withRetry, type RetryOptions } from '@broomwagon/messaging';
+import { HealthRegistry, Metrics } from '@broomwagon/platform';
+import { formatPayloadRef, parsePayloadRef, PayloadStore } from '@broomwagon/state';
+import { ControlPlane } from './control-plane';
+import { EngineAdapters } from './engines/engine-adapters';
+import { WorkerConfig } from './worker.config';
+import { WorkerModule } from './worker.module';
+
+type Handler<Name extends OperationName> = (body: RequestOf<Name>) => ReplyOf<Name> | Promise<ReplyOf<Name>>;
+
+/** Load-balancer and coordinator as a table of answers; remembers what was asked. */
+export class ScriptedControlPlane extends ControlPlane {
+  readonly calls: { operation: OperationName; body: object }[] = [];
+  private readonly handlers = new Map<OperationName, (body: never) => unknown>();
+
+  constructor() {
+    super(undefined as unknown as TypedClient, 'test');
+  }
+
+  on<Name extends OperationName>(operation: Name, handler: NoInfer<Handler<Name>>): this {
+    this.handlers.set(operation, handler as (body: never) => unknown);
+    return this;
+  }
+
+  of<Name extends OperationName>(operation: Name): RequestOf<Name>[] {
+    return this.calls.filter((call) => call.operation === operation).map((call) => call.body as RequestOf<Name>);
+  }
+
+  override async call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
+    this.calls.push({ operation, body });
+    const handler = this.handlers.get(operation);
+    if (handler === undefined) throw new BroomwagonError('VALIDATION_FAILED', `No answer scripted for ${operation}`);
+    return (await handler(body as never)) as ReplyOf<Name>;
+  }
+
+  override callWithRetry<Name extends OperationName>(
+    operation: Name,
+    body: RequestOf<Name>,
+    options: RetryOptions,
+  ): Promise<ReplyOf<Name>> {
+    return withRetry(() => this.call(operation, body), { ...options, baseDelayMs: 1, maxDelayMs: 5 });
+  }
+}
+
+/** Payloads in a map. */
+export class MemoryPayloadStore extends PayloadStore {
+  readonly payloads = new Map<string, Buffer>();
+  /** Thrown by the next puts, in order. */
+  readonly putErrors: Error[] = [];
+
+  async put(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
+    const error = this.putErrors.shift();
+    if (error !== undefined) throw error;
+    const ref = formatPayloadRef('redis', { job, owner, name });
+    this.payloads.set(ref, bytes);
+    return ref;
+  }
+  async get(ref: string): Promise<Buffer> {
+    const bytes = this.payloads.get(ref);
+    if (bytes === undefined) throw new BroomwagonError('PAYLOAD_NOT_FOUND', ref);
+    return bytes;
+  }
+  async remove(refs: readonly string[]): Promise<number> {
+    return refs.filter((ref) => this.payloads.delete(ref)).length;
+  }
+  json(ref: string): unknown {
+    return JSON.parse(String(this.payloads.get(ref)));
+  }
+  namesOf(owner: string): string[] {
+    const names = [...this.payloads.keys()].map((ref) => parsePayloadRef('redis', ref));
+    return names.filter((payload) => payload.owner === owner).map((payload) => payload.name);
+  }
+  putChunk = unused;
+  getChunk = unused;
+  stat = unused;
+  sweepOrphans = unused;
+  async close(): Promise<void> {}
+}
+
+function unused(): never {
+  throw new Error('not used by the worker');
+}
+
+type Generate = (request: GenerationRequest, options: GenerateOptions) => Promise<GenerationResult>;
+
+/** Engines whose every stream is played by the test. */
+export class ScriptedEngines extends EngineAdapters {
+  readonly requests: GenerationRequest[] = [];
+  generate: Generate = async () => ({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3, finishReason: 'stop' });
+
+  override of(): EngineAdapter {
+    const generate: Generate = (request, options) => {
+      this.requests.push(request);
+      return this.generate(request, options);
+    };
+    return { generate } as unknown as EngineAdapter;
+  }
+}
+
+/** Streams these tokens, then waits to be stopped. */
+export function streamUntilStopped(tokenIds: number[], onStarted: () => void = () => undefined): Generate {
+  return (_, { signal, onTokens }) =>
+    new Promise((resolve) => {
+      const text = tokenIds.map(String).join('');
+      onTokens?.({ tokenIds, text, tokenCount: tokenIds.length });
+      const result = { tokenIds, text, tokenCount: tokenIds.length, finishReason: 'aborted' as const };
+      signal?.addEventListener('abort', () => resolve(result));
+      if (signal?.aborted) resolve(result);
+      onStarted();
+    });
+}
+
+export const LEASE: LeaseGrant = {
+  leaseId: '7.acquire',
+  serverId: 's1',
+  epoch: 2,
+  endpoint: 'http://127.0.0.1:1',
+  dialect: 'vllm',
+  weightVersion: 5,
+  decision: { policy: 'least-inflight', branch: 'least-loaded', inflight: 1 },
+};
+export const WORKER = { workerId: 'w1', workerEpoch: 3 };
+
+/** A worker whose control plane, payloads and engines are played by the test. */
+export interface WorkerBench {
+  module: TestingModule;
+  controlPlane: ScriptedControlPlane;
+  payloads: MemoryPayloadStore;
+  engines: ScriptedEngines;
+  /** A claim whose prompt is in the store. */
+  claim(changes?: Partial<Claim>): Claim;
+}
+
+export async function workerBench(settings: Partial<WorkerConfig> = {}): Promise<WorkerBench> {
+  const config = Object.assign(new WorkerConfig(), { ...WORKER, pool: 'test', engineFailurePauseMs: 1 }, settings);
+  const controlPlane = new ScriptedControlPlane();
+  const payloads = new MemoryPayloadStore();
+  const engines = new ScriptedEngines(config);
+  const platform = [
+    { provide: WorkerConfig, useValue: config },
+    { provide: TypedClient, useValue: {} },
+    { provide: Metrics, useValue: new Metrics('worker') },
+    { provide: HealthRegistry, useValue: { addReadiness: () => undefined } },
+  ];
+  @Module({ providers: platform, exports: platform.map(({ provide }) => provide) })
+  class PlatformStub {}
+  Logger.overrideLogger(false);
+  const module = await Test.createTestingModule({
+    imports: [{ module: PlatformStub, global: true }, WorkerModule],
+  })
+    .overrideProvider(ControlPlane)
+    .useValue(controlPlane)
+    .overrideProvider(PayloadStore)
+    .useValue(payloads)
+    .overrideProvider(EngineAdapters)
+    .useValue(engines)
+    .compile();
+  controlPlane
+    .on('worker.register', () => ({ workerEpoch: WORKER.workerEpoch, ttlMs: 15_000, serverTimeMs: Date.now() }))
+    .on('worker.deregister', () => ({ deregistered: true }))
+    .on('lb.acquire', ({ acquireId }) => ({ ...LEASE, leaseId: `7.${acquireId}` }))
+    .on('lb.release', () => ({ released: true, reason: 'released' }))
+    .on('request.checkpoint', () => ({ action: 'continue' }))
+    .on('request.complete', () => ({ state: 'finished', groupAccepted: false, roundCompleted: false }))
+    .on('request.fail', () => ({ state: 'pending' }));
+  const promptRef = await payloads.put('j', 'g', 'prompt', Buffer.from('{"promptTokenIds":[10,11]}'));
+  const claim = (changes: Partial<Claim> = {}): Claim => ({
+    requestId: 'j/g/0',
+    attempt: 1,
+    job: 'j',
+    roundId: 'r1',
+    groupId: 'g',
+    sampleIndex: 0,
+    promptRef,
+    sampling: {},
+    maxTokens: 100,
+    weightVersion: 5,
+    segments: [],
+    ...changes,
+  });
+  return { module, controlPlane, payloads, engines, claim };
+}
+
+/** An error of ours with this code. */
+export function errorOf(code: ErrorCode): BroomwagonError {
+  return new BroomwagonError(code, `scripted ${code}`);
+}

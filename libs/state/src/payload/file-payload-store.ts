@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { checkChunk, chunksOf, pagesOf } from './chunks';
+import { withFolderLock } from './folder-lock';
+import {
+  bytesOf,
+  readCounter,
+  readPayloadFile,
+  receivedOf,
+  writePayloadFile,
+  type PayloadHeader,
+} from './payload-file';
+import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
+import {
+  PayloadStore,
+  type PayloadChunk,
+  type PayloadOwnership,
+  type PayloadStat,
+  type PayloadSweep,
+  type PutChunkReply,
+} from './payload-store';
+
+/** Chunks that change in one write; a list replaces the whole payload. */
+type Change = { index: number; count: number; chunk: Buffer } | Buffer[];
+
+/**
+ * Payloads as files: `<folder>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For one
+ * machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait.
+ */
+export class FilePayloadStore extends PayloadStore {
+  /** @param quotaBytes of each job */
+  constructor(
+    private readonly folder: string,
+    private readonly quotaBytes: number,
+  ) {
+    super();
+  }
+
+  async put(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
+    const ref = formatPayloadRef('file', { job, owner, name });
+    await this.write({ job, owner, name }, chunksOf(bytes));
+    return ref;
+  }
+
+  async putChunk(
+    job: string,
+    owner: string,
+    name: string,
+    index: number,
+    count: number,
+    bytes: Buffer,
+  ): Promise<PutChunkReply> {
+    checkChunk(index, count, bytes);
+    const ref = formatPayloadRef('file', { job, owner, name });
+    const header = await this.write({ job, owner, name }, { index, count, chunk: bytes });
+    const receivedChunks = receivedOf(header);
+    return receivedChunks === count ? { ref, receivedChunks } : { receivedChunks };
+  }
+
+  async get(ref: string): Promise<Buffer> {
+    return (await this.read(ref, 'all')).data;
+  }
+
+  async getChunk(ref: string, index: number): Promise<PayloadChunk> {
+    const { header, data } = await this.read(ref, index);
+    if (index >= header.count) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No chunk ${index} of payload ${ref}`);
+    return { ...statOf(header), data, chunkIndex: index };
+  }
+
+  async stat(ref: string): Promise<PayloadStat> {
+    return statOf((await this.read(ref)).header);
+  }
+
+  async remove(refs: readonly string[]): Promise<number> {
+    let removed = 0;
+    for (const ref of refs) {
+      const payload = parsePayloadRef('file', ref);
+      if (await this.unlink(payload.job, this.pathOf(payload))) removed++;
+    }
+    return removed;
+  }
+
+  async sweepOrphans(
+    olderThanMs: number,
+    isOwned: PayloadOwnership,
+    pageSize: number = LIMITS.page,
+  ): Promise<PayloadSweep> {
+    const sweep: PayloadSweep = { examined: 0, removed: 0 };
+    const cutoffMs = Date.now() - olderThanMs;
+    for (const job of await list(this.folder)) {
+      for (const shard of await list(join(this.folder, job))) {
+        const paths = (await list(join(this.folder, job, shard))).map((file) => join(this.folder, job, shard, file));
+        for (const page of pagesOf(paths, pageSize)) {
+          await Promise.all(page.map((path) => this.sweepFile(job, path, cutoffMs, isOwned, sweep)));
+        }
+      }
+    }
+    return sweep;
+  }
+
+  async close(): Promise<void> {}
+
+  private async read(ref: string, index?: number | 'all') {
+    const found = await readPayloadFile(this.pathOf(parsePayloadRef('file', ref)), index);
+    if (found === undefined) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No payload ${ref}`);
+    const received = receivedOf(found.header);
+    if (received < found.header.count) {
+      throw new BroomwagonError(
+        'PAYLOAD_INCOMPLETE',
+        `Only ${received} of ${found.header.count} chunks of ${ref} are here`,
+      );
+    }
+    return found;
+  }
+
+  private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
+    const jobFolder = join(this.folder, payload.job);
+    await mkdir(jobFolder, { recursive: true });
+    return withFolderLock(jobFolder, async () => {
+      const path = this.pathOf(payload);
+      const held = await readPayloadFile(path, Array.isArray(change) ? undefined : 'all');
+      const chunks = merge(held, change);
+      const header: PayloadHeader = {
+        owner: payload.owner,
+        name: payload.name,
+        count: chunks.length,
+        chunkBytes: chunks.map((chunk) => chunk?.length ?? null),
+        storedAtMs: Date.now(),
+      };
+      const added = bytesOf(header) - (held === undefined ? 0 : bytesOf(held.header));
+      // Counted before it is written: a crash in between counts too much, never too little.
+      await this.count(payload.job, added);
+      const present = chunks.filter((chunk) => chunk !== undefined);
+      await writePayloadFile(path, header, present).catch(async (cause: unknown) => {
+        await this.count(payload.job, -added);
+        throw new BroomwagonError('UNAVAILABLE', `Cannot write a payload: ${(cause as Error).message}`, { cause });
+      });
+      return header;
+    });
+  }
+
+  private async count(job: string, addedBytes: number): Promise<void> {
+    const path = join(this.folder, job, '.used');
+    const used = (await readCounter(path)) + addedBytes;
+    if (addedBytes > 0 && used > this.quotaBytes) {
+      const wish = `${used} of ${this.quotaBytes} bytes`;
+      throw new BroomwagonError('PAYLOAD_STORE_FULL', `The payloads of the job would take ${wish}`);
+    }
+    await writeFile(path, String(used));
+  }
+
+  /** Removes a file, if it is still as old as `cutoffMs` says, and counts it down. */
+  private async unlink(job: string, path: string, cutoffMs = Infinity): Promise<boolean> {
+    if ((await readPayloadFile(path)) === undefined) return false;
+    return withFolderLock(join(this.folder, job), async () => {
+      const held = await readPayloadFile(path);
+      if (held === undefined || (await stat(path)).mtimeMs > cutoffMs) return false;
+      await rm(path);
+      await this.count(job, -bytesOf(held.header));
+      return true;
+    });
+  }
+
+  private async sweepFile(
+    job: string,
+    path: string,
+    cutoffMs: number,
+    isOwned: PayloadOwnership,
+    sweep: PayloadSweep,
+  ): Promise<void> {
+    const facts = await stat(path).catch(() => undefined);
+    if (facts === undefined || facts.mtimeMs > cutoffMs) return;
+    if (path.endsWith('.draft')) return rm(path, { force: true });
+    const held = await readPayloadFile(path);
+    if (held === undefined) return;
+    sweep.examined++;
+    if (await isOwned(job, held.header.owner)) {
+      // The time of change is the time of the last look, so that the next passes leave it alone.
+      await utimes(path, new Date(), new Date()).catch(() => undefined);
+    } else if (await this.unlink(job, path, cutoffMs)) sweep.removed++;
+  }
+
+  private pathOf({ job, owner, name }: PayloadName): string {
+    const hash = createHash('sha256').update(`${owner}~${name}`).digest('hex');
+    return join(this.folder, job, hash.slice(0, 2), hash.slice(2));
+  }
+}
+
+function statOf(header: PayloadHeader): PayloadStat {
+  return { bytes: bytesOf(header), chunkCount: header.count, storedAtMs: header.storedAtMs };
+}
+
+/** The chunks after a change; undefined for those that have not arrived. */
+function merge(held: { header: PayloadHeader; data: Buffer } | undefined, change: Change): (Buffer | undefined)[] {
+  if (Array.isArray(change)) return change;
+  const chunks: (Buffer | undefined)[] = Array.from({ length: change.count }, () => undefined);
+  if (held?.header.count === change.count) {
+    let start = 0;
+    for (const [index, bytes] of held.header.chunkBytes.entries()) {
+      if (bytes === null) continue;
+      chunks[index] = held.data.subarray(start, start + bytes);
+      start += bytes;
+    }
+  }
+  chunks[change.index] = change.chunk;
+  return chunks;
+}
+
+async function list(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
+    throw error;
+  });
+  return names.filter((name) => !name.startsWith('.')).sort();
+}

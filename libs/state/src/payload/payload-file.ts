@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** First line of a payload file, as JSON; the chunks follow, one after the other. */
+export interface PayloadHeader {
+  owner: string;
+  name: string;
+  count: number;
+  /** Bytes of each chunk by index; null for one that has not arrived. */
+  chunkBytes: (number | null)[];
+  storedAtMs: number;
+}
+
+/** Longest header: 256 chunk sizes and the ids. */
+const HEADER_BYTES = 4_096;
+
+export function bytesOf(header: PayloadHeader): number {
+  return header.chunkBytes.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
+}
+export function receivedOf(header: PayloadHeader): number {
+  return header.chunkBytes.filter((bytes) => bytes !== null).length;
+}
+
+/** Reads the header, or the header and one chunk, of one version of the file; undefined when there is none. */
+export async function readPayloadFile(
+  path: string,
+  index?: number | 'all',
+): Promise<{ header: PayloadHeader; data: Buffer } | undefined> {
+  let file;
+  try {
+    file = await open(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
+    const end = buffer.subarray(0, bytesRead).indexOf(0x0a);
+    const header = JSON.parse(buffer.toString('utf8', 0, end)) as PayloadHeader;
+    if (index === undefined) return { header, data: Buffer.alloc(0) };
+    const sizes = header.chunkBytes.map((bytes) => bytes ?? 0);
+    const skipped = index === 'all' ? 0 : sizes.slice(0, index).reduce((sum, bytes) => sum + bytes, 0);
+    const length = index === 'all' ? bytesOf(header) : (sizes[index] ?? 0);
+    const data = Buffer.alloc(length);
+    if (length > 0) await file.read(data, 0, length, end + 1 + skipped);
+    return { header, data };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Writes a payload file beside its place and renames it there: a reader sees the old file or the new one. */
+export async function writePayloadFile(path: string, header: PayloadHeader, chunks: readonly Buffer[]): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const draft = `${path}.${randomUUID()}.draft`;
+  try {
+    await writeFile(draft, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), ...chunks]));
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+/** The number in a small text file; 0 when there is none. */
+export async function readCounter(path: string): Promise<number> {
+  return Number(await readFile(path, 'utf8').catch(() => '0')) || 0;
+}

@@ -1,0 +1,79 @@
+/** What a store knows about a complete payload. */
+export interface PayloadStat {
+  bytes: number;
+  chunkCount: number;
+  storedAtMs: number;
+}
+/** One chunk of a complete payload. */
+export interface PayloadChunk extends PayloadStat {
+  data: Buffer;
+  chunkIndex: number;
+}
+/** Answer to one chunk that was put. */
+export interface PutChunkReply {
+  /** Set when all chunks are there. */
+  ref?: string;
+  receivedChunks: number;
+}
+/** What one sweep did. */
+export interface PayloadSweep {
+  /** Payloads old enough to be asked about. */
+  examined: number;
+  /** Those whose owner is gone. */
+  removed: number;
+}
+/** Says whether the owner of a payload still exists; asked only about payloads of some age. */
+export type PayloadOwnership = (job: string, owner: string) => Promise<boolean>;
+
+/**
+ * Where prompts and tokens lie, by reference; queues and transitions never carry them. A payload is named by its job,
+ * its owner (a groupId or requestId) and a name (`prompt`, or the attempt); putting the same name again replaces it.
+ *
+ * All bytes of a job count to its quota. Every driver passes `payload-store.conformance.ts`. This class is also the
+ * injection token.
+ */
+export abstract class PayloadStore {
+  /**
+   * Stores a payload of any size up to 64 MiB, at once for every reader.
+   * @returns its reference: at most 512 characters, each safe in a URL, naming driver, job, owner and name
+   * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_TOO_LARGE, VALIDATION_FAILED (a name),
+   *   UNAVAILABLE
+   */
+  abstract put(job: string, owner: string, name: string, bytes: Buffer): Promise<string>;
+
+  /**
+   * Stores one chunk of at most 256 kB; in any order, safe to repeat. Another `count` than before begins anew.
+   * Replacing a payload this way is not atomic for readers; {@link put} is.
+   * @throws BroomwagonError as {@link put}
+   */
+  abstract putChunk(
+    job: string,
+    owner: string,
+    name: string,
+    index: number,
+    count: number,
+    bytes: Buffer,
+  ): Promise<PutChunkReply>;
+
+  /** The whole payload. @throws BroomwagonError PAYLOAD_NOT_FOUND, PAYLOAD_INCOMPLETE, VALIDATION_FAILED (the ref) */
+  abstract get(ref: string): Promise<Buffer>;
+
+  /** One chunk. @throws BroomwagonError as {@link get}; PAYLOAD_NOT_FOUND also for an index that is not there */
+  abstract getChunk(ref: string, index: number): Promise<PayloadChunk>;
+
+  /** @throws BroomwagonError as {@link get} */
+  abstract stat(ref: string): Promise<PayloadStat>;
+
+  /** Removes payloads; those that are not there are skipped. Pages of 128. @returns how many there were */
+  abstract remove(refs: readonly string[]): Promise<number>;
+
+  /**
+   * Removes payloads, complete or not, that were stored at least `olderThanMs` ago and whose owner is gone. One pass
+   * over all jobs in pages; safe to run anywhere and at the same time.
+   * @param pageSize payloads handled together, at most 128
+   */
+  abstract sweepOrphans(olderThanMs: number, isOwned: PayloadOwnership, pageSize?: number): Promise<PayloadSweep>;
+
+  /** Gives up connections. */
+  abstract close(): Promise<void>;
+}

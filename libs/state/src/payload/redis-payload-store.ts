@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import type { Redis } from 'ioredis';
+import { ScriptRunner } from '../scripts/script-runner';
+import { checkChunk, chunksOf, pagesOf } from './chunks';
+import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
+import { COMMIT, FORGET_JOB, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } from './payload-scripts';
+import {
+  PayloadStore,
+  type PayloadChunk,
+  type PayloadOwnership,
+  type PayloadStat,
+  type PayloadSweep,
+  type PutChunkReply,
+} from './payload-store';
+
+/** Root of the registry of jobs; `~` is part of no job id. */
+const REGISTRY = '~jobs';
+/** Between item and staging id; part of no id. */
+const STAGED = '!';
+/** Fields of a payload's hash that are no chunks. */
+const HEADER_FIELDS = 4;
+
+/** Payloads in Redis: one hash each, on a connection of its own so that large values never delay a transition. */
+export class RedisPayloadStore extends PayloadStore {
+  private readonly scripts: ScriptRunner;
+
+  /**
+   * @param redis owned by the store from here on
+   * @param keyPrefix first part of every key; those of a job are `<prefix>:payload:{<job>}:...`
+   * @param quotaBytes of each job
+   */
+  constructor(
+    private readonly redis: Redis,
+    keyPrefix: string,
+    private readonly quotaBytes: number,
+  ) {
+    super();
+    this.scripts = new ScriptRunner(redis, `${keyPrefix}:payload`);
+  }
+
+  async put(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
+    const ref = formatPayloadRef('redis', { job, owner, name });
+    const chunks = chunksOf(bytes);
+    const item = itemOf({ job, owner, name });
+    if (chunks.length === 1) {
+      await this.write(job, item, 0, 1, bytes, { replace: true });
+      return ref;
+    }
+    // Several chunks are staged first, so that readers see the old payload or the new one and nothing between.
+    const staged = item + STAGED + randomUUID();
+    try {
+      for (const [index, chunk] of chunks.entries()) {
+        await this.write(job, staged, index, chunks.length, chunk, { replaces: item });
+      }
+      await this.scripts.run(COMMIT, job, { staged, item });
+    } catch (error) {
+      // What stays when even this fails is swept with the orphans.
+      await this.scripts.run(REMOVE, job, { items: [staged] }).catch(() => undefined);
+      throw error;
+    }
+    return ref;
+  }
+
+  async putChunk(
+    job: string,
+    owner: string,
+    name: string,
+    index: number,
+    count: number,
+    bytes: Buffer,
+  ): Promise<PutChunkReply> {
+    checkChunk(index, count, bytes);
+    const ref = formatPayloadRef('redis', { job, owner, name });
+    const receivedChunks = await this.write(job, itemOf({ job, owner, name }), index, count, bytes);
+    return receivedChunks === count ? { ref, receivedChunks } : { receivedChunks };
+  }
+
+  async get(ref: string): Promise<Buffer> {
+    for (;;) {
+      const { version, stat, chunk: first } = await this.readChunk(ref, 0);
+      const chunks = [first];
+      let current = true;
+      for (let index = 1; index < stat.chunkCount && current; index++) {
+        const next = await this.read(ref, index);
+        current = next.version === version && next.chunk != null;
+        if (next.chunk != null) chunks.push(next.chunk);
+      }
+      // Replaced while it was read: read the new one.
+      if (current) return chunks.length === 1 ? first : Buffer.concat(chunks);
+    }
+  }
+
+  async getChunk(ref: string, index: number): Promise<PayloadChunk> {
+    const { stat, chunk } = await this.readChunk(ref, index);
+    return { ...stat, data: chunk, chunkIndex: index };
+  }
+
+  async stat(ref: string): Promise<PayloadStat> {
+    return (await this.read(ref)).stat;
+  }
+
+  async remove(refs: readonly string[]): Promise<number> {
+    const itemsOfJob = new Map<string, string[]>();
+    for (const ref of refs) {
+      const payload = parsePayloadRef('redis', ref);
+      const items = itemsOfJob.get(payload.job) ?? [];
+      items.push(itemOf(payload));
+      itemsOfJob.set(payload.job, items);
+    }
+    let removed = 0;
+    for (const [job, items] of itemsOfJob) {
+      for (const page of pagesOf(items)) removed += (await this.scripts.run(REMOVE, job, { items: page })).removed;
+    }
+    return removed;
+  }
+
+  async sweepOrphans(
+    olderThanMs: number,
+    isOwned: PayloadOwnership,
+    pageSize: number = LIMITS.page,
+  ): Promise<PayloadSweep> {
+    const sweep: PayloadSweep = { examined: 0, removed: 0 };
+    // One moment for the whole pass, so that what it touches is not old again within it.
+    const [seconds = 0, microseconds = 0] = (await this.available(this.redis.time())).map(Number);
+    const cutoffMs = seconds * 1_000 + Math.floor(microseconds / 1_000) - olderThanMs;
+    let cursor = '0';
+    do {
+      const [next, found] = await this.zscanJobs(cursor);
+      cursor = next;
+      for (const job of found) await this.sweepJob(job, cutoffMs, isOwned, pageSize, sweep);
+    } while (cursor !== '0');
+    return sweep;
+  }
+
+  async close(): Promise<void> {
+    await this.redis.quit().catch(() => this.redis.disconnect());
+  }
+
+  private async write(
+    job: string,
+    item: string,
+    index: number,
+    count: number,
+    bytes: Buffer,
+    options: { replace?: boolean; replaces?: string } = {},
+  ): Promise<number> {
+    const args = { item, index, count, quotaBytes: this.quotaBytes, ...options };
+    // One connection keeps the order: the job is on the registry before anything of it is stored.
+    const [, reply] = await Promise.all([
+      this.scripts.run(REMEMBER_JOB, REGISTRY, { job }),
+      this.scripts.run(PUT_CHUNK, job, args, bytes),
+    ]);
+    return reply.receivedChunks;
+  }
+
+  /** The header of a complete payload and, if asked for, one chunk of the same version. */
+  private async read(ref: string, index?: number) {
+    const payload = parsePayloadRef('redis', ref);
+    const key = `${this.scripts.rootKey(payload.job)}:item:${itemOf(payload)}`;
+    const fields = ['count', 'bytes', 'at', 'version', ...(index === undefined ? [] : [String(index)])];
+    const [[count, bytes, at, version, chunk], present] = await this.available(
+      Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
+    );
+    if (count == null) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No payload ${ref}`);
+    const stat: PayloadStat = { bytes: Number(bytes), chunkCount: Number(count), storedAtMs: Number(at) };
+    const received = present - HEADER_FIELDS;
+    if (received < stat.chunkCount) {
+      throw new BroomwagonError(
+        'PAYLOAD_INCOMPLETE',
+        `Only ${received} of ${stat.chunkCount} chunks of ${ref} are here`,
+      );
+    }
+    return { stat, version: String(version), chunk };
+  }
+
+  private async readChunk(ref: string, index: number) {
+    const { chunk, ...header } = await this.read(ref, index);
+    if (chunk == null) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No chunk ${index} of payload ${ref}`);
+    return { ...header, chunk };
+  }
+
+  private async zscanJobs(cursor: string): Promise<[string, string[]]> {
+    const key = `${this.scripts.rootKey(REGISTRY)}:registry`;
+    const [next, flat] = await this.available(this.redis.zscan(key, cursor, 'COUNT', LIMITS.page));
+    return [next, flat.filter((_, position) => position % 2 === 0)];
+  }
+
+  private async sweepJob(
+    job: string,
+    cutoffMs: number,
+    isOwned: PayloadOwnership,
+    pageSize: number,
+    sweep: PayloadSweep,
+  ): Promise<void> {
+    for (;;) {
+      const { items, empty } = await this.scripts.run(LIST_OLD, job, { cutoffMs, limit: pageSize });
+      if (empty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
+      if (items.length === 0) return;
+      const owned = await Promise.all(items.map((item) => (isStaged(item) ? false : isOwned(job, ownerOf(item)))));
+      const kept = items.filter((_, position) => owned[position]);
+      const orphans = items.filter((_, position) => !owned[position]);
+      if (kept.length > 0) await this.scripts.run(TOUCH, job, { items: kept });
+      if (orphans.length > 0) {
+        sweep.removed += (await this.scripts.run(REMOVE, job, { items: orphans, cutoffMs })).removed;
+      }
+      sweep.examined += items.length;
+      if (items.length < pageSize) return;
+    }
+  }
+
+  private async available<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (cause) {
+      throw new BroomwagonError('UNAVAILABLE', `The payload store did not answer: ${(cause as Error).message}`, {
+        cause,
+      });
+    }
+  }
+}
+
+function itemOf({ owner, name }: PayloadName): string {
+  return `${owner}~${name}`;
+}
+function ownerOf(item: string): string {
+  return item.slice(0, item.lastIndexOf('~'));
+}
+function isStaged(item: string): boolean {
+  return item.includes(STAGED);
+}
