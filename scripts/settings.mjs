@@ -1,0 +1,50 @@
+// Writes docs/settings.md, every setting of every service, from what the services print themselves.
+// With `--check` it fails when the committed copy is stale.
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './prepare.mjs';
+
+const services = ['load-balancer', 'trainer-coordinator', 'worker'];
+const file = join(root, 'docs', 'settings.md');
+
+function settingsOf(service) {
+  const program = join(root, 'dist', 'apps', service, 'src', 'main.js');
+  // No environment: the defaults are wanted.
+  const { stdout, status, stderr } = spawnSync(process.execPath, [program, '--print-config'], {
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, WORKER_ID: 'from host and process' },
+  });
+  if (status !== 0) throw new Error(`${service} --print-config: ${stderr}`);
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.split(/\s{2,}/))
+    .map((cells) => ({ name: cells[0], value: cells.length === 4 ? cells[1] : '', description: cells.at(-1) }));
+}
+
+function table(settings) {
+  const row = ({ name, value, description }) => `| \`${name}\` | ${value && `\`${value}\``} | ${description} |`;
+  return ['| variable | default | what |', '|---|---|---|', ...settings.map(row)].join('\n');
+}
+
+const all = new Map(services.map((service) => [service, settingsOf(service)]));
+const shared = all.get(services[0]).filter(({ name }) => services.every((s) => all.get(s).some((x) => x.name === name)));
+const names = new Set(shared.map(({ name }) => name));
+const text = `# Settings
+
+Each service reads its settings from the environment, and from a JSON file of the same names when \`CONFIG_FILE\` names one; the environment wins. Wrong values are all named at once and nothing starts. \`--print-config\` prints what a service would use, without secrets. This page is made by \`npm run schema\`.
+
+## All services
+${table(shared)}
+${services.map((s) => `\n## ${s}\n${table(all.get(s).filter(({ name }) => !names.has(name)))}\n`).join('')}`;
+
+if (process.argv.includes('--check')) {
+  if (readFileSync(file, 'utf8') !== text) {
+    console.error('docs/settings.md is stale: run `npm run schema` and commit it.');
+    process.exit(1);
+  }
+} else {
+  writeFileSync(file, text);
+  console.log(`wrote ${file}`);
+}
