@@ -13,14 +13,16 @@ function settingsOf(service) {
   // No environment: the defaults are wanted.
   const { stdout, status, stderr } = spawnSync(process.execPath, [program, '--print-config'], {
     encoding: 'utf8',
-    env: { PATH: process.env.PATH, WORKER_ID: 'from host and process' },
+    env: { PATH: process.env.PATH },
   });
   if (status !== 0) throw new Error(`${service} --print-config: ${stderr}`);
   return stdout
     .trim()
     .split('\n')
     .map((line) => line.split(/\s{2,}/))
-    .map((cells) => ({ name: cells[0], value: cells.length === 4 ? cells[1] : '', description: cells.at(-1) }));
+    .map((cells) => ({ name: cells[0], value: cells.length === 4 ? cells[1] : '', description: cells.at(-1) }))
+    // Made from host and process, so another one each time.
+    .map((setting) => (setting.name === 'WORKER_ID' ? { ...setting, value: '' } : setting));
 }
 
 function table(settings) {

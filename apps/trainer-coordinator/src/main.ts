@@ -1,1 +1,6 @@
-export {};
+import 'reflect-metadata';
+import { runService } from '@broomwagon/platform';
+import { CoordinatorConfig } from './coordinator.config';
+import { CoordinatorModule } from './coordinator.module';
+
+void runService(CoordinatorModule, { app: 'trainer-coordinator', configType: CoordinatorConfig });

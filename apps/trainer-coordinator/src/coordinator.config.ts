@@ -1,0 +1,52 @@
+import { Env, PayloadServiceConfig } from '@broomwagon/platform';
+import { IsBoolean, IsInt, Max, Min } from 'class-validator';
+
+/** Configuration of the trainer-coordinator. */
+export class CoordinatorConfig extends PayloadServiceConfig {
+  @Env('SWEEP_INTERVAL_MS', { description: 'pause between two looks at what is to be swept', kind: 'duration' })
+  @IsInt()
+  @Min(10)
+  @Max(60_000)
+  sweepIntervalMs: number = 100;
+
+  @Env('CUT_REPEAT_MS', { description: 'aborts that are not confirmed are sent again after this', kind: 'duration' })
+  @IsInt()
+  @Min(50)
+  @Max(60_000)
+  cutRepeatMs: number = 1_000;
+
+  @Env('ORPHAN_AFTER_MS', {
+    description: 'claims stop when a trainer is silent for this long and its round names nothing else',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(1_000)
+  orphanAfterMs: number = 600_000;
+
+  @Env('CLAIM_ANSWER_KEPT_MS', { description: 'how long a repeated claim gets its first answer', kind: 'duration' })
+  @IsInt()
+  @Min(1)
+  @Max(3_600_000)
+  claimAnswerKeptMs: number = 60_000;
+
+  @Env('MAX_CLAIM_WAITERS', { description: 'claims that may wait in a pool; more are answered QUEUE_FULL' })
+  @IsInt()
+  @Min(0)
+  maxClaimWaiters: number = 100_000;
+
+  @Env('FACTS_RELAY', { description: 'publish facts from the outbox' })
+  @IsBoolean()
+  factsRelay: boolean = true;
+
+  @Env('FACTS_STREAM_MAX_BYTES', {
+    description: 'bound of the JetStream stream of facts, when the server has JetStream',
+  })
+  @IsInt()
+  @Min(1_048_576)
+  factsStreamMaxBytes: number = 268_435_456;
+
+  @Env('FACTS_STREAM_MAX_AGE_MS', { description: 'facts older than this leave the stream', kind: 'duration' })
+  @IsInt()
+  @Min(60_000)
+  factsStreamMaxAgeMs: number = 86_400_000;
+}

@@ -1,0 +1,190 @@
+import type {
+  Claim,
+  CompleteReply,
+  GroupSubmission,
+  OpenRoundReply,
+  OpenRoundRequest,
+  RoundPlan,
+  Segment,
+  TailPolicy,
+} from '@broomwagon/contracts';
+import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import { connectRedis, RoundStore, RoutingStore, ScriptRunner } from '@broomwagon/state';
+import { flushPrefix, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
+import { CoordinatorConfig } from './coordinator.config';
+import { CoordinatorModule } from './coordinator.module';
+
+/** Pools of one fixture; a test takes one. */
+const POOLS = 24;
+
+/** Two replicas of the coordinator, a client, and the scripts of the load-balancer for worker epochs. */
+export class CoordinatorFixture {
+  private used = 0;
+
+  private constructor(
+    private readonly prefix: string,
+    private readonly runner: ScriptRunner,
+    readonly client: TypedClient,
+    readonly redis: ReturnType<typeof connectRedis>,
+    readonly routing: RoutingStore,
+    readonly rounds: RoundStore,
+    private readonly services: RunningService[],
+  ) {}
+
+  static async start(replicas = 2): Promise<CoordinatorFixture> {
+    const { pool: prefix } = testPool();
+    const config = Object.assign(new CoordinatorConfig(), {
+      natsUrl: testNatsUrl(),
+      redisUrl: testRedisUrl(),
+      redisKeyPrefix: prefix,
+      // Pools of its own: no other test's coordinator may answer.
+      pools: Array.from({ length: POOLS }, (_, position) => `${prefix}-${position}`),
+      sweepIntervalMs: 20,
+      cutRepeatMs: 100,
+      claimAnswerKeptMs: 300,
+      logLevel: 'silent',
+    });
+    const services: RunningService[] = [];
+    for (let replica = 0; replica < replicas; replica++) {
+      services.push(
+        await bootstrapService(CoordinatorModule, {
+          app: 'trainer-coordinator',
+          config,
+          configType: CoordinatorConfig,
+        }),
+      );
+    }
+    const redis = connectRedis({ url: testRedisUrl() });
+    const runner = new ScriptRunner(redis, prefix);
+    const client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
+    const [routing, rounds] = [new RoutingStore(runner), new RoundStore(runner)];
+    return new CoordinatorFixture(prefix, runner, client, redis, routing, rounds, services);
+  }
+
+  /** The pool of this test. */
+  get pool(): string {
+    return `${this.prefix}-${this.used}`;
+  }
+
+  get rootKey(): string {
+    return this.runner.rootKey(this.pool);
+  }
+
+  /** Goes on with an empty pool. */
+  freshPool(): void {
+    this.used += 1;
+    if (this.used >= POOLS) throw new Error('Give the fixture more pools');
+  }
+
+  async stop(): Promise<void> {
+    for (const service of this.services) await service.close();
+    await this.client.messaging.connection.close();
+    await this.redis.quit();
+    await flushPrefix(testRedisUrl(), `${this.prefix}:`);
+  }
+
+  async worker(workerId: string): Promise<FixtureWorker> {
+    const { workerEpoch } = await this.routing.registerWorker(this.pool, {
+      workerId,
+      registrationId: `${workerId}-${Math.random()}`,
+      ttlMs: 600_000,
+    });
+    return new FixtureWorker(this, workerId, workerEpoch);
+  }
+
+  /** Opens the round that `round.next` plans. */
+  async open(
+    job: string,
+    input: { groupsPerStep: number; remainingGroups: number; policy: TailPolicy; trainerEpoch?: number },
+  ): Promise<OpenRoundReply & { plan: RoundPlan }> {
+    const { trainerEpoch, ...wish } = input;
+    const plan = await this.client.call(this.pool, 'round.next', { job, ...wish });
+    const opened = await this.client.callWithRetry(
+      this.pool,
+      'round.open',
+      openRequest(job, plan, input.policy, { trainerEpoch }),
+      { deadlineMs: 5_000 },
+    );
+    return { ...opened, plan };
+  }
+
+  /** Waits until the round is settled and folded: nothing of it is left to sweep. */
+  async swept(): Promise<void> {
+    await waitUntil(async () => (await this.rounds.due(this.pool)).rounds.length === 0, {
+      what: 'the sweep to have nothing left',
+      timeoutMs: 20_000,
+    });
+  }
+}
+
+/** The request that opens what was planned. */
+export function openRequest(
+  job: string,
+  plan: RoundPlan,
+  policy: TailPolicy,
+  extra: Partial<OpenRoundRequest> = {},
+): OpenRoundRequest {
+  const { kind, ...rest } = plan;
+  if (kind === 'done') throw new Error('The data set is trained');
+  return { job, roundId: `round-${plan.step}`, weightVersion: plan.step, policy, kind, ...rest, ...extra };
+}
+
+/** Groups with small inline prompts. */
+export function groups(count: number, from = 0, samples = 2): GroupSubmission[] {
+  return Array.from({ length: count }, (_, offset) => ({
+    groupId: `g${from + offset}`,
+    samples,
+    maxTokens: 100,
+    prompt: { text: `What is ${from + offset}?` },
+  }));
+}
+
+/** A worker epoch that says what it is told to. */
+export class FixtureWorker {
+  private claims = 0;
+
+  constructor(
+    private readonly fixture: CoordinatorFixture,
+    readonly workerId: string,
+    readonly workerEpoch: number,
+  ) {}
+
+  async claim(max: number, waitMs = 0): Promise<Claim[]> {
+    const claimId = `${this.workerId}-${this.workerEpoch}-${this.claims++}`;
+    const { workerId, workerEpoch } = this;
+    const body = { claimId, workerId, workerEpoch, max, waitMs };
+    return (await this.fixture.client.call(this.fixture.pool, 'request.claim', body)).claims;
+  }
+
+  fence({ requestId, attempt }: Claim) {
+    return { requestId, attempt, workerId: this.workerId, workerEpoch: this.workerEpoch };
+  }
+
+  complete(claim: Claim, tokenCount = 3): Promise<CompleteReply> {
+    const { client, pool } = this.fixture;
+    const body = { ...this.fence(claim), finishReason: 'stop' as const, segment: segmentOf(claim, tokenCount) };
+    return client.call(pool, 'request.complete', body);
+  }
+
+  /** Claims and completes until nothing is pending. */
+  async finishAll(): Promise<void> {
+    for (;;) {
+      const claims = await this.claim(128);
+      if (claims.length === 0) return;
+      for (const claim of claims) await this.complete(claim);
+    }
+  }
+}
+
+export function segmentOf(claim: Claim, tokenCount: number): Segment {
+  const ref = `redis~${claim.job}~~${claim.groupId}~${claim.sampleIndex}~${claim.attempt}`;
+  return {
+    attempt: claim.attempt,
+    serverId: 's1',
+    serverEpoch: 1,
+    weightVersion: claim.weightVersion,
+    tokenCount,
+    ref,
+  };
+}

@@ -1,0 +1,88 @@
+import { Injectable } from '@nestjs/common';
+import type { JobStatus } from '@broomwagon/contracts';
+import { Metrics } from '@broomwagon/platform';
+
+/** What the coordinator counts. Gauges are read from the books periodically, so every replica shows the same. */
+@Injectable()
+export class CoordinatorMetrics {
+  private readonly requests;
+  private readonly groups;
+  private readonly longtail;
+  private readonly claims;
+  private readonly outcomes;
+  private readonly sweeps;
+  private readonly facts;
+
+  constructor(metrics: Metrics) {
+    this.requests = metrics.gauge('requests_count', 'Requests of all jobs of a pool by state; from the books', [
+      'pool',
+      'state',
+    ]);
+    this.groups = metrics.gauge('groups_count', 'Groups of all jobs of a pool: submitted, trained, failed', [
+      'pool',
+      'state',
+    ]);
+    this.longtail = metrics.gauge('longtail_groups_count', 'Groups in the long-tail queues or on their way there', [
+      'pool',
+      'state',
+    ]);
+    this.claims = metrics.counter(
+      'claims_total',
+      'Answers of claims by outcome: given, empty, parked, granted, expired',
+      ['outcome'],
+    );
+    this.outcomes = metrics.counter('attempts_total', 'Ends of attempts by what became of the request', ['outcome']);
+    this.sweeps = metrics.counter(
+      'sweep_pages_total',
+      'Pages of the sweep by kind; cut without end: workers do not confirm',
+      ['kind'],
+    );
+    this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
+  }
+
+  claimed(outcome: 'given' | 'empty' | 'parked' | 'granted' | 'expired', count = 1): void {
+    this.claims.inc({ outcome }, count);
+  }
+
+  attemptEnded(outcome: string, count = 1): void {
+    this.outcomes.inc({ outcome }, count);
+  }
+
+  swept(kind: 'take' | 'cut' | 'fold' | 'void'): void {
+    this.sweeps.inc({ kind });
+  }
+
+  factsRelayed(count: number): void {
+    this.facts.inc(count);
+  }
+
+  /** Sets the gauges of a pool to the sums of its jobs. */
+  totals(pool: string, jobs: readonly JobStatus[]): void {
+    const requests = new Map<string, number>();
+    const sum = (of: (job: JobStatus) => number): number => jobs.reduce((total, job) => total + of(job), 0);
+    for (const { requests: books } of jobs) {
+      for (const [state, count] of Object.entries(books)) requests.set(state, (requests.get(state) ?? 0) + count);
+    }
+    for (const [state, count] of requests) this.requests.set({ pool, state }, count);
+    this.groups.set(
+      { pool, state: 'submitted' },
+      sum((job) => job.submittedGroups),
+    );
+    this.groups.set(
+      { pool, state: 'trained' },
+      sum((job) => job.trainedGroups),
+    );
+    this.groups.set(
+      { pool, state: 'failed' },
+      sum((job) => job.failedGroups),
+    );
+    this.longtail.set(
+      { pool, state: 'queued' },
+      sum((job) => job.longtail.groups),
+    );
+    this.longtail.set(
+      { pool, state: 'settling' },
+      sum((job) => job.longtail.settlingGroups),
+    );
+  }
+}

@@ -1,0 +1,46 @@
+import { Module } from '@nestjs/common';
+import { CoordinatorConfig } from './coordinator.config';
+import { CoordinatorMetrics } from './coordinator.metrics';
+import { FactRelayService } from './facts/fact-relay.service';
+import { JobController } from './jobs/job.controller';
+import { PayloadModule } from './payload/payload.module';
+import { DiscardService } from './requests/discard.service';
+import { GrantService } from './requests/grant.service';
+import { RequestController } from './requests/request.controller';
+import { RequestService } from './requests/request.service';
+import { OpeningService } from './rounds/opening.service';
+import { ResultsService } from './rounds/results.service';
+import { RoundController } from './rounds/round.controller';
+import { RoundService } from './rounds/round.service';
+import { SubmissionService } from './rounds/submission.service';
+import { StateModule } from './state.module';
+import { SweepService } from './upkeep/sweep.service';
+import { UpkeepService } from './upkeep/upkeep.service';
+import { WorkerCommands } from './upkeep/worker-commands';
+
+/** Rounds, requests, the long-tail queue and payloads of the jobs of a pool. */
+@Module({
+  imports: [
+    StateModule,
+    PayloadModule.registerAsync({
+      inject: [CoordinatorConfig],
+      useFactory: (config: CoordinatorConfig) => config.payloadStoreOptions(),
+    }),
+  ],
+  controllers: [RoundController, RequestController, JobController],
+  providers: [
+    CoordinatorMetrics,
+    DiscardService,
+    FactRelayService,
+    GrantService,
+    OpeningService,
+    RequestService,
+    ResultsService,
+    RoundService,
+    SubmissionService,
+    SweepService,
+    UpkeepService,
+    WorkerCommands,
+  ],
+})
+export class CoordinatorModule {}

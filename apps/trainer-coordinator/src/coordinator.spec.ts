@@ -1,0 +1,452 @@
+import { type AbortAttemptsCommand, type Claim, type TailPolicy, workerCommandSubject } from '@broomwagon/contracts';
+import { setFailpoints } from '@broomwagon/platform';
+import { waitUntil } from '@broomwagon/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CoordinatorFixture, groups, openRequest, segmentOf } from './coordinator.fixture';
+
+const RESUME: TailPolicy = { name: 'resume', overProvision: 2 };
+const within = (what: string) => ({ what, timeoutMs: 20_000 });
+const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
+
+describe('trainer-coordinator', () => {
+  let fixture: CoordinatorFixture;
+  let jobs = 0;
+  let call: CoordinatorFixture['client']['call'];
+
+  beforeAll(async () => {
+    fixture = await CoordinatorFixture.start();
+    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
+  });
+  afterAll(() => fixture.stop());
+  beforeEach(() => fixture.freshPool());
+  afterEach(() => setFailpoints(''));
+
+  const newJob = (): string => `job-${jobs++}`;
+
+  /** A job with an open round of `count` new groups, all needed unless the policy over-provisions. */
+  async function openRound(policy: TailPolicy, needed: number, remaining = needed) {
+    const job = newJob();
+    const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: remaining, policy });
+    const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
+    return { job, round, plan: opened.plan };
+  }
+
+  it('cuts what a round does not need and gives it back with all its tokens', async () => {
+    const { job, round, plan } = await openRound(RESUME, 1, 2);
+    expect(plan).toMatchObject({ kind: 'short', neededGroups: 1, newGroups: 2, takeGroups: 0 });
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(2) });
+    const worker = await fixture.worker(`cut-${job}`);
+    const aborts: AbortAttemptsCommand[] = [];
+    fixture.client.messaging.subscribe(workerCommandSubject(fixture.pool, worker.workerId, 'abort'), (body) => {
+      aborts.push(body as unknown as AbortAttemptsCommand);
+    });
+    const claims = await worker.claim(4);
+    const [first, second, kept, cut] = claims as [Claim, Claim, Claim, Claim];
+    await worker.complete(kept, 7);
+    await call(fixture.pool, 'request.checkpoint', { ...worker.fence(cut), segment: segmentOf(cut, 5) });
+    expect(await worker.complete(first)).toEqual({ state: 'finished', groupAccepted: false, roundCompleted: false });
+    expect(await worker.complete(second)).toEqual({ state: 'finished', groupAccepted: true, roundCompleted: true });
+
+    await expect.poll(() => aborts.length).toBeGreaterThan(0);
+    expect(aborts[0]).toEqual({
+      workerEpoch: worker.workerEpoch,
+      cause: 'cut',
+      attempts: [{ requestId: cut.requestId, attempt: cut.attempt }],
+    });
+    const aborted = { ...worker.fence(cut), reason: 'aborted' as const, retryable: true, segment: segmentOf(cut, 6) };
+    expect(await call(fixture.pool, 'request.fail', aborted)).toEqual({ state: 'unfinished' });
+    expect(await call(fixture.pool, 'request.fail', aborted)).toEqual({ state: 'unfinished' });
+    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({
+      state: 'completed',
+      settled: true,
+      acceptedGroups: 1,
+      requestsDone: 3,
+      requestsCut: 1,
+      groupsRequeued: 1,
+      wastedTokens: 0,
+      completedReason: 'accepted',
+    });
+    const queued = { groupId: 'g1', cuts: 1, firstStep: 1, finishedSamples: 1, samples: 2, tokens: 13 };
+    expect(await call(fixture.pool, 'longtail.list', { job })).toEqual({ groups: [queued] });
+
+    const results = await call(fixture.pool, 'round.results', round);
+    expect(results).toMatchObject({ state: 'completed', complete: true, cursor: 1 });
+    expect(results.groups[0]).toMatchObject({ groupId: 'g0', cuts: 0, firstStep: 1 });
+    expect(await call(fixture.pool, 'round.close', round)).toEqual({
+      roundId: 'round-1',
+      stepsTrained: 1,
+      trainedGroups: 1,
+      trainedRequests: 2,
+    });
+
+    const { trainerEpoch } = round;
+    const long = await fixture.open(job, { groupsPerStep: 1, remainingGroups: 0, policy: RESUME, trainerEpoch });
+    expect(long).toMatchObject({ state: 'open', takenGroups: 1, plan: { kind: 'long', step: 2 } });
+    const [again] = (await worker.claim(4)) as [Claim];
+    expect(again).toMatchObject({ requestId: cut.requestId, attempt: 2, weightVersion: 2 });
+    expect(again.segments).toEqual([segmentOf(cut, 6)]);
+    expect(await worker.complete(again, 2)).toMatchObject({ groupAccepted: true, roundCompleted: true });
+    const second_ = { job, roundId: 'round-2', trainerEpoch };
+    const [group] = (await call(fixture.pool, 'round.results', second_)).groups;
+    expect(group).toMatchObject({ groupId: 'g1', cuts: 1, samples: [{ tokenCount: 7 }, { tokenCount: 8 }] });
+    await call(fixture.pool, 'round.close', second_);
+    await expect
+      .poll(async () => (await call(fixture.pool, 'job.status', { job })).requests)
+      .toMatchObject({ submitted: 4, trained: 4, finished: 0, unfinished: 0 });
+    expect(
+      await call(fixture.pool, 'round.next', { job, groupsPerStep: 1, remainingGroups: 0, policy: RESUME }),
+    ).toMatchObject({ kind: 'done', step: 3 });
+  });
+
+  it('throws everything of a cut group away under `regenerate`, and counts it', async () => {
+    const { job, round } = await openRound({ name: 'regenerate', overProvision: 2 }, 1, 2);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(2) });
+    const worker = await fixture.worker(`regenerate-${job}`);
+    const [first, second, done, running] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
+    await worker.complete(done, 7);
+    await worker.complete(first);
+    await worker.complete(second);
+    expect(await worker.complete(running, 4)).toEqual({
+      state: 'unfinished',
+      groupAccepted: false,
+      roundCompleted: true,
+    });
+    await expect.poll(async () => (await call(fixture.pool, 'round.status', { job })).settled).toBe(true);
+    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ wastedTokens: 11 });
+    expect((await call(fixture.pool, 'longtail.list', { job })).groups).toMatchObject([
+      { finishedSamples: 0, tokens: 0 },
+    ]);
+  });
+
+  it('gives a waiting claim its requests as soon as they are submitted, and an empty answer at its deadline', async () => {
+    const worker = await fixture.worker('waiting');
+    const startedAtMs = Date.now();
+    expect(await worker.claim(2, 150)).toEqual([]);
+    expect(Date.now() - startedAtMs).toBeGreaterThanOrEqual(145);
+    const { round } = await openRound(WAIT, 1);
+    const waiting = worker.claim(2, 20_000);
+    await waitUntil(
+      async () => (await fixture.rounds.due(fixture.pool)).claimWaiters === 1,
+      within('the claim to be parked'),
+    );
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    const claims = await waiting;
+    expect(claims.map((claim) => claim.sampleIndex)).toEqual([0, 1]);
+    for (const claim of claims) await worker.complete(claim);
+  });
+
+  it('answers a repeated claim with what it gave, and gives nothing twice', async () => {
+    const { round } = await openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    const { workerId, workerEpoch } = await fixture.worker('repeats');
+    const claim = { claimId: 'same', workerId, workerEpoch, max: 1 };
+    const first = await call(fixture.pool, 'request.claim', claim);
+    expect(first.claims).toHaveLength(1);
+    expect(await call(fixture.pool, 'request.claim', claim)).toEqual(first);
+    const other = await call(fixture.pool, 'request.claim', { ...claim, claimId: 'other', max: 5 });
+    expect(other.claims.map((each) => each.sampleIndex)).toEqual([1]);
+  });
+
+  it('opens a round once: the same again is a repeat, other parameters are a conflict', async () => {
+    const job = newJob();
+    const wish = { groupsPerStep: 2, remainingGroups: 10, policy: WAIT };
+    const plan = await call(fixture.pool, 'round.next', { job, ...wish });
+    const request = openRequest(job, plan, WAIT);
+    const opened = await call(fixture.pool, 'round.open', request);
+    expect(opened).toEqual({ roundId: 'round-1', trainerEpoch: 1, state: 'open', takenGroups: 0 });
+    expect(await call(fixture.pool, 'round.open', request)).toEqual(opened);
+    await expect(call(fixture.pool, 'round.open', { ...request, policy: RESUME })).rejects.toMatchObject({
+      code: 'ROUND_CONFLICT',
+    });
+    await expect(call(fixture.pool, 'round.open', { ...request, roundId: 'another' })).rejects.toMatchObject({
+      code: 'ROUND_CONFLICT',
+    });
+    await expect(call(fixture.pool, 'round.next', { job, ...wish })).rejects.toMatchObject({ code: 'ROUND_CONFLICT' });
+  });
+
+  it('refuses plans that do not fit, and changes nothing', async () => {
+    const job = newJob();
+    const plan = await call(fixture.pool, 'round.next', { job, groupsPerStep: 2, remainingGroups: 10, policy: WAIT });
+    const request = openRequest(job, plan, WAIT);
+    const refused = async (change: object, error: object): Promise<void> =>
+      expect(call(fixture.pool, 'round.open', { ...request, ...change })).rejects.toMatchObject(error);
+    await refused({ neededGroups: 0 }, { code: 'VALIDATION_FAILED', field: 'neededGroups' });
+    await refused({ neededGroups: 3 }, { code: 'VALIDATION_FAILED', field: 'neededGroups' });
+    await refused({ policy: { name: 'wait', overProvision: 0.5 } }, { code: 'VALIDATION_FAILED' });
+    await refused({ policy: { name: 'unheard', overProvision: 1 } }, { code: 'VALIDATION_FAILED' });
+    await refused({ step: 7 }, { code: 'PLAN_STALE', field: 'step' });
+    await refused({ takeGroups: 5 }, { code: 'PLAN_STALE', field: 'takeGroups' });
+    await refused({ trainerEpoch: 4 }, { code: 'JOB_NOT_FOUND' });
+    await expect(call(fixture.pool, 'job.status', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+  });
+
+  it('refuses groups that do not fit as a whole page', async () => {
+    const { job, round } = await openRound(WAIT, 3);
+    const [good, bad] = groups(2) as [(typeof all)[0], (typeof all)[0]];
+    const all = groups(5);
+    const refused = async (page: object[], error: object): Promise<void> =>
+      expect(call(fixture.pool, 'round.submit', { ...round, groups: page as typeof all })).rejects.toMatchObject(error);
+    await refused([good, good], { code: 'VALIDATION_FAILED', field: 'groups.1.groupId' });
+    await refused([good, { ...bad, prompt: undefined }], { code: 'VALIDATION_FAILED', field: 'groups.1.prompt' });
+    await refused([good, { ...bad, prompt: { text: 'a', promptTokenIds: [1] } }], { code: 'VALIDATION_FAILED' });
+    await refused([good, { ...bad, prompt: { txt: 'a' } }], { field: 'groups.1.prompt.txt' });
+    await refused([good, { ...bad, sampling: { top_p: 1 } }], { field: 'groups.1.sampling.top_p' });
+    await refused([good, { ...bad, prompt: { text: 'x'.repeat(40_000) } }], { code: 'PAYLOAD_TOO_LARGE' });
+    await refused([good, { ...bad, samples: 0 }], { code: 'VALIDATION_FAILED' });
+    await refused(groups(4), { code: 'VALIDATION_FAILED', field: 'groups' });
+    expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
+      submittedGroups: 0,
+      requests: { submitted: 0 },
+    });
+
+    const page = { ...round, groups: groups(3) };
+    expect(await call(fixture.pool, 'round.submit', page)).toEqual({ roundGroups: 3, added: 3, repeated: 0 });
+    expect(await call(fixture.pool, 'round.submit', page)).toEqual({ roundGroups: 3, added: 0, repeated: 3 });
+    await refused([{ ...good, maxTokens: 5 }], { code: 'DUPLICATE_GROUP' });
+  });
+
+  it('fences the trainer that was replaced, and keeps its round', async () => {
+    const { job, round } = await openRound(WAIT, 2);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    const taken = await call(fixture.pool, 'round.takeover', { job, takeoverId: 'second' });
+    expect(taken).toMatchObject({
+      trainerEpoch: 2,
+      stepsTrained: 0,
+      submittedGroups: 1,
+      round: { roundId: 'round-1', state: 'open', trainerEpoch: 2, roundGroups: 1 },
+    });
+    expect(await call(fixture.pool, 'round.takeover', { job, takeoverId: 'second' })).toEqual(taken);
+    await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) })).rejects.toMatchObject({
+      code: 'FENCED',
+    });
+    await expect(call(fixture.pool, 'round.close', round)).rejects.toMatchObject({ code: 'FENCED' });
+    await call(fixture.pool, 'round.submit', { ...round, trainerEpoch: 2, groups: groups(1, 1) });
+    await call(fixture.pool, 'round.takeover', { job, takeoverId: 'third' });
+    await expect(call(fixture.pool, 'round.takeover', { job, takeoverId: 'second' })).rejects.toMatchObject({
+      code: 'FENCED',
+    });
+  });
+
+  it('closes a completed round once, and refuses what comes for it later', async () => {
+    const { round } = await openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    await expect(call(fixture.pool, 'round.close', round)).rejects.toMatchObject({ code: 'ROUND_NOT_COMPLETED' });
+    const worker = await fixture.worker('closes');
+    const claims = await worker.claim(2);
+    for (const claim of claims) await worker.complete(claim);
+    await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) })).rejects.toMatchObject({
+      code: 'ROUND_NOT_OPEN',
+    });
+    const closed = await call(fixture.pool, 'round.close', round);
+    expect(await call(fixture.pool, 'round.close', round)).toEqual(closed);
+    await fixture.swept();
+    await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) })).rejects.toMatchObject({
+      code: 'ROUND_CLOSED',
+    });
+    await expect(call(fixture.pool, 'round.results', round)).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
+    await expect(worker.complete(claims[0]!)).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
+    await expect(worker.complete({ ...claims[0]!, requestId: 'nobody/g/0' })).rejects.toMatchObject({
+      code: 'REQUEST_NOT_FOUND',
+    });
+  });
+
+  it('gives the requests of a dead worker to another with the tokens of the last checkpoint', async () => {
+    const { round } = await openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    const dead = await fixture.worker('dies');
+    const [claim] = (await dead.claim(1)) as [Claim];
+    // The second one was sent before the first, and overtaken.
+    for (const tokens of [9, 4]) {
+      const checkpoint = { ...dead.fence(claim), segment: segmentOf(claim, tokens) };
+      expect(await call(fixture.pool, 'request.checkpoint', checkpoint)).toEqual({ action: 'continue' });
+    }
+    const other = await fixture.worker('lives');
+    const waiting = other.claim(1, 20_000);
+    await fixture.routing.deregisterWorker(fixture.pool, dead.workerId, dead.workerEpoch);
+    const [again] = (await waiting) as [Claim];
+    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2, segments: [segmentOf(claim, 9)] });
+    await expect(dead.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
+    const born = await fixture.worker('dies');
+    await expect(born.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
+    await other.complete(again);
+  });
+
+  it('fails a group whose request cannot succeed, asks for a replacement and takes it', async () => {
+    const { job, round } = await openRound({ ...WAIT, maxFailures: 1 }, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    const worker = await fixture.worker('fails');
+    const fail = (claim: Claim, retryable: boolean) =>
+      call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'engine-error', retryable });
+    const [claim, sibling] = (await worker.claim(2)) as [Claim, Claim];
+    expect(await fail(claim, true)).toEqual({ state: 'pending' });
+    const [again] = (await worker.claim(1)) as [Claim];
+    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2 });
+    expect(await fail(again, true)).toEqual({ state: 'failed' });
+    expect(await worker.complete(sibling)).toMatchObject({ state: 'dropped' });
+    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
+    await worker.finishAll();
+    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ state: 'completed', shortfallGroups: 0 });
+    await call(fixture.pool, 'round.close', round);
+    await fixture.swept();
+    expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
+      failedGroups: 1,
+      trainedGroups: 1,
+      requests: { submitted: 4, trained: 2, failed: 1, dropped: 1 },
+    });
+  });
+
+  it('completes a round with fewer groups at its deadline, or when no more can come', async () => {
+    const late = await openRound({ ...WAIT, deadlineMs: 50 }, 1);
+    await call(fixture.pool, 'round.submit', { ...late.round, groups: groups(1) });
+    await expect
+      .poll(() => call(fixture.pool, 'round.status', { job: late.job }))
+      .toMatchObject({ state: 'completed', completedReason: 'deadline', acceptedGroups: 0, settled: true });
+
+    const fewer = await openRound({ ...WAIT, shortfall: 'accept-fewer' }, 2);
+    await call(fixture.pool, 'round.submit', { ...fewer.round, groups: groups(2, 0, 1) });
+    const worker = await fixture.worker('fewer');
+    const [broken, good] = (await worker.claim(2)) as [Claim, Claim];
+    await call(fixture.pool, 'request.fail', { ...worker.fence(broken), reason: 'engine-rejected', retryable: false });
+    expect(await worker.complete(good)).toMatchObject({ roundCompleted: true });
+    expect(await call(fixture.pool, 'round.status', { job: fewer.job })).toMatchObject({
+      completedReason: 'accepted-fewer',
+      acceptedGroups: 1,
+    });
+  });
+
+  it('stops the claims of a job whose trainer is silent, until it is heard again', async () => {
+    const job = newJob();
+    const plan = await call(fixture.pool, 'round.next', { job, groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
+    const request = openRequest(job, plan, WAIT, { orphanAfterMs: 1_000 });
+    const { roundId, trainerEpoch } = await call(fixture.pool, 'round.open', request);
+    await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch, groups: groups(1, 0, 1) });
+    await fixture.redis.hincrby(`${fixture.rootKey}:job:${job}`, 'trainerSeenAtMs', -2_000);
+    const worker = await fixture.worker('orphan');
+    expect(await worker.claim(1)).toEqual([]);
+    const waiting = worker.claim(1, 20_000);
+    await call(fixture.pool, 'round.status', { job, trainerEpoch });
+    expect(await waiting).toHaveLength(1);
+  });
+
+  it('goes on where a replica died between two pages', async () => {
+    const { job, round } = await openRound(RESUME, 140, 280);
+    setFailpoints('coordinator.submit.between-pages=throw@1');
+    const pages = [groups(100, 0, 2), groups(100, 100, 2), groups(80, 200, 2)];
+    await expect(call(fixture.pool, 'round.submit', { ...round, groups: pages[0]! })).rejects.toMatchObject({
+      code: 'INTERNAL',
+    });
+    expect(await call(fixture.pool, 'round.submit', { ...round, groups: pages[0]! })).toMatchObject({
+      added: 36,
+      repeated: 64,
+    });
+    for (const page of pages.slice(1)) await call(fixture.pool, 'round.submit', { ...round, groups: page });
+    const worker = await fixture.worker(`pages-${job}`);
+    // Finished: both samples of 140 groups; the other 140 were never started.
+    setFailpoints('coordinator.cut.between-pages=throw@1,coordinator.fold.between-pages=throw@1');
+    for (let claimed = 0; claimed < 280;) {
+      const claims = await worker.claim(Math.min(128, 280 - claimed));
+      for (const claim of claims) await worker.complete(claim);
+      claimed += claims.length;
+    }
+    await expect.poll(async () => (await call(fixture.pool, 'round.status', { job })).settled).toBe(true);
+    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ groupsRequeued: 140, requestsCut: 0 });
+    await call(fixture.pool, 'round.close', round);
+    await fixture.swept();
+
+    setFailpoints('coordinator.open.between-pages=throw@1');
+    const { trainerEpoch } = round;
+    const plan = await call(fixture.pool, 'round.next', {
+      job,
+      groupsPerStep: 140,
+      remainingGroups: 0,
+      policy: RESUME,
+    });
+    const request = openRequest(job, plan, RESUME, { trainerEpoch });
+    await expect(call(fixture.pool, 'round.open', request)).rejects.toMatchObject({ code: 'INTERNAL' });
+    // The trainer is slow; the sweeper opens the round.
+    await expect.poll(async () => (await call(fixture.pool, 'round.status', { job })).state).toBe('open');
+    expect(await call(fixture.pool, 'round.open', request)).toMatchObject({ state: 'open', takenGroups: 140 });
+    await worker.finishAll();
+    const all: string[] = [];
+    for (let cursor = 0, complete = false; !complete;) {
+      const page = await call(fixture.pool, 'round.results', { job, roundId: request.roundId, cursor, limit: 50 });
+      all.push(...page.groups.map((group) => group.groupId));
+      ({ cursor, complete } = page);
+    }
+    expect(new Set(all).size).toBe(140);
+    expect(all).toHaveLength(140);
+  });
+
+  it('publishes facts from the outbox, in order and without a gap', async () => {
+    const facts: { type: string; sequence: number; job?: string }[] = [];
+    fixture.client.messaging.subscribe(`rollout.v1.${fixture.pool}.event.>`, (body) => {
+      facts.push(body as unknown as (typeof facts)[0]);
+    });
+    const { job, round } = await openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    const worker = await fixture.worker('facts');
+    await worker.finishAll();
+    await call(fixture.pool, 'round.close', round);
+    const wanted = ['round.opened', 'round.progressed', 'round.completed', 'round.closed'];
+    await expect
+      .poll(() => facts.filter((fact) => fact.job === job).map((fact) => fact.type))
+      .toEqual(expect.arrayContaining(wanted));
+    await waitUntil(
+      async () => (await fixture.redis.xlen(`${fixture.rootKey}:facts`)) === 0,
+      within('the facts to be relayed'),
+    );
+  });
+});
+
+describe('Redis after many rounds', () => {
+  it('holds as many keys and as much memory after 200 rounds as after 20', async () => {
+    const fixture = await CoordinatorFixture.start(1);
+    const worker = await fixture.worker('steady');
+    const { client, pool, redis } = fixture;
+    const policy: TailPolicy = { name: 'resume', overProvision: 1 };
+    let trainerEpoch: number | undefined;
+
+    /** Keys without a time to live, and the memory of all of them. */
+    async function usage(): Promise<{ keys: number; bytes: number }> {
+      await fixture.swept();
+      await waitUntil(
+        async () => (await redis.xlen(`${fixture.rootKey}:facts`)) === 0,
+        within('the facts to be relayed'),
+      );
+      let keys = 0;
+      let bytes = 0;
+      for await (const page of redis.scanStream({
+        match: `${fixture.rootKey.split(':')[0]}:*`,
+        count: 500,
+      }) as AsyncIterable<string[]>) {
+        for (const key of page) {
+          if ((await redis.pttl(key)) !== -1) continue;
+          keys += 1;
+          // The stream keeps its nodes for a while after its entries are gone.
+          if (!key.endsWith(':facts')) bytes += (await redis.memory('USAGE', key)) ?? 0;
+        }
+      }
+      return { keys, bytes };
+    }
+    async function run(from: number, to: number): Promise<void> {
+      for (let step = from; step < to; step++) {
+        const wish = { groupsPerStep: 2, remainingGroups: 1_000, policy, trainerEpoch };
+        const opened = await fixture.open('job', wish);
+        ({ trainerEpoch } = opened);
+        const round = { job: 'job', roundId: opened.roundId, trainerEpoch };
+        await client.call(pool, 'round.submit', { ...round, groups: groups(2, 2 * step) });
+        await worker.finishAll();
+        await client.call(pool, 'round.close', round);
+      }
+    }
+    await run(0, 20);
+    const early = await usage();
+    await run(20, 200);
+    const late = await usage();
+    expect(late.keys).toBe(early.keys);
+    expect(late.bytes).toBeLessThan(early.bytes * 1.02);
+    expect((await client.call(pool, 'job.status', { job: 'job' })).trainedGroups).toBe(400);
+    await fixture.stop();
+  });
+});

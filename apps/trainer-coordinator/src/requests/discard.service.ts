@@ -1,0 +1,20 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { PayloadStore } from '@broomwagon/state';
+
+/**
+ * Removes payloads that nobody names any more, in the background. What is missed (this process dies, the store is
+ * away) is found by the sweep of orphans.
+ */
+@Injectable()
+export class DiscardService {
+  private readonly logger = new Logger(DiscardService.name);
+
+  constructor(private readonly payloads: PayloadStore) {}
+
+  soon(refs: readonly string[]): void {
+    if (refs.length === 0) return;
+    this.payloads.remove(refs).catch((error: unknown) => {
+      this.logger.warn({ err: error, count: refs.length }, 'Payloads could not be removed now; they become orphans');
+    });
+  }
+}

@@ -1,0 +1,76 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
+import { MessagingClient } from '@broomwagon/messaging';
+import { RequestStore } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+
+/**
+ * Answers parked claims. A script takes a waiter out and answers it at once, so whoever ran the script sends it; should
+ * this process die before, the worker repeats its claim and gets the same answer.
+ */
+@Injectable()
+export class GrantService {
+  private readonly logger = new Logger(GrantService.name);
+  private readonly underWay = new Map<PoolName, { again: boolean }>();
+
+  constructor(
+    private readonly requests: RequestStore,
+    private readonly messaging: MessagingClient,
+    private readonly metrics: CoordinatorMetrics,
+  ) {}
+
+  /** Something has become pending: gives it to those who wait, in the background. One run at a time and pool. */
+  soon(pool: PoolName): void {
+    const running = this.underWay.get(pool);
+    if (running !== undefined) {
+      running.again = true;
+      return;
+    }
+    const run = { again: true };
+    this.underWay.set(pool, run);
+    void this.repeat(pool, run)
+      // Upkeep grants again soon.
+      .catch((error: unknown) => this.logger.warn({ err: error, pool }, 'Parked claims could not be granted now'))
+      .finally(() => this.underWay.delete(pool));
+  }
+
+  /** Gives what is pending to those who wait. @throws BroomwagonError UNAVAILABLE */
+  async grant(pool: PoolName): Promise<void> {
+    for (let more = true; more;) {
+      const page = await this.requests.grantClaims(pool);
+      for (const { replyTo, claims, fenced } of page.grants) {
+        const answer = fenced
+          ? new BroomwagonError('FENCED', 'The worker epoch is void; register anew', { field: 'workerEpoch' })
+          : { claims };
+        this.messaging.reply(replyTo, answer);
+        this.metrics.claimed('granted', fenced ? 0 : 1);
+      }
+      more = page.more;
+    }
+  }
+
+  /**
+   * What keeps parked claims honest whatever dies: those that could be granted are, those whose deadline has come get
+   * an empty answer. @throws BroomwagonError UNAVAILABLE
+   */
+  async upkeep(pool: PoolName): Promise<void> {
+    await this.grant(pool);
+    await this.expire(pool);
+  }
+
+  private async expire(pool: PoolName): Promise<void> {
+    for (let more = true; more;) {
+      const page = await this.requests.expireClaims(pool);
+      for (const inbox of page.replyTo) this.messaging.reply(inbox, { claims: [] });
+      this.metrics.claimed('expired', page.replyTo.length);
+      more = page.more;
+    }
+  }
+
+  private async repeat(pool: PoolName, run: { again: boolean }): Promise<void> {
+    while (run.again) {
+      run.again = false;
+      await this.grant(pool);
+    }
+  }
+}

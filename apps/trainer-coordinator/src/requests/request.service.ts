@@ -1,0 +1,104 @@
+import { Injectable } from '@nestjs/common';
+import {
+  BroomwagonError,
+  type CheckpointReply,
+  type CheckpointRequest,
+  type ClaimReply,
+  type ClaimRequest,
+  type CompleteReply,
+  type CompleteRequest,
+  type FailReason,
+  type FailReply,
+  type FailRequest,
+  type PoolName,
+  type Segment,
+} from '@broomwagon/contracts';
+import { PARKED } from '@broomwagon/messaging';
+import { failpoint } from '@broomwagon/platform';
+import { PoolDirectory, RequestStore, type AttemptFence, type SegmentArgs } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { SweepService } from '../upkeep/sweep.service';
+import { WorkerCommands } from '../upkeep/worker-commands';
+import { DiscardService } from './discard.service';
+import { GrantService } from './grant.service';
+
+/** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is nobody's failure. */
+const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
+
+/** What workers do with requests: one script each, and what has to follow it. */
+@Injectable()
+export class RequestService {
+  constructor(
+    private readonly requests: RequestStore,
+    private readonly pools: PoolDirectory,
+    private readonly grants: GrantService,
+    private readonly sweeper: SweepService,
+    private readonly commands: WorkerCommands,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+  ) {}
+
+  /** @param replyTo inbox for the answer of a parked claim. @throws BroomwagonError FENCED, QUEUE_FULL, UNAVAILABLE */
+  async claim(pool: PoolName, body: ClaimRequest, replyTo: string | undefined): Promise<ClaimReply | typeof PARKED> {
+    // Its deadline is kept by upkeep, which goes through the pools of the directory.
+    await this.pools.add(pool);
+    const { claimId, workerId, workerEpoch, max, waitMs } = body;
+    const answer = await this.requests.claim(pool, { claimId, workerId, workerEpoch, max, waitMs, replyTo });
+    await failpoint('coordinator.claim.before-reply');
+    if (answer.parked) {
+      this.metrics.claimed('parked');
+      return PARKED;
+    }
+    this.metrics.claimed(answer.claims.length > 0 ? 'given' : 'empty');
+    return { claims: answer.claims };
+  }
+
+  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */
+  async checkpoint(pool: PoolName, body: CheckpointRequest): Promise<CheckpointReply> {
+    return this.requests.checkpoint(pool, { ...fenceOf(body), ...segmentOf(body) });
+  }
+
+  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */
+  async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
+    const { finishReason } = body;
+    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segmentOf(body), finishReason });
+    this.metrics.attemptEnded(answer.state);
+    this.discards.soon(answer.discardedRefs);
+    if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+    await failpoint('coordinator.complete.before-reply');
+    const { state, groupAccepted, roundCompleted } = answer;
+    return { state, groupAccepted, roundCompleted };
+  }
+
+  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */
+  async fail(pool: PoolName, body: FailRequest): Promise<FailReply> {
+    const answer = await this.requests.fail(pool, {
+      ...fenceOf(body),
+      ...segmentOf(body),
+      countsAsFailure: COUNTED_REASONS.has(body.reason),
+      retryable: body.retryable,
+    });
+    this.metrics.attemptEnded(answer.state);
+    this.discards.soon(answer.discardedRefs);
+    this.commands.abort(pool, 'abort', answer.aborts);
+    if (answer.state === 'pending') this.grants.soon(pool);
+    if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+    return { state: answer.state };
+  }
+}
+
+function fenceOf({ requestId, attempt, workerId, workerEpoch }: AttemptFence): AttemptFence {
+  return { requestId, attempt, workerId, workerEpoch };
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED when the segment names another attempt */
+function segmentOf(body: AttemptFence & { segment?: Segment }): SegmentArgs {
+  const { segment } = body;
+  if (segment === undefined) return { tokens: 0 };
+  if (segment.attempt !== body.attempt) {
+    throw new BroomwagonError('VALIDATION_FAILED', 'segment.attempt must be the attempt of the message', {
+      field: 'segment.attempt',
+    });
+  }
+  return { segment: JSON.stringify(segment), tokens: segment.tokenCount };
+}

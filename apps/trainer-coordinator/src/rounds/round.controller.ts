@@ -1,0 +1,92 @@
+import { Controller } from '@nestjs/common';
+import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
+import {
+  CloseRoundRequest,
+  NextRoundRequest,
+  OpenRoundRequest,
+  patternOf,
+  RoundResultsRequest,
+  RoundStatusRequest,
+  SubmitGroupsRequest,
+  TakeoverRoundRequest,
+  type CloseRoundReply,
+  type OpenRoundReply,
+  type RoundPlan,
+  type RoundResultsReply,
+  type RoundStatus,
+  type SubmitGroupsReply,
+  type TakeoverRoundReply,
+} from '@broomwagon/contracts';
+import { ContractPipe, MessageContext } from '@broomwagon/messaging';
+import { RoundStore } from '@broomwagon/state';
+import { ResultsService } from './results.service';
+import { RoundService } from './round.service';
+import { SubmissionService } from './submission.service';
+
+/** The operations `round.*`: what a trainer says. */
+@Controller()
+export class RoundController {
+  constructor(
+    private readonly store: RoundStore,
+    private readonly rounds: RoundService,
+    private readonly submissions: SubmissionService,
+    private readonly results: ResultsService,
+  ) {}
+
+  @MessagePattern(patternOf('round.next'))
+  next(
+    @Payload(new ContractPipe(NextRoundRequest)) body: NextRoundRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<RoundPlan> {
+    return this.rounds.next(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('round.open'))
+  open(
+    @Payload(new ContractPipe(OpenRoundRequest)) body: OpenRoundRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<OpenRoundReply> {
+    return this.rounds.open(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('round.takeover'))
+  takeover(
+    @Payload(new ContractPipe(TakeoverRoundRequest)) body: TakeoverRoundRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<TakeoverRoundReply> {
+    return this.store.takeover(context.pool, body.job, body.takeoverId);
+  }
+
+  @MessagePattern(patternOf('round.submit'))
+  submit(
+    @Payload(new ContractPipe(SubmitGroupsRequest)) body: SubmitGroupsRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<SubmitGroupsReply> {
+    return this.submissions.submit(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('round.status'))
+  status(
+    @Payload(new ContractPipe(RoundStatusRequest)) body: RoundStatusRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<RoundStatus> {
+    const { job, roundId, trainerEpoch } = body;
+    return this.store.status(context.pool, { job, roundId, trainerEpoch });
+  }
+
+  @MessagePattern(patternOf('round.results'))
+  page(
+    @Payload(new ContractPipe(RoundResultsRequest)) body: RoundResultsRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<RoundResultsReply> {
+    return this.results.results(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('round.close'))
+  close(
+    @Payload(new ContractPipe(CloseRoundRequest)) body: CloseRoundRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<CloseRoundReply> {
+    return this.rounds.close(context.pool, body);
+  }
+}

@@ -1,0 +1,71 @@
+import { Injectable } from '@nestjs/common';
+import {
+  BroomwagonError,
+  LIMITS,
+  type CloseRoundReply,
+  type CloseRoundRequest,
+  type NextRoundRequest,
+  type OpenRoundReply,
+  type OpenRoundRequest,
+  type PoolName,
+  type RoundPlan,
+} from '@broomwagon/contracts';
+import { planRound } from '@broomwagon/policies';
+import { PoolDirectory, RoundStore } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { SweepService } from '../upkeep/sweep.service';
+import { OpeningService } from './opening.service';
+
+/** What a trainer does with rounds. */
+@Injectable()
+export class RoundService {
+  constructor(
+    private readonly rounds: RoundStore,
+    private readonly pools: PoolDirectory,
+    private readonly openings: OpeningService,
+    private readonly sweeper: SweepService,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** The plan of the next round; writes nothing. @throws BroomwagonError ROUND_CONFLICT while a round is not closed */
+  async next(pool: PoolName, body: NextRoundRequest): Promise<RoundPlan> {
+    const { openRoundId, ...snapshot } = await this.rounds.snapshot(pool, body.job);
+    if (openRoundId !== undefined) {
+      throw new BroomwagonError('ROUND_CONFLICT', `Round ${openRoundId} of the job is not closed`, {
+        details: { roundId: openRoundId },
+      });
+    }
+    return planRound(snapshot, body);
+  }
+
+  /** @throws BroomwagonError as the script `rounds/open` says, and VALIDATION_FAILED */
+  async open(pool: PoolName, body: OpenRoundRequest): Promise<OpenRoundReply> {
+    const { takeGroups, newGroups, neededGroups } = body;
+    if (takeGroups + newGroups < neededGroups) {
+      throw invalid('neededGroups', `${neededGroups} groups are needed, and only ${takeGroups + newGroups} come`);
+    }
+    if (takeGroups + newGroups > LIMITS.groupsPerRound) {
+      throw invalid('newGroups', `a round has at most ${LIMITS.groupsPerRound} groups`);
+    }
+    // Before the round is there, so that no round is ever without a sweeper.
+    await this.pools.add(pool);
+    const { orphanAfterMs = this.config.orphanAfterMs, ...round } = body;
+    const opened = await this.rounds.open(pool, { ...round, orphanAfterMs });
+    if (opened.state !== 'opening') return opened;
+    const { state, takenGroups } = await this.openings.finish(pool, body);
+    if (state === 'completed') this.sweeper.cutSoon(pool, body);
+    return { ...opened, state, takenGroups };
+  }
+
+  /** @throws BroomwagonError as the script `rounds/close` says */
+  async close(pool: PoolName, body: CloseRoundRequest): Promise<CloseRoundReply> {
+    const { job, roundId, trainerEpoch } = body;
+    const closed = await this.rounds.close(pool, { job, roundId, trainerEpoch });
+    this.sweeper.foldSoon(pool, { job, roundId });
+    return closed;
+  }
+}
+
+function invalid(field: string, reason: string): BroomwagonError {
+  return new BroomwagonError('VALIDATION_FAILED', `${field}: ${reason}`, { field });
+}

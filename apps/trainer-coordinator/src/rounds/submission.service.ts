@@ -1,0 +1,73 @@
+import { Injectable } from '@nestjs/common';
+import type { GroupSubmission, JobId, PoolName, SubmitGroupsReply, SubmitGroupsRequest } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { PayloadStore, pagesOfGroups, RoundStore, type NewGroup } from '@broomwagon/state';
+import { GrantService } from '../requests/grant.service';
+import { SweepService } from '../upkeep/sweep.service';
+import { checkGroups } from './check-groups';
+import { groupDigest } from './group-digest';
+
+/** Prompts stored at the same time. */
+const PROMPTS_AT_ONCE = 16;
+
+/** Takes pages of new groups into a round: checked as a whole, prompts stored, then added in pages of requests. */
+@Injectable()
+export class SubmissionService {
+  constructor(
+    private readonly rounds: RoundStore,
+    private readonly payloads: PayloadStore,
+    private readonly grants: GrantService,
+    private readonly sweeper: SweepService,
+  ) {}
+
+  /**
+   * A repeat finishes what was begun and adds nothing twice.
+   * @throws BroomwagonError VALIDATION_FAILED, PAYLOAD_TOO_LARGE, PAYLOAD_STORE_FULL, DUPLICATE_GROUP, FENCED,
+   *   JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED; nothing was added
+   */
+  async submit(pool: PoolName, body: SubmitGroupsRequest): Promise<SubmitGroupsReply> {
+    const { job, roundId, trainerEpoch, groups } = body;
+    checkGroups(groups);
+    const args = { job, roundId, trainerEpoch };
+    const digests = new Map(groups.map((group) => [group.groupId, groupDigest(group)]));
+    const named = groups.map(({ groupId }) => ({ groupId, digest: digests.get(groupId)! }));
+    const checked = await this.rounds.checkSubmit(pool, args, named);
+    const fresh = new Set(checked.fresh);
+    const missing = groups.filter(({ groupId }) => fresh.has(groupId));
+    const refs = await this.storePrompts(job, missing);
+
+    const added: NewGroup[] = missing.map((group) => ({
+      groupId: group.groupId,
+      digest: digests.get(group.groupId)!,
+      samples: group.samples,
+      maxTokens: group.maxTokens,
+      promptRef: refs.get(group.groupId)!,
+      sampling: JSON.stringify(group.sampling ?? {}),
+      domain: group.domain,
+    }));
+    let { roundGroups } = checked;
+    for (const page of pagesOfGroups(added)) {
+      const answer = await this.rounds.submit(pool, args, page);
+      ({ roundGroups } = answer);
+      if (answer.completed) this.sweeper.cutSoon(pool, { job, roundId });
+      this.grants.soon(pool);
+      await failpoint('coordinator.submit.between-pages');
+    }
+    return { roundGroups, added: missing.length, repeated: groups.length - missing.length };
+  }
+
+  /** Inline prompts become payloads; what was stored by the trainer is only named. */
+  private async storePrompts(job: JobId, groups: readonly GroupSubmission[]): Promise<Map<string, string>> {
+    const refs = new Map<string, string>();
+    for (let start = 0; start < groups.length; start += PROMPTS_AT_ONCE) {
+      await Promise.all(
+        groups.slice(start, start + PROMPTS_AT_ONCE).map(async ({ groupId, prompt, promptRef }) => {
+          const ref =
+            promptRef ?? (await this.payloads.put(job, groupId, 'prompt', Buffer.from(JSON.stringify(prompt))));
+          refs.set(groupId, ref);
+        }),
+      );
+    }
+    return refs;
+  }
+}

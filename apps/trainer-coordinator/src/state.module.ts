@@ -1,0 +1,63 @@
+import { Inject, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { HealthRegistry } from '@broomwagon/platform';
+import { connectRedis, FactOutbox, PoolDirectory, RequestStore, RoundStore, ScriptRunner } from '@broomwagon/state';
+import { CoordinatorConfig } from './coordinator.config';
+
+const REDIS = Symbol('redis');
+type RedisConnection = ReturnType<typeof connectRedis>;
+
+/** The connection to Redis with the stores of the coordinator. It closes last, after the transport has drained. */
+@Module({
+  providers: [
+    {
+      provide: REDIS,
+      inject: [CoordinatorConfig],
+      useFactory: (config: CoordinatorConfig) => connectRedis({ url: config.redisUrl }),
+    },
+    {
+      provide: ScriptRunner,
+      inject: [REDIS, CoordinatorConfig],
+      useFactory: (redis: RedisConnection, config: CoordinatorConfig) => new ScriptRunner(redis, config.redisKeyPrefix),
+    },
+    {
+      provide: RoundStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new RoundStore(scripts),
+    },
+    {
+      provide: RequestStore,
+      inject: [ScriptRunner, CoordinatorConfig],
+      useFactory: (scripts: ScriptRunner, config: CoordinatorConfig) =>
+        new RequestStore(scripts, { answerKeptMs: config.claimAnswerKeptMs, maxWaiters: config.maxClaimWaiters }),
+    },
+    {
+      provide: PoolDirectory,
+      inject: [REDIS, CoordinatorConfig],
+      useFactory: (redis: RedisConnection, config: CoordinatorConfig) =>
+        new PoolDirectory(redis, config.redisKeyPrefix),
+    },
+    {
+      provide: FactOutbox,
+      inject: [REDIS, CoordinatorConfig],
+      useFactory: (redis: RedisConnection, config: CoordinatorConfig) =>
+        new FactOutbox(redis, config.redisKeyPrefix, `relay-${process.pid}-${Date.now()}`),
+    },
+  ],
+  exports: [RoundStore, RequestStore, PoolDirectory, FactOutbox],
+})
+export class StateModule implements OnModuleInit, OnApplicationShutdown {
+  constructor(
+    @Inject(REDIS) private readonly redis: RedisConnection,
+    private readonly health: HealthRegistry,
+  ) {}
+
+  onModuleInit(): void {
+    // Without a listener ioredis prints each error of a connection it is going to open again anyway.
+    this.redis.on('error', () => undefined);
+    this.health.addReadiness('redis', () => this.redis.ping());
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.redis.quit().catch(() => this.redis.disconnect());
+  }
+}

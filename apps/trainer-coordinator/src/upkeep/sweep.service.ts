@@ -1,0 +1,141 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { PoolName } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import {
+  parsePayloadRef,
+  PAYLOAD_DRIVERS,
+  RequestStore,
+  RoundStore,
+  type FoldedGroup,
+  type RoundName,
+} from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { DiscardService } from '../requests/discard.service';
+import { GrantService } from '../requests/grant.service';
+import { OpeningService } from '../rounds/opening.service';
+import { WorkerCommands } from './worker-commands';
+
+/**
+ * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
+ * rounds, opens rounds whose opener died, returns attempts of void worker epochs. Every page is a script that checks
+ * again, so all replicas may sweep at once, and any of them goes on where another one died.
+ */
+@Injectable()
+export class SweepService {
+  private readonly logger = new Logger(SweepService.name);
+  /** Rounds being swept by this process, and what to run when they are. */
+  private readonly underWay = new Set<string>();
+  private readonly cutAtMs = new Map<string, number>();
+
+  constructor(
+    private readonly rounds: RoundStore,
+    private readonly requests: RequestStore,
+    private readonly openings: OpeningService,
+    private readonly grants: GrantService,
+    private readonly commands: WorkerCommands,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** A round was just completed: cuts the rest now, in the background. */
+  cutSoon(pool: PoolName, round: RoundName): void {
+    this.soon(pool, round, 'cut', () => this.cut(pool, round));
+  }
+
+  /** A round was just closed: folds it now, in the background. */
+  foldSoon(pool: PoolName, round: RoundName): void {
+    this.soon(pool, round, 'fold', () => this.fold(pool, round));
+  }
+
+  /** One look at all there is to sweep in a pool. @throws BroomwagonError UNAVAILABLE */
+  async sweep(pool: PoolName): Promise<void> {
+    const due = await this.rounds.due(pool);
+    if (due.deadlines > 0) await this.rounds.expire(pool);
+    if (due.voidEpochs > 0) await this.returnAttempts(pool);
+    for (const round of due.rounds) {
+      if (round.state === 'opening') await this.openings.finish(pool, round);
+      else await this.once(pool, round, 'cut', () => this.cutAgain(pool, round));
+      if (round.state === 'closed') await this.once(pool, round, 'fold', () => this.fold(pool, round));
+    }
+    this.forgetOld();
+  }
+
+  private async cutAgain(pool: PoolName, round: RoundName): Promise<void> {
+    const last = this.cutAtMs.get(nameOf(pool, round)) ?? 0;
+    if (Date.now() - last >= this.config.cutRepeatMs) await this.cut(pool, round);
+  }
+
+  private async cut(pool: PoolName, round: RoundName): Promise<void> {
+    this.cutAtMs.set(nameOf(pool, round), Date.now());
+    for (let cursor: number | undefined = 0; cursor !== undefined;) {
+      const page = await this.rounds.cut(pool, round, cursor);
+      this.metrics.swept('cut');
+      this.commands.abort(pool, 'cut', page.aborts);
+      this.discards.soon(page.discardedRefs);
+      await failpoint('coordinator.cut.between-pages');
+      cursor = page.cursor;
+    }
+  }
+
+  private async fold(pool: PoolName, round: RoundName): Promise<void> {
+    for (let done = false; !done;) {
+      const page = await this.rounds.fold(pool, round);
+      this.metrics.swept('fold');
+      this.discards.soon(page.owned.flatMap((group) => ownRefs(round, group)));
+      await failpoint('coordinator.fold.between-pages');
+      done = page.done;
+    }
+  }
+
+  private async returnAttempts(pool: PoolName): Promise<void> {
+    let pending = 0;
+    for (let more = true; more;) {
+      const page = await this.requests.voidAttempts(pool);
+      this.metrics.swept('void');
+      this.metrics.attemptEnded('void', page.returned);
+      this.discards.soon(page.discardedRefs);
+      pending += page.pending;
+      more = page.more;
+    }
+    if (pending > 0) this.grants.soon(pool);
+  }
+
+  private soon(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): void {
+    this.once(pool, round, kind, work).catch((error: unknown) => {
+      // The periodic sweep takes it up.
+      this.logger.warn({ err: error, pool, job: round.job, roundId: round.roundId }, `The ${kind} broke off`);
+    });
+  }
+
+  /** Two sweeps of one round in one process would only do each page twice. */
+  private async once(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): Promise<void> {
+    const name = `${kind} ${nameOf(pool, round)}`;
+    if (this.underWay.has(name)) return;
+    this.underWay.add(name);
+    try {
+      await work();
+    } finally {
+      this.underWay.delete(name);
+    }
+  }
+
+  private forgetOld(): void {
+    const before = Date.now() - 2 * this.config.cutRepeatMs;
+    for (const [name, atMs] of this.cutAtMs) if (atMs < before) this.cutAtMs.delete(name);
+  }
+}
+
+function nameOf(pool: PoolName, { job, roundId }: RoundName): string {
+  return `${pool}/${job}/${roundId}`;
+}
+
+/** A prompt that was put once for several groups has another owner; it stays until that one is gone. */
+function ownRefs({ job }: RoundName, { groupId, refs }: FoldedGroup): string[] {
+  const [promptRef, ...tokenRefs] = refs;
+  const driver = PAYLOAD_DRIVERS.find((name) => promptRef!.startsWith(`${name}~`));
+  if (driver === undefined) return tokenRefs;
+  const prompt = parsePayloadRef(driver, promptRef!);
+  return prompt.job === job && prompt.owner === groupId ? refs : tokenRefs;
+}

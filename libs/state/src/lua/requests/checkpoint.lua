@@ -1,0 +1,26 @@
+--[[ The attempt runs on a server; with a segment, its tokens so far are safe.
+ARGV[1] JSON:
+  requestId, attempt, workerId, workerEpoch
+  segment   JSON of the segment as a string, or absent; one with fewer tokens than the last is an older message
+  tokens    number of tokens of the segment
+Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none. ]]
+--- @include "../includes/attempts"
+local args = cjson.decode(ARGV[1])
+local request, refused = load_attempt(args)
+if not request then return refused end
+if not HELD[request.state] then
+  if request.state == 'pending' then return superseded() end
+  return '{"action":"abort"}'
+end
+local group = load_group(request.job, request.groupId)
+local round = load_round(request.job, group.roundId)
+
+local segment = optional(args.segment)
+redis.call('HSET', key.request(request.id), 'started', 1)
+if segment and args.tokens >= request.checkpointTokens then
+  redis.call('HSET', key.request(request.id), 'checkpoint', segment, 'checkpointTokens', args.tokens)
+end
+if request.state == 'claimed' then move_request(request, group, 'running') end
+if request.state == 'cutting' or not takes_results(round) then return '{"action":"abort"}' end
+return '{"action":"continue"}'

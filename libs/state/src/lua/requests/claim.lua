@@ -1,0 +1,39 @@
+--[[ Gives pending requests to a worker epoch, or parks the call until there are some.
+ARGV[1] JSON:
+  claimId                 string: a repeat gets the first answer for `keptMs`, or replaces the inbox of the parked call
+  workerId, workerEpoch   string, number
+  max                     number, at most 128
+  waitMs, replyTo         number, string or absent; without both the call is never parked
+  keptMs, maxWaiters      numbers
+Reply: claims   list of Claim
+       parked   true when the answer will go to replyTo
+       again    true when only requests of completed rounds were found and there may be more: call again
+Errors: FENCED, QUEUE_FULL. Facts: longtail.requeued, round.settled. ]]
+--- @include "../includes/claims"
+local args = cjson.decode(ARGV[1])
+if not worker_is_current(args.workerId, args.workerEpoch) then
+  return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+end
+local answer = redis.call('GET', key.claim(args.claimId))
+if answer then return answer end
+
+local now = now_ms()
+local claims, again = take_claims(args.workerId, args.workerEpoch, args.max, now)
+if #claims > 0 then
+  forget_waiter(args.claimId)
+  return keep_answer(args.claimId, claims, args.keptMs)
+end
+if again then return '{"claims":[],"again":true}' end
+
+local reply_to = optional(args.replyTo)
+local wait_ms = optional(args.waitMs) or 0
+if not reply_to or wait_ms == 0 then return '{"claims":[]}' end
+if redis.call('HLEN', key.claimWaiters) >= args.maxWaiters and redis.call('HEXISTS', key.claimWaiters, args.claimId) == 0 then
+  return fail('QUEUE_FULL', 'Too many claims are waiting', nil, 1000)
+end
+redis.call('HSET', key.claimWaiters, args.claimId, cjson.encode({
+  workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, replyTo = reply_to,
+}))
+redis.call('ZADD', key.claimQueue, 'NX', redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), args.claimId)
+redis.call('ZADD', key.claimDeadlines, integer(now + wait_ms), args.claimId)
+return '{"claims":[],"parked":true}'

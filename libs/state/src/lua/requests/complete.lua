@@ -1,0 +1,50 @@
+--[[ The sample is finished. The last sample of a group accepts the group, the last group completes the round.
+Wins over a cut that is not confirmed; only `regenerate` throws away what comes after the completion.
+ARGV[1] JSON:
+  requestId, attempt, workerId, workerEpoch
+  finishReason   'stop' | 'length'
+  segment        JSON of the last segment as a string, or absent
+  tokens         number of tokens of the segment
+Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the attempt gets the same
+       groupAccepted    boolean
+       roundCompleted   boolean: what is left of the round is to be cut
+       job, roundId     of the request; absent when nothing was changed
+       discardedRefs    list of payload references nobody names any more
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
+Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued. ]]
+--- @include "../includes/attempts"
+local args = cjson.decode(ARGV[1])
+local request, refused = load_attempt(args)
+if not request then return refused end
+local group = load_group(request.job, request.groupId)
+local round = load_round(request.job, group.roundId)
+
+local function answer(state)
+  return cjson.encode({
+    state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
+    roundCompleted = round ~= nil and not takes_results(round),
+  }):sub(1, -2) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+end
+
+if not HELD[request.state] then
+  if request.state == 'finished' or request.state == 'unfinished' then return answer(request.state) end
+  if request.state == 'pending' then return superseded() end
+  return answer('dropped')
+end
+if not takes_results(round) and round.policy == 'regenerate' then
+  cut_request(round, group, request, optional(args.segment), args.tokens)
+  return answer('unfinished')
+end
+
+keep_tokens(request, optional(args.segment), args.tokens)
+redis.call('HSET', key.request(request.id), 'finishReason', args.finishReason)
+move_request(request, group, 'finished')
+bump(round, 'requestsDone', 1)
+fact('request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
+  tokens = request.tokens, finishReason = args.finishReason })
+if takes_results(round) then
+  if group.finished == group.samples then accept_group(round, group) end
+elseif group.live == 0 then
+  settle_group(round, group)
+end
+return answer('finished')

@@ -1,0 +1,14 @@
+--[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer.
+ARGV[1] JSON: {}
+Reply: replyTo   list of string
+       more      true when there are further ones
+Errors: none. Facts: none. ]]
+--- @include "../includes/claims"
+local PAGE = 128
+local inboxes = {}
+local due = redis.call('ZRANGEBYSCORE', key.claimDeadlines, '-inf', integer(now_ms()), 'LIMIT', 0, PAGE)
+for _, claim_id in ipairs(due) do
+  table.insert(inboxes, cjson.decode(redis.call('HGET', key.claimWaiters, claim_id)).replyTo)
+  forget_waiter(claim_id)
+end
+return '{"replyTo":' .. encode_list(inboxes) .. ',"more":' .. tostring(#due == PAGE) .. '}'

@@ -1,0 +1,50 @@
+--[[ The attempt ends without completing. Where the request goes is decided by what was intended for it.
+ARGV[1] JSON:
+  requestId, attempt, workerId, workerEpoch
+  countsAsFailure   boolean: failures + 1; above the cap of the round, or when not retryable, the group fails
+  retryable         boolean
+  segment           JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
+  tokens            number of tokens of the segment
+Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repeat of the attempt gets the same
+       aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of a failed group
+       roundCompleted   boolean: this call completed the round (with fewer groups)
+       job, roundId     of the request
+       discardedRefs    list of payload references nobody names any more
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
+Facts: group.failed, round.completed, round.settled, longtail.requeued. ]]
+--- @include "../includes/attempts"
+local args = cjson.decode(ARGV[1])
+local request, refused = load_attempt(args)
+if not request then return refused end
+if request.state == 'finished' then return superseded() end
+local group = load_group(request.job, request.groupId)
+local round = load_round(request.job, group.roundId)
+local aborts = {}
+local was_open = round ~= nil and takes_results(round)
+
+local function answer()
+  return cjson.encode({
+    state = request.state, job = request.job, roundId = group.roundId,
+    roundCompleted = was_open and not takes_results(round),
+  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+end
+
+if not HELD[request.state] then return answer() end
+local segment = optional(args.segment)
+if not was_open or request.state == 'cutting' then
+  cut_request(round, group, request, segment, args.tokens)
+  return answer()
+end
+
+if args.countsAsFailure then
+  request.failures = redis.call('HINCRBY', key.request(request.id), 'failures', 1)
+  if not args.retryable or request.failures > round.maxFailures then
+    waste_tokens(request, round, segment, args.tokens)
+    move_request(request, group, 'failed')
+    fail_group(round, group, aborts)
+    return answer()
+  end
+end
+keep_tokens(request, segment, args.tokens)
+move_request(request, group, 'pending', true)
+return answer()

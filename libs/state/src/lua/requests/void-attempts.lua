@@ -1,0 +1,24 @@
+--[[ Returns attempts of void worker epochs, at most 128 of one epoch: tokens of the last checkpoint are kept, and it is
+no failure of the request.
+ARGV[1] JSON: {}
+Reply: returned        number of attempts
+       pending         number of them that may be claimed again
+       more            true when there are further attempts or epochs
+       discardedRefs   list of payload references nobody names any more
+Errors: none. Facts: longtail.requeued, round.settled. ]]
+--- @include "../includes/attempts"
+local PAGE = 128
+local owner = redis.call('SRANDMEMBER', key.voidAttemptEpochs)
+if not owner then return '{"returned":0,"pending":0,"more":false,"discardedRefs":[]}' end
+local worker_id, epoch = string.match(owner, '^worker:(.+):(%d+)$')
+local held = key.workerAttempts(worker_id, epoch)
+local pending = 0
+local ids = redis.call('SRANDMEMBER', held, PAGE)
+for _, id in ipairs(ids) do
+  if return_attempt(load_request(id)) then pending = pending + 1 end
+end
+-- Nothing is added any more: a claim of a void epoch is refused.
+if redis.call('EXISTS', held) == 0 then redis.call('SREM', key.voidAttemptEpochs, owner) end
+return '{"returned":' .. #ids .. ',"pending":' .. pending
+  .. ',"more":' .. tostring(redis.call('EXISTS', key.voidAttemptEpochs) == 1)
+  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'

@@ -1,0 +1,43 @@
+--[[ Cuts one page of the groups a completed round did not accept. What nobody has goes to `unfinished` at once, what a
+worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is void.
+A page ends with the group that makes it 128 requests.
+ARGV[1] JSON: {job, roundId, cursor}   cursor: number, 0 to begin
+Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
+       cursor          number where the next page starts; absent at the end
+       settled         true when nothing is left to cut
+       discardedRefs   list of payload references nobody names any more
+Errors: none. Facts: longtail.requeued, round.settled. ]]
+--- @include "../includes/attempts"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+local round = load_round(args.job, args.roundId)
+if not round or takes_results(round) then return '{"aborts":[],"settled":true,"discardedRefs":[]}' end
+
+local aborts, touched, remaining = {}, 0, 0
+local page = redis.call('ZRANGE', key.roundGroups(args.job, args.roundId), args.cursor, args.cursor + PAGE - 1)
+local seen = 0
+for _, group_id in ipairs(page) do
+  if touched >= PAGE then break end
+  seen = seen + 1
+  local group = load_group(args.job, group_id)
+  touched = touched + group.samples
+  for index = 0, group.samples - 1 do
+    local request = load_request(request_id(args.job, group_id, index))
+    if request.state == 'pending' then
+      cut_request(round, group, request, nil, 0)
+    elseif HELD[request.state] then
+      if worker_is_current(request.workerId, request.workerEpoch) then
+        if request.state ~= 'cutting' then move_request(request, group, 'cutting') end
+        table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
+          workerEpoch = request.workerEpoch })
+      else
+        cut_request(round, group, request, nil, 0)
+      end
+    end
+  end
+  if group.state == 'live' then remaining = remaining + 1 end
+end
+local cursor = args.cursor + remaining
+local more = cursor < redis.call('ZCARD', key.roundGroups(args.job, args.roundId)) and seen > 0
+return '{"aborts":' .. encode_list(aborts) .. (more and ',"cursor":' .. integer(cursor) or '')
+  .. ',"settled":' .. tostring(round.settled) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'

@@ -1,0 +1,24 @@
+--[[ What the sweeper has to do in this pool. Takes rounds that are gone off the list; changes nothing else.
+ARGV[1] JSON: {}
+Reply: rounds         list of {job, roundId, state}, at most 64, in random order
+       voidEpochs     number of worker epochs whose attempts must be returned
+       claimWaiters   number of parked claims
+       deadlines      number of rounds whose deadline has come
+Errors: none. Facts: none. ]]
+--- @include "../includes/rounds"
+local PAGE = 64
+local rounds = {}
+for _, name in ipairs(redis.call('SRANDMEMBER', key.sweeps, PAGE)) do
+  local job, round_id = string.match(name, '^([^/]+)/(.+)$')
+  local state = redis.call('HGET', key.round(job, round_id), 'state')
+  if state then
+    table.insert(rounds, { job = job, roundId = round_id, state = state })
+  else
+    redis.call('SREM', key.sweeps, name)
+  end
+end
+return cjson.encode({
+  voidEpochs = redis.call('SCARD', key.voidAttemptEpochs),
+  claimWaiters = redis.call('HLEN', key.claimWaiters),
+  deadlines = redis.call('ZCOUNT', key.roundDeadlines, '-inf', integer(now_ms())),
+}):sub(1, -2) .. ',"rounds":' .. encode_list(rounds) .. '}'

@@ -1,0 +1,56 @@
+--[[ Folds one page of a closed round into the books: accepted groups are trained, they and the failed ones are deleted.
+A page ends with the group that makes it 128 requests. The summaries of the last 16 rounds are kept.
+ARGV[1] JSON: {job, roundId}
+Reply: done     true when nothing is left to fold
+       owned    list of {groupId, refs}: payloads of the deleted groups; the prompt is theirs only if they own it
+Errors: none. Facts: none. ]]
+--- @include "../includes/rounds"
+local PAGE = 128
+local SUMMARIES_KEPT = 16
+local args = cjson.decode(ARGV[1])
+local round = load_round(args.job, args.roundId)
+if not round or round.state ~= 'closed' then return '{"done":true,"owned":[]}' end
+
+local owned, touched = {}, 0
+local function fold_group(group_id, trained)
+  local group = load_group(args.job, group_id)
+  local refs = { group.promptRef }
+  for index = 0, group.samples - 1 do
+    local request = load_request(request_id(args.job, group_id, index))
+    for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+    redis.call('UNLINK', key.request(request.id))
+  end
+  if trained then
+    redis.call('HINCRBY', key.books(args.job), 'finished', -group.samples)
+    redis.call('HINCRBY', key.books(args.job), 'trained', group.samples)
+  end
+  redis.call('UNLINK', key.group(args.job, group_id))
+  table.insert(owned, { groupId = group_id, refs = refs })
+  touched = touched + group.samples
+end
+local function fold_list(list, trained)
+  while touched < PAGE do
+    local group_id = redis.call('LPOP', list)
+    if not group_id then return end
+    fold_group(group_id, trained)
+  end
+end
+local accepted, failed = key.roundAccepted(args.job, args.roundId), key.roundFailed(args.job, args.roundId)
+fold_list(accepted, true)
+fold_list(failed, false)
+
+local done = redis.call('EXISTS', accepted, failed) == 0
+if done and round.settled then
+  redis.call('SREM', key.sweeps, sweep_name(round))
+  redis.call('HSET', key.round(args.job, args.roundId), 'folded', 1)
+  local rounds = key.rounds(args.job)
+  local surplus = redis.call('ZCARD', rounds) - SUMMARIES_KEPT
+  if surplus > 0 then
+    for _, old in ipairs(redis.call('ZRANGE', rounds, 0, surplus - 1)) do
+      if redis.call('HGET', key.round(args.job, old), 'folded') ~= '1' then break end
+      redis.call('UNLINK', key.round(args.job, old))
+      redis.call('ZREM', rounds, old)
+    end
+  end
+end
+return '{"done":' .. tostring(done) .. ',"owned":' .. encode_list(owned) .. '}'

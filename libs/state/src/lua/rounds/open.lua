@@ -1,0 +1,67 @@
+--[[ Opens the round of the next step: in state `opening` while groups of the long-tail queue are taken, else `open`.
+ARGV[1] JSON:
+  job, roundId, planId, kind    string
+  step, neededGroups, takeGroups, newGroups, weightVersion, orphanAfterMs   number
+  policy                        JSON of the policy as a string
+  policyName, shortfall         string
+  maxFailures                   number
+  deadlineMs                    number or absent
+  digest                        string: of all of the above; the same round opened with another one is a conflict
+  trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
+Reply: roundId, trainerEpoch, state, takenGroups
+Errors: ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING. Facts: round.opened. ]]
+--- @include "../includes/rounds"
+local args = cjson.decode(ARGV[1])
+local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups')
+local current, steps, open_round, settling =
+  tonumber(field[1] or nil), tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
+local given = optional(args.trainerEpoch)
+
+local function answer(state, taken, epoch)
+  return cjson.encode({ roundId = args.roundId, trainerEpoch = epoch, state = state, takenGroups = taken })
+end
+if given and not current then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
+
+local hash = key.round(args.job, args.roundId)
+local known = redis.call('HMGET', hash, 'state', 'digest', 'takenGroups', 'trainerEpoch')
+if known[1] then
+  if known[1] == 'closed' then return fail('ROUND_CLOSED', 'The round is closed', 'roundId') end
+  if known[2] ~= args.digest then return fail('ROUND_CONFLICT', 'The round was opened with other parameters', 'roundId') end
+  if (given or tonumber(known[4])) ~= current then
+    return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
+  end
+  return answer(known[1], tonumber(known[3]), current)
+end
+if given and given ~= current then
+  return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
+end
+if open_round then return fail('ROUND_CONFLICT', 'Round ' .. open_round .. ' of the job is not closed', 'roundId') end
+if args.step ~= steps + 1 then
+  return fail('PLAN_STALE', 'The job has trained ' .. integer(steps) .. ' steps', 'step')
+end
+local queued = redis.call('ZCARD', key.longtail(args.job))
+if queued < args.takeGroups then
+  if queued + settling >= args.takeGroups then
+    return fail('ROUND_SETTLING', 'Cut requests of an earlier round are still being confirmed', nil, 50)
+  end
+  return fail('PLAN_STALE', 'The long-tail queue holds ' .. integer(queued) .. ' groups', 'takeGroups')
+end
+
+local now = now_ms()
+local epoch = given or (current or 0) + 1
+local state = args.takeGroups > 0 and 'opening' or 'open'
+redis.call('SADD', key.jobs, args.job)
+redis.call('HSET', key.job(args.job), 'trainerEpoch', epoch, 'trainerSeenAtMs', integer(now), 'openRoundId', args.roundId,
+  'lastRoundId', args.roundId, 'orphanAfterMs', integer(args.orphanAfterMs))
+redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.digest, 'kind', args.kind,
+  'step', args.step, 'neededGroups', args.neededGroups, 'newGroups', args.newGroups, 'takeGroups', args.takeGroups,
+  'takenGroups', 0, 'submittedGroups', 0, 'acceptedGroups', 0, 'acceptedRequests', 0, 'failedGroups', 0, 'liveGroups', 0,
+  'policy', args.policy, 'policyName', args.policyName, 'shortfall', args.shortfall, 'maxFailures', args.maxFailures,
+  'weightVersion', args.weightVersion, 'trainerEpoch', epoch, 'settled', 0, 'openedAtMs', integer(now))
+redis.call('ZADD', key.rounds(args.job), args.step, args.roundId)
+local name = args.job .. '/' .. args.roundId
+if state == 'opening' then redis.call('SADD', key.sweeps, name) end
+if optional(args.deadlineMs) then redis.call('ZADD', key.roundDeadlines, integer(now + args.deadlineMs), name) end
+fact('round.opened', { job = args.job, roundId = args.roundId, step = args.step, kind = args.kind,
+  neededGroups = args.neededGroups })
+return answer(state, 0, epoch)

@@ -1,0 +1,84 @@
+--[[ Adds new groups to a round, with all their requests pending. With `check`, only says whether the page may be added.
+A page of which a part was stored is finished even if the round was completed meanwhile: its rest is cut like others.
+ARGV[1] JSON:
+  job, roundId    string
+  trainerEpoch    number
+  check           boolean: all groups of the page (at most 128) are checked, nothing is stored
+  groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain or absent};
+                  without `check`, about 128 requests in all
+Reply: fresh         check: list of groupId that are not there yet
+       added         number
+       repeated      number: already there with the same digest
+       roundGroups   number
+       completed     true when the round was completed before
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED.
+Facts: none. ]]
+--- @include "../includes/rounds"
+--- @include "../includes/trainer"
+local args = cjson.decode(ARGV[1])
+local refused = trainer_error(args.job, args.trainerEpoch)
+if refused then return refused end
+local round = load_round(args.job, args.roundId)
+if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
+if round.state == 'closed' then return fail('ROUND_CLOSED', 'The round is closed', 'roundId') end
+
+local fresh, repeated = {}, 0
+for _, group in ipairs(args.groups) do
+  local known = redis.call('HMGET', key.group(args.job, group.groupId), 'digest', 'firstRoundId')
+  if not known[1] then
+    table.insert(fresh, group)
+  elseif known[1] == group.digest and known[2] == args.roundId then
+    repeated = repeated + 1
+  else
+    return fail('DUPLICATE_GROUP', 'Group ' .. group.groupId .. ' is known with other contents or of another round', 'groupId')
+  end
+end
+local completed = round.state == 'completed'
+if #fresh > 0 then
+  if round.state == 'opening' or (completed and args.check and repeated == 0) then
+    return fail('ROUND_NOT_OPEN', 'The round is ' .. round.state .. ' and takes no more groups', 'roundId')
+  end
+  local places = math.max(0, round.newGroups - round.submitted) + (completed and 0 or shortfall_of(round))
+  if #fresh > places then
+    return fail('VALIDATION_FAILED', 'The round takes ' .. integer(places) .. ' more groups', 'groups')
+  end
+end
+
+local function answer(extra)
+  local taken, submitted = unpack(redis.call('HMGET', key.round(args.job, args.roundId), 'takenGroups', 'submittedGroups'))
+  return cjson.encode({ added = #fresh, repeated = repeated, roundGroups = taken + submitted, completed = completed })
+    :sub(1, -2) .. extra .. '}'
+end
+saw_trainer(args.job)
+if args.check then
+  local ids = {}
+  for position, group in ipairs(fresh) do ids[position] = group.groupId end
+  return answer(',"fresh":' .. encode_list(ids))
+end
+
+for _, group in ipairs(fresh) do
+  redis.call('HSET', key.group(args.job, group.groupId), 'state', 'live', 'digest', group.digest, 'samples', group.samples,
+    'finished', 0, 'live', group.samples, 'roundId', args.roundId, 'firstRoundId', args.roundId, 'firstStep', round.step,
+    'maxTokens', group.maxTokens, 'promptRef', group.promptRef, 'sampling', group.sampling)
+  if optional(group.domain) then redis.call('HSET', key.group(args.job, group.groupId), 'domain', group.domain) end
+  local ids = {}
+  for index = 0, group.samples - 1 do
+    ids[index + 1] = request_id(args.job, group.groupId, index)
+    redis.call('HSET', key.request(ids[index + 1]), 'state', 'pending', 'attempt', 0, 'failures', 0)
+  end
+  enqueue(args.job, ids)
+  redis.call('HINCRBY', key.books(args.job), 'submitted', group.samples)
+  redis.call('HINCRBY', key.books(args.job), 'pending', group.samples)
+  redis.call('ZADD', key.roundGroups(args.job, args.roundId), redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), group.groupId)
+end
+if #fresh > 0 then
+  redis.call('HINCRBY', key.job(args.job), 'submittedGroups', #fresh)
+  bump(round, 'submittedGroups', #fresh)
+  bump(round, 'liveGroups', #fresh)
+  if completed then
+    redis.call('HINCRBY', key.job(args.job), 'settlingGroups', #fresh)
+    redis.call('HSET', key.round(args.job, args.roundId), 'settled', 0)
+    redis.call('SADD', key.sweeps, sweep_name(round))
+  end
+end
+return answer('')

@@ -1,0 +1,2 @@
+export * from './request.store';
+export * from './request.types';

@@ -1,0 +1,96 @@
+import type { PoolName } from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import type {
+  CheckpointAnswer,
+  CheckpointArgs,
+  ClaimAnswer,
+  ClaimArgs,
+  ClaimGrant,
+  CompleteAnswer,
+  CompleteArgs,
+  FailAnswer,
+  FailArgs,
+  VoidAnswer,
+} from './request.types';
+
+/** Bounds of the claims of a pool. */
+export interface ClaimBounds {
+  /** How long the answer of a claim is kept for a repeat, milliseconds. Default 60,000. */
+  answerKeptMs?: number;
+  /** Claims that may be parked at once. Default 100,000. */
+  maxWaiters?: number;
+}
+
+const claim = script<ClaimArgs & { keptMs: number; maxWaiters: number }, ClaimAnswer & { again?: boolean }>(
+  'requests/claim',
+);
+const grantClaims = script<{ keptMs: number; maxGrants: number }, { grants: ClaimGrant[]; more: boolean }>(
+  'requests/grant-claims',
+);
+const expireClaims = script<object, { replyTo: string[]; more: boolean }>('requests/expire-claims');
+const checkpoint = script<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
+const complete = script<CompleteArgs, CompleteAnswer>('requests/complete');
+const fail = script<FailArgs, FailAnswer>('requests/fail');
+const voidAttempts = script<object, VoidAnswer & { more: boolean }>('requests/void-attempts');
+
+/** Parked claims answered by one script. */
+const GRANTS_PER_SCRIPT = 64;
+
+/**
+ * The transitions of requests: one script each, safe to repeat. Every method throws BroomwagonError with the codes its
+ * script names, or UNAVAILABLE.
+ */
+export class RequestStore {
+  private readonly keptMs: number;
+  private readonly maxWaiters: number;
+
+  constructor(
+    private readonly scripts: ScriptRunner,
+    bounds: ClaimBounds = {},
+  ) {
+    this.keptMs = bounds.answerKeptMs ?? 60_000;
+    this.maxWaiters = bounds.maxWaiters ?? 100_000;
+  }
+
+  /** Takes pending requests, or parks the call. @throws FENCED, QUEUE_FULL */
+  async claim(pool: PoolName, args: ClaimArgs): Promise<ClaimAnswer> {
+    for (;;) {
+      const answer = await this.scripts.run(claim, pool, {
+        ...args,
+        keptMs: this.keptMs,
+        maxWaiters: this.maxWaiters,
+      });
+      if (!answer.again) return answer;
+    }
+  }
+
+  /** One page of answers for parked claims; `more`: call again. */
+  grantClaims(pool: PoolName): Promise<{ grants: ClaimGrant[]; more: boolean }> {
+    return this.scripts.run(grantClaims, pool, { keptMs: this.keptMs, maxGrants: GRANTS_PER_SCRIPT });
+  }
+
+  /** One page of inboxes whose claims have waited long enough; they get an empty answer. */
+  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; more: boolean }> {
+    return this.scripts.run(expireClaims, pool, {});
+  }
+
+  /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
+  checkpoint(pool: PoolName, args: CheckpointArgs): Promise<CheckpointAnswer> {
+    return this.scripts.run(checkpoint, pool, args);
+  }
+
+  /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
+  complete(pool: PoolName, args: CompleteArgs): Promise<CompleteAnswer> {
+    return this.scripts.run(complete, pool, args);
+  }
+
+  /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
+  fail(pool: PoolName, args: FailArgs): Promise<FailAnswer> {
+    return this.scripts.run(fail, pool, args);
+  }
+
+  /** Returns one page of attempts of void worker epochs; `more`: call again. */
+  voidAttempts(pool: PoolName): Promise<VoidAnswer & { more: boolean }> {
+    return this.scripts.run(voidAttempts, pool, {});
+  }
+}

@@ -1,0 +1,75 @@
+import type {
+  Claim,
+  CheckpointReply,
+  CompleteReply,
+  FailReply,
+  JobId,
+  RequestId,
+  RoundId,
+  WorkerId,
+} from '@broomwagon/contracts';
+
+/** An attempt of a worker epoch; the fence of everything that is said about a request. */
+export interface AttemptFence {
+  requestId: RequestId;
+  attempt: number;
+  workerId: WorkerId;
+  workerEpoch: number;
+}
+/** A segment as the scripts take it: its JSON, so that no number changes on the way, and its tokens. */
+export interface SegmentArgs {
+  segment?: string;
+  tokens: number;
+}
+
+export interface ClaimArgs {
+  claimId: string;
+  workerId: WorkerId;
+  workerEpoch: number;
+  /** At most 128. */
+  max: number;
+  waitMs?: number;
+  /** Inbox for the answer of a parked claim; without it the claim is never parked. */
+  replyTo?: string;
+}
+export interface ClaimAnswer {
+  claims: Claim[];
+  /** The answer goes to `replyTo` later. */
+  parked?: boolean;
+}
+/** An answer for a parked claim. */
+export interface ClaimGrant {
+  replyTo: string;
+  claims: Claim[];
+  /** The worker epoch is void. */
+  fenced?: boolean;
+}
+
+export type CheckpointArgs = AttemptFence & SegmentArgs;
+export type CheckpointAnswer = CheckpointReply;
+
+export type CompleteArgs = AttemptFence & SegmentArgs & { finishReason: 'stop' | 'length' };
+export interface CompleteAnswer extends CompleteReply {
+  job: JobId;
+  roundId: RoundId;
+  /** Payloads nobody names any more. */
+  discardedRefs: string[];
+}
+
+export type FailArgs = AttemptFence & SegmentArgs & { countsAsFailure: boolean; retryable: boolean };
+export interface FailAnswer extends FailReply {
+  job: JobId;
+  roundId: RoundId;
+  /** Other samples of a group that failed. */
+  aborts: AttemptFence[];
+  /** This call completed the round, with fewer groups. */
+  roundCompleted: boolean;
+  discardedRefs: string[];
+}
+
+export interface VoidAnswer {
+  returned: number;
+  /** Of them may be claimed again. */
+  pending: number;
+  discardedRefs: string[];
+}

@@ -1,0 +1,3 @@
+export * from './fact-outbox';
+export * from './round.store';
+export * from './round.types';

@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import {
+  LIMITS,
+  type CloseRoundReply,
+  type GroupId,
+  type JobId,
+  type JobStatus,
+  type LongtailListReply,
+  type PoolName,
+  type RoundId,
+  type RoundStatus,
+  type TakeoverRoundReply,
+} from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import type {
+  CutPage,
+  DueWork,
+  FoldPage,
+  JobSnapshot,
+  NewGroup,
+  OpenRoundAnswer,
+  OpenRoundArgs,
+  ResultsArgs,
+  ResultsPage,
+  RoundName,
+  SubmitAnswer,
+  SubmitArgs,
+  TakeAnswer,
+} from './round.types';
+
+/** Engine failures of one request before it fails for good, unless the policy says otherwise. */
+export const DEFAULT_MAX_FAILURES = 3;
+
+interface OpenScriptArgs extends Omit<OpenRoundArgs, 'policy'> {
+  policy: string;
+  policyName: string;
+  shortfall: string;
+  maxFailures: number;
+  deadlineMs?: number;
+  digest: string;
+}
+type SubmitScriptArgs = SubmitArgs & { check: boolean; groups: readonly Pick<NewGroup, 'groupId' | 'digest'>[] };
+
+const snapshot = script<{ job: JobId }, JobSnapshot>('rounds/snapshot');
+const open = script<OpenScriptArgs, OpenRoundAnswer>('rounds/open');
+const take = script<RoundName, TakeAnswer>('rounds/take');
+const takeover = script<{ job: JobId; takeoverId: string }, TakeoverRoundReply>('rounds/takeover');
+const submit = script<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
+const status = script<{ job: JobId; roundId?: RoundId; trainerEpoch?: number }, RoundStatus>('rounds/status');
+const results = script<ResultsArgs, ResultsPage>('rounds/results');
+const close = script<RoundName & { trainerEpoch: number }, CloseRoundReply>('rounds/close');
+const cut = script<RoundName & { cursor: number }, CutPage>('rounds/cut');
+const fold = script<RoundName, FoldPage>('rounds/fold');
+const expire = script<object, { rounds: RoundName[] }>('rounds/expire');
+const due = script<object, DueWork>('rounds/due');
+const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
+const jobStatus = script<{ job: JobId }, JobStatus>('rounds/job-status');
+const listJobs = script<{ openOnly: boolean }, { jobs: JobId[] }>('rounds/list-jobs');
+const owns = script<{ job: JobId; owner: string }, { owned: boolean }>('rounds/owns');
+
+/**
+ * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the caller's loop, so that it can be
+ * taken up by any replica. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
+ */
+export class RoundStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  /** What the plan of the next round is made from; zeros for a job that is not there. */
+  snapshot(pool: PoolName, job: JobId): Promise<JobSnapshot> {
+    return this.scripts.run(snapshot, pool, { job });
+  }
+
+  /** @throws ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
+  open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundAnswer> {
+    const { trainerEpoch, policy, ...parameters } = args;
+    const canonicalPolicy = JSON.stringify(policy, Object.keys(policy).sort());
+    return this.scripts.run(open, pool, {
+      ...parameters,
+      trainerEpoch,
+      policy: canonicalPolicy,
+      policyName: policy.name,
+      shortfall: policy.shortfall ?? 'replace',
+      maxFailures: policy.maxFailures ?? DEFAULT_MAX_FAILURES,
+      deadlineMs: policy.deadlineMs,
+      digest: digestOf({ ...parameters, policy: canonicalPolicy }),
+    });
+  }
+
+  /** Takes one page of the long-tail queue into a round that is opening. @throws ROUND_NOT_FOUND */
+  take(pool: PoolName, round: RoundName): Promise<TakeAnswer> {
+    return this.scripts.run(take, pool, round);
+  }
+
+  /** @throws JOB_NOT_FOUND, FENCED */
+  takeover(pool: PoolName, job: JobId, takeoverId: string): Promise<TakeoverRoundReply> {
+    return this.scripts.run(takeover, pool, { job, takeoverId });
+  }
+
+  /** Says whether a page of groups may be added, and which of them are not there yet. Stores nothing. */
+  async checkSubmit(
+    pool: PoolName,
+    args: SubmitArgs,
+    groups: readonly Pick<NewGroup, 'groupId' | 'digest'>[],
+  ): Promise<SubmitAnswer & { fresh: GroupId[] }> {
+    const answer = await this.scripts.run(submit, pool, { ...args, check: true, groups });
+    return { ...answer, fresh: answer.fresh ?? [] };
+  }
+
+  /**
+   * Adds groups; those already there are skipped. About 128 requests in all: page with {@link pagesOfGroups}.
+   * @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED
+   */
+  submit(pool: PoolName, args: SubmitArgs, groups: readonly NewGroup[]): Promise<SubmitAnswer> {
+    return this.scripts.run(submit, pool, { ...args, check: false, groups });
+  }
+
+  /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND */
+  status(pool: PoolName, args: { job: JobId; roundId?: RoundId; trainerEpoch?: number }): Promise<RoundStatus> {
+    return this.scripts.run(status, pool, args);
+  }
+
+  /** A page of accepted groups; it may end before `limit`. @throws FENCED, ROUND_NOT_FOUND, ROUND_CLOSED */
+  results(pool: PoolName, args: ResultsArgs): Promise<ResultsPage> {
+    return this.scripts.run(results, pool, args);
+  }
+
+  /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED */
+  close(pool: PoolName, args: RoundName & { trainerEpoch: number }): Promise<CloseRoundReply> {
+    return this.scripts.run(close, pool, args);
+  }
+
+  /** Cuts one page of what a completed round did not accept. */
+  cut(pool: PoolName, round: RoundName, cursor: number): Promise<CutPage> {
+    return this.scripts.run(cut, pool, { job: round.job, roundId: round.roundId, cursor });
+  }
+
+  /** Folds one page of a closed round into the books and deletes it. */
+  fold(pool: PoolName, round: RoundName): Promise<FoldPage> {
+    return this.scripts.run(fold, pool, { job: round.job, roundId: round.roundId });
+  }
+
+  /** Completes rounds whose deadline has come. */
+  async expire(pool: PoolName): Promise<RoundName[]> {
+    return (await this.scripts.run(expire, pool, {})).rounds;
+  }
+
+  /** What there is to sweep. */
+  due(pool: PoolName): Promise<DueWork> {
+    return this.scripts.run(due, pool, {});
+  }
+
+  /** @throws JOB_NOT_FOUND */
+  listLongtail(pool: PoolName, job: JobId, cursor: number): Promise<LongtailListReply> {
+    return this.scripts.run(listLongtail, pool, { job, cursor });
+  }
+
+  /** @throws JOB_NOT_FOUND */
+  jobStatus(pool: PoolName, job: JobId): Promise<JobStatus> {
+    return this.scripts.run(jobStatus, pool, { job });
+  }
+
+  async listJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {
+    return (await this.scripts.run(listJobs, pool, { openOnly })).jobs;
+  }
+
+  /** Whether the owner of a payload (a groupId or a requestId) is still there. */
+  async owns(pool: PoolName, job: JobId, owner: string): Promise<boolean> {
+    return (await this.scripts.run(owns, pool, { job, owner })).owned;
+  }
+}
+
+/** Pages of about 128 requests, at least one group each: what one script touches. */
+export function pagesOfGroups<Group extends { samples: number }>(groups: readonly Group[]): Group[][] {
+  const pages: Group[][] = [];
+  let room = 0;
+  for (const group of groups) {
+    if (room < group.samples) {
+      pages.push([]);
+      room = LIMITS.page;
+    }
+    pages.at(-1)!.push(group);
+    room -= group.samples;
+  }
+  return pages;
+}
+
+function digestOf(parameters: Record<string, unknown>): string {
+  return createHash('sha256')
+    .update(JSON.stringify(parameters, Object.keys(parameters).sort()))
+    .digest('hex');
+}

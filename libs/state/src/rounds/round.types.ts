@@ -1,0 +1,117 @@
+import type {
+  GroupId,
+  GroupResult,
+  JobId,
+  OpenRoundReply,
+  RoundId,
+  RoundKind,
+  RoundState,
+  TailPolicy,
+} from '@broomwagon/contracts';
+import type { AttemptFence } from '../requests/request.types';
+
+/** What the plan of the next round is made from. */
+export interface JobSnapshot {
+  stepsTrained: number;
+  longtailGroups: number;
+  settlingGroups: number;
+  /** The round that is not closed, if any. */
+  openRoundId?: RoundId;
+}
+
+/** A round to open; see OpenRoundRequest. */
+export interface OpenRoundArgs {
+  job: JobId;
+  roundId: RoundId;
+  planId: string;
+  step: number;
+  kind: RoundKind;
+  neededGroups: number;
+  takeGroups: number;
+  newGroups: number;
+  policy: TailPolicy;
+  weightVersion: number;
+  orphanAfterMs: number;
+  trainerEpoch?: number;
+}
+export type OpenRoundAnswer = OpenRoundReply;
+
+export interface TakeAnswer {
+  /** Another page is needed while it is `opening`. */
+  state: RoundState;
+  takenGroups: number;
+  discardedRefs: string[];
+}
+
+/** A group as it is stored: its prompt by reference. */
+export interface NewGroup {
+  groupId: GroupId;
+  /** Of the submission: the same group with another one is a duplicate. */
+  digest: string;
+  samples: number;
+  maxTokens: number;
+  promptRef: string;
+  /** JSON. */
+  sampling: string;
+  domain?: string;
+}
+export interface SubmitArgs {
+  job: JobId;
+  roundId: RoundId;
+  trainerEpoch: number;
+}
+export interface SubmitAnswer {
+  added: number;
+  repeated: number;
+  roundGroups: number;
+  /** The round was completed before: these groups are to be cut. */
+  completed: boolean;
+}
+
+export interface ResultsArgs {
+  job: JobId;
+  roundId: RoundId;
+  cursor: number;
+  limit: number;
+  trainerEpoch?: number;
+}
+export interface ResultsPage {
+  state: RoundState;
+  groups: GroupResult[];
+  cursor: number;
+  complete: boolean;
+}
+
+export interface CutPage {
+  /** Attempts whose holders are to be told. */
+  aborts: AttemptFence[];
+  /** Where the next page starts; absent at the end. */
+  cursor?: number;
+  settled: boolean;
+  discardedRefs: string[];
+}
+
+/** Payloads of a group that was deleted; the prompt comes first and may belong to somebody else. */
+export interface FoldedGroup {
+  groupId: GroupId;
+  refs: string[];
+}
+export interface FoldPage {
+  done: boolean;
+  owned: FoldedGroup[];
+}
+
+/** A round by name. */
+export interface RoundName {
+  job: JobId;
+  roundId: RoundId;
+}
+/** What there is to sweep in a pool. */
+export interface DueWork {
+  rounds: (RoundName & { state: RoundState })[];
+  /** Worker epochs whose attempts must be returned. */
+  voidEpochs: number;
+  claimWaiters: number;
+  /** Rounds whose deadline has come. */
+  deadlines: number;
+}
