@@ -16,13 +16,15 @@ function settingsOf(service) {
     env: { PATH: process.env.PATH },
   });
   if (status !== 0) throw new Error(`${service} --print-config: ${stderr}`);
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => line.split(/\s{2,}/))
-    .map((cells) => ({ name: cells[0], value: cells.length === 4 ? cells[1] : '', description: cells.at(-1) }))
-    // Made from host and process, so another one each time.
-    .map((setting) => (setting.name === 'WORKER_ID' ? { ...setting, value: '' } : setting));
+  return (
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/\s{2,}/))
+      .map((cells) => ({ name: cells[0], value: cells.length === 4 ? cells[1] : '', description: cells.at(-1) }))
+      // Made from host and process, so another one each time.
+      .map((setting) => (setting.name === 'WORKER_ID' ? { ...setting, value: '' } : setting))
+  );
 }
 
 function table(settings) {
@@ -31,7 +33,9 @@ function table(settings) {
 }
 
 const all = new Map(services.map((service) => [service, settingsOf(service)]));
-const shared = all.get(services[0]).filter(({ name }) => services.every((s) => all.get(s).some((x) => x.name === name)));
+const shared = all
+  .get(services[0])
+  .filter(({ name }) => services.every((s) => all.get(s).some((x) => x.name === name)));
 const names = new Set(shared.map(({ name }) => name));
 const text = `# Settings
 
