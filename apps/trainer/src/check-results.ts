@@ -1,0 +1,61 @@
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { checkResults, type CheckOutcome } from './checker/check';
+
+/**
+ * `npm run check-results -- PROMPTS RESULTS`: every sample of every prompt exactly once?
+ * Reads nothing but the two files. Exit code 0: yes, 1: no, 2: the check could not be made.
+ */
+async function main(argv: string[]): Promise<number> {
+  const command = new Command('check-results')
+    .description('Checks that a results file holds every sample of every prompt exactly once.')
+    .argument('<prompts>', 'prompts file (JSONL)')
+    .argument('<results>', 'results file (JSONL)')
+    .option('--samples <n>', 'samples of each prompt (default: the highest index found + 1)', count)
+    .option('--first <n>', 'only the first so many prompts count (default: all)', count)
+    .option('--json', 'print the outcome as JSON', false)
+    .exitOverride();
+  try {
+    command.parse(argv, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+  const [prompts, results] = command.args as [string, string];
+  const { samples, first, json } = command.opts<{ samples?: number; first?: number; json: boolean }>();
+  try {
+    const outcome = await checkResults(linesOf(prompts), linesOf(results), { samples, first });
+    console.log(json ? JSON.stringify(outcome) : inWords(outcome));
+    return outcome.ok ? 0 : 1;
+  } catch (error) {
+    console.error(`check-results: ${error instanceof Error ? error.message : String(error)}`);
+    return 2;
+  }
+}
+
+async function* linesOf(path: string): AsyncGenerator<string> {
+  const stream = createReadStream(path);
+  // Waits for the file, so that a missing one is an error and not an empty list.
+  await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject));
+  yield* createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
+}
+
+function inWords(outcome: CheckOutcome): string {
+  const { prompts, samplesPerPrompt, expected, results, lost, duplicated, unknown, malformed, inconsistent } = outcome;
+  return [
+    `${prompts} prompts x ${samplesPerPrompt} samples = ${expected} expected, ${results} results`,
+    `lost ${lost}, duplicated ${duplicated}, unknown ${unknown}, malformed ${malformed}, inconsistent ${inconsistent}`,
+    ...outcome.problems.map((problem) => `  ${problem}`),
+    outcome.ok ? 'ok: every sample of every prompt exactly once' : 'NOT ok',
+  ].join('\n');
+}
+
+function count(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.');
+  return Number(text);
+}
+
+void main(process.argv.slice(2)).then((code) => {
+  process.exitCode = code;
+});

@@ -1,0 +1,112 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { checkResults } from './check';
+
+interface Line {
+  promptId: string;
+  sampleIndex: number;
+  finishReason: string;
+  tokenIds?: number[];
+  segments: { weightVersion: number; serverId: string; attempt: number; tokenCount: number }[];
+}
+
+function line(promptId: string, sampleIndex: number): Line {
+  return {
+    promptId,
+    sampleIndex,
+    finishReason: 'stop',
+    tokenIds: [1, 2, 3],
+    segments: [
+      { weightVersion: 0, serverId: 'a', attempt: 1, tokenCount: 1 },
+      { weightVersion: 1, serverId: 'b', attempt: 3, tokenCount: 2 },
+    ],
+  };
+}
+
+function complete(prompts: number, samples: number): Line[] {
+  return Array.from({ length: prompts * samples }, (_, index) =>
+    line(`p${Math.floor(index / samples)}`, index % samples),
+  );
+}
+
+const promptLines = (prompts: number) =>
+  Array.from({ length: prompts }, (_, index) => `{"id":"p${index}","prompt":"x"}`);
+const texts = (lines: readonly unknown[]) => lines.map((one) => JSON.stringify(one));
+const check = (prompts: number, lines: readonly unknown[], options = {}) =>
+  checkResults(promptLines(prompts), texts(lines), options);
+
+describe('the checker', () => {
+  it('is content with every sample of every prompt exactly once, in any order', async () => {
+    expect(await check(3, complete(3, 4).toReversed())).toMatchObject({
+      ok: true,
+      prompts: 3,
+      samplesPerPrompt: 4,
+      expected: 12,
+      results: 12,
+    });
+  });
+
+  it('finds any removed and any repeated line', async () => {
+    const size = fc.integer({ min: 1, max: 6 });
+    await fc.assert(
+      fc.asyncProperty(size, size, fc.nat(), fc.boolean(), async (prompts, samples, pick, remove) => {
+        const lines = complete(prompts, samples);
+        const at = pick % lines.length;
+        if (remove) lines.splice(at, 1);
+        else lines.push(lines[at]!);
+        const outcome = await check(prompts, lines, { samples });
+        expect(outcome).toMatchObject({ ok: false, lost: remove ? 1 : 0, duplicated: remove ? 0 : 1 });
+      }),
+    );
+  });
+
+  it('infers the number of samples, and still finds a removed line of several prompts', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 2, max: 5 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.nat(),
+        async (prompts, samples, pick) => {
+          const lines = complete(prompts, samples);
+          lines.splice(pick % lines.length, 1);
+          expect(await check(prompts, lines)).toMatchObject({ ok: false, lost: 1 });
+        },
+      ),
+    );
+  });
+
+  it('calls everything lost when there are no results', async () => {
+    expect(await check(2, [])).toMatchObject({ ok: false, lost: 2 });
+    expect(await check(2, [], { samples: 3 })).toMatchObject({ ok: false, lost: 6 });
+  });
+
+  it('looks only at the first prompts when told to', async () => {
+    expect(await check(5, complete(2, 2), { first: 2 })).toMatchObject({ ok: true, prompts: 2 });
+    expect(await check(5, complete(2, 2))).toMatchObject({ ok: false, lost: 6 });
+  });
+
+  it('names prompts without an id after their line', async () => {
+    const outcome = await checkResults(
+      ['{"prompt":"a"}', '', '{"prompt":"b"}'],
+      texts([line('line-1', 0), line('line-3', 0)]),
+    );
+    expect(outcome.ok).toBe(true);
+  });
+
+  it.each([
+    ['unknown', line('other', 0)],
+    ['unknown', line('p0', 7)],
+    ['malformed', { promptId: 'p0' }],
+    ['malformed', { ...line('p0', 0), sampleIndex: -1 }],
+    ['malformed', { ...line('p0', 0), finishReason: 'abort' }],
+    ['inconsistent', { ...line('p0', 0), tokenIds: [1] }],
+    ['inconsistent', { ...line('p0', 0), segments: [{ attempt: 1, weightVersion: 0 }] }],
+    ['inconsistent', { ...line('p0', 0), segments: line('p0', 0).segments.toReversed() }],
+  ])('counts a line as %s', async (kind, wrong) => {
+    expect(await check(1, [...complete(1, 2), wrong], { samples: 2 })).toMatchObject({ ok: false, [kind]: 1 });
+  });
+
+  it('counts a line that is no JSON as malformed', async () => {
+    expect(await checkResults(promptLines(1), ['{"promptId"'])).toMatchObject({ ok: false, malformed: 1, lost: 1 });
+  });
+});

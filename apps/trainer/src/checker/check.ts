@@ -1,0 +1,169 @@
+/** What the checker found. All counts are of samples unless named otherwise. */
+export interface CheckOutcome {
+  prompts: number;
+  /** Given, or the highest sample index found + 1. */
+  samplesPerPrompt: number;
+  expected: number;
+  /** Lines of the results file. */
+  results: number;
+  /** (prompt, sample) pairs with no line. */
+  lost: number;
+  /** Lines beyond the first of a pair. */
+  duplicated: number;
+  /** Lines of a prompt that is not in the prompts file, or of a sample index above the number of samples. */
+  unknown: number;
+  /** Lines that are no results. */
+  malformed: number;
+  /** Lines whose parts contradict each other. */
+  inconsistent: number;
+  ok: boolean;
+  /** The first problems, in words. */
+  problems: string[];
+}
+
+interface Entry {
+  promptId: string;
+  sampleIndex: number;
+  line: number;
+}
+
+const SHOWN_PROBLEMS = 20;
+
+/**
+ * Holds results against prompts. It shares no code with the trainer, so that a mistake there cannot hide here.
+ * @param promptLines lines of the prompts file
+ * @param resultLines lines of the results file
+ * @param options.samples samples of each prompt; without it the highest index found + 1
+ * @param options.first only the first so many prompts count
+ */
+export async function checkResults(
+  promptLines: AsyncIterable<string> | Iterable<string>,
+  resultLines: AsyncIterable<string> | Iterable<string>,
+  options: { samples?: number; first?: number } = {},
+): Promise<CheckOutcome> {
+  const problems: string[] = [];
+  const say = (problem: string): void => {
+    if (problems.length < SHOWN_PROBLEMS) problems.push(problem);
+  };
+  const counts = { lost: 0, duplicated: 0, unknown: 0, malformed: 0, inconsistent: 0 };
+
+  const promptIds = await readPromptIds(promptLines, options.first);
+  const entries: Entry[] = [];
+  let results = 0;
+  let line = 0;
+  for await (const text of resultLines) {
+    line += 1;
+    if (text.trim() === '') continue;
+    results += 1;
+    const value = parse(text);
+    const entry = entryOf(value, line);
+    if (entry === undefined) {
+      counts.malformed += 1;
+      say(`results line ${line}: malformed`);
+      continue;
+    }
+    entries.push(entry);
+    const contradiction = contradictionIn(value as Record<string, unknown>);
+    if (contradiction !== undefined) {
+      counts.inconsistent += 1;
+      say(`results line ${line}: ${contradiction}`);
+    }
+  }
+
+  const samplesPerPrompt =
+    options.samples ?? entries.reduce((most, { sampleIndex }) => Math.max(most, sampleIndex + 1), 0);
+  const firstLineOf = new Map<string, number>();
+  for (const { promptId, sampleIndex, line: at } of entries) {
+    if (!promptIds.has(promptId) || sampleIndex >= samplesPerPrompt) {
+      counts.unknown += 1;
+      say(`results line ${at}: unknown prompt or sample ${promptId}/${sampleIndex}`);
+      continue;
+    }
+    const pair = `${promptId}/${sampleIndex}`;
+    const before = firstLineOf.get(pair);
+    if (before === undefined) firstLineOf.set(pair, at);
+    else {
+      counts.duplicated += 1;
+      say(`results line ${at}: ${pair} again, first on line ${before}`);
+    }
+  }
+  // With no result at all the number of samples is unknown; one of each prompt is then surely missing.
+  const wanted = Math.max(1, samplesPerPrompt);
+  for (const promptId of promptIds) {
+    for (let sampleIndex = 0; sampleIndex < wanted; sampleIndex += 1) {
+      if (firstLineOf.has(`${promptId}/${sampleIndex}`)) continue;
+      counts.lost += 1;
+      say(`lost: ${promptId}/${sampleIndex}`);
+    }
+  }
+  const ok = Object.values(counts).every((count) => count === 0);
+  return {
+    prompts: promptIds.size,
+    samplesPerPrompt,
+    expected: promptIds.size * wanted,
+    results,
+    ...counts,
+    ok,
+    problems,
+  };
+}
+
+async function readPromptIds(
+  lines: AsyncIterable<string> | Iterable<string>,
+  first = Number.POSITIVE_INFINITY,
+): Promise<Set<string>> {
+  const ids = new Set<string>();
+  let line = 0;
+  for await (const text of lines) {
+    line += 1;
+    const bare = line === 1 ? text.replace(/^\uFEFF/, '') : text;
+    if (bare.trim() === '') continue;
+    if (ids.size >= first) break;
+    const value = parse(bare);
+    if (typeof value !== 'object' || value === null) throw new Error(`prompts line ${line}: not a JSON object`);
+    const { id = `line-${line}` } = value as { id?: unknown };
+    if (typeof id !== 'string') throw new Error(`prompts line ${line}: the id is not a string`);
+    if (ids.has(id)) throw new Error(`prompts line ${line}: duplicate id "${id}"`);
+    ids.add(id);
+  }
+  return ids;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function entryOf(value: unknown, line: number): Entry | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { promptId, sampleIndex, segments, finishReason } = value as Record<string, unknown>;
+  if (typeof promptId !== 'string' || !isCount(sampleIndex)) return undefined;
+  if (!Array.isArray(segments) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
+  return { promptId, sampleIndex, line };
+}
+
+function contradictionIn(value: Record<string, unknown>): string | undefined {
+  const segments = value.segments as { tokenCount?: unknown; attempt?: unknown; weightVersion?: unknown }[];
+  let tokens = 0;
+  let attempt = 0;
+  let version = 0;
+  for (const segment of segments) {
+    if (segment === null || !isCount(segment.tokenCount) || !isCount(segment.attempt)) return 'a segment has no counts';
+    if (segment.attempt <= attempt) return `attempt ${segment.attempt} after attempt ${attempt}`;
+    if (!isCount(segment.weightVersion) || segment.weightVersion < version) return 'weight versions run backwards';
+    attempt = segment.attempt;
+    version = segment.weightVersion;
+    tokens += segment.tokenCount;
+  }
+  const { tokenIds } = value;
+  if (tokenIds === undefined) return undefined;
+  if (!Array.isArray(tokenIds)) return 'tokenIds is not a list';
+  return tokenIds.length === tokens ? undefined : `${tokenIds.length} token ids, but the segments say ${tokens}`;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

@@ -1,0 +1,193 @@
+import {
+  BroomwagonError,
+  type GroupResult,
+  type GroupSubmission,
+  type OpenRoundRequest,
+  type OperationName,
+  type RoundStatus,
+} from '@broomwagon/contracts';
+import type { TypedClient } from '@broomwagon/messaging';
+
+interface FakeRound extends Pick<
+  OpenRoundRequest,
+  'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups' | 'policy'
+> {
+  taken: string[];
+  submitted: string[];
+  accepted: string[];
+  closed: boolean;
+}
+
+/** A coordinator in memory for tests of the trainer: a group is accepted at each look at an open round. */
+export class FakeCoordinator {
+  readonly groups = new Map<string, GroupSubmission>();
+  readonly trained: string[] = [];
+  readonly calls: OperationName[] = [];
+  readonly payloads = new Map<string, Buffer[]>();
+  readonly weightVersions: number[] = [];
+  private readonly longtail: string[] = [];
+  private round?: FakeRound;
+  private closed?: FakeRound;
+  private trainerEpoch = 0;
+  private steps = 0;
+  private known = false;
+  /** Called before each operation; what it throws is the answer. */
+  before: (operation: OperationName) => void = () => undefined;
+  /** Called when an operation has had its effect; what it throws takes the place of the answer. */
+  after: (operation: OperationName) => void = () => undefined;
+
+  /** As the trainer sees it. */
+  get client(): TypedClient {
+    const callWithRetry = async (_pool: string, operation: OperationName, body: never): Promise<unknown> => {
+      this.before(operation);
+      this.calls.push(operation);
+      const answer = structuredClone(this.answer(operation, body));
+      this.after(operation);
+      return answer;
+    };
+    return { callWithRetry } as unknown as TypedClient;
+  }
+
+  private answer(operation: OperationName, body: Record<string, never>): unknown {
+    if ('trainerEpoch' in body && body.trainerEpoch !== undefined && body.trainerEpoch !== this.trainerEpoch) {
+      throw new BroomwagonError('FENCED', 'another trainer took over');
+    }
+    switch (operation) {
+      case 'job.status':
+        if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
+        return { submittedGroups: this.groups.size };
+      case 'round.takeover':
+        this.trainerEpoch += 1;
+        return {
+          trainerEpoch: this.trainerEpoch,
+          stepsTrained: this.steps,
+          submittedGroups: this.groups.size,
+          round: this.round === undefined ? undefined : this.status(this.round),
+        };
+      case 'round.next':
+        return this.plan(body as never);
+      case 'round.open':
+        return this.open(body as never);
+      case 'round.submit':
+        return this.submit((body as unknown as { groups: GroupSubmission[] }).groups);
+      case 'round.status':
+        return this.look();
+      case 'round.results':
+        return this.results((body as unknown as { cursor: number }).cursor);
+      case 'round.close':
+        return this.close();
+      case 'payload.put':
+        return this.put(body as never);
+      case 'payload.get':
+        return { data: Buffer.from('{"text":"t","tokenIds":[7]}').toString('base64'), chunkIndex: 0, chunkCount: 1 };
+      default:
+        throw new BroomwagonError('NOT_FOUND_SUBJECT', operation);
+    }
+  }
+
+  private plan(wish: { groupsPerStep: number; remainingGroups: number; policy: { overProvision: number } }): unknown {
+    const left = this.longtail.length + wish.remainingGroups;
+    const step = this.steps + 1;
+    if (left === 0) return { planId: 'done', step, kind: 'done', neededGroups: 0, newGroups: 0, takeGroups: 0 };
+    const neededGroups = Math.min(wish.groupsPerStep, left);
+    const long = this.longtail.length >= wish.groupsPerStep || wish.remainingGroups === 0;
+    const launch = Math.min(left, Math.ceil(wish.policy.overProvision * neededGroups));
+    const newGroups = long ? 0 : Math.min(wish.remainingGroups, launch);
+    const takeGroups = long ? neededGroups : Math.max(0, neededGroups - newGroups);
+    return { planId: `plan-${step}`, step, kind: long ? 'long' : 'short', neededGroups, newGroups, takeGroups };
+  }
+
+  private open(wish: OpenRoundRequest): unknown {
+    this.known = true;
+    if (this.trainerEpoch === 0) this.trainerEpoch = 1;
+    const taken = this.longtail.splice(0, wish.takeGroups);
+    this.round = { ...wish, taken, submitted: [], accepted: [], closed: false };
+    this.weightVersions.push(wish.weightVersion);
+    return { roundId: wish.roundId, trainerEpoch: this.trainerEpoch, state: 'open', takenGroups: taken.length };
+  }
+
+  private submit(groups: readonly GroupSubmission[]): unknown {
+    const round = this.current();
+    if (this.completed(round)) throw new BroomwagonError('ROUND_NOT_OPEN', 'completed');
+    const added = groups.filter(({ groupId }) => !round.submitted.includes(groupId));
+    for (const group of added) {
+      if (this.groups.has(group.groupId)) throw new BroomwagonError('DUPLICATE_GROUP', group.groupId);
+      this.groups.set(group.groupId, group);
+      round.submitted.push(group.groupId);
+    }
+    return { roundGroups: round.submitted.length, added: added.length, repeated: groups.length - added.length };
+  }
+
+  private look(): RoundStatus {
+    const round = this.current();
+    const waiting = [...round.taken, ...round.submitted].find((id) => !round.accepted.includes(id));
+    if (!this.completed(round) && waiting !== undefined) round.accepted.push(waiting);
+    return this.status(round);
+  }
+
+  private status(round: FakeRound): RoundStatus {
+    const { taken, submitted, accepted, neededGroups } = round;
+    const roundGroups = taken.length + submitted.length;
+    return {
+      ...round,
+      state: this.completed(round) ? 'completed' : 'open',
+      weightVersion: round.step - 1,
+      trainerEpoch: this.trainerEpoch,
+      takenGroups: taken.length,
+      roundGroups,
+      acceptedGroups: accepted.length,
+      failedGroups: 0,
+      shortfallGroups: Math.max(0, neededGroups - roundGroups),
+      requestsDone: accepted.length,
+      requestsCut: roundGroups - accepted.length,
+      groupsRequeued: roundGroups - accepted.length,
+      wastedTokens: 0,
+      settled: true,
+      openedAtMs: 0,
+    };
+  }
+
+  private results(cursor: number): unknown {
+    const round = this.current();
+    const groups = round.accepted.slice(cursor, cursor + 2).map((groupId): Partial<GroupResult> => ({
+      groupId,
+      samples: Array.from({ length: this.groups.get(groupId)!.samples }, (_, sampleIndex) => ({
+        requestId: `${groupId}/${sampleIndex}`,
+        sampleIndex,
+        finishReason: 'stop',
+        tokenCount: 1,
+        segments: [{ attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: 1, ref: 'r' }],
+      })),
+    }));
+    const next = cursor + groups.length;
+    return { state: 'open', groups, cursor: next, complete: this.completed(round) && next === round.accepted.length };
+  }
+
+  private close(): unknown {
+    const round = this.current();
+    this.trained.push(...round.accepted);
+    this.longtail.push(...[...round.taken, ...round.submitted].filter((id) => !round.accepted.includes(id)));
+    this.steps += 1;
+    this.closed = round;
+    this.round = undefined;
+    return { roundId: round.roundId, stepsTrained: this.steps, trainedGroups: 0, trainedRequests: 0 };
+  }
+
+  private put(chunk: { owner: string; chunkIndex: number; chunkCount: number; data: string }): unknown {
+    const chunks = this.payloads.get(chunk.owner) ?? [];
+    chunks[chunk.chunkIndex] = Buffer.from(chunk.data, 'base64');
+    this.payloads.set(chunk.owner, chunks);
+    const whole = chunks.filter(Boolean).length === chunk.chunkCount;
+    return { receivedChunks: chunks.length, ...(whole ? { ref: `ref:${chunk.owner}` } : {}) };
+  }
+
+  private current(): FakeRound {
+    const round = this.round ?? this.closed;
+    if (round === undefined) throw new BroomwagonError('ROUND_NOT_FOUND', 'no round');
+    return round;
+  }
+
+  private completed(round: FakeRound): boolean {
+    return round.accepted.length >= round.neededGroups;
+  }
+}

@@ -1,0 +1,77 @@
+import {
+  isBroomwagonError,
+  LIMITS,
+  type GroupSubmission,
+  type JobId,
+  type RoundId,
+  type SamplingParameters,
+} from '@broomwagon/contracts';
+import type { PromptRecord } from '../prompts/prompt-record';
+import type { Operations } from './operations';
+import { PayloadTransfer } from './payload-transfer';
+
+/** Well below the body limit of the protocol, so that many inline prompts of nearly 32 kB fit. */
+const PAGE_BYTES = LIMITS.bodyBytes / 2;
+
+/** How prompts become groups. */
+export interface GroupSettings {
+  samples: number;
+  maxTokens: number;
+  sampling: SamplingParameters;
+}
+
+/** Sends prompts into a round: small ones inline, large ones by reference, in pages. */
+export class GroupSubmitter {
+  private readonly payloads: PayloadTransfer;
+
+  constructor(
+    private readonly operations: Operations,
+    private readonly job: JobId,
+    private readonly settings: GroupSettings,
+  ) {
+    this.payloads = new PayloadTransfer(operations, job);
+  }
+
+  /**
+   * Submits all prompts, page by page; repeating it changes nothing.
+   * @returns false when the round took no more groups before all were in: the caller asks how many it has
+   */
+  async submit(roundId: RoundId, trainerEpoch: number, prompts: readonly PromptRecord[]): Promise<boolean> {
+    let page: GroupSubmission[] = [];
+    let bytes = 0;
+    const send = async (): Promise<void> => {
+      if (page.length === 0) return;
+      await this.operations.call('round.submit', { job: this.job, roundId, trainerEpoch, groups: page });
+      page = [];
+      bytes = 0;
+    };
+    try {
+      for (const record of prompts) {
+        const promptBytes = Buffer.byteLength(JSON.stringify(record.prompt));
+        const inline = promptBytes <= LIMITS.inlinePromptBytes;
+        if (page.length === LIMITS.groupsPerSubmit || (inline && bytes + promptBytes > PAGE_BYTES)) await send();
+        page.push(await this.groupOf(record, inline));
+        if (inline) bytes += promptBytes;
+      }
+      await send();
+      return true;
+    } catch (error) {
+      if (isBroomwagonError(error, 'ROUND_NOT_OPEN')) return false;
+      throw error;
+    }
+  }
+
+  private async groupOf(record: PromptRecord, inline: boolean): Promise<GroupSubmission> {
+    const { samples, maxTokens, sampling } = this.settings;
+    return {
+      groupId: record.id,
+      samples,
+      maxTokens,
+      sampling,
+      ...(record.domain === undefined ? {} : { domain: record.domain }),
+      ...(inline
+        ? { prompt: record.prompt }
+        : { promptRef: await this.payloads.put(record.id, 'prompt', record.prompt) }),
+    };
+  }
+}

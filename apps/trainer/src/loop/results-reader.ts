@@ -1,0 +1,77 @@
+import { LIMITS, type GroupResult, type JobId, type RoundId, type SampleResult } from '@broomwagon/contracts';
+import type { ResultLine } from '../results/result-line';
+import type { Operations } from './operations';
+import { PayloadTransfer } from './payload-transfer';
+
+/** Payloads fetched at the same time. */
+const PARALLEL_SAMPLES = 16;
+
+/** Reads the accepted groups of a round with their tokens, while it is still open. */
+export class ResultsReader {
+  private readonly payloads: PayloadTransfer;
+  private cursor = 0;
+  private done = false;
+  /** In the order of acceptance. */
+  readonly lines: ResultLine[] = [];
+
+  constructor(
+    private readonly operations: Operations,
+    private readonly job: JobId,
+    private readonly roundId: RoundId,
+    private readonly trainerEpoch: number,
+  ) {
+    this.payloads = new PayloadTransfer(operations, job);
+  }
+
+  /** The round is completed and all its groups are in `lines`. */
+  get complete(): boolean {
+    return this.done;
+  }
+
+  /** Reads what has been accepted since the last call. */
+  async readNew(): Promise<void> {
+    while (!this.done) {
+      const { groups, cursor, complete } = await this.operations.call('round.results', {
+        job: this.job,
+        roundId: this.roundId,
+        cursor: this.cursor,
+        limit: LIMITS.groupsPerResultsPage,
+        trainerEpoch: this.trainerEpoch,
+      });
+      this.lines.push(...(await this.linesOf(groups)));
+      this.cursor = cursor;
+      this.done = complete;
+      if (groups.length === 0) return;
+    }
+  }
+
+  private async linesOf(groups: readonly GroupResult[]): Promise<ResultLine[]> {
+    const samples = groups.flatMap((group) => group.samples.map((sample) => ({ group, sample })));
+    const lines: ResultLine[] = [];
+    for (let start = 0; start < samples.length; start += PARALLEL_SAMPLES) {
+      const page = samples.slice(start, start + PARALLEL_SAMPLES);
+      lines.push(...(await Promise.all(page.map(({ group, sample }) => this.lineOf(group.groupId, sample)))));
+    }
+    return lines;
+  }
+
+  private async lineOf(promptId: string, sample: SampleResult): Promise<ResultLine> {
+    const payloads = await Promise.all(sample.segments.map(({ ref }) => this.payloads.getSegment(ref)));
+    const texts = payloads.flatMap(({ text }) => (text === undefined ? [] : [text]));
+    const tokenIds = payloads.flatMap((payload) => (payload.tokenIds === undefined ? [] : [payload.tokenIds]));
+    return {
+      promptId,
+      sampleIndex: sample.sampleIndex,
+      roundId: this.roundId,
+      ...(texts.length === payloads.length ? { text: texts.join('') } : {}),
+      ...(tokenIds.length === payloads.length ? { tokenIds: tokenIds.flat() } : {}),
+      finishReason: sample.finishReason,
+      segments: sample.segments.map(({ weightVersion, serverId, attempt, tokenCount }) => ({
+        weightVersion,
+        serverId,
+        attempt,
+        tokenCount,
+      })),
+    };
+  }
+}

@@ -1,0 +1,126 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ResultLine } from '../results/result-line';
+import { FakeCoordinator } from './fake-coordinator';
+import { TrainerLoop, type TrainerLoopHooks, type TrainerLoopSettings } from './trainer-loop';
+
+const prompts = (count: number) =>
+  Array.from({ length: count }, (_, line) => ({ id: `p${line}`, line, prompt: { text: `prompt ${line}` } }));
+
+function trainer(
+  coordinator: FakeCoordinator,
+  settings: Partial<TrainerLoopSettings> = {},
+  results = new Map<string, readonly ResultLine[]>(),
+  hooks: Partial<TrainerLoopHooks> = {},
+) {
+  const sink = { writeRound: async (id: string, lines: readonly ResultLine[]) => void results.set(id, [...lines]) };
+  return new TrainerLoop(
+    coordinator.client,
+    {
+      pool: 'p',
+      job: 'j',
+      prompts: prompts(10),
+      groupsPerStep: 4,
+      samples: 2,
+      maxTokens: 8,
+      sampling: { seed: 1 },
+      policy: { name: 'resume', overProvision: 1.5 },
+      pollMs: 0,
+      ...settings,
+    },
+    { sink, ...hooks },
+  );
+}
+
+const pairs = (results: Map<string, readonly ResultLine[]>) =>
+  [...results.values()].flat().map(({ promptId, sampleIndex }) => `${promptId}/${sampleIndex}`);
+
+describe('the trainer loop', () => {
+  it('trains every sample once, in exactly ceil(prompts / groups) steps, one weight version a step', async () => {
+    const coordinator = new FakeCoordinator();
+    const results = new Map<string, readonly ResultLine[]>();
+    const versions: number[] = [];
+    const steps = await trainer(coordinator, {}, results, {
+      setWeightVersion: async (version) => void versions.push(version),
+    }).run();
+    expect(steps.map(({ kind, groupsAccepted }) => [kind, groupsAccepted])).toEqual([
+      ['short', 4],
+      ['short', 4],
+      ['long', 2],
+    ]);
+    expect(versions).toEqual([0, 1, 2]);
+    expect(coordinator.weightVersions).toEqual([0, 1, 2]);
+    expect(pairs(results)).toHaveLength(20);
+    expect(new Set(pairs(results)).size).toBe(20);
+    expect([...results.values()][0]?.[0]).toMatchObject({ text: 't', tokenIds: [7], finishReason: 'stop' });
+  });
+
+  const death = fc.record({
+    callsToLive: fc.integer({ min: 0, max: 25 }),
+    when: fc.constantFrom('before' as const, 'after' as const),
+  });
+
+  it('goes on where a dead trainer ended, whichever call it died at', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(death, { maxLength: 6 }), async (deaths) => {
+        const coordinator = new FakeCoordinator();
+        const results = new Map<string, readonly ResultLine[]>();
+        for (const { callsToLive, when } of deaths) {
+          let left = callsToLive;
+          coordinator.before = coordinator.after = () => undefined;
+          coordinator[when] = () => {
+            if (left-- <= 0) throw new Error('killed');
+          };
+          const takeover = coordinator.calls.includes('round.open');
+          await trainer(coordinator, { takeover }, results)
+            .run()
+            .catch((error: Error) => expect(error.message).toBe('killed'));
+        }
+        coordinator.before = coordinator.after = () => undefined;
+        await trainer(coordinator, { takeover: coordinator.calls.includes('round.open') }, results).run();
+        expect(coordinator.trained.toSorted()).toEqual(
+          prompts(10)
+            .map(({ id }) => id)
+            .toSorted(),
+        );
+        expect(new Set(pairs(results)).size).toBe(20);
+        expect(pairs(results)).toHaveLength(20);
+      }),
+    );
+  });
+
+  it('is fenced when another trainer takes over', async () => {
+    const coordinator = new FakeCoordinator();
+    let taken = false;
+    coordinator.before = (operation) => {
+      if (operation !== 'round.close' || taken) return;
+      taken = true;
+      void coordinator.client.callWithRetry('p', 'round.takeover', { job: 'j', takeoverId: 't' }, { deadlineMs: 1 });
+    };
+    await expect(trainer(coordinator).run()).rejects.toMatchObject({ code: 'FENCED' });
+    expect(coordinator.trained).toEqual([]);
+  });
+
+  it('sends prompts over 32 kB in chunks and the others inline, in pages below the body limit', async () => {
+    const coordinator = new FakeCoordinator();
+    const large = 'x'.repeat(600_000);
+    const medium = 'y'.repeat(30_000);
+    const mixed = prompts(70);
+    for (const [index, record] of mixed.entries()) record.prompt.text = index === 0 ? large : medium;
+    await trainer(coordinator, { prompts: mixed, groupsPerStep: 70, samples: 1 }).run();
+    const sent = [...coordinator.groups.values()];
+    expect(sent[0]).toMatchObject({ promptRef: 'ref:p0' });
+    expect(sent[0]?.prompt).toBeUndefined();
+    expect(sent[1]?.prompt).toEqual({ text: medium });
+    expect(coordinator.payloads.get('p0')).toHaveLength(3);
+    expect(JSON.parse(Buffer.concat(coordinator.payloads.get('p0')!).toString())).toEqual({ text: large });
+    expect(coordinator.calls.filter((call) => call === 'round.submit').length).toBeGreaterThan(4);
+  });
+
+  it('stops when it is told to', async () => {
+    const controller = new AbortController();
+    const coordinator = new FakeCoordinator();
+    coordinator.before = (operation) => operation === 'round.results' && controller.abort();
+    await expect(trainer(coordinator, { signal: controller.signal, pollMs: 10_000 }).run()).rejects.toThrow(/abort/);
+  });
+});

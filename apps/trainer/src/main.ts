@@ -1,0 +1,105 @@
+import 'reflect-metadata';
+import { writeFile } from 'node:fs/promises';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { HelpRequested, parseOptions } from './options/parse-options';
+import type { TrainerOptions } from './options/trainer-options';
+import { UsageError } from './options/usage-error';
+import { ProgressDisplay } from './progress/progress-display';
+import { selectDataSet } from './prompts/data-set';
+import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
+import { readPrompts } from './prompts/prompt-reader';
+import type { PromptRecord } from './prompts/prompt-record';
+import { reportText } from './report/screen';
+import { ReferenceRun } from './run';
+import { loadOf } from './system/environments';
+import { findEngines, type FleetEngine } from './system/fleet';
+import { Interruption, Interrupted } from './system/interruption';
+import { RolloutSystem, type StartedSystem } from './system/rollout-system';
+import { RunFailure } from './system/run-failure';
+
+const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+
+async function main(argv: readonly string[]): Promise<number> {
+  const display = new ProgressDisplay(process.stdout);
+  const say = (line: string): void => display.say(line);
+  const interruption = new Interruption(say);
+  try {
+    const options = parseOptions(argv);
+    const source = options.prompts ?? EXAMPLE_PROMPTS;
+    const prompts = await interruption.or(readPrompts(source));
+    const dataSet = selectDataSet(prompts, options);
+    const engines = await interruption.or(findEngines(options.engineUrls, (index) => `engine-${index + 1}`));
+    return await rollOut(options, dataSet, engines, display, interruption);
+  } catch (error) {
+    if (error instanceof HelpRequested) process.stdout.write(error.message);
+    else if (error instanceof Interrupted) return error.exitCode;
+    else if (error instanceof UsageError) process.stderr.write(`${error.message}\n`);
+    else process.stderr.write(`${describe(error)}\n`);
+    return error instanceof HelpRequested ? EXIT.done : error instanceof UsageError ? EXIT.usage : EXIT.failed;
+  }
+}
+
+async function rollOut(
+  options: TrainerOptions,
+  dataSet: readonly PromptRecord[],
+  engines: readonly FleetEngine[],
+  display: ProgressDisplay,
+  interruption: Interruption,
+): Promise<number> {
+  const say = (line: string): void => display.say(line);
+  const load = loadOf(options);
+  const system = new RolloutSystem(options, load, say);
+  interruption.onSecond(() => system.kill());
+  let keepFolder = false;
+  try {
+    const work = async (): Promise<number> => {
+      const started = await system.start(engines);
+      const { folder } = system;
+      const { signal } = interruption;
+      const report = await new ReferenceRun(options, dataSet, started, display, folder, load.speed, signal).run();
+      say(reportText(report));
+      if (options.report !== undefined) await writeFile(options.report, `${JSON.stringify(report, null, 2)}\n`);
+      sayWhere(options, system, say);
+      if (!options.once) {
+        sayConnect(started, say);
+        interruption.exitsCleanly();
+        await new Promise<never>(() => undefined);
+      }
+      return report.totals.lost + report.totals.duplicated + report.totals.faulty === 0 ? EXIT.done : EXIT.failed;
+    };
+    return await interruption.or(Promise.race([work(), system.supervisor.failed]));
+  } catch (error) {
+    display.clear();
+    if (error instanceof Interrupted) throw error;
+    keepFolder = true;
+    process.stderr.write(`${describe(error)}\nLogs and files stay in ${system.folder} (logs: ${system.logFolder})\n`);
+    return EXIT.failed;
+  } finally {
+    await system.stop({ keepFolder });
+  }
+}
+
+function sayWhere(options: TrainerOptions, system: RolloutSystem, say: (line: string) => void): void {
+  if (options.report !== undefined) say(`Report:  ${options.report}`);
+  if (options.results !== undefined) say(`Results: ${options.results}`);
+  if (options.keepLogs !== undefined) say(`Logs:    ${system.logFolder}`);
+  else if (!options.once) say(`Logs:    ${system.logFolder} (until the end; --keep-logs FOLDER keeps them)`);
+}
+
+function sayConnect(system: StartedSystem, say: (line: string) => void): void {
+  say('');
+  say('The system stays up. Connect your own trainer or workers:');
+  say(`  NATS_URL=${system.natsUrl}`);
+  say(`  REDIS_URL=${system.redisUrl}`);
+  say(`  pool: ${system.pool} (subjects rollout.v1.${system.pool}.>)`);
+  for (const { serverId, dialect, endpoint } of system.fleet.engines) say(`  ${serverId}: ${endpoint} (${dialect})`);
+  say('Ctrl-C ends everything.');
+}
+
+function describe(error: unknown): string {
+  if (error instanceof RunFailure) return [error.message, ...error.advice].join('\n');
+  if (isBroomwagonError(error)) return `${error.code}: ${error.message}`;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+void main(process.argv.slice(2)).then((code) => process.exit(code));

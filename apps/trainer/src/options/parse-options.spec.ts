@@ -1,0 +1,109 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { HelpRequested, parseOptions } from './parse-options';
+import { DEFAULTS } from './trainer-options';
+import { UsageError } from './usage-error';
+
+function messageOf(...argv: string[]): string {
+  try {
+    parseOptions(argv);
+  } catch (error) {
+    expect(error).toBeInstanceOf(UsageError);
+    return (error as UsageError).message;
+  }
+  throw new Error(`accepted: ${argv.join(' ')}`);
+}
+
+describe('the command line', () => {
+  it('has a default for everything', () => {
+    expect(parseOptions([])).toMatchObject({
+      engineUrls: [],
+      engines: DEFAULTS.engines,
+      groups: DEFAULTS.groups,
+      overProvision: 1.375,
+      tailPolicy: 'resume',
+      once: false,
+      baseline: true,
+    });
+  });
+
+  it('reads every option', () => {
+    const report = join(tmpdir(), 'r.json');
+    const results = join(tmpdir(), 'o.jsonl');
+    const options = parseOptions(
+      `--prompts - --engines 3 --steps all --groups 64 --samples 2 --over-provision 1.5 --tail-policy regenerate --seed 7
+       --once --report ${report} --results ${results} --max-tokens 100 --speed 12.5 --lengths think-32k --no-baseline
+       --pool p_1 --job j.1 --workers 3 --keep-logs ${tmpdir()}`.split(/\s+/),
+    );
+    expect(options).toEqual({
+      prompts: '-',
+      engineUrls: [],
+      engines: 3,
+      steps: 'all',
+      groups: 64,
+      samples: 2,
+      overProvision: 1.5,
+      tailPolicy: 'regenerate',
+      seed: 7,
+      once: true,
+      report,
+      results,
+      maxTokens: 100,
+      speed: 12.5,
+      lengths: 'think-32k',
+      baseline: false,
+      pool: 'p_1',
+      job: 'j.1',
+      workers: 3,
+      keepLogs: tmpdir(),
+    });
+  });
+
+  it('takes several engines', () => {
+    expect(parseOptions(['--engine', 'http://a:1/', '--engine', 'https://b:2/x']).engineUrls).toEqual([
+      'http://a:1',
+      'https://b:2/x',
+    ]);
+  });
+
+  it.each([
+    [['--frobnicate'], /unknown option '--frobnicate'/],
+    [['extra'], /too many arguments/],
+    [['--groups', '0'], /--groups.*whole number from 1/],
+    [['--groups', '1.5'], /--groups.*whole number/],
+    [['--groups', 'many'], /--groups.*whole number/],
+    [['--groups'], /--groups.*argument missing/],
+    [['--samples', '1025'], /--samples.*1024/],
+    [['--steps', 'some'], /--steps.*"all"/],
+    [['--steps', '0'], /--steps/],
+    [['--over-provision', '0.99'], /--over-provision.*number from 1/],
+    [['--over-provision', 'NaN'], /--over-provision/],
+    [['--tail-policy', 'drop'], /--tail-policy.*wait, regenerate, resume/],
+    [['--seed', '-1'], /--seed|argument missing/],
+    [['--lengths', 'huge'], /--lengths.*math-short-16k/],
+    [['--speed', '0'], /--speed/],
+    [['--engine', 'localhost:8000'], /--engine.*http:\/\//],
+    [['--engine', 'nonsense'], /--engine.*an address/],
+    [['--engine', 'http://a:1', '--engine', 'http://a:1/'], /--engine.*named twice/],
+    [['--engine', 'http://a:1', '--engines', '4'], /--engines is for simulated engines/],
+    [['--pool', 'a b'], /--pool/],
+    [['--job', 'x'.repeat(10_240)], /--job/],
+    [['--report', '/no/such/folder/r.json'], /--report.*no folder/],
+    [['--results', tmpdir()], /--results.*is a folder/],
+    [['--report', `${tmpdir()}/x`, '--results', `${tmpdir()}/x`], /same file/],
+  ])('refuses %j with one line', (argv, message) => {
+    const text = messageOf(...argv);
+    expect(text).toMatch(message);
+    expect(text).not.toContain('\n');
+  });
+
+  it('helps with examples', () => {
+    expect(() => parseOptions(['--help'])).toThrow(HelpRequested);
+    try {
+      parseOptions(['--help']);
+    } catch (error) {
+      expect((error as Error).message).toMatch(/--over-provision[\s\S]*Examples:[\s\S]*npm start -- --once/);
+    }
+  });
+});

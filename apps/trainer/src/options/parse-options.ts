@@ -1,0 +1,169 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { LIMITS, MAX_ID_LENGTH, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
+import { LENGTH_PRESETS } from '@broomwagon/policies';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { DEFAULTS, type TrainerOptions } from './trainer-options';
+import { UsageError } from './usage-error';
+
+const EXAMPLES = `
+Examples:
+  npm start                                        example prompts on simulated engines; stays up until Ctrl-C
+  npm start -- --once --report report.json         the same, ends after the report
+  npm start -- --once --prompts my.jsonl --steps all --results out.jsonl
+  npm start -- --engine http://127.0.0.1:8000 --engine http://127.0.0.1:8001 --prompts my.jsonl --max-tokens 2048
+  cat my.jsonl | npm start -- --once --prompts - --tail-policy regenerate
+
+Prompts are one JSON object a line: "prompt" (text), or OpenAI "messages", or "promptTokenIds"; optional "id",
+"domain" and "answer" (not sent anywhere). NATS_URL and REDIS_URL name servers to use instead of private ones.`;
+
+/** Help was asked for; the text goes to standard output and the exit code is 0. */
+export class HelpRequested extends Error {
+  override readonly name = 'HelpRequested';
+}
+
+/**
+ * Reads the command line (without node and script).
+ * @throws UsageError one message that names the option; HelpRequested with the help text.
+ */
+export function parseOptions(argv: readonly string[]): TrainerOptions {
+  let output = '';
+  const command = trainerCommand();
+  command.exitOverride().configureOutput({
+    writeOut: (text) => (output += text),
+    writeErr: () => undefined,
+  });
+  try {
+    command.parse([...argv], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.code === 'commander.helpDisplayed') throw new HelpRequested(output);
+    throw new UsageError(`${error.message.replace(/^error: /, '').replaceAll('\n', ' ')} (see --help)`);
+  }
+  const { engine, ...rest } = command.opts<Omit<TrainerOptions, 'engineUrls'> & { engine: string[] }>();
+  const options: TrainerOptions = { ...rest, engineUrls: engine };
+  checkTogether(options, (name) => command.getOptionValueSource(name) === 'cli');
+  return options;
+}
+
+function trainerCommand(): Command {
+  return new Command('npm start --')
+    .description('Brings up the whole system, rolls out prompts, cuts and requeues the long tail, and reports.')
+    .usage('[options]')
+    .allowExcessArguments(false)
+    .option('--prompts <file>', 'JSONL file with one prompt a line; - for standard input (default: example prompts)')
+    .option('--engine <url>', 'a real vLLM, SGLang or OpenAI-compatible server; repeatable', addUrl, [] as string[])
+    .option('--engines <n>', 'simulated engines', integer(1, 1_000), DEFAULTS.engines)
+    .option('--steps <n|all>', `training steps (default: ${DEFAULTS.steps}, or all when there are fewer)`, steps)
+    .option('--groups <n>', 'groups a training step needs', integer(1, LIMITS.groupsPerRound), DEFAULTS.groups)
+    .option('--samples <n>', 'samples per group', integer(1, LIMITS.samplesPerGroup), DEFAULTS.samples)
+    .option('--over-provision <x>', 'launched / needed groups', decimal(1, 16), DEFAULTS.overProvision)
+    .addOption(
+      new Option('--tail-policy <name>', 'what happens to the tail of a round')
+        .choices(TAIL_POLICIES)
+        .default(DEFAULTS.tailPolicy),
+    )
+    .option('--seed <n>', 'seed of sampling and of simulated lengths', integer(0, 2 ** 31 - 1), DEFAULTS.seed)
+    .option('--once', 'stop everything after the report', false)
+    .option('--report <file>', 'write the report as JSON', writablePath)
+    .option('--results <file>', 'write one line per trained sample', writablePath)
+    .option('--max-tokens <n>', 'token budget of one sample', integer(1, LIMITS.maxTokens))
+    .option('--speed <x>', 'simulated seconds per second (default: by the load)', decimal(0.1, 100_000))
+    .addOption(
+      new Option('--lengths <preset>', 'response lengths of simulated engines')
+        .choices(Object.keys(LENGTH_PRESETS))
+        .default(DEFAULTS.lengths),
+    )
+    .option('--no-baseline', 'do not run the same prompts under the policy wait')
+    .option('--pool <name>', 'name of the pool', poolName)
+    .option('--job <id>', 'id of the job (default: a new one)', jobId)
+    .option('--workers <n>', 'worker processes', integer(1, 64), DEFAULTS.workers)
+    .option('--keep-logs <folder>', 'keep the logs of all processes here', logFolder)
+    .addHelpText('after', EXAMPLES);
+}
+
+function checkTogether(options: TrainerOptions, given: (name: string) => boolean): void {
+  if (options.engineUrls.length > 0) {
+    for (const [name, flag] of [
+      ['engines', '--engines'],
+      ['speed', '--speed'],
+      ['lengths', '--lengths'],
+    ] as const) {
+      if (given(name))
+        throw new UsageError(`${flag} is for simulated engines and cannot go with --engine (see --help)`);
+    }
+  }
+  if (options.report !== undefined && options.report === options.results) {
+    throw new UsageError('--report and --results name the same file (see --help)');
+  }
+}
+
+function integer(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < least || value > most) {
+      throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+    }
+    return value;
+  };
+}
+
+function decimal(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+(\.\d+)?$/.test(text) || value < least || value > most) {
+      throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`);
+    }
+    return value;
+  };
+}
+
+function steps(text: string): number | 'all' {
+  if (text === 'all') return 'all';
+  if (!/^\d+$/.test(text) || Number(text) < 1 || Number(text) > 1_000_000) {
+    throw new InvalidArgumentError('It must be a whole number from 1 or "all".');
+  }
+  return Number(text);
+}
+
+function addUrl(text: string, before: string[]): string[] {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new InvalidArgumentError('It must be an address such as http://127.0.0.1:8000.');
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new InvalidArgumentError('It must begin with http:// or https://.');
+  }
+  const address = url.href.replace(/\/+$/, '');
+  if (before.includes(address)) throw new InvalidArgumentError('It is named twice.');
+  return [...before, address];
+}
+
+function poolName(text: string): string {
+  if (!POOL_PATTERN.test(text)) throw new InvalidArgumentError('It must be 1 to 64 letters, digits, _ or -.');
+  return text;
+}
+
+/** Shorter than the protocol allows, so that the baseline's job and the round ids fit beside it. */
+function jobId(text: string): string {
+  const longest = MAX_ID_LENGTH - 16;
+  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]*$/.test(text) || text.length > longest) {
+    throw new InvalidArgumentError(`It must be 1 to ${longest} letters, digits or . _ : - and begin with one.`);
+  }
+  return text;
+}
+
+function writablePath(text: string): string {
+  const path = resolve(text);
+  if (!existsSync(dirname(path))) throw new InvalidArgumentError(`There is no folder ${dirname(path)}.`);
+  if (existsSync(path) && statSync(path).isDirectory()) throw new InvalidArgumentError('It is a folder.');
+  return path;
+}
+
+function logFolder(text: string): string {
+  const path = resolve(text);
+  if (existsSync(path) && !statSync(path).isDirectory()) throw new InvalidArgumentError('It is not a folder.');
+  return path;
+}

@@ -1,0 +1,51 @@
+import type { TailPolicyName } from '@broomwagon/contracts';
+
+/** What one run of the reference trainer does; the command line after validation. */
+export interface TrainerOptions {
+  /** Path of a JSONL file, `-` for standard input, undefined for the example prompts. */
+  prompts?: string;
+  /** Base URLs of real engines; empty = simulated ones. */
+  engineUrls: string[];
+  /** Simulated engines. */
+  engines: number;
+  /** Training steps; `all` = the whole file; undefined = a few, at most what the file gives. */
+  steps?: number | 'all';
+  /** Groups (prompts) one training step consumes. */
+  groups: number;
+  /** Samples of one group. */
+  samples: number;
+  /** Launched groups / needed groups in a short round, at least 1. */
+  overProvision: number;
+  tailPolicy: TailPolicyName;
+  seed: number;
+  /** Stop everything after the report. */
+  once: boolean;
+  report?: string;
+  results?: string;
+  /** Token budget of one sample; undefined = what the engines are set up for. */
+  maxTokens?: number;
+  /** Simulated seconds per second; undefined = chosen by the load. */
+  speed?: number;
+  /** Length preset of the simulator. */
+  lengths: string;
+  /** Also run the same prompts under `wait`, to compare. */
+  baseline: boolean;
+  pool?: string;
+  job?: string;
+  workers: number;
+  /** Where the logs go and stay; undefined = a private folder that goes at the end. */
+  keepLogs?: string;
+}
+
+/** Defaults: the whole run takes well under three minutes on two cores. */
+export const DEFAULTS = {
+  engines: 8,
+  steps: 10,
+  groups: 32,
+  samples: 4,
+  overProvision: 1.375,
+  tailPolicy: 'resume' as TailPolicyName,
+  seed: 1,
+  lengths: 'math-short-16k',
+  workers: 2,
+} as const;

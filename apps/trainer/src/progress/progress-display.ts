@@ -1,0 +1,47 @@
+import type { WriteStream } from 'node:tty';
+import { renderProgress, type ProgressView } from './progress-view';
+
+/** Where the display writes: standard output, or anything like it. */
+export type ProgressOutput = Pick<WriteStream, 'write'> & { isTTY?: boolean; columns?: number };
+
+const REDRAW_MS = 100;
+const DEFAULT_COLUMNS = 100;
+
+/** Lines that are rewritten in place on a terminal; elsewhere only the lines said stay. */
+export class ProgressDisplay {
+  private drawn = 0;
+  private lastDrawMs = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly output: ProgressOutput) {}
+
+  /** Whether anybody sees the live view. */
+  get live(): boolean {
+    return this.output.isTTY === true;
+  }
+
+  /** Redraws the live view, ten times a second at most. */
+  show(view: ProgressView): void {
+    const now = performance.now();
+    if (!this.live || now - this.lastDrawMs < REDRAW_MS) return;
+    this.lastDrawMs = now;
+    this.clear();
+    // A terminal that does not know its width says 0.
+    const lines = renderProgress(view, this.output.columns || DEFAULT_COLUMNS);
+    this.output.write(`${lines.join('\n')}\n`);
+    this.drawn = lines.length;
+  }
+
+  /** Writes a line that stays, above the live view. */
+  say(line: string): void {
+    this.clear();
+    this.output.write(`${line}\n`);
+  }
+
+  /** Takes the live view away. */
+  clear(): void {
+    if (this.drawn === 0) return;
+    // Up by the lines drawn, to their beginning, and erase to the end of the screen.
+    this.output.write(`\u001B[${this.drawn}F\u001B[0J`);
+    this.drawn = 0;
+  }
+}

@@ -1,0 +1,47 @@
+import type { RoundKind } from '@broomwagon/contracts';
+import type { StepReport } from '../report/report';
+
+/** What a person wants to see of a running step. */
+export interface ProgressView {
+  policy: string;
+  step: number;
+  steps: number;
+  kind: RoundKind;
+  acceptedGroups: number;
+  neededGroups: number;
+  requestsDone: number;
+  requestsCut: number;
+  groupsRequeued: number;
+  elapsedSeconds: number;
+  servers: readonly { serverId: string; inflight: number }[];
+}
+
+const BAR_WIDTH = 28;
+const SHOWN_SERVERS = 16;
+
+/** The view as lines no wider than `columns`. */
+export function renderProgress(view: ProgressView, columns: number): string[] {
+  const { policy, step, steps, kind, acceptedGroups, neededGroups, servers } = view;
+  const share = neededGroups === 0 ? 1 : Math.min(1, acceptedGroups / neededGroups);
+  const filled = Math.round(share * BAR_WIDTH);
+  const bar = '='.repeat(filled) + ' '.repeat(BAR_WIDTH - filled);
+  const shown = servers.slice(0, SHOWN_SERVERS).map(({ inflight }) => inflight);
+  const rest = servers.length > SHOWN_SERVERS ? ' ...' : '';
+  const total = servers.reduce((sum, { inflight }) => sum + inflight, 0);
+  return [
+    `${policy}: step ${step} of ${steps} (${kind})  [${bar}] ${acceptedGroups}/${neededGroups} groups  ` +
+      `${view.elapsedSeconds.toFixed(1)} s`,
+    `  requests done ${view.requestsDone}, cut ${view.requestsCut}, groups requeued ${view.groupsRequeued}`,
+    `  in flight ${total}: ${shown.join(' ')}${rest}`,
+  ].map((line) => line.slice(0, Math.max(1, columns - 1)));
+}
+
+/** A finished step as one line. */
+export function renderStep(policy: string, step: StepReport, steps: number): string {
+  const idle = step.idleShare === null ? '' : `, idle ${(step.idleShare * 100).toFixed(0)} %`;
+  return (
+    `${policy}: step ${step.step} of ${steps} (${step.kind})  ${step.groupsAccepted} groups, ` +
+    `${step.requestsDone} requests done, ${step.requestsCut} cut, ${step.groupsRequeued} groups requeued, ` +
+    `${step.wallSeconds.toFixed(1)} s${idle}`
+  );
+}

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { ProgressDisplay } from './progress-display';
+import { renderProgress, renderStep, type ProgressView } from './progress-view';
+
+const view: ProgressView = {
+  policy: 'resume',
+  step: 3,
+  steps: 20,
+  kind: 'short',
+  acceptedGroups: 8,
+  neededGroups: 16,
+  requestsDone: 70,
+  requestsCut: 5,
+  groupsRequeued: 2,
+  elapsedSeconds: 1.26,
+  servers: [
+    { serverId: 'a', inflight: 12 },
+    { serverId: 'b', inflight: 3 },
+  ],
+};
+
+function output(isTTY: boolean) {
+  let written = '';
+  return {
+    isTTY,
+    columns: 60,
+    write: (text: string | Uint8Array) => {
+      written += text.toString();
+      return true;
+    },
+    written: () => written,
+  };
+}
+
+describe('progress', () => {
+  it('shows groups of needed, in flight per server, cut and requeued', () => {
+    expect(renderProgress(view, 120)).toEqual([
+      `resume: step 3 of 20 (short)  [${'='.repeat(14)}${' '.repeat(14)}] 8/16 groups  1.3 s`,
+      '  requests done 70, cut 5, groups requeued 2',
+      '  in flight 15: 12 3',
+    ]);
+  });
+
+  it('never wraps', () => {
+    const servers = Array.from({ length: 500 }, (_, index) => ({ serverId: `s${index}`, inflight: 1_000 }));
+    for (const line of renderProgress({ ...view, servers }, 40)) expect(line.length).toBeLessThan(40);
+  });
+
+  it('says a finished step in one line', () => {
+    const step = {
+      ...view,
+      roundId: 'r',
+      groupsAccepted: 16,
+      wallSeconds: 2.04,
+      idleShare: 0.423,
+      tailSeconds: 1,
+    };
+    expect(renderStep('resume', step, 20)).toBe(
+      'resume: step 3 of 20 (short)  16 groups, 70 requests done, 5 cut, 2 groups requeued, 2.0 s, idle 42 %',
+    );
+  });
+
+  it('rewrites its lines on a terminal and leaves what was said', () => {
+    const terminal = output(true);
+    const display = new ProgressDisplay(terminal);
+    display.show(view);
+    display.say('step done');
+    expect(terminal.written()).toContain('step 3 of 20');
+    expect(terminal.written().endsWith('\u001B[3F\u001B[0Jstep done\n')).toBe(true);
+  });
+
+  it('only says lines where there is no terminal', () => {
+    const pipe = output(false);
+    const display = new ProgressDisplay(pipe);
+    display.show(view);
+    display.say('step done');
+    expect(pipe.written()).toBe('step done\n');
+  });
+});

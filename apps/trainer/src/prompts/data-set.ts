@@ -1,0 +1,25 @@
+import { UsageError } from '../options/usage-error';
+import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
+import type { PromptRecord } from './prompt-record';
+
+/**
+ * The prompts that are rolled out: the first steps x groups of the file, or all of them.
+ * @throws UsageError more groups than prompts, or more steps than the file gives
+ */
+export function selectDataSet(
+  prompts: readonly PromptRecord[],
+  { steps, groups }: Pick<TrainerOptions, 'steps' | 'groups'>,
+): PromptRecord[] {
+  if (groups > prompts.length) {
+    throw new UsageError(`more groups than prompts: --groups ${groups}, and there are ${prompts.length} prompts`);
+  }
+  if (steps === 'all') return [...prompts];
+  const possible = Math.ceil(prompts.length / groups);
+  if (steps !== undefined && steps > possible) {
+    throw new UsageError(
+      `more steps than prompts: --steps ${steps} of ${groups} groups, and ${prompts.length} prompts give ` +
+        `${possible} steps (--steps all takes them all)`,
+    );
+  }
+  return prompts.slice(0, (steps ?? Math.min(DEFAULTS.steps, possible)) * groups);
+}

@@ -1,0 +1,100 @@
+import { Readable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { UsageError } from '../options/usage-error';
+import { EXAMPLE_PROMPTS } from './example-prompts';
+import { selectDataSet } from './data-set';
+import { MAX_PROMPT_BYTES, parsePromptLine, readPromptLines, readPrompts } from './prompt-reader';
+
+const read = (text: string) => readPromptLines(Readable.from([Buffer.from(text)]), 'p.jsonl');
+
+async function problemOf(text: string): Promise<string> {
+  const error = await read(text).catch((problem: unknown) => problem);
+  expect(error).toBeInstanceOf(UsageError);
+  return (error as UsageError).message;
+}
+
+describe('reading prompts', () => {
+  it('takes the three forms, with and without ids', async () => {
+    const records = await read(
+      '\uFEFF{"prompt":"one"}\r\n\n{"id":"b","domain":"math","messages":[{"role":"user","content":"two"}],"answer":"2"}\n' +
+        '{"promptTokenIds":[1,2,3]}',
+    );
+    expect(records).toEqual([
+      { id: 'line-1', line: 1, prompt: { text: 'one' }, domain: undefined },
+      { id: 'b', line: 3, prompt: { messages: [{ role: 'user', content: 'two' }] }, domain: 'math' },
+      { id: 'line-4', line: 4, prompt: { promptTokenIds: [1, 2, 3] }, domain: undefined },
+    ]);
+  });
+
+  it.each([
+    ['{"prompt":', /line 1: not JSON/],
+    ['[1]', /line 1: not a JSON object/],
+    ['"text"', /line 1: not a JSON object/],
+    ['null', /line 1: not a JSON object/],
+    ['{}', /line 1: neither "prompt" nor "messages" nor "promptTokenIds"/],
+    ['{"prompt":"a"}\n{"id":"x"}', /line 2: neither/],
+    ['{"prompt":"a","promptTokenIds":[1]}', /line 1: "prompt" and "promptTokenIds": only one/],
+    ['{"prompt":"a","promt":"b"}', /line 1: unknown field "promt"/],
+    ['{"prompt":7}', /line 1: prompt must be a string|line 1: prompt should not be empty/],
+    ['{"prompt":""}', /line 1: prompt should not be empty/],
+    ['{"prompt":"a","id":5}', /line 1: id must/],
+    ['{"prompt":"a","id":null}', /line 1: id must/],
+    ['{"prompt":"a","id":"a b"}', /line 1: id must start with a letter or digit/],
+    [`{"prompt":"a","id":"${'x'.repeat(10_240)}"}`, /line 1: id must be at most 128 characters/],
+    ['{"prompt":"a","domain":"a b"}', /line 1: domain must/],
+    ['{"messages":[]}', /line 1: messages must contain at least 1/],
+    ['{"messages":"hi"}', /line 1: /],
+    ['{"messages":[{"role":"user"}]}', /line 1: messages\.0: content must be a string/],
+    ['{"messages":[{"role":"user","content":"a","name":"b"}]}', /line 1: unknown field "messages\.0\.name"/],
+    ['{"messages":["hi"]}', /line 1: .*messages/],
+    ['{"promptTokenIds":[]}', /line 1: promptTokenIds must contain at least 1/],
+    ['{"promptTokenIds":[1.5]}', /line 1: each value in promptTokenIds must be an integer/],
+    ['{"promptTokenIds":[-1]}', /line 1: each value in promptTokenIds must not be less than 0/],
+    ['{"promptTokenIds":"1"}', /line 1: .*promptTokenIds/],
+    ['{"prompt":"a","id":"x"}\n\n{"prompt":"b","id":"x"}', /line 3: duplicate id "x", already on line 1/],
+    ['{"prompt":"a","id":"line-2"}\n{"prompt":"b"}', /line 2: duplicate id "line-2", already on line 1/],
+    ['', /p\.jsonl holds no prompts/],
+    ['\n \n', /holds no prompts/],
+  ])('refuses %.60s', async (text, message) => {
+    expect(await problemOf(text)).toMatch(message);
+  });
+
+  it('names all wrong lines, the first ten of them in words', async () => {
+    const text = await problemOf('{}\n'.repeat(13));
+    expect(text).toMatch(/line 10: neither/);
+    expect(text).not.toMatch(/line 11/);
+    expect(text).toMatch(/and 3 more/);
+  });
+
+  it('refuses a prompt that no payload can hold', () => {
+    expect(MAX_PROMPT_BYTES).toBe(64 * 1024 * 1024);
+    const line = JSON.stringify({ prompt: 'x'.repeat(1_000) });
+    expect(parsePromptLine(line, 4, 1_000)).toEqual([
+      expect.stringMatching(/has 1011 bytes, more than the limit of 1000/),
+    ]);
+  });
+
+  it('says which file cannot be read', async () => {
+    await expect(readPrompts('/no/such/file.jsonl')).rejects.toThrow(/cannot read the prompts: .*\/no\/such\/file/);
+  });
+
+  it('reads the example prompts', async () => {
+    const records = await readPrompts(EXAMPLE_PROMPTS);
+    expect(records.length).toBeGreaterThanOrEqual(300);
+    expect(new Set(records.map(({ domain }) => domain)).size).toBe(2);
+  });
+});
+
+describe('choosing the data set', () => {
+  const prompts = Array.from({ length: 100 }, (_, line) => ({ id: `p${line}`, line, prompt: { text: 'x' } }));
+  it('takes the first steps x groups, or all', () => {
+    expect(selectDataSet(prompts, { steps: 3, groups: 8 })).toEqual(prompts.slice(0, 24));
+    expect(selectDataSet(prompts, { steps: 'all', groups: 8 })).toHaveLength(100);
+    expect(selectDataSet(prompts, { steps: undefined, groups: 50 })).toHaveLength(100);
+    expect(selectDataSet(prompts, { steps: 13, groups: 8 })).toHaveLength(100);
+  });
+  it('refuses more groups than prompts, and more steps than they give', () => {
+    expect(() => selectDataSet(prompts, { steps: 'all', groups: 101 })).toThrow(/more groups than prompts.*101.*100/);
+    expect(() => selectDataSet(prompts, { steps: 14, groups: 8 })).toThrow(/more steps than prompts.*13 steps/);
+  });
+});

@@ -1,0 +1,102 @@
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { LIMITS, type Prompt } from '@broomwagon/contracts';
+import { plainToInstance } from 'class-transformer';
+import { validateSync, type ValidationError } from 'class-validator';
+import { UsageError } from '../options/usage-error';
+import { PromptLine } from './prompt-line';
+import type { PromptRecord } from './prompt-record';
+
+/** Largest prompt, bytes of its JSON: what a payload can hold. */
+export const MAX_PROMPT_BYTES = LIMITS.payloadChunkBytes * LIMITS.payloadChunks;
+const SHOWN_PROBLEMS = 10;
+
+/**
+ * Reads and checks all prompts before anything is started.
+ * @param source a path, or `-` for standard input
+ * @throws UsageError every problem with its line number (the first ten are shown)
+ */
+export async function readPrompts(source: string): Promise<PromptRecord[]> {
+  const name = source === '-' ? 'standard input' : source;
+  const stream = source === '-' ? process.stdin : createReadStream(source);
+  try {
+    return await readPromptLines(stream, name);
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`cannot read the prompts: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** As {@link readPrompts}, from a stream; `name` stands in the messages. */
+export async function readPromptLines(stream: Readable, name: string): Promise<PromptRecord[]> {
+  const records: PromptRecord[] = [];
+  const lineOfId = new Map<string, number>();
+  const problems: string[] = [];
+  let number = 0;
+  const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
+  // readline does not hand on an error of its input.
+  const failed = new Promise<never>((_, reject) => stream.once('error', reject));
+  failed.catch(() => undefined);
+  const readAll = async (): Promise<void> => {
+    for await (const text of lines) {
+      number += 1;
+      const line = number === 1 ? text.replace(/^\uFEFF/, '') : text;
+      if (line.trim() === '') continue;
+      const parsed = parsePromptLine(line, number);
+      if (Array.isArray(parsed)) {
+        problems.push(...parsed.map((problem) => `line ${number}: ${problem}`));
+        continue;
+      }
+      const before = lineOfId.get(parsed.id);
+      if (before !== undefined) {
+        problems.push(`line ${number}: duplicate id "${parsed.id}", already on line ${before}`);
+        continue;
+      }
+      lineOfId.set(parsed.id, number);
+      records.push(parsed);
+    }
+  };
+  await Promise.race([readAll(), failed]);
+  if (problems.length > 0) {
+    const more = problems.length > SHOWN_PROBLEMS ? [`and ${problems.length - SHOWN_PROBLEMS} more`] : [];
+    throw new UsageError([`${name}: bad prompts`, ...problems.slice(0, SHOWN_PROBLEMS), ...more].join('\n  '));
+  }
+  if (records.length === 0) throw new UsageError(`${name} holds no prompts`);
+  return records;
+}
+
+/** One line as a record, or all that is wrong with it. A line without id is named after its number. */
+export function parsePromptLine(text: string, line: number, maxBytes = MAX_PROMPT_BYTES): PromptRecord | string[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return [`not JSON: ${(error as Error).message}`];
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return ['not a JSON object'];
+  const entry = plainToInstance(PromptLine, value);
+  const errors = validateSync(entry, { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true });
+  if (errors.length > 0) return errors.flatMap((error) => messagesOf(error));
+  const given = (['prompt', 'messages', 'promptTokenIds'] as const).filter((field) => entry[field] !== undefined);
+  if (given.length === 0) return ['neither "prompt" nor "messages" nor "promptTokenIds"'];
+  if (given.length > 1) return [`${given.map((field) => `"${field}"`).join(' and ')}: only one of them may be given`];
+  const { prompt: promptText, messages, promptTokenIds } = entry;
+  const prompt: Prompt =
+    promptText !== undefined
+      ? { text: promptText }
+      : messages !== undefined
+        ? { messages: messages.map(({ role, content }) => ({ role, content })) }
+        : { promptTokenIds };
+  const bytes = Buffer.byteLength(JSON.stringify(prompt));
+  if (bytes > maxBytes) return [`the prompt has ${bytes} bytes, more than the limit of ${maxBytes}`];
+  return { id: entry.id ?? `line-${line}`, line, prompt, domain: entry.domain };
+}
+
+function messagesOf(error: ValidationError, path = ''): string[] {
+  const field = path === '' ? error.property : `${path}.${error.property}`;
+  const own = Object.entries(error.constraints ?? {}).map(([rule, message]) =>
+    rule === 'whitelistValidation' ? `unknown field "${field}"` : path === '' ? message : `${path}: ${message}`,
+  );
+  return [...own, ...(error.children ?? []).flatMap((child) => messagesOf(child, field))];
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { idleShare, invalidities, speedupOf, summarize, tailSeconds } from './arithmetic';
+import type { StepReport } from './report';
+
+const step = (part: Partial<StepReport>): StepReport => ({
+  step: 1,
+  roundId: 'r',
+  kind: 'short',
+  groupsAccepted: 4,
+  requestsDone: 8,
+  requestsCut: 2,
+  groupsRequeued: 1,
+  wallSeconds: 1,
+  idleShare: 0.5,
+  tailSeconds: 0.25,
+  ...part,
+});
+const totals = {
+  submitted: 8,
+  accepted: 8,
+  trained: 8,
+  unfinished: 0,
+  failed: 0,
+  dropped: 0,
+  lost: 0,
+  duplicated: 0,
+  faulty: 0,
+};
+
+describe('report arithmetic', () => {
+  it('measures the tail from the moment nine tenths are done', () => {
+    const samples = [0, 50, 89, 90, 95, 100].map((done, index) => ({ atMs: index * 1_000, done }));
+    expect(tailSeconds(samples, 10_000)).toBe(7);
+    expect(tailSeconds([], 10)).toBe(0);
+  });
+
+  it('counts as idle what is not busy, within 0 and 1', () => {
+    expect(idleShare(6, 8)).toBe(0.25);
+    expect(idleShare(9, 8)).toBe(0);
+    expect(idleShare(0, 0)).toBeNull();
+  });
+
+  it('sums by kind and weighs idle shares by time', () => {
+    const rows = summarize([
+      step({ wallSeconds: 1, idleShare: 0.2 }),
+      step({ wallSeconds: 3, idleShare: 0.6, tailSeconds: 0.75 }),
+      step({ kind: 'long', wallSeconds: 4, idleShare: null, requestsCut: 0 }),
+    ]);
+    expect(rows.map(({ kind, steps }) => [kind, steps])).toEqual([
+      ['short', 2],
+      ['long', 1],
+      ['all', 3],
+    ]);
+    expect(rows[0]).toMatchObject({ meanWallSeconds: 2, meanTailSeconds: 0.5, groupsAccepted: 8, requestsCut: 4 });
+    expect(rows[0]?.idleShare).toBeCloseTo(0.5);
+    expect(rows[1]?.idleShare).toBeNull();
+    expect(rows[2]).toMatchObject({ wallSeconds: 8, groupsRequeued: 3 });
+  });
+
+  it('has no row of all when there is one kind', () => {
+    expect(summarize([step({})]).map(({ kind }) => kind)).toEqual(['short']);
+  });
+
+  it('takes the speed-up of totals', () => {
+    expect(speedupOf({ wallSeconds: 4 }, { wallSeconds: 10 })).toBe(2.5);
+    expect(speedupOf({ wallSeconds: 4 }, null)).toBeNull();
+  });
+
+  it('calls a report invalid above 5 % clock lag, or when something is lost, twice or faulty', () => {
+    const run = { policy: 'resume' as const, totals };
+    expect(invalidities(0.05, [run])).toEqual([]);
+    expect(invalidities(null, [run])).toEqual([]);
+    expect(invalidities(0.051, [run])).toEqual([expect.stringMatching(/invalid.*5\.1 %.*--speed/)]);
+    for (const wrong of ['lost', 'duplicated', 'faulty']) {
+      expect(invalidities(0, [run, { policy: 'wait', totals: { ...totals, [wrong]: 1 } }])).toHaveLength(1);
+    }
+  });
+});

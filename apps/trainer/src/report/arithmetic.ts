@@ -1,0 +1,103 @@
+import { ROUND_KINDS, type RoundKind } from '@broomwagon/contracts';
+import type { RunReport, StepReport } from './report';
+
+/** A report made with a simulated clock that lagged by more than this is invalid. */
+export const MAX_CLOCK_LAG_SHARE = 0.05;
+const TAIL_SHARE = 0.1;
+
+/** How many requests were done at a moment. */
+export interface DoneSample {
+  atMs: number;
+  done: number;
+}
+
+/**
+ * Time of the last tenth of a round's requests, seconds: from the first moment at which nine tenths were seen done to
+ * the end. As exact as the samples are dense.
+ * @param samples in order of time
+ */
+export function tailSeconds(samples: readonly DoneSample[], endedAtMs: number): number {
+  const total = samples.reduce((most, { done }) => Math.max(most, done), 0);
+  const from = samples.find(({ done }) => done >= total * (1 - TAIL_SHARE));
+  return from === undefined ? 0 : Math.max(0, endedAtMs - from.atMs) / 1_000;
+}
+
+/** Share of the engines' time in which they were not busy, 0 to 1; null when no time passed. */
+export function idleShare(busySeconds: number, passedSeconds: number): number | null {
+  return passedSeconds <= 0 ? null : Math.min(1, Math.max(0, 1 - busySeconds / passedSeconds));
+}
+
+/** The steps of one kind, in sum and on average. */
+export interface KindSummary {
+  kind: RoundKind | 'all';
+  steps: number;
+  wallSeconds: number;
+  meanWallSeconds: number;
+  /** Weighted by wall time. */
+  idleShare: number | null;
+  meanTailSeconds: number;
+  groupsAccepted: number;
+  requestsDone: number;
+  requestsCut: number;
+  groupsRequeued: number;
+}
+
+/** A row per step kind that occurred, and one of all when there is more than one kind. */
+export function summarize(steps: readonly StepReport[]): KindSummary[] {
+  const rows = ROUND_KINDS.map((kind) =>
+    summaryOf(
+      kind,
+      steps.filter((step) => step.kind === kind),
+    ),
+  ).filter((row) => row.steps > 0);
+  return rows.length > 1 ? [...rows, summaryOf('all', steps)] : rows;
+}
+
+function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): KindSummary {
+  const sum = (value: (step: StepReport) => number): number => steps.reduce((total, step) => total + value(step), 0);
+  const wallSeconds = sum((step) => step.wallSeconds);
+  const measured = steps.filter((step) => step.idleShare !== null);
+  const measuredSeconds = measured.reduce((total, step) => total + step.wallSeconds, 0);
+  const idleSeconds = measured.reduce((total, step) => total + (step.idleShare ?? 0) * step.wallSeconds, 0);
+  return {
+    kind,
+    steps: steps.length,
+    wallSeconds,
+    meanWallSeconds: steps.length === 0 ? 0 : wallSeconds / steps.length,
+    idleShare: measuredSeconds === 0 ? null : idleSeconds / measuredSeconds,
+    meanTailSeconds: steps.length === 0 ? 0 : sum((step) => step.tailSeconds) / steps.length,
+    groupsAccepted: sum((step) => step.groupsAccepted),
+    requestsDone: sum((step) => step.requestsDone),
+    requestsCut: sum((step) => step.requestsCut),
+    groupsRequeued: sum((step) => step.groupsRequeued),
+  };
+}
+
+/** Total against total; null without a baseline or without time. */
+export function speedupOf(run: Pick<RunReport, 'wallSeconds'>, baseline: Pick<RunReport, 'wallSeconds'> | null) {
+  return baseline === null || run.wallSeconds <= 0 ? null : baseline.wallSeconds / run.wallSeconds;
+}
+
+/** What makes a report worthless, in words; empty when it is valid. */
+export function invalidities(clockLagShare: number | null, runs: readonly Pick<RunReport, 'policy' | 'totals'>[]) {
+  const found: string[] = [];
+  if (clockLagShare !== null && clockLagShare > MAX_CLOCK_LAG_SHARE) {
+    found.push(
+      `This report is invalid: the simulated clocks lagged by ${percent(clockLagShare)}, more than ` +
+        `${percent(MAX_CLOCK_LAG_SHARE)}. Run again with a lower --speed or on a less busy machine.`,
+    );
+  }
+  for (const { policy, totals } of runs) {
+    if (totals.lost + totals.duplicated + totals.faulty === 0) continue;
+    found.push(
+      `This report is invalid: under ${policy} the checker counts ${totals.lost} samples lost (${totals.failed} ` +
+        `failed), ${totals.duplicated} duplicated and ${totals.faulty} faulty result lines.`,
+    );
+  }
+  return found;
+}
+
+/** 0.314 -> `31.4 %` */
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}

@@ -1,0 +1,61 @@
+import type { RoundKind, TailPolicyName } from '@broomwagon/contracts';
+
+/** What was measured of one training step. */
+export interface StepReport {
+  step: number;
+  roundId: string;
+  kind: RoundKind;
+  groupsAccepted: number;
+  /** Samples finished in this round. */
+  requestsDone: number;
+  /** Requests that had been started and were cut. */
+  requestsCut: number;
+  /** Groups that went to the long-tail queue. */
+  groupsRequeued: number;
+  /** From the plan of the round to its acknowledgement, seconds. */
+  wallSeconds: number;
+  /** Share of the engines' time in which they had nothing to do; null when it could not be measured. */
+  idleShare: number | null;
+  /** Time of the last tenth of the requests of the round, seconds. */
+  tailSeconds: number;
+}
+
+/** The books of a job at its end, in samples, and the checker's verdict on the results file. */
+export interface Totals {
+  submitted: number;
+  accepted: number;
+  trained: number;
+  unfinished: number;
+  failed: number;
+  dropped: number;
+  lost: number;
+  duplicated: number;
+  /** Result lines of unknown prompts, malformed, or that contradict themselves. */
+  faulty: number;
+}
+
+/** One way through the data set. */
+export interface RunReport {
+  policy: TailPolicyName;
+  overProvision: number;
+  wallSeconds: number;
+  steps: StepReport[];
+  totals: Totals;
+}
+
+/** The file of `--report`. Everything about the chosen policy stands at the top level. */
+export interface Report extends RunReport {
+  prompts: number;
+  groupsPerStep: number;
+  samplesPerGroup: number;
+  engines: { count: number; simulated: boolean; speed: number | null };
+  /** The same prompts under the policy `wait`; null when it was not run. */
+  baseline: RunReport | null;
+  /** Wall time of the baseline / wall time, total against total; null without a baseline. */
+  speedup: number | null;
+  /** How far the simulated clocks fell behind, as a share; null for real engines. */
+  clockLagShare: number | null;
+  /** False when a clock lagged by more than 5 %, or something was lost or duplicated. */
+  valid: boolean;
+  notes: string[];
+}

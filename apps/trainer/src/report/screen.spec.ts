@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import type { Report, RunReport } from './report';
+import { reportText } from './screen';
+
+const totals = {
+  submitted: 64,
+  accepted: 64,
+  trained: 64,
+  unfinished: 0,
+  failed: 0,
+  dropped: 0,
+  lost: 0,
+  duplicated: 0,
+  faulty: 0,
+};
+
+function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
+  const step = {
+    step: 1,
+    roundId: 'r-1',
+    kind: 'short' as const,
+    groupsAccepted: 8,
+    requestsDone: 40,
+    requestsCut: 3,
+    groupsRequeued: 2,
+    wallSeconds: wallSeconds / 2,
+    idleShare: 0.25,
+    tailSeconds: 0.5,
+  };
+  const steps = policy === 'wait' ? [step, step] : [step, { ...step, step: 2, kind: 'long' as const, requestsCut: 0 }];
+  return { policy, overProvision: policy === 'wait' ? 1 : 1.375, wallSeconds, totals, steps };
+}
+
+function report(part: Partial<Report> = {}): Report {
+  return {
+    ...run('resume', 10),
+    prompts: 16,
+    groupsPerStep: 8,
+    samplesPerGroup: 4,
+    engines: { count: 8, simulated: true, speed: 40 },
+    baseline: run('wait', 25),
+    speedup: 2.5,
+    clockLagShare: 0.012,
+    valid: true,
+    notes: [],
+    ...part,
+  };
+}
+
+describe('the report on the screen', () => {
+  it('has a row per step kind, the baseline beside it, and the speed-up', () => {
+    const text = reportText(report());
+    expect(text).toMatch(/Policy resume, over-provision 1.375: 2 training steps in 10.0 s/);
+    expect(text).toMatch(/short +1 +5\.00 s +25\.0 % +0\.50 s +8 +40 +3 +2/);
+    expect(text).toMatch(/long +1 +5\.00 s +25\.0 % +0\.50 s +8 +40 +0 +2/);
+    expect(text).toMatch(/Policy wait: 2 training steps in 25.0 s/);
+    expect(text).toMatch(/Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, total against total\)/);
+    expect(text).toMatch(/0 lost and 0 duplicated/);
+    expect(text).toMatch(/Clock lag of the simulated engines: 1\.2 %; a report made with more than 5 % is invalid/);
+  });
+
+  it('does without a baseline and with real engines', () => {
+    const engines = { count: 2, simulated: false, speed: null };
+    const text = reportText(report({ baseline: null, speedup: null, clockLagShare: null, engines }));
+    expect(text).not.toMatch(/Speed-up|Clock lag|simulated/);
+    expect(text).toMatch(/on 2 engines, 8 groups per training step/);
+  });
+
+  it('says why it is invalid', () => {
+    expect(reportText(report({ clockLagShare: 0.2, notes: ['This report is invalid: lag'] }))).toMatch(
+      /This report is invalid: lag/,
+    );
+  });
+});

@@ -1,0 +1,75 @@
+import Table from 'cli-table3';
+import { percent, summarize, type KindSummary } from './arithmetic';
+import type { Report, RunReport } from './report';
+
+const HEAD = ['steps', 'count', 'mean wall', 'idle', 'tail', 'groups', 'done', 'cut', 'requeued'];
+// Plain lines: they survive a copy into a mail.
+const LINES = { mid: '-', 'mid-mid': '+', middle: ' ' };
+const NO_LINES = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '' };
+const NO_CORNERS = { 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', right: '', 'right-mid': '' };
+
+/** The report for people. */
+export function reportText(report: Report): string {
+  const { baseline, speedup, totals, engines } = report;
+  const lines = [
+    '',
+    `Rolled out ${report.prompts} prompts x ${report.samplesPerGroup} samples on ${engines.count} ` +
+      `${engines.simulated ? `simulated engines (${engines.speed} simulated seconds per second)` : 'engines'}, ` +
+      `${report.groupsPerStep} groups per training step.`,
+    '',
+    ...runText(report),
+  ];
+  if (baseline !== null) lines.push('', ...runText(baseline));
+  lines.push(
+    '',
+    "mean wall: seconds per step. idle: share of the engines' time with nothing to do. tail: mean seconds of the",
+    'last tenth of the requests of a round.',
+    '',
+    `Samples: ${totals.submitted} submitted, ${totals.trained} trained, ${totals.unfinished} unfinished, ` +
+      `${totals.failed} failed, ${totals.dropped} dropped; the checker counts ${totals.lost} lost and ` +
+      `${totals.duplicated} duplicated.`,
+  );
+  if (speedup !== null && baseline !== null) {
+    lines.push(
+      `Speed-up over ${baseline.policy}: ${speedup.toFixed(2)} (${baseline.wallSeconds.toFixed(1)} s against ` +
+        `${report.wallSeconds.toFixed(1)} s, total against total).`,
+    );
+  }
+  if (report.clockLagShare !== null) {
+    const verdict = report.clockLagShare > 0.05 ? '' : '; a report made with more than 5 % is invalid';
+    lines.push(`Clock lag of the simulated engines: ${percent(report.clockLagShare)}${verdict}.`);
+  }
+  return [...lines, ...report.notes, ''].join('\n');
+}
+
+function runText(run: RunReport): string[] {
+  const over = run.policy === 'wait' ? '' : `, over-provision ${run.overProvision}`;
+  return [
+    `Policy ${run.policy}${over}: ${run.steps.length} training steps in ${run.wallSeconds.toFixed(1)} s`,
+    kindTable(summarize(run.steps)),
+  ];
+}
+
+/** A row per step kind. */
+export function kindTable(rows: readonly KindSummary[]): string {
+  const table = new Table({
+    head: HEAD,
+    colAligns: HEAD.map((_, index) => (index === 0 ? 'left' : 'right')),
+    chars: { ...NO_LINES, ...NO_CORNERS, ...LINES },
+    style: { head: [], border: [], compact: true },
+  });
+  for (const row of rows) {
+    table.push([
+      row.kind,
+      row.steps,
+      `${row.meanWallSeconds.toFixed(2)} s`,
+      row.idleShare === null ? 'n/a' : percent(row.idleShare),
+      `${row.meanTailSeconds.toFixed(2)} s`,
+      row.groupsAccepted,
+      row.requestsDone,
+      row.requestsCut,
+      row.groupsRequeued,
+    ]);
+  }
+  return table.toString();
+}

@@ -1,0 +1,206 @@
+import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { RoundStatus, SamplingParameters, TailPolicyName } from '@broomwagon/contracts';
+import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
+import { runChecker } from './checker/run-checker';
+import { TrainerLoop, type IdleMeter } from './loop/trainer-loop';
+import type { TrainerOptions } from './options/trainer-options';
+import { ProgressDisplay } from './progress/progress-display';
+import { renderStep } from './progress/progress-view';
+import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
+import type { PromptRecord } from './prompts/prompt-record';
+import { invalidities, speedupOf } from './report/arithmetic';
+import type { Report, RunReport, StepReport, Totals } from './report/report';
+import { ResultsFile } from './results/results-file';
+import { LeaseIdleMeter, SimulatorIdleMeter } from './system/idle-meters';
+import type { StartedSystem } from './system/rollout-system';
+
+/** Budget of a sample on real engines, where no preset gives one. */
+const DEFAULT_MAX_TOKENS = 1_024;
+const BOOKS_DEADLINE_MS = 15_000;
+const SERVER_POLL_MS = 250;
+
+/** Rolls the data set out under the chosen policy, then under `wait`, and makes the report. */
+export class ReferenceRun {
+  private readonly jobBase: string;
+  private servers: { serverId: string; inflight: number }[] = [];
+  private serversReadMs = 0;
+  /** The round on the display, and since when. */
+  private shown = { roundId: '', sinceMs: 0 };
+  private clockLagShare: number | null = null;
+
+  constructor(
+    private readonly options: TrainerOptions,
+    private readonly dataSet: readonly PromptRecord[],
+    private readonly system: StartedSystem,
+    private readonly display: ProgressDisplay,
+    /** For files that nobody asked for. */
+    private readonly folder: string,
+    private readonly speed: number,
+    private readonly signal: AbortSignal,
+  ) {
+    this.jobBase = options.job ?? `run-${randomBytes(4).toString('hex')}`;
+  }
+
+  async run(): Promise<Report> {
+    const { options, dataSet, system } = this;
+    const promptsFile = await this.promptsFile();
+    const { tailPolicy } = options;
+    const overProvision = tailPolicy === 'wait' ? 1 : options.overProvision;
+    const run = await this.rollOut(tailPolicy, overProvision, this.jobBase, promptsFile, options.results);
+    let baseline: RunReport | null = null;
+    if (options.baseline && tailPolicy !== 'wait') {
+      baseline = await this.rollOut('wait', 1, `${this.jobBase}-wait`, promptsFile);
+    }
+    const problems = invalidities(this.clockLagShare, baseline === null ? [run] : [run, baseline]);
+    const notes = [...problems];
+    if (system.simulator === undefined) {
+      notes.push('Idle of real engines is estimated: the share of time with no request in flight.');
+    }
+    return {
+      ...run,
+      prompts: dataSet.length,
+      groupsPerStep: options.groups,
+      samplesPerGroup: options.samples,
+      engines: {
+        count: system.fleet.engines.length,
+        simulated: system.simulator !== undefined,
+        speed: system.simulator === undefined ? null : this.speed,
+      },
+      baseline,
+      speedup: speedupOf(run, baseline),
+      clockLagShare: this.clockLagShare,
+      valid: problems.length === 0,
+      notes,
+    };
+  }
+
+  /** What the checker reads: the file that was given. Standard input cannot be read twice, so its ids are written. */
+  private async promptsFile(): Promise<string> {
+    const { prompts } = this.options;
+    if (prompts !== '-') return prompts ?? EXAMPLE_PROMPTS;
+    const file = join(this.folder, 'prompts.jsonl');
+    await writeFile(file, this.dataSet.map(({ id }) => `${JSON.stringify({ id })}\n`).join(''));
+    return file;
+  }
+
+  private async rollOut(
+    policy: TailPolicyName,
+    overProvision: number,
+    job: string,
+    promptsFile: string,
+    resultsFile = join(this.folder, `results-${policy}.jsonl`),
+  ): Promise<RunReport> {
+    const { options, dataSet, system, display } = this;
+    await system.simulator?.reset();
+    const steps = Math.ceil(dataSet.length / options.groups);
+    const sink = await ResultsFile.create(resultsFile);
+    const loop = new TrainerLoop(
+      system.client,
+      {
+        pool: system.pool,
+        job,
+        prompts: dataSet,
+        groupsPerStep: options.groups,
+        samples: options.samples,
+        maxTokens: this.maxTokens(),
+        sampling: this.sampling(),
+        policy: { name: policy, overProvision },
+        signal: this.signal,
+      },
+      {
+        sink,
+        meter: this.meter(),
+        setWeightVersion: (version) => system.fleet.setWeightVersion(version),
+        onStatus: (status) => this.show(policy, steps, status),
+        onStep: (step) => display.say(renderStep(policy, step, steps)),
+      },
+    );
+    let reports: StepReport[];
+    try {
+      reports = await loop.run();
+    } finally {
+      display.clear();
+      await sink.close();
+    }
+    const wallSeconds = reports.reduce((sum, step) => sum + step.wallSeconds, 0);
+    await this.readClockLag();
+    const totals = await this.totalsOf(job, reports, promptsFile, resultsFile);
+    return { policy, overProvision, wallSeconds, steps: reports, totals };
+  }
+
+  private maxTokens(): number {
+    if (this.options.maxTokens !== undefined) return this.options.maxTokens;
+    if (this.system.simulator === undefined) return DEFAULT_MAX_TOKENS;
+    return LENGTH_PRESETS[this.options.lengths as LengthPresetName].capTokens;
+  }
+
+  private sampling(): SamplingParameters {
+    return { temperature: 1, seed: this.options.seed };
+  }
+
+  private meter(): IdleMeter {
+    const { simulator, operations } = this.system;
+    return simulator === undefined ? new LeaseIdleMeter(operations) : new SimulatorIdleMeter(simulator);
+  }
+
+  private show(policy: string, steps: number, status: RoundStatus): void {
+    if (!this.display.live) return;
+    if (status.roundId !== this.shown.roundId) this.shown = { roundId: status.roundId, sinceMs: performance.now() };
+    this.readServers();
+    this.display.show({
+      ...status,
+      policy,
+      steps,
+      elapsedSeconds: (performance.now() - this.shown.sinceMs) / 1_000,
+      servers: this.servers,
+    });
+  }
+
+  /** Refreshes the servers' loads for the display; it is no matter if it fails. */
+  private readServers(): void {
+    const now = performance.now();
+    if (now - this.serversReadMs < SERVER_POLL_MS) return;
+    this.serversReadMs = now;
+    const { client, pool } = this.system;
+    client.call(pool, 'lb.status', {}).then(
+      ({ perServer }) => (this.servers = perServer),
+      () => undefined,
+    );
+  }
+
+  private async readClockLag(): Promise<void> {
+    const state = await this.system.simulator?.state();
+    if (state !== undefined) this.clockLagShare = Math.max(this.clockLagShare ?? 0, state.clockLagShare);
+  }
+
+  private async totalsOf(job: string, steps: readonly StepReport[], promptsFile: string, resultsFile: string) {
+    const { dataSet, options } = this;
+    const checked = await runChecker(promptsFile, resultsFile, { samples: options.samples, first: dataSet.length });
+    const requests = await this.booksOf(job);
+    const totals: Totals = {
+      submitted: requests.submitted,
+      accepted: steps.reduce((sum, { groupsAccepted }) => sum + groupsAccepted, 0) * options.samples,
+      trained: requests.trained,
+      unfinished: requests.unfinished,
+      failed: requests.failed,
+      dropped: requests.dropped,
+      lost: checked.lost,
+      duplicated: checked.duplicated,
+      faulty: checked.unknown + checked.malformed + checked.inconsistent,
+    };
+    return totals;
+  }
+
+  /** The books once the last round is folded in. */
+  private async booksOf(job: string) {
+    const { operations } = this.system;
+    for (const endsMs = performance.now() + BOOKS_DEADLINE_MS; ;) {
+      const { requests } = await operations.call('job.status', { job });
+      const ended = requests.trained + requests.failed + requests.dropped;
+      if (ended === requests.submitted || performance.now() >= endsMs) return requests;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { TrainerOptions } from '../options/trainer-options';
+
+/** How many requests are in flight at once, and what follows from it. */
+export interface Load {
+  /** Most requests of one round. */
+  requestsPerRound: number;
+  workerConcurrency: number;
+  inflightPerEngine: number;
+  /** Simulated seconds per second. */
+  speed: number;
+}
+
+/** What the processes of one run have in common. */
+export interface SystemPlan {
+  natsUrl: string;
+  redisUrl: string;
+  pool: string;
+  runId: string;
+  load: Load;
+}
+
+/** Simulated tokens a second at the start of a round that two cores carry, all engines together (measured). */
+const SAFE_TOKENS_PER_SECOND = 800_000;
+/** Tokens a second of one request on a simulated engine with a small batch. */
+const TOKENS_PER_SECOND = 60;
+/** Above it, our own work in a short step is no longer small beside the simulated time. */
+const MAX_SPEED = 35;
+
+/** The load of a run by its options. */
+export function loadOf(options: TrainerOptions): Load {
+  const launched = Math.ceil(options.groups * (options.tailPolicy === 'wait' ? 1 : options.overProvision));
+  const requestsPerRound = launched * options.samples;
+  const engines = options.engineUrls.length > 0 ? options.engineUrls.length : options.engines;
+  return {
+    requestsPerRound,
+    // One dead worker must not stop the round: the others have room for half as much again.
+    workerConcurrency: Math.ceil((requestsPerRound * 1.5) / options.workers),
+    inflightPerEngine: Math.max(64, Math.ceil((requestsPerRound * 2) / engines)),
+    speed: options.speed ?? speedFor(requestsPerRound),
+  };
+}
+
+/** Fast enough not to bore, slow enough that the simulated clocks keep up and our own work stays small. */
+export function speedFor(requestsPerRound: number): number {
+  const speed = SAFE_TOKENS_PER_SECOND / (requestsPerRound * TOKENS_PER_SECOND);
+  return Math.max(1, Math.min(MAX_SPEED, Math.round(speed)));
+}
+
+/** What every application of ours is told. */
+export function serviceEnvironment(plan: SystemPlan): Record<string, string> {
+  return { NATS_URL: plan.natsUrl, REDIS_URL: plan.redisUrl, POOLS: plan.pool };
+}
+
+/** What a worker is told besides. */
+export function workerEnvironment(plan: SystemPlan, name: string): Record<string, string> {
+  return {
+    ...serviceEnvironment(plan),
+    POOL: plan.pool,
+    WORKER_ID: `${name}-${plan.runId}`,
+    CONCURRENCY: String(plan.load.workerConcurrency),
+  };
+}

@@ -1,0 +1,62 @@
+import type { EngineDialect, PoolName, ServerId } from '@broomwagon/contracts';
+import { detectEngine } from '@broomwagon/engines';
+import type { Operations } from '../loop/operations';
+
+/** An engine that answers and whose dialect is known. */
+export interface FleetEngine {
+  serverId: ServerId;
+  endpoint: string;
+  dialect: EngineDialect;
+  model?: string;
+  instanceId?: string;
+  capabilities: Record<string, unknown>;
+}
+
+/**
+ * Asks every engine what it is.
+ * @throws BroomwagonError ENGINE_UNREACHABLE or ENGINE_PROTOCOL, naming the first engine that is not one
+ */
+export function findEngines(urls: readonly string[], name: (index: number) => string): Promise<FleetEngine[]> {
+  return Promise.all(
+    urls.map(async (endpoint, index) => {
+      const { adapter, capabilities } = await detectEngine(endpoint);
+      return {
+        serverId: name(index),
+        endpoint,
+        dialect: adapter.dialect,
+        model: capabilities.model,
+        instanceId: capabilities.instanceId,
+        capabilities: { ...capabilities },
+      };
+    }),
+  );
+}
+
+/** The engines of a pool, as the load-balancer is told about them. */
+export class Fleet {
+  constructor(
+    private readonly operations: Operations,
+    readonly engines: readonly FleetEngine[],
+    private readonly maxInflight: number,
+    /** Stands for the start of engines that have no identity of their own. */
+    private readonly runId: string,
+  ) {}
+
+  get pool(): PoolName {
+    return this.operations.pool;
+  }
+
+  /** Registers all engines with these weights. The same start of an engine keeps its epoch. */
+  async setWeightVersion(weightVersion: number): Promise<void> {
+    await Promise.all(
+      this.engines.map((engine) =>
+        this.operations.call('server.register', {
+          ...engine,
+          instanceId: engine.instanceId ?? this.runId,
+          maxInflight: this.maxInflight,
+          weightVersion,
+        }),
+      ),
+    );
+  }
+}

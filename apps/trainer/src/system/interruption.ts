@@ -1,0 +1,58 @@
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+type EndSignal = keyof typeof EXIT_CODES;
+
+/** A person or a supervisor ended the run. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+
+  constructor(readonly exitCode: number) {
+    super('interrupted');
+  }
+}
+
+/** Ctrl-C and SIGTERM: the first ends the run cleanly, the second at once. */
+export class Interruption {
+  private readonly controller = new AbortController();
+  private clean = false;
+  private atSecond: () => void = () => undefined;
+  private reject!: (error: Interrupted) => void;
+  private readonly interrupted: Promise<never>;
+
+  constructor(private readonly say: (line: string) => void) {
+    this.interrupted = new Promise((_, reject) => (this.reject = reject));
+    this.interrupted.catch(() => undefined);
+    for (const signal of Object.keys(EXIT_CODES) as EndSignal[]) process.on(signal, () => this.take(signal));
+  }
+
+  /** Aborts with the first signal. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** The work, or Interrupted as soon as a signal comes. */
+  async or<T>(work: Promise<T>): Promise<T> {
+    // Whatever the work says after the interruption is of no interest.
+    work.catch(() => undefined);
+    return Promise.race([work, this.interrupted]);
+  }
+
+  /** Before this, what a second signal has to kill. */
+  onSecond(kill: () => void): void {
+    this.atSecond = kill;
+  }
+
+  /** From now on a signal is the expected end: exit code 0. */
+  exitsCleanly(): void {
+    this.clean = true;
+  }
+
+  private take(signal: EndSignal): void {
+    if (this.controller.signal.aborted) {
+      this.atSecond();
+      process.exit(EXIT_CODES[signal]);
+    }
+    this.say('\nEnding everything (Ctrl-C again to kill) ...');
+    this.controller.abort();
+    this.reject(new Interrupted(this.clean ? 0 : EXIT_CODES[signal]));
+  }
+}

@@ -1,0 +1,12 @@
+/** The run cannot go on; told to a person with what to do next. */
+export class RunFailure extends Error {
+  override readonly name = 'RunFailure';
+
+  constructor(
+    message: string,
+    readonly advice: readonly string[],
+    cause?: unknown,
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+  }
+}

@@ -1,0 +1,56 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+
+/** The account of all engines together, since their start or the last reset. */
+export interface SimulatorState {
+  /** Simulated time in which engines had work, summed over the engines, seconds. */
+  busySeconds: number;
+  /** Simulated time that passed, summed over the engines, seconds. */
+  simulatedSeconds: number;
+  /** How far the clock that lags most fell behind while its engine was busy, as a share. */
+  clockLagShare: number;
+}
+
+/** The control side of simulated engines (not part of any engine's protocol). */
+export class SimulatorClient {
+  constructor(private readonly urls: readonly string[]) {}
+
+  /** @throws BroomwagonError ENGINE_UNREACHABLE or ENGINE_PROTOCOL */
+  async state(): Promise<SimulatorState> {
+    const states = (await Promise.all(
+      this.urls.map((url) => this.ask(`${url}/simulator/state`)),
+    )) as Partial<SimulatorState>[];
+    const numbers = (field: keyof SimulatorState): number[] =>
+      states.map((state) => {
+        const value = state[field];
+        if (typeof value === 'number') return value;
+        throw new BroomwagonError('ENGINE_PROTOCOL', `/simulator/state of an engine has no ${field}`);
+      });
+    const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+    return {
+      busySeconds: sum(numbers('busySeconds')),
+      simulatedSeconds: sum(numbers('simulatedSeconds')),
+      clockLagShare: Math.max(...numbers('clockLagShare')),
+    };
+  }
+
+  /** Ends all requests and forgets all counts: the same prompts get the same lengths again. */
+  async reset(): Promise<void> {
+    await Promise.all(this.urls.map((url) => this.ask(`${url}/simulator/reset`, { method: 'POST', body: '{}' })));
+  }
+
+  private async ask(url: string, init?: { method: 'POST'; body: string }): Promise<unknown> {
+    let response: Response;
+    try {
+      response = await fetch(url, { ...init, signal: AbortSignal.timeout(10_000) });
+    } catch (error) {
+      throw new BroomwagonError('ENGINE_UNREACHABLE', `${url} does not answer`, {
+        cause: error,
+      });
+    }
+    const text = await response.text();
+    if (!response.ok) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', `${url} answers ${response.status}: ${text}`);
+    }
+    return text === '' ? {} : JSON.parse(text);
+  }
+}
