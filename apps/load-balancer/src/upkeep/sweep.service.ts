@@ -42,7 +42,7 @@ export class SweepService {
       this.metrics.leasesReaped(page.returned);
       if (page.grantsLeft) await this.waiters.grant(pool);
       more = page.more;
-      await failpoint('load-balancer.sweep.between-pages');
+      if (page.returned > 0) await failpoint('load-balancer.sweep.between-pages');
     }
   }
 }

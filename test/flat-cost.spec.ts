@@ -1,0 +1,101 @@
+import type { GroupSubmission, TailPolicy } from '@broomwagon/contracts';
+import { startRedis, type ServerHandle } from '@broomwagon/testing';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TestSystem } from './system/test-system';
+import { TestWorker } from './system/test-worker';
+
+const RESUME: TailPolicy = { name: 'resume', overProvision: 2 };
+const group = (groupId: string): GroupSubmission => ({
+  groupId,
+  samples: 1,
+  maxTokens: 100,
+  prompt: { text: groupId },
+});
+
+describe('what is kept and moved', () => {
+  let system: TestSystem;
+  let controlServer: ServerHandle;
+  let payloadServer: ServerHandle;
+  beforeAll(async () => {
+    [controlServer, payloadServer] = await Promise.all([startRedis(), startRedis()]);
+    const environment = { PAYLOAD_URL: payloadServer.url, CUT_REPEAT_MS: '60000', CLAIM_ANSWER_KEPT_MS: '1' };
+    system = await TestSystem.start({ workers: 0, engines: 1, redisUrl: controlServer.url, environment });
+  });
+  afterAll(async () => {
+    await system?.stop();
+    await Promise.all([controlServer?.stop(), payloadServer?.stop()]);
+  });
+
+  it('does not grow with the steps: keys and memory after 200 rounds are those after 20', async () => {
+    const worker = await TestWorker.register(system, 'tiny');
+    let trainerEpoch: number | undefined;
+    const prompts = Array.from({ length: 400 }, (_, index) => group(`tiny-${index}`));
+    const payloads = new Redis(payloadServer.url);
+    const sizes = async () => {
+      // The last round folds in the background.
+      await expect.poll(async () => (await system.call('job.status', { job: 'tiny' })).requests.finished).toBe(0);
+      await expect.poll(() => system.redis.exists('sweeps')).toBe(false);
+      const control = await system.redis.keySizes();
+      const bytes = [...control.values()].reduce((sum, size) => sum + size, 0);
+      return { keys: control.size, bytes, payloadKeys: await payloads.dbsize() };
+    };
+    const measured: { keys: number; bytes: number; payloadKeys: number }[] = [];
+    for (let round = 1; round <= 200; round += 1) {
+      const groups = prompts.slice((round - 1) * 2);
+      const policy: TailPolicy = { name: 'wait', overProvision: 1 };
+      const opened = await system.openRound('tiny', { groupsPerStep: 2, groups, policy, trainerEpoch });
+      ({ trainerEpoch } = opened);
+      for (const claim of await worker.claim(2)) {
+        await worker.useServer(claim);
+        await worker.complete(claim, await worker.store(claim, Buffer.from('{"tokenIds":[1,2,3]}')));
+      }
+      await system.call('round.close', { job: 'tiny', roundId: opened.roundId, trainerEpoch });
+      if (round === 20 || round === 200) measured.push(await sizes());
+    }
+    payloads.disconnect();
+    const [after20, after200] = measured as [(typeof measured)[0], (typeof measured)[0]];
+    expect(after200.keys).toBeLessThanOrEqual(after20.keys + 2);
+    expect(after200.bytes).toBeLessThanOrEqual(after20.bytes * 1.05 + 512);
+    expect(after200.payloadKeys).toBeLessThanOrEqual(after20.payloadKeys + 2);
+  });
+
+  it('costs the control plane the same with payloads of 1 kB and of 10 MB: complete, cut and requeue', async () => {
+    // The first time, Redis is sent the scripts.
+    await costOf('first', 10);
+    const small = await costOf('small', 1_000);
+    const large = await costOf('large', 10_000_000);
+    expect(large.payloadBytes).toBeGreaterThan(2 * 10_000_000);
+    // Names and counters differ by some bytes, and a background look at the queue may fall between.
+    expect(Math.abs(large.controlBytes - small.controlBytes)).toBeLessThan(4_000);
+  });
+
+  /** Bytes that reach each Redis while one request of a round completes and another is cut and requeued. */
+  async function costOf(job: string, payloadBytes: number) {
+    const worker = await TestWorker.register(system, `worker-${job}`);
+    const groups = [group(`${job}-1`), group(`${job}-2`)];
+    const { roundId } = await system.openRound(job, { groupsPerStep: 1, groups, policy: RESUME });
+    const [first, second] = await worker.claim(2);
+    await worker.begin(first!);
+    await worker.begin(second!);
+    const payloadBefore = await received(payloadServer.url);
+    const bytes = Buffer.alloc(payloadBytes, 'x');
+    const segments = [await worker.store(first!, bytes), await worker.store(second!, bytes)];
+    const payloadSent = (await received(payloadServer.url)) - payloadBefore;
+
+    const before = await received(controlServer.url);
+    expect(await worker.complete(first!, segments[0]!)).toMatchObject({ roundCompleted: true });
+    expect(await worker.confirm(second!, segments[1]!)).toEqual({ state: 'unfinished' });
+    const controlBytes = (await received(controlServer.url)) - before;
+    await expect.poll(async () => (await system.call('round.status', { job, roundId })).groupsRequeued).toBe(1);
+    return { payloadBytes: payloadSent, controlBytes };
+  }
+});
+
+/** Bytes a Redis server has been sent since its start. */
+async function received(url: string): Promise<number> {
+  const redis = new Redis(url);
+  const info = await redis.info('stats');
+  redis.disconnect();
+  return Number(/total_net_input_bytes:(\d+)/.exec(info)![1]);
+}

@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ManagedProcess, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Report } from '../apps/trainer/src/report/report';
+
+const SMALL = ['--steps', '3', '--groups', '8', '--samples', '4', '--engines', '2', '--over-provision', '1.5'];
+
+describe('npm start', () => {
+  let folder: string;
+  let started: ManagedProcess | undefined;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'broomwagon-start-'));
+  });
+  afterEach(async () => {
+    await started?.stop(0);
+    rmSync(folder, { recursive: true });
+  });
+
+  /** Runs it with a mark in the environment, which everything it starts inherits. */
+  async function start(...options: string[]): Promise<ManagedProcess> {
+    started = new ManagedProcess({
+      name: 'trainer',
+      command: [process.execPath, join('dist', 'apps', 'trainer', 'src', 'main.js'), ...options],
+      environment: { NATS_URL: testNatsUrl(), REDIS_URL: testRedisUrl(), TMPDIR: folder },
+      logFile: join(folder, 'out.log'),
+    });
+    await started.start();
+    return started;
+  }
+  const output = () => readFileSync(join(folder, 'out.log'), 'utf8');
+  /** Command lines of the processes that it, or what it started, has started. */
+  const left = () => processes().filter((line) => line.includes(`TMPDIR=${folder}`));
+
+  it('--once rolls out, reports, loses and repeats nothing, and leaves nothing running', async () => {
+    const [report, results] = [join(folder, 'report.json'), join(folder, 'results.jsonl')];
+    const run = await start('--once', ...SMALL, '--speed', '300', '--report', report, '--results', results);
+    const { code } = await run.exited;
+    expect(code, output()).toBe(0);
+    const { steps, totals, baseline, speedup } = JSON.parse(readFileSync(report, 'utf8')) as Report;
+    expect(steps).toHaveLength(3);
+    for (const step of steps) {
+      expect(step).toMatchObject({
+        roundId: expect.any(String) as string,
+        kind: expect.stringMatching(/^(short|long)$/) as string,
+        groupsAccepted: 8,
+        requestsDone: expect.any(Number) as number,
+        requestsCut: expect.any(Number) as number,
+        groupsRequeued: expect.any(Number) as number,
+        wallSeconds: expect.any(Number) as number,
+        idleShare: expect.any(Number) as number,
+      });
+    }
+    const samples = 3 * 8 * 4;
+    expect(totals).toMatchObject({
+      submitted: samples,
+      accepted: samples,
+      trained: samples,
+      unfinished: 0,
+      failed: 0,
+      dropped: 0,
+      lost: 0,
+      duplicated: 0,
+    });
+    expect(baseline?.wallSeconds).toBeGreaterThan(0);
+    expect(speedup).toBeGreaterThan(0);
+    expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples);
+    expect(left()).toEqual([]);
+  });
+
+  it('ends everything it started on Ctrl-C in the middle of a step', async () => {
+    const run = await start('--once', ...SMALL, '--speed', '1');
+    await expect.poll(() => left().filter((line) => /worker|simulator/.test(line)).length, { timeout: 30_000 }).toBe(3);
+    run.kill('SIGINT');
+    expect(await run.exited).toEqual({ code: 130, signal: null });
+    await expect.poll(left, { timeout: 5_000 }).toEqual([]);
+  });
+
+  const GOOD = '{"id":"a","prompt":"one"}\n';
+  it.each<[string, number, RegExp, string, string[]]>([
+    ['a malformed prompts file', 2, /line 2/, `${GOOD}{"id":"b","prompt":`, []],
+    ['a prompt id that comes twice', 2, /line 2/, GOOD + GOOD, []],
+    ['an empty prompts file', 2, /no prompts|empty/, '', []],
+    ['more groups than prompts', 2, /more groups than prompts/, GOOD, ['--groups', '2']],
+    ['over-provision below 1', 2, /over-provision/, GOOD, ['--over-provision', '0.5']],
+    ['an engine that does not answer', 1, /ENGINE_UNREACHABLE/, GOOD, ['--engine', 'http://127.0.0.1:1']],
+  ])('says what is wrong with %s, and starts nothing', async (_, exitCode, message, content, options) => {
+    const prompts = join(folder, 'prompts.jsonl');
+    writeFileSync(prompts, content);
+    const { code } = await (await start('--once', '--groups', '1', '--prompts', prompts, ...options)).exited;
+    expect(output()).toMatch(message);
+    expect(code).toBe(exitCode);
+    expect(output()).not.toMatch(/NATS:/);
+    expect(left()).toEqual([]);
+  });
+});
+
+/** Command line and environment of every process. A zombie has neither. */
+function processes(): string[] {
+  if (!existsSync('/proc/self/environ')) {
+    return execFileSync('ps', ['-Aww', '-E', '-o', 'pid=,command='], { encoding: 'utf8' }).split('\n');
+  }
+  const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return ids.map((id) => ['cmdline', 'environ'].map((file) => textOf(`/proc/${id}/${file}`)).join(' '));
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    // Ended meanwhile, or of somebody else.
+    return '';
+  }
+}

@@ -1,0 +1,65 @@
+import { SampleIdentities } from '../../apps/engine-simulator/src/tokens/sample-identity';
+import type { ResultLine } from '../../apps/trainer/src/results/result-line';
+
+/** Seed of sampling in all tests; sample i of a prompt has the seed SEED + i. */
+export const SEED = 0;
+const SHORT_TOKENS = 200;
+const LONG_TOKENS = 5_000;
+
+/** One prompt with the true length of each of its samples. */
+export interface TestPrompt {
+  id: string;
+  line: number;
+  prompt: { text: string };
+  /** Tokens of sample i, by its index. */
+  lengths: number[];
+}
+
+/** Prompts with a heavy tail: about every `longEvery`-th sample is long, always the same ones. */
+export function dataSet(count: number, samples: number, longEvery = 11): TestPrompt[] {
+  return Array.from({ length: count }, (_, position) => ({
+    id: `p${position}`,
+    line: position + 1,
+    prompt: { text: `Problem ${position}: what is ${position} times ${position + 1}?` },
+    lengths: Array.from({ length: samples }, (__, index) => {
+      const number = (position * samples + index) * 7 + 3;
+      return number % longEvery === 0 ? LONG_TOKENS : SHORT_TOKENS + ((number * 37) % 300);
+    }),
+  }));
+}
+
+/** The file of lengths that the engine simulator reads. */
+export function lengthsFile(prompts: readonly TestPrompt[]): string {
+  return prompts.map(({ prompt, lengths }) => `${JSON.stringify({ prompt: prompt.text, lengths })}\n`).join('');
+}
+
+/** The tokens an undisturbed run of this sample makes. */
+export function trueTokens({ prompt, lengths }: TestPrompt, sampleIndex: number): number[] {
+  const { script } = new SampleIdentities().identify({ kind: 'text', ...prompt }, SEED + sampleIndex);
+  return JSON.parse(`[${script.idList(0, lengths[sampleIndex]!)}]`) as number[];
+}
+
+/** What is wrong with the results of a whole data set, in words; empty: every sample once, whole, token by token. */
+export function faultsOf(prompts: readonly TestPrompt[], lines: readonly ResultLine[]): string[] {
+  const faults: string[] = [];
+  const left = new Map<string, { prompt: TestPrompt; index: number }>(
+    prompts.flatMap((prompt) =>
+      prompt.lengths.map((_, index) => [`${prompt.id}/${index}`, { prompt, index }] as const),
+    ),
+  );
+  for (const { promptId, sampleIndex, tokenIds, segments } of lines) {
+    const name = `${promptId}/${sampleIndex}`;
+    const sample = left.get(name);
+    if (sample === undefined) {
+      faults.push(`${name} is not wanted, or came before`);
+      continue;
+    }
+    left.delete(name);
+    const expected = trueTokens(sample.prompt, sample.index);
+    const made = segments.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
+    if (made !== expected.length) faults.push(`${name}: segments of ${made} tokens, not ${expected.length}`);
+    if (tokenIds === undefined || tokenIds.join() !== expected.join()) faults.push(`${name}: other tokens`);
+  }
+  faults.push(...[...left.keys()].map((name) => `${name} was never trained`));
+  return faults;
+}

@@ -1,0 +1,75 @@
+import { Redis } from 'ioredis';
+
+/** What one system keeps in Redis, for looking only. */
+export class RedisView {
+  private readonly redis: Redis;
+
+  constructor(
+    url: string,
+    private readonly keyPrefix: string,
+    private readonly pool: string,
+  ) {
+    this.redis = new Redis(url);
+    this.redis.on('error', () => undefined);
+  }
+
+  /** One hash of the pool in Redis, by its name below the pool. */
+  async hash(name: string): Promise<Record<string, string>> {
+    return this.redis.hgetall(`${this.keyPrefix}:{${this.pool}}:${name}`);
+  }
+
+  async exists(name: string): Promise<boolean> {
+    return (await this.redis.exists(`${this.keyPrefix}:{${this.pool}}:${name}`)) === 1;
+  }
+
+  /** The bytes each of our keys takes in Redis, but for the capped streams and what lives for a limited time anyway. */
+  async keySizes(): Promise<Map<string, number>> {
+    const sizes = new Map<string, number>();
+    for (const key of await this.keys()) {
+      if ((await this.redis.type(key)) === 'stream' || (await this.redis.pttl(key)) > 0) continue;
+      sizes.set(key, (await this.redis.memory('USAGE', key, 'SAMPLES', '0')) ?? 0);
+    }
+    return sizes;
+  }
+
+  /** The contents of all our keys but for clocks and the count of arrivals, for comparison. */
+  async dump(): Promise<Record<string, string>> {
+    const contents: Record<string, string> = {};
+    for (const key of await this.keys()) contents[key] = await this.contentOf(key);
+    return contents;
+  }
+
+  private async contentOf(key: string): Promise<string> {
+    switch (await this.redis.type(key)) {
+      case 'string':
+        return (await this.redis.get(key)) ?? '';
+      case 'list':
+        return (await this.redis.lrange(key, 0, -1)).join();
+      case 'set':
+        return (await this.redis.smembers(key)).sort().join();
+      case 'zset':
+        return (await this.redis.zrange(key, '0', '-1')).join();
+      case 'stream':
+        return String(await this.redis.xlen(key));
+      default: {
+        const fields = Object.entries(await this.redis.hgetall(key));
+        return fields
+          .filter(([field]) => !['clockMs', 'reaperTickMs', 'arrivalSequence'].includes(field))
+          .map(([field, value]) => `${field}=${value}`)
+          .sort()
+          .join();
+      }
+    }
+  }
+
+  private async keys(): Promise<string[]> {
+    const found: string[] = [];
+    const stream = this.redis.scanStream({ match: `${this.keyPrefix}:*`, count: 1_000 });
+    for await (const keys of stream as AsyncIterable<string[]>) found.push(...keys);
+    return [...new Set(found)].sort();
+  }
+
+  close(): void {
+    this.redis.disconnect();
+  }
+}

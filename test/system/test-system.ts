@@ -1,0 +1,321 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  LIMITS,
+  type GroupSubmission,
+  type OperationName,
+  type ReplyOf,
+  type RequestOf,
+  type RoundStatus,
+  type TailPolicy,
+  type TailPolicyName,
+} from '@broomwagon/contracts';
+import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import {
+  flushPrefix,
+  freePort,
+  type ManagedProcess,
+  ProcessGroup,
+  testNatsUrl,
+  testPool,
+  testRedisUrl,
+} from '@broomwagon/testing';
+import { expect } from 'vitest';
+import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
+import type { StepReport } from '../../apps/trainer/src/report/report';
+import type { ResultLine } from '../../apps/trainer/src/results/result-line';
+import { RedisView } from './redis-view';
+import { lengthsFile, SEED, type TestPrompt } from './data-set';
+
+const CALL_DEADLINE_MS = 30_000;
+const REST_TIMEOUT_MS = 20_000;
+
+/** How many processes of each kind; 0 is none. */
+export interface SystemOptions {
+  balancers?: number;
+  coordinators?: number;
+  workers?: number;
+  engines?: number;
+  /** Decides the lengths of the simulated responses. */
+  prompts?: readonly TestPrompt[];
+  /** Simulated seconds per second; default 100, some 6,000 tokens a second of each request. */
+  speed?: number;
+  /** Default: those that all tests share. */
+  natsUrl?: string;
+  redisUrl?: string;
+  /** Given to every application. */
+  environment?: Record<string, string>;
+}
+
+/** What one trainer got from a job. */
+export interface TrainedJob {
+  steps: StepReport[];
+  lines: ResultLine[];
+}
+
+interface EngineState {
+  resumeMismatches: number;
+  table: { id: string; state: string }[];
+}
+
+/** Short times, so that a fault is over within a test. */
+const ENVIRONMENT = {
+  LOG_LEVEL: 'warn',
+  WORKER_TTL_MS: '1500',
+  UNCLAIMED_AFTER_MS: '1500',
+  CHECKPOINT_INTERVAL_MS: '150',
+  ENGINE_FAILURE_PAUSE_MS: '50',
+  PROBE_INTERVAL_MS: '1000',
+  DRAIN_MS: '200',
+  // A worker notices the loss of a reply only when its wait is over.
+  CLAIM_WAIT_MS: '500',
+  ACQUIRE_WAIT_MS: '500',
+};
+
+/** The whole system as separate processes, with a pool and keys of its own. */
+export class TestSystem {
+  readonly keyPrefix: string;
+  readonly pool: string;
+  private readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-test-'));
+  private readonly group: ProcessGroup;
+  private engineUrls: string[] = [];
+  readonly redis: RedisView;
+  client!: TypedClient;
+
+  private constructor(private readonly options: SystemOptions) {
+    ({ pool: this.pool } = testPool());
+    this.keyPrefix = this.pool;
+    this.redis = new RedisView(this.redisUrl, this.keyPrefix, this.pool);
+    this.group = new ProcessGroup({
+      logFolder: join(this.folder, 'logs'),
+      environment: {
+        ...ENVIRONMENT,
+        NATS_URL: this.natsUrl,
+        REDIS_URL: this.redisUrl,
+        REDIS_KEY_PREFIX: this.keyPrefix,
+        POOLS: this.pool,
+        POOL: this.pool,
+        ...options.environment,
+      },
+    });
+  }
+
+  /** Default: one of each kind, two workers and two engines. */
+  static async start(options: SystemOptions = {}): Promise<TestSystem> {
+    const system = new TestSystem(options);
+    try {
+      const { balancers = 1, coordinators = 1, workers = 2, engines = 2 } = options;
+      const names = (app: string, count: number) => Array.from({ length: count }, (_, index) => `${app}-${index + 1}`);
+      system.client = new TypedClient(new MessagingClient(await connectNats({ url: system.natsUrl })));
+      await Promise.all([
+        ...names('load-balancer', balancers).map((name) => system.startApp('load-balancer', name)),
+        ...names('trainer-coordinator', coordinators).map((name) => system.startApp('trainer-coordinator', name)),
+        engines > 0 ? system.startEngines(engines) : undefined,
+      ]);
+      await system.registerEngines();
+      await Promise.all(names('worker', workers).map((name) => system.startApp('worker', name)));
+      return system;
+    } catch (error) {
+      await system.stop();
+      throw error;
+    }
+  }
+
+  get natsUrl(): string {
+    return this.options.natsUrl ?? testNatsUrl();
+  }
+
+  get redisUrl(): string {
+    return this.options.redisUrl ?? testRedisUrl();
+  }
+
+  /** Starts one more process of an application and waits until it is ready. */
+  async startApp(app: string, name: string, environment: Record<string, string> = {}): Promise<ManagedProcess> {
+    const port = await freePort();
+    return this.group.start({
+      name,
+      app,
+      environment: { HTTP_PORT: String(port), WORKER_ID: name, ...environment },
+      ready: `http://127.0.0.1:${port}/readyz`,
+    });
+  }
+
+  /** `worker-1`, `load-balancer-2`, `trainer-coordinator-1`, `engines`. */
+  process(name: string): ManagedProcess {
+    return this.group.get(name);
+  }
+
+  /** One call, repeated while that can help. */
+  call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
+    return this.client.callWithRetry(this.pool, operation, body, { deadlineMs: CALL_DEADLINE_MS });
+  }
+
+  /** Trains a data set with the reference trainer, which uses nothing but the protocol. */
+  async train(
+    job: string,
+    prompts: readonly TestPrompt[],
+    settings: {
+      groupsPerStep: number;
+      policy: TailPolicyName;
+      overProvision?: number;
+      onStatus?: (status: RoundStatus) => void;
+    },
+  ): Promise<TrainedJob> {
+    const rounds = new Map<string, readonly ResultLine[]>();
+    const { groupsPerStep, policy, overProvision = policy === 'wait' ? 1 : 1.5, onStatus } = settings;
+    const loop = new TrainerLoop(
+      this.client,
+      {
+        pool: this.pool,
+        job,
+        prompts,
+        samples: prompts[0]!.lengths.length,
+        maxTokens: 16_384,
+        sampling: { seed: SEED },
+        groupsPerStep,
+        policy: { name: policy, overProvision },
+        pollMs: 25,
+      },
+      { sink: { writeRound: async (roundId, lines) => void rounds.set(roundId, [...lines]) }, onStatus },
+    );
+    const steps = await loop.run();
+    return { steps, lines: [...rounds.values()].flat() };
+  }
+
+  /** Stores a payload over NATS and returns its reference. */
+  async putPayload(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
+    const chunkCount = Math.ceil(bytes.length / LIMITS.payloadChunkBytes);
+    let ref: string | undefined;
+    for (let chunkIndex = 0; chunkIndex < chunkCount; chunkIndex += 1) {
+      const start = chunkIndex * LIMITS.payloadChunkBytes;
+      const data = bytes.subarray(start, start + LIMITS.payloadChunkBytes).toString('base64');
+      ({ ref } = await this.call('payload.put', { job, owner, name, chunkIndex, chunkCount, data }));
+    }
+    return ref!;
+  }
+
+  /** Opens the round that is planned next and submits its new groups. Returns its id and the trainer's epoch. */
+  async openRound(
+    job: string,
+    round: { groupsPerStep: number; groups: readonly GroupSubmission[]; policy: TailPolicy; trainerEpoch?: number },
+  ): Promise<{ roundId: string; trainerEpoch: number; newGroups: number }> {
+    const { groupsPerStep, groups, policy } = round;
+    const plan = await this.call('round.next', { job, groupsPerStep, remainingGroups: groups.length, policy });
+    const { kind, ...rest } = plan;
+    if (kind === 'done') throw new Error('Nothing is left to train');
+    const roundId = `round-${plan.step}`;
+    const fence = { trainerEpoch: round.trainerEpoch };
+    const body = { job, roundId, kind, policy, weightVersion: plan.step, ...rest, ...fence };
+    const { trainerEpoch } = await this.call('round.open', body);
+    const page = groups.slice(0, plan.newGroups);
+    if (page.length > 0) await this.call('round.submit', { job, roundId, trainerEpoch, groups: page });
+    return { roundId, trainerEpoch, newGroups: plan.newGroups };
+  }
+
+  /** Nobody holds anything: engines empty, no leases, no resumption with wrong tokens, books that balance. */
+  async expectAtRest(): Promise<void> {
+    await expect
+      .poll(async () => (await this.engineStates()).flatMap(runningOf), { timeout: REST_TIMEOUT_MS })
+      .toEqual([]);
+    await expect
+      .poll(
+        async () => {
+          const { leases, waiters, voidEpochs } = await this.call('lb.status', {});
+          return { leases, waiters, voidEpochs };
+        },
+        { timeout: REST_TIMEOUT_MS },
+      )
+      .toEqual({ leases: 0, waiters: 0, voidEpochs: 0 });
+    expect((await this.engineStates()).map(({ resumeMismatches }) => resumeMismatches)).toEqual(
+      this.engineUrls.map(() => 0),
+    );
+    const { jobs } = await this.call('job.list', {});
+    for (const job of jobs) {
+      // Closed rounds are folded into the books in pages.
+      await expect
+        .poll(async () => heldIn(await this.booksOf(job)), { timeout: REST_TIMEOUT_MS })
+        .toEqual({ finished: 0, held: 0, missing: 0 });
+    }
+  }
+
+  /** Ends all processes and removes all keys and files. */
+  async stop(): Promise<void> {
+    await this.group.stopAll(3_000);
+    await this.client?.messaging.connection.close();
+    this.redis.close();
+    if (this.options.redisUrl === undefined) await flushPrefix(this.redisUrl, `${this.keyPrefix}:`);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** The last lines of all logs, for a failed test. */
+  async logs(lines = 15): Promise<string> {
+    const tails = this.group.list().map(async (one) => `--- ${one.name}\n${await one.logTail(lines)}`);
+    return (await Promise.all(tails)).join('\n');
+  }
+
+  /** Requests that are in an engine now. */
+  async runningRequests(): Promise<string[]> {
+    return (await this.engineStates()).flatMap(runningOf);
+  }
+
+  private async booksOf(job: string) {
+    return (await this.call('job.status', { job })).requests;
+  }
+
+  private async engineStates(): Promise<EngineState[]> {
+    return Promise.all(
+      this.engineUrls.map(async (url) => (await (await fetch(`${url}/simulator/state`)).json()) as EngineState),
+    );
+  }
+
+  private async startEngines(count: number): Promise<void> {
+    const [readyFile, lengths] = [join(this.folder, 'engines.json'), join(this.folder, 'lengths.jsonl')];
+    writeFileSync(lengths, this.options.prompts ? lengthsFile(this.options.prompts) : '{"prompt":"*","lengths":[300]}');
+    const program = join('dist', 'apps', 'engine-simulator', 'src', 'main.js');
+    await this.group.start({
+      name: 'engines',
+      command: [
+        process.execPath,
+        program,
+        ...optionsOf({ engines: count, port: 0, speed: this.options.speed ?? 100, lengths, seed: 1 }),
+      ],
+      environment: { READY_FILE: readyFile },
+      ready: async () => readFileSync(readyFile, 'utf8') !== '',
+    });
+    const { servers } = JSON.parse(readFileSync(readyFile, 'utf8')) as { servers: { url: string }[] };
+    this.engineUrls = servers.map(({ url }) => url);
+  }
+
+  private async registerEngines(): Promise<void> {
+    await Promise.all(
+      this.engineUrls.map((endpoint, index) =>
+        this.call('server.register', {
+          serverId: `engine-${index}`,
+          endpoint,
+          dialect: 'vllm',
+          model: 'simulated',
+          instanceId: 'first',
+          maxInflight: 256,
+          weightVersion: 0,
+        }),
+      ),
+    );
+  }
+}
+
+/** As arguments of a command line. */
+export function optionsOf(values: Record<string, string | number>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
+}
+
+function runningOf({ table }: EngineState): string[] {
+  return table.filter(({ state }) => state === 'running' || state === 'waiting').map(({ id }) => id);
+}
+
+/** All that a balanced account of a job without open rounds has none of. */
+function heldIn(books: ReplyOf<'job.status'>['requests']) {
+  const { submitted, finished, pending, claimed, running, cutting, unfinished, trained, failed, dropped } = books;
+  const held = pending + claimed + running + cutting;
+  return { finished, held, missing: submitted - (finished + held + unfinished + trained + failed + dropped) };
+}

@@ -1,0 +1,48 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { dataSet, faultsOf } from './system/data-set';
+import { TestSystem } from './system/test-system';
+
+const PROMPTS = dataSet(16, 4);
+const WORKER_TTL_MS = 1_500;
+
+describe('a worker that vanishes in the middle of a step', () => {
+  let system: TestSystem;
+  beforeAll(async () => {
+    system = await TestSystem.start({ prompts: PROMPTS, speed: 30 });
+  });
+  afterEach(() => system.expectAtRest());
+  afterAll(() => system?.stop());
+
+  const train = (job: string) => system.train(job, PROMPTS, { groupsPerStep: 8, policy: 'resume' });
+  const underLoad = () => expect.poll(() => system.runningRequests().then((ids) => ids.length)).toBeGreaterThan(20);
+
+  it('killed: what it held runs elsewhere, and its leases are back within its time to live', async () => {
+    const training = train('killed');
+    await underLoad();
+    const worker = system.process('worker-1');
+    worker.kill('SIGKILL');
+    const liveWorkers = async () => (await system.call('lb.status', {})).workers;
+    await expect.poll(liveWorkers, { timeout: 2 * WORKER_TTL_MS + 1_000 }).toBe(1);
+    const { lines, steps } = await training;
+    expect(faultsOf(PROMPTS, lines)).toEqual([]);
+    expect(steps).toHaveLength(2);
+    await worker.start();
+  });
+
+  it('stopped beyond its time to live and continued: fenced, its streams aborted, registered anew', async () => {
+    const training = train('stopped');
+    await underLoad();
+    const worker = system.process('worker-1');
+    const epoch = async () => (await system.redis.hash('worker:worker-1'))['liveEpoch'];
+    const before = await epoch();
+    expect(before).toBeDefined();
+    worker.pause();
+    await expect.poll(epoch, { timeout: 4 * WORKER_TTL_MS }).toBeUndefined();
+    worker.resume();
+    await expect.poll(epoch, { timeout: 10_000 }).toBe(String(Number(before) + 1));
+    const { lines, steps } = await training;
+    expect(faultsOf(PROMPTS, lines)).toEqual([]);
+    expect(steps).toHaveLength(2);
+    expect(await worker.logTail(200)).toMatch(/void/);
+  });
+});
