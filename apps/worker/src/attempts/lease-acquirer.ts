@@ -11,7 +11,12 @@ import { HeldLeases } from './held-leases';
 import { LeaseReleaser } from './lease-releaser';
 
 /** Time for a reply beyond the wait the call itself asked for. */
-const REPLY_MARGIN_MS = 5_000;
+const REPLY_MARGIN_MS = 2_000;
+/**
+ * A reply that is this late may be lost with the replica that owed it: the call is sent again and keeps its place.
+ * Doubles with each repeat, so that thousands of waiting calls stay cheap.
+ */
+const REPEAT_AFTER_MS = 5_000;
 /** Pause after NO_SERVER_AVAILABLE: a pool without servers must not be asked in a hot loop. */
 const NO_SERVER_PAUSE_MS = 250;
 
@@ -38,7 +43,7 @@ export class LeaseAcquirer {
       const leftMs = endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(attempt.signal, this.ask(attempt, contextTokens, leftMs));
+        const lease = await unlessAborted(attempt.signal, this.ask(attempt, contextTokens, leftMs, tries));
         if (lease === undefined) break;
         this.leases.granted(attempt, lease.leaseId);
         return { lease };
@@ -46,7 +51,7 @@ export class LeaseAcquirer {
         message = (error as Error).message;
         if (isBroomwagonError(error, 'FENCED')) this.session.fence(attempt.worker);
         if (!isBroomwagonError(error) || !error.retryable) break;
-        if (error.code === 'WAIT_TIMEOUT') continue;
+        if (error.code === 'WAIT_TIMEOUT' || error.code === 'TIMEOUT') continue;
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
         await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
@@ -57,10 +62,16 @@ export class LeaseAcquirer {
     return attempt.signal.aborted ? { failed: 'stopped' } : { failed: 'no-server', message };
   }
 
-  private ask({ acquireId, claim, worker }: Attempt, contextTokens: number, leftMs: number): Promise<LeaseGrant> {
+  private ask(
+    { acquireId, claim, worker }: Attempt,
+    contextTokens: number,
+    leftMs: number,
+    tries: number,
+  ): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
     const { requestId, groupId } = claim;
     const body = { acquireId, requestId, groupId, contextTokens, waitMs, ...worker };
-    return this.controlPlane.call('lb.acquire', body, { timeoutMs: waitMs + REPLY_MARGIN_MS });
+    const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
+    return this.controlPlane.call('lb.acquire', body, { timeoutMs });
   }
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type Claim } from '@broomwagon/contracts';
+import { isBroomwagonError, type Claim, type ClaimReply, type ClaimRequest } from '@broomwagon/contracts';
+import { retryDelayMs } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
@@ -14,7 +15,9 @@ import { ClaimSize } from './claim-size';
 
 /** The answer of a claim is kept this long by the coordinator: repeating it later could cost its requests. */
 const CLAIM_DEADLINE_MS = 55_000;
-const REPLY_MARGIN_MS = 5_000;
+const REPLY_MARGIN_MS = 2_000;
+/** A reply that is this late may be lost with the replica that owed it: the claim is sent again and keeps its place. */
+const REPEAT_AFTER_MS = 5_000;
 const ERROR_PAUSE_MS = 500;
 
 /** Claims work as long as there is room for it. */
@@ -72,20 +75,32 @@ export class ClaimLoop {
   }
 
   private async claim(worker: WorkerEpoch, max: number): Promise<void> {
-    const waitMs = this.config.claimWaitMs;
-    const body = { claimId: randomUUID(), max, waitMs, ...worker };
     const { signal } = this.stopping;
-    const call = this.controlPlane.callWithRetry('request.claim', body, {
-      deadlineMs: CLAIM_DEADLINE_MS,
-      attemptTimeoutMs: waitMs + REPLY_MARGIN_MS,
-      signal,
-    });
+    const call = this.ask({ claimId: randomUUID(), max, ...worker }, signal);
     const reply = await unlessAborted(signal, unlessAborted(this.session.epochSignal, call));
     await failpoint('worker.claim.after-reply');
     // Fenced while it waited: what was granted is the old epoch's, and is taken from it.
     if (reply === undefined || !this.session.isCurrent(worker)) return;
     this.size.observe(max, reply.claims.length);
     for (const claim of reply.claims) this.begin(claim, worker);
+  }
+
+  /** Repeats one claim until it is answered; each repeat waits for what is left of the wait. */
+  private async ask(claim: Omit<ClaimRequest, 'waitMs'>, signal: AbortSignal): Promise<ClaimReply> {
+    const waitsUntilMs = Date.now() + this.config.claimWaitMs;
+    const givesUpAtMs = Date.now() + CLAIM_DEADLINE_MS;
+    for (let tries = 0; ; tries++) {
+      const waitMs = Math.max(0, waitsUntilMs - Date.now());
+      const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS) + REPLY_MARGIN_MS;
+      try {
+        return await this.controlPlane.call('request.claim', { ...claim, waitMs }, { timeoutMs });
+      } catch (error) {
+        const again = isBroomwagonError(error) && error.retryable && Date.now() < givesUpAtMs && !signal.aborted;
+        if (!again) throw error;
+        if (error.code === 'TIMEOUT') continue;
+        await delay(retryDelayMs(tries, error.retryAfterMs ?? 0, {}), undefined, { signal }).catch(() => undefined);
+      }
+    }
   }
 
   private begin(claim: Claim, worker: WorkerEpoch): void {

@@ -27,7 +27,11 @@ if again then return '{"claims":[],"again":true}' end
 
 local reply_to = optional(args.replyTo)
 local wait_ms = optional(args.waitMs) or 0
-if not reply_to or wait_ms == 0 then return '{"claims":[]}' end
+if not reply_to or wait_ms == 0 then
+  -- The last repeat of a parked claim: nothing may be given to it any more.
+  forget_waiter(args.claimId)
+  return '{"claims":[]}'
+end
 if redis.call('HLEN', key.claimWaiters) >= args.maxWaiters and redis.call('HEXISTS', key.claimWaiters, args.claimId) == 0 then
   return fail('QUEUE_FULL', 'Too many claims are waiting', nil, 1000)
 end
