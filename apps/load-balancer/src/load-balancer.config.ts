@@ -1,5 +1,5 @@
 import { Env, ServiceConfig } from '@broomwagon/platform';
-import { IsArray, IsInt, IsUrl, Matches, Max, Min } from 'class-validator';
+import { IsArray, IsInt, IsOptional, IsString, IsUrl, Matches, Max, Min } from 'class-validator';
 import { POOL_PATTERN } from '@broomwagon/contracts';
 
 /** Configuration of the load-balancer. */
@@ -15,6 +15,23 @@ export class LoadBalancerConfig extends ServiceConfig {
   @Min(500)
   @Max(86_400_000)
   serverFailedAfterMs: number = 30_000;
+
+  @Env('START_GRACE_MS', {
+    description: 'a new server that was never heard of does not fail before this: it may be loading weights',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(0)
+  @Max(86_400_000)
+  startGraceMs: number = 300_000;
+
+  @Env('ENGINE_ALLOW_LIST', {
+    description: 'hosts engines may have: names, patterns as *.engines.svc, addresses and CIDR; empty = all',
+    kind: 'list',
+  })
+  @IsArray()
+  @IsString({ each: true })
+  engineAllowList: string[] = [];
 
   @Env('WORKER_TTL_MS', { description: 'time to live of a worker that names none', kind: 'duration' })
   @IsInt()
@@ -48,13 +65,36 @@ export class LoadBalancerConfig extends ServiceConfig {
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true }, { each: true })
   engineUrls: string[] = [];
 
-  @Env('ENGINE_POOL', { description: 'pool of the engines of ENGINE_URLS' })
+  @Env('ENGINE_POOL', { description: 'pool of the engines that are found' })
   @Matches(POOL_PATTERN)
   enginePool: string = 'default';
 
-  @Env('ENGINE_MAX_INFLIGHT', { description: 'most leases at once on an engine of ENGINE_URLS' })
+  @Env('ENGINE_MAX_INFLIGHT', { description: 'most leases at once on an engine that is found' })
   @IsInt()
   @Min(1)
   @Max(1_000_000)
   engineMaxInflight: number = 256;
+
+  @Env('K8S_LABEL_SELECTOR', { description: 'find engines by EndpointSlices with these labels; empty = off' })
+  @IsString()
+  k8sLabelSelector: string = '';
+
+  @Env('K8S_NAMESPACE', { description: 'namespace of the EndpointSlices; default that of this pod' })
+  @IsOptional()
+  @IsString()
+  k8sNamespace?: string;
+
+  @Env('K8S_PORT_NAME', { description: 'name of the port of the engines in the EndpointSlices; default the first' })
+  @IsOptional()
+  @IsString()
+  k8sPortName?: string;
+
+  @Env('K8S_API_URL', { description: 'API server of Kubernetes; default that of the cluster of this pod' })
+  @IsOptional()
+  @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
+  k8sApiUrl?: string;
+
+  @Env('K8S_SERVICE_ACCOUNT_DIR', { description: 'folder with token, ca.crt and namespace' })
+  @IsString()
+  k8sServiceAccountDir: string = '/var/run/secrets/kubernetes.io/serviceaccount';
 }

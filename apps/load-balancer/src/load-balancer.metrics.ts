@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import type { Decision } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 import type { PoolTotals } from '@broomwagon/state';
 
@@ -6,17 +7,24 @@ import type { PoolTotals } from '@broomwagon/state';
 @Injectable()
 export class LoadBalancerMetrics {
   private readonly acquires;
+  private readonly sessions;
   private readonly releases;
   private readonly reaped;
   private readonly expired;
   private readonly alarms;
   private readonly batches;
   private readonly gauges;
+  private readonly drifts;
 
   constructor(metrics: Metrics) {
     this.acquires = metrics.counter(
       'acquires_total',
       'Acquires by outcome: branch of the decision, parked, or error code; NO_SERVER_AVAILABLE: add servers',
+      ['outcome'],
+    );
+    this.sessions = metrics.counter(
+      'session_choices_total',
+      'Acquires of bound sessions: kept on their server, or broken by the margin; many broken: prefixes are lost',
       ['outcome'],
     );
     this.releases = metrics.counter('releases_total', 'Releases by reason; fenced: a worker was taken for dead', [
@@ -35,11 +43,17 @@ export class LoadBalancerMetrics {
       [],
       [1, 2, 4, 8, 16, 32, 64, 128],
     );
+    this.drifts = metrics.gauge(
+      'engine_drift_count',
+      'Leases less the requests their engines report: the sum, and the greatest of one server; lasting: a leak',
+      ['pool', 'of'],
+    );
     const gauge = (name: string, help: string) => metrics.gauge(name, help, ['pool']);
     this.gauges = {
       leases: gauge('leases_count', 'Live leases'),
       waiters: gauge('waiters_count', 'Parked acquires; growing: the servers are full'),
       sessions: gauge('sessions_count', 'Sessions bound to a server'),
+      sessionsEvicted: gauge('sessions_evicted_count', 'Idle sessions forgotten so far, by age or for want of place'),
       workers: gauge('workers_count', 'Live workers'),
       servers: gauge('servers_count', 'Registered servers'),
       readyServers: gauge('ready_servers_count', 'Servers that take leases; 0: nothing can be generated'),
@@ -49,6 +63,12 @@ export class LoadBalancerMetrics {
 
   acquired(outcome: string): void {
     this.acquires.inc({ outcome });
+  }
+
+  granted({ branch, via }: Decision): void {
+    this.acquired(branch);
+    if ((via ?? branch) === 'sticky-hit') this.sessions.inc({ outcome: 'kept' });
+    if ((via ?? branch) === 'sticky-broken') this.sessions.inc({ outcome: 'broken' });
   }
 
   released(reason: string): void {
@@ -69,6 +89,11 @@ export class LoadBalancerMetrics {
 
   alarm(name: string): void {
     this.alarms.inc({ alarm: name });
+  }
+
+  drift(pool: string, { sum, greatest }: { sum: number; greatest: number }): void {
+    this.drifts.set({ pool, of: 'sum' }, sum);
+    this.drifts.set({ pool, of: 'greatest' }, greatest);
   }
 
   totals(pool: string, totals: PoolTotals): void {

@@ -5,8 +5,13 @@ import { ReleaseService } from './acquire/release.service';
 import { StatusService } from './acquire/status.service';
 import { WaiterAnswersService } from './acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
+import { PoolController } from './pool/pool.controller';
+import { PoolSettingsService } from './pool/pool-settings.service';
 import { RedisModule } from './redis.module';
+import { AdmissionController } from './admission/admission.controller';
 import { DiscoveryService } from './servers/discovery.service';
+import { EngineAllowList } from './servers/engine-allow-list';
+import { EngineSources } from './servers/engine-sources';
 import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
 import { ServersController } from './servers/servers.controller';
@@ -19,16 +24,19 @@ import { WorkersService } from './workers/workers.service';
 /** Leases, registry, sessions, waiting and health of the servers of a pool. */
 @Module({
   imports: [RedisModule],
-  controllers: [LoadBalancerController, ServersController, WorkersController],
+  controllers: [LoadBalancerController, AdmissionController, PoolController, ServersController, WorkersController],
   providers: [
     AcquireService,
     ReleaseService,
     StatusService,
     WaiterAnswersService,
+    PoolSettingsService,
     ServersService,
     WorkersService,
     SweepService,
     ProbeService,
+    EngineAllowList,
+    EngineSources,
     DiscoveryService,
     UpkeepService,
     LoadBalancerMetrics,

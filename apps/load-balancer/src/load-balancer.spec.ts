@@ -44,6 +44,7 @@ function startReplica(): Promise<RunningService<LoadBalancerConfig>> {
       MAX_IN_FLIGHT: '4096',
       PROBE_INTERVAL_MS: '200',
       SERVER_FAILED_AFTER_MS: '1500',
+      START_GRACE_MS: '0',
       UPKEEP_INTERVAL_MS: '50',
     },
   });
@@ -92,7 +93,7 @@ describe('two replicas of the load-balancer', () => {
       endpoint: engine.url,
       dialect: 'vllm',
       weightVersion: 0,
-      decision: { policy: 'least-inflight', branch: 'least-loaded' },
+      decision: { policy: 'least-inflight', branch: 'tie' },
     });
     const released = await Promise.all(
       grants.map(({ leaseId }) => client.call(pool, 'lb.release', { leaseId, outcome: 'finished' })),

@@ -1,6 +1,14 @@
 import { Inject, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HealthRegistry } from '@broomwagon/platform';
-import { connectRedis, PoolDirectory, ROUTING_BOUNDS, RoutingStore, ScriptRunner } from '@broomwagon/state';
+import {
+  connectRedis,
+  PoolDirectory,
+  PoolStore,
+  ROUTING_BOUNDS,
+  RoutingStore,
+  ScriptRunner,
+  ServerStore,
+} from '@broomwagon/state';
 import { LoadBalancerConfig } from './load-balancer.config';
 
 const REDIS = Symbol('redis');
@@ -25,13 +33,25 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         }),
     },
     {
+      provide: ServerStore,
+      inject: [REDIS, LoadBalancerConfig],
+      useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
+        new ServerStore(new ScriptRunner(redis, config.redisKeyPrefix), { mostSessions: config.maxSessions }),
+    },
+    {
+      provide: PoolStore,
+      inject: [REDIS, LoadBalancerConfig],
+      useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
+        new PoolStore(new ScriptRunner(redis, config.redisKeyPrefix)),
+    },
+    {
       provide: PoolDirectory,
       inject: [REDIS, LoadBalancerConfig],
       useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
         new PoolDirectory(redis, config.redisKeyPrefix),
     },
   ],
-  exports: [RoutingStore, PoolDirectory],
+  exports: [RoutingStore, ServerStore, PoolStore, PoolDirectory],
 })
 export class RedisModule implements OnModuleInit, OnApplicationShutdown {
   constructor(

@@ -3,16 +3,22 @@ import {
   ArrayMaxSize,
   ArrayMinSize,
   IsArray,
+  IsBoolean,
   IsIn,
   IsInt,
   IsOptional,
+  IsString,
+  Matches,
   Max,
+  MaxLength,
   Min,
   ValidateNested,
 } from 'class-validator';
 import type { WireError } from './errors';
-import { IsCorrelationId, IsId, type LeaseId, type ServerId, type WorkerId } from './ids';
+import { IsCorrelationId, IsId, MAX_ID_LENGTH, type LeaseId, type ServerId, type WorkerId } from './ids';
+import { IsLabels, type Labels } from './labels';
 import { LIMITS } from './limits';
+import type { PoolSettings, RoutingPolicy } from './pool.dto';
 import type { EngineDialect } from './server.dto';
 
 /** One wish for a server; part of `lb.acquire-many` and, with the worker, `lb.acquire`. */
@@ -31,6 +37,23 @@ export class AcquireItem {
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: number;
   /** Only a server with exactly this weight version. */
   @IsOptional() @IsInt() @Min(0) weightVersion?: number;
+  /** Only a server with at least this weight version. */
+  @IsOptional() @IsInt() @Min(0) minWeightVersion?: number;
+  /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
+  @IsOptional() @IsInt() @Min(0) maxWeightLag?: number;
+  /** Not on these servers, e.g. one that has just failed the caller. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(LIMITS.excludedServers)
+  @IsString({ each: true })
+  @MaxLength(MAX_ID_LENGTH, { each: true })
+  excludeServers?: ServerId[];
+  /** Only a server that has all these labels. */
+  @IsOptional() @IsLabels() labels?: Labels;
+  /** Data-parallel rank the session runs on; kept with its binding and told to its later turns. */
+  @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: number;
+  /** Keep and answer the full snapshot of the decision. */
+  @IsOptional() @IsBoolean() explain?: boolean;
   /** Wait at most this long for room, milliseconds; default 0 = answer at once. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
 }
@@ -41,13 +64,73 @@ export class AcquireRequest extends AcquireItem {
   @IsInt() @Min(1) workerEpoch!: number;
 }
 
-/** How the server was chosen. */
-export const DECISION_BRANCHES = ['sticky-hit', 'least-loaded', 'waited', 'repeated'] as const;
+/** How the server was chosen (libs/policies/src/routing/README.md). */
+export const DECISION_BRANCHES = [
+  'sticky-hit',
+  'sticky-broken',
+  'least-loaded',
+  'tie',
+  'round-robin',
+  'hash',
+  'group-spread',
+  'group-affinity',
+  'waited',
+  'repeated',
+] as const;
+export type DecisionBranch = (typeof DECISION_BRANCHES)[number];
+/** Receipt of one choice. */
 export interface Decision {
-  policy: 'least-inflight';
-  branch: (typeof DECISION_BRANCHES)[number];
+  policy: RoutingPolicy;
+  branch: DecisionBranch;
   /** Leases of the chosen server, this one included. */
   inflight: number;
+  /** Of one that waited: the branch by which it then got its server. */
+  via?: DecisionBranch;
+  /** Version of the pool's settings. */
+  policyVersion?: number;
+  /** Load key of the chosen server before the choice, in the unit of the policy. */
+  key?: number;
+  /** The first four servers in the order of the policy that fit the restrictions, with their keys; under consistent-hash one. */
+  best?: { serverId: ServerId; key: number }[];
+  /** Servers with room, before restrictions. */
+  eligible?: number;
+  /** Everything the choice was made from: asked for by `explain`, or sampled. */
+  snapshot?: DecisionSnapshot;
+}
+/** One server as the choice saw it. */
+export interface SnapshotServer {
+  serverId: ServerId;
+  leases: number;
+  /** Takes one more lease. */
+  hasRoom: boolean;
+  weight: number;
+  weightVersion: number;
+  /** Sequence of the last lease that chose it, modulo 2^32; 0 = never. */
+  chosen: number;
+  /** Context tokens of its leases and those it reported; only under `least-tokens`. */
+  tokens?: number;
+  /** Active sessions; only under `least-sessions`. */
+  sessions?: number;
+  /** Its next turn; only under `round-robin`. */
+  turn?: number;
+  labels?: Labels;
+  /** Reported KV use, 0 to 1. */
+  kvUse?: number;
+  /** Leases of the acquire's group. */
+  groupLeases?: number;
+}
+/** Enough to make the same choice again: see `replayDecision` of libs/policies. */
+export interface DecisionSnapshot {
+  settings: PoolSettings;
+  wish: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
+  /** Server of the session, if that is still usable. */
+  boundTo?: ServerId;
+  /** Newest weight version of the servers that take leases. */
+  newestWeightVersion: number;
+  /** The first 128 by the order of the policy, the bound and the chosen one. */
+  servers: SnapshotServer[];
+  /** There were more servers than are listed. */
+  truncated?: boolean;
 }
 export interface LeaseGrant {
   leaseId: LeaseId;
@@ -58,6 +141,8 @@ export interface LeaseGrant {
   dialect: EngineDialect;
   model?: string;
   weightVersion: number;
+  /** Data-parallel rank of the session on this server. */
+  dpRank?: number;
   decision: Decision;
 }
 
@@ -78,8 +163,11 @@ export interface AcquireManyReply {
     ServerId,
     { epoch: number; endpoint: string; dialect: EngineDialect; model?: string; weightVersion: number }
   >;
-  /** In the order of the request. */
-  leases: ({ acquireId: string; leaseId: LeaseId; serverId: ServerId } | { acquireId: string; error: WireError })[];
+  /** In the order of the request; `decision` of those with `explain`, all others stand in `lb.decisions`. */
+  leases: (
+    | { acquireId: string; leaseId: LeaseId; serverId: ServerId; dpRank?: number; decision?: Decision }
+    | { acquireId: string; error: WireError }
+  )[];
 }
 
 export const RELEASE_OUTCOMES = ['finished', 'failed', 'aborted', 'unclaimed'] as const;
@@ -115,6 +203,22 @@ export interface ReleaseManyReply {
   results: ReleaseReply[];
 }
 
+/** `lb.cancel`: ends the waiting of an acquire, which is answered RELEASED. What was granted is not taken back. */
+export class CancelAcquireRequest {
+  @IsId() acquireId!: string;
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+}
+export interface CancelAcquireReply {
+  cancelled: boolean;
+  /**
+   * `granted`: it holds `leaseId`, which must be released. `tombstone`: it has not come yet and will be refused.
+   * `fenced`: the worker epoch is void, or the acquire is another worker's.
+   */
+  reason: 'cancelled' | 'granted' | 'released' | 'tombstone' | 'fenced';
+  leaseId?: LeaseId;
+}
+
 /** `lb.status`: totals of the pool and the first page of servers. */
 export class LoadBalancerStatusRequest {}
 export interface LoadBalancerStatus {
@@ -123,6 +227,8 @@ export interface LoadBalancerStatus {
   readyServers: number;
   leases: number;
   sessions: number;
+  /** Idle sessions forgotten so far, by age or for want of place. */
+  sessionsEvicted: number;
   waiters: number;
   workers: number;
   /** Worker and server epochs whose leases are still being returned. */
@@ -136,4 +242,34 @@ export class FinishSessionRequest {
 }
 export interface FinishSessionReply {
   finished: boolean;
+}
+
+/** `lb.clear-sessions`: forgets all sessions, as after new weights; those with leases are forgotten with their last. */
+export class ClearSessionsRequest {}
+export interface ClearSessionsReply {
+  /** Sessions that were forgotten or will be. */
+  cleared: number;
+}
+
+/** `lb.decisions`: recent choices, the latest first, one page. */
+export class DecisionsRequest {
+  /** Of the page before. */
+  @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+  /** Default and at most 128; 16 of the full ones. */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: number;
+  /** Only those with their snapshot, which are kept apart. */
+  @IsOptional() @IsBoolean() full?: boolean;
+}
+/** One choice of the ring. */
+export interface DecisionRecord {
+  /** Sequence of the lease. */
+  seq: number;
+  acquireId: string;
+  serverId: ServerId;
+  decidedAtMs: number;
+  decision: Decision;
+}
+export interface DecisionsReply {
+  decisions: DecisionRecord[];
+  cursor?: string;
 }

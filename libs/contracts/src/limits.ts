@@ -20,6 +20,10 @@ export const LIMITS = {
   groupsPerResultsPage: 128,
   /** Acquires in one `lb.acquire-many`. */
   acquiresPerCall: 2_048,
+  /** Servers one acquire may exclude. */
+  excludedServers: 64,
+  /** Decisions with their snapshots in one reply. */
+  explainsPerCall: 16,
   /** Longest a call may be parked, milliseconds. */
   waitMs: 30_000,
   /** Token budget of one sample. */

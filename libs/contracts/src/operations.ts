@@ -1,5 +1,6 @@
 import * as lb from './lb.dto';
 import * as payload from './payload.dto';
+import * as pool from './pool.dto';
 import * as request from './request.dto';
 import * as round from './round.dto';
 import * as server from './server.dto';
@@ -33,9 +34,20 @@ export const OPERATIONS = {
   'lb.release-many': operation<lb.ReleaseManyReply>()(balancer, lb.ReleaseManyRequest),
   'lb.status': operation<lb.LoadBalancerStatus>()(balancer, lb.LoadBalancerStatusRequest),
   'lb.finish-session': operation<lb.FinishSessionReply>()(balancer, lb.FinishSessionRequest),
+  'lb.cancel': operation<lb.CancelAcquireReply>()(balancer, lb.CancelAcquireRequest),
+  'lb.clear-sessions': operation<lb.ClearSessionsReply>()(balancer, lb.ClearSessionsRequest),
+  'lb.decisions': operation<lb.DecisionsReply>()(balancer, lb.DecisionsRequest),
+  'pool.configure': operation<pool.PoolSettingsReply>()(balancer, pool.ConfigurePoolRequest),
+  'pool.settings': operation<pool.PoolSettingsReply>()(balancer, pool.PoolSettingsRequest),
+  'pool.pause': operation<pool.PausePoolReply>()(balancer, pool.PausePoolRequest),
+  'pool.resume': operation<pool.PausePoolReply>()(balancer, pool.ResumePoolRequest),
   'server.register': operation<server.RegisterServerReply>()(balancer, server.RegisterServerRequest),
   'server.heartbeat': operation<server.ServerHeartbeatReply>()(balancer, server.ServerHeartbeatRequest),
   'server.remove': operation<server.RemoveServerReply>()(balancer, server.RemoveServerRequest),
+  'server.update': operation<server.ServerChangeReply>()(balancer, server.UpdateServerRequest),
+  'server.drain': operation<server.ServerChangeReply>()(balancer, server.DrainServerRequest),
+  'server.cordon': operation<server.ServerChangeReply>()(balancer, server.CordonServerRequest),
+  'server.uncordon': operation<server.ServerChangeReply>()(balancer, server.UncordonServerRequest),
   'server.list': operation<server.ListServersReply>()(balancer, server.ListServersRequest),
   'worker.register': operation<worker.RegisterWorkerReply>()(balancer, worker.RegisterWorkerRequest),
   'worker.heartbeat': operation<worker.WorkerHeartbeatReply>()(balancer, worker.WorkerHeartbeatRequest),

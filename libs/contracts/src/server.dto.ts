@@ -1,5 +1,6 @@
 import { IsIn, IsInt, IsNumber, IsObject, IsOptional, IsUrl, Max, MaxLength, Min } from 'class-validator';
 import { IsCorrelationId, IsId, type ServerId } from './ids';
+import { IsLabels, type Labels } from './labels';
 
 export const ENGINE_DIALECTS = ['vllm', 'sglang', 'openai'] as const;
 export type EngineDialect = (typeof ENGINE_DIALECTS)[number];
@@ -33,6 +34,8 @@ export class RegisterServerRequest {
   /** Relative capacity: load counts as leases / weight. */
   @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
   @IsOptional() @IsInt() @Min(0) weightVersion?: number;
+  /** What an acquire may ask for, e.g. a zone or a GPU type. */
+  @IsOptional() @IsLabels() labels?: Labels;
   /** What the probe of the engine found (libs/engines); opaque here. */
   @IsOptional() @IsObject() capabilities?: Record<string, unknown>;
 }
@@ -46,9 +49,50 @@ export interface RegisterServerReply {
 export class ServerHeartbeatRequest {
   @IsId() serverId!: ServerId;
   @IsInt() @Min(1) epoch!: number;
+  /** The weights the engine has now; absent = as it was. */
+  @IsOptional() @IsInt() @Min(0) weightVersion?: number;
 }
 export interface ServerHeartbeatReply {
   state: ServerState;
+}
+
+/** `server.update`: what is absent stays. Leases, sessions and epoch stay too. SERVER_NOT_FOUND for an unknown one. */
+export class UpdateServerRequest {
+  @IsId() serverId!: ServerId;
+  /** Below the leases it has it only keeps new ones away. */
+  @IsOptional() @IsInt() @Min(1) @Max(1_000_000) maxInflight?: number;
+  @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
+  @IsOptional() @IsInt() @Min(0) weightVersion?: number;
+  /** All labels anew. */
+  @IsOptional() @IsLabels() labels?: Labels;
+}
+/**
+ * `server.drain`: no new leases; removed with the last one, or at the deadline with all that still run (their holders
+ * are told by `worker.sync`). A repeat can only bring the deadline forward.
+ */
+export class DrainServerRequest {
+  @IsId() serverId!: ServerId;
+  /** From now, milliseconds; at most 7 days. */
+  @IsInt() @Min(0) @Max(604_800_000) deadlineMs!: number;
+}
+/** `server.cordon`: no new leases; those it has run on. Outlives a restart of the engine. */
+export class CordonServerRequest {
+  @IsId() serverId!: ServerId;
+}
+/** `server.uncordon`: ends a cordon, and a drain that has not ended. */
+export class UncordonServerRequest {
+  @IsId() serverId!: ServerId;
+}
+export interface ServerChangeReply {
+  serverId: ServerId;
+  epoch: number;
+  state: ServerState;
+  /** Leases now. */
+  inflight: number;
+  /** Most leases now: below maxInflight in slow start, or under adaptive concurrency. */
+  capacity: number;
+  /** When a drain ends at the latest, server time, milliseconds. */
+  drainUntilMs?: number;
 }
 
 /** `server.remove`: leases on it are void at once; later releases change nothing. */
@@ -75,6 +119,23 @@ export interface ServerStatus {
   weight: number;
   weightVersion: number;
   heartbeatAgeMs: number;
+  /** Most leases now: below maxInflight in slow start, or under adaptive concurrency. */
+  capacity: number;
+  /** When a drain ends at the latest, server time, milliseconds. */
+  drainUntilMs?: number;
+  labels?: Labels;
+  /** What the engine said of itself; absent when it says nothing. The leases are the truth. */
+  load?: ServerLoadReport;
+}
+/** A load report of an engine. */
+export interface ServerLoadReport {
+  running: number;
+  waiting: number;
+  /** KV cache in use, 0 to 1. */
+  kvUse?: number;
+  /** Since the engine started. */
+  preemptions?: number;
+  ageMs: number;
 }
 export interface ListServersReply {
   servers: ServerStatus[];

@@ -1,3 +1,4 @@
+export * from './admission';
 export * from './engine-model';
 export * from './lengths';
 export * from './routing';

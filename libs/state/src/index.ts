@@ -1,3 +1,4 @@
+export * from './audit';
 export * from './redis';
 export * from './scripts/script-loader';
 export * from './scripts/script-runner';

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
+  LIMITS,
   type AcquireManyReply,
   type AcquireManyRequest,
   type AcquireRequest,
@@ -9,6 +10,7 @@ import {
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import {
+  decisionOf,
   leaseGrantOf,
   leaseIdOf,
   refusalOf,
@@ -30,11 +32,8 @@ interface Answered {
 @Injectable()
 export class AcquireService {
   private readonly single = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items));
-  /** Bursts go one script at a time, so that single acquires come in between. */
-  private readonly burst = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items), {
-    batchSize: 128,
-    batchesInFlight: 1,
-  });
+  /** Bursts have a queue of their own, so that single acquires come in between their scripts. */
+  private readonly burst = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, true));
 
   constructor(
     private readonly store: RoutingStore,
@@ -47,7 +46,8 @@ export class AcquireService {
     request: AcquireRequest,
     replyTo: string | undefined,
   ): Promise<LeaseGrant | typeof PARKED> {
-    const { result, servers } = await this.single.of(pool).add({ ...request, replyTo });
+    const mayWait = (request.waitMs ?? 0) > 0;
+    const { result, servers } = await this.single.of(pool).add(mayWait ? { ...request, replyTo } : request);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw refusalOf(result.error);
@@ -63,14 +63,25 @@ export class AcquireService {
         field: `acquires.${waiting}.waitMs`,
       });
     }
+    if (acquires.filter(({ explain }) => explain).length > LIMITS.explainsPerCall) {
+      throw new BroomwagonError('VALIDATION_FAILED', `At most ${LIMITS.explainsPerCall} of a burst may ask explain`, {
+        field: 'acquires',
+      });
+    }
     const answered = await this.burst.of(pool).addAll(acquires.map((item) => ({ ...item, workerId, workerEpoch })));
     await failpoint('load-balancer.acquire.before-reply');
     const reply: AcquireManyReply = { servers: {}, leases: [] };
     answered.forEach(({ result, servers }, index) => {
-      const { acquireId } = acquires[index]!;
+      const { acquireId, explain } = acquires[index]!;
       if ('seq' in result) {
         reply.servers[result.serverId] = servers[result.serverId]!;
-        reply.leases.push({ acquireId, leaseId: leaseIdOf(result.seq, acquireId), serverId: result.serverId });
+        reply.leases.push({
+          acquireId,
+          leaseId: leaseIdOf(result.seq, acquireId),
+          serverId: result.serverId,
+          ...(result.dpRank === undefined ? {} : { dpRank: result.dpRank }),
+          ...(explain ? { decision: decisionOf(result) } : {}),
+        });
       } else {
         const code = 'error' in result ? result.error : 'INTERNAL';
         reply.leases.push({ acquireId, error: wireRefusalOf(code) });
@@ -79,11 +90,12 @@ export class AcquireService {
     return reply;
   }
 
-  private async run(pool: string, items: AcquireEntry[]): Promise<Answered[]> {
-    const { results, servers } = await this.store.acquire(pool, items);
+  private async run(pool: string, items: AcquireEntry[], brief = false): Promise<Answered[]> {
+    const { results, servers } = await this.store.acquire(pool, items, brief);
     this.metrics.batch(items.length);
     return results.map((result) => {
-      this.metrics.acquired('error' in result ? result.error : 'parked' in result ? 'parked' : result.branch);
+      if ('seq' in result) this.metrics.granted(result);
+      else this.metrics.acquired('error' in result ? result.error : 'parked');
       return { result, servers };
     });
   }

@@ -1,8 +1,10 @@
-import { LIMITS } from '@broomwagon/contracts';
 import { Coalescer, type CoalescerOptions } from './coalescer';
 
-/** Fits the limit of the scripts; two at once keep Redis busy while a reply is being written. */
-const OPTIONS: CoalescerOptions = { batchSize: LIMITS.page, batchesInFlight: 2 };
+/**
+ * So many that what a script costs whatever it does is shared by many, and so few that no script holds Redis up for more
+ * than 2 ms; two at once keep Redis busy while a reply is being written.
+ */
+const OPTIONS: CoalescerOptions = { batchSize: 32, batchesInFlight: 2 };
 /** Pools remembered; above it idle ones are forgotten. */
 const MOST_POOLS = 256;
 

@@ -23,7 +23,7 @@ export class WaiterAnswersService {
         this.metrics.acquired(answer.error);
         this.messaging.reply(answer.replyTo, refusalOf(answer.error));
       } else {
-        this.metrics.acquired(answer.branch);
+        this.metrics.granted(answer);
         this.messaging.reply(answer.replyTo, leaseGrantOf(answer.acquireId, answer, servers));
       }
     }

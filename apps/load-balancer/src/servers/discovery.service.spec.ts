@@ -6,6 +6,7 @@ import { Metrics } from '@broomwagon/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { DiscoveryService, serverIdOf } from './discovery.service';
+import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
 
 const engines: Server[] = [];
@@ -31,6 +32,7 @@ async function discover(engineUrls: string[]) {
   const module = await Test.createTestingModule({
     providers: [
       DiscoveryService,
+      EngineSources,
       Metrics,
       {
         provide: LoadBalancerConfig,

@@ -3,14 +3,19 @@ import type { ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
 import { LoadBalancerConfig } from '../load-balancer.config';
+import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
+
+/** Engines asked at once. */
+const ENGINES_AT_ONCE = 64;
 
 /** Stands for the start of an engine that has no identity of its own, so that repeating is harmless. */
 const UNKNOWN_START = 'unknown';
 
 /**
- * Discovery by a static list: every engine of ENGINE_URLS is asked what it is and registered, again when it was
- * restarted. Safe in all replicas at once, because registration is idempotent.
+ * Discovery: every engine that a source names (a static list, Kubernetes) is asked what it is and registered, again when
+ * it was restarted. Safe in all replicas at once, because registration is idempotent. One that is named no more is not
+ * removed: its silence is judged like that of others.
  */
 @Injectable()
 export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy {
@@ -21,26 +26,41 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
   constructor(
     private readonly servers: ServersService,
     private readonly config: LoadBalancerConfig,
+    private readonly sources: EngineSources,
     metrics: Metrics,
   ) {
     const schedule = { name: 'discovery', intervalMs: config.probeIntervalMs, metrics, immediately: true };
-    this.task = new PeriodicTask(schedule, async (signal) => {
-      await Promise.all(config.engineUrls.map((url) => this.discover(url, signal)));
-    });
+    this.task = new PeriodicTask(schedule, (signal) => this.discoverAll(signal));
   }
 
   onApplicationBootstrap(): void {
-    if (this.config.engineUrls.length > 0) this.task.start();
+    if (this.sources.all.length > 0) this.task.start();
   }
 
   async onModuleDestroy(): Promise<void> {
     await this.task.stop();
   }
 
+  /** All sources, also when one fails; then its error is thrown at the end. */
+  private async discoverAll(signal: AbortSignal): Promise<void> {
+    const errors: unknown[] = [];
+    for (const source of this.sources.all) {
+      try {
+        const urls = await source.engineUrls(signal);
+        for (let from = 0; from < urls.length; from += ENGINES_AT_ONCE) {
+          await Promise.all(urls.slice(from, from + ENGINES_AT_ONCE).map((url) => this.discover(url, signal)));
+        }
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw errors[0];
+  }
+
   private async discover(url: string, signal: AbortSignal): Promise<void> {
     try {
       const { adapter, capabilities } = await detectEngine(url, { signal });
-      await this.servers.register(this.config.enginePool, {
+      const engine = {
         serverId: serverIdOf(url),
         endpoint: adapter.url,
         dialect: adapter.dialect,
@@ -48,12 +68,13 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
         instanceId: capabilities.instanceId ?? UNKNOWN_START,
         maxInflight: this.config.engineMaxInflight,
         capabilities: { ...capabilities },
-      });
-      if (this.unreachable.delete(url)) this.logger.log({ url }, 'An engine of ENGINE_URLS answers again');
+      };
+      await this.servers.register(this.config.enginePool, engine, true);
+      if (this.unreachable.delete(url)) this.logger.log({ url }, 'A listed engine answers again');
     } catch (error) {
       if (this.unreachable.has(url)) return;
       this.unreachable.add(url);
-      this.logger.warn({ url, error }, 'An engine of ENGINE_URLS does not answer; it is asked again');
+      this.logger.warn({ url, error }, 'A listed engine cannot be registered; it is asked again');
     }
   }
 }

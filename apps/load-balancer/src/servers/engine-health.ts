@@ -1,10 +1,15 @@
 import { isBroomwagonError, type ServerStatus } from '@broomwagon/contracts';
-import { createEngineAdapter, type EngineAdapter } from '@broomwagon/engines';
+import { createEngineAdapter, type EngineAdapter, type EngineLoad } from '@broomwagon/engines';
 
 /** Asks an engine whether it lives. A port, so that tests can speak for engines. */
 export abstract class EngineHealth {
   /** True when the endpoint answers within `timeoutMs`; a refusal (4xx) is an answer too. Never throws. */
   abstract answers(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, timeoutMs: number): Promise<boolean>;
+
+  /** What the engine says of its load; undefined when it says nothing within `timeoutMs`. Never throws. */
+  load(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>, _timeoutMs: number): Promise<EngineLoad | undefined> {
+    return Promise.resolve(undefined);
+  }
 }
 
 /** Adapters remembered; above it the oldest goes. */
@@ -21,6 +26,22 @@ export class HttpEngineHealth extends EngineHealth {
     } catch (error) {
       return isBroomwagonError(error, 'ENGINE_REJECTED') || isBroomwagonError(error, 'ENGINE_PROTOCOL');
     }
+  }
+
+  override load(
+    server: Pick<ServerStatus, 'dialect' | 'endpoint'>,
+    timeoutMs: number,
+  ): Promise<EngineLoad | undefined> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs, undefined);
+      this.adapterOf(server)
+        .load()
+        .catch(() => undefined)
+        .then((load) => {
+          clearTimeout(timer);
+          resolve(load);
+        });
+    });
   }
 
   private adapterOf({ dialect, endpoint }: Pick<ServerStatus, 'dialect' | 'endpoint'>): EngineAdapter {

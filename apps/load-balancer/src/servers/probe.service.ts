@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { LIMITS, type ServerStatus } from '@broomwagon/contracts';
-import { RoutingStore } from '@broomwagon/state';
+import { adaptiveLimit } from '@broomwagon/policies';
+import { RoutingStore, ServerStore, type DueLimit, type LoadReport } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
@@ -9,6 +10,13 @@ import { EngineHealth } from './engine-health';
 
 /** Probes under way at once. */
 const PROBES_AT_ONCE = 64;
+
+/** Leases less what the engines have in hand, of one pool. */
+interface Drifts {
+  sum: number;
+  /** Of one server, without its sign. */
+  greatest: number;
+}
 
 /**
  * Keeps the states of servers true: an endpoint that answers counts as a heartbeat, silence is judged in Redis. So all
@@ -20,6 +28,7 @@ export class ProbeService {
 
   constructor(
     private readonly store: RoutingStore,
+    private readonly servers: ServerStore,
     private readonly health: EngineHealth,
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
@@ -29,33 +38,58 @@ export class ProbeService {
 
   /** Probes every server of the pool once, then judges those that were not heard of. */
   async probe(pool: string): Promise<void> {
+    const drifts = { sum: 0, greatest: 0 };
     let cursor = '0';
     do {
       const page = await this.store.listServers(pool, cursor);
       for (let from = 0; from < page.servers.length; from += PROBES_AT_ONCE) {
-        await this.probeSome(pool, page.servers.slice(from, from + PROBES_AT_ONCE));
+        await this.probeSome(pool, page.servers.slice(from, from + PROBES_AT_ONCE), drifts);
       }
       cursor = page.cursor;
     } while (cursor !== '0');
+    this.metrics.drift(pool, drifts);
     await this.review(pool);
   }
 
-  private async probeSome(pool: string, servers: ServerStatus[]): Promise<void> {
+  private async probeSome(pool: string, servers: ServerStatus[], drifts: Drifts): Promise<void> {
     // Half the interval, so that one that hangs does not make the others look silent.
     const timeoutMs = this.config.probeIntervalMs / 2;
-    const answered = await Promise.all(servers.map((server) => this.health.answers(server, timeoutMs)));
+    const [answered, loads] = await Promise.all([
+      Promise.all(servers.map((server) => this.health.answers(server, timeoutMs))),
+      Promise.all(servers.map((server) => this.health.load(server, timeoutMs))),
+    ]);
     const heard = servers.filter((_, index) => answered[index]).map((server) => server.serverId);
     if (heard.length === 0) return;
     const reply = await this.store.heardFrom(pool, [...new Set(heard)].slice(0, LIMITS.page));
     for (const serverId of reply.revived)
       this.logger.log({ pool, serverId }, 'A failed server is back, as a new epoch');
     this.waiters.sendAll(pool, reply);
+    const reports = servers.flatMap(({ serverId, epoch }, index) => {
+      const load = answered[index] ? loads[index] : undefined;
+      return load ? [{ serverId, epoch, ...load }] : [];
+    });
+    if (reports.length > 0) await this.report(pool, reports, drifts);
+  }
+
+  /** Load reports only correct: they are shown, their drift is counted, and capacities follow them where that is on. */
+  private async report(pool: string, reports: LoadReport[], drifts: Drifts): Promise<void> {
+    const reply = await this.servers.reportLoads(pool, reports);
+    for (const { drift } of reply.drifts) {
+      drifts.sum += drift;
+      drifts.greatest = Math.max(drifts.greatest, Math.abs(drift));
+    }
+    const limits = reply.due.flatMap((due: DueLimit) => {
+      const to = adaptiveLimit(due);
+      return to === due.limit ? [] : [{ serverId: due.serverId, epoch: due.epoch, from: due.limit, to }];
+    });
+    if (limits.length > 0) this.waiters.sendAll(pool, await this.servers.limit(pool, limits));
   }
 
   /** Two missed probes make a server suspect. */
   private async review(pool: string): Promise<void> {
     const limits = {
       suspectAfterMs: 2 * this.config.probeIntervalMs,
+      startGraceMs: this.config.startGraceMs,
       failedAfterMs: Math.max(2 * this.config.probeIntervalMs, this.config.serverFailedAfterMs),
     };
     let offset: number | undefined = 0;

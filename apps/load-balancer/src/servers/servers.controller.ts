@@ -1,11 +1,15 @@
 import { Controller } from '@nestjs/common';
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
+  CordonServerRequest,
+  DrainServerRequest,
   ListServersRequest,
   patternOf,
   RegisterServerRequest,
   RemoveServerRequest,
   ServerHeartbeatRequest,
+  UncordonServerRequest,
+  UpdateServerRequest,
   type ReplyOf,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext } from '@broomwagon/messaging';
@@ -30,6 +34,38 @@ export class ServersController {
     @Ctx() context: MessageContext,
   ): Promise<ReplyOf<'server.heartbeat'>> {
     return this.servers.heartbeat(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('server.update'))
+  update(
+    @Payload(new ContractPipe(UpdateServerRequest)) body: UpdateServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.update'>> {
+    return this.servers.update(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('server.drain'))
+  drain(
+    @Payload(new ContractPipe(DrainServerRequest)) body: DrainServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.drain'>> {
+    return this.servers.drain(context.pool, body);
+  }
+
+  @MessagePattern(patternOf('server.cordon'))
+  cordon(
+    @Payload(new ContractPipe(CordonServerRequest)) body: CordonServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.cordon'>> {
+    return this.servers.cordon(context.pool, body.serverId, true);
+  }
+
+  @MessagePattern(patternOf('server.uncordon'))
+  uncordon(
+    @Payload(new ContractPipe(UncordonServerRequest)) body: UncordonServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.uncordon'>> {
+    return this.servers.cordon(context.pool, body.serverId, false);
   }
 
   @MessagePattern(patternOf('server.remove'))

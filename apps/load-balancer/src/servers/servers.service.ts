@@ -2,15 +2,19 @@ import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
   type ListServersReply,
+  type DrainServerRequest,
   type RegisterServerReply,
   type RegisterServerRequest,
   type RemoveServerReply,
+  type ServerChangeReply,
   type ServerHeartbeatReply,
   type ServerHeartbeatRequest,
+  type UpdateServerRequest,
 } from '@broomwagon/contracts';
-import { PoolDirectory, RoutingStore } from '@broomwagon/state';
+import { PoolDirectory, RoutingStore, ServerStore, type ServerChange } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { SweepService } from '../upkeep/sweep.service';
+import { EngineAllowList } from './engine-allow-list';
 
 /** The registry of servers. */
 @Injectable()
@@ -20,16 +24,25 @@ export class ServersService {
     private readonly pools: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
+    private readonly changes: ServerStore,
+    private readonly allowList: EngineAllowList,
   ) {}
 
-  /** Ready at once; new room goes to waiters. @throws BroomwagonError UNAVAILABLE */
-  async register(pool: string, request: RegisterServerRequest): Promise<RegisterServerReply> {
+  /**
+   * Ready at once; new room goes to waiters.
+   * @param discovered found by a list: what was set for a known server by name goes before the request
+   * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, UNAVAILABLE
+   */
+  async register(pool: string, request: RegisterServerRequest, discovered = false): Promise<RegisterServerReply> {
+    this.allowList.check(request.endpoint);
     await this.pools.add(pool);
-    const { capabilities, ...rest } = request;
+    const { capabilities, labels, ...rest } = request;
     const reply = await this.store.registerServer(pool, {
       ...rest,
       weight: request.weight ?? 1,
       capabilities: capabilities && JSON.stringify(capabilities),
+      labels: labels == null ? undefined : JSON.stringify(labels),
+      discovered,
     });
     this.waiters.sendAll(pool, reply);
     this.sweeper.soon(pool);
@@ -38,9 +51,31 @@ export class ServersService {
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
   async heartbeat(pool: string, request: ServerHeartbeatRequest): Promise<ServerHeartbeatReply> {
-    const reply = await this.store.heartbeatServer(pool, request.serverId, request.epoch);
+    const reply = await this.store.heartbeatServer(pool, request.serverId, request.epoch, request.weightVersion);
     this.waiters.sendAll(pool, reply);
     return { state: reply.states[request.serverId]! };
+  }
+
+  /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
+  async update(pool: string, request: UpdateServerRequest): Promise<ServerChangeReply> {
+    return this.changed(pool, await this.changes.update(pool, request));
+  }
+
+  /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
+  async cordon(pool: string, serverId: string, cordoned: boolean): Promise<ServerChangeReply> {
+    return this.changed(pool, await this.changes.cordon(pool, serverId, cordoned));
+  }
+
+  /** The end of the drain is upkeep's. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
+  async drain(pool: string, request: DrainServerRequest): Promise<ServerChangeReply> {
+    return this.changed(pool, await this.changes.drain(pool, request.serverId, request.deadlineMs));
+  }
+
+  /** Waiters of a server that takes no leases now are moved by the sweep. */
+  private changed(pool: string, { answers, servers, more, ...reply }: ServerChange): ServerChangeReply {
+    this.waiters.sendAll(pool, { answers, servers, more });
+    this.sweeper.soon(pool);
+    return reply;
   }
 
   /** @throws BroomwagonError UNAVAILABLE */

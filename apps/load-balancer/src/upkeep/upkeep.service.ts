@@ -1,9 +1,10 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
-import { PoolDirectory, RoutingStore } from '@broomwagon/state';
+import { PoolDirectory, RoutingStore, ServerStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { PoolSettingsService } from '../pool/pool-settings.service';
 import { ProbeService } from '../servers/probe.service';
 import { SweepService } from './sweep.service';
 
@@ -11,6 +12,8 @@ import { SweepService } from './sweep.service';
 const WAITERS_INTERVAL_MS = 100;
 const SESSIONS_INTERVAL_MS = 30_000;
 const TOTALS_INTERVAL_MS = 5_000;
+/** A change of settings that a dying replica left behind goes on after this. */
+const SETTINGS_INTERVAL_MS = 2_000;
 /** Without a look at workers for this long nobody can tell late ones from an outage. */
 const OUTAGE_AFTER_MS = 10_000;
 
@@ -22,9 +25,11 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
 
   constructor(
     private readonly store: RoutingStore,
+    private readonly servers: ServerStore,
     private readonly directory: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
+    private readonly settings: PoolSettingsService,
     private readonly prober: ProbeService,
     private readonly counts: LoadBalancerMetrics,
     private readonly config: LoadBalancerConfig,
@@ -36,7 +41,12 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       inEachPool('expire-waiters', WAITERS_INTERVAL_MS, (pool) => this.expireWaiters(pool)),
       inEachPool('expire-workers', config.upkeepIntervalMs, (pool) => this.expireWorkers(pool)),
       inEachPool('sweep', config.upkeepIntervalMs, (pool) => this.sweeper.sweep(pool)),
+      inEachPool('end-drains', config.upkeepIntervalMs, (pool) => this.endDrains(pool)),
+      inEachPool('warm-servers', config.upkeepIntervalMs, async (pool) =>
+        this.waiters.sendAll(pool, await this.servers.warm(pool)),
+      ),
       inEachPool('probe', config.probeIntervalMs, (pool) => this.prober.probe(pool)),
+      inEachPool('settings', SETTINGS_INTERVAL_MS, (pool) => this.settings.resume(pool)),
       inEachPool('evict-sessions', SESSIONS_INTERVAL_MS, (pool) => this.evictSessions(pool)),
       inEachPool('totals', TOTALS_INTERVAL_MS, async (pool) => this.counts.totals(pool, await this.store.status(pool))),
     ];
@@ -85,6 +95,21 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       this.counts.workersExpired(reply.expired.length);
       this.logger.warn({ pool, workers: reply.expired }, 'Workers were not heard of: their leases are void');
       this.sweeper.soon(pool);
+    }
+  }
+
+  private async endDrains(pool: string): Promise<void> {
+    let offset: number | undefined = 0;
+    while (offset !== undefined) {
+      const { removed, next }: Awaited<ReturnType<ServerStore['endDrains']>> = await this.servers.endDrains(
+        pool,
+        offset,
+      );
+      for (const { serverId, leases } of removed) {
+        this.logger.log({ pool, serverId, leases }, 'A drained server is removed; leases that still ran are void');
+      }
+      if (removed.length > 0) this.sweeper.soon(pool);
+      offset = next;
     }
   }
 

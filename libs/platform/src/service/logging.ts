@@ -32,7 +32,10 @@ export function loggerParams(app: string, level: string, destination?: Destinati
     },
   };
   const http = { ...options, autoLogging: false, quietReqLogger: true };
-  return { pinoHttp: destination === undefined ? http : [http, destination] };
+  const pinoHttp: Params['pinoHttp'] = destination === undefined ? http : [http, destination];
+  // No logger per HTTP request: its AsyncLocalStorage, once run, makes every promise of the process dearer for ever, and
+  // one health probe would double the cost of a message.
+  return { pinoHttp, forRoutes: [] };
 }
 
 function withoutSecrets(error: Error): unknown {

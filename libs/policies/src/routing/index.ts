@@ -1,3 +1,6 @@
-export * from './least-inflight';
+export * from './choose-server';
+export * from './hash-ring';
+export * from './restrictions';
 export * from './routing-model';
+export * from './routing-order';
 export * from './waiting-lanes';

@@ -1,11 +1,21 @@
-import { chooseServer, type ModelServer } from './least-inflight';
+import type { Decision, PoolSettings } from '@broomwagon/contracts';
+import { chooseServer, type ChosenServer } from './choose-server';
+import { servesLane } from './restrictions';
+import { TOKENS_PER_LOAD, turnAfter, type RoutingServer } from './routing-order';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
 
+/** A server of the model. */
+export interface ModelServer extends ModelRegistration {
+  epoch: number;
+  chosen: number;
+  turn: number;
+}
 interface ModelLease {
   seq: number;
   serverId: string;
   serverEpoch: number;
   acquire: ModelAcquire;
+  receipt: Pick<Decision, 'policy' | 'policyVersion' | 'key' | 'best' | 'eligible'>;
 }
 interface ModelBinding {
   serverId: string;
@@ -13,9 +23,10 @@ interface ModelBinding {
   /** All of the session, also those from before it was bound anew. */
   leases: number;
   finished: boolean;
+  dpRank?: number;
 }
 export type ModelAnswer =
-  { seq: number; serverId: string; branch: string; inflight: number } | { error: string } | { parked: true };
+  ({ seq: number; serverId: string; dpRank?: number } & Decision) | { error: string } | { parked: true };
 /** The answer of a parked acquire. */
 export type ModelWaiterAnswer = { acquireId: string } & Exclude<ModelAnswer, { parked: true }>;
 export interface ModelRegistration {
@@ -24,6 +35,7 @@ export interface ModelRegistration {
   maxInflight: number;
   weight: number;
   weightVersion: number;
+  labels?: Record<string, string>;
 }
 
 /**
@@ -38,6 +50,11 @@ export class RoutingModel {
   private readonly liveEpochs = new Map<string, { epoch: number; registrationId: string }>();
   private readonly released = new Map<string, ModelLease | 'tombstone'>();
   private sequence = { lease: 0, server: 0, worker: 0 };
+  private virtualTurn = 0;
+  private paused = false;
+  private readonly cordoned = new Set<string>();
+  private settings: PoolSettings = {};
+  private settingsVersion = 0;
 
   /** Leases of the server's current epoch. */
   inflight(serverId: string): number {
@@ -58,13 +75,87 @@ export class RoutingModel {
     const known = this.servers.get(registration.serverId);
     const sameStart = known?.instanceId !== undefined && known.instanceId === registration.instanceId;
     const epoch = sameStart ? known.epoch : ++this.sequence.server;
-    this.servers.set(registration.serverId, { ...registration, epoch, chosen: sameStart ? known.chosen : 0 });
+    const { chosen = 0, turn = 0, labels = undefined } = sameStart ? known : {};
+    const server = { ...registration, labels: registration.labels ?? labels, epoch, chosen, turn };
+    this.servers.set(registration.serverId, server);
     return { epoch, answers: this.grantWaiters([registration.serverId]) };
+  }
+
+  /** Changes settings; another policy takes over when every server, and who waits for it, was looked at by the others. */
+  configure(
+    set: PoolSettings,
+    reset: readonly (keyof PoolSettings)[] = [],
+  ): { version: number; answers: ModelWaiterAnswer[] } {
+    const before = JSON.stringify(Object.entries(this.settings).sort());
+    const next = { ...this.settings, ...set };
+    for (const name of reset) if (!(name in set)) delete next[name];
+    // The default policy and none are the same.
+    if (next.policy === undefined && this.settings.policy !== undefined) next.policy = 'least-inflight';
+    if (next.policy === 'least-inflight' && this.settings.policy === undefined) delete next.policy;
+    if (JSON.stringify(Object.entries(next).sort()) !== before) this.settingsVersion++;
+    this.settings = { ...next, policy: this.settings.policy };
+    const answers = this.grantWaiters([...this.servers.keys()]);
+    this.settings = next;
+    return { version: this.settingsVersion, answers };
+  }
+
+  /** Those with leases are bound anew by their next lease and forgotten with their last. Returns how many. */
+  clearSessions(): number {
+    let cleared = 0;
+    for (const [sessionId, binding] of this.sessions) {
+      if (binding.leases === 0) this.sessions.delete(sessionId);
+      else if (binding.epoch === 0) continue;
+      else Object.assign(binding, { epoch: 0, finished: true, dpRank: undefined });
+      cleared++;
+    }
+    return cleared;
   }
 
   /** The leases of the removed epoch stay until {@link sweep}. */
   removeServer(serverId: string): boolean {
+    this.cordoned.delete(serverId);
     return this.servers.delete(serverId);
+  }
+
+  /** Undefined for a server that is not there. */
+  cordonServer(serverId: string, cordoned: boolean): ModelWaiterAnswer[] | undefined {
+    if (!this.servers.has(serverId)) return undefined;
+    if (cordoned) this.cordoned.add(serverId);
+    else this.cordoned.delete(serverId);
+    return this.grantWaiters([serverId]);
+  }
+
+  /** Undefined for a server that is not there. */
+  updateServer(serverId: string, change: { maxInflight?: number; weight?: number }): ModelWaiterAnswer[] | undefined {
+    const server = this.servers.get(serverId);
+    if (!server) return undefined;
+    Object.assign(server, change);
+    return this.grantWaiters([serverId]);
+  }
+
+  /** While it is paused nothing is granted. */
+  pausePool(paused: boolean): { changed: boolean; answers: ModelWaiterAnswer[] } {
+    const changed = this.paused !== paused;
+    this.paused = paused;
+    return { changed, answers: paused ? [] : this.grantWaiters([...this.servers.keys()]) };
+  }
+
+  /** Ends the waiting of an acquire; what was granted stays. */
+  cancel(acquireId: string, workerId: string, workerEpoch: number) {
+    const refuse = (reason: string) => ({ cancelled: false, reason, answers: [] as ModelWaiterAnswer[] });
+    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse('fenced');
+    const parked = this.lanes.get(acquireId);
+    if (parked) {
+      if (parked.acquire.workerId !== workerId) return refuse('fenced');
+      this.lanes.remove(parked);
+      this.released.set(acquireId, 'tombstone');
+      return { cancelled: true, reason: 'cancelled', answers: [{ acquireId, error: 'RELEASED' }] };
+    }
+    if (this.leases.has(acquireId)) return refuse('granted');
+    const past = this.released.get(acquireId);
+    if (past !== undefined && past !== 'tombstone') return refuse('released');
+    this.released.set(acquireId, 'tombstone');
+    return refuse('tombstone');
   }
 
   registerWorker(workerId: string, registrationId: string): number {
@@ -88,9 +179,9 @@ export class RoutingModel {
     if (parked && parked.acquire.workerId !== acquire.workerId) return { error: 'VALIDATION_FAILED' };
     if (parked && acquire.waits && parked.acquire.workerEpoch === acquire.workerEpoch) return { parked: true };
     if (parked) this.lanes.remove(parked);
-    const choice = this.choose(acquire);
-    if ('server' in choice) return this.grant(acquire, choice.server, choice.branch);
-    if (!acquire.waits) return { error: 'NO_SERVER_AVAILABLE' };
+    const choice = this.place(acquire);
+    if ('server' in choice) return this.grant(acquire, choice);
+    if (!acquire.waits) return { error: this.paused ? 'POOL_PAUSED' : 'NO_SERVER_AVAILABLE' };
     this.lanes.park(acquire, choice.lane);
     return { parked: true };
   }
@@ -128,7 +219,7 @@ export class RoutingModel {
   /** Returns the leases of one void owner, and moves waiters of servers that are gone. */
   sweep(): ModelWaiterAnswer[] {
     const answers: ModelWaiterAnswer[] = [];
-    for (const waiter of this.lanes.inLanesOf((lane) => !/^[*@]/.test(lane) && !this.servers.has(lane))) {
+    for (const waiter of this.lanes.inLanesOf((lane) => !/^[*@]/.test(lane) && !this.isUsable(lane))) {
       this.settle(waiter, answers);
     }
     const freed = new Set<string>();
@@ -157,26 +248,90 @@ export class RoutingModel {
     return { error: 'RELEASED' };
   }
 
+  private isUsable(serverId: string): boolean {
+    return this.servers.has(serverId) && !this.cordoned.has(serverId);
+  }
+
+  private takesLeases(): boolean {
+    return !this.paused && this.leases.size < (this.settings.poolMaxInflight ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Nobody is let in while the pool is paused or at its own bound. */
+  private place(acquire: ModelAcquire): ReturnType<typeof chooseServer> {
+    return this.takesLeases() ? this.choose(acquire) : { lane: '*' };
+  }
+
   private choose(acquire: ModelAcquire) {
     const binding = acquire.sessionId === undefined ? undefined : this.sessions.get(acquire.sessionId);
     const bound = binding && this.servers.get(binding.serverId);
-    const isBound = bound !== undefined && bound.epoch === binding?.epoch;
-    const servers = [...this.servers.values()];
-    const loadOf = (serverId: string) => this.inflight(serverId);
-    return chooseServer(servers, loadOf, acquire.weightVersion, isBound ? bound.serverId : undefined);
+    const isBound = bound !== undefined && bound.epoch === binding?.epoch && this.isUsable(bound.serverId);
+    return chooseServer({
+      settings: this.settings,
+      wish: acquire,
+      boundTo: isBound ? bound.serverId : undefined,
+      newestWeightVersion: this.newestWeightVersion(),
+      servers: [...this.servers.values()].map((server) => this.asSeen(server, acquire.groupId)),
+    });
   }
 
-  private grant(acquire: ModelAcquire, serverId: string, branch: string) {
+  private newestWeightVersion(): number {
+    return Math.max(
+      0,
+      ...[...this.servers.values()]
+        .filter(({ serverId }) => this.isUsable(serverId))
+        .map(({ weightVersion }) => weightVersion),
+    );
+  }
+
+  private asSeen(server: ModelServer, groupId: string | undefined): RoutingServer {
+    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels } = server;
+    const onIt = ({ serverId: id, serverEpoch }: ModelLease) => id === serverId && serverEpoch === epoch;
+    const leases = [...this.leases.values()].filter(onIt);
+    const tokensOf = ({ acquire }: ModelLease) => Math.max(TOKENS_PER_LOAD, acquire.contextTokens ?? 0);
+    const bound = [...this.sessions.values()].filter((one) => one.serverId === serverId && one.epoch === epoch);
+    return {
+      serverId,
+      leases: leases.length,
+      hasRoom: this.isUsable(serverId) && leases.length < maxInflight,
+      weight,
+      weightVersion,
+      chosen,
+      labels,
+      tokens: leases.reduce((sum, lease) => sum + tokensOf(lease), 0),
+      sessions: bound.length + leases.filter(({ acquire }) => acquire.sessionId === undefined).length,
+      turn: Math.max(server.turn, this.virtualTurn),
+      groupLeases: groupId === undefined ? 0 : leases.filter(({ acquire }) => acquire.groupId === groupId).length,
+    };
+  }
+
+  private grant(acquire: ModelAcquire, choice: ChosenServer, waited = false) {
+    const { server: serverId, branch, key, best, eligible, reachedTurn } = choice;
     const server = this.servers.get(serverId)!;
     const seq = ++this.sequence.lease;
-    const lease: ModelLease = { seq, serverId, serverEpoch: server.epoch, acquire };
+    const { policy = 'least-inflight' } = this.settings;
+    const receipt = { policy, policyVersion: this.settingsVersion, key, best, eligible };
+    const lease: ModelLease = { seq, serverId, serverEpoch: server.epoch, acquire, receipt };
     this.leases.set(acquire.acquireId, lease);
     server.chosen = seq;
-    if (acquire.sessionId !== undefined) {
-      const leases = (this.sessions.get(acquire.sessionId)?.leases ?? 0) + 1;
-      this.sessions.set(acquire.sessionId, { serverId, epoch: server.epoch, leases, finished: false });
+    if (this.settings.policy === 'round-robin') {
+      this.virtualTurn = Math.max(this.virtualTurn, reachedTurn ?? 0);
+      server.turn = turnAfter(Math.max(server.turn, this.virtualTurn), server.weight);
     }
-    return this.answerOf(lease, branch);
+    if (acquire.sessionId !== undefined) this.bind(acquire.sessionId, server, acquire.dpRank);
+    const answer = this.answerOf(lease, waited ? 'waited' : branch);
+    return waited ? { ...answer, via: branch } : answer;
+  }
+
+  private bind(sessionId: string, { serverId, epoch }: ModelServer, dpRank: number | undefined): void {
+    const binding = this.sessions.get(sessionId);
+    const stays = binding?.serverId === serverId && binding.epoch === epoch;
+    this.sessions.set(sessionId, {
+      serverId,
+      epoch,
+      leases: (binding?.leases ?? 0) + 1,
+      finished: false,
+      dpRank: dpRank ?? (stays ? binding.dpRank : undefined),
+    });
   }
 
   private giveBack(lease: ModelLease): void {
@@ -190,11 +345,13 @@ export class RoutingModel {
 
   private grantWaiters(serverIds: string[]): ModelWaiterAnswer[] {
     const answers: ModelWaiterAnswer[] = [];
-    for (const id of serverIds.sort()) {
-      for (;;) {
+    // Room of the pool can be used on any server, not only on that which made it.
+    const ids = this.settings.poolMaxInflight === undefined ? serverIds : [...this.servers.keys()];
+    for (const id of ids.sort()) {
+      while (this.takesLeases()) {
         const server = this.servers.get(id);
-        if (!server || this.inflight(id) >= server.maxInflight) break;
-        const waiter = this.lanes.first([id, '*', `@${server.weightVersion}`]);
+        if (!server || !this.isUsable(id) || this.inflight(id) >= server.maxInflight) break;
+        const waiter = this.lanes.first((lane) => servesLane(server, lane, this.newestWeightVersion()));
         if (!waiter || !this.settle(waiter, answers)) break;
       }
     }
@@ -209,10 +366,10 @@ export class RoutingModel {
       answers.push({ acquireId: acquire.acquireId, error: 'FENCED' });
       return true;
     }
-    const choice = this.choose(acquire);
+    const choice = this.place(acquire);
     if ('server' in choice) {
-      this.lanes.remove(waiter);
-      answers.push({ acquireId: acquire.acquireId, ...this.grant(acquire, choice.server, 'waited') });
+      this.lanes.remove(waiter, true);
+      answers.push({ acquireId: acquire.acquireId, ...this.grant(acquire, choice, true) });
       return true;
     }
     if (choice.lane === waiter.lane) return false;
@@ -220,8 +377,11 @@ export class RoutingModel {
     return true;
   }
 
-  private answerOf(lease: ModelLease, branch: string) {
-    return { seq: lease.seq, serverId: lease.serverId, branch, inflight: this.inflight(lease.serverId) };
+  private answerOf(lease: ModelLease, branch: Decision['branch']) {
+    const { seq, serverId, serverEpoch, acquire, receipt } = lease;
+    const binding = acquire.sessionId === undefined ? undefined : this.sessions.get(acquire.sessionId);
+    const dpRank = binding?.serverId === serverId && binding.epoch === serverEpoch ? binding.dpRank : undefined;
+    return { seq, serverId, branch, inflight: this.inflight(serverId), dpRank, ...receipt };
   }
 
   private isCurrent(acquire: ModelAcquire): boolean {

@@ -1,26 +1,43 @@
+import type { RoutingWish } from './choose-server';
+
 /** One acquire; see `lb.acquire`. `waits` when the caller may be parked. */
-export interface ModelAcquire {
+export interface ModelAcquire extends RoutingWish {
   acquireId: string;
   workerId: string;
   workerEpoch: number;
-  sessionId?: string;
   priority?: number;
-  weightVersion?: number;
+  dpRank?: number;
   waits: boolean;
 }
 
 /** A parked acquire. */
 export interface ModelWaiter {
   acquire: ModelAcquire;
-  /** Id of the server its session is bound to, `*`, or `@<weight version>`. */
+  /** Id of the server its session is bound to, or by its restrictions: see `laneOf`. */
   lane: string;
   priority: number;
   arrival: number;
+  /** Among those of its worker and priority; four places are a turn. */
+  place: number;
 }
 
-/** Parked acquires in lanes, each ordered by priority (9 first), then arrival. */
+const PLACES_PER_TURN = 4;
+/** The places of one priority. */
+interface Turns {
+  /** Place of the last one that was granted. */
+  inHand: number;
+  /** By worker. */
+  next: Map<string, number>;
+}
+
+/**
+ * Parked acquires in lanes, each ordered by priority (9 first), then turn, then arrival. Fairness (start-time fair
+ * queueing): the waiters of one worker and priority have places one after the other, four to a turn; a worker that
+ * comes new begins at the turn in hand, so a burst of one is never ahead of the rest.
+ */
 export class WaitingLanes {
   private readonly waiters = new Map<string, ModelWaiter>();
+  private readonly turns = new Map<number, Turns>();
   private arrivals = 0;
 
   get size(): number {
@@ -33,22 +50,49 @@ export class WaitingLanes {
 
   park(acquire: ModelAcquire, lane: string): void {
     const priority = acquire.priority ?? 5;
-    this.waiters.set(acquire.acquireId, { acquire, lane, priority, arrival: ++this.arrivals });
+    const { inHand, next } = this.turnsOf(priority);
+    const place = Math.max(inHand, next.get(acquire.workerId) ?? 0);
+    next.set(acquire.workerId, place + 1);
+    this.waiters.set(acquire.acquireId, { acquire, lane, priority, arrival: ++this.arrivals, place });
   }
 
-  remove(waiter: ModelWaiter): void {
+  /** A granted one moves the turn in hand; one that leaves otherwise gives its place back to its worker. */
+  remove(waiter: ModelWaiter, granted = false): void {
     this.waiters.delete(waiter.acquire.acquireId);
+    if (this.waiters.size === 0) return this.turns.clear();
+    const turns = this.turnsOf(waiter.priority);
+    if (granted) {
+      turns.inHand = Math.max(turns.inHand, waiter.place);
+      return;
+    }
+    const next = turns.next.get(waiter.acquire.workerId) ?? 0;
+    if (next > turns.inHand) turns.next.set(waiter.acquire.workerId, next - 1);
   }
 
-  /** The waiter that is next in any of these lanes. */
-  first(lanes: readonly string[]): ModelWaiter | undefined {
-    return this.inLanesOf((lane) => lanes.includes(lane))[0];
+  /** The waiter that is next in any of the lanes that match. */
+  first(matches: (lane: string) => boolean): ModelWaiter | undefined {
+    return this.inLanesOf(matches)[0];
   }
 
   /** Waiters of the lanes that match, in order. */
   inLanesOf(matches: (lane: string) => boolean): ModelWaiter[] {
     return [...this.waiters.values()]
       .filter((waiter) => matches(waiter.lane))
-      .sort((one, other) => other.priority - one.priority || one.arrival - other.arrival);
+      .sort(
+        (one, other) => other.priority - one.priority || turnOf(one) - turnOf(other) || one.arrival - other.arrival,
+      );
   }
+
+  private turnsOf(priority: number): Turns {
+    let turns = this.turns.get(priority);
+    if (!turns) {
+      turns = { inHand: 0, next: new Map() };
+      this.turns.set(priority, turns);
+    }
+    return turns;
+  }
+}
+
+function turnOf(waiter: ModelWaiter): number {
+  return Math.floor(waiter.place / PLACES_PER_TURN);
 }

@@ -1,6 +1,7 @@
 import {
   BroomwagonError,
   ERROR_CODES,
+  type Decision,
   type ErrorCode,
   type LeaseGrant,
   type LeaseId,
@@ -21,12 +22,20 @@ export function parseLeaseId(leaseId: LeaseId): { seq: number; acquireId: string
 
 /** The answer of `lb.acquire` from what the script told. */
 export function leaseGrantOf(acquireId: string, granted: Granted, servers: ServerTable): LeaseGrant {
+  const { seq, serverId, dpRank } = granted;
   return {
-    leaseId: leaseIdOf(granted.seq, acquireId),
-    serverId: granted.serverId,
-    ...servers[granted.serverId]!,
-    decision: { policy: 'least-inflight', branch: granted.branch, inflight: granted.inflight },
+    leaseId: leaseIdOf(seq, acquireId),
+    serverId,
+    ...servers[serverId]!,
+    ...(dpRank === undefined ? {} : { dpRank }),
+    decision: decisionOf(granted),
   };
+}
+
+/** The receipt alone. */
+export function decisionOf(granted: Granted): Decision {
+  const { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot } = granted;
+  return { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot };
 }
 
 const MESSAGES: Partial<Record<ErrorCode, string>> = {

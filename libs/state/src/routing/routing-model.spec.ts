@@ -1,15 +1,21 @@
-import { RoutingModel, type ModelAnswer, type ModelWaiterAnswer } from '@broomwagon/policies';
+import { GROUP_PLACEMENTS, ROUTING_POLICIES, type DecisionSnapshot, type Labels } from '@broomwagon/contracts';
+import { replayDecision, RoutingModel, type ModelAnswer, type ModelWaiterAnswer } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import * as fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { ScriptRunner } from '../scripts/script-runner';
+import { PoolStore } from './pool.store';
 import { RoutingStore } from './routing.store';
-import type { WaiterAnswer } from './routing.types';
+import type { Granted, WaiterAnswer } from './routing.types';
+import { ServerStore } from './server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-const store = new RoutingStore(new ScriptRunner(redis, prefix));
+const runner = new ScriptRunner(redis, prefix);
+const store = new RoutingStore(runner);
+const pools = new PoolStore(runner);
+const servers = new ServerStore(runner);
 let runs = 0;
 
 afterAll(async () => {
@@ -30,7 +36,7 @@ class Pair {
   /** Answers of parked calls are the same on both sides, and each waiter gets exactly one. */
   compareAnswers(real: WaiterAnswer[], expected: ModelWaiterAnswer[]): void {
     const inboxes = expected.map((answer) => ({ ...answer, replyTo: `inbox.${answer.acquireId}` }));
-    expect(real).toEqual(inboxes);
+    expect(real.map(replayed)).toEqual(inboxes);
     for (const { acquireId } of real) {
       expect(this.waiting.delete(acquireId), `a second answer for ${acquireId}`).toBe(true);
     }
@@ -80,6 +86,19 @@ class Pair {
   }
 }
 
+let replays = 0;
+
+/** Makes the choice of a full receipt again, and takes the snapshot away: the model has none. */
+function replayed<Answer extends object>(answer: Answer): Answer {
+  if (!('snapshot' in answer)) return answer;
+  const { snapshot, ...rest } = answer as Answer & Granted & { snapshot: DecisionSnapshot };
+  const again = replayDecision(snapshot);
+  const { serverId, branch, via, key, best, eligible } = rest;
+  expect(again).toMatchObject({ server: serverId, branch: via ?? branch, key, best, eligible });
+  replays++;
+  return rest as unknown as Answer;
+}
+
 type Command = fc.AsyncCommand<object, Pair>;
 function command(name: string, run: (pair: Pair) => Promise<void>): Command {
   return {
@@ -92,19 +111,30 @@ function command(name: string, run: (pair: Pair) => Promise<void>): Command {
   };
 }
 
-const serverId = fc.constantFrom('s1', 's2', 's3');
+/** Undefined nine times of ten. */
+const rarely = <T>(arbitrary: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
+const serverId = fc.constantFrom('s1', 's2', 's3', 's4');
 const workerId = fc.constantFrom('w:1', 'w:2');
-const acquireId = fc.integer({ min: 1, max: 14 }).map((n) => `a${n}`);
+const acquireId = fc.integer({ min: 1, max: 40 }).map((n) => `a${n}`);
 
 const acquire = fc
   .record({
     acquireId,
     workerId,
-    stale: fc.integer({ min: 0, max: 12 }).map((n) => n === 0),
+    stale: fc.integer({ min: 0, max: 40 }).map((n) => n === 0),
     sessionId: fc.option(fc.constantFrom('x', 'y', 'z'), { nil: undefined }),
     priority: fc.option(fc.constantFrom(2, 5, 9), { nil: undefined }),
-    weightVersion: fc.option(fc.constantFrom(0, 1), { nil: undefined, freq: 5 }),
+    weightVersion: rarely(fc.constantFrom(0, 1)),
     waits: fc.boolean(),
+    requestId: fc.constantFrom('j/g1/0', 'j/g1/1', 'j/g2/0'),
+    groupId: fc.option(fc.constantFrom('g1', 'g2'), { nil: undefined }),
+    contextTokens: fc.option(fc.constantFrom(0, 300, 2_048, 5_000), { nil: undefined }),
+    minWeightVersion: rarely(fc.constantFrom(0, 1)),
+    maxWeightLag: rarely(fc.constantFrom(0, 1)),
+    excludeServers: rarely(fc.subarray(['s1', 's2', 's3', 's4'])),
+    labels: rarely(fc.constantFrom<Labels>({}, { zone: 'a' }, { zone: 'b' })),
+    dpRank: rarely(fc.constantFrom(0, 1)),
   })
   .map(({ stale, ...wish }) =>
     command(`acquire ${JSON.stringify({ ...wish, stale })}`, async (pair) => {
@@ -112,8 +142,8 @@ const acquire = fc
       const expected = pair.model.acquire({ ...wish, workerEpoch });
       const { waits, ...item } = wish;
       const parking = waits ? { waitMs: 30_000, replyTo: `inbox.${wish.acquireId}` } : {};
-      const { results } = await store.acquire(pair.pool, [{ ...item, ...parking, requestId: 'r', workerEpoch }]);
-      expect(results).toEqual([expected]);
+      const { results } = await store.acquire(pair.pool, [{ ...item, ...parking, workerEpoch }]);
+      expect(results.map(replayed)).toEqual([expected]);
       // An acquire that may wait no longer takes its waiter with it: its answer is the only one.
       if (!('parked' in expected) && pair.model.lanes.get(wish.acquireId) === undefined) {
         pair.waiting.delete(wish.acquireId);
@@ -142,6 +172,7 @@ const registerServer = fc
     maxInflight: fc.integer({ min: 1, max: 4 }),
     weight: fc.constantFrom(1, 1, 0.5, 2),
     weightVersion: fc.constantFrom(0, 0, 1),
+    labels: fc.option(fc.constantFrom<Labels>({ zone: 'a' }, { zone: 'b' }), { nil: undefined }),
   })
   .map((registration) =>
     command(`register ${JSON.stringify(registration)}`, async (pair) => {
@@ -149,7 +180,8 @@ const registerServer = fc
       // Fewer places than leases is legal; the bound of the test is then the leases that stand.
       const inflight = pair.model.inflight(registration.serverId);
       const maxInflight = Math.max(registration.maxInflight, inflight);
-      const full = { ...registration, maxInflight, endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const };
+      const labels = registration.labels && JSON.stringify(registration.labels);
+      const full = { ...registration, labels, maxInflight, endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const };
       const expected = pair.model.registerServer({ ...registration, maxInflight });
       pair.hasVoid = true;
       const reply = await store.registerServer(pair.pool, full);
@@ -193,19 +225,111 @@ const finishSession = fc.constantFrom('x', 'y').map((sessionId) =>
   }),
 );
 
+const clearSessions = fc.constant(
+  command('clear sessions', async (pair) => {
+    expect((await pools.clearSessions(pair.pool, '0')).cleared).toBe(pair.model.clearSessions());
+  }),
+);
+
+const cordonServer = fc.record({ serverId, cordoned: fc.boolean() }).map(({ serverId: id, cordoned }) =>
+  command(`cordon ${id} ${cordoned}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    const expected = pair.model.cordonServer(id, cordoned);
+    const change = servers.cordon(pair.pool, id, cordoned);
+    if (!expected) return expect(change).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+    pair.hasVoid = true;
+    pair.compareAnswers((await change).answers, expected);
+  }),
+);
+
+const updateServer = fc
+  .record({ serverId, maxInflight: fc.integer({ min: 1, max: 5 }), weight: fc.constantFrom(1, 0.5, 2) })
+  .map(({ serverId: id, ...wanted }) =>
+    command(`update ${id} ${JSON.stringify(wanted)}`, async (pair) => {
+      const change = { ...wanted, maxInflight: Math.max(wanted.maxInflight, pair.model.inflight(id)) };
+      const expected = pair.model.updateServer(id, change);
+      const reply = servers.update(pair.pool, { serverId: id, ...change });
+      if (!expected) return expect(reply).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+      pair.compareAnswers((await reply).answers, expected);
+    }),
+  );
+
+const pausePool = fc.constantFrom(true, false, false, false).map((paused) =>
+  command(paused ? 'pause' : 'resume', async (pair) => {
+    const { changed, answers } = pair.model.pausePool(paused);
+    const reply = await store.pausePool(pair.pool, paused);
+    expect(reply).toMatchObject({ paused, changed });
+    pair.compareAnswers(reply.answers, answers);
+  }),
+);
+
+const cancel = fc.record({ acquireId, workerId }).map(({ acquireId: id, workerId: by }) =>
+  command(`cancel ${id} by ${by}`, async (pair) => {
+    const workerEpoch = pair.workerEpochs.get(by) ?? 1;
+    const expected = pair.model.cancel(id, by, workerEpoch);
+    const reply = await store.cancel(pair.pool, { workerId: by, workerEpoch }, id);
+    expect([reply.cancelled, reply.reason]).toEqual([expected.cancelled, expected.reason]);
+    pair.compareAnswers(reply.answers, expected.answers);
+  }),
+);
+
+const RESETTABLE = [
+  'poolMaxInflight',
+  'affinityBreakMargin',
+  'affinityBreakMaxContextTokens',
+  'policy',
+  'groupPlacement',
+] as const;
+const configure = fc
+  .record({
+    set: fc.record(
+      {
+        policy: fc.constantFrom(...ROUTING_POLICIES),
+        affinityBreakMargin: fc.constantFrom(0, 1, 2),
+        affinityBreakMaxContextTokens: fc.constantFrom(0, 1_000),
+        groupPlacement: fc.constantFrom(...GROUP_PLACEMENTS),
+        groupAffinityCap: fc.constantFrom(1, 2, 8),
+        groupSpreadBelowTokens: fc.constantFrom(0, 2_048),
+        poolMaxInflight: fc.constantFrom(3, 4, 20),
+      },
+      { requiredKeys: [] },
+    ),
+    reset: fc.subarray([...RESETTABLE], { maxLength: 2 }),
+  })
+  .map(({ set, reset }) =>
+    command(`configure ${JSON.stringify({ set, reset })}`, async (pair) => {
+      const { version } = await pools.configure(pair.pool, set, reset);
+      const { answers } = await servers.rescore(pair.pool, '0');
+      const done = await pools.finish(pair.pool, version);
+      const expected = pair.model.configure(set, reset);
+      expect(done).toMatchObject({ version: expected.version, isScored: true });
+      expect(done.nextPolicy).toBeUndefined();
+      pair.compareAnswers(answers, expected.answers);
+    }),
+  );
+
 const sweep = fc.constant(command('sweep', (pair) => pair.sweep()));
 
 it('does what the reference model does, whatever the order of commands, and its books balance', async () => {
   // Many acquires and releases to each change of servers and workers.
   const commands = fc.commands(
     [
-      ...Array.from({ length: 6 }, () => acquire),
-      ...Array.from({ length: 4 }, () => release),
+      ...Array.from({ length: 24 }, () => acquire),
+      ...Array.from({ length: 8 }, () => release),
       registerServer,
+      registerServer,
+      registerWorker,
       registerWorker,
       removeServer,
       voidWorker,
       finishSession,
+      clearSessions,
+      configure,
+      configure,
+      cordonServer,
+      updateServer,
+      pausePool,
+      cancel,
       sweep,
     ],
     { maxCommands: 120, size: 'max' },
@@ -213,12 +337,16 @@ it('does what the reference model does, whatever the order of commands, and its 
   await fc.assert(
     fc.asyncProperty(commands, async (list) => {
       const pair = new Pair();
+      // Every third decision is replayed.
+      const { version } = await pools.configure(pair.pool, { decisionSampleEvery: 3 });
+      pair.model.configure({ decisionSampleEvery: 3 });
+      await pools.finish(pair.pool, version);
       for (const id of ['w:1', 'w:2']) {
         const expected = pair.model.registerWorker(id, 'one');
         await store.registerWorker(pair.pool, { workerId: id, registrationId: 'one', ttlMs: 3_600_000 });
         pair.workerEpochs.set(id, expected);
       }
-      for (const id of ['s1', 's2']) {
+      for (const id of ['s1', 's2', 's3']) {
         pair.model.registerServer({ serverId: id, instanceId: 'i1', maxInflight: 2, weight: 1, weightVersion: 0 });
         await store.registerServer(pair.pool, {
           serverId: id,
@@ -232,6 +360,7 @@ it('does what the reference model does, whatever the order of commands, and its 
       }
       await fc.asyncModelRun(() => ({ model: {}, real: pair }), list);
     }),
-    { numRuns: 60 },
+    { numRuns: 100 },
   );
+  expect(replays).toBeGreaterThan(100);
 });

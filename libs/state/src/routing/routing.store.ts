@@ -1,6 +1,7 @@
 import type {
   DeregisterWorkerReply,
   FinishSessionReply,
+  PausePoolReply,
   RegisterWorkerReply,
   RegisterWorkerRequest,
   RemoveServerReply,
@@ -14,6 +15,7 @@ import {
   ROUTING_BOUNDS,
   type AcquireEntry,
   type AcquireScriptReply,
+  type CancelScriptReply,
   type ExpireWaitersReply,
   type ExpireWorkersReply,
   type HeartbeatServersReply,
@@ -38,16 +40,21 @@ interface WorkerEpoch {
 type RawHeartbeat = Omit<WorkerHeartbeatReply, 'leaseDigest'> & { leaseDigest: string };
 
 const SCRIPTS = {
-  acquire: script<Bounded<{ items: AcquireEntry[]; mostWaiters: number }>, AcquireScriptReply>('routing/acquire'),
+  acquire: script<Bounded<{ items: AcquireEntry[]; mostWaiters: number; brief?: boolean }>, AcquireScriptReply>(
+    'routing/acquire',
+  ),
   release: script<Bounded<{ items: ReleaseEntry[]; rememberMs: number }>, ReleaseScriptReply>('routing/release'),
   grant: script<Bounded<object>, WaiterAnswers>('routing/grant'),
   expireWaiters: script<object, ExpireWaitersReply>('routing/expire-waiters'),
   sweep: script<Bounded<object>, SweepReply>('routing/sweep'),
   registerServer: script<Bounded<ServerRegistration>, RegisterServerScriptReply>('routing/register-server'),
-  heartbeatServers: script<Bounded<{ serverIds: ServerId[]; epoch?: number }>, HeartbeatServersReply>(
-    'routing/heartbeat-servers',
-  ),
+  heartbeatServers: script<
+    Bounded<{ serverIds: ServerId[]; epoch?: number; weightVersion?: number }>,
+    HeartbeatServersReply
+  >('routing/heartbeat-servers'),
   reviewServers: script<Bounded<ReviewLimits & { offset: number }>, ReviewServersReply>('routing/review-servers'),
+  pausePool: script<Bounded<{ paused: boolean }>, PausePoolReply & WaiterAnswers>('routing/pause-pool'),
+  cancel: script<WorkerEpoch & { acquireId: string; rememberMs: number }, CancelScriptReply>('routing/cancel'),
   removeServer: script<{ serverId: ServerId }, RemoveServerReply>('routing/remove-server'),
   listServers: script<{ cursor: string }, ServerPage>('routing/list-servers'),
   registerWorker: script<RegisterWorkerRequest & { ttlMs: number }, RegisterWorkerReply>('routing/register-worker'),
@@ -69,16 +76,31 @@ export class RoutingStore {
     private readonly bounds: RoutingBounds = ROUTING_BOUNDS,
   ) {}
 
-  /** Grants, parks or refuses at most 128 acquires, which may be of many workers. */
-  acquire(pool: string, items: AcquireEntry[]): Promise<AcquireScriptReply> {
+  /**
+   * Grants, parks or refuses at most 128 acquires, which may be of many workers.
+   * @param brief without receipts, but for items that `explain`: they are kept all the same
+   */
+  acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquireScriptReply> {
     const { mostSessions, mostWaiters } = this.bounds;
-    return this.runner.run(SCRIPTS.acquire, pool, { items, mostSessions, mostWaiters });
+    return this.runner.run(SCRIPTS.acquire, pool, { items, mostSessions, mostWaiters, ...(brief ? { brief } : {}) });
   }
 
   /** Returns at most 128 leases. */
   release(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
     const { mostSessions, rememberMs } = this.bounds;
     return this.runner.run(SCRIPTS.release, pool, { items, mostSessions, rememberMs });
+  }
+
+  /** Ends the waiting of an acquire; what was granted stays. */
+  cancel(pool: string, worker: WorkerEpoch, acquireId: string): Promise<CancelScriptReply> {
+    const { workerId, workerEpoch } = worker;
+    const { rememberMs } = this.bounds;
+    return this.runner.run(SCRIPTS.cancel, pool, { workerId, workerEpoch, acquireId, rememberMs });
+  }
+
+  /** Pauses the pool, or resumes it and gives room to those who wait. */
+  pausePool(pool: string, paused: boolean): Promise<PausePoolReply & WaiterAnswers> {
+    return this.runner.run(SCRIPTS.pausePool, pool, { paused, mostSessions: this.bounds.mostSessions });
   }
 
   /** Gives room that is there to waiters, at most 128. */
@@ -101,9 +123,15 @@ export class RoutingStore {
   }
 
   /** A server's own heartbeat. @throws BroomwagonError SERVER_NOT_FOUND or FENCED */
-  heartbeatServer(pool: string, serverId: ServerId, epoch: number): Promise<HeartbeatServersReply> {
+  heartbeatServer(
+    pool: string,
+    serverId: ServerId,
+    epoch: number,
+    weightVersion?: number,
+  ): Promise<HeartbeatServersReply> {
     const { mostSessions } = this.bounds;
-    return this.runner.run(SCRIPTS.heartbeatServers, pool, { serverIds: [serverId], epoch, mostSessions });
+    const heard = { serverIds: [serverId], epoch, weightVersion, mostSessions };
+    return this.runner.run(SCRIPTS.heartbeatServers, pool, heard);
   }
 
   /** At most 128 servers whose endpoints answered a probe. */

@@ -1,5 +1,6 @@
 import type {
   AcquireItem,
+  CancelAcquireReply,
   Decision,
   EngineDialect,
   ErrorCode,
@@ -36,14 +37,13 @@ export interface ServerAddress {
 /** The servers named in a reply, each once. */
 export type ServerTable = Record<ServerId, ServerAddress>;
 
-/** A lease that was granted, by its place. */
-export interface Granted {
+/** A lease that was granted, with the receipt of the choice. */
+export interface Granted extends Decision {
   /** Sequence of the lease: the first part of its leaseId. */
   seq: number;
   serverId: ServerId;
-  branch: Decision['branch'];
-  /** Leases of the server, this one included. */
-  inflight: number;
+  /** Of its session on this server. */
+  dpRank?: number;
 }
 /** A typed error of one item. */
 export interface Refused {
@@ -67,26 +67,40 @@ export interface WaiterAnswers {
 export interface ReleaseScriptReply extends WaiterAnswers {
   results: ReleaseReply[];
 }
+/** The answer of the one that waited, if so, stands in `answers`. */
+export interface CancelScriptReply extends WaiterAnswers {
+  cancelled: boolean;
+  reason: CancelAcquireReply['reason'];
+  /** Of the lease, when it was granted. */
+  seq?: number;
+}
 export interface RegisterServerScriptReply extends WaiterAnswers {
   serverId: ServerId;
   epoch: number;
   state: ServerState;
 }
 /** A registration with its defaults filled in. */
-export type ServerRegistration = Omit<RegisterServerRequest, 'capabilities'> & {
+export type ServerRegistration = Omit<RegisterServerRequest, 'capabilities' | 'labels'> & {
   weight: number;
   weightVersion?: number;
   /** JSON text. */
   capabilities?: string;
+  /** JSON text. */
+  labels?: string;
+  /** Found by a list: what was set for a known server by name goes before it. */
+  discovered?: boolean;
 };
 export interface HeartbeatServersReply extends WaiterAnswers {
   states: Record<ServerId, ServerState>;
   /** Failed ones that came back, under a new epoch. */
   revived: ServerId[];
 }
+/** All in milliseconds. */
 export interface ReviewLimits {
   suspectAfterMs: number;
   failedAfterMs: number;
+  /** A new start that was never heard of does not fail before this; default 0. */
+  startGraceMs?: number;
 }
 export interface ReviewServersReply extends WaiterAnswers {
   silent: number;
@@ -125,6 +139,8 @@ export interface PoolTotals {
   readyServers: number;
   leases: number;
   sessions: number;
+  /** Since the pool began. */
+  sessionsEvicted: number;
   waiters: number;
   workers: number;
   voidEpochs: number;

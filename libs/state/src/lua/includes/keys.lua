@@ -2,17 +2,28 @@
 local root = KEYS[1] .. ':'
 local key = {
   meta = root .. 'meta', -- hash: schemaVersion, clockMs, leaseSequence, chosenSequence, pendingSequence, ...
+  settings = root .. 'settings', -- hash: what pool.configure set, and `paused`
   -- servers (load-balancer)
   servers = root .. 'servers', -- zset: all registered serverIds by last heartbeat, ms
   watchedServers = root .. 'servers:watched', -- zset: those that are not failed, by last heartbeat, ms
   usableServers = root .. 'servers:usable', -- set: servers that take leases, full or not
   eligible = root .. 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence
+  nextEligible = root .. 'eligible:next', -- zset: as eligible, for the policy that takes over when all are scored
+  serverVersions = root .. 'servers:versions', -- zset: servers that take leases, by weight version
+  serverTokens = root .. 'servers:tokens', -- hash: serverId:epoch -> context tokens of its leases, what each has above 256
+  serverSessions = root .. 'servers:sessions', -- hash: serverId:epoch -> sessions bound to it less the leases of sessions
+  ring = root .. 'ring', -- zset: serverId#index by hash; only under consistent-hash
+  decisions = root .. 'decisions', -- list: the latest decisions, packed, one for each lease sequence
+  fullDecisions = root .. 'decisions:full', -- list: the latest decisions with their snapshots, JSON
   leases = root .. 'leases', -- hash: acquireId -> packed lease
   sessions = root .. 'sessions', -- hash: sessionId -> packed binding
   idleSessions = root .. 'sessions:idle', -- zset: sessionId without leases, by last use, ms
   acquireWaiters = root .. 'waiters:acquire', -- hash: acquireId -> packed waiter
+  restrictedLanes = root .. 'waiters:restricted', -- hash: lane '@r<hash>' -> the restriction of all who wait in it, JSON
   rehomedLanes = root .. 'waiters:rehome', -- set: serverId that takes no leases now; its lane must be moved
   acquireDeadlines = root .. 'waiters:acquire:deadlines', -- zset: acquireId by deadline, ms
+  warmingServers = root .. 'servers:warming', -- zset: servers in slow start, by its end, ms
+  drainingServers = root .. 'servers:draining', -- zset: servers in drain, by its deadline, ms
   -- workers (both)
   workers = root .. 'workers', -- zset: workerId of live epochs, by the end of its time to live, ms
   voidLeaseEpochs = root .. 'void:leases', -- set: owners whose leases must be returned
@@ -30,6 +41,9 @@ local key = {
 function key.server(id) return root .. 'server:' .. id end -- hash
 function key.serverLeases(id, epoch) return root .. 'server-leases:' .. id .. ':' .. epoch end -- set of acquireId
 function key.serverLane(id) return root .. 'waiters:lane:' .. id end -- zset of acquireId; '*' is the lane for all, '@<n>' the one for weight version n
+function key.acquireTurns(priority) return root .. 'waiters:turns:' .. priority end -- zset: workerId by its next turn; '' is the turn in hand
+function key.drained(serverId) return root .. 'drained:' .. serverId end -- string, 1 h: instanceId of a server whose drain has ended
+function key.groupLeases(id) return root .. 'group-leases:' .. id end -- hash: serverId:epoch -> leases of the group
 function key.released(acquireId) return root .. 'released:' .. acquireId end -- string, 120 s: packed lease or tombstone
 function key.worker(id) return root .. 'worker:' .. id end -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest
 function key.workerLeases(id, epoch) return root .. 'worker-leases:' .. id .. ':' .. epoch end -- set of acquireId

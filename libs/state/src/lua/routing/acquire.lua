@@ -1,13 +1,17 @@
 --[[ Grants leases: each item gets the least loaded server (or that of its session), waits in a lane, or is refused.
 ARGV[1] JSON:
-  items            list of {acquireId, requestId, workerId, workerEpoch, sessionId?, groupId?, priority?,
-                   weightVersion?, waitMs?, replyTo?}; at most 128. Without replyTo an item is never parked
+  items            list of {acquireId, requestId, workerId, workerEpoch, sessionId?, groupId?, priority?, contextTokens?,
+                   weightVersion?, minWeightVersion?, maxWeightLag?, excludeServers?, labels?, dpRank?, explain?,
+                   waitMs?, replyTo?}; at most 128. Without replyTo an item is never parked
   mostSessions     number: sessions kept; above it the longest idle one goes
   mostWaiters      number: parked acquires of the pool
-Reply: results     list, in the order of the items: {seq, serverId, branch, inflight} | {parked} | {error}
+  brief?           boolean: leave the receipts out of the reply, but for items that `explain`
+Reply: results     list, in the order of the items: {seq, serverId, branch, inflight, policy, policyVersion, key,
+                   best, eligible, via?, snapshot?, dpRank?} | {parked} | {error}; a repeat that is no longer in
+                   the ring of decisions has no key, best and eligible
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
 Errors per item: FENCED (worker epoch is void), RELEASED (a release by this acquireId came first),
-  NO_SERVER_AVAILABLE, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
+  NO_SERVER_AVAILABLE, POOL_PAUSED, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
 replyTo and keeps its place.
 Facts: none. ]]
@@ -20,9 +24,21 @@ local now = now_ms()
 local waiters = redis.call('HLEN', key.acquireWaiters)
 local servers = {}
 
+-- What was released, or false; read for all items at once.
+local past_leases
+local function past_of(acquire_id)
+  if not past_leases then
+    past_leases = {}
+    local names = {}
+    for index, item in ipairs(args.items) do names[index] = key.released(item.acquireId) end
+    for index, past in ipairs(redis.call('MGET', unpack(names))) do past_leases[args.items[index].acquireId] = past end
+  end
+  return past_leases[acquire_id]
+end
+
 -- The answer of a lease that lives or was returned lately; false when a fresh one must be granted.
 local function repeated(item)
-  local packed = redis.call('HGET', key.leases, item.acquireId)
+  local packed = packed_lease(item.acquireId)
   if packed then
     local lease = unpack_lease(packed)
     local same_holder = lease.workerId == item.workerId and lease.workerEpoch == item.workerEpoch
@@ -33,7 +49,7 @@ local function repeated(item)
     return_lease(item.acquireId, lease, now)
     return false
   end
-  local past = redis.call('GET', key.released(item.acquireId))
+  local past = past_of(item.acquireId)
   if not past then return false end
   if past == TOMBSTONE then return { error = 'RELEASED' } end
   local lease = unpack_lease(past)
@@ -60,19 +76,31 @@ local function acquire(item)
     remove_waiter(parked)
     waiters = waiters - 1
   end
-  local server, branch, lane = choose_server(item)
+  local server, branch, lane = place_of(item)
   if server then return lease_answer(grant_lease(item, server, now, args.mostSessions), branch, servers) end
-  if not may_wait then return { error = 'NO_SERVER_AVAILABLE' } end
-  if waiters >= args.mostWaiters then return { error = 'QUEUE_FULL' } end
+  if not may_wait then return { error = pool_is_paused() and 'POOL_PAUSED' or 'NO_SERVER_AVAILABLE' } end
+  -- No lane: too many different restrictions are waiting.
+  if waiters >= args.mostWaiters or not lane then return { error = 'QUEUE_FULL' } end
   park(item, lane, now)
   waiters = waiters + 1
   return { parked = true }
 end
 
+local acquire_ids = {}
+for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
+read_leases(acquire_ids)
+order_wanted = #acquire_ids + order_wanted
 local results = {}
 for index, item in ipairs(args.items) do
-  for name, value in pairs(item) do item[name] = optional(value) end
-  results[index] = acquire(item)
+  for name, value in pairs(item) do
+    if value == cjson.null then item[name] = nil end
+  end
+  local result = acquire(item)
+  if optional(args.brief) and result.seq and not item.explain then
+    result = { seq = result.seq, serverId = result.serverId, branch = result.branch, inflight = result.inflight,
+      policy = result.policy, dpRank = result.dpRank }
+  end
+  results[index] = result
 end
 save_changes()
 return '{"results":' .. encode_list(results) .. ',"servers":' .. cjson.encode(servers) .. '}'

@@ -1,6 +1,7 @@
 --[[ Answers parked acquires whose time is over, at most 128.
 ARGV[1] JSON: {}
 Reply: answers     list: {acquireId, replyTo, error}: WAIT_TIMEOUT, NO_SERVER_AVAILABLE when no server takes leases,
+                   POOL_PAUSED,
                    FENCED when the worker epoch is void meanwhile
        servers     {}
        more        true when there are further ones

@@ -7,12 +7,11 @@ Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
-local SERVERS_PER_SCRIPT = 64
 local args = cjson.decode(ARGV[1])
 local answers, servers = {}, {}
 local more = false
 if redis.call('HLEN', key.acquireWaiters) > 0 then
-  local ids = redis.call('ZRANGE', key.eligible, 0, SERVERS_PER_SCRIPT - 1)
+  local ids = redis.call('ZRANGE', key.eligible, 0, SERVERS_LOOKED_AT - 1)
   more = grant_waiters(ids, now_ms(), args.mostSessions, answers, servers)
 end
 save_changes()

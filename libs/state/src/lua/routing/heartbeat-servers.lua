@@ -3,6 +3,7 @@ ready; a failed one comes back under the epoch it was given when it failed.
 ARGV[1] JSON:
   serverIds        list of string, at most 128
   epoch?           number: of a server's own heartbeat (then one serverId); a probe gives none
+  weightVersion?   number: of a server's own heartbeat: the weights it has now
   mostSessions     number: as in acquire
 Reply: states      object: serverId -> state; an unknown one is missing
        revived     list of serverId that were failed
@@ -15,6 +16,7 @@ Facts: none. ]]
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local epoch = optional(args.epoch)
+local weight_version = optional(args.weightVersion)
 if epoch then
   local server = server_of(args.serverIds[1])
   if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
@@ -29,14 +31,31 @@ for _, id in ipairs(args.serverIds) do
   if server then
     redis.call('ZADD', key.servers, string.format('%.0f', now), id)
     redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id)
+    redis.call('HSETNX', key.server(id), 'heardAtMs', string.format('%.0f', now))
+    if weight_version and weight_version ~= server.weightVersion then
+      server.weightVersion = weight_version
+      redis.call('HSET', key.server(id), 'weightVersion', string.format('%.0f', weight_version))
+      publish_state(server)
+      table.insert(changed, id)
+    end
     if server.state == 'pending' or server.state == 'suspect' or server.state == 'failed' then
-      if server.state == 'failed' then table.insert(revived, id) end
+      if server.state == 'failed' then
+        table.insert(revived, id)
+        begin_slow_start(server)
+      end
       server.state = 'ready'
       server.held = false
       publish_state(server)
       table.insert(changed, id)
     end
-    states[id] = server.state
+    -- Settings may have changed what it may take.
+    if is_usable(server) ~= (redis.call('SISMEMBER', key.usableServers, id) == 1) then
+      publish_state(server)
+      table.insert(changed, id)
+    else
+      rescore_later(server)
+    end
+    states[id] = shown_state(server)
   end
 end
 local answers, servers = {}, {}

@@ -1,24 +1,32 @@
 --[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
 ARGV[1] JSON: {cursor}: string, '0' to begin
 Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
-                   weightVersion, heartbeatAgeMs}
+                   weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?,
+                   load?: {running, waiting, kvUse?, preemptions?, ageMs}: what the engine said of itself}
        cursor      string, '0' at the end
 Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/servers"
+--- @include "includes/load-report"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local page = redis.call('ZSCAN', key.servers, args.cursor, 'COUNT', PAGE)
 local servers = {}
+
+local function labels_of(server)
+  local packed = redis.call('HGET', key.server(server.id), 'labels')
+  return packed and cjson.decode(packed) or nil
+end
+
 for index = 1, #page[2], 2 do
   local server = server_of(page[2][index])
   if server then
     table.insert(servers, {
       serverId = server.id,
       epoch = server.epoch,
-      state = server.state,
+      state = shown_state(server),
       endpoint = server.endpoint,
       dialect = server.dialect,
       model = server.model,
@@ -27,6 +35,10 @@ for index = 1, #page[2], 2 do
       weight = server.weight,
       weightVersion = server.weightVersion,
       heartbeatAgeMs = math.max(0, now - tonumber(page[2][index + 1])),
+      capacity = capacity(server),
+      drainUntilMs = server.drainUntilMs,
+      labels = labels_of(server),
+      load = load_report_of(server, now),
     })
   end
 end

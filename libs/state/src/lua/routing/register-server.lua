@@ -3,9 +3,12 @@ is a new epoch that voids them. Counts as a heartbeat, so the server is ready at
 ARGV[1] JSON:
   serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
   weightVersion?   absent: as it was, for the same start of the server, else 0
-  instanceId?, model?, capabilities? (JSON text)
+  instanceId?, model?, capabilities? (JSON text), labels? (JSON text)
+  discovered?      boolean: found by a list. Then a server that is known keeps what was set for it, and one whose drain
+                   has ended stays away until it is registered by name or starts anew
   mostSessions     number: as in acquire
-Reply: serverId, epoch, state; answers, servers, more as in routing/release
+What was asked of a server by name, its cordon or drain, outlives its restart.
+Reply: serverId, epoch, state (`removed` and epoch 0 for one that stays away); answers, servers, more as in routing/release
 Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
@@ -16,18 +19,36 @@ local id = args.serverId
 local known = server_of(id)
 local instance_id = optional(args.instanceId)
 local same_start = known and instance_id and known.instanceId == instance_id
+local discovered = optional(args.discovered)
+if not known then
+  local drained = redis.call('GET', key.drained(id))
+  if drained and discovered and drained == (instance_id or '') then
+    return '{"serverId":' .. cjson.encode(id) .. ',"epoch":0,"state":"removed","answers":[],"servers":{},"more":false}'
+  end
+  if drained then redis.call('DEL', key.drained(id)) end
+end
 local epoch = same_start and known.epoch or next_server_epoch()
 local weight_version = optional(args.weightVersion) or (same_start and known.weightVersion) or 0
+local max_inflight, weight = args.maxInflight, args.weight
+if same_start and discovered then
+  max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
+end
 if known and not same_start then void_server_epoch(id, known.epoch) end
 if not same_start then redis.call('DEL', key.server(id)) end
 
 redis.call('HSET', key.server(id), 'epoch', epoch, 'state', 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
-  'maxInflight', args.maxInflight, 'weight', tostring(args.weight), 'weightVersion', weight_version)
-for _, field in ipairs({ 'instanceId', 'model', 'capabilities' }) do
+  'maxInflight', max_inflight, 'weight', tostring(weight), 'weightVersion', weight_version)
+if known and not same_start then
+  if known.cordoned then redis.call('HSET', key.server(id), 'cordoned', '1') end
+  if known.drainUntilMs then
+    redis.call('HSET', key.server(id), 'drainUntilMs', string.format('%.0f', known.drainUntilMs))
+  end
+end
+for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
   local value = optional(args[field])
   if value then
     redis.call('HSET', key.server(id), field, value)
-  else
+  elseif field ~= 'labels' then
     redis.call('HDEL', key.server(id), field)
   end
 end
@@ -35,11 +56,14 @@ redis.call('ZADD', key.servers, string.format('%.0f', now), id)
 redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id)
 known_servers[id] = nil
 local server = server_of(id)
+if not same_start then begin_slow_start(server) end
+-- Who knows its capabilities has heard of it: there is no start to wait for.
+if optional(args.capabilities) then redis.call('HSETNX', key.server(id), 'heardAtMs', string.format('%.0f', now)) end
 publish_state(server)
 
 local answers, servers = {}, {}
 local more = grant_waiters({ id }, now, args.mostSessions, answers, servers)
 save_changes()
-return '{"serverId":' .. cjson.encode(id) .. ',"epoch":' .. string.format('%.0f', epoch) .. ',"state":"ready"'
-  .. ',"answers":' .. encode_list(answers) .. ',"servers":' .. cjson.encode(servers)
+return '{"serverId":' .. cjson.encode(id) .. ',"epoch":' .. string.format('%.0f', epoch) .. ',"state":"' .. shown_state(server)
+  .. '","answers":' .. encode_list(answers) .. ',"servers":' .. cjson.encode(servers)
   .. ',"more":' .. tostring(more) .. '}'

@@ -36,7 +36,7 @@ local function not_held(item)
 end
 
 local function release(item)
-  local packed = redis.call('HGET', key.leases, item.acquireId)
+  local packed = packed_lease(item.acquireId)
   if not packed then return not_held(item) end
   local lease = unpack_lease(packed)
   if item.seq ~= nil and item.seq ~= lease.seq then return { released = false, reason = 'already-released' } end
@@ -54,6 +54,9 @@ local function release(item)
 end
 
 local results = {}
+local acquire_ids = {}
+for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
+read_leases(acquire_ids)
 for index, item in ipairs(args.items) do results[index] = release(item) end
 local more = grant_waiters(touched, now, args.mostSessions, answers, servers)
 save_changes()

@@ -7,11 +7,5 @@ Errors: none. Facts: none. ]]
 local args = cjson.decode(ARGV[1])
 local server = server_of(args.serverId)
 if not server then return '{"removed":false}' end
-void_server_epoch(server.id, server.epoch)
-redis.call('DEL', key.server(server.id))
-redis.call('ZREM', key.servers, server.id)
-redis.call('ZREM', key.watchedServers, server.id)
-redis.call('ZREM', key.eligible, server.id)
-redis.call('SREM', key.usableServers, server.id)
-redis.call('SADD', key.rehomedLanes, server.id)
+forget_server(server)
 return '{"removed":true}'

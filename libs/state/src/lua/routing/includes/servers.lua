@@ -1,14 +1,15 @@
 --- @include "../../includes/keys"
+--- @include "../../includes/clock"
+--- @include "settings"
+--- @include "load"
 -- Servers as this script sees them: a hash is read once; the load of a server is the number of its leases.
-local LOAD_UNIT = 4294967296 -- 2^32, the room for the sequence of the last choice
-local HIGHEST_LOAD = 1048576 -- 2^20: above it all loads count as equal, so that scores stay exact
 local known_servers = {}
 
 local function server_of(id)
   local known = known_servers[id]
   if known ~= nil then return known or nil end
   local field = redis.call('HMGET', key.server(id), 'epoch', 'state', 'held', 'endpoint', 'dialect', 'model',
-    'maxInflight', 'weight', 'weightVersion', 'chosen', 'instanceId')
+    'maxInflight', 'weight', 'weightVersion', 'chosen', 'instanceId', 'cordoned', 'drainUntilMs', 'startedAtMs', 'limit')
   if not field[1] then
     known_servers[id] = false
     return nil
@@ -26,41 +27,85 @@ local function server_of(id)
     weightVersion = tonumber(field[9]),
     chosen = tonumber(field[10]) or 0,
     instanceId = field[11] or nil,
+    cordoned = field[12] == '1',
+    drainUntilMs = tonumber(field[13] or nil),
+    startedAtMs = tonumber(field[14] or nil),
+    limit = tonumber(field[15] or nil),
   }
   server.load = redis.call('SCARD', key.serverLeases(id, server.epoch))
   known_servers[id] = server
   return server
 end
 
+-- The weight-version gate: a server that reports another version than the pool wants takes no leases.
+local function is_quarantined(server)
+  local wanted = number_setting('requiredWeightVersion')
+  return wanted ~= nil and server.weightVersion ~= wanted
+end
+
 -- A suspect that is held takes leases: most servers went silent together, which says more about us than about them.
 local function is_usable(server)
+  if server.cordoned or server.drainUntilMs or is_quarantined(server) then return false end
   return server.state == 'ready' or (server.state == 'suspect' and server.held)
 end
 
+-- What a person sees. `state` in the hash is only what was heard of the server; what was asked of it stands beside.
+local function shown_state(server)
+  if server.state == 'failed' then return 'failed' end
+  if server.drainUntilMs then return 'draining' end
+  if server.cordoned then return 'cordoned' end
+  if is_quarantined(server) then return 'quarantined' end
+  return server.state
+end
+
+-- Time does not pass in a script.
+local script_ms
+local function script_now()
+  script_ms = script_ms or now_ms()
+  return script_ms
+end
+
+-- Most leases now: a new start grows to its capacity in slowStartMs, and adaptive concurrency may lower it.
+-- As slowStartCapacity in libs/policies.
+local function capacity(server)
+  local most = server.maxInflight
+  if server.limit then most = math.min(most, server.limit) end
+  local slow_start = number_setting('slowStartMs') or 0
+  if slow_start > 0 and server.startedAtMs then
+    local age = math.max(0, script_now() - server.startedAtMs)
+    if age < slow_start then
+      local first = number_setting('slowStartFraction') or 0.1
+      local share = first + (1 - first) * (age / slow_start)
+      most = math.min(most, math.max(1, math.floor(server.maxInflight * share)))
+    end
+  end
+  return most
+end
+
 local function has_room(server)
-  return is_usable(server) and server.load < server.maxInflight
+  return is_usable(server) and server.load < capacity(server)
 end
 
 -- Puts the server where its state and load say: least loaded first, among equals the one chosen longest ago.
 local function rescore(server)
-  if has_room(server) then
-    local load = math.min(HIGHEST_LOAD, math.floor(server.load / server.weight))
-    redis.call('ZADD', key.eligible, string.format('%.0f', load * LOAD_UNIT + server.chosen), server.id)
-  else
-    redis.call('ZREM', key.eligible, server.id)
-  end
+  order = nil
+  if has_room(server) then place_scores({ server }) else withdraw_score(server.id) end
 end
 
--- Loads move often in one script: scores are written when the next choice reads them, or at the end.
+-- Loads move often in one script: scores are written when they are read from Redis again, or at the end.
 local moved_servers = {}
 local function rescore_later(server)
+  order = nil
   moved_servers[server.id] = server
 end
 local function write_scores()
+  if next(moved_servers) == nil then return end
+  local placed = {}
   for id, server in pairs(moved_servers) do
-    rescore(server)
-    moved_servers[id] = nil
+    if has_room(server) then placed[#placed + 1] = server else withdraw_score(id) end
   end
+  moved_servers = {}
+  place_scores(placed)
 end
 
 -- After a change of state: also says whether the pool has a server at all, and lets sessions of a lost one move.
@@ -72,6 +117,7 @@ local function publish_state(server)
     redis.call('SREM', key.usableServers, server.id)
     redis.call('SADD', key.rehomedLanes, server.id)
   end
+  place_version(server, is_usable(server))
   rescore(server)
 end
 
@@ -80,9 +126,34 @@ local function next_server_epoch()
   return redis.call('HINCRBY', key.meta, 'serverEpoch', 1)
 end
 
+-- A new start of the engine: caches are cold and the load grows from there.
+local function begin_slow_start(server)
+  server.startedAtMs = script_now()
+  redis.call('HSET', key.server(server.id), 'startedAtMs', string.format('%.0f', server.startedAtMs))
+  local slow_start = number_setting('slowStartMs') or 0
+  if slow_start > 0 then
+    redis.call('ZADD', key.warmingServers, string.format('%.0f', server.startedAtMs + slow_start), server.id)
+  end
+end
+
 -- The leases of this epoch count no more; the sweeper returns them.
 local function void_server_epoch(id, epoch)
   redis.call('SADD', key.voidLeaseEpochs, string.format('server:%s:%.0f', id, epoch))
+end
+
+-- Out of every index; leases and sessions are void at once.
+local function forget_server(server)
+  void_server_epoch(server.id, server.epoch)
+  redis.call('DEL', key.server(server.id))
+  order = nil
+  for _, index in ipairs({ 'servers', 'watchedServers', 'eligible', 'warmingServers', 'drainingServers' }) do
+    redis.call('ZREM', key[index], server.id)
+  end
+  forget_place(server)
+  redis.call('SREM', key.usableServers, server.id)
+  redis.call('SADD', key.rehomedLanes, server.id)
+  known_servers[server.id] = false
+  moved_servers[server.id] = nil
 end
 
 -- What a caller must know of a server.

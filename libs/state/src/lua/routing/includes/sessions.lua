@@ -1,28 +1,78 @@
 --- @include "../../includes/keys"
--- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished`; the leases are all of the
--- session, also those from before it was bound anew. Those without leases stand in the idle set by last use; only they
--- may be evicted.
+--- @include "servers"
+-- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished|dpRank`; the leases are all of
+-- the session, also those from before it was bound anew. Those without leases stand in the idle set by last use; only
+-- they may be evicted. Epoch 0 is none: the session was cleared and is bound anew by its next lease.
+local function unpack_binding(packed)
+  local server_id, epoch, leases, finished, rank = string.match(packed, '^([^|]*)|(%d+)|(%d+)|(%d)|?(%d*)$')
+  return {
+    serverId = server_id,
+    epoch = tonumber(epoch),
+    leases = tonumber(leases),
+    finished = finished == '1',
+    dpRank = tonumber(rank),
+  }
+end
+
 local function binding_of(session_id)
   local packed = redis.call('HGET', key.sessions, session_id)
-  if not packed then return nil end
-  local server_id, epoch, leases, finished = string.match(packed, '^([^|]*)|(%d+)|(%d+)|(%d)$')
-  return { serverId = server_id, epoch = tonumber(epoch), leases = tonumber(leases), finished = finished == '1' }
+  return packed and unpack_binding(packed) or nil
 end
 
 local function save_binding(session_id, binding)
-  redis.call('HSET', key.sessions, session_id, string.format('%s|%.0f|%.0f|%s', binding.serverId, binding.epoch,
-    binding.leases, binding.finished and '1' or '0'))
+  redis.call('HSET', key.sessions, session_id, string.format('%s|%.0f|%.0f|%s|%s', binding.serverId, binding.epoch,
+    binding.leases, binding.finished and '1' or '0', binding.dpRank or ''))
 end
 
--- One more lease of the session, on this server from now on.
-local function bind_session(session_id, server, most_sessions)
-  local binding = binding_of(session_id)
-  if not binding and redis.call('HLEN', key.sessions) >= most_sessions then
-    local oldest = redis.call('ZPOPMIN', key.idleSessions)
-    if oldest[1] then redis.call('HDEL', key.sessions, oldest[1]) end
+-- A session more on this epoch of a server, or a lease of a session less, is 1; see sessions_of.
+local function count_session(server_id, epoch, change)
+  if epoch == 0 then return end
+  change_count(session_changes, server_id, epoch, change)
+  if policy_in_force() ~= 'least-sessions' and setting('nextPolicy') ~= 'least-sessions' then return end
+  local server = server_of(server_id)
+  if server and server.epoch == epoch then rescore_later(server) end
+end
+
+local function forget_session(session_id, binding)
+  redis.call('HDEL', key.sessions, session_id)
+  redis.call('ZREM', key.idleSessions, session_id)
+  count_session(binding.serverId, binding.epoch, -1)
+end
+
+-- Returns how many of these idle sessions were there.
+local function evict_sessions(session_ids)
+  local evicted = 0
+  for _, session_id in ipairs(session_ids) do
+    local binding = binding_of(session_id)
+    if binding then
+      forget_session(session_id, binding)
+      evicted = evicted + 1
+    else
+      redis.call('ZREM', key.idleSessions, session_id)
+    end
   end
-  local leases = binding and binding.leases or 0
-  save_binding(session_id, { serverId = server.id, epoch = server.epoch, leases = leases + 1, finished = false })
+  if evicted > 0 then redis.call('HINCRBY', key.meta, 'sessionsEvicted', evicted) end
+  return evicted
+end
+
+-- One more lease of the session, on this server from now on. Its rank stays while it is on the same server.
+local function bind_session(session_id, server, most_sessions, dp_rank)
+  local binding = binding_of(session_id)
+  if not binding and redis.call('HLEN', key.sessions) >= (number_setting('maxSessions') or most_sessions) then
+    evict_sessions(redis.call('ZRANGE', key.idleSessions, 0, 0))
+  end
+  local stays = binding and binding.serverId == server.id and binding.epoch == server.epoch
+  if not stays then
+    if binding then count_session(binding.serverId, binding.epoch, -1) end
+    count_session(server.id, server.epoch, 1)
+  end
+  save_binding(session_id, {
+    serverId = server.id,
+    epoch = server.epoch,
+    leases = (binding and binding.leases or 0) + 1,
+    finished = false,
+    dpRank = dp_rank or (stays and binding.dpRank or nil),
+  })
   redis.call('ZREM', key.idleSessions, session_id)
 end
 
@@ -31,12 +81,10 @@ local function unbind_session(session_id, now)
   local binding = binding_of(session_id)
   if not binding then return end
   binding.leases = binding.leases - 1
-  if binding.leases > 0 then
-    save_binding(session_id, binding)
-  elseif binding.finished then
-    redis.call('HDEL', key.sessions, session_id)
+  if binding.leases <= 0 and binding.finished then
+    forget_session(session_id, binding)
   else
     save_binding(session_id, binding)
-    redis.call('ZADD', key.idleSessions, string.format('%.0f', now), session_id)
+    if binding.leases <= 0 then redis.call('ZADD', key.idleSessions, string.format('%.0f', now), session_id) end
   end
 end

@@ -1,0 +1,54 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { ConfigurePoolRequest, PoolSettingsReply } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
+import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+
+/** Settings of pools. They stand in Redis, where the scripts read them: all replicas act alike at once. */
+@Injectable()
+export class PoolSettingsService {
+  private readonly logger = new Logger(PoolSettingsService.name);
+
+  constructor(
+    private readonly settings: PoolStore,
+    private readonly servers: ServerStore,
+    private readonly pools: PoolDirectory,
+    private readonly waiters: WaiterAnswersService,
+  ) {}
+
+  /** What is absent stays; a repeat changes nothing. @throws BroomwagonError UNAVAILABLE */
+  async configure(pool: string, { reset, ...set }: ConfigurePoolRequest): Promise<PoolSettingsReply> {
+    await this.pools.add(pool);
+    const stored = await this.settings.configure(pool, set, reset ?? []);
+    await failpoint('load-balancer.configure.before-apply');
+    return replyOf(await this.apply(pool, stored));
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async read(pool: string): Promise<PoolSettingsReply> {
+    return replyOf(await this.settings.settings(pool));
+  }
+
+  /** Ends a change of settings that a replica began and did not end. @throws BroomwagonError UNAVAILABLE */
+  async resume(pool: string): Promise<void> {
+    await this.apply(pool, await this.settings.settings(pool));
+  }
+
+  /** Puts every server where the settings say, page by page; then another policy takes over. */
+  private async apply(pool: string, stored: StoredSettings): Promise<StoredSettings> {
+    if (stored.isScored) return stored;
+    let cursor = '0';
+    do {
+      const page = await this.servers.rescore(pool, cursor);
+      this.waiters.sendAll(pool, page);
+      cursor = page.cursor;
+    } while (cursor !== '0');
+    const applied = await this.settings.finish(pool, stored.version);
+    this.logger.log({ pool, version: applied.version, policy: applied.policy }, 'Settings of a pool were changed');
+    return applied;
+  }
+}
+
+function replyOf({ version, settings, policy, nextPolicy }: StoredSettings): PoolSettingsReply {
+  return { version, settings, policy, ...(nextPolicy === undefined ? {} : { nextPolicy }) };
+}

@@ -1,0 +1,17 @@
+import { Injectable } from '@nestjs/common';
+import { LoadBalancerConfig } from '../load-balancer.config';
+import type { EngineSource } from './engine-source';
+import { EndpointSliceSource } from './kubernetes/endpoint-slice-source';
+
+/** The sources that are configured; none by default. */
+@Injectable()
+export class EngineSources {
+  readonly all: readonly EngineSource[];
+
+  constructor(config: LoadBalancerConfig) {
+    const all: EngineSource[] = [];
+    if (config.engineUrls.length > 0) all.push({ engineUrls: () => Promise.resolve(config.engineUrls) });
+    if (config.k8sLabelSelector !== '') all.push(EndpointSliceSource.ofConfig(config));
+    this.all = all;
+  }
+}

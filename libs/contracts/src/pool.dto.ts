@@ -1,0 +1,112 @@
+import { ArrayMaxSize, IsArray, IsIn, IsInt, IsNumber, IsOptional, Max, Min } from 'class-validator';
+import { LIMITS } from './limits';
+
+/** How a free acquire finds its server (libs/policies/src/routing/README.md). */
+export const ROUTING_POLICIES = [
+  'least-inflight',
+  'least-tokens',
+  'least-sessions',
+  'round-robin',
+  'consistent-hash',
+] as const;
+export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
+
+/** Where the siblings of one group go. */
+export const GROUP_PLACEMENTS = ['group-spread', 'group-affinity', 'auto'] as const;
+export type GroupPlacement = (typeof GROUP_PLACEMENTS)[number];
+
+/** Settings of a pool, changed while it runs. All replicas act by them from the next script on. */
+export class PoolSettings {
+  /** Default `least-inflight`. */
+  @IsOptional() @IsIn(ROUTING_POLICIES) policy?: RoutingPolicy;
+  /** A session leaves its server when that has more leases than the server it would get else, plus this. Unset = never. */
+  @IsOptional() @IsInt() @Min(0) @Max(1_000_000) affinityBreakMargin?: number;
+  /** An acquire with more `contextTokens` than this stays, since the prefill anew would cost more. Unset = no bound. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) affinityBreakMaxContextTokens?: number;
+  /** Default `group-spread`. */
+  @IsOptional() @IsIn(GROUP_PLACEMENTS) groupPlacement?: GroupPlacement;
+  /** Leases of one group on one server under affinity; more spill over. Default 8. */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) groupAffinityCap?: number;
+  /** `auto` spreads siblings with fewer `contextTokens` than this. Default 2,048. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) groupSpreadBelowTokens?: number;
+  /** `auto` spreads away from a server that reported a KV use above this, 0 to 1. Default 0.7. */
+  @IsOptional()
+  @IsNumber({ allowNaN: false, allowInfinity: false })
+  @Min(0)
+  @Max(1)
+  groupSpreadAboveKvUse?: number;
+  /** A session idle for this long is forgotten, milliseconds. Default: SESSION_IDLE_MS of the load-balancer. */
+  @IsOptional() @IsInt() @Min(1_000) @Max(2_592_000_000) sessionIdleMs?: number;
+  /** Sessions kept; above it the longest idle one goes. Default: MAX_SESSIONS of the load-balancer. */
+  @IsOptional() @IsInt() @Min(1) @Max(10_000_000) maxSessions?: number;
+  /** Every n-th decision is kept with its full snapshot. Default 1,000. */
+  @IsOptional() @IsInt() @Min(1) @Max(1_000_000_000) decisionSampleEvery?: number;
+  /** Most leases at once in the whole pool. Unset = the sum of its servers. */
+  @IsOptional() @IsInt() @Min(1) @Max(1_000_000_000) poolMaxInflight?: number;
+  /** A server that reports another weight version is `quarantined` until it reports this one. Unset = any will do. */
+  @IsOptional() @IsInt() @Min(0) requiredWeightVersion?: number;
+  /** A new start of a server reaches its capacity in this time, milliseconds. Default 0 = at once. */
+  @IsOptional() @IsInt() @Min(0) @Max(86_400_000) slowStartMs?: number;
+  /** Share of its capacity a server in slow start begins with. Default 0.1; never less than one lease. */
+  @IsOptional()
+  @IsNumber({ allowNaN: false, allowInfinity: false })
+  @Min(0)
+  @Max(1)
+  slowStartFraction?: number;
+  /** A new start that was never heard of does not fail before this, milliseconds. Default: START_GRACE_MS. */
+  @IsOptional() @IsInt() @Min(0) @Max(86_400_000) startGraceMs?: number;
+  /** 1 = the capacity of each server follows its load reports (libs/policies/src/admission). Default 0 = off. */
+  @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;
+  /** Pause between two changes of a server's capacity, milliseconds. Default 2,000. */
+  @IsOptional() @IsInt() @Min(100) @Max(600_000) adaptIntervalMs?: number;
+}
+
+/** Names of the settings, for `reset`. */
+export const POOL_SETTING_NAMES = [
+  'policy',
+  'affinityBreakMargin',
+  'affinityBreakMaxContextTokens',
+  'groupPlacement',
+  'groupAffinityCap',
+  'groupSpreadBelowTokens',
+  'groupSpreadAboveKvUse',
+  'sessionIdleMs',
+  'maxSessions',
+  'decisionSampleEvery',
+  'poolMaxInflight',
+  'requiredWeightVersion',
+  'slowStartMs',
+  'slowStartFraction',
+  'startGraceMs',
+  'adaptiveConcurrency',
+  'adaptIntervalMs',
+] as const satisfies readonly (keyof PoolSettings)[];
+
+/** `pool.configure`: what is absent stays. Checked as a whole before anything is changed; a repeat changes nothing. */
+export class ConfigurePoolRequest extends PoolSettings {
+  /** Names of settings that go back to their defaults, before the others are set. */
+  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: (keyof PoolSettings)[];
+}
+
+/** `pool.settings`: what is in force. */
+export class PoolSettingsRequest {}
+export interface PoolSettingsReply {
+  /** +1 with each change. */
+  version: number;
+  /** What was set; the rest is at its default. */
+  settings: PoolSettings;
+  /** The policy that decides now. */
+  policy: RoutingPolicy;
+  /** The policy that takes over at once when every server is scored for it. */
+  nextPolicy?: RoutingPolicy;
+}
+
+/** `pool.pause`: no lease is granted until `pool.resume`. Acquires that may wait are parked, others get POOL_PAUSED. */
+export class PausePoolRequest {}
+/** `pool.resume`: room goes to those who wait. The wait of a parked acquire is not longer for the pause. */
+export class ResumePoolRequest {}
+export interface PausePoolReply {
+  paused: boolean;
+  /** False for a repeat. */
+  changed: boolean;
+}

@@ -1,0 +1,2 @@
+export * from './adaptive-limit';
+export * from './slow-start';

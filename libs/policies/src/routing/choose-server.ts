@@ -1,0 +1,126 @@
+import type { DecisionBranch, DecisionSnapshot, PoolSettings, RoutingPolicy } from '@broomwagon/contracts';
+import { clockwise } from './hash-ring';
+import { fits, laneOf, type Restrictions } from './restrictions';
+import { inOrder, policyLoad, weighed, type RoutingServer } from './routing-order';
+
+/** What an acquire wishes for. */
+export interface RoutingWish extends Restrictions {
+  requestId: string;
+  sessionId?: string;
+  groupId?: string;
+  contextTokens?: number;
+}
+/** Everything a choice is made from. */
+export interface RoutingSnapshot {
+  settings: PoolSettings;
+  wish: RoutingWish;
+  /** Server of the session, while that takes leases and is of the same epoch. */
+  boundTo?: string;
+  newestWeightVersion: number;
+  /** Servers that take leases, full or not. */
+  servers: readonly RoutingServer[];
+}
+export interface ChosenServer {
+  server: string;
+  branch: DecisionBranch;
+  /** Load of the server before the choice, in the unit of the policy. */
+  key: number;
+  /** The first four of those that fit, in the order of the policy; under `consistent-hash` the chosen one. */
+  best: { serverId: string; key: number }[];
+  /** Servers with room. */
+  eligible: number;
+  /** Under round-robin, of a free choice: the lowest turn of all servers with room. */
+  reachedTurn?: number;
+}
+/** Where an acquire goes, or the lane it would wait in. */
+export type Choice = ChosenServer | { lane: string };
+
+interface Found extends Pick<ChosenServer, 'branch' | 'reachedTurn'> {
+  server: RoutingServer;
+  /** Those it was chosen from, the best first. Absent: it did not come by the order. */
+  order?: readonly RoutingServer[];
+}
+
+/** Chooses a server. Pure; the rules are in README.md, and the Lua of libs/state does the same. */
+export function chooseServer(snapshot: RoutingSnapshot): Choice {
+  const { settings, wish, servers } = snapshot;
+  const policy = settings.policy ?? 'least-inflight';
+  const fit = (server: RoutingServer) => fits(server, wish, snapshot.newestWeightVersion);
+  const withRoom = servers.filter((server) => server.hasRoom);
+  const receipt = ({ server, branch, order, reachedTurn }: Found): ChosenServer => ({
+    server: server.serverId,
+    branch,
+    key: policyLoad(server, policy),
+    best: (order ?? inOrder(withRoom, policy))
+      .slice(0, 4)
+      .map((one) => ({ serverId: one.serverId, key: policyLoad(one, policy) })),
+    eligible: withRoom.length,
+    reachedTurn,
+  });
+
+  const free = chooseFree(snapshot, policy, fit);
+  const bound = servers.find((server) => server.serverId === snapshot.boundTo);
+  if (bound && fit(bound)) {
+    const { affinityBreakMargin: margin, affinityBreakMaxContextTokens: longest = Infinity } = settings;
+    const mayLeave = margin !== undefined && (wish.contextTokens ?? 0) <= longest;
+    if (mayLeave && free && weighed(bound.leases, bound.weight) > loadOf(free.server) + margin) {
+      return receipt({ ...free, branch: 'sticky-broken' });
+    }
+    return bound.hasRoom ? receipt({ server: bound, branch: 'sticky-hit' }) : { lane: bound.serverId };
+  }
+  return free ? receipt(free) : { lane: laneOf(wish) };
+}
+
+/** Makes the choice of a receipt again; undefined when the snapshot is truncated or there was no server. */
+export function replayDecision(snapshot: DecisionSnapshot): ChosenServer | undefined {
+  if (snapshot.truncated) return undefined;
+  const choice = chooseServer(snapshot);
+  return 'server' in choice ? choice : undefined;
+}
+
+function chooseFree(
+  { settings, wish, servers }: RoutingSnapshot,
+  policy: RoutingPolicy,
+  fit: (server: RoutingServer) => boolean,
+): Found | undefined {
+  const withRoom = servers.filter((server) => server.hasRoom);
+  const candidates = withRoom.filter(fit);
+  if (policy === 'consistent-hash') {
+    const server = clockwise(candidates, wish.sessionId ?? wish.groupId ?? wish.requestId)[0];
+    return server && { server, branch: 'hash', order: [server] };
+  }
+  const together = chooseByAffinity(candidates, settings, wish);
+  if (together) return { server: together, branch: 'group-affinity' };
+  const order = inOrder(candidates, policy);
+  const first = order[0];
+  if (!first) return undefined;
+  if (policy === 'round-robin') {
+    const reachedTurn = Math.min(...withRoom.map((server) => policyLoad(server, policy)));
+    return { server: first, branch: 'round-robin', order, reachedTurn };
+  }
+  const lowest = order.filter((server) => policyLoad(server, policy) === policyLoad(first, policy));
+  const apart = lowest.find((server) => !server.groupLeases) ?? first;
+  if (apart !== first) return { server: apart, branch: 'group-spread', order };
+  return { server: first, branch: lowest.length > 1 ? 'tie' : 'least-loaded', order };
+}
+
+/** Under affinity: the server with most leases of the group below the cap, among equals the first by id. */
+function chooseByAffinity(
+  candidates: readonly RoutingServer[],
+  settings: PoolSettings,
+  wish: RoutingWish,
+): RoutingServer | undefined {
+  const { groupPlacement = 'group-spread', groupAffinityCap: cap = 8 } = settings;
+  const { groupSpreadBelowTokens: short = 2_048, groupSpreadAboveKvUse: pressed = 0.7 } = settings;
+  if (groupPlacement === 'group-spread') return undefined;
+  if (groupPlacement === 'auto' && (wish.contextTokens ?? 0) < short) return undefined;
+  const leasesOf = (server: RoutingServer) => server.groupLeases ?? 0;
+  const chosen = candidates
+    .filter((server) => leasesOf(server) > 0 && leasesOf(server) < cap)
+    .sort((one, other) => leasesOf(other) - leasesOf(one) || (one.serverId < other.serverId ? -1 : 1))[0];
+  return groupPlacement === 'auto' && (chosen?.kvUse ?? 0) > pressed ? undefined : chosen;
+}
+
+function loadOf(server: RoutingServer): number {
+  return weighed(server.leases, server.weight);
+}

@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto';
+
+const POINTS_PER_WEIGHT = 64;
+const MOST_POINTS = 1_024;
+const RING = 2 ** 52;
+
+/** The first 52 bits of SHA-1. */
+export function hashOf(text: string): number {
+  return Number.parseInt(createHash('sha1').update(text).digest('hex').slice(0, 13), 16);
+}
+
+/** Points of a server: at `hashOf('<serverId>#<index>')` for the indexes from 0. */
+export function pointsOf(weight: number): number {
+  return Math.min(MOST_POINTS, Math.max(1, Math.floor(POINTS_PER_WEIGHT * weight + 0.5)));
+}
+
+/** Servers in the order in which their first points follow clockwise from the hash of the id. */
+export function clockwise<Server extends { serverId: string; weight: number }>(
+  servers: readonly Server[],
+  id: string,
+): Server[] {
+  const from = hashOf(id);
+  const distance = new Map(servers.map((server) => [server, nearest(server, from)]));
+  return servers.toSorted((one, other) => distance.get(one)! - distance.get(other)!);
+}
+
+const pointsByServer = new Map<string, number[]>();
+
+function nearest({ serverId, weight }: { serverId: string; weight: number }, from: number): number {
+  const count = pointsOf(weight);
+  const name = `${serverId} ${count}`;
+  let points = pointsByServer.get(name);
+  if (!points) {
+    points = Array.from({ length: count }, (_, index) => hashOf(`${serverId}#${index}`));
+    if (pointsByServer.size > 10_000) pointsByServer.clear();
+    pointsByServer.set(name, points);
+  }
+  return points.reduce((least, point) => Math.min(least, (point - from + RING) % RING), RING);
+}

@@ -1,0 +1,60 @@
+import type { RoutingServer } from './routing-order';
+
+/** What an acquire asks of its server. */
+export interface Restrictions {
+  weightVersion?: number;
+  minWeightVersion?: number;
+  maxWeightLag?: number;
+  excludeServers?: readonly string[];
+  labels?: Readonly<Record<string, string>>;
+}
+
+/** @param newestWeightVersion of the servers that take leases */
+export function fits(
+  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels'>,
+  wish: Restrictions,
+  newestWeightVersion: number,
+): boolean {
+  const { weightVersion, minWeightVersion = 0, maxWeightLag = Infinity, excludeServers = [], labels = {} } = wish;
+  return (
+    (weightVersion === undefined || server.weightVersion === weightVersion) &&
+    server.weightVersion >= minWeightVersion &&
+    newestWeightVersion - server.weightVersion <= maxWeightLag &&
+    !excludeServers.includes(server.serverId) &&
+    Object.entries(labels).every(([name, value]) => server.labels?.[name] === value)
+  );
+}
+
+/** The lane those wait in who have this wish: `*` for none, `@<n>` for one exact weight version. */
+export function laneOf(wish: Restrictions): string {
+  const excluded = (wish.excludeServers ?? []).toSorted();
+  const labels = Object.entries(wish.labels ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
+  const { weightVersion, minWeightVersion, maxWeightLag } = wish;
+  const others = [minWeightVersion, maxWeightLag].some((one) => one !== undefined) || excluded.length || labels.length;
+  if (!others) return weightVersion === undefined ? '*' : `@${weightVersion}`;
+  return `@${JSON.stringify([weightVersion, minWeightVersion, maxWeightLag, excluded, labels])}`;
+}
+
+/** True when a server may serve those who wait in the lane. */
+export function servesLane(
+  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels'>,
+  lane: string,
+  newestWeightVersion: number,
+): boolean {
+  if (!lane.startsWith('@[')) return [server.serverId, '*', `@${server.weightVersion}`].includes(lane);
+  const [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels] = JSON.parse(lane.slice(1)) as [
+    number | null,
+    number | null,
+    number | null,
+    string[],
+    [string, string][],
+  ];
+  const wish = {
+    weightVersion: weightVersion ?? undefined,
+    minWeightVersion: minWeightVersion ?? undefined,
+    maxWeightLag: maxWeightLag ?? undefined,
+    excludeServers,
+    labels: Object.fromEntries(labels),
+  };
+  return fits(server, wish, newestWeightVersion);
+}

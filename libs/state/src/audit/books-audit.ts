@@ -1,0 +1,128 @@
+import type { Redis } from 'ioredis';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import type { Finding } from './findings';
+import { keysBelow } from './key-scan';
+
+const groupsScript = script<{ job: string; groupIds: string[] }, { findings: Finding[] }>('audit/groups');
+
+/** States whose requests are kept one by one; the others may be folded into the books. */
+const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished'] as const;
+const FOLDED_STATES = ['trained', 'failed', 'dropped'] as const;
+/** Requests looked at in one script. */
+const REQUESTS_PER_SCRIPT = 128;
+
+/** What one look at the requests of all jobs of a pool found. */
+export interface BooksLook {
+  findings: Finding[];
+  jobs: number;
+  requests: number;
+  /** Jobs whose requests changed while they were counted: nothing can be said of their sums. */
+  busyJobs: string[];
+}
+
+/**
+ * Looks once at the books of all jobs of a pool: submitted = the sum of all states, each state as many requests as are
+ * in it, the counters of each group, the queues.
+ */
+export class BooksAudit {
+  constructor(
+    private readonly redis: Redis,
+    private readonly runner: ScriptRunner,
+  ) {}
+
+  async look(pool: string): Promise<BooksLook> {
+    const root = this.runner.rootKey(pool);
+    const look: BooksLook = { findings: [], jobs: 0, requests: 0, busyJobs: [] };
+    for (const job of (await this.redis.smembers(`${root}:jobs`)).sort()) {
+      look.jobs++;
+      await this.lookAtJob(pool, root, job, look);
+    }
+    return look;
+  }
+
+  private async lookAtJob(pool: string, root: string, job: string, look: BooksLook): Promise<void> {
+    const before = await this.redis.hgetall(`${root}:job-books:${job}`);
+    const balance = imbalanceOf(before);
+    if (balance) look.findings.push({ check: 'books-balance', where: job, says: balance, repaired: false });
+    const counted = await this.recount(root, job);
+    const after = await this.redis.hgetall(`${root}:job-books:${job}`);
+    look.requests += [...counted.values()].reduce((sum, count) => sum + count, 0);
+    if (JSON.stringify(sorted(before)) !== JSON.stringify(sorted(after))) {
+      look.busyJobs.push(job);
+    } else {
+      for (const state of KEPT_STATES) {
+        const [booked, found] = [Number(before[state] ?? 0), counted.get(state) ?? 0];
+        if (booked === found) continue;
+        const says = `${state}: ${booked} in the books, ${found} found`;
+        look.findings.push({ check: 'books-recount', where: job, says, repaired: false });
+      }
+    }
+    await this.groups(pool, root, job, look);
+  }
+
+  /** Requests by state. */
+  private async recount(root: string, job: string): Promise<Map<string, number>> {
+    const counted = new Map<string, number>();
+    const seen = new Set<string>();
+    for await (const keys of keysBelow(this.redis, `${root}:request:${job}/`)) {
+      const fresh = keys.filter((key) => !seen.has(key));
+      const pipeline = this.redis.pipeline();
+      for (const key of fresh) {
+        seen.add(key);
+        pipeline.hget(key, 'state');
+      }
+      for (const [error, state] of (await pipeline.exec()) ?? []) {
+        if (error) throw error;
+        if (typeof state === 'string') counted.set(state, (counted.get(state) ?? 0) + 1);
+      }
+    }
+    return counted;
+  }
+
+  private async groups(pool: string, root: string, job: string, look: BooksLook): Promise<void> {
+    const prefix = `${root}:group:${job}/`;
+    const seen = new Set<string>();
+    let page: string[] = [];
+    let requests = 0;
+    const judge = async () => {
+      if (page.length === 0) return;
+      look.findings.push(...(await this.runner.run(groupsScript, pool, { job, groupIds: page })).findings);
+      page = [];
+      requests = 0;
+    };
+    for await (const keys of keysBelow(this.redis, prefix)) {
+      for (const key of keys) {
+        const groupId = key.slice(prefix.length);
+        if (seen.has(groupId)) continue;
+        seen.add(groupId);
+        page.push(groupId);
+        requests += Number((await this.redis.hget(key, 'samples')) ?? 0);
+        if (requests >= REQUESTS_PER_SCRIPT) await judge();
+      }
+    }
+    await judge();
+    // What stands in the queue without a group.
+    const queue = this.redis.zscanStream(`${root}:job-longtail:${job}`, { count: 1_000 });
+    const lost = new Set<string>();
+    for await (const entries of queue as AsyncIterable<string[]>) {
+      for (let at = 0; at < entries.length; at += 2) if (!seen.has(entries[at]!)) lost.add(entries[at]!);
+    }
+    for (const groupId of lost) {
+      const says = 'in the long-tail queue, but there is no such group';
+      look.findings.push({ check: 'longtail-without-group', where: `${job}/${groupId}`, says, repaired: false });
+    }
+  }
+}
+
+/** What does not add up, or undefined. */
+function imbalanceOf(books: Record<string, string>): string | undefined {
+  const states = [...KEPT_STATES, ...FOLDED_STATES].map((state) => Number(books[state] ?? 0));
+  const sum = states.reduce((total, count) => total + count, 0);
+  const submitted = Number(books.submitted ?? 0);
+  if (sum === submitted && states.every((count) => count >= 0)) return undefined;
+  return `submitted ${submitted}, sum of states ${sum}: ${JSON.stringify(sorted(books))}`;
+}
+
+function sorted(books: Record<string, string>): [string, string][] {
+  return Object.entries(books).sort(([one], [other]) => (one < other ? -1 : 1));
+}

@@ -1,0 +1,26 @@
+/** Something that is off. */
+export interface Finding {
+  /** Which rule is broken, e.g. `lease-not-in-set-of-server`. */
+  check: string;
+  /** Where: an id. */
+  where: string;
+  /** What was seen there; a finding is the same again only when this is the same. */
+  says: string;
+  repaired: boolean;
+}
+
+/** Findings of two looks that are in both: what is only on its way in one of them is not wrong. */
+export function confirmed(first: readonly Finding[], second: readonly Finding[]): Finding[] {
+  const names = new Set(first.map(nameOf));
+  const seen = new Set<string>();
+  return second.filter((finding) => {
+    const name = nameOf(finding);
+    if (!names.has(name) || seen.has(name)) return false;
+    seen.add(name);
+    return true;
+  });
+}
+
+function nameOf({ check, where, says }: Finding): string {
+  return `${check} ${where} ${says}`;
+}

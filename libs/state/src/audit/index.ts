@@ -1,0 +1,3 @@
+export * from './findings';
+export * from './pool-audit';
+export type { RoutingCounts } from './routing-audit';

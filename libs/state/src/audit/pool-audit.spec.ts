@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openTestStore } from '../routing/routing-store.fixture';
+import { ScriptRunner } from '../scripts/script-runner';
+import { PoolAudit } from './pool-audit';
+
+let test: ReturnType<typeof openTestStore>;
+let audit: PoolAudit;
+let key: (name: string) => string;
+beforeEach(() => {
+  test = openTestStore();
+  audit = new PoolAudit(test.redis, new ScriptRunner(test.redis, test.root.slice(0, test.root.indexOf(':'))));
+  key = (name) => `${test.root}:${name}`;
+});
+afterEach(() => test.close());
+
+/** A pool in use: leases with and without sessions, idle sessions, waiters. */
+async function pool() {
+  const { epoch } = await test.server('a', 4);
+  await test.server('b:1', 4);
+  const worker = await test.worker('w');
+  for (let n = 0; n < 6; n++)
+    await test.acquire(worker, { acquireId: `a${n}`, sessionId: n < 3 ? `s${n % 2}` : undefined });
+  await test.release((await test.acquire(worker, { sessionId: 'idle' })).acquireId);
+  for (let n = 0; n < 5; n++)
+    await test.acquire(worker, { acquireId: `p${n}`, waitMs: 20_000, replyTo: `inbox.p${n}` });
+  const { servers } = await test.store.listServers(test.pool, '0');
+  return { epoch, worker, servers };
+}
+const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
+
+it('finds the books of a pool in use balanced, of an empty one too', async () => {
+  expect(await audit.run(test.pool)).toMatchObject({ balanced: true, findings: [], unproven: [] });
+  await pool();
+  expect(await audit.run(test.pool)).toMatchObject({
+    balanced: true,
+    findings: [],
+    counts: { servers: 2, leases: 8, serverLoads: 8, workerLoads: 8, sessions: 3, workers: 1, jobs: 0 },
+  });
+});
+
+it('finds nothing wrong while void leases are on their way back', async () => {
+  const { worker } = await pool();
+  await test.store.removeServer(test.pool, 'a');
+  await test.store.deregisterWorker(test.pool, 'w', worker.workerEpoch);
+  expect((await audit.run(test.pool)).findings).toEqual([]);
+  await test.sweep();
+  expect((await audit.run(test.pool)).findings).toEqual([]);
+});
+
+/** Each damage, what the audit calls it, and that repair mends it from the leases. */
+const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unknown>, string[]][] = [
+  [
+    'a lease that is missing in the set of its server',
+    ({ servers }) => {
+      const server = servers.find(({ serverId }) => serverId === 'b:1');
+      return test.redis.spop(key(`server-leases:b:1:${server!.epoch}`));
+    },
+    ['lease-not-in-set-of-server', 'server-eligible'],
+  ],
+  [
+    'a lease that is missing in the set of its worker',
+    ({ worker }) => test.redis.spop(key(`worker-leases:w:${worker.workerEpoch}`)),
+    ['lease-not-in-set-of-worker'],
+  ],
+  [
+    'a place in the set of a server that no lease holds',
+    ({ epoch }) => test.redis.sadd(key(`server-leases:a:${epoch}`), 'ghost'),
+    ['set-of-server-without-lease'],
+  ],
+  [
+    'a set of a server epoch that is long gone',
+    () => test.redis.sadd(key('server-leases:gone:77'), 'a1'),
+    ['set-of-server-without-lease'],
+  ],
+  [
+    'a server that has room and is not eligible',
+    async () => {
+      await test.release('a0');
+      await test.store.expireWaiters(test.pool);
+      await test.store.cancel(test.pool, { workerId: 'w', workerEpoch: 1 }, 'p1');
+      for (const id of ['p0', 'p2', 'p3', 'p4']) await test.release(id);
+      await test.redis.zrem(key('eligible'), 'a', 'b:1');
+    },
+    ['server-eligible'],
+  ],
+  [
+    'a server in an index that is not there',
+    () => test.redis.zadd(key('eligible'), 1, 'nobody'),
+    ['index-without-server'],
+  ],
+  ['a usable server that is not in the set', () => test.redis.srem(key('servers:usable'), 'a'), ['server-usable']],
+  [
+    'a session that counts a lease too many',
+    async () => {
+      const packed = (await test.redis.hget(key('sessions'), 's0'))!.split('|');
+      packed[2] = String(Number(packed[2]) + 1);
+      await test.redis.hset(key('sessions'), 's0', packed.join('|'));
+    },
+    ['session-lease-count'],
+  ],
+  ['an idle session that is not idle', () => test.redis.zrem(key('sessions:idle'), 'idle'), ['session-idle']],
+  ['a digest that is off', () => test.redis.hincrby(key('worker:w'), 'leaseDigest', 3), ['worker-digest']],
+  ['a waiter in no lane', () => test.redis.zrem(key('waiters:lane:*'), 'p2'), ['waiter-not-in-lane']],
+  ['a place in a lane of nobody', () => test.redis.zadd(key('waiters:lane:*'), 5, 'nobody'), ['lane-without-waiter']],
+  [
+    'a deadline of nobody',
+    () => test.redis.zadd(key('waiters:acquire:deadlines'), 5, 'x'),
+    ['deadline-without-waiter'],
+  ],
+];
+it.each(damages)('finds and mends %s', async (_, damage, expected) => {
+  const its = await pool();
+  await damage(its);
+  const found = await audit.run(test.pool);
+  expect(found.balanced).toBe(false);
+  expect(checksOf(found.findings)).toEqual(expected);
+  const leases = await test.redis.hgetall(key('leases'));
+  const mended = await audit.run(test.pool, { repair: true });
+  expect(checksOf(mended.repaired)).toContain(expected[0]);
+  expect(mended).toMatchObject({ balanced: true, findings: [] });
+  expect(await test.redis.hgetall(key('leases'))).toEqual(leases);
+});
+
+it('says where the books of a job are off, and never changes them', async () => {
+  await test.redis.sadd(key('jobs'), 'job');
+  await test.redis.hset(key('job-books:job'), { submitted: 3, pending: 1, finished: 1, trained: 1 });
+  await test.redis.hset(key('request:job/g/0'), { state: 'finished', attempt: 1, failures: 0 });
+  await test.redis.hset(key('request:job/g/1'), { state: 'pending', attempt: 0, failures: 0 });
+  await test.redis.zadd(key('job-pending:job'), 1, 'job/g/1');
+  await test.redis.hset(key('group:job/g'), { state: 'live', samples: 2, finished: 1, live: 1, roundId: 'r' });
+  expect(await audit.run(test.pool)).toMatchObject({ balanced: true, counts: { jobs: 1, requests: 2 } });
+  await test.redis.hincrby(key('job-books:job'), 'pending', 1);
+  await test.redis.hset(key('group:job/g'), 'live', 2);
+  await test.redis.zadd(key('job-longtail:job'), 1, 'lost');
+  await test.redis.zrem(key('job-pending:job'), 'job/g/1');
+  const { findings, balanced } = await audit.run(test.pool, { repair: true });
+  expect(balanced).toBe(false);
+  expect(checksOf(findings)).toEqual([
+    'books-balance',
+    'books-recount',
+    'group-counters',
+    'longtail-without-group',
+    'request-pending-queue',
+  ]);
+  expect(await test.redis.hget(key('job-books:job'), 'pending')).toBe('2');
+});
+
+it('calls nothing wrong on a pool that is busy all the time', async () => {
+  await test.server('a', 50);
+  await test.server('b', 50);
+  const worker = await test.worker('w');
+  const traffic = { busy: true };
+  const clients = Array.from({ length: 8 }, async (_, lane) => {
+    while (traffic.busy) {
+      const lease = await test.acquire(worker, { sessionId: `s${lane}` });
+      await test.release(lease.acquireId);
+    }
+  });
+  const reports = [];
+  for (let n = 0; n < 3; n++) reports.push(await audit.run(test.pool));
+  traffic.busy = false;
+  await Promise.all(clients);
+  expect(reports.flatMap(({ findings }) => findings)).toEqual([]);
+});

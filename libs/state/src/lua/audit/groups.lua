@@ -1,0 +1,37 @@
+--[[ Some groups against their requests: the counters, the long-tail queue, the pending queue and what workers hold.
+Writes nothing.
+ARGV[1] JSON: {job; groupIds: list; about 128 requests in all}
+Reply: findings    list of {check, where, says, repaired}
+Errors: none. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/rounds"
+--- @include "includes/findings"
+local args = cjson.decode(ARGV[1])
+for _, group_id in ipairs(args.groupIds) do
+  local group = load_group(args.job, group_id)
+  local live, finished = 0, 0
+  for index = 0, group and group.samples - 1 or -1 do
+    local id = request_id(args.job, group_id, index)
+    local request = load_request(id)
+    if not request then
+      found('request-missing', id)
+    else
+      if LIVE[request.state] then live = live + 1 end
+      if request.state == 'finished' then finished = finished + 1 end
+      if HELD[request.state] and redis.call('SISMEMBER', key.workerAttempts(request.workerId, integer(request.workerEpoch)),
+        id) == 0 then
+        found('request-not-with-worker', id, request.state)
+      end
+      local queued = redis.call('ZSCORE', key.pending(args.job), id) ~= false
+      if queued ~= (request.state == 'pending') then found('request-pending-queue', id, request.state) end
+    end
+  end
+  if group then
+    local where = args.job .. '/' .. group_id
+    local says = string.format('live %d, counted %d; finished %d, counted %d', group.live, live, group.finished, finished)
+    if group.live ~= live or group.finished ~= finished then found('group-counters', where, says) end
+    local queued = redis.call('ZSCORE', key.longtail(args.job), group_id) ~= false
+    if queued ~= (group.state == 'unfinished') then found('group-longtail-queue', where, group.state) end
+  end
+end
+return '{"findings":' .. encode_list(findings) .. '}'

@@ -1,0 +1,51 @@
+--[[ One page of the leases against their indexes: the set of their server, the set of their worker epoch, the epochs
+themselves and the session. The lease is the truth.
+ARGV[1] JSON: {cursor: string, '0' to begin; repair: boolean}
+Reply: cursor      string, '0' at the end
+       findings    list of {check, where, says, repaired}
+       leases      list of [acquireId, seq, serverId, serverEpoch, workerId, workerEpoch, sessionId or '']
+Errors: none. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../routing/includes/leases"
+--- @include "includes/findings"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+local leases = {}
+
+local function check_index(check, index, acquire_id)
+  if redis.call('SISMEMBER', index, acquire_id) == 1 then return end
+  if args.repair then redis.call('SADD', index, acquire_id) end
+  found(check, acquire_id, index, args.repair)
+end
+
+-- A lease of a void epoch is the sweeper's; without the mark nobody would return it.
+local function check_epoch(check, is_current, owner, acquire_id)
+  if is_current or redis.call('SISMEMBER', key.voidLeaseEpochs, owner) == 1 then return end
+  if args.repair then redis.call('SADD', key.voidLeaseEpochs, owner) end
+  found(check, acquire_id, owner, args.repair)
+end
+
+local page = redis.call('HSCAN', key.leases, args.cursor, 'COUNT', PAGE)
+for index = 1, #page[2], 2 do
+  local acquire_id = page[2][index]
+  local lease = unpack_lease(page[2][index + 1])
+  if not lease.seq then
+    found('lease-unreadable', acquire_id, page[2][index + 1])
+  else
+    local worker_epoch = string.format('%.0f', lease.workerEpoch)
+    local server_epoch = string.format('%.0f', lease.serverEpoch)
+    check_index('lease-not-in-set-of-server', key.serverLeases(lease.serverId, server_epoch), acquire_id)
+    check_index('lease-not-in-set-of-worker', key.workerLeases(lease.workerId, worker_epoch), acquire_id)
+    check_epoch('lease-of-lost-server', is_on_current_epoch(lease), 'server:' .. lease.serverId .. ':' .. server_epoch,
+      acquire_id)
+    check_epoch('lease-of-lost-worker', is_current_worker(lease.workerId, lease.workerEpoch),
+      'worker:' .. lease.workerId .. ':' .. worker_epoch, acquire_id)
+    if lease.sessionId and redis.call('HEXISTS', key.sessions, lease.sessionId) == 0 then
+      found('lease-of-lost-session', acquire_id, lease.sessionId)
+    end
+    table.insert(leases, { acquire_id, lease.seq, lease.serverId, lease.serverEpoch, lease.workerId, lease.workerEpoch,
+      lease.sessionId or '' })
+  end
+end
+return '{"cursor":' .. cjson.encode(page[1]) .. ',"findings":' .. encode_list(findings) .. ',"leases":'
+  .. encode_list(leases) .. '}'

@@ -1,0 +1,27 @@
+--[[ Changes what a server was registered with; its leases, sessions and epoch stay. New room goes to waiters.
+ARGV[1] JSON:
+  serverId
+  maxInflight?, weight?, weightVersion?, labels? (JSON text)   what is absent stays as it is
+  mostSessions     number: as in acquire
+Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
+Errors: SERVER_NOT_FOUND. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/clock"
+--- @include "includes/changed-server"
+local args = cjson.decode(ARGV[1])
+local server = server_of(args.serverId)
+if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+for _, field in ipairs({ 'maxInflight', 'weight', 'weightVersion' }) do
+  local value = optional(args[field])
+  if value then
+    server[field] = value
+    redis.call('HSET', key.server(server.id), field, tostring(value))
+  end
+end
+-- A capacity set by hand is not to be lowered by what was learned under another one.
+if optional(args.maxInflight) then
+  server.limit = nil
+  redis.call('HDEL', key.server(server.id), 'limit')
+end
+if optional(args.labels) then redis.call('HSET', key.server(server.id), 'labels', args.labels) end
+return changed_server(server, now_ms(), args.mostSessions)

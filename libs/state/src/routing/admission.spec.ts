@@ -1,0 +1,201 @@
+import { slowStartCapacity } from '@broomwagon/policies';
+import * as fc from 'fast-check';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ScriptRunner } from '../scripts/script-runner';
+import { openTestStore } from './routing-store.fixture';
+import { ServerStore } from './server.store';
+
+let test: ReturnType<typeof openTestStore>;
+let servers: ServerStore;
+beforeEach(() => {
+  test = openTestStore();
+  servers = new ServerStore(new ScriptRunner(test.redis, test.root.slice(0, test.root.indexOf(':'))));
+});
+afterEach(() => test.close());
+
+const waiting = (acquireId: string, more: object = {}) => ({
+  acquireId,
+  waitMs: 20_000,
+  replyTo: `inbox.${acquireId}`,
+  ...more,
+});
+const ids = ({ answers }: { answers: { acquireId: string }[] }) => answers.map(({ acquireId }) => acquireId);
+/** As pool.configure does it. */
+async function configure(settings: Record<string, number>) {
+  await test.redis.hset(`${test.root}:settings`, settings);
+  return servers.rescore(test.pool, '0');
+}
+async function status(serverId: string) {
+  const { servers: list } = await test.store.listServers(test.pool, '0');
+  return list.find((server) => server.serverId === serverId)!;
+}
+
+it('never grants more leases than the pool may have, and gives a freed one to a waiter wherever there is room', async () => {
+  await test.server('a', 10);
+  await test.server('b', 10);
+  await configure({ poolMaxInflight: 3 });
+  const worker = await test.worker('w');
+  const held = [];
+  for (let n = 0; n < 3; n++) held.push(await test.acquire(worker));
+  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  await test.acquire(worker, waiting('first'));
+  await test.acquire(worker, waiting('second'));
+  expect(ids(await test.release(held[0]!.acquireId))).toEqual(['first']);
+  expect((await test.store.status(test.pool)).leases).toBe(3);
+  expect(ids(await configure({ poolMaxInflight: 4 }))).toEqual(['second']);
+});
+
+it('parks or refuses while the pool is paused, and grants in order when it is resumed', async () => {
+  await test.server('a', 2);
+  const worker = await test.worker('w');
+  const before = await test.acquire(worker, { acquireId: 'before' });
+  expect(await test.store.pausePool(test.pool, true)).toMatchObject({ paused: true, changed: true });
+  expect(await test.store.pausePool(test.pool, true)).toMatchObject({ paused: true, changed: false });
+  expect(await test.acquire(worker)).toMatchObject({ error: 'POOL_PAUSED' });
+  expect(await test.acquire(worker, waiting('one'))).toMatchObject({ parked: true });
+  expect(await test.acquire(worker, waiting('two'))).toMatchObject({ parked: true });
+  // What was granted stays, and is answered again.
+  expect(await test.acquire(worker, { acquireId: 'before' })).toMatchObject({ seq: before.seq, branch: 'repeated' });
+  expect((await test.release('before')).answers).toEqual([]);
+  expect((await test.store.grantWaiters(test.pool)).answers).toEqual([]);
+  expect(ids(await test.store.pausePool(test.pool, false))).toEqual(['one', 'two']);
+  expect(await test.store.pausePool(test.pool, false)).toMatchObject({ paused: false, changed: false });
+});
+
+it('answers POOL_PAUSED to one whose wait ends in the pause', async () => {
+  const worker = await test.worker('w');
+  await test.store.pausePool(test.pool, true);
+  await test.acquire(worker, waiting('late', { waitMs: 20 }));
+  await expect
+    .poll(async () => (await test.store.expireWaiters(test.pool)).answers)
+    .toMatchObject([{ acquireId: 'late', error: 'POOL_PAUSED' }]);
+});
+
+it('lets the burst of one worker never starve another: at most one turn of four comes before it', async () => {
+  await test.server('a', 1);
+  const [greedy, modest] = [await test.worker('greedy'), await test.worker('modest')];
+  let held = (await test.acquire(greedy)).acquireId;
+  for (let n = 0; n < 60; n++) await test.acquire(greedy, waiting(`g${n}`));
+  const order: string[] = [];
+  const next = async () => {
+    held = ids(await test.release(held))[0]!;
+    order.push(held);
+  };
+  for (let n = 0; n < 10; n++) await next();
+  for (let n = 0; n < 3; n++) await test.acquire(modest, waiting(`m${n}`));
+  for (let n = 0; n < 50; n++) await next();
+  expect(order.indexOf('m0')).toBeLessThanOrEqual(10 + 4);
+  expect(order.indexOf('m2')).toBeLessThanOrEqual(10 + 8);
+  // Each worker's own are in the order of arrival.
+  expect(order.filter((id) => id.startsWith('g'))).toEqual(
+    order.filter((id) => id.startsWith('g')).toSorted((one, other) => Number(one.slice(1)) - Number(other.slice(1))),
+  );
+});
+
+it('is fair to any workers: over any prefix of the grants nobody with a backlog is two turns behind another', async () => {
+  const bursts = fc.array(fc.record({ worker: fc.nat(3), size: fc.integer({ min: 1, max: 12 }) }), {
+    minLength: 2,
+    maxLength: 6,
+  });
+  let run = 0;
+  await fc.assert(
+    fc.asyncProperty(bursts, async (list) => {
+      run++;
+      const workers = [];
+      for (let n = 0; n < 4; n++) workers.push(await test.worker(`${run}-w${n}`));
+      const waits = new Map<string, number>();
+      const items = list.flatMap(({ worker, size }, burst) =>
+        Array.from({ length: size }, (_, n) => ({ worker, acquireId: `${run}-${burst}-${n}` })),
+      );
+      for (const { worker, acquireId } of items) {
+        await test.acquire(workers[worker]!, waiting(acquireId));
+        waits.set(acquireId, worker);
+      }
+      const left = [0, 1, 2, 3].map((worker) => items.filter((item) => item.worker === worker).length);
+      const granted = [0, 0, 0, 0];
+      const order = ids(await test.server(`${run}-s`, 1_000));
+      expect(new Set(order).size).toBe(items.length);
+      for (const acquireId of order) {
+        const worker = waits.get(acquireId)!;
+        granted[worker]!++;
+        left[worker]!--;
+        for (let other = 0; other < 4; other++) {
+          if (left[other]! > 0) expect(granted[worker]! - granted[other]!).toBeLessThanOrEqual(8);
+        }
+      }
+      await test.store.removeServer(test.pool, `${run}-s`);
+      await test.sweep();
+    }),
+    { numRuns: 15 },
+  );
+  // The turns are forgotten with the last waiter.
+  expect(await test.redis.keys(`${test.root}:waiters:*`)).toEqual([]);
+});
+
+it('ends the waiting of a cancelled acquire with exactly one answer, and takes nothing granted back', async () => {
+  await test.server('a', 1);
+  const [worker, other] = [await test.worker('w'), await test.worker('other')];
+  const held = await test.acquire(worker, { acquireId: 'held' });
+  await test.acquire(worker, waiting('parked'));
+  expect(await test.store.cancel(test.pool, other, 'parked')).toMatchObject({ cancelled: false, reason: 'fenced' });
+  expect(await test.store.cancel(test.pool, worker, 'parked')).toMatchObject({
+    cancelled: true,
+    reason: 'cancelled',
+    answers: [{ acquireId: 'parked', replyTo: 'inbox.parked', error: 'RELEASED' }],
+  });
+  expect(await test.store.cancel(test.pool, worker, 'parked')).toMatchObject({ reason: 'tombstone', answers: [] });
+  expect(await test.store.cancel(test.pool, worker, 'held')).toMatchObject({ reason: 'granted', seq: held.seq });
+  expect((await test.release('held')).answers).toEqual([]);
+  expect(await test.store.cancel(test.pool, worker, 'held')).toMatchObject({ reason: 'released' });
+  expect(await test.store.cancel(test.pool, worker, 'not yet')).toMatchObject({ reason: 'tombstone' });
+  expect(await test.acquire(worker, waiting('not yet'))).toMatchObject({ error: 'RELEASED' });
+});
+
+it('lets a new start grow to its capacity as the pure function says, and gives waiters the room as it comes', async () => {
+  await configure({ slowStartMs: 100_000, slowStartFraction: 0.2 });
+  await test.server('a', 10);
+  const worker = await test.worker('w');
+  expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
+  expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
+  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  await test.acquire(worker, waiting('later'));
+  expect(await servers.warm(test.pool)).toMatchObject({ warming: 1, answers: [] });
+  const age = async (ageMs: number) =>
+    test.redis.hset(`${test.root}:server:a`, 'startedAtMs', Date.now() - ageMs).then(() => status('a'));
+  for (const ageMs of [12_000, 50_500, 88_000]) {
+    const expected = slowStartCapacity({ maxInflight: 10, ageMs, slowStartMs: 100_000, fraction: 0.2 });
+    expect((await age(ageMs)).capacity).toBe(expected);
+  }
+  expect(ids(await servers.warm(test.pool))).toEqual(['later']);
+  await test.redis.zadd(`${test.root}:servers:warming`, 1, 'a');
+  await age(100_000);
+  expect(await servers.warm(test.pool)).toMatchObject({ warming: 0 });
+  expect((await status('a')).capacity).toBe(10);
+});
+
+it('hands a load report to one caller for a decision, and passes over a decision that comes too late', async () => {
+  await configure({ adaptiveConcurrency: 1, adaptIntervalMs: 200 });
+  const { epoch } = await test.server('a', 100);
+  const worker = await test.worker('w');
+  for (let n = 0; n < 4; n++) await test.acquire(worker);
+  const report = (preemptions: number) =>
+    servers.reportLoads(test.pool, [{ serverId: 'a', epoch, running: 3, waiting: 3, kvUse: 0.5, preemptions }]);
+  expect(await report(7)).toEqual({ drifts: [{ serverId: 'a', drift: -2 }], due: [] });
+  expect((await status('a')).load).toMatchObject({ running: 3, waiting: 3, kvUse: 0.5, preemptions: 7 });
+  expect((await report(9)).due).toEqual([]);
+  await expect
+    .poll(async () => (await report(9)).due)
+    .toMatchObject([{ serverId: 'a', limit: 100, maxInflight: 100, inflight: 4, newPreemptions: 2 }]);
+  expect((await report(9)).due).toEqual([]);
+  const change = { serverId: 'a', epoch, from: 100, to: 3 };
+  expect((await servers.limit(test.pool, [change])).limited).toEqual(['a']);
+  expect((await servers.limit(test.pool, [{ ...change, to: 50 }])).limited).toEqual([]);
+  expect((await status('a')).capacity).toBe(3);
+  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  await test.acquire(worker, waiting('waits'));
+  expect(ids(await servers.limit(test.pool, [{ ...change, from: 3, to: 100 }]))).toEqual(['waits']);
+  expect(await servers.reportLoads(test.pool, [{ serverId: 'a', epoch: 99, running: 1, waiting: 0 }])).toEqual({
+    drifts: [],
+    due: [],
+  });
+});

@@ -1,0 +1,187 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ScriptRunner } from '../scripts/script-runner';
+import { openTestStore } from './routing-store.fixture';
+import { ServerStore } from './server.store';
+
+const LIMITS = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
+let test: ReturnType<typeof openTestStore>;
+let servers: ServerStore;
+beforeEach(() => {
+  test = openTestStore();
+  servers = new ServerStore(new ScriptRunner(test.redis, test.root.slice(0, test.root.indexOf(':'))));
+});
+afterEach(() => test.close());
+
+async function silence(ageMs: number, ...serverIds: string[]) {
+  await test.redis.zadd(`${test.root}:servers:watched`, ...serverIds.flatMap((id) => [Date.now() - ageMs, id]));
+}
+async function states() {
+  const { servers: list } = await test.store.listServers(test.pool, '0');
+  return Object.fromEntries(list.map(({ serverId, state }) => [serverId, state]));
+}
+const waiting = (acquireId: string, more: object = {}) => ({
+  acquireId,
+  waitMs: 20_000,
+  replyTo: `inbox.${acquireId}`,
+  ...more,
+});
+const discovered = (serverId: string, instanceId = serverId) =>
+  test.store.registerServer(test.pool, {
+    serverId,
+    instanceId,
+    endpoint: `http://${serverId}:8000`,
+    dialect: 'vllm',
+    maxInflight: 100,
+    weight: 1,
+    discovered: true,
+  });
+
+it('refuses to change a server that is not there', async () => {
+  const unknown = { code: 'SERVER_NOT_FOUND' };
+  await expect(servers.update(test.pool, { serverId: 'x', maxInflight: 1 })).rejects.toMatchObject(unknown);
+  await expect(servers.drain(test.pool, 'x', 1_000)).rejects.toMatchObject(unknown);
+  await expect(servers.cordon(test.pool, 'x', true)).rejects.toMatchObject(unknown);
+  await expect(servers.cordon(test.pool, 'x', false)).rejects.toMatchObject(unknown);
+  expect(await test.redis.keys(`${test.root}:*`)).toEqual([]);
+});
+
+it('changes a server and keeps its leases, its epoch, and what was not named', async () => {
+  const { epoch } = await test.server('a', 1, { weight: 2 });
+  const worker = await test.worker('w');
+  await test.acquire(worker);
+  await test.acquire(worker, waiting('next'));
+  const labels = { zone: 'b' };
+  expect(await servers.update(test.pool, { serverId: 'a', maxInflight: 3, labels })).toMatchObject({
+    serverId: 'a',
+    epoch,
+    inflight: 2,
+    capacity: 3,
+    answers: [{ acquireId: 'next' }],
+  });
+  const [server] = (await test.store.listServers(test.pool, '0')).servers;
+  expect(server).toMatchObject({ epoch, inflight: 2, maxInflight: 3, weight: 2, labels });
+  // What a list finds again keeps what was set by name.
+  await discovered('a');
+  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([
+    { epoch, inflight: 2, maxInflight: 3 },
+  ]);
+});
+
+it('never resets the count of a live server that is added again', async () => {
+  await test.server('a', 5);
+  const worker = await test.worker('w');
+  for (let n = 0; n < 3; n++) await test.acquire(worker);
+  await test.server('a', 5);
+  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 3 }]);
+});
+
+it('cordons: no new leases, also not for its sessions; those it has run on; a restart does not end it', async () => {
+  await test.server('a', 5);
+  const worker = await test.worker('w');
+  const held = await test.acquire(worker, { sessionId: 's' });
+  expect(await servers.cordon(test.pool, 'a', true)).toMatchObject({ state: 'cordoned', inflight: 1 });
+  await servers.cordon(test.pool, 'a', true);
+  expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  await test.store.heardFrom(test.pool, ['a']);
+  expect((await test.release(held.acquireId)).results).toEqual([{ released: true, reason: 'released' }]);
+  await test.acquire(worker, waiting('w1'));
+  const again = await test.store.registerServer(test.pool, {
+    serverId: 'a',
+    instanceId: 'another start',
+    endpoint: 'http://a:8000',
+    dialect: 'vllm',
+    maxInflight: 5,
+    weight: 1,
+  });
+  expect(again).toMatchObject({ state: 'cordoned', answers: [] });
+  expect(await servers.cordon(test.pool, 'a', false)).toMatchObject({ state: 'ready', answers: [{ acquireId: 'w1' }] });
+});
+
+it('removes a drained server with its last lease, and keeps one a list still finds away until it starts anew', async () => {
+  await discovered('a');
+  const worker = await test.worker('w');
+  const held = await test.acquire(worker);
+  expect(await servers.drain(test.pool, 'a', 60_000)).toMatchObject({ state: 'draining', inflight: 1 });
+  const { drainUntilMs } = await servers.drain(test.pool, 'a', 600_000);
+  expect(drainUntilMs! - Date.now()).toBeLessThanOrEqual(60_000);
+  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [] });
+  await test.release(held.acquireId);
+  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [{ serverId: 'a', leases: 0 }] });
+  expect(await states()).toEqual({});
+  expect(await discovered('a')).toMatchObject({ state: 'removed', epoch: 0 });
+  expect(await states()).toEqual({});
+  expect(await discovered('a', 'another start')).toMatchObject({ state: 'ready' });
+});
+
+it('voids at the deadline of a drain what still runs, and grants its waiters elsewhere', async () => {
+  await test.server('a', 1);
+  const worker = await test.worker('w');
+  const held = await test.acquire(worker, { sessionId: 's' });
+  await test.acquire(worker, waiting('next turn', { sessionId: 's' }));
+  await servers.drain(test.pool, 'a', 0);
+  await test.server('b', 5);
+  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [{ serverId: 'a', leases: 1 }] });
+  expect((await test.release(held.acquireId, held.seq)).results).toEqual([{ released: false, reason: 'fenced' }]);
+  const granted = [];
+  for (let more = true; more;) {
+    const page = await test.store.sweep(test.pool);
+    granted.push(...page.answers);
+    ({ more } = page);
+  }
+  expect(granted).toMatchObject([{ acquireId: 'next turn', serverId: 'b' }]);
+  expect(await test.store.syncWorker(test.pool, worker, 'leases', '0')).toMatchObject({ items: [expect.anything()] });
+});
+
+it('takes a drain back', async () => {
+  await test.server('a', 5);
+  await servers.drain(test.pool, 'a', 0);
+  expect(await servers.cordon(test.pool, 'a', false)).toMatchObject({ state: 'ready' });
+  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [] });
+});
+
+it('quarantines servers of another weight version than the pool wants until they report the right one', async () => {
+  await test.server('old', 5, { weightVersion: 1 });
+  const { epoch } = await test.server('new', 5, { weightVersion: 2 });
+  const worker = await test.worker('w');
+  await test.redis.hset(`${test.root}:settings`, 'requiredWeightVersion', 2);
+  await servers.rescore(test.pool, '0');
+  expect(await states()).toEqual({ old: 'quarantined', new: 'ready' });
+  for (let n = 0; n < 5; n++) expect(await test.acquire(worker)).toMatchObject({ serverId: 'new' });
+  await test.acquire(worker, waiting('for old'));
+  expect(await servers.update(test.pool, { serverId: 'old', weightVersion: 2 })).toMatchObject({
+    state: 'ready',
+    answers: [{ acquireId: 'for old', serverId: 'old' }],
+  });
+  expect((await test.store.heartbeatServer(test.pool, 'new', epoch, 3)).states).toEqual({ new: 'quarantined' });
+  expect((await test.store.heartbeatServer(test.pool, 'new', epoch, 2)).states).toEqual({ new: 'ready' });
+});
+
+it('does not fail a new start that was never heard of before its grace is over', async () => {
+  for (const id of ['a', 'b', 'c']) await test.server(id);
+  await test.store.heardFrom(test.pool, ['b', 'c']);
+  await silence(31_000, 'a');
+  const review = (startGraceMs?: number) =>
+    test.store.reviewServers(test.pool, { ...LIMITS, startGraceMs }, 0).then(({ failed }) => failed);
+  expect(await review(300_000)).toEqual([]);
+  expect((await states()).a).toBe('suspect');
+  await silence(31_000, 'b');
+  await test.store.heardFrom(test.pool, ['c']);
+  expect(await test.store.listServers(test.pool, '0')).toBeDefined();
+  await test.redis.hset(`${test.root}:server:a`, 'startedAtMs', Date.now() - 300_001);
+  await test.store.heardFrom(test.pool, ['b']);
+  expect(await review(300_000)).toEqual(['a']);
+});
+
+it('holds the last server that takes leases, though others answer that take none', async () => {
+  for (const id of ['a', 'b', 'c']) await test.server(id);
+  for (const id of ['b', 'c']) await servers.cordon(test.pool, id, true);
+  await silence(100_000, 'a');
+  expect(await test.store.reviewServers(test.pool, LIMITS, 0)).toMatchObject({ held: false, failed: [] });
+  expect((await states()).a).toBe('suspect');
+  const worker = await test.worker('w');
+  expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
+  // Another one takes leases again: now the silent one may fail.
+  await servers.cordon(test.pool, 'b', false);
+  expect(await test.store.reviewServers(test.pool, LIMITS, 0)).toMatchObject({ failed: ['a'] });
+});

@@ -1,0 +1,127 @@
+import type { Labels, ServerChangeReply, ServerId } from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import { ROUTING_BOUNDS, type RoutingBounds, type WaiterAnswers } from './routing.types';
+
+type Bounded<Args> = Args & { mostSessions: number };
+
+/** What `server.update` changes; what is absent stays. */
+export interface ServerUpdate {
+  serverId: ServerId;
+  maxInflight?: number;
+  weight?: number;
+  weightVersion?: number;
+  labels?: Labels;
+}
+export type ServerChange = ServerChangeReply & WaiterAnswers;
+
+/** What an engine said of its own load. */
+export interface LoadReport {
+  serverId: ServerId;
+  epoch: number;
+  running: number;
+  waiting: number;
+  /** 0 to 1. */
+  kvUse?: number;
+  /** Since the engine started. */
+  preemptions?: number;
+  /** Tokens of waiting requests that are not in its prefix cache. */
+  uncachedTokens?: number;
+}
+/** A server whose capacity is to be decided anew, by this caller only. */
+export interface DueLimit {
+  serverId: ServerId;
+  epoch: number;
+  /** Most leases now. */
+  limit: number;
+  maxInflight: number;
+  inflight: number;
+  running: number;
+  waiting: number;
+  kvUse?: number;
+  /** Since the last decision. */
+  newPreemptions: number;
+}
+export interface ReportLoadsReply {
+  /** Leases less what the engine has in hand. */
+  drifts: { serverId: ServerId; drift: number }[];
+  due: DueLimit[];
+}
+/** A decision of adaptive concurrency; passed over when the epoch or `from` is not current any more. */
+export interface LimitChange {
+  serverId: ServerId;
+  epoch: number;
+  from: number;
+  to: number;
+}
+
+const SCRIPTS = {
+  update: script<Bounded<Omit<ServerUpdate, 'labels'> & { labels?: string }>, ServerChange>('routing/update-server'),
+  cordon: script<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('routing/cordon-server'),
+  drain: script<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('routing/drain-server'),
+  endDrains: script<
+    { offset: number; rememberMs: number },
+    { removed: { serverId: ServerId; leases: number }[]; next?: number }
+  >('routing/end-drains'),
+  warm: script<Bounded<object>, WaiterAnswers & { warming: number }>('routing/warm-servers'),
+  rescore: script<Bounded<{ cursor: string }>, WaiterAnswers & { cursor: string }>('routing/rescore-servers'),
+  reportLoads: script<{ reports: LoadReport[] }, ReportLoadsReply>('routing/report-loads'),
+  limit: script<Bounded<{ limits: LimitChange[] }>, WaiterAnswers & { limited: ServerId[] }>('routing/limit-servers'),
+};
+
+/** A drained server that a list still finds stays away for this long, or until it starts anew. */
+const DRAINED_STAYS_AWAY_MS = 3_600_000;
+
+/** What is asked of servers by name, and how much they may take: one method, one script. */
+export class ServerStore {
+  constructor(
+    private readonly runner: ScriptRunner,
+    private readonly bounds: Pick<RoutingBounds, 'mostSessions'> = ROUTING_BOUNDS,
+  ) {}
+
+  /** @throws BroomwagonError SERVER_NOT_FOUND */
+  update(pool: string, { labels, ...rest }: ServerUpdate): Promise<ServerChange> {
+    return this.runner.run(SCRIPTS.update, pool, {
+      ...rest,
+      labels: labels == null ? undefined : JSON.stringify(labels),
+      mostSessions: this.bounds.mostSessions,
+    });
+  }
+
+  /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND */
+  cordon(pool: string, serverId: ServerId, cordoned: boolean): Promise<ServerChange> {
+    return this.runner.run(SCRIPTS.cordon, pool, { serverId, cordoned, mostSessions: this.bounds.mostSessions });
+  }
+
+  /** @param deadlineMs from now @throws BroomwagonError SERVER_NOT_FOUND */
+  drain(pool: string, serverId: ServerId, deadlineMs: number): Promise<ServerChange> {
+    return this.runner.run(SCRIPTS.drain, pool, { serverId, deadlineMs, mostSessions: this.bounds.mostSessions });
+  }
+
+  /** One page of removing what has drained; begin with offset 0. */
+  endDrains(
+    pool: string,
+    offset: number,
+  ): Promise<{ removed: { serverId: ServerId; leases: number }[]; next?: number }> {
+    return this.runner.run(SCRIPTS.endDrains, pool, { offset, rememberMs: DRAINED_STAYS_AWAY_MS });
+  }
+
+  /** Lets at most 128 servers in slow start take what they may by now. */
+  warm(pool: string): Promise<WaiterAnswers & { warming: number }> {
+    return this.runner.run(SCRIPTS.warm, pool, { mostSessions: this.bounds.mostSessions });
+  }
+
+  /** One page of putting servers where changed settings say; begin with cursor `0`, which also ends it. */
+  rescore(pool: string, cursor: string): Promise<WaiterAnswers & { cursor: string }> {
+    return this.runner.run(SCRIPTS.rescore, pool, { cursor, mostSessions: this.bounds.mostSessions });
+  }
+
+  /** At most 128 reports; of unknown servers and other epochs they are passed over. */
+  reportLoads(pool: string, reports: LoadReport[]): Promise<ReportLoadsReply> {
+    return this.runner.run(SCRIPTS.reportLoads, pool, { reports });
+  }
+
+  /** At most 128 changes. */
+  limit(pool: string, limits: LimitChange[]): Promise<WaiterAnswers & { limited: ServerId[] }> {
+    return this.runner.run(SCRIPTS.limit, pool, { limits, mostSessions: this.bounds.mostSessions });
+  }
+}
