@@ -58,7 +58,7 @@ local acquire_ids = {}
 for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
 read_leases(acquire_ids)
 for index, item in ipairs(args.items) do results[index] = release(item) end
-local more = grant_waiters(touched, now, args.mostSessions, answers, servers)
+local more = #touched > 0 and grant_waiters(touched, now, args.mostSessions, answers, servers)
 save_changes()
 return '{"results":' .. encode_list(results) .. ',"answers":' .. encode_list(answers)
   .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'

@@ -3,7 +3,13 @@
 -- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
 local BEST = 4
 local CANDIDATES_PER_PAGE, POINTS_PER_PAGE, SNAPSHOT_SERVERS = 64, 8, 128
+local FAST_SCAN = 128 -- servers looked at in one choice; beyond, the scan goes on and counts as a slow one
 local KV_REPORT_MS = 60000 -- an older report of KV use says nothing
+
+-- Counts the choices whose price grows with the pool; see `slow_scans_total`.
+local function count_look(looked_at)
+  if looked_at == FAST_SCAN + 1 then redis.call('HINCRBY', key.meta, 'slowScans', 1) end
+end
 
 -- Servers with room in the order of the policy, as (id, score), until `visit` says it has seen enough. All of them if
 -- need be: a refusal is never for want of looking.
@@ -12,6 +18,7 @@ local function visit_eligible(first_page, visit)
   while true do
     local known = order_of(size)
     for position = known.first + seen, #known.ids do
+      count_look(position - known.first + 1)
       if visit(known.ids[position], known.scores[position]) then return end
     end
     if known.isWhole then return end
@@ -92,11 +99,12 @@ end
 
 -- The first server clockwise from the hash of the session, else the group, else the request.
 local function choose_on_ring(item)
+  write_scores() -- a server that had no room may not be on the ring yet
   local size = redis.call('ZCARD', key.ring)
   local hash = string.format('%.0f', hash_of(item.sessionId or item.groupId or item.requestId))
   local start = redis.call('ZCOUNT', key.ring, '-inf', '(' .. hash)
   local seen, stale, chosen = {}, {}, nil
-  local visited = 0
+  local visited, looked_at = 0, 0
   while visited < size and not chosen do
     local from = (start + visited) % size
     local most = math.min(POINTS_PER_PAGE, size - from, size - visited)
@@ -107,6 +115,8 @@ local function choose_on_ring(item)
         table.insert(stale, point)
       elseif not seen[id] then
         seen[id] = true
+        looked_at = looked_at + 1
+        count_look(looked_at)
         if has_room(server) and fits(server, item) then
           chosen = server
           break

@@ -1,0 +1,161 @@
+import { median, medianRatio } from '../arithmetic';
+import type { BenchWorker, Job, JobResult } from '../generator/jobs';
+import type { Progress } from '../progress';
+import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
+
+/** How long and how often. */
+export interface Effort {
+  rounds: number;
+  warmUpMs: number;
+  measureMs: number;
+}
+
+const SERVERS = 64;
+const WINDOW = 512;
+const BURST = 2_048;
+const REPLICAS = [1, 2, 3] as const;
+const CONCURRENCIES = [1, 64, 512, 2_048] as const;
+export const OPEN_RATES = [500, 2_000] as const;
+/** An open loop needs more time for a p99. */
+const OPEN_LOOP_FACTOR = 2;
+const ECHO_SUBJECT = 'bench.echo';
+
+type RowName =
+  | 'echo'
+  | 'script'
+  | 'raw'
+  | 'raw-pairs'
+  | 'acquire'
+  | `pairs-${number}`
+  | `replicas-${number}`
+  | 'many'
+  | `open-${number}`;
+
+/** One line of the table: every round of one load. */
+export interface Row {
+  name: RowName;
+  label: string;
+  job: Job;
+  results: JobResult[];
+}
+
+/** The rows, and what follows from them. */
+export class Throughput {
+  readonly rows: Row[] = [];
+  /** Of all scripts during bursts, milliseconds. */
+  longestBurstScriptMs = 0;
+
+  private constructor(
+    private readonly stage: Stage,
+    private readonly state: PoolState,
+    private readonly effort: Effort,
+  ) {}
+
+  static readonly rowCount = 4 + 1 + CONCURRENCIES.length + 2 + 1 + OPEN_RATES.length;
+
+  /** Starts a raw echo, a raw handler, and one, two and three replicas, each with a pool of its own. */
+  static async prepare(stage: Stage, effort: Effort): Promise<Throughput> {
+    const { nats, redis } = stage.services;
+    const state = stage.state(redis);
+    const throughput = new Throughput(stage, state, effort);
+    await stage
+      .child<{ natsUrl: string; subject: string }, void>('raw/echo.main.js')
+      .ask({ natsUrl: nats.url, subject: ECHO_SUBJECT });
+    await stage
+      .child<object, void>('raw/handler.main.js')
+      .ask({ natsUrl: nats.url, redisUrl: redis.url, keyPrefix: KEY_PREFIX, pool: 'raw' });
+    const workers = await state.fill('raw', SERVERS);
+    const processIds: number[] = [];
+    for (const replicas of REPLICAS) {
+      const pool = `replicas-${replicas}`;
+      await state.fill(pool, SERVERS);
+      for (let index = 1; index <= replicas; index++) {
+        processIds.push(await stage.startApp('load-balancer', `${pool}.${index}`, [pool], redis));
+      }
+    }
+    throughput.addRows(workers, processIds[0]!);
+    return throughput;
+  }
+
+  private addRows(workers: BenchWorker[], replica: number): void {
+    const { warmUpMs, measureMs } = this.effort;
+    const { redis } = this.stage.services;
+    const add = (name: RowName, label: string, job: Job) => this.rows.push({ name, label, job, results: [] });
+    const load = { workers, warmUpMs, measureMs, processIds: [replica, ...(redis.pid ? [redis.pid] : [])] };
+    const raw = { ...load, pool: 'raw' };
+    const one = { ...load, pool: 'replicas-1' };
+    add('echo', `raw nats.js echo, window ${WINDOW}`, { ...raw, kind: 'echo', subject: ECHO_SUBJECT, window: WINDOW });
+    add('script', `raw EVALSHA of acquire, window ${WINDOW}`, {
+      ...raw,
+      kind: 'script',
+      window: WINDOW,
+      redisUrl: redis.url,
+      keyPrefix: KEY_PREFIX,
+    });
+    add('raw', `raw handler, acquire, window ${WINDOW}`, { ...raw, kind: 'acquire', window: WINDOW });
+    add('raw-pairs', `raw handler, acquire+release, window ${WINDOW}`, { ...raw, kind: 'pairs', window: WINDOW });
+    add('acquire', `acquire, window ${WINDOW}`, { ...one, kind: 'acquire', window: WINDOW });
+    for (const window of CONCURRENCIES) {
+      add(`pairs-${window}`, `acquire+release, window ${window}`, { ...one, kind: 'pairs', window });
+    }
+    for (const replicas of REPLICAS.slice(1)) {
+      const pool = `replicas-${replicas}`;
+      const label = `acquire+release, window ${WINDOW}, ${replicas} replicas`;
+      add(`replicas-${replicas}`, label, { ...load, pool, kind: 'pairs', window: WINDOW });
+    }
+    add('many', `acquire-many of ${BURST}`, { ...one, kind: 'many', count: BURST });
+    for (const ratePerSecond of OPEN_RATES) {
+      const job: Job = { ...one, kind: 'open', ratePerSecond, measureMs: measureMs * OPEN_LOOP_FACTOR };
+      add(`open-${ratePerSecond}`, `acquire+release, open loop, ${ratePerSecond}/s`, job);
+    }
+  }
+
+  /** All rows in turn, again and again, so that a slow minute of the machine falls on all of them. */
+  async run(progress: Progress): Promise<void> {
+    for (let round = 0; round < this.effort.rounds; round++) {
+      for (const row of this.rows) {
+        progress.step(`round ${round + 1} of ${this.effort.rounds}: ${row.label}`);
+        const isBurst = row.name === 'many';
+        if (isBurst) await this.watchScripts();
+        const result = await this.stage.generator.ask(row.job);
+        if (isBurst) await this.noteLongestScript();
+        row.results.push(result);
+        await this.state.release(row.job.pool, result.heldAcquireIds);
+      }
+    }
+  }
+
+  row(name: RowName): Row {
+    return this.rows.find((row) => row.name === name)!;
+  }
+
+  /** How many times the rate of the other row this one has. */
+  ratio(name: RowName, other: RowName): number {
+    return medianRatio(ratesOf(this.row(name)), ratesOf(this.row(other)));
+  }
+
+  /** CPU seconds of one replica and of Redis for 1,000 acquires. */
+  cpuSecondsPer1000(): { replica: number; redis: number } {
+    const { results } = this.row('acquire');
+    const of = (index: number) =>
+      median(results.map(({ cpuSeconds, completed }) => ((cpuSeconds[index] ?? Number.NaN) / completed) * 1_000));
+    return { replica: of(0), redis: of(1) };
+  }
+
+  private async watchScripts(): Promise<void> {
+    await this.state.redis.config('SET', 'slowlog-log-slower-than', 500);
+    await this.state.redis.slowlog('RESET');
+  }
+
+  private async noteLongestScript(): Promise<void> {
+    const entries = (await this.state.redis.slowlog('GET', 1_024)) as [number, number, number, ...unknown[]][];
+    for (const [, , microseconds] of entries) {
+      this.longestBurstScriptMs = Math.max(this.longestBurstScriptMs, microseconds / 1_000);
+    }
+    await this.state.redis.config('SET', 'slowlog-log-slower-than', -1);
+  }
+}
+
+export function ratesOf(row: Row): number[] {
+  return row.results.map(({ perSecond }) => perSecond);
+}

@@ -1,0 +1,43 @@
+import { writeFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import { benchAcquire } from './acquire/acquire-bench';
+import { benchPayload } from './payload/payload-bench';
+import { Stage } from './stage';
+
+/** `npm run bench -- acquire|payload [--json FILE] [--quick]` */
+interface Options {
+  json?: string;
+  quick?: boolean;
+}
+type Bench = (stage: Stage, isQuick: boolean) => Promise<{ report: object; text: string }>;
+
+async function run(bench: Bench, options: Options): Promise<void> {
+  const stage = new Stage();
+  const interrupt = () => void stage.stop().then(() => process.exit(130));
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  try {
+    const { report, text } = await bench(stage, options.quick ?? false);
+    console.log(text);
+    if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  } finally {
+    await stage.stop();
+  }
+}
+
+const program = new Command('bench').description('Measures this machine; see bench/README.md for how to read it.');
+const commands: [string, string, Bench][] = [
+  ['acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire],
+  ['payload', 'the queue with small and large payloads behind its references', benchPayload],
+];
+for (const [name, description, bench] of commands) {
+  program
+    .command(name)
+    .description(description)
+    .option('--json <file>', 'write the numbers to a file')
+    .option('--quick', 'fewer and shorter rounds')
+    .action((options: Options) => run(bench, options));
+}
+program.parseAsync().catch((error: unknown) => {
+  console.error((error as Error).stack ?? error);
+  process.exitCode = 1;
+});

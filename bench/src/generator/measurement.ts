@@ -1,0 +1,53 @@
+import { summarizeLatencies } from '../arithmetic';
+import { cpuSecondsOf } from './cpu-time';
+import type { Job, JobResult } from './jobs';
+
+/** Warm-up, then the stretch that counts. */
+export class Measurement {
+  private readonly latenciesMs: number[] = [];
+  private startedAtMs = Number.POSITIVE_INFINITY;
+  private endedAtMs = Number.POSITIVE_INFINITY;
+  private completed = 0;
+  private cpuAtStart: number[] = [];
+  private cpuAtEnd: number[] = [];
+
+  constructor(private readonly job: Job) {
+    setTimeout(() => this.begin(), job.warmUpMs);
+  }
+
+  /** Nothing new is to be sent. */
+  get isOver(): boolean {
+    return this.endedAtMs !== Number.POSITIVE_INFINITY;
+  }
+
+  /** Something ended now that began (or was due) then. */
+  ended(beganAtMs: number): void {
+    const now = performance.now();
+    if (now < this.startedAtMs || this.isOver) return;
+    this.completed++;
+    this.latenciesMs.push(now - beganAtMs);
+  }
+
+  result(heldAcquireIds: string[] = []): JobResult {
+    const seconds = (this.endedAtMs - this.startedAtMs) / 1_000;
+    const { completed } = this;
+    return {
+      ...summarizeLatencies(this.latenciesMs),
+      completed,
+      seconds,
+      perSecond: completed / seconds,
+      cpuSeconds: this.cpuAtEnd.map((value, index) => value - this.cpuAtStart[index]!),
+      heldAcquireIds,
+    };
+  }
+
+  private begin(): void {
+    const processIds = this.job.processIds ?? [];
+    this.cpuAtStart = processIds.map(cpuSecondsOf);
+    this.startedAtMs = performance.now();
+    setTimeout(() => {
+      this.endedAtMs = performance.now();
+      this.cpuAtEnd = processIds.map(cpuSecondsOf);
+    }, this.job.measureMs);
+  }
+}

@@ -1,0 +1,243 @@
+import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import { openPayloadStore, RequestStore, RoundStore, ScriptRunner, type AttemptFence } from '@broomwagon/state';
+import type { Claim, Segment } from '@broomwagon/contracts';
+import { median, medianRatio, significant } from '../arithmetic';
+import { Progress } from '../progress';
+import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
+import { plainTable } from '../table';
+import type { BenchWorker } from '../generator/jobs';
+
+const SIZES = [
+  { label: '1 kB', bytes: 1_000 },
+  { label: '1 MB', bytes: 1_000_000 },
+  { label: '10 MB', bytes: 10_000_000 },
+] as const;
+type Size = (typeof SIZES)[number];
+/** Payloads stored of each size; the segments name them in turn. */
+const PAYLOADS = 4;
+/** Groups completed, and groups cut and requeued, of one round: each script's bound on what it touches. */
+const GROUPS = 64;
+
+/** What is timed. `requeue` is the confirmation of a cut, or, over NATS, an attempt given back. */
+const OPERATIONS = ['script complete', 'script requeue', 'NATS complete', 'NATS requeue'] as const;
+type OperationName = (typeof OPERATIONS)[number];
+
+/** What `--json` holds. */
+export interface PayloadReport {
+  measuredAt: string;
+  rounds: number;
+  /** Microseconds of one operation. */
+  rows: { operation: OperationName; payload: string; microseconds: number; over1kB: number }[];
+  /** Median ratio of the queue's own cost: the scripts. */
+  requeue10MBOver1kB: number;
+  complete10MBOver1kB: number;
+  natsRequeue10MBOver1kB: number;
+  natsComplete10MBOver1kB: number;
+}
+
+/** `bench payload`: what the queue costs when the payloads behind its references are large. */
+export async function benchPayload(stage: Stage, isQuick: boolean): Promise<{ report: PayloadReport; text: string }> {
+  await stage.start((line) => console.error(line));
+  const rounds = isQuick ? 5 : 15;
+  const bench = await PayloadBench.prepare(stage);
+  const progress = new Progress(rounds * SIZES.length);
+  try {
+    await bench.warmUp();
+    for (let round = 0; round < rounds; round++) {
+      // Each size goes first in turn: what follows a pause is slower.
+      for (const index of SIZES.keys()) {
+        const size = SIZES[(index + round) % SIZES.length]!;
+        progress.step(`round ${round + 1} of ${rounds}: ${size.label}`);
+        await bench.measureScripts(size, `scripts-${round}`);
+        await bench.measureNats(size, `nats-${round}`);
+      }
+    }
+  } finally {
+    progress.end();
+  }
+  return bench.report(rounds);
+}
+
+class PayloadBench {
+  private readonly rounds: RoundStore;
+  private readonly requests: RequestStore;
+  private readonly refs = new Map<Size, string[]>();
+  /** Microseconds of one operation, one value per round. */
+  private readonly costs = new Map<string, number[]>();
+
+  private constructor(
+    state: PoolState,
+    private readonly client: TypedClient,
+    private readonly worker: BenchWorker,
+    private readonly natsWorker: BenchWorker,
+  ) {
+    const runner = new ScriptRunner(state.redis, KEY_PREFIX);
+    this.rounds = new RoundStore(runner);
+    this.requests = new RequestStore(runner);
+  }
+
+  static async prepare(stage: Stage): Promise<PayloadBench> {
+    const { nats, redis } = stage.services;
+    const state = stage.state(redis);
+    // No coordinator serves the pool of the scripts, so that nothing else cuts and sweeps there.
+    const [worker] = await state.fill('scripts', 0, 1);
+    const [natsWorker] = await state.fill('nats', 0, 1);
+    await stage.startApp('trainer-coordinator', 'trainer-coordinator', ['nats'], redis);
+    const connection = await connectNats({ url: nats.url });
+    stage.onStop(() => connection.close());
+    const client = new TypedClient(new MessagingClient(connection));
+    const bench = new PayloadBench(state, client, worker!, natsWorker!);
+    const payloads = openPayloadStore({ driver: 'redis', url: redis.url, dir: '', keyPrefix: KEY_PREFIX });
+    for (const size of SIZES) {
+      const bytes = Buffer.alloc(size.bytes, 'x');
+      const puts = Array.from({ length: PAYLOADS }, (_, index) =>
+        payloads.put('stored', `stored/${size.bytes}-${index}/0`, '1', bytes),
+      );
+      bench.refs.set(size, await Promise.all(puts));
+    }
+    await payloads.close();
+    return bench;
+  }
+
+  /** Compiled code and loaded scripts; nothing of it counts. */
+  async warmUp(): Promise<void> {
+    await this.measureScripts(SIZES[0], 'warm-up');
+    await this.measureNats(SIZES[0], 'warm-up');
+    this.costs.clear();
+  }
+
+  /** A round in which half of the groups is accepted and the other half is cut and queued again. */
+  async measureScripts(size: Size, round: string): Promise<void> {
+    const pool = 'scripts';
+    const claims = await this.openAndClaim(pool, `${round}-${size.bytes}`, this.worker);
+    const accepted = claims.slice(0, GROUPS);
+    const cut = claims.slice(GROUPS);
+    await this.time('script complete', size, accepted, async (claim, index) => {
+      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(size, claim, index) };
+      await this.requests.complete(pool, { ...args, finishReason: 'stop' });
+    });
+    const { job, roundId } = claims[0]!;
+    let cursor: number | undefined = 0;
+    while (cursor !== undefined) ({ cursor } = await this.rounds.cut(pool, { job, roundId }, cursor));
+    await this.time('script requeue', size, cut, async (claim, index) => {
+      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(size, claim, index) };
+      const { state } = await this.requests.fail(pool, { ...args, countsAsFailure: false, retryable: true });
+      if (state !== 'unfinished') throw new Error(`A cut request is ${state}`);
+    });
+  }
+
+  /** The same operations through the trainer-coordinator: each attempt is given back, claimed again and completed. */
+  async measureNats(size: Size, round: string): Promise<void> {
+    const pool = 'nats';
+    const claims = await this.openAndClaim(pool, `${round}-${size.bytes}`, this.natsWorker);
+    await this.time('NATS requeue', size, claims, async (claim, index) => {
+      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(size, claim, index) };
+      const { state } = await this.client.call(pool, 'request.fail', { ...body, reason: 'shutdown', retryable: true });
+      if (state !== 'pending') throw new Error(`A request that was given back is ${state}`);
+    });
+    const again = await this.claim(pool, `${round}-${size.bytes}-again`, this.natsWorker);
+    await this.time('NATS complete', size, again.slice(0, GROUPS), async (claim, index) => {
+      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(size, claim, index) };
+      await this.client.call(pool, 'request.complete', { ...body, finishReason: 'stop' });
+    });
+  }
+
+  report(rounds: number): { report: PayloadReport; text: string } {
+    const rows = OPERATIONS.flatMap((operation) =>
+      SIZES.map((size) => ({
+        operation,
+        payload: size.label,
+        microseconds: significant(median(this.costsOf(operation, size))),
+        over1kB: this.over1kB(operation, size),
+      })),
+    );
+    const largest = SIZES[2];
+    const report: PayloadReport = {
+      measuredAt: new Date().toISOString(),
+      rounds,
+      rows,
+      requeue10MBOver1kB: this.over1kB('script requeue', largest),
+      complete10MBOver1kB: this.over1kB('script complete', largest),
+      natsRequeue10MBOver1kB: this.over1kB('NATS requeue', largest),
+      natsComplete10MBOver1kB: this.over1kB('NATS complete', largest),
+    };
+    const cells = rows.map(({ operation, payload, microseconds, over1kB }) => [
+      operation,
+      payload,
+      microseconds.toFixed(0),
+      over1kB.toFixed(2),
+    ]);
+    const text = plainTable(['', 'payload', 'us', '/ 1 kB'], cells);
+    return { report, text: `\nOne at a time; medians of ${rounds} interleaved rounds\n\n${text}\n` };
+  }
+
+  private over1kB(operation: OperationName, size: Size): number {
+    return significant(medianRatio(this.costsOf(operation, size), this.costsOf(operation, SIZES[0])));
+  }
+
+  private costsOf(operation: OperationName, size: Size): number[] {
+    return this.costs.get(`${operation} ${size.label}`)!;
+  }
+
+  private async openAndClaim(pool: string, job: string, worker: BenchWorker): Promise<Claim[]> {
+    const step = 1;
+    const shape = { neededGroups: GROUPS, takeGroups: 0, newGroups: 2 * GROUPS };
+    const { trainerEpoch } = await this.rounds.open(pool, {
+      ...shape,
+      job,
+      roundId: 'round',
+      planId: `${step}-short-${GROUPS}-${2 * GROUPS}-0`,
+      step,
+      kind: 'short',
+      policy: { name: 'resume', overProvision: 2 },
+      weightVersion: 0,
+      orphanAfterMs: 86_400_000,
+    });
+    const groups = Array.from({ length: 2 * GROUPS }, (_, index) => ({
+      groupId: `group-${index}`,
+      digest: 'digest',
+      samples: 1,
+      maxTokens: 1_000,
+      promptRef: 'redis~stored~prompt~prompt',
+      sampling: '{}',
+    }));
+    await this.rounds.submit(pool, { job, roundId: 'round', trainerEpoch }, groups);
+    return this.claim(pool, job, worker);
+  }
+
+  private async claim(pool: string, claimId: string, worker: BenchWorker): Promise<Claim[]> {
+    const { claims } = await this.requests.claim(pool, { claimId, ...worker, max: 2 * GROUPS });
+    if (claims.length !== 2 * GROUPS) throw new Error(`Only ${claims.length} requests to claim`);
+    return claims;
+  }
+
+  /** Runs it for each, one at a time, and notes what the one in the middle took. */
+  private async time(
+    operation: OperationName,
+    size: Size,
+    claims: readonly Claim[],
+    work: (claim: Claim, index: number) => Promise<void>,
+  ): Promise<void> {
+    const microseconds: number[] = [];
+    for (const [index, claim] of claims.entries()) {
+      const startedAtMs = performance.now();
+      await work(claim, index);
+      microseconds.push((performance.now() - startedAtMs) * 1_000);
+    }
+    const name = `${operation} ${size.label}`;
+    this.costs.set(name, [...(this.costs.get(name) ?? []), median(microseconds)]);
+  }
+
+  private segment(size: Size, { attempt }: Claim, index: number): Segment {
+    const ref = this.refs.get(size)![index % PAYLOADS]!;
+    return { attempt, serverId: 'server-0', serverEpoch: 1, weightVersion: 0, tokenCount: 100, ref };
+  }
+
+  private segmentArgs(size: Size, claim: Claim, index: number): { segment: string; tokens: number } {
+    return { segment: JSON.stringify(this.segment(size, claim, index)), tokens: 100 };
+  }
+}
+
+function fenceOf({ requestId, attempt }: Claim, worker: BenchWorker): AttemptFence {
+  return { requestId, attempt, ...worker };
+}

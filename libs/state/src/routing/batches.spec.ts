@@ -1,0 +1,129 @@
+import { ROUTING_POLICIES, type PoolSettings } from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import fc from 'fast-check';
+import { afterAll, expect, it } from 'vitest';
+import { connectRedis } from '../redis';
+import { ScriptRunner } from '../scripts/script-runner';
+import { PoolStore } from './pool.store';
+import { RoutingStore } from './routing.store';
+import type { AcquireEntry, ReleaseEntry } from './routing.types';
+import { ServerStore } from './server.store';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+const store = new RoutingStore(runner);
+const pools = new PoolStore(runner);
+const servers = new ServerStore(runner);
+let runs = 0;
+
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+type Wish = Omit<AcquireEntry, 'workerEpoch'>;
+interface Case {
+  settings: PoolSettings;
+  capacities: number[];
+  batches: { acquires: Wish[]; releases: number[] }[];
+}
+
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 3 });
+const wish: fc.Arbitrary<Wish> = fc.record({
+  // Few, so that some are repeated in one script.
+  acquireId: fc.integer({ min: 0, max: 60 }).map((n) => `a${n}`),
+  requestId: fc.constantFrom('j/g1/0', 'j/g2/0'),
+  workerId: fc.constantFrom('w1', 'w2'),
+  sessionId: maybe(fc.constantFrom('x', 'y', 'z')),
+  groupId: maybe(fc.constantFrom('g1', 'g2')),
+  contextTokens: maybe(fc.constantFrom(100, 3_000)),
+  weightVersion: fc.option(fc.constantFrom(0, 1), { nil: undefined, freq: 9 }),
+});
+const someCase: fc.Arbitrary<Case> = fc.record({
+  settings: fc.record({
+    policy: fc.constantFrom(...ROUTING_POLICIES),
+    groupPlacement: fc.constantFrom('group-spread', 'group-affinity'),
+  }),
+  capacities: fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 14 }),
+  batches: fc.array(
+    fc.record({
+      acquires: fc.array(wish, { minLength: 1, maxLength: 48 }),
+      releases: fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 48 }),
+    }),
+    { minLength: 1, maxLength: 4 },
+  ),
+}) as fc.Arbitrary<Case>;
+
+/** Runs the case in a pool of its own, so many items a script. Returns every answer and what is left in Redis. */
+async function outcome(test: Case, perScript: number): Promise<unknown> {
+  const pool = `batches-${runs++}`;
+  const { version } = await pools.configure(pool, test.settings);
+  await pools.finish(pool, version);
+  for (const [index, maxInflight] of test.capacities.entries()) {
+    await store.registerServer(pool, {
+      serverId: `s${index}`,
+      instanceId: 'i',
+      endpoint: 'http://127.0.0.1:1',
+      dialect: 'vllm',
+      maxInflight,
+      weight: 1 + (index % 2),
+      weightVersion: index % 3 === 0 ? 1 : 0,
+    });
+  }
+  await servers.rescore(pool, '0');
+  for (const workerId of ['w1', 'w2']) {
+    await store.registerWorker(pool, { workerId, registrationId: 'r', ttlMs: 3_600_000 });
+  }
+  const answers: unknown[] = [];
+  for (const { acquires, releases } of test.batches) {
+    for (const items of pagesOf(acquires, perScript)) {
+      answers.push(
+        ...(
+          await store.acquire(
+            pool,
+            items.map((item) => ({ ...item, workerEpoch: 1 })),
+          )
+        ).results,
+      );
+    }
+    for (const items of pagesOf(releases, perScript)) {
+      const entries: ReleaseEntry[] = items.map((n) => ({ acquireId: `a${n}` }));
+      answers.push(...(await store.release(pool, entries)).results);
+    }
+  }
+  return { answers: answers.map(withoutSnapshot), ...(await leftIn(runner.rootKey(pool), test.capacities.length)) };
+}
+
+const pagesOf = <T>(all: readonly T[], size: number) =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, page) => all.slice(page * size, (page + 1) * size));
+
+function withoutSnapshot(answer: unknown): unknown {
+  const { snapshot: _, ...rest } = answer as { snapshot?: unknown };
+  return rest;
+}
+
+async function leftIn(root: string, serverCount: number) {
+  const sets = [
+    ...Array.from({ length: serverCount }, (_, index) => `${root}:server-leases:s${index}:${index + 1}`),
+    `${root}:worker-leases:w1:1`,
+    `${root}:worker-leases:w2:1`,
+  ];
+  return {
+    order: await redis.zrange(`${root}:eligible`, '0', '-1', 'WITHSCORES'),
+    leases: (await redis.hkeys(`${root}:leases`)).map(String).sort(),
+    sets: await Promise.all(sets.map(async (set) => (await redis.smembers(set)).map(String).sort())),
+    tokens: await redis.hgetall(`${root}:servers:tokens`),
+    sessions: await redis.hgetall(`${root}:servers:sessions`),
+    digests: await Promise.all(['w1', 'w2'].map((id) => redis.hget(`${root}:worker:${id}`, 'leaseDigest'))),
+  };
+}
+
+it('does the same for many acquires and releases in one script as for each in one of its own', async () => {
+  await fc.assert(
+    fc.asyncProperty(someCase, async (test) => {
+      expect(await outcome(test, 128)).toEqual(await outcome(test, 1));
+    }),
+    { numRuns: 60 },
+  );
+});
