@@ -13,6 +13,7 @@ export class LoadBalancerMetrics {
   private readonly expired;
   private readonly alarms;
   private readonly batches;
+  private readonly slowScans;
   private readonly gauges;
   private readonly drifts;
 
@@ -48,6 +49,11 @@ export class LoadBalancerMetrics {
       'Leases less the requests their engines report: the sum, and the greatest of one server; lasting: a leak',
       ['pool', 'of'],
     );
+    this.slowScans = metrics.counter(
+      'slow_scans_total',
+      'Choices that looked at more than 128 servers, of all replicas; many: restrictions that few servers meet',
+      ['pool'],
+    );
     const gauge = (name: string, help: string) => metrics.gauge(name, help, ['pool']);
     this.gauges = {
       leases: gauge('leases_count', 'Live leases'),
@@ -58,7 +64,7 @@ export class LoadBalancerMetrics {
       servers: gauge('servers_count', 'Registered servers'),
       readyServers: gauge('ready_servers_count', 'Servers that take leases; 0: nothing can be generated'),
       voidEpochs: gauge('void_epochs_count', 'Worker and server epochs whose leases are being returned'),
-    } satisfies Record<keyof PoolTotals, unknown>;
+    } satisfies Record<Exclude<keyof PoolTotals, 'slowScans'>, unknown>;
   }
 
   acquired(outcome: string): void {
@@ -98,5 +104,8 @@ export class LoadBalancerMetrics {
 
   totals(pool: string, totals: PoolTotals): void {
     for (const [name, gauge] of Object.entries(this.gauges)) gauge.set({ pool }, totals[name as keyof PoolTotals]);
+    // Counted in Redis, since scripts of all kinds choose.
+    this.slowScans.remove({ pool });
+    this.slowScans.inc({ pool }, totals.slowScans);
   }
 }

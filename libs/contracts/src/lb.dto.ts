@@ -54,7 +54,7 @@ export class AcquireItem {
   @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: number;
   /** Keep and answer the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;
-  /** Wait at most this long for room, milliseconds; default 0 = answer at once. */
+  /** Wait at most this long for room, milliseconds, a pause of the pool not counted; default 0 = answer at once. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
 }
 
@@ -107,9 +107,9 @@ export interface SnapshotServer {
   weightVersion: number;
   /** Sequence of the last lease that chose it, modulo 2^32; 0 = never. */
   chosen: number;
-  /** Context tokens of its leases and those it reported; only under `least-tokens`. */
+  /** Context tokens of its leases (at least 256 each) and uncached ones it reported; only under `least-tokens`. */
   tokens?: number;
-  /** Active sessions; only under `least-sessions`. */
+  /** Sessions bound to it, and leases without a session; only under `least-sessions`. */
   sessions?: number;
   /** Its next turn; only under `round-robin`. */
   turn?: number;
@@ -229,6 +229,8 @@ export interface LoadBalancerStatus {
   sessions: number;
   /** Idle sessions forgotten so far, by age or for want of place. */
   sessionsEvicted: number;
+  /** Choices so far that looked at more than 128 servers. */
+  slowScans: number;
   waiters: number;
   workers: number;
   /** Worker and server epochs whose leases are still being returned. */

@@ -101,9 +101,12 @@ export interface PoolSettingsReply {
   nextPolicy?: RoutingPolicy;
 }
 
-/** `pool.pause`: no lease is granted until `pool.resume`. Acquires that may wait are parked, others get POOL_PAUSED. */
+/**
+ * `pool.pause`: no lease is granted until `pool.resume`. Acquires that may wait are parked and their `waitMs` stands
+ * still (for 5 minutes at most: then POOL_PAUSED); others get POOL_PAUSED at once.
+ */
 export class PausePoolRequest {}
-/** `pool.resume`: room goes to those who wait. The wait of a parked acquire is not longer for the pause. */
+/** `pool.resume`: room goes to those who wait, and their `waitMs` goes on: the pause does not count. */
 export class ResumePoolRequest {}
 export interface PausePoolReply {
   paused: boolean;

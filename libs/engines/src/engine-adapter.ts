@@ -78,6 +78,8 @@ export interface EngineLoad {
   kvUse?: number;
   /** Preemptions since the engine started. */
   preemptions?: number;
+  /** Tokens of waiting requests that its prefix cache does not hold. */
+  uncachedTokens?: number;
 }
 
 /**

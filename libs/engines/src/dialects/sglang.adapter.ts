@@ -13,6 +13,8 @@ interface RankLoad {
   num_waiting_reqs?: number;
   /** Older versions: running and waiting together. */
   num_reqs?: number;
+  /** Newer versions only. */
+  num_waiting_uncached_tokens?: number;
   token_usage?: number;
 }
 
@@ -67,7 +69,13 @@ export class SglangAdapter extends HttpEngineAdapter {
         (rank) => rank.num_running_reqs ?? (rank.num_reqs ?? 0) - (rank.num_waiting_reqs ?? 0),
       );
       const uses = ranks.flatMap((rank) => rank.token_usage ?? []);
-      return { running, waiting, kvUse: uses.length === 0 ? undefined : Math.max(...uses) };
+      const saysUncached = ranks.some((rank) => rank.num_waiting_uncached_tokens !== undefined);
+      return {
+        running,
+        waiting,
+        kvUse: uses.length === 0 ? undefined : Math.max(...uses),
+        uncachedTokens: saysUncached ? sum(ranks, (rank) => rank.num_waiting_uncached_tokens ?? 0) : undefined,
+      };
     }
     const metrics = readMetrics((await this.http.getText('/metrics')) ?? '');
     const running = metrics.get('sglang:num_running_reqs')?.sum;

@@ -2,5 +2,6 @@ export * from './choose-server';
 export * from './hash-ring';
 export * from './restrictions';
 export * from './routing-model';
+export * from './routing-model.types';
 export * from './routing-order';
 export * from './waiting-lanes';

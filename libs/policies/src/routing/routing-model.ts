@@ -2,41 +2,15 @@ import type { Decision, PoolSettings } from '@broomwagon/contracts';
 import { chooseServer, type ChosenServer } from './choose-server';
 import { servesLane } from './restrictions';
 import { TOKENS_PER_LOAD, turnAfter, type RoutingServer } from './routing-order';
+import type {
+  ModelServer,
+  ModelLease,
+  ModelBinding,
+  ModelAnswer,
+  ModelWaiterAnswer,
+  ModelRegistration,
+} from './routing-model.types';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
-
-/** A server of the model. */
-export interface ModelServer extends ModelRegistration {
-  epoch: number;
-  chosen: number;
-  turn: number;
-}
-interface ModelLease {
-  seq: number;
-  serverId: string;
-  serverEpoch: number;
-  acquire: ModelAcquire;
-  receipt: Pick<Decision, 'policy' | 'policyVersion' | 'key' | 'best' | 'eligible'>;
-}
-interface ModelBinding {
-  serverId: string;
-  epoch: number;
-  /** All of the session, also those from before it was bound anew. */
-  leases: number;
-  finished: boolean;
-  dpRank?: number;
-}
-export type ModelAnswer =
-  ({ seq: number; serverId: string; dpRank?: number } & Decision) | { error: string } | { parked: true };
-/** The answer of a parked acquire. */
-export type ModelWaiterAnswer = { acquireId: string } & Exclude<ModelAnswer, { parked: true }>;
-export interface ModelRegistration {
-  serverId: string;
-  instanceId?: string;
-  maxInflight: number;
-  weight: number;
-  weightVersion: number;
-  labels?: Record<string, string>;
-}
 
 /**
  * Reference model of the routing transitions: what the Lua scripts of libs/state must do, in plain TypeScript and

@@ -1,26 +1,7 @@
-import type { RoutingPolicy } from '@broomwagon/contracts';
+import type { RoutingPolicy, SnapshotServer } from '@broomwagon/contracts';
 
-/** A server as a choice sees it: one of `DecisionSnapshot.servers`. */
-export interface RoutingServer {
-  serverId: string;
-  leases: number;
-  hasRoom: boolean;
-  weight: number;
-  weightVersion: number;
-  /** Sequence of the last lease that chose it; 0 = never. */
-  chosen: number;
-  /** Context tokens of its leases (at least 256 each) and uncached ones it reported. */
-  tokens?: number;
-  /** Sessions bound to it, and leases without a session. */
-  sessions?: number;
-  /** Its next turn; see {@link turnAfter}. */
-  turn?: number;
-  labels?: Readonly<Record<string, string>>;
-  /** Reported KV use, 0 to 1. */
-  kvUse?: number;
-  /** Leases of the acquire's group. */
-  groupLeases?: number;
-}
+/** A server as a choice sees it. */
+export type RoutingServer = SnapshotServer;
 
 /** Above it all loads count as equal: 2^20. */
 const HIGHEST_LOAD = 2 ** 20;

@@ -1,103 +1,13 @@
-import { GROUP_PLACEMENTS, ROUTING_POLICIES, type DecisionSnapshot, type Labels } from '@broomwagon/contracts';
-import { replayDecision, RoutingModel, type ModelAnswer, type ModelWaiterAnswer } from '@broomwagon/policies';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { GROUP_PLACEMENTS, ROUTING_POLICIES, type Labels } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
-import { afterAll, expect, it } from 'vitest';
-import { connectRedis } from '../redis';
-import { ScriptRunner } from '../scripts/script-runner';
-import { PoolStore } from './pool.store';
-import { RoutingStore } from './routing.store';
-import type { Granted, WaiterAnswer } from './routing.types';
-import { ServerStore } from './server.store';
+import { afterAll, expect, it, vi } from 'vitest';
+import { closeStores, Pair, pools, replayed, replays, servers, store } from './routing-model.fixture';
 
-const redis = connectRedis({ url: testRedisUrl() });
-const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
-const store = new RoutingStore(runner);
-const pools = new PoolStore(runner);
-const servers = new ServerStore(runner);
-let runs = 0;
+/** Sequences in one run of this test; `MODEL_RUNS=1000` looks deeper. */
+const RUNS = Number(process.env.MODEL_RUNS ?? 100);
+vi.setConfig({ testTimeout: 60_000 + RUNS * 1_000 });
 
-afterAll(async () => {
-  await redis.quit();
-  await flushPrefix(testRedisUrl(), `${prefix}:`);
-});
-
-/** What both sides are driven through, and what the test itself remembers. */
-class Pair {
-  readonly model = new RoutingModel();
-  readonly pool = `pool-${runs++}`;
-  /** Epochs and lease sequences ever given out, so that late and stale commands can be sent. */
-  readonly workerEpochs = new Map<string, number>();
-  readonly sequences = new Map<string, number[]>();
-  readonly waiting = new Set<string>();
-  hasVoid = false;
-
-  /** Answers of parked calls are the same on both sides, and each waiter gets exactly one. */
-  compareAnswers(real: WaiterAnswer[], expected: ModelWaiterAnswer[]): void {
-    const inboxes = expected.map((answer) => ({ ...answer, replyTo: `inbox.${answer.acquireId}` }));
-    expect(real.map(replayed)).toEqual(inboxes);
-    for (const { acquireId } of real) {
-      expect(this.waiting.delete(acquireId), `a second answer for ${acquireId}`).toBe(true);
-    }
-    for (const answer of expected) this.remember(answer.acquireId, answer);
-  }
-
-  remember(acquireId: string, answer: ModelAnswer): void {
-    if ('seq' in answer) this.sequences.set(acquireId, [...(this.sequences.get(acquireId) ?? []), answer.seq]);
-    if ('parked' in answer) this.waiting.add(acquireId);
-  }
-
-  /** One void owner at a time, so that the order in which the sweeper takes owners does not matter. */
-  async sweep(): Promise<void> {
-    const answers: WaiterAnswer[] = [];
-    let more = true;
-    while (more) {
-      const page = await store.sweep(this.pool);
-      answers.push(...page.answers);
-      more = page.more;
-    }
-    this.compareAnswers(answers, this.model.sweep());
-    this.hasVoid = false;
-  }
-
-  /** In-flight == leases == sum over worker epochs, and all as the model has it. */
-  async compareBooks(): Promise<void> {
-    const status = await store.status(this.pool);
-    expect(status.leases).toBe(this.model.leases.size);
-    expect(status.waiters).toBe(this.model.lanes.size);
-    expect(this.waiting.size).toBe(this.model.lanes.size);
-    expect(status.sessions).toBe(this.model.sessions.size);
-    const { servers } = await store.listServers(this.pool, '0');
-    const inflight = Object.fromEntries(servers.map((server) => [server.serverId, server.inflight]));
-    const expected = [...this.model.servers.keys()].map((id) => [id, this.model.inflight(id)] as const);
-    expect(inflight).toEqual(Object.fromEntries(expected));
-    for (const server of servers) expect(server.inflight).toBeLessThanOrEqual(server.maxInflight);
-    if (this.hasVoid) return;
-    expect(servers.reduce((sum, server) => sum + server.inflight, 0)).toBe(status.leases);
-    let ofWorkers = 0;
-    for (const [workerId, epoch] of this.workerEpochs) {
-      const held = await store.heartbeatWorker(this.pool, workerId, epoch).catch(() => undefined);
-      const { count, digest } = this.model.heldBy(workerId, epoch);
-      if (held) expect([held.leaseCount, held.leaseDigest]).toEqual([count, digest]);
-      ofWorkers += held?.leaseCount ?? 0;
-    }
-    expect(ofWorkers).toBe(status.leases);
-  }
-}
-
-let replays = 0;
-
-/** Makes the choice of a full receipt again, and takes the snapshot away: the model has none. */
-function replayed<Answer extends object>(answer: Answer): Answer {
-  if (!('snapshot' in answer)) return answer;
-  const { snapshot, ...rest } = answer as Answer & Granted & { snapshot: DecisionSnapshot };
-  const again = replayDecision(snapshot);
-  const { serverId, branch, via, key, best, eligible } = rest;
-  expect(again).toMatchObject({ server: serverId, branch: via ?? branch, key, best, eligible });
-  replays++;
-  return rest as unknown as Answer;
-}
+afterAll(closeStores);
 
 type Command = fc.AsyncCommand<object, Pair>;
 function command(name: string, run: (pair: Pair) => Promise<void>): Command {
@@ -360,7 +270,7 @@ it('does what the reference model does, whatever the order of commands, and its 
       }
       await fc.asyncModelRun(() => ({ model: {}, real: pair }), list);
     }),
-    { numRuns: 100 },
+    { numRuns: RUNS },
   );
   expect(replays).toBeGreaterThan(100);
 });

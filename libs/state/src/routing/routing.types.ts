@@ -4,6 +4,7 @@ import type {
   Decision,
   EngineDialect,
   ErrorCode,
+  LoadBalancerStatus,
   RegisterServerRequest,
   ReleaseReply,
   ServerId,
@@ -134,17 +135,8 @@ export interface ServerPage {
   /** `0` at the end. */
   cursor: string;
 }
-export interface PoolTotals {
-  servers: number;
-  readyServers: number;
-  leases: number;
-  sessions: number;
-  /** Since the pool began. */
-  sessionsEvicted: number;
-  waiters: number;
-  workers: number;
-  voidEpochs: number;
-}
+/** Totals of a pool. */
+export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 
 /** Bounds of the routing state of a pool. */
 export interface RoutingBounds {

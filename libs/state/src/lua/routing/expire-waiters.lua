@@ -1,8 +1,7 @@
---[[ Answers parked acquires whose time is over, at most 128.
+--[[ Answers parked acquires whose time is over, at most 128. The time of a pause does not count.
 ARGV[1] JSON: {}
 Reply: answers     list: {acquireId, replyTo, error}: WAIT_TIMEOUT, NO_SERVER_AVAILABLE when no server takes leases,
-                   POOL_PAUSED,
-                   FENCED when the worker epoch is void meanwhile
+                   POOL_PAUSED after a pause of 5 min, FENCED when the worker epoch is void meanwhile
        servers     {}
        more        true when there are further ones
        waiting     number: those still parked
@@ -13,7 +12,8 @@ Errors: none. Facts: none. ]]
 local PAGE = 128
 local now = now_ms()
 local answers = {}
-local due = redis.call('ZRANGEBYSCORE', key.acquireDeadlines, '-inf', string.format('%.0f', now), 'LIMIT', 0, PAGE)
+local due = redis.call('ZRANGEBYSCORE', key.acquireDeadlines, '-inf', string.format('%.0f', waiting_ms(now)), 'LIMIT', 0,
+  PAGE)
 for _, acquire_id in ipairs(due) do
   local waiter = waiter_of(acquire_id)
   if waiter then

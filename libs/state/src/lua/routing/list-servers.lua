@@ -15,14 +15,10 @@ local now = now_ms()
 local page = redis.call('ZSCAN', key.servers, args.cursor, 'COUNT', PAGE)
 local servers = {}
 
-local function labels_of(server)
-  local packed = redis.call('HGET', key.server(server.id), 'labels')
-  return packed and cjson.decode(packed) or nil
-end
-
 for index = 1, #page[2], 2 do
   local server = server_of(page[2][index])
   if server then
+    local labels = labels_of(server)
     table.insert(servers, {
       serverId = server.id,
       epoch = server.epoch,
@@ -37,7 +33,7 @@ for index = 1, #page[2], 2 do
       heartbeatAgeMs = math.max(0, now - tonumber(page[2][index + 1])),
       capacity = capacity(server),
       drainUntilMs = server.drainUntilMs,
-      labels = labels_of(server),
+      labels = next(labels) and labels or nil,
       load = load_report_of(server, now),
     })
   end

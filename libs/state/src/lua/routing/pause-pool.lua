@@ -1,5 +1,5 @@
 --[[ Pauses a pool, or resumes it. Paused, no lease is granted: acquires that may wait are parked, the others refused;
-leases that are there run on. After a resume room goes to those who wait.
+leases that are there run on, and the deadlines of those who wait stand still. After a resume room goes to them.
 ARGV[1] JSON:
   paused           boolean
   mostSessions     number: as in acquire
@@ -9,18 +9,21 @@ Errors: none. Facts: none. ]]
 --- @include "../includes/clock"
 --- @include "includes/waiters"
 local args = cjson.decode(ARGV[1])
+local now = now_ms()
 local changed = pool_is_paused() ~= args.paused
 if args.paused then
   redis.call('HSET', key.settings, 'paused', '1')
+  stop_waiting_clock(now)
 else
   redis.call('HDEL', key.settings, 'paused')
+  start_waiting_clock(now)
 end
 known_settings = nil
 local answers, servers = {}, {}
 local more = false
 if not args.paused then
   local ids = redis.call('ZRANGE', key.eligible, 0, SERVERS_LOOKED_AT - 1)
-  more = grant_waiters(ids, now_ms(), args.mostSessions, answers, servers)
+  more = grant_waiters(ids, now, args.mostSessions, answers, servers)
 end
 save_changes()
 return '{"paused":' .. tostring(args.paused) .. ',"changed":' .. tostring(changed) .. ',"answers":'

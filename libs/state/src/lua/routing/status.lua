@@ -1,6 +1,7 @@
 --[[ Totals of the pool.
 ARGV[1] JSON: {}
-Reply: servers, readyServers, leases, sessions, sessionsEvicted, waiters, workers, voidEpochs   numbers
+Reply: servers, readyServers, leases, sessions, sessionsEvicted, slowScans, waiters, workers, voidEpochs
+       numbers
 Errors: none. Facts: none. ]]
 --- @include "../includes/keys"
 return cjson.encode({
@@ -9,6 +10,7 @@ return cjson.encode({
   leases = redis.call('HLEN', key.leases),
   sessions = redis.call('HLEN', key.sessions),
   sessionsEvicted = tonumber(redis.call('HGET', key.meta, 'sessionsEvicted') or nil) or 0,
+  slowScans = tonumber(redis.call('HGET', key.meta, 'slowScans') or nil) or 0,
   waiters = redis.call('HLEN', key.acquireWaiters),
   workers = redis.call('ZCARD', key.workers),
   voidEpochs = redis.call('SCARD', key.voidLeaseEpochs),

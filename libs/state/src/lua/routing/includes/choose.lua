@@ -11,15 +11,16 @@ local function count_look(looked_at)
   if looked_at == FAST_SCAN + 1 then redis.call('HINCRBY', key.meta, 'slowScans', 1) end
 end
 
--- Servers with room in the order of the policy, as (id, score), until `visit` says it has seen enough. All of them if
--- need be: a refusal is never for want of looking.
+-- Servers with room in the order of the policy, as (id, score, how many so far), until `visit` says it has seen enough.
+-- All of them if need be: a refusal is never for want of looking.
 local function visit_eligible(first_page, visit)
   local seen, size = 0, first_page
   while true do
     local known = order_of(size)
     for position = known.first + seen, #known.ids do
-      count_look(position - known.first + 1)
-      if visit(known.ids[position], known.scores[position]) then return end
+      local looked_at = position - known.first + 1
+      count_look(looked_at)
+      if visit(known.ids[position], known.scores[position], looked_at) then return end
     end
     if known.isWhole then return end
     seen = #known.ids - known.first + 1
@@ -69,10 +70,12 @@ local function choose_in_order(item, policy, held)
   local spreads = held and policy ~= 'round-robin'
   local best, first, pick, lowest, reached = {}, nil, nil, nil, nil
   local is_stale = false
-  visit_eligible(restricted and CANDIDATES_PER_PAGE or BEST, function(id, score)
+  visit_eligible(restricted and CANDIDATES_PER_PAGE or BEST, function(id, score, looked_at)
     reached = reached or score
     local load = load_in_score(score, policy)
-    if restricted and not fits(server_of(id), item) then return false end
+    -- Past the fast part only a choice is worth looking on for, not the rest of the receipt.
+    local is_enough = #best == BEST or looked_at >= FAST_SCAN
+    if restricted and not fits(server_of(id), item) then return pick ~= nil and is_enough end
     if #best < BEST then table.insert(best, { serverId = id, key = load }) end
     lowest = lowest or load
     if load == lowest and not pick then
@@ -82,7 +85,7 @@ local function choose_in_order(item, policy, held)
       first = first or server
       if not (spreads and held[count_name(id, server.epoch)]) then pick = server end
     end
-    return #best == BEST and (pick ~= nil or load ~= lowest)
+    return (#best == BEST or is_enough) and (pick ~= nil or load ~= lowest)
   end)
   if is_stale then return choose_in_order(item, policy, held) end
   if not first then return nil end

@@ -5,14 +5,6 @@
 local MOST_LANES = 128
 local NAMES = { 'weightVersion', 'minWeightVersion', 'maxWeightLag', 'excludeServers', 'labels' }
 
-local function labels_of(server)
-  if not server.labels then
-    local packed = redis.call('HGET', key.server(server.id), 'labels')
-    server.labels = packed and cjson.decode(packed) or {}
-  end
-  return server.labels
-end
-
 -- Of the servers that take leases; entries that are out of date are corrected on the way.
 local function newest_weight_version()
   while true do

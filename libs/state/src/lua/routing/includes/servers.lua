@@ -37,6 +37,14 @@ local function server_of(id)
   return server
 end
 
+local function labels_of(server)
+  if not server.labels then
+    local packed = redis.call('HGET', key.server(server.id), 'labels')
+    server.labels = packed and cjson.decode(packed) or {}
+  end
+  return server.labels
+end
+
 -- The weight-version gate: a server that reports another version than the pool wants takes no leases.
 local function is_quarantined(server)
   local wanted = number_setting('requiredWeightVersion')

@@ -1,4 +1,5 @@
 --- @include "choose"
+--- @include "waiting-clock"
 -- Parked acquires. Waiter: JSON of the item with replyTo, deadlineMs, lane, place and score. A lane is ordered by
 -- priority, then turn, then arrival; each waiter gets exactly one answer, made in the script that takes it out.
 -- Fairness (start-time fair queueing): the waiters of one worker and priority have places one after the other, four to
@@ -53,7 +54,7 @@ end
 
 local function park(item, lane, now)
   item.lane = lane
-  item.deadlineMs = now + item.waitMs
+  item.deadlineMs = waiting_ms(now) + item.waitMs
   item.place = take_place(item)
   local arrival = redis.call('HINCRBY', key.meta, 'arrivalSequence', 1) % ARRIVAL_UNIT
   local turn = math.floor(item.place / PLACES_PER_TURN)
@@ -78,7 +79,7 @@ end
 -- Why a waiter cannot be granted any more, or nil.
 local function waiter_error(waiter, now)
   if not is_current_worker(waiter.workerId, waiter.workerEpoch) then return 'FENCED' end
-  if waiter.deadlineMs > now then return nil end
+  if waiter.deadlineMs > waiting_ms(now) then return nil end
   if pool_is_paused() then return 'POOL_PAUSED' end
   return redis.call('SCARD', key.usableServers) > 0 and 'WAIT_TIMEOUT' or 'NO_SERVER_AVAILABLE'
 end

@@ -1,0 +1,36 @@
+import type { Decision } from '@broomwagon/contracts';
+import type { ModelAcquire } from './waiting-lanes';
+
+/** A server of the model. */
+export interface ModelServer extends ModelRegistration {
+  epoch: number;
+  chosen: number;
+  turn: number;
+}
+export interface ModelLease {
+  seq: number;
+  serverId: string;
+  serverEpoch: number;
+  acquire: ModelAcquire;
+  receipt: Pick<Decision, 'policy' | 'policyVersion' | 'key' | 'best' | 'eligible'>;
+}
+export interface ModelBinding {
+  serverId: string;
+  epoch: number;
+  /** All of the session, also those from before it was bound anew. */
+  leases: number;
+  finished: boolean;
+  dpRank?: number;
+}
+export type ModelAnswer =
+  ({ seq: number; serverId: string; dpRank?: number } & Decision) | { error: string } | { parked: true };
+/** The answer of a parked acquire. */
+export type ModelWaiterAnswer = { acquireId: string } & Exclude<ModelAnswer, { parked: true }>;
+export interface ModelRegistration {
+  serverId: string;
+  instanceId?: string;
+  maxInflight: number;
+  weight: number;
+  weightVersion: number;
+  labels?: Record<string, string>;
+}

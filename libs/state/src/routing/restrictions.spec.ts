@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ScriptRunner } from '../scripts/script-runner';
+import { openTestStore } from './routing-store.fixture';
+import { ServerStore } from './server.store';
+import type { AcquireEntry, Granted } from './routing.types';
+
+let test: ReturnType<typeof openTestStore>;
+let servers: ServerStore;
+let worker: { workerId: string; workerEpoch: number };
+beforeEach(async () => {
+  test = openTestStore();
+  servers = new ServerStore(new ScriptRunner(test.redis, test.root.split(':{')[0]!));
+  worker = await test.worker('w');
+});
+afterEach(() => test.close());
+
+const acquire = async (wish: Partial<AcquireEntry> = {}) =>
+  (await test.acquire(worker, wish)) as unknown as Granted & { acquireId: string; error?: string };
+
+describe('restrictions', () => {
+  it('are kept: minimum and lag of the weights, excluded servers, labels', async () => {
+    await test.server('old', 100, { weightVersion: 3 });
+    await test.server('mid', 100, { weightVersion: 4 });
+    await test.server('new', 100, { weightVersion: 5 });
+    await servers.update(test.pool, { serverId: 'mid', labels: { zone: 'z', gpu: 'h200' } });
+    const only = async (wish: Partial<AcquireEntry>) => {
+      const places = new Set<string>();
+      for (let n = 0; n < 6; n++) {
+        const { serverId, acquireId } = await acquire(wish);
+        places.add(serverId);
+        await test.release(acquireId);
+      }
+      return [...places].sort();
+    };
+    expect(await only({ minWeightVersion: 4 })).toEqual(['mid', 'new']);
+    expect(await only({ maxWeightLag: 0 })).toEqual(['new']);
+    expect(await only({ maxWeightLag: 1 })).toEqual(['mid', 'new']);
+    expect(await only({ excludeServers: ['old', 'new'] })).toEqual(['mid']);
+    expect(await only({ labels: { zone: 'z' } })).toEqual(['mid']);
+    expect(await acquire({ labels: { zone: 'other' } })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+    // The newest one is gone: the lag is counted from the next.
+    await test.store.removeServer(test.pool, 'new');
+    expect(await only({ maxWeightLag: 0 })).toEqual(['mid']);
+  });
+
+  it('find the only server that fits among 700, behind all others in the order', async () => {
+    await Promise.all(Array.from({ length: 700 }, (_, n) => test.server(`server-${n}`)));
+    await test.server('wanted', 100, { weightVersion: 7 });
+    for (let n = 0; n < 3; n++) await acquire({ minWeightVersion: 7 });
+    const before = (await test.store.status(test.pool)).slowScans;
+    expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 3, eligible: 701 });
+    expect((await test.store.status(test.pool)).slowScans).toBe(before + 1);
+    // All others fit: looking further than at the first few is in nobody's interest.
+    expect(await acquire({ excludeServers: ['wanted'] })).toMatchObject({ branch: 'tie', key: 0 });
+    expect((await test.store.status(test.pool)).slowScans).toBe(before + 1);
+  });
+
+  it('let nobody who waits for another server stand in the way, and are served when a server fits', async () => {
+    await test.server('a', 1);
+    const holder = await acquire();
+    const waiting = (name: string, more: object) =>
+      test.acquire(worker, { acquireId: name, waitMs: 20_000, replyTo: `inbox.${name}`, ...more });
+    await waiting('labelled', { labels: { zone: 'z' } });
+    await waiting('not on a', { excludeServers: ['a'] });
+    await waiting('any', {});
+    const inboxes = (reply: { answers: { replyTo: string }[] }) => reply.answers.map(({ replyTo }) => replyTo);
+    expect(inboxes(await test.release(holder.acquireId))).toEqual(['inbox.any']);
+    expect(inboxes(await test.server('b', 1))).toEqual(['inbox.not on a']);
+    await test.server('c', 1);
+    expect(inboxes(await servers.update(test.pool, { serverId: 'c', labels: { zone: 'z' } }))).toEqual([
+      'inbox.labelled',
+    ]);
+  });
+
+  it('of more than 128 kinds at once are refused a place in the queue', async () => {
+    const wait = (n: number) =>
+      acquire({ waitMs: 20_000, replyTo: `inbox.${n}`, labels: { kind: `k${n}` }, acquireId: `kind-${n}` });
+    for (let n = 0; n < 128; n++) expect(await wait(n)).toMatchObject({ parked: true });
+    expect(await wait(128)).toMatchObject({ error: 'QUEUE_FULL' });
+    await test.release('kind-5');
+    expect(await wait(129)).toMatchObject({ parked: true });
+  });
+});
