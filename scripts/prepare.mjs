@@ -53,7 +53,8 @@ export function install() {
 
 /** Compiles everything to dist/ when a source is newer than the last build. */
 export function build() {
-  if (!buildInputs.some((input) => olderThan(builtMark, join(root, input)))) return;
+  const inputs = buildInputs.map((input) => join(root, input)).filter((path) => existsSync(path));
+  if (!inputs.some((path) => olderThan(builtMark, path))) return;
   console.log('Building ...');
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   run(process.execPath, [

@@ -1,6 +1,6 @@
 // `npm test`: set-up, build, linters, types, generated files, then every test. Ends with `N passed, N failed, N skipped`.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build, install, requireNode, root, run } from './prepare.mjs';
@@ -24,8 +24,13 @@ const vitest = spawnSync(
   ],
   { cwd: root, stdio: 'inherit' },
 );
-const result = JSON.parse(readFileSync(report, 'utf8'));
+// A run that broke off (a setup that failed, out of memory) leaves no report.
+if (existsSync(report)) {
+  const result = JSON.parse(readFileSync(report, 'utf8'));
+  const skipped = result.numPendingTests + result.numTodoTests;
+  console.log(`${result.numPassedTests} passed, ${result.numFailedTests} failed, ${skipped} skipped`);
+} else {
+  console.error(`The tests broke off before they could be counted (${vitest.signal ?? `status ${vitest.status}`})`);
+}
 rmSync(folder, { recursive: true });
-const skipped = result.numPendingTests + result.numTodoTests;
-console.log(`${result.numPassedTests} passed, ${result.numFailedTests} failed, ${skipped} skipped`);
 process.exit(vitest.status ?? 1);

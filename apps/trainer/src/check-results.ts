@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { linesOf } from './jsonl/lines';
 import { checkResults, type CheckOutcome } from './checker/check';
 
 /**
@@ -25,7 +25,7 @@ async function main(argv: string[]): Promise<number> {
   const [prompts, results] = command.args as [string, string];
   const { samples, first, json } = command.opts<{ samples?: number; first?: number; json: boolean }>();
   try {
-    const outcome = await checkResults(linesOf(prompts), linesOf(results), { samples, first });
+    const outcome = await checkResults(textLinesOf(prompts), textLinesOf(results), { samples, first });
     console.log(json ? JSON.stringify(outcome) : inWords(outcome));
     return outcome.ok ? 0 : 1;
   } catch (error) {
@@ -34,11 +34,11 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-async function* linesOf(path: string): AsyncGenerator<string> {
+async function* textLinesOf(path: string): AsyncGenerator<string> {
   const stream = createReadStream(path);
   // Waits for the file, so that a missing one is an error and not an empty list.
   await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject));
-  yield* createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
+  for await (const line of linesOf(stream)) yield line.toString('utf8');
 }
 
 function inWords(outcome: CheckOutcome): string {

@@ -12,7 +12,7 @@ import type { PromptRecord } from './prompts/prompt-record';
 import { reportText } from './report/screen';
 import { ReferenceRun } from './run';
 import { loadOf } from './system/environments';
-import { findEngines, type FleetEngine } from './system/fleet';
+import { checkPromptKinds, findEngines, type FleetEngine } from './system/fleet';
 import { Interruption, Interrupted } from './system/interruption';
 import { RolloutSystem, type StartedSystem } from './system/rollout-system';
 import { RunFailure } from './system/run-failure';
@@ -28,7 +28,10 @@ async function main(argv: readonly string[]): Promise<number> {
     const source = options.prompts ?? EXAMPLE_PROMPTS;
     const prompts = await interruption.or(readPrompts(source));
     const dataSet = selectDataSet(prompts, options);
-    const engines = await interruption.or(findEngines(options.engineUrls, (index) => `engine-${index + 1}`));
+    const engines = await interruption.or(
+      findEngines(options.engineUrls, (index) => `engine-${index + 1}`, process.env.ENGINE_API_KEY),
+    );
+    checkPromptKinds(engines, dataSet);
     return await rollOut(options, dataSet, engines, display, interruption);
   } catch (error) {
     if (error instanceof HelpRequested) process.stdout.write(error.message);

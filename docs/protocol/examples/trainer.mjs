@@ -27,7 +27,12 @@ const { values: options } = parseArgs({
 });
 const { pool, job, out } = options;
 const groupsPerStep = Number(options.groups);
-const policy = { name: options['tail-policy'], overProvision: Number(options['over-provision']) };
+// A group that fails for good is left out of its step; `replace` would wait for another one in its place.
+const policy = {
+  name: options['tail-policy'],
+  overProvision: Number(options['over-provision']),
+  shortfall: 'accept-fewer',
+};
 const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({
   groupId: `prompt-${index}`,
   samples: Number(options.samples),

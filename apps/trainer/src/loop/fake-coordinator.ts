@@ -15,6 +15,7 @@ interface FakeRound extends Pick<
   taken: string[];
   submitted: string[];
   accepted: string[];
+  failed: string[];
   closed: boolean;
 }
 
@@ -25,6 +26,8 @@ export class FakeCoordinator {
   readonly calls: OperationName[] = [];
   readonly payloads = new Map<string, Buffer[]>();
   readonly weightVersions: number[] = [];
+  /** Groups that fail where others are accepted. */
+  readonly failing = new Set<string>();
   private readonly longtail: string[] = [];
   private round?: FakeRound;
   private closed?: FakeRound;
@@ -101,7 +104,7 @@ export class FakeCoordinator {
     this.known = true;
     if (this.trainerEpoch === 0) this.trainerEpoch = 1;
     const taken = this.longtail.splice(0, wish.takeGroups);
-    this.round = { ...wish, taken, submitted: [], accepted: [], closed: false };
+    this.round = { ...wish, taken, submitted: [], accepted: [], failed: [], closed: false };
     this.weightVersions.push(wish.weightVersion);
     return { roundId: wish.roundId, trainerEpoch: this.trainerEpoch, state: 'open', takenGroups: taken.length };
   }
@@ -120,8 +123,10 @@ export class FakeCoordinator {
 
   private look(): RoundStatus {
     const round = this.current();
-    const waiting = [...round.taken, ...round.submitted].find((id) => !round.accepted.includes(id));
-    if (!this.completed(round) && waiting !== undefined) round.accepted.push(waiting);
+    const waiting = this.live(round)[0];
+    if (!this.completed(round) && waiting !== undefined) {
+      (this.failing.has(waiting) ? round.failed : round.accepted).push(waiting);
+    }
     return this.status(round);
   }
 
@@ -136,8 +141,8 @@ export class FakeCoordinator {
       takenGroups: taken.length,
       roundGroups,
       acceptedGroups: accepted.length,
-      failedGroups: 0,
-      shortfallGroups: Math.max(0, neededGroups - roundGroups),
+      failedGroups: round.failed.length,
+      shortfallGroups: this.completed(round) ? 0 : Math.max(0, neededGroups - roundGroups + round.failed.length),
       requestsDone: accepted.length,
       requestsCut: roundGroups - accepted.length,
       groupsRequeued: roundGroups - accepted.length,
@@ -166,7 +171,7 @@ export class FakeCoordinator {
   private close(): unknown {
     const round = this.current();
     this.trained.push(...round.accepted);
-    this.longtail.push(...[...round.taken, ...round.submitted].filter((id) => !round.accepted.includes(id)));
+    this.longtail.push(...this.live(round));
     this.steps += 1;
     this.closed = round;
     this.round = undefined;
@@ -188,6 +193,12 @@ export class FakeCoordinator {
   }
 
   private completed(round: FakeRound): boolean {
-    return round.accepted.length >= round.neededGroups;
+    const gone = round.policy.shortfall === 'accept-fewer' && this.live(round).length === 0;
+    const allThere = round.submitted.length >= round.newGroups;
+    return round.accepted.length >= round.neededGroups || (gone && allThere);
+  }
+
+  private live({ taken, submitted, accepted, failed }: FakeRound): string[] {
+    return [...taken, ...submitted].filter((id) => !accepted.includes(id) && !failed.includes(id));
   }
 }

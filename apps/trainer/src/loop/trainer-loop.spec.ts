@@ -89,6 +89,20 @@ describe('the trainer loop', () => {
     );
   });
 
+  it('replaces groups that fail while there are prompts, and trains fewer in the last step', async () => {
+    for (const failing of [['p0'], ['p9'], ['p0', 'p9'], ['p6', 'p7', 'p8', 'p9']]) {
+      const coordinator = new FakeCoordinator();
+      for (const id of failing) coordinator.failing.add(id);
+      const steps = await trainer(coordinator, { policy: { name: 'resume', overProvision: 1 } }).run();
+      expect(coordinator.trained.toSorted()).toEqual(
+        prompts(10)
+          .map(({ id }) => id)
+          .filter((id) => !failing.includes(id)),
+      );
+      expect(steps[0]!.groupsAccepted).toBe(4);
+    }
+  });
+
   it('is fenced when another trainer takes over', async () => {
     const coordinator = new FakeCoordinator();
     let taken = false;

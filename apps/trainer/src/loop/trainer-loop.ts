@@ -268,9 +268,12 @@ export class TrainerLoop {
   private async replace(round: CurrentRound, status: RoundStatus): Promise<void> {
     const left = this.settings.prompts.length - this.position;
     if (left === 0) {
+      // Then the round needs fewer, and completes when nothing of it is live.
+      if (status.policy.shortfall === 'accept-fewer') return;
       throw new BroomwagonError(
         'ENGINE_ERROR',
-        `${status.failedGroups} groups of round ${round.roundId} failed and no prompts are left to replace them`,
+        `${status.failedGroups} groups of round ${round.roundId} failed and no prompts are left to replace them; ` +
+          "the workers' logs say why they failed",
       );
     }
     await this.submit(round, this.position, Math.min(left, status.shortfallGroups));

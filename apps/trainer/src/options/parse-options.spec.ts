@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
@@ -92,6 +92,8 @@ describe('the command line', () => {
     [['--report', '/no/such/folder/r.json'], /--report.*no folder/],
     [['--results', tmpdir()], /--results.*is a folder/],
     [['--report', `${tmpdir()}/x`, '--results', `${tmpdir()}/x`], /same file/],
+    [['--prompts', __filename, '--results', __filename], /--results would overwrite the file of --prompts/],
+    [['--prompts', relative('.', __filename), '--report', __filename], /--report would overwrite/],
   ])('refuses %j with one line', (argv, message) => {
     const text = messageOf(...argv);
     expect(text).toMatch(message);

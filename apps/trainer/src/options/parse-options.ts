@@ -96,6 +96,18 @@ function checkTogether(options: TrainerOptions, given: (name: string) => boolean
   if (options.report !== undefined && options.report === options.results) {
     throw new UsageError('--report and --results name the same file (see --help)');
   }
+  for (const name of ['report', 'results'] as const) {
+    if (isSameFile(options[name], options.prompts)) {
+      throw new UsageError(`--${name} would overwrite the file of --prompts (see --help)`);
+    }
+  }
+}
+
+/** Also by another path, a link or a hard link. */
+function isSameFile(path: string | undefined, other: string | undefined): boolean {
+  if (path === undefined || other === undefined) return false;
+  const [one, two] = [path, other].map((name) => statSync(name, { throwIfNoEntry: false }));
+  return one !== undefined && two !== undefined && one.dev === two.dev && one.ino === two.ino;
 }
 
 function integer(least: number, most: number): (text: string) => number {

@@ -10,10 +10,14 @@ import {
   IsNotEmpty,
   IsOptional,
   IsString,
+  Max,
   Min,
   ValidateIf,
   ValidateNested,
 } from 'class-validator';
+
+/** Above it a number is no token id, whatever the vocabulary. */
+const MAX_TOKEN_ID = 2 ** 31 - 1;
 
 class ChatMessage {
   @IsString() @IsNotEmpty() role!: string;
@@ -24,9 +28,9 @@ const present = (field: keyof PromptLine) => ValidateIf((line: PromptLine) => li
 
 /** One line of a prompts file; the id rules are those of the protocol. */
 export class PromptLine {
-  @present('id') @IsString() @IsId() id?: string;
-  @present('domain') @IsString() @IsId() domain?: string;
-  @present('prompt') @IsString() @IsNotEmpty() prompt?: string;
+  @present('id') @IsId() @IsString() id?: string;
+  @present('domain') @IsId() @IsString() domain?: string;
+  @present('prompt') @IsNotEmpty() @IsString() prompt?: string;
   @present('messages')
   @IsArray()
   @ArrayMinSize(1)
@@ -39,6 +43,7 @@ export class PromptLine {
   @ArrayMinSize(1)
   @IsInt({ each: true })
   @Min(0, { each: true })
+  @Max(MAX_TOKEN_ID, { each: true })
   promptTokenIds?: number[];
   /** For the reader's own grading; not sent anywhere. */
   @IsOptional() @Allow() answer?: unknown;

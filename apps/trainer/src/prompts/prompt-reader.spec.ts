@@ -35,10 +35,10 @@ describe('reading prompts', () => {
     ['{"prompt":"a"}\n{"id":"x"}', /line 2: neither/],
     ['{"prompt":"a","promptTokenIds":[1]}', /line 1: "prompt" and "promptTokenIds": only one/],
     ['{"prompt":"a","promt":"b"}', /line 1: unknown field "promt"/],
-    ['{"prompt":7}', /line 1: prompt must be a string|line 1: prompt should not be empty/],
+    ['{"prompt":7}', /line 1: prompt must be a string/],
     ['{"prompt":""}', /line 1: prompt should not be empty/],
-    ['{"prompt":"a","id":5}', /line 1: id must/],
-    ['{"prompt":"a","id":null}', /line 1: id must/],
+    ['{"prompt":"a","id":5}', /line 1: id must be a string/],
+    ['{"prompt":"a","id":null}', /line 1: id must be a string/],
     ['{"prompt":"a","id":"a b"}', /line 1: id must start with a letter or digit/],
     [`{"prompt":"a","id":"${'x'.repeat(10_240)}"}`, /line 1: id must be at most 128 characters/],
     ['{"prompt":"a","domain":"a b"}', /line 1: domain must/],
@@ -50,6 +50,7 @@ describe('reading prompts', () => {
     ['{"promptTokenIds":[]}', /line 1: promptTokenIds must contain at least 1/],
     ['{"promptTokenIds":[1.5]}', /line 1: each value in promptTokenIds must be an integer/],
     ['{"promptTokenIds":[-1]}', /line 1: each value in promptTokenIds must not be less than 0/],
+    ['{"promptTokenIds":[1e300]}', /line 1: each value in promptTokenIds must not be greater than 2147483647/],
     ['{"promptTokenIds":"1"}', /line 1: .*promptTokenIds/],
     ['{"prompt":"a","id":"x"}\n\n{"prompt":"b","id":"x"}', /line 3: duplicate id "x", already on line 1/],
     ['{"prompt":"a","id":"line-2"}\n{"prompt":"b"}', /line 2: duplicate id "line-2", already on line 1/],
@@ -57,6 +58,16 @@ describe('reading prompts', () => {
     ['\n \n', /holds no prompts/],
   ])('refuses %.60s', async (text, message) => {
     expect(await problemOf(text)).toMatch(message);
+  });
+
+  it('takes every character JSON allows in a string, and refuses bytes that are no UTF-8', async () => {
+    const text = 'caf\u00e9 \u2028 \u2029 \u{1F680}';
+    expect(await read(`${JSON.stringify({ prompt: text })}\n{"prompt":"b"}`)).toMatchObject([
+      { id: 'line-1', prompt: { text } },
+      { id: 'line-2' },
+    ]);
+    const latin1 = Readable.from([Buffer.from('{"prompt":"a"}\n{"prompt":"caf\u00e9"}\n', 'latin1')]);
+    await expect(readPromptLines(latin1, 'p.jsonl')).rejects.toThrow(/line 2: not UTF-8/);
   });
 
   it('names all wrong lines, the first ten of them in words', async () => {

@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { LIMITS, type Prompt } from '@broomwagon/contracts';
 import { plainToInstance } from 'class-transformer';
 import { validateSync, type ValidationError } from 'class-validator';
+import { linesOf } from '../jsonl/lines';
 import { UsageError } from '../options/usage-error';
 import { PromptLine } from './prompt-line';
 import type { PromptRecord } from './prompt-record';
@@ -34,36 +34,42 @@ export async function readPromptLines(stream: Readable, name: string): Promise<P
   const lineOfId = new Map<string, number>();
   const problems: string[] = [];
   let number = 0;
-  const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
-  // readline does not hand on an error of its input.
-  const failed = new Promise<never>((_, reject) => stream.once('error', reject));
-  failed.catch(() => undefined);
-  const readAll = async (): Promise<void> => {
-    for await (const text of lines) {
-      number += 1;
-      const line = number === 1 ? text.replace(/^\uFEFF/, '') : text;
-      if (line.trim() === '') continue;
-      const parsed = parsePromptLine(line, number);
-      if (Array.isArray(parsed)) {
-        problems.push(...parsed.map((problem) => `line ${number}: ${problem}`));
-        continue;
-      }
-      const before = lineOfId.get(parsed.id);
-      if (before !== undefined) {
-        problems.push(`line ${number}: duplicate id "${parsed.id}", already on line ${before}`);
-        continue;
-      }
-      lineOfId.set(parsed.id, number);
-      records.push(parsed);
+  for await (const bytes of linesOf(stream)) {
+    number += 1;
+    const text = textOf(bytes, number);
+    if (text === undefined) {
+      problems.push(`line ${number}: not UTF-8`);
+      continue;
     }
-  };
-  await Promise.race([readAll(), failed]);
+    if (text.trim() === '') continue;
+    const parsed = parsePromptLine(text, number);
+    if (Array.isArray(parsed)) {
+      problems.push(...parsed.map((problem) => `line ${number}: ${problem}`));
+      continue;
+    }
+    const before = lineOfId.get(parsed.id);
+    if (before !== undefined) {
+      problems.push(`line ${number}: duplicate id "${parsed.id}", already on line ${before}`);
+      continue;
+    }
+    lineOfId.set(parsed.id, number);
+    records.push(parsed);
+  }
   if (problems.length > 0) {
     const more = problems.length > SHOWN_PROBLEMS ? [`and ${problems.length - SHOWN_PROBLEMS} more`] : [];
     throw new UsageError([`${name}: bad prompts`, ...problems.slice(0, SHOWN_PROBLEMS), ...more].join('\n  '));
   }
   if (records.length === 0) throw new UsageError(`${name} holds no prompts`);
   return records;
+}
+
+/** Undefined for bytes that are no UTF-8: a prompt must not change on its way in. */
+function textOf(bytes: Buffer, line: number): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: line > 1 }).decode(bytes);
+  } catch {
+    return undefined;
+  }
 }
 
 /** One line as a record, or all that is wrong with it. A line without id is named after its number. */

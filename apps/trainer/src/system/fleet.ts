@@ -1,6 +1,8 @@
 import type { EngineDialect, PoolName, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
+import { UsageError } from '../options/usage-error';
+import type { PromptRecord } from '../prompts/prompt-record';
 
 /** An engine that answers and whose dialect is known. */
 export interface FleetEngine {
@@ -13,13 +15,32 @@ export interface FleetEngine {
 }
 
 /**
+ * Any engine may get any prompt: one that cannot take some of them would fail their groups for good.
+ * @throws UsageError naming the engine
+ */
+export function checkPromptKinds(engines: readonly FleetEngine[], prompts: readonly PromptRecord[]): void {
+  const withTokenIds = prompts.find(({ prompt }) => prompt.promptTokenIds !== undefined);
+  const textOnly = engines.find(({ capabilities }) => capabilities.tokenIdsIn === false);
+  if (withTokenIds === undefined || textOnly === undefined) return;
+  throw new UsageError(
+    `line ${withTokenIds.line} of the prompts has promptTokenIds, and ${textOnly.endpoint} (${textOnly.dialect}) ` +
+      'takes text and messages only',
+  );
+}
+
+/**
  * Asks every engine what it is.
+ * @param apiKey bearer token, as the workers send it
  * @throws BroomwagonError ENGINE_UNREACHABLE or ENGINE_PROTOCOL, naming the first engine that is not one
  */
-export function findEngines(urls: readonly string[], name: (index: number) => string): Promise<FleetEngine[]> {
+export function findEngines(
+  urls: readonly string[],
+  name: (index: number) => string,
+  apiKey?: string,
+): Promise<FleetEngine[]> {
   return Promise.all(
     urls.map(async (endpoint, index) => {
-      const { adapter, capabilities } = await detectEngine(endpoint);
+      const { adapter, capabilities } = await detectEngine(endpoint, { apiKey });
       return {
         serverId: name(index),
         endpoint,

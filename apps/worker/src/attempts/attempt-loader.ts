@@ -26,7 +26,9 @@ export class AttemptLoader {
     const [prompt, ...segments] = await Promise.all(
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
-    return { prompt: prompt as Prompt, made: joinSegments(claim, segments as SegmentPayload[]) };
+    if (!isPrompt(prompt))
+      throw new BroomwagonError('VALIDATION_FAILED', `The payload ${claim.promptRef} is no prompt`);
+    return { prompt, made: joinSegments(claim, segments as SegmentPayload[]) };
   }
 
   private async read(ref: string, signal: AbortSignal): Promise<object> {
@@ -40,6 +42,27 @@ export class AttemptLoader {
     }
     throw new BroomwagonError('VALIDATION_FAILED', `The payload ${ref} is not a JSON object`);
   }
+}
+
+/** A prompt given by reference was seen by nobody before. */
+function isPrompt(value: unknown): value is Prompt {
+  const { text, messages, promptTokenIds, ...others } = value as Record<string, unknown>;
+  const kinds = [
+    typeof text === 'string',
+    isListOf(messages, isMessage),
+    isListOf(promptTokenIds, Number.isSafeInteger),
+  ];
+  const given = [text, messages, promptTokenIds].filter((part) => part !== undefined);
+  return given.length === 1 && kinds.includes(true) && Object.keys(others).length === 0;
+}
+
+function isListOf(value: unknown, check: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((item) => check(item));
+}
+
+function isMessage(value: unknown): boolean {
+  const { role, content } = (value ?? {}) as Record<string, unknown>;
+  return typeof role === 'string' && typeof content === 'string';
 }
 
 function joinSegments(claim: Claim, payloads: SegmentPayload[]): AttemptInput['made'] {

@@ -11,6 +11,9 @@ const MAX_MESSAGE_LENGTH = 1_000;
 /** The request is no more: its round was closed while we ran it. */
 const GONE = new Set<ErrorCode>(['ROUND_CLOSED', 'ROUND_NOT_FOUND', 'REQUEST_NOT_FOUND', 'JOB_NOT_FOUND']);
 
+/** Failures of the request, which are capped; all else is nobody's fault and may be frequent. */
+const COUNTED = new Set<FailReason>(['engine-error', 'engine-rejected', 'payload']);
+
 /** True for an error that says that the request is no more. */
 export function isGone(error: unknown): boolean {
   return isBroomwagonError(error) && GONE.has(error.code);
@@ -46,6 +49,8 @@ export class AttemptReporter {
     const message = failure.message?.slice(0, MAX_MESSAGE_LENGTH);
     const body = { ...attempt.identity, reason, retryable, message, segment };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
+    // The books keep no reasons: here is where a person finds out why a group failed.
+    if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);
     return this.report(attempt, outcome, segment, (options) =>
       this.controlPlane.callWithRetry('request.fail', body, options),
     );

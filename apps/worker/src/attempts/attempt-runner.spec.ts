@@ -75,6 +75,17 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.acquire')).toEqual([]);
   });
 
+  it.each(['{"text":5}', '{"messages":"hi"}', '{"messages":[null]}', '{"text":"a","promptTokenIds":[1]}', '{}', '[]'])(
+    'fails a request whose prompt payload is %s, for good',
+    async (payload) => {
+      const { run, controlPlane, payloads, attempt } = await start();
+      payloads.payloads.set(attempt.claim.promptRef, Buffer.from(payload));
+      expect(await run()).toBe('payload');
+      expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'payload', retryable: false });
+      expect(controlPlane.of('lb.acquire')).toEqual([]);
+    },
+  );
+
   it('asks for a server with one acquireId until there is one', async () => {
     const { run, controlPlane } = await start();
     const answers = ['WAIT_TIMEOUT', 'TIMEOUT', 'NO_SERVER_AVAILABLE'] as const;
@@ -242,9 +253,17 @@ describe('AttemptRunner', () => {
   it('stores before it completes, and releases before it completes', async () => {
     const { run, controlPlane, payloads } = await start();
     setFailpoints('worker.complete.between-release-and-complete=throw');
-    expect(await run()).toBe('lost');
+    await run();
     expect(payloads.namesOf('j/g/0')).toEqual(['1.3']);
-    expect(controlPlane.of('lb.release')).toHaveLength(1);
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'finished' });
     expect(controlPlane.of('request.complete')).toEqual([]);
+  });
+
+  it('counts a defect of ours as a failure and keeps no lease, so that nothing is run again for ever', async () => {
+    const { run, controlPlane, leases, registry } = await start();
+    setFailpoints('worker.complete.between-payload-and-complete=throw');
+    expect(await run()).toBe('engine-error');
+    expect(controlPlane.of('request.fail')).toMatchObject([{ reason: 'engine-error', retryable: true }]);
+    await vi.waitFor(() => expect([leases.count, leases.digest, registry.size]).toEqual([0, 0, 0]));
   });
 });

@@ -48,11 +48,19 @@ export class AttemptRunner {
       outcome = await this.perform(attempt);
     } catch (error) {
       this.logger.error({ err: error }, `Attempt ${attempt.key} failed by a defect of ours`);
+      outcome = await this.endAfterDefect(attempt, error as Error);
     }
     this.registry.end(attempt);
     this.metrics.running.set(this.registry.size);
     this.metrics.attempts.inc({ outcome });
     return outcome;
+  }
+
+  /** Counted as a failure: a request that always meets the defect fails at the cap, and is not run again for ever. */
+  private endAfterDefect(attempt: Attempt, { message }: Error): Promise<AttemptOutcome> {
+    // Of a lease that was given back already this changes nothing.
+    void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'failed');
+    return this.reporter.fail(attempt, { reason: 'engine-error', retryable: true, message });
   }
 
   private async perform(attempt: Attempt): Promise<AttemptOutcome> {

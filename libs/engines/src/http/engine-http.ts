@@ -153,8 +153,11 @@ export class EngineHttp {
   }
 }
 
-/** Statuses below 500 that may be different the next time: timeout, too early, too many requests. */
-const RETRYABLE_STATUS = new Set([408, 425, 429]);
+/**
+ * Statuses below 500 that may be different the next time or on another engine: timeout, too early, too many requests;
+ * and what speaks of the engine or its key and not of the request: unauthorized, forbidden, no such model or route.
+ */
+const RETRYABLE_STATUS = new Set([401, 403, 404, 408, 425, 429]);
 
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',

@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { checkPromptKinds, type FleetEngine } from './fleet';
+
+const engine = (tokenIdsIn: boolean): FleetEngine => ({
+  serverId: 'e',
+  endpoint: 'http://127.0.0.1:1',
+  dialect: tokenIdsIn ? 'vllm' : 'openai',
+  capabilities: { tokenIdsIn },
+});
+const text = { id: 'a', line: 1, prompt: { text: 'x' } };
+const tokens = { id: 'b', line: 2, prompt: { promptTokenIds: [1] } };
+
+describe('checkPromptKinds', () => {
+  it('refuses token ids before anything starts when an engine takes text only', () => {
+    expect(() => checkPromptKinds([engine(true), engine(false)], [text, tokens])).toThrow(
+      /line 2 .*promptTokenIds, and http:\/\/127\.0\.0\.1:1 \(openai\)/,
+    );
+  });
+
+  it('takes everything else', () => {
+    checkPromptKinds([engine(false)], [text]);
+    checkPromptKinds([engine(true)], [text, tokens]);
+    checkPromptKinds([], [tokens]);
+  });
+});
