@@ -137,6 +137,7 @@ export class FakeCoordinator {
       roundGroups,
       acceptedGroups: accepted.length,
       failedGroups: 0,
+      droppedGroups: 0,
       shortfallGroups: Math.max(0, neededGroups - roundGroups),
       requestsDone: accepted.length,
       requestsCut: roundGroups - accepted.length,

@@ -270,7 +270,7 @@ export class TrainerLoop {
     if (left === 0) {
       throw new BroomwagonError(
         'ENGINE_ERROR',
-        `${status.failedGroups} groups of round ${round.roundId} failed and no prompts are left to replace them`,
+        `${status.failedGroups + status.droppedGroups} groups of round ${round.roundId} failed or were aborted, and no prompts are left to replace them`,
       );
     }
     await this.submit(round, this.position, Math.min(left, status.shortfallGroups));
