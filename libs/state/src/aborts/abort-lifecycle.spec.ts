@@ -1,7 +1,8 @@
 import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { aborts, endWorlds, JOB, rounds, runDataSet, RUNS, WEIGHTS, World } from '../rounds/data-set-world.fixture';
+import { aborts, endWorlds, JOB, rounds, RUNS, World } from '../rounds/data-set-world.fixture';
+import { runDataSet, WEIGHTS } from '../rounds/run-data-set.fixture';
 
 afterAll(endWorlds);
 

@@ -1,7 +1,8 @@
 import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { endWorlds, JOB, rounds, runDataSet, RUNS, World } from './data-set-world.fixture';
+import { endWorlds, JOB, rounds, RUNS, World } from './data-set-world.fixture';
+import { runDataSet } from './run-data-set.fixture';
 
 afterAll(endWorlds);
 

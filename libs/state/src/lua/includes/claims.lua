@@ -35,7 +35,7 @@ local function take_claims(worker_id, worker_epoch, max, now)
         local round_name = job .. '/' .. group.roundId
         local round = rounds[round_name] or load_round(job, group.roundId)
         rounds[round_name] = round
-        honour_abort(round, group, {})
+        if honour_abort(round, group, {}) then looked = looked + group.samples end
         if request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
           -- Dropped just now, it or a sibling that came before it in this page.
         elseif takes_results(round) then
