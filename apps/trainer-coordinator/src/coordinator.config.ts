@@ -15,6 +15,23 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   @Max(60_000)
   cutRepeatMs: number = 1_000;
 
+  @Env('ABORT_DEADLINE_MS', {
+    description: 'aborted requests whose worker lives but does not confirm are ended without it after this',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(1_000)
+  abortDeadlineMs: number = 60_000;
+
+  @Env('ABORT_KEPT_MS', {
+    description: 'life of the answer of an abort, of dropped groups, and of aborts that came before their request',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(1_000)
+  @Max(86_400_000)
+  abortKeptMs: number = 600_000;
+
   @Env('ORPHAN_AFTER_MS', {
     description: 'claims stop when a trainer is silent for this long and its round names nothing else',
     kind: 'duration',

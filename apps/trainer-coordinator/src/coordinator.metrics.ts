@@ -12,13 +12,14 @@ export class CoordinatorMetrics {
   private readonly outcomes;
   private readonly sweeps;
   private readonly facts;
+  private readonly overdue;
 
   constructor(metrics: Metrics) {
     this.requests = metrics.gauge('requests_count', 'Requests of all jobs of a pool by state; from the books', [
       'pool',
       'state',
     ]);
-    this.groups = metrics.gauge('groups_count', 'Groups of all jobs of a pool: submitted, trained, failed', [
+    this.groups = metrics.gauge('groups_count', 'Groups of all jobs of a pool: submitted, trained, failed, dropped', [
       'pool',
       'state',
     ]);
@@ -37,6 +38,10 @@ export class CoordinatorMetrics {
       'Pages of the sweep by kind; cut without end: workers do not confirm',
       ['kind'],
     );
+    this.overdue = metrics.counter(
+      'aborts_unconfirmed_total',
+      'Groups ended at the deadline of their abort without the confirmation of a live worker',
+    );
     this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
   }
 
@@ -48,8 +53,12 @@ export class CoordinatorMetrics {
     this.outcomes.inc({ outcome }, count);
   }
 
-  swept(kind: 'take' | 'cut' | 'fold' | 'void'): void {
+  swept(kind: 'take' | 'cut' | 'fold' | 'void' | 'abort' | 'forget'): void {
     this.sweeps.inc({ kind });
+  }
+
+  abortsOverdue(count: number): void {
+    this.overdue.inc(count);
   }
 
   factsRelayed(count: number): void {
@@ -75,6 +84,10 @@ export class CoordinatorMetrics {
     this.groups.set(
       { pool, state: 'failed' },
       sum((job) => job.failedGroups),
+    );
+    this.groups.set(
+      { pool, state: 'dropped' },
+      sum((job) => job.droppedGroups),
     );
     this.longtail.set(
       { pool, state: 'queued' },

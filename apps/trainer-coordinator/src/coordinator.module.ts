@@ -1,4 +1,7 @@
 import { Module } from '@nestjs/common';
+import { RequestAbortController } from './aborts/request-abort.controller';
+import { AbortService } from './aborts/abort.service';
+import { AbortSweepService } from './aborts/abort-sweep.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { FactRelayService } from './facts/fact-relay.service';
@@ -27,8 +30,10 @@ import { WorkerCommands } from './upkeep/worker-commands';
       useFactory: (config: CoordinatorConfig) => config.payloadStoreOptions(),
     }),
   ],
-  controllers: [RoundController, RequestController, JobController],
+  controllers: [RoundController, RequestController, RequestAbortController, JobController],
   providers: [
+    AbortService,
+    AbortSweepService,
     CoordinatorMetrics,
     DiscardService,
     FactRelayService,

@@ -1,6 +1,14 @@
 import { Inject, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HealthRegistry } from '@broomwagon/platform';
-import { connectRedis, FactOutbox, PoolDirectory, RequestStore, RoundStore, ScriptRunner } from '@broomwagon/state';
+import {
+  AbortStore,
+  connectRedis,
+  FactOutbox,
+  PoolDirectory,
+  RequestStore,
+  RoundStore,
+  ScriptRunner,
+} from '@broomwagon/state';
 import { CoordinatorConfig } from './coordinator.config';
 
 const REDIS = Symbol('redis');
@@ -31,6 +39,11 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new RequestStore(scripts, { answerKeptMs: config.claimAnswerKeptMs, maxWaiters: config.maxClaimWaiters }),
     },
     {
+      provide: AbortStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new AbortStore(scripts),
+    },
+    {
       provide: PoolDirectory,
       inject: [REDIS, CoordinatorConfig],
       useFactory: (redis: RedisConnection, config: CoordinatorConfig) =>
@@ -43,7 +56,7 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new FactOutbox(redis, config.redisKeyPrefix, `relay-${process.pid}-${Date.now()}`),
     },
   ],
-  exports: [RoundStore, RequestStore, PoolDirectory, FactOutbox],
+  exports: [AbortStore, RoundStore, RequestStore, PoolDirectory, FactOutbox],
 })
 export class StateModule implements OnModuleInit, OnApplicationShutdown {
   constructor(

@@ -98,11 +98,13 @@ type Generate = (request: GenerationRequest, options: GenerateOptions) => Promis
 /** Engines whose every stream is played by the test. */
 export class ScriptedEngines extends EngineAdapters {
   readonly requests: GenerationRequest[] = [];
+  readonly options: GenerateOptions[] = [];
   generate: Generate = async () => ({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3, finishReason: 'stop' });
 
   override of(): EngineAdapter {
     const generate: Generate = (request, options) => {
       this.requests.push(request);
+      this.options.push(options);
       return this.generate(request, options);
     };
     return { generate } as unknown as EngineAdapter;

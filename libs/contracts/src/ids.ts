@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { Matches, MaxLength } from 'class-validator';
+import { Matches, MaxLength, type ValidationOptions } from 'class-validator';
 
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]?: Name };
@@ -31,11 +31,12 @@ export function IsId(): PropertyDecorator {
   );
 }
 
-/** As {@link IsId}, with `/` too: request ids and lease ids are composed with it. */
-export function IsCorrelationId(): PropertyDecorator {
+/** As {@link IsId}, with `/` too: request ids and lease ids are composed with it. `each`: a list of them. */
+export function IsCorrelationId(options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
   return applyDecorators(
-    MaxLength(3 * MAX_ID_LENGTH, { message: `$property must be at most ${3 * MAX_ID_LENGTH} characters` }),
+    MaxLength(3 * MAX_ID_LENGTH, { ...options, message: `$property must be at most ${3 * MAX_ID_LENGTH} characters` }),
     Matches(CORRELATION_ID, {
+      ...options,
       message: '$property must start with a letter or digit and hold only letters, digits and . _ : - /',
     }),
   );

@@ -1,3 +1,4 @@
+export * from './abort.dto';
 export * from './errors';
 export * from './ids';
 export * from './labels';

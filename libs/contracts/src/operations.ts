@@ -1,3 +1,4 @@
+import * as abort from './abort.dto';
 import * as lb from './lb.dto';
 import * as payload from './payload.dto';
 import * as pool from './pool.dto';
@@ -64,6 +65,7 @@ export const OPERATIONS = {
   'request.checkpoint': operation<request.CheckpointReply>()(coordinator, request.CheckpointRequest),
   'request.complete': operation<request.CompleteReply>()(coordinator, request.CompleteRequest),
   'request.fail': operation<request.FailReply>()(coordinator, request.FailRequest),
+  'request.abort': operation<abort.AbortRequestsReply>()(coordinator, abort.AbortRequestsRequest),
   'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
   'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
   'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),

@@ -178,6 +178,8 @@ export interface RoundStatus {
   roundGroups: number;
   acceptedGroups: number;
   failedGroups: number;
+  /** Groups that lost a sample to an abort; never trained. */
+  droppedGroups: number;
   /** max(0, needed - accepted - live): replacements asked for. */
   shortfallGroups: number;
   /** Samples finished in this round. */
@@ -186,7 +188,7 @@ export interface RoundStatus {
   requestsCut: number;
   /** Groups that went to the long-tail queue. */
   groupsRequeued: number;
-  /** Tokens thrown away by `regenerate` and by failures. */
+  /** Tokens thrown away by `regenerate`, by failures and by aborts. */
   wastedTokens: number;
   /** All cut requests are confirmed and all unaccepted groups are in the long-tail queue. */
   settled: boolean;
@@ -293,6 +295,8 @@ export interface JobStatus {
   submittedGroups: number;
   trainedGroups: number;
   failedGroups: number;
+  /** Groups that lost a sample to an abort; never trained. */
+  droppedGroups: number;
   longtail: LongtailStats;
   requests: RequestBooks;
   openRoundId?: RoundId;

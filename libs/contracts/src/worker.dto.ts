@@ -1,5 +1,6 @@
-import { ArrayMaxSize, ArrayMinSize, IsArray, IsIn, IsInt, IsOptional, Max, MaxLength, Min } from 'class-validator';
-import { IsId, type RequestId, type WorkerId } from './ids';
+import { Type } from 'class-transformer';
+import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import { IsCorrelationId, IsId, type LeaseId, type RequestId, type WorkerId } from './ids';
 import { LIMITS } from './limits';
 
 /** `worker.register`: a new epoch, which voids the one before with all its leases and attempts. */
@@ -58,9 +59,25 @@ export interface DeregisterWorkerReply {
   deregistered: boolean;
 }
 
-/** `worker.<workerId>.abort`, sent to the worker, at least once: stop these attempts and end them with `request.fail`. */
+/** A call of one that only routes, under the right of a lease. */
+export class AbortedLease {
+  @IsCorrelationId() leaseId!: LeaseId;
+  /** Of the acquire. */
+  @IsCorrelationId() requestId!: RequestId;
+}
+/**
+ * `worker.<workerId>.abort`, sent to the worker, at least once: stop these attempts on their engines and end them with
+ * `request.fail`; stop the calls under these leases on their engines and end them with `lb.release`.
+ */
 export class AbortAttemptsCommand {
   @IsInt() @Min(1) workerEpoch!: number;
   @IsIn(['cut', 'abort', 'void']) cause!: 'cut' | 'abort' | 'void';
-  @IsArray() @ArrayMinSize(1) @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: number }[];
+  @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: number }[];
+  /** Absent when there are none. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(LIMITS.page)
+  @ValidateNested({ each: true })
+  @Type(() => AbortedLease)
+  leases?: AbortedLease[];
 }

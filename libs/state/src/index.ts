@@ -6,3 +6,4 @@ export * from './payload';
 export * from './routing';
 export * from './requests';
 export * from './rounds';
+export * from './aborts';

@@ -1,24 +1,19 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import {
-  parsePayloadRef,
-  PAYLOAD_DRIVERS,
-  RequestStore,
-  RoundStore,
-  type FoldedGroup,
-  type RoundName,
-} from '@broomwagon/state';
+import { RequestStore, RoundStore, type RoundName } from '@broomwagon/state';
+import { AbortSweepService } from '../aborts/abort-sweep.service';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
 import { OpeningService } from '../rounds/opening.service';
+import { ownRefs } from './own-refs';
 import { WorkerCommands } from './worker-commands';
 
 /**
  * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
- * rounds, opens rounds whose opener died, returns attempts of void worker epochs. Every page is a script that checks
+ * rounds, opens rounds whose opener died, returns attempts of void worker epochs, follows aborts. Every page is a script that checks
  * again, so all replicas may sweep at once, and any of them goes on where another one died.
  */
 @Injectable()
@@ -32,6 +27,7 @@ export class SweepService {
     private readonly rounds: RoundStore,
     private readonly requests: RequestStore,
     private readonly openings: OpeningService,
+    private readonly aborts: AbortSweepService,
     private readonly grants: GrantService,
     private readonly commands: WorkerCommands,
     private readonly discards: DiscardService,
@@ -59,6 +55,7 @@ export class SweepService {
       else await this.once(pool, round, 'cut', () => this.cutAgain(pool, round));
       if (round.state === 'closed') await this.once(pool, round, 'fold', () => this.fold(pool, round));
     }
+    await this.aborts.sweep(pool, due);
     this.forgetOld();
   }
 
@@ -83,7 +80,7 @@ export class SweepService {
     for (let done = false; !done;) {
       const page = await this.rounds.fold(pool, round);
       this.metrics.swept('fold');
-      this.discards.soon(page.owned.flatMap((group) => ownRefs(round, group)));
+      this.discards.soon(page.owned.flatMap((group) => ownRefs({ job: round.job, ...group })));
       await failpoint('coordinator.fold.between-pages');
       done = page.done;
     }
@@ -129,13 +126,4 @@ export class SweepService {
 
 function nameOf(pool: PoolName, { job, roundId }: RoundName): string {
   return `${pool}/${job}/${roundId}`;
-}
-
-/** A prompt that was put once for several groups has another owner; it stays until that one is gone. */
-function ownRefs({ job }: RoundName, { groupId, refs }: FoldedGroup): string[] {
-  const [promptRef, ...tokenRefs] = refs;
-  const driver = PAYLOAD_DRIVERS.find((name) => promptRef!.startsWith(`${name}~`));
-  if (driver === undefined) return tokenRefs;
-  const prompt = parsePayloadRef(driver, promptRef!);
-  return prompt.job === job && prompt.owner === groupId ? refs : tokenRefs;
 }

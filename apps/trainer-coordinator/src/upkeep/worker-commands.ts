@@ -1,7 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { LIMITS, workerCommandSubject, type AbortAttemptsCommand, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import type { AttemptFence } from '@broomwagon/state';
+import type { AttemptFence, LeaseFence } from '@broomwagon/state';
+
+interface Held {
+  workerId: string;
+  workerEpoch: number;
+}
 
 /** Commands to workers. They may be lost: what matters is said again until it is confirmed. */
 @Injectable()
@@ -10,24 +15,44 @@ export class WorkerCommands {
 
   /** Tells the holders to end these attempts, in one message per worker and 128 attempts. */
   abort(pool: PoolName, cause: AbortAttemptsCommand['cause'], attempts: readonly AttemptFence[]): void {
-    const byWorker = new Map<string, AttemptFence[]>();
-    for (const attempt of attempts) {
-      const worker = `${attempt.workerId}/${attempt.workerEpoch}`;
-      const known = byWorker.get(worker);
-      if (known) known.push(attempt);
-      else byWorker.set(worker, [attempt]);
-    }
-    for (const held of byWorker.values()) {
-      const { workerId, workerEpoch } = held[0]!;
-      for (let start = 0; start < held.length; start += LIMITS.page) {
-        const page = held.slice(start, start + LIMITS.page);
-        const command: AbortAttemptsCommand = {
-          workerEpoch,
-          cause,
-          attempts: page.map(({ requestId, attempt }) => ({ requestId, attempt })),
-        };
-        this.messaging.publish(workerCommandSubject(pool, workerId, 'abort'), command);
-      }
+    for (const { holder, page } of pagesByWorker(attempts)) {
+      this.send(pool, holder, {
+        cause,
+        attempts: page.map(({ requestId, attempt }) => ({ requestId, attempt })),
+      });
     }
   }
+
+  /** Tells the holders to end the calls under these leases, in one message per worker and 128 leases. */
+  abortLeases(pool: PoolName, leases: readonly LeaseFence[]): void {
+    for (const { holder, page } of pagesByWorker(leases)) {
+      this.send(pool, holder, {
+        cause: 'abort',
+        attempts: [],
+        leases: page.map(({ leaseId, requestId }) => ({ leaseId, requestId })),
+      });
+    }
+  }
+
+  private send(pool: PoolName, holder: Held, command: Omit<AbortAttemptsCommand, 'workerEpoch'>): void {
+    const { workerId, workerEpoch } = holder;
+    this.messaging.publish(workerCommandSubject(pool, workerId, 'abort'), { workerEpoch, ...command });
+  }
+}
+
+function pagesByWorker<Item extends Held>(items: readonly Item[]): { holder: Held; page: Item[] }[] {
+  const byWorker = new Map<string, Item[]>();
+  for (const item of items) {
+    const worker = `${item.workerId}/${item.workerEpoch}`;
+    const known = byWorker.get(worker);
+    if (known) known.push(item);
+    else byWorker.set(worker, [item]);
+  }
+  const pages: { holder: Held; page: Item[] }[] = [];
+  for (const held of byWorker.values()) {
+    for (let start = 0; start < held.length; start += LIMITS.page) {
+      pages.push({ holder: held[0]!, page: held.slice(start, start + LIMITS.page) });
+    }
+  }
+  return pages;
 }

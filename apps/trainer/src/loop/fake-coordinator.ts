@@ -142,6 +142,7 @@ export class FakeCoordinator {
       roundGroups,
       acceptedGroups: accepted.length,
       failedGroups: round.failed.length,
+      droppedGroups: 0,
       shortfallGroups: this.completed(round) ? 0 : Math.max(0, neededGroups - roundGroups + round.failed.length),
       requestsDone: accepted.length,
       requestsCut: roundGroups - accepted.length,

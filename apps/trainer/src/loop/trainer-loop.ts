@@ -272,8 +272,8 @@ export class TrainerLoop {
       if (status.policy.shortfall === 'accept-fewer') return;
       throw new BroomwagonError(
         'ENGINE_ERROR',
-        `${status.failedGroups} groups of round ${round.roundId} failed and no prompts are left to replace them; ` +
-          "the workers' logs say why they failed",
+        `${status.failedGroups + status.droppedGroups} groups of round ${round.roundId} failed or were aborted, and no ` +
+          "prompts are left to replace them; the workers' logs say why they failed",
       );
     }
     await this.submit(round, this.position, Math.min(left, status.shortfallGroups));

@@ -117,10 +117,39 @@ describe('AttemptRunner', () => {
     await vi.waitFor(() => expect(controlPlane.of('lb.acquire')).toHaveLength(1));
     attempt.stop('cut');
     expect(await running).toBe('aborted');
-    expect(controlPlane.of('lb.release')[0]).toEqual({ acquireId: attempt.acquireId, outcome: 'aborted' });
+    expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ ...identity, reason: 'aborted', retryable: true });
     expect(engines.requests).toEqual([]);
   });
+
+  it('gives the lease back once when the stop comes together with the grant', async () => {
+    const { run, controlPlane, attempt, engines, leases } = await start();
+    controlPlane.on('lb.acquire', ({ acquireId }) => {
+      attempt.stop('abort');
+      return { ...LEASE, leaseId: `7.${acquireId}` };
+    });
+    expect(await run()).toBe('aborted');
+    expect(controlPlane.of('lb.release')).toHaveLength(1);
+    expect(controlPlane.of('request.fail')).toHaveLength(1);
+    await vi.waitFor(() => expect([leases.count, leases.knows(`7.${attempt.acquireId}`)]).toEqual([0, false]));
+    // Stopped before it began, if it was asked at all.
+    for (const options of engines.options) expect(options.signal?.aborted).toBe(true);
+  });
+
+  it.each(['cut', 'abort', 'shutdown', 'lease-lost'] as const)(
+    'gives the lease back once when it is stopped in mid-stream: %s',
+    async (cause) => {
+      const { run, controlPlane, attempt, engines } = await start();
+      engines.generate = streamUntilStopped([1, 2], () => {
+        attempt.stop(cause);
+        attempt.stop('abort');
+      });
+      expect(await run()).toBe(cause === 'shutdown' ? 'shutdown' : 'aborted');
+      const leaseId = `7.${attempt.acquireId}`;
+      expect(controlPlane.of('lb.release')).toEqual([{ leaseId, outcome: 'aborted', tokens: 2 }]);
+      expect(controlPlane.of('request.fail')).toHaveLength(1);
+    },
+  );
 
   it('obeys a stop in the middle of a stream at once and keeps the tokens', async () => {
     const { run, controlPlane, attempt, payloads, engines } = await start();

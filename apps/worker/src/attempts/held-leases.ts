@@ -59,6 +59,12 @@ export class HeldLeases {
     return this.held.get(lease.attempt.acquireId) === lease && !lease.releasing;
   }
 
+  /** The attempt that runs under this lease. */
+  attemptOf(leaseId: string): Attempt | undefined {
+    const lease = this.held.get(leaseId.slice(leaseId.indexOf('.') + 1));
+    return lease?.leaseId === leaseId ? lease.attempt : undefined;
+  }
+
   list(): HeldLease[] {
     return [...this.held.values()];
   }

@@ -114,4 +114,10 @@ export interface DueWork {
   claimWaiters: number;
   /** Rounds whose deadline has come. */
   deadlines: number;
+  /** Aborts whose requests are still being selected. */
+  aborts: string[];
+  /** Groups and leases whose abort is not confirmed. */
+  aborting: number;
+  /** Dropped groups that are to be forgotten. */
+  dropped: number;
 }

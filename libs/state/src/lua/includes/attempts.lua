@@ -1,5 +1,4 @@
---- @include "worker-fence"
---- @include "rounds"
+--- @include "aborts"
 -- Checks of what a worker says about an attempt.
 
 -- A request that is not there: folded with its round, or never submitted.
@@ -26,10 +25,24 @@ end
 
 local function superseded() return fail('FENCED', 'The attempt has ended', 'attempt') end
 
+-- What the attempt's holder says of a group that is aborted only confirms it: the abort has won.
+local function confirm_abort(round, group, request, args)
+  drop_request(round, group, request, optional(args.segment), args.tokens)
+  review_dropped(group)
+end
+
 -- Gives back an attempt of a void worker epoch; no failure of the request. True when it is pending again.
 local function return_attempt(request)
   local group = load_group(request.job, request.groupId)
   local round = load_round(request.job, group.roundId)
+  honour_abort(round, group, {})
+  -- Dropped with its group, now or since the list of the holder was read.
+  if group.state == 'dropped' or not HELD[redis.call('HGET', key.request(request.id), 'state')] then return false end
+  if group.state == 'aborting' then
+    drop_request(round, group, request, nil, 0)
+    review_dropped(group)
+    return false
+  end
   if not takes_results(round) then
     cut_request(round, group, request, nil, 0)
     return false

@@ -1,5 +1,4 @@
---- @include "worker-fence"
---- @include "rounds"
+--- @include "aborts"
 -- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
 local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
@@ -36,7 +35,10 @@ local function take_claims(worker_id, worker_epoch, max, now)
         local round_name = job .. '/' .. group.roundId
         local round = rounds[round_name] or load_round(job, group.roundId)
         rounds[round_name] = round
-        if takes_results(round) then
+        if honour_abort(round, group, {}) then looked = looked + group.samples end
+        if request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
+          -- Dropped just now, it or a sibling that came before it in this page.
+        elseif takes_results(round) then
           request.attempt = request.attempt + 1
           request.workerId, request.workerEpoch, request.started = worker_id, worker_epoch, false
           redis.call('HSET', key.request(id), 'attempt', request.attempt, 'workerId', worker_id, 'workerEpoch',

@@ -37,6 +37,12 @@ local key = {
   sweeps = root .. 'sweeps', -- set: job/roundId that is opening, has groups to cut, or is to be folded
   roundDeadlines = root .. 'rounds:deadlines', -- zset: job/roundId by deadline, ms
   facts = root .. 'facts', -- stream: capped outbox of facts
+  -- aborts (trainer-coordinator)
+  aborts = root .. 'aborts', -- zset: abortId whose requests are still being selected, by its start, ms
+  abortTombstones = root .. 'aborts:tombstones', -- zset: requestId or job/groupId that was not known when aborted, by the end of its life, ms
+  abortingGroups = root .. 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
+  abortingLeases = root .. 'aborts:leases', -- zset: packed lease without a request of ours that its worker still has, by the start, ms
+  droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
 }
 function key.server(id) return root .. 'server:' .. id end -- hash
 function key.serverLeases(id, epoch) return root .. 'server-leases:' .. id .. ':' .. epoch end -- set of acquireId
@@ -59,4 +65,6 @@ function key.roundFailed(job, round) return root .. 'round-failed:' .. job .. '/
 function key.roundAccepted(job, round) return root .. 'round-accepted:' .. job .. '/' .. round end -- list: groupId
 function key.group(job, group) return root .. 'group:' .. job .. '/' .. group end -- hash
 function key.request(id) return root .. 'request:' .. id end -- hash
+function key.abort(id) return root .. 'abort:' .. id end -- hash: selector, reason, upTo and the work of selecting; limited life
+function key.abortRows(id) return root .. 'abort-rows:' .. id end -- zset: what it selected, in order; limited life
 function key.claim(id) return root .. 'claim:' .. id end -- string: first answer of a claim, limited life

@@ -1,7 +1,7 @@
 --- @include "rounds"
 -- RoundStatus of the protocol, as JSON.
 local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
-  'acceptedGroups', 'failedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'wastedTokens', 'openedAtMs' }
+  'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'wastedTokens', 'openedAtMs' }
 local function round_status(job, round_id)
   local round = load_round(job, round_id)
   if not round then return nil end

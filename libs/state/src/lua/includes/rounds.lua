@@ -4,26 +4,39 @@
 --- @include "transition"
 --- @include "segments"
 -- How a round gets its groups and what becomes of the others.
+
+-- A large abort is a number that every script compares: of the round, its job or the pool, all groups submitted up to
+-- it are aborted. Returns the highest and the abortId, or -1.
+local function abort_flag(job, round_id)
+  local up_to, abort_id = -1, nil
+  for _, owner in ipairs({ key.round(job, round_id), key.job(job), key.meta }) do
+    local flag = redis.call('HMGET', owner, 'abortedUpTo', 'abortedBy')
+    if flag[1] and tonumber(flag[1]) > up_to then up_to, abort_id = tonumber(flag[1]), flag[2] end
+  end
+  return up_to, abort_id
+end
+
 local function load_round(job, round_id)
   local field = redis.call('HMGET', key.round(job, round_id), 'state', 'neededGroups', 'acceptedGroups', 'liveGroups',
     'newGroups', 'submittedGroups', 'policyName', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled')
   if not field[1] then return nil end
+  local aborted_up_to, aborted_by = abort_flag(job, round_id)
   return {
     job = job, roundId = round_id, state = field[1], needed = tonumber(field[2]), accepted = tonumber(field[3]),
     live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]), policy = field[7],
     shortfall = field[8], maxFailures = tonumber(field[9]), weightVersion = tonumber(field[10]),
-    step = tonumber(field[11]), settled = field[12] == '1',
+    step = tonumber(field[11]), settled = field[12] == '1', abortedUpTo = aborted_up_to, abortedBy = aborted_by,
   }
 end
 
 local function load_group(job, group_id)
   local field = redis.call('HMGET', key.group(job, group_id), 'state', 'samples', 'finished', 'live', 'roundId', 'maxTokens',
-    'promptRef', 'sampling')
+    'promptRef', 'sampling', 'arrival')
   if not field[1] then return nil end
   return {
     job = job, groupId = group_id, state = field[1], samples = tonumber(field[2]), finished = tonumber(field[3]),
     live = tonumber(field[4]), roundId = field[5], maxTokens = tonumber(field[6]), promptRef = field[7],
-    sampling = field[8],
+    sampling = field[8], arrival = tonumber(field[9] or 0),
   }
 end
 

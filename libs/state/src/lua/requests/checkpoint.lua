@@ -9,12 +9,13 @@ Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none. ]]
 local args = cjson.decode(ARGV[1])
 local request, refused = load_attempt(args)
 if not request then return refused end
+local group = load_group(request.job, request.groupId)
+local round = load_round(request.job, group.roundId)
+if honour_abort(round, group, {}) then request = load_request(request.id) end
 if not HELD[request.state] then
   if request.state == 'pending' then return superseded() end
   return '{"action":"abort"}'
 end
-local group = load_group(request.job, request.groupId)
-local round = load_round(request.job, group.roundId)
 
 local segment = optional(args.segment)
 redis.call('HSET', key.request(request.id), 'started', 1)

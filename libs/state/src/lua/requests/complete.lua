@@ -1,5 +1,5 @@
 --[[ The sample is finished. The last sample of a group accepts the group, the last group completes the round.
-Wins over a cut that is not confirmed; only `regenerate` throws away what comes after the completion.
+Wins over a cut that is not confirmed, never over an abort; only `regenerate` throws away what comes after the completion.
 ARGV[1] JSON:
   requestId, attempt, workerId, workerEpoch
   finishReason   'stop' | 'length'
@@ -18,6 +18,7 @@ local request, refused = load_attempt(args)
 if not request then return refused end
 local group = load_group(request.job, request.groupId)
 local round = load_round(request.job, group.roundId)
+if honour_abort(round, group, {}) then request = load_request(request.id) end
 
 local function answer(state)
   return cjson.encode({
@@ -29,6 +30,10 @@ end
 if not HELD[request.state] then
   if request.state == 'finished' or request.state == 'unfinished' then return answer(request.state) end
   if request.state == 'pending' then return superseded() end
+  return answer('dropped')
+end
+if group.state == 'aborting' then
+  confirm_abort(round, group, request, args)
   return answer('dropped')
 end
 if not takes_results(round) and round.policy == 'regenerate' then

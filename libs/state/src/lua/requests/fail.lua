@@ -16,9 +16,10 @@ Facts: group.failed, round.completed, round.settled, longtail.requeued. ]]
 local args = cjson.decode(ARGV[1])
 local request, refused = load_attempt(args)
 if not request then return refused end
-if request.state == 'finished' then return superseded() end
 local group = load_group(request.job, request.groupId)
 local round = load_round(request.job, group.roundId)
+if honour_abort(round, group, {}) then request = load_request(request.id) end
+if request.state == 'finished' then return superseded() end
 local aborts = {}
 local was_open = round ~= nil and takes_results(round)
 
@@ -30,6 +31,10 @@ local function answer()
 end
 
 if not HELD[request.state] then return answer() end
+if group.state == 'aborting' then
+  confirm_abort(round, group, request, args)
+  return answer()
+end
 local segment = optional(args.segment)
 if not was_open or request.state == 'cutting' then
   cut_request(round, group, request, segment, args.tokens)

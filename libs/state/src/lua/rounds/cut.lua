@@ -21,19 +21,8 @@ for _, group_id in ipairs(page) do
   seen = seen + 1
   local group = load_group(args.job, group_id)
   touched = touched + group.samples
-  for index = 0, group.samples - 1 do
-    local request = load_request(request_id(args.job, group_id, index))
-    if request.state == 'pending' then
-      cut_request(round, group, request, nil, 0)
-    elseif HELD[request.state] then
-      if worker_is_current(request.workerId, request.workerEpoch) then
-        if request.state ~= 'cutting' then move_request(request, group, 'cutting') end
-        table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
-          workerEpoch = request.workerEpoch })
-      else
-        cut_request(round, group, request, nil, 0)
-      end
-    end
+  if not honour_abort(round, group, aborts) then
+    end_live_requests(group, aborts, function(request) cut_request(round, group, request, nil, 0) end)
   end
   if group.state == 'live' then remaining = remaining + 1 end
 end

@@ -4,6 +4,9 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        voidEpochs     number of worker epochs whose attempts must be returned
        claimWaiters   number of parked claims
        deadlines      number of rounds whose deadline has come
+       aborts         list of abortId whose requests are still being selected, at most 64
+       aborting       number of groups and leases whose abort is not confirmed
+       dropped        number of dropped groups that are to be forgotten
 Errors: none. Facts: none. ]]
 --- @include "../includes/rounds"
 local PAGE = 64
@@ -21,4 +24,6 @@ return cjson.encode({
   voidEpochs = redis.call('SCARD', key.voidAttemptEpochs),
   claimWaiters = redis.call('HLEN', key.claimWaiters),
   deadlines = redis.call('ZCOUNT', key.roundDeadlines, '-inf', integer(now_ms())),
-}):sub(1, -2) .. ',"rounds":' .. encode_list(rounds) .. '}'
+  aborting = redis.call('ZCARD', key.abortingGroups) + redis.call('ZCARD', key.abortingLeases),
+  dropped = redis.call('ZCOUNT', key.droppedGroups, '-inf', integer(now_ms())),
+}):sub(1, -2) .. ',"aborts":' .. encode_list(redis.call('ZRANGE', key.aborts, 0, PAGE - 1)) .. ',"rounds":' .. encode_list(rounds) .. '}'

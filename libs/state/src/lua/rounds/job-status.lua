@@ -7,7 +7,7 @@ Errors: JOB_NOT_FOUND. Facts: none. ]]
 local STATES = { 'submitted', 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished', 'trained', 'failed', 'dropped' }
 local args = cjson.decode(ARGV[1])
 local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups', 'trainedGroups',
-  'failedGroups', 'settlingGroups', 'openRoundId')
+  'failedGroups', 'settlingGroups', 'openRoundId', 'droppedGroups')
 if not field[1] then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
 local counts = redis.call('HMGET', key.books(args.job), unpack(STATES))
 local requests = {}
@@ -15,6 +15,7 @@ for position, state in ipairs(STATES) do requests[state] = tonumber(counts[posit
 return cjson.encode({
   job = args.job, trainerEpoch = tonumber(field[1]), stepsTrained = tonumber(field[2] or 0),
   submittedGroups = tonumber(field[3] or 0), trainedGroups = tonumber(field[4] or 0), failedGroups = tonumber(field[5] or 0),
+  droppedGroups = tonumber(field[8] or 0),
   longtail = { groups = redis.call('ZCARD', key.longtail(args.job)), settlingGroups = tonumber(field[6] or 0) },
   requests = requests, openRoundId = field[7] or nil,
 })

@@ -13,8 +13,9 @@ Reply: fresh         check: list of groupId that are not there yet
        completed     true when the round was completed before
 Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED.
 Facts: none. ]]
---- @include "../includes/rounds"
+--- @include "../includes/aborts"
 --- @include "../includes/trainer"
+local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer said `not-found`
 local args = cjson.decode(ARGV[1])
 local refused = trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end
@@ -57,9 +58,11 @@ if args.check then
 end
 
 for _, group in ipairs(fresh) do
+  local arrival = redis.call('HINCRBY', key.meta, 'arrivalSequence', 1)
   redis.call('HSET', key.group(args.job, group.groupId), 'state', 'live', 'digest', group.digest, 'samples', group.samples,
     'finished', 0, 'live', group.samples, 'roundId', args.roundId, 'firstRoundId', args.roundId, 'firstStep', round.step,
-    'maxTokens', group.maxTokens, 'promptRef', group.promptRef, 'sampling', group.sampling)
+    'maxTokens', group.maxTokens, 'promptRef', group.promptRef, 'sampling', group.sampling,
+    'arrival', arrival)
   if optional(group.domain) then redis.call('HSET', key.group(args.job, group.groupId), 'domain', group.domain) end
   local ids = {}
   for index = 0, group.samples - 1 do
@@ -69,16 +72,33 @@ for _, group in ipairs(fresh) do
   enqueue(args.job, ids)
   redis.call('HINCRBY', key.books(args.job), 'submitted', group.samples)
   redis.call('HINCRBY', key.books(args.job), 'pending', group.samples)
-  redis.call('ZADD', key.roundGroups(args.job, args.roundId), redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), group.groupId)
+  redis.call('ZADD', key.roundGroups(args.job, args.roundId), arrival, group.groupId)
 end
 if #fresh > 0 then
   redis.call('HINCRBY', key.job(args.job), 'submittedGroups', #fresh)
-  bump(round, 'submittedGroups', #fresh)
-  bump(round, 'liveGroups', #fresh)
+  round.submitted = bump(round, 'submittedGroups', #fresh)
+  round.live = bump(round, 'liveGroups', #fresh)
   if completed then
     redis.call('HINCRBY', key.job(args.job), 'settlingGroups', #fresh)
     redis.call('HSET', key.round(args.job, args.roundId), 'settled', 0)
     redis.call('SADD', key.sweeps, sweep_name(round))
+  end
+end
+
+-- An abort that came before its request wins.
+local function is_aborted(group_id, samples)
+  local names = { args.job .. '/' .. group_id }
+  for index = 0, samples - 1 do names[index + 2] = request_id(args.job, group_id, index) end
+  for _, ends_at in ipairs(redis.call('ZMSCORE', key.abortTombstones, unpack(names))) do
+    if ends_at and tonumber(ends_at) > now_ms() then return true end
+  end
+  return false
+end
+if #fresh > 0 and redis.call('EXISTS', key.abortTombstones) == 1 then
+  for _, added in ipairs(fresh) do
+    if is_aborted(added.groupId, added.samples) then
+      abort_group(round, load_group(args.job, added.groupId), TOMBSTONE, {})
+    end
   end
 end
 return answer('')

@@ -6,7 +6,7 @@ Reply: state           state of the round; no further page is needed unless it i
        takenGroups     number, so far
        discardedRefs   list of payload references nobody names any more
 Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled. ]]
---- @include "../includes/rounds"
+--- @include "../includes/aborts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
@@ -18,7 +18,7 @@ local take, taken = tonumber(field[1]), tonumber(field[2])
 local touched = 0
 while round.state == 'opening' and touched < PAGE and taken < take do
   local group_id = redis.call('ZRANGE', key.longtail(args.job), 0, 0)[1]
-  -- Only opening takes from the queue, so it holds what was promised.
+  -- Only opening takes from the queue, so it holds what was promised, unless a part of that was aborted.
   if not group_id then break end
   redis.call('ZREM', key.longtail(args.job), group_id)
   local group = load_group(args.job, group_id)
@@ -27,14 +27,17 @@ while round.state == 'opening' and touched < PAGE and taken < take do
   round.live = bump(round, 'liveGroups', 1)
   redis.call('HSET', key.group(args.job, group_id), 'roundId', args.roundId, 'state', 'live')
   redis.call('ZADD', key.roundGroups(args.job, args.roundId), redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), group_id)
-  for index = 0, group.samples - 1 do
+  group.state, group.roundId = 'live', args.roundId
+  -- An abort flag may have come since the groups were promised.
+  local dropped = honour_abort(round, group, {})
+  for index = 0, dropped and -1 or group.samples - 1 do
     local request = load_request(request_id(args.job, group_id, index))
     if request.state ~= 'finished' then
       if round.policy == 'regenerate' then waste_tokens(request, round, nil, 0) end
       move_request(request, group, 'pending')
     end
   end
-  if group.finished == group.samples then accept_group(round, group) end
+  if not dropped and group.finished == group.samples then accept_group(round, group) end
 end
 if round.state == 'opening' and (taken >= take or touched < PAGE) then
   redis.call('HSET', hash, 'state', 'open')

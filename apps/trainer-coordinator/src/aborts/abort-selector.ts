@@ -1,0 +1,25 @@
+import { BroomwagonError, type AbortRequestsRequest } from '@broomwagon/contracts';
+import type { AbortSelector } from '@broomwagon/state';
+
+const SELECTORS = ['requestIds', 'sessionId', 'groupId', 'workerId', 'serverId', 'roundId', 'all'] as const;
+
+/** What a body means. @throws BroomwagonError VALIDATION_FAILED: no selector, two, or one without its job */
+export function selectorOf(body: AbortRequestsRequest): AbortSelector {
+  // Null counts as absent, as everywhere.
+  const [first, second] = SELECTORS.filter((name) => body[name] !== undefined && body[name] !== null);
+  const job = body.job ?? undefined;
+  if (second !== undefined) throw refusal(second, `${first} and ${second} are both given; an abort has one selector`);
+  if (first === undefined) {
+    if (job === undefined) throw refusal('requestIds', `one of ${SELECTORS.join(', ')} or job must be given`);
+    return { job };
+  }
+  const needsJob = first === 'groupId' || first === 'roundId';
+  if (needsJob && job === undefined) throw refusal('job', `${first} needs the job it is of`);
+  if (!needsJob && job !== undefined)
+    throw refusal('job', `${first} and job are both given; an abort has one selector`);
+  return { [first]: body[first], ...(needsJob && { job }) } as AbortSelector;
+}
+
+function refusal(field: string, message: string): BroomwagonError {
+  return new BroomwagonError('VALIDATION_FAILED', message, { field });
+}

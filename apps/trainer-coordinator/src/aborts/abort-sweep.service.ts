@@ -1,0 +1,83 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { PoolName } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { AbortStore, type AbortCommands, type DueWork } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { DiscardService } from '../requests/discard.service';
+import { ownRefs } from '../upkeep/own-refs';
+import { WorkerCommands } from '../upkeep/worker-commands';
+
+/**
+ * The part of the sweep that follows aborts: goes on selecting where a replica died, tells the holders again until they
+ * have confirmed, forgets dropped groups after their life. Safe in all replicas at once, as the rest of the sweep.
+ */
+@Injectable()
+export class AbortSweepService {
+  private readonly logger = new Logger(AbortSweepService.name);
+  private readonly repeatedAtMs = new Map<PoolName, number>();
+
+  constructor(
+    private readonly aborts: AbortStore,
+    private readonly commands: WorkerCommands,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async sweep(pool: PoolName, due: DueWork): Promise<void> {
+    for (const abortId of due.aborts) await this.select(pool, abortId);
+    if (due.aborting > 0 && Date.now() - (this.repeatedAtMs.get(pool) ?? 0) >= this.config.cutRepeatMs) {
+      this.repeatedAtMs.set(pool, Date.now());
+      await this.repeat(pool);
+    }
+    if (due.dropped > 0) await this.forget(pool);
+  }
+
+  /** Selects all that an abort means, and tells the holders. @throws BroomwagonError UNAVAILABLE */
+  async select(pool: PoolName, abortId: string): Promise<void> {
+    for (let more = true; more;) {
+      const page = await this.aborts.select(pool, abortId);
+      this.tell(pool, page);
+      await failpoint('coordinator.abort.between-pages');
+      more = page.more;
+    }
+  }
+
+  private async repeat(pool: PoolName): Promise<void> {
+    const { abortDeadlineMs: deadlineMs } = this.config;
+    let cursors: { groupCursor: number; leaseCursor: number } | undefined = { groupCursor: 0, leaseCursor: 0 };
+    while (cursors !== undefined) {
+      const page = await this.aborts.repeat(pool, { ...cursors, deadlineMs });
+      this.tell(pool, page);
+      if (page.overdue > 0) {
+        this.logger.warn({ pool, groups: page.overdue }, 'Aborts were not confirmed within their deadline');
+        this.metrics.abortsOverdue(page.overdue);
+      }
+      const { groupCursor, leaseCursor } = page;
+      const more = groupCursor !== undefined || leaseCursor !== undefined;
+      // A list that is at its end is not looked at from its start again.
+      cursors = more ? { groupCursor: groupCursor ?? END, leaseCursor: leaseCursor ?? END } : undefined;
+    }
+  }
+
+  private async forget(pool: PoolName): Promise<void> {
+    for (let more = true; more;) {
+      const page = await this.aborts.forget(pool);
+      this.metrics.swept('forget');
+      this.discards.soon(page.groups.flatMap(ownRefs));
+      more = page.more;
+    }
+  }
+
+  private tell(pool: PoolName, { aborts, leases, discardedRefs }: AbortCommands): void {
+    this.metrics.swept('abort');
+    this.commands.abort(pool, 'abort', aborts);
+    this.commands.abortLeases(pool, leases);
+    this.discards.soon(discardedRefs);
+  }
+}
+
+/** Beyond every position. */
+const END = 2 ** 40;

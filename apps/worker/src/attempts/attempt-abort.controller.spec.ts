@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { WORKER, workerBench } from '../worker.fixture';
+import { WorkerSession } from '../session/worker-session';
+import { AttemptAbortController } from './attempt-abort.controller';
+import { AttemptRegistry } from './attempt-registry';
+import { HeldLeases } from './held-leases';
+
+describe('AttemptAbortController', () => {
+  it('stops what is named by attempt or by lease, and nothing of another epoch', async () => {
+    const { module, claim } = await workerBench();
+    await module.get(WorkerSession).established();
+    const registry = module.get(AttemptRegistry);
+    const [first, second, third] = [0, 1, 2].map((sampleIndex) =>
+      registry.admit(claim({ requestId: `j/g/${sampleIndex}`, sampleIndex }), WORKER)!,
+    );
+    module.get(HeldLeases).granted(second!, `7.${second!.acquireId}`);
+    module.get(HeldLeases).granted(third!, `8.${third!.acquireId}`);
+    const controller = module.get(AttemptAbortController);
+    const command = {
+      workerEpoch: WORKER.workerEpoch,
+      cause: 'abort' as const,
+      attempts: [{ requestId: 'j/g/0', attempt: 1 }],
+      leases: [
+        { leaseId: `7.${second!.acquireId}`, requestId: 'j/g/1' },
+        // A lease of the same acquire that is no more.
+        { leaseId: `1.${third!.acquireId}`, requestId: 'j/g/2' },
+      ],
+    };
+    expect(controller.abort({ ...command, workerEpoch: WORKER.workerEpoch - 1 })).toEqual({ stopped: 0 });
+    expect(controller.abort(command)).toEqual({ stopped: 2 });
+    expect([first, second, third].map((attempt) => attempt!.cause)).toEqual(['abort', 'abort', undefined]);
+  });
+});

@@ -1,0 +1,69 @@
+import { ArrayMaxSize, ArrayMinSize, Equals, IsArray, IsInt, IsOptional, Max, MaxLength, Min } from 'class-validator';
+import {
+  IsCorrelationId,
+  IsId,
+  type GroupId,
+  type JobId,
+  type LeaseId,
+  type RequestId,
+  type RoundId,
+  type ServerId,
+  type WorkerId,
+} from './ids';
+import { LIMITS } from './limits';
+import type { Segment } from './segment.dto';
+
+/**
+ * `request.abort`: stops what exactly one selector means: `requestIds`, `sessionId`, `groupId` (with `job`), `workerId`,
+ * `serverId`, `roundId` (with `job`), `job` alone, or `all`. What comes after the call is not meant, except requests and
+ * groups named here that are not known yet: they end `dropped` when they come within the life of the tombstone.
+ */
+export class AbortRequestsRequest {
+  /** Idempotency of this call; the next page and a later look have the same. */
+  @IsId() abortId!: string;
+  /** Requests of rounds, or the requestIds of acquires by callers that only route. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMinSize(1)
+  @ArrayMaxSize(LIMITS.page)
+  @IsCorrelationId({ each: true })
+  requestIds?: RequestId[];
+  @IsOptional() @IsCorrelationId() sessionId?: string;
+  @IsOptional() @IsId() groupId?: GroupId;
+  @IsOptional() @IsId() workerId?: WorkerId;
+  @IsOptional() @IsId() serverId?: ServerId;
+  @IsOptional() @IsId() roundId?: RoundId;
+  @IsOptional() @IsId() job?: JobId;
+  @IsOptional() @Equals(true) all?: true;
+  /** Wait at most this long for the confirmations of the page, milliseconds; default 0. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
+  /** Kept with what was dropped. */
+  @IsOptional() @MaxLength(256) reason?: string;
+  /** Of the page before. */
+  @IsOptional() @IsInt() @Min(0) cursor?: number;
+  /** Results in the page; default and at most 128. */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: number;
+}
+
+export interface AbortResult {
+  requestId: RequestId;
+  /**
+   * `aborted`: its holder has said that the engine has stopped it (or nobody had it). `aborting`: not confirmed yet; it
+   * is said again until it is. `already-finished`: it had ended, nothing was done. `not-found`: unknown, nothing was done.
+   */
+  outcome: 'aborted' | 'aborting' | 'already-finished' | 'not-found';
+  /** Tokens made in all attempts. */
+  tokenCount?: number;
+  /** The tokens, by reference; readable for the life of the answer. */
+  segments?: Segment[];
+  /** Set when this is a lease of a caller that only routes. */
+  leaseId?: LeaseId;
+  /** The holder has not confirmed within the deadline; the books have ended it without. */
+  unconfirmed?: boolean;
+}
+export interface AbortRequestsReply {
+  abortId: string;
+  results: AbortResult[];
+  /** There is more: send the same body with this cursor. */
+  cursor?: number;
+}

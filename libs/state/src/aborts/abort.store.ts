@@ -1,0 +1,87 @@
+import type { PoolName } from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import type {
+  AbortResultsPage,
+  AbortSelector,
+  BeginAbortArgs,
+  ForgottenGroup,
+  RepeatPage,
+  SelectPage,
+} from './abort.types';
+
+interface BeginScriptArgs {
+  abortId: string;
+  selector: string;
+  reason: string;
+  keptMs: number;
+  work: object[];
+  flag?: 'round' | 'job' | 'pool';
+  job?: string;
+  roundId?: string;
+}
+
+const begin = script<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
+const select = script<{ abortId: string }, SelectPage>('aborts/select');
+const results = script<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results');
+const repeat = script<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>('aborts/repeat');
+const forget = script<object, { groups: ForgottenGroup[]; more: boolean }>('aborts/forget');
+
+/**
+ * Aborts: first the intent is recorded, then what it means is selected in pages, then the holders are told again and
+ * again until each has confirmed. One script each, safe to repeat, for any replica to go on with. Every method throws
+ * BroomwagonError UNAVAILABLE.
+ */
+export class AbortStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  /** Records the intent. `selecting`: pages are to be selected. @throws VALIDATION_FAILED: the id means something else */
+  begin(pool: PoolName, args: BeginAbortArgs): Promise<{ selecting: boolean }> {
+    const { abortId, selector, reason, keptMs } = args;
+    return this.scripts.run(begin, pool, {
+      ...planSelection(selector),
+      abortId,
+      reason,
+      keptMs,
+      selector: JSON.stringify(selector, (_, value: unknown) => (Array.isArray(value) ? [...value].sort() : value)),
+    });
+  }
+
+  /** Selects one page; `more`: call again. */
+  select(pool: PoolName, abortId: string): Promise<SelectPage> {
+    return this.scripts.run(select, pool, { abortId });
+  }
+
+  /** What it has selected, as it stands now. */
+  results(pool: PoolName, args: { abortId: string; cursor: number; limit: number }): Promise<AbortResultsPage> {
+    return this.scripts.run(results, pool, args);
+  }
+
+  /** One page of what is not confirmed, to be told again. */
+  repeat(pool: PoolName, args: { groupCursor: number; leaseCursor: number; deadlineMs: number }): Promise<RepeatPage> {
+    return this.scripts.run(repeat, pool, args);
+  }
+
+  /** Deletes one page of dropped groups whose life is over. */
+  forget(pool: PoolName): Promise<{ groups: ForgottenGroup[]; more: boolean }> {
+    return this.scripts.run(forget, pool, {});
+  }
+}
+
+/** The steps of the selection, see aborts/select.lua, and whose flag aborts all groups at once. */
+function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 'flag' | 'job' | 'roundId'> {
+  if ('requestIds' in selector) return { work: [{ kind: 'requests', ids: [...new Set(selector.requestIds)] }] };
+  if ('sessionId' in selector) return { work: [{ kind: 'leases', ...selector, booked: true }] };
+  if ('serverId' in selector) return { work: [{ kind: 'leases', ...selector, booked: true }] };
+  if ('workerId' in selector) {
+    return {
+      work: [
+        { kind: 'attempts', ...selector },
+        { kind: 'leases', ...selector },
+      ],
+    };
+  }
+  if ('groupId' in selector) return { work: [{ kind: 'group', ...selector }] };
+  if ('roundId' in selector) return { work: [{ kind: 'round', ...selector }], flag: 'round', ...selector };
+  if ('job' in selector) return { work: [{ kind: 'job', ...selector }], flag: 'job', ...selector };
+  return { work: [{ kind: 'jobs' }, { kind: 'leases' }], flag: 'pool' };
+}

@@ -1,0 +1,2 @@
+export * from './abort.store';
+export * from './abort.types';

@@ -1,0 +1,36 @@
+--[[ Records that something is to be aborted, before anything else happens. A round, a job or the pool gets a number up
+to which all its groups are aborted at once; the selection follows in pages (aborts/select).
+ARGV[1] JSON:
+  abortId     string; a repeat with the same selector changes nothing
+  selector    string: canonical JSON
+  reason      string
+  work        list of steps of the selection, see aborts/select
+  flag        'round' | 'job' | 'pool' | absent, with job and roundId
+  keptMs      number: life of the answer, of tombstones and of dropped groups
+Reply: selecting   boolean: pages are to be selected
+Errors: VALIDATION_FAILED. Facts: none. ]]
+--- @include "../includes/clock"
+--- @include "../includes/reply"
+local args = cjson.decode(ARGV[1])
+local function integer(value) return string.format('%.0f', value) end
+local known = redis.call('HMGET', key.abort(args.abortId), 'selector', 'work')
+if known[1] then
+  if known[1] ~= args.selector then
+    return fail('VALIDATION_FAILED', 'The abortId was used for something else', 'abortId')
+  end
+  return cjson.encode({ selecting = known[2] and true or false })
+end
+local now = now_ms()
+local up_to = redis.call('HGET', key.meta, 'arrivalSequence') or '0'
+redis.call('HSET', key.abort(args.abortId), 'selector', args.selector, 'reason', args.reason, 'upTo', up_to,
+  'work', cjson.encode(args.work), 'startedAtMs', integer(now))
+redis.call('ZADD', key.aborts, integer(now), args.abortId)
+redis.call('HSET', key.meta, 'abortKeptMs', integer(args.keptMs))
+redis.call('ZREMRANGEBYSCORE', key.abortTombstones, '-inf', integer(now))
+local flag = optional(args.flag)
+local owner = flag == 'round' and key.round(args.job, args.roundId) or flag == 'job' and key.job(args.job) or key.meta
+-- What is not there gets no flag: a hash made of nothing but a flag would look like a round.
+if flag and redis.call('EXISTS', owner) == 1 then
+  redis.call('HSET', owner, 'abortedUpTo', up_to, 'abortedBy', args.abortId)
+end
+return '{"selecting":true}'

@@ -1,0 +1,28 @@
+--[[ Deletes one page of dropped groups whose life is over; the books keep their numbers.
+A page ends with the group that makes it 128 requests.
+ARGV[1] JSON: {}
+Reply: groups   list of {job, groupId, refs}: payloads of the deleted groups; the prompt is theirs only if they own it
+       more     boolean
+Errors: none. Facts: none. ]]
+--- @include "../includes/clock"
+--- @include "../includes/reply"
+--- @include "../includes/transition"
+local PAGE = 128
+local groups, touched = {}, 0
+local due = redis.call('ZRANGEBYSCORE', key.droppedGroups, '-inf', integer(now_ms()), 'LIMIT', 0, PAGE)
+for _, name in ipairs(due) do
+  if touched >= PAGE then break end
+  local job, group_id = string.match(name, '^([^/]+)/(.+)$')
+  local field = redis.call('HMGET', key.group(job, group_id), 'samples', 'promptRef')
+  local refs = { field[2] }
+  for index = 0, tonumber(field[1]) - 1 do
+    local request = load_request(request_id(job, group_id, index))
+    for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+    redis.call('UNLINK', key.request(request.id))
+  end
+  redis.call('UNLINK', key.group(job, group_id))
+  redis.call('ZREM', key.droppedGroups, name)
+  table.insert(groups, { job = job, groupId = group_id, refs = refs })
+  touched = touched + tonumber(field[1])
+end
+return '{"groups":' .. encode_list(groups) .. ',"more":' .. tostring(#groups < #due or #due == PAGE) .. '}'

@@ -1,0 +1,50 @@
+--[[ A page of what an abort has selected, as it stands now. Writes nothing.
+ARGV[1] JSON: {abortId, cursor, limit}   string, numbers
+Reply: results    list of AbortResult of the protocol
+       aborting   number of results of the page that are not confirmed
+       cursor     number where the next page starts; absent at the end
+Errors: none. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../includes/transition"
+local args = cjson.decode(ARGV[1])
+local aborting = 0
+local results = {}
+
+local function encode(result, segments)
+  local plain = cjson.encode(result)
+  table.insert(results, segments and string.sub(plain, 1, -2) .. ',"segments":' .. segments .. '}' or plain)
+end
+
+local function request_result(id)
+  local request = load_request(id)
+  -- Forgotten or trained since.
+  if not request then return encode({ requestId = id, outcome = 'already-finished' }) end
+  local group_state = redis.call('HGET', key.group(request.job, request.groupId), 'state')
+  local of_abort = group_state == 'aborting' or group_state == 'dropped'
+  if of_abort and request.state == 'cutting' then
+    aborting = aborting + 1
+    return encode({ requestId = id, outcome = 'aborting' })
+  end
+  local unconfirmed = redis.call('HEXISTS', key.request(id), 'unconfirmed') == 1
+  encode({ requestId = id, outcome = of_abort and 'aborted' or 'already-finished', tokenCount = request.tokens,
+    unconfirmed = unconfirmed or nil }, request.segments)
+end
+
+local function lease_result(lease_id, id)
+  local seq, acquire_id = string.match(lease_id, '^(%d+)%.(.+)$')
+  local packed = redis.call('HGET', key.leases, acquire_id)
+  local held = packed and string.sub(packed, 1, #seq + 1) == seq .. '|'
+  if held then aborting = aborting + 1 end
+  encode({ requestId = id, leaseId = lease_id, outcome = held and 'aborting' or 'aborted' })
+end
+
+for _, row in ipairs(redis.call('ZRANGE', key.abortRows(args.abortId), args.cursor, args.cursor + args.limit - 1)) do
+  local kind, first, second = string.match(row, '^(%u)|([^|]+)|?(.*)$')
+  if kind == 'R' then request_result(first)
+  elseif kind == 'L' then lease_result(first, second)
+  else encode({ requestId = first, outcome = 'not-found' }) end
+end
+local cursor = args.cursor + #results
+local more = cursor < redis.call('ZCARD', key.abortRows(args.abortId))
+return '{"results":[' .. table.concat(results, ',') .. '],"aborting":' .. aborting
+  .. (more and ',"cursor":' .. integer(cursor) or '') .. '}'

@@ -1,0 +1,214 @@
+--[[ Selects one page of what an abort means and begins to end it. Any replica may take the next page.
+A page ends with the group that makes it 64 requests, or with 512 leases looked at.
+ARGV[1] JSON: {abortId}   string
+Steps of the work: {kind: ..}
+  requests   ids: by requestId; unknown ones leave a tombstone and are looked for among the leases
+  group      job, groupId; an unknown one leaves a tombstone
+  round      job, roundId: its groups that are neither accepted nor newer than the abort
+  longtail   job: the long-tail queue
+  job        job: its long-tail queue and its rounds
+  jobs       all jobs
+  attempts   workerId: what its live epoch has claimed
+  leases     workerId | serverId | sessionId | wanted (requestId -> 0, 1 when found) | nothing = all;
+             booked: leases of our own requests are selected too, by their request
+Reply: more            boolean
+       aborts          list of {requestId, attempt, workerId, workerEpoch}
+       leases          list of {leaseId, requestId, workerId, workerEpoch}
+       discardedRefs   list of payload references nobody names any more
+Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled. ]]
+--- @include "../includes/aborts"
+local PAGE, LEASES_LOOKED_AT = 64, 512 -- dropping a group is some 25 commands
+local args = cjson.decode(ARGV[1])
+local hash = key.abort(args.abortId)
+local field = redis.call('HMGET', hash, 'work', 'upTo')
+if not field[1] then
+  redis.call('ZREM', key.aborts, args.abortId)
+  return '{"more":false,"aborts":[],"leases":[],"discardedRefs":[]}'
+end
+local work, up_to, now = cjson.decode(field[1]), tonumber(field[2]), now_ms()
+local aborts, leases, touched = {}, {}, 0
+
+local function bury(name)
+  redis.call('ZADD', key.abortTombstones, integer(now + abort_kept_ms()), name)
+end
+
+local function select_group(round, group)
+  touched = touched + group.samples
+  abort_group(round, group, args.abortId, aborts)
+  record_group(args.abortId, group)
+end
+
+local function select_request(request)
+  touched = touched + 1
+  record_abort(args.abortId, 'R|' .. request.id)
+  local group = load_group(request.job, request.groupId)
+  if not may_be_aborted(group) or request.state == 'finished' then return end
+  touched = touched + group.samples
+  abort_group(load_round(request.job, group.roundId), group, args.abortId, aborts)
+end
+
+-- Takes requestIds off a step until the page is full. Returns those that are not in the books.
+local function select_ids(step)
+  local unknown = {}
+  while step.ids and #step.ids > 0 and touched < PAGE do
+    local id = table.remove(step.ids, 1)
+    local request = load_request(id)
+    if request then select_request(request) else table.insert(unknown, id) end
+  end
+  return unknown
+end
+
+-- Groups of a zset in the order of their scores, which only ever grow.
+local function select_groups(step, zset, of_round)
+  local page = redis.call('ZRANGEBYSCORE', zset, '(' .. integer(step.cursor or -1), '+inf', 'WITHSCORES', 'LIMIT', 0, PAGE)
+  for position = 1, #page, 2 do
+    if touched >= PAGE then return false end
+    step.cursor = tonumber(page[position + 1])
+    touched = touched + 1
+    local group = load_group(step.job, page[position])
+    if group.arrival <= up_to and may_be_aborted(group) then
+      select_group(of_round or load_round(step.job, group.roundId), group)
+    end
+  end
+  return #page < 2 * PAGE
+end
+
+-- What every lease that is meant has in it, so that the others are passed over quickly.
+local function needle_of(step)
+  local id = step.workerId or step.serverId or step.sessionId
+  if step.wanted and next(step.wanted, next(step.wanted)) == nil then id = next(step.wanted) end
+  return id and '|' .. id .. '|'
+end
+
+-- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|..: see routing/includes/leases.lua
+local function read_lease(packed)
+  local lease = {}
+  lease.seq, lease.serverId, lease.workerId, lease.workerEpoch, lease.requestId, lease.sessionId =
+    string.match(packed, '^(%d+)|([^|]*)|%d+|([^|]*)|(%d+)|([^|]*)|([^|]*)|')
+  return lease
+end
+
+local function matches(step, lease)
+  if step.wanted then
+    if not step.wanted[lease.requestId] then return false end
+    step.wanted[lease.requestId] = 1
+    return true
+  end
+  return (not step.workerId or step.workerId == lease.workerId)
+    and (not step.serverId or step.serverId == lease.serverId)
+    and (not step.sessionId or step.sessionId == lease.sessionId)
+end
+
+local function select_lease(step, acquire_id, lease)
+  local holder = redis.call('HMGET', key.request(lease.requestId), 'workerId', 'workerEpoch')
+  if holder[1] == lease.workerId and holder[2] == lease.workerEpoch then
+    if step.booked then table.insert(step.ids, lease.requestId) end
+    return
+  end
+  local id = lease.seq .. '.' .. acquire_id
+  record_abort(args.abortId, 'L|' .. id .. '|' .. lease.requestId)
+  -- What a void epoch holds is returned by the load-balancer.
+  if not worker_is_current(lease.workerId, tonumber(lease.workerEpoch)) then return end
+  redis.call('ZADD', key.abortingLeases, 'NX', integer(now),
+    table.concat({ lease.seq, acquire_id, lease.requestId, lease.workerId, lease.workerEpoch }, '|'))
+  table.insert(leases, { leaseId = id, requestId = lease.requestId, workerId = lease.workerId,
+    workerEpoch = tonumber(lease.workerEpoch) })
+end
+
+local steps = {}
+
+function steps.requests(step)
+  local unknown = select_ids(step)
+  for _, id in ipairs(unknown) do
+    bury(id)
+    step.unknown = step.unknown or {}
+    step.unknown[id] = 0
+  end
+  if #step.ids > 0 then return false end
+  if step.unknown then table.insert(work, 2, { kind = 'leases', wanted = step.unknown }) end
+  return true
+end
+
+function steps.group(step)
+  local group = load_group(step.job, step.groupId)
+  if not group then bury(step.job .. '/' .. step.groupId)
+  elseif may_be_aborted(group) then select_group(load_round(step.job, group.roundId), group)
+  else record_group(args.abortId, group) end
+  return true
+end
+
+function steps.round(step)
+  local round = load_round(step.job, step.roundId)
+  return not round or select_groups(step, key.roundGroups(step.job, step.roundId), round)
+end
+
+function steps.longtail(step) return select_groups(step, key.longtail(step.job)) end
+
+function steps.job(step)
+  for _, round_id in ipairs(redis.call('ZRANGE', key.rounds(step.job), 0, -1)) do
+    table.insert(work, 2, { kind = 'round', job = step.job, roundId = round_id })
+  end
+  table.insert(work, 2, { kind = 'longtail', job = step.job })
+  return true
+end
+
+function steps.jobs()
+  for _, job in ipairs(redis.call('SMEMBERS', key.jobs)) do table.insert(work, 2, { kind = 'job', job = job }) end
+  return true
+end
+
+function steps.attempts(step)
+  step.ids = step.ids or {}
+  select_ids(step)
+  if #step.ids > 0 or touched >= PAGE then return false end
+  if step.cursor == '0' then return true end
+  step.epoch = step.epoch or redis.call('HGET', key.worker(step.workerId), 'liveEpoch') or nil
+  if not step.epoch then return true end
+  local page = redis.call('SSCAN', key.workerAttempts(step.workerId, step.epoch), step.cursor or '0', 'COUNT', PAGE)
+  step.cursor, step.ids = page[1], page[2]
+  return false
+end
+
+function steps.leases(step)
+  step.ids = step.ids or {}
+  select_ids(step)
+  if #step.ids > 0 or touched >= PAGE then return false end
+  if step.cursor == '0' then
+    for id, found in pairs(step.wanted or {}) do
+      if found == 0 then record_abort(args.abortId, 'N|' .. id) end
+    end
+    return true
+  end
+  local page = redis.call('HSCAN', key.leases, step.cursor or '0', 'COUNT', LEASES_LOOKED_AT)
+  step.cursor = page[1]
+  local needle = needle_of(step)
+  for position = 1, #page[2], 2 do
+    local packed = page[2][position + 1]
+    if not needle or string.find(packed, needle, 1, true) then
+      local lease = read_lease(packed)
+      if matches(step, lease) then select_lease(step, page[2][position], lease) end
+    end
+  end
+  -- A look at many leases is a page of its own.
+  touched = PAGE
+  return false
+end
+
+local looked = 0
+while #work > 0 and touched < PAGE do
+  local step = work[1]
+  -- An expanded step puts its parts behind itself.
+  if steps[step.kind](step) then table.remove(work, 1) end
+  looked = looked + 1
+  if looked >= PAGE then break end
+end
+if #work > 0 then
+  redis.call('HSET', hash, 'work', cjson.encode(work))
+else
+  redis.call('HDEL', hash, 'work')
+  redis.call('ZREM', key.aborts, args.abortId)
+  redis.call('PEXPIRE', hash, integer(abort_kept_ms()))
+  redis.call('PEXPIRE', key.abortRows(args.abortId), integer(abort_kept_ms()))
+end
+return '{"more":' .. tostring(#work > 0) .. ',"aborts":' .. encode_list(aborts) .. ',"leases":' .. encode_list(leases)
+  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'

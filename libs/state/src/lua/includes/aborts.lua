@@ -1,0 +1,87 @@
+--- @include "clock"
+--- @include "ending"
+--- @include "rounds"
+-- Aborts. A group that loses a sample to an abort can never be whole, so it is dropped as a whole. It leaves its round
+-- or the long-tail queue at once; it is `aborting` as long as a worker has one of its requests, then `dropped`.
+local DEFAULT_KEPT_MS = 600000
+
+local function abort_kept_ms() return tonumber(redis.call('HGET', key.meta, 'abortKeptMs') or DEFAULT_KEPT_MS) end
+
+-- One thing that an abort has selected, once; rows only ever come behind the others.
+local function record_abort(abort_id, row)
+  -- A flag outlives the answer of its abort.
+  if redis.call('EXISTS', key.abort(abort_id)) == 0 then return end
+  local rows = key.abortRows(abort_id)
+  redis.call('ZADD', rows, 'NX', redis.call('ZCARD', rows), row)
+  if redis.call('PTTL', key.abort(abort_id)) > 0 then redis.call('PEXPIRE', rows, integer(abort_kept_ms())) end
+end
+
+local function record_group(abort_id, group)
+  for index = 0, group.samples - 1 do
+    record_abort(abort_id, 'R|' .. request_id(group.job, group.groupId, index))
+  end
+end
+
+local function may_be_aborted(group) return group.state == 'live' or group.state == 'unfinished' end
+
+local function leave_round(round, group)
+  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
+  round.live = bump(round, 'liveGroups', -1)
+  bump(round, 'droppedGroups', 1)
+  if takes_results(round) then return review_round(round) end
+  redis.call('HINCRBY', key.job(round.job), 'settlingGroups', -1)
+  if round.live == 0 then mark_settled(round) end
+end
+
+-- Ends a request with its tokens: they are in the answer until the group is forgotten, and waste of the round.
+local function drop_request(round, group, request, segment, tokens)
+  keep_tokens(request, segment, tokens)
+  if round and request.tokens > 0 then bump(round, 'wastedTokens', request.tokens) end
+  move_request(request, group, 'dropped')
+  fact('request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })
+end
+
+-- To be called after requests of an aborted group were dropped.
+local function review_dropped(group)
+  if group.live > 0 then return end
+  local name = group.job .. '/' .. group.groupId
+  redis.call('HSET', key.group(group.job, group.groupId), 'state', 'dropped')
+  redis.call('ZREM', key.abortingGroups, name)
+  redis.call('ZADD', key.droppedGroups, integer(now_ms() + abort_kept_ms()), name)
+  group.state = 'dropped'
+end
+
+-- One look at a group that is being aborted.
+local function end_aborting(round, group, aborts, overdue)
+  end_live_requests(group, aborts, function(request) drop_request(round, group, request, nil, 0) end, overdue)
+  review_dropped(group)
+end
+
+-- `round` is that of the group; nil when its summary is no longer kept.
+local function abort_group(round, group, abort_id, aborts)
+  if group.state == 'unfinished' then
+    redis.call('ZREM', key.longtail(group.job), group.groupId)
+  else
+    leave_round(round, group)
+  end
+  local reason = redis.call('HGET', key.abort(abort_id), 'reason') or 'abort'
+  redis.call('HSET', key.group(group.job, group.groupId), 'state', 'aborting', 'dropReason', reason)
+  group.state = 'aborting'
+  redis.call('HINCRBY', key.job(group.job), 'droppedGroups', 1)
+  redis.call('ZADD', key.abortingGroups, integer(now_ms()), group.job .. '/' .. group.groupId)
+  fact('group.dropped', { job = group.job, groupId = group.groupId, roundId = group.roundId, abortId = abort_id, reason = reason })
+  for index = 0, group.samples - 1 do
+    local request = load_request(request_id(group.job, group.groupId, index))
+    if request.state == 'finished' or request.state == 'unfinished' then drop_request(round, group, request, nil, 0) end
+  end
+  end_aborting(round, group, aborts)
+end
+
+-- Every script that moves a request on calls this first, so that what a flag has aborted is aborted for all, whether
+-- the pages of the abort have come to it or not. True when the group was aborted just now: its requests have changed.
+local function honour_abort(round, group, aborts)
+  if not round or group.arrival > round.abortedUpTo or not may_be_aborted(group) then return false end
+  abort_group(round, group, round.abortedBy, aborts)
+  record_group(round.abortedBy, group)
+  return true
+end

@@ -1,0 +1,456 @@
+import { planRound } from '@broomwagon/policies';
+import {
+  type BroomwagonError,
+  isBroomwagonError,
+  type Claim,
+  type GroupResult,
+  type RoundPlan,
+  type TailPolicy,
+} from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { expect } from 'vitest';
+import { AbortStore, type AbortSelector, type AbortResultsPage } from '../aborts';
+import { connectRedis } from '../redis';
+import { RequestStore } from '../requests';
+import type { AttemptFence } from '../requests';
+import { RoutingStore } from '../routing';
+import { ScriptRunner } from '../scripts/script-runner';
+import { pagesOfGroups, RoundStore } from './round.store';
+import { RECOUNT } from './recount.fixture';
+import type { DueWork, NewGroup } from './round.types';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+/** The stores of all worlds of this process. */
+export const rounds = new RoundStore(runner);
+export const aborts = new AbortStore(runner);
+const requests = new RequestStore(runner);
+const routing = new RoutingStore(runner);
+export const JOB = 'job';
+/** Data sets per property; more for a search that takes its time. */
+export const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 10);
+let pools = 0;
+
+/** To be called after all worlds. */
+export async function endWorlds(): Promise<void> {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+}
+
+interface Attempt {
+  claim: Claim;
+  fence: AttemptFence;
+  tokens: number;
+}
+
+/** A trainer, two workers and the sweeper, each doing one step at a time in an order that `decide` chooses. */
+export class World {
+  readonly pool = `lifecycle-${pools++}`;
+  readonly trained = new Map<string, GroupResult>();
+  failedGroups = 0;
+  /** Groups that an abort has decided about: they must end dropped. */
+  readonly intended = new Set<string>();
+  readonly abortIds: string[] = [];
+  steps = 0;
+  private readonly workers = new Map<string, number>();
+  private readonly held: Attempt[] = [];
+  /** Tokens that were acknowledged, by attempt of a request; what `resume` must never lose. */
+  private readonly acknowledged = new Map<string, Map<number, number>>();
+  private readonly sent: (() => Promise<unknown>)[] = [];
+  private epoch: number | undefined;
+  private registrations = 0;
+  private takeovers = 0;
+  private plan: RoundPlan | undefined;
+  private refused: RoundPlan | undefined;
+  private roundId = '';
+  private toSubmit: NewGroup[][] = [];
+  private submitted = 0;
+  private cutCursor = 0;
+
+  constructor(
+    readonly groups: number,
+    readonly samples: number,
+    readonly groupsPerStep: number,
+    readonly policy: TailPolicy,
+    private readonly decide: (choices: number) => number,
+  ) {}
+
+  async start(): Promise<void> {
+    await this.register('w1');
+    await this.register('w2');
+  }
+
+  /** The next step of the trainer. Returns false when the data set is trained. */
+  async train(): Promise<boolean> {
+    if (this.plan === undefined) return this.open();
+    const page = this.toSubmit.shift();
+    if (page !== undefined) {
+      const args = { job: JOB, roundId: this.roundId, trainerEpoch: this.epoch! };
+      const answer = await this.send(() => rounds.submit(this.pool, args, page));
+      if (isBroomwagonError(answer)) {
+        // Completed before its last page, by groups of the queue: the rest is for a later round.
+        expect(answer.code).toBe('ROUND_NOT_OPEN');
+        this.toSubmit = [];
+      }
+      this.submitted = (await rounds.jobStatus(this.pool, JOB)).submittedGroups;
+      return true;
+    }
+    const status = await rounds.status(this.pool, { job: JOB, trainerEpoch: this.epoch });
+    if (status.state !== 'completed') return true;
+    if (this.decide(3) === 0) return true;
+    await this.close();
+    return true;
+  }
+
+  private async open(): Promise<boolean> {
+    // An open that was refused for now is repeated as it was: the first one may still arrive.
+    const plan = this.refused ?? (await this.makePlan());
+    if (plan.kind === 'done') return false;
+    const { kind } = plan;
+    this.roundId = `r${plan.step}`;
+    const args = {
+      ...plan,
+      kind,
+      job: JOB,
+      roundId: this.roundId,
+      policy: this.policy,
+      weightVersion: plan.step,
+      orphanAfterMs: 600_000,
+      trainerEpoch: this.epoch,
+    };
+    const answer = await this.send(() => rounds.open(this.pool, args));
+    if (isBroomwagonError(answer)) {
+      // What was promised may have been aborted meanwhile: then another plan is made.
+      if (answer.code === 'PLAN_STALE') expect(this.abortIds.length).toBeGreaterThan(0);
+      else expect(answer.code).toBe('ROUND_SETTLING');
+      this.refused = answer.code === 'PLAN_STALE' ? undefined : plan;
+      return true;
+    }
+    this.epoch = answer.trainerEpoch;
+    for (let state = answer.state; state === 'opening';) {
+      state = ((await this.send(() => rounds.take(this.pool, args))) as { state: typeof state }).state;
+    }
+    this.refused = undefined;
+    this.plan = plan;
+    const fresh = Array.from({ length: plan.newGroups }, (_, offset) => this.group(this.submitted + offset));
+    this.toSubmit = this.decide(2) === 0 ? pagesOfGroups(fresh) : fresh.map((group) => [group]);
+    this.cutCursor = 0;
+    return true;
+  }
+
+  private async makePlan(): Promise<RoundPlan> {
+    return planRound(await rounds.snapshot(this.pool, JOB), {
+      groupsPerStep: this.groupsPerStep,
+      remainingGroups: this.groups - this.submitted,
+      policy: this.policy,
+    });
+  }
+
+  private async close(): Promise<void> {
+    const { job, roundId, pool } = { job: JOB, roundId: this.roundId, pool: this.pool };
+    let cursor = 0;
+    let accepted = 0;
+    for (let complete = false; !complete;) {
+      const page = await rounds.results(pool, { job, roundId, cursor, limit: 2 });
+      for (const group of page.groups) this.check(group);
+      accepted += page.groups.length;
+      ({ cursor, complete } = page);
+    }
+    if (this.policy.shortfall !== 'accept-fewer') expect(accepted).toBe(this.plan!.neededGroups);
+    const args = { job, roundId, trainerEpoch: this.epoch! };
+    const closed = await this.send(() => rounds.close(pool, args));
+    expect(closed).toMatchObject({ trainedGroups: accepted, stepsTrained: this.steps + 1 });
+    this.steps += 1;
+    this.plan = undefined;
+  }
+
+  /** A trained group is whole, new, and holds exactly the tokens that were acknowledged. */
+  private check(group: GroupResult): void {
+    expect(this.trained.has(group.groupId), `${group.groupId} trained twice`).toBe(false);
+    this.trained.set(group.groupId, group);
+    expect(group.samples.map((sample) => sample.sampleIndex)).toEqual(
+      Array.from({ length: this.samples }, (_, i) => i),
+    );
+    for (const sample of group.samples) {
+      const expected = [...(this.acknowledged.get(sample.requestId) ?? [])].filter(([, tokens]) => tokens > 0);
+      const entered = sample.segments.map((segment) => [segment.attempt, segment.tokenCount] as [number, number]);
+      if (this.policy.name === 'regenerate') {
+        for (const segment of entered) expect(expected).toContainEqual(segment);
+      } else {
+        expect(entered).toEqual(expected.sort(([a], [b]) => a - b));
+      }
+      expect(sample.tokenCount).toBe(entered.reduce((sum, [, tokens]) => sum + tokens, 0));
+    }
+  }
+
+  async claim(): Promise<void> {
+    const workerId = this.pick([...this.workers.keys()]);
+    const holder = { workerId, workerEpoch: this.workers.get(workerId)! };
+    const parking = this.decide(2) === 0 ? { waitMs: 60_000, replyTo: JSON.stringify(holder) } : {};
+    const args = { claimId: `c${this.sent.length}`, ...holder, max: 1 + this.decide(4), ...parking };
+    const answer = await this.send(() => requests.claim(this.pool, args));
+    if (isBroomwagonError(answer)) throw answer;
+    this.hold(holder, answer.claims);
+  }
+
+  /** Parked claims are answered; an answer to a void epoch is a refusal. */
+  async grant(): Promise<void> {
+    const { grants } = await requests.grantClaims(this.pool);
+    for (const { replyTo, claims, fenced } of grants) {
+      const holder = JSON.parse(replyTo) as { workerId: string; workerEpoch: number };
+      expect(fenced ?? false).toBe(this.workers.get(holder.workerId) !== holder.workerEpoch);
+      expect(claims.length > 0).toBe(!fenced);
+      this.hold(holder, claims);
+    }
+  }
+
+  private hold(holder: { workerId: string; workerEpoch: number }, claims: readonly Claim[]): void {
+    for (const claim of claims) {
+      const fence = { requestId: claim.requestId, attempt: claim.attempt, ...holder };
+      this.held.push({ claim, fence, tokens: 0 });
+    }
+  }
+
+  async checkpoint(): Promise<void> {
+    const attempt = this.pick(this.held);
+    if (attempt === undefined) return;
+    attempt.tokens += this.decide(5);
+    const args = { ...attempt.fence, ...segmentOf(attempt) };
+    const answer = await this.send(() => requests.checkpoint(this.pool, args));
+    if (isBroomwagonError(answer)) this.forget(attempt);
+    else this.acknowledge(attempt);
+  }
+
+  async complete(): Promise<void> {
+    const attempt = this.pick(this.held);
+    if (attempt === undefined) return;
+    attempt.tokens += 1;
+    this.forget(attempt);
+    const answer = await this.send(() =>
+      requests.complete(this.pool, { ...attempt.fence, ...segmentOf(attempt), finishReason: 'stop' }),
+    );
+    if (!isBroomwagonError(answer)) this.acknowledge(attempt);
+  }
+
+  async fail(): Promise<void> {
+    const attempt = this.pick(this.held);
+    if (attempt === undefined) return;
+    this.forget(attempt);
+    const without = this.decide(2) === 0;
+    if (!without) attempt.tokens += this.decide(3);
+    const answer = await this.send(() =>
+      requests.fail(this.pool, {
+        ...attempt.fence,
+        ...(without ? { tokens: 0 } : segmentOf(attempt)),
+        countsAsFailure: this.policy.maxFailures === 0 && attempt.fence.attempt % 7 === 0,
+        retryable: true,
+      }),
+    );
+    if (!isBroomwagonError(answer) && !without) this.acknowledge(attempt);
+  }
+
+  /** The worker is gone and comes again; what it still sends is refused. */
+  async voidWorker(): Promise<void> {
+    const workerId = this.pick([...this.workers.keys()]);
+    await routing.deregisterWorker(this.pool, workerId, this.workers.get(workerId)!);
+    await this.register(workerId);
+  }
+
+  async sweep(): Promise<void> {
+    const due = await rounds.due(this.pool);
+    if (due.voidEpochs > 0 && this.decide(2) === 0) await this.send(() => requests.voidAttempts(this.pool));
+    for (const round of due.rounds) {
+      if (round.state === 'opening') await this.send(() => rounds.take(this.pool, round));
+      if (round.state === 'closed' && this.decide(2) === 0) await this.send(() => rounds.fold(this.pool, round));
+      const page = await rounds.cut(this.pool, round, this.cutCursor);
+      this.cutCursor = page.cursor ?? 0;
+      await this.confirm(page.aborts);
+    }
+    await this.sweepAborts(due);
+  }
+
+  private async confirm(commands: readonly AttemptFence[]): Promise<void> {
+    for (const abort of commands) {
+      const attempt = this.held.find(
+        ({ fence }) => fence.requestId === abort.requestId && fence.attempt === abort.attempt,
+      );
+      // An abort may be lost, and some workers are slow.
+      if (attempt === undefined || this.decide(3) === 0) continue;
+      this.forget(attempt);
+      await this.send(() =>
+        requests.fail(this.pool, {
+          ...attempt.fence,
+          ...segmentOf(attempt),
+          countsAsFailure: false,
+          retryable: true,
+        }),
+      ).then((answer) => isBroomwagonError(answer) || this.acknowledge(attempt));
+    }
+  }
+
+  /** Aborts something. Sometimes its selection is left to the sweep, as if the process had died. */
+  async abort(): Promise<void> {
+    const abortId = `a${this.abortIds.length}`;
+    const selector = this.chooseSelector();
+    const expected = await this.meantBy(selector);
+    await this.send(() => aborts.begin(this.pool, { abortId, selector, reason: 'test', keptMs: 600_000 }));
+    this.abortIds.push(abortId);
+    const isFlagged = 'roundId' in selector || 'job' in selector;
+    if (this.decide(2) === 0) for (let more = true; more;) ({ more } = await aborts.select(this.pool, abortId));
+    // Without its flag and its selection, it is only decided when the sweep comes to it: a completion may win.
+    else if (!isFlagged || 'groupId' in selector) return;
+    for (const groupId of expected) this.intended.add(groupId);
+  }
+
+  private chooseSelector(): AbortSelector {
+    const groupId = `g${this.decide(this.groups)}`;
+    switch (this.decide(8)) {
+      case 0:
+        return { roundId: this.roundId || 'r1', job: JOB };
+      case 1:
+        return this.decide(3) === 0 ? { job: JOB } : { groupId, job: JOB };
+      case 2:
+        return { workerId: this.pick([...this.workers.keys()]) };
+      case 3:
+        return { groupId, job: JOB };
+      default:
+        return { requestIds: [`${JOB}/${groupId}/${this.decide(this.samples)}`, `${JOB}/g0/${this.samples - 1}`] };
+    }
+  }
+
+  /** Groups that are dropped when this is done now. */
+  private async meantBy(selector: AbortSelector): Promise<string[]> {
+    const meant: string[] = [];
+    for (let position = 0; position < this.groups; position++) {
+      const groupId = `g${position}`;
+      const key = `${runner.rootKey(this.pool)}`;
+      const [state, roundId] = await redis.hmget(`${key}:group:${JOB}/${groupId}`, 'state', 'roundId');
+      const named = 'groupId' in selector && selector.groupId === groupId;
+      const mayBe = state === 'live' || state === 'unfinished';
+      if (named && (mayBe || (state === null && !this.trained.has(groupId)))) meant.push(groupId);
+      else if ('roundId' in selector && state === 'live' && roundId === selector.roundId) meant.push(groupId);
+      else if ('job' in selector && !('groupId' in selector) && !('roundId' in selector) && mayBe) meant.push(groupId);
+      else if ('requestIds' in selector) {
+        for (const id of selector.requestIds.filter((one) => one.startsWith(`${JOB}/${groupId}/`))) {
+          const request = await redis.hget(`${key}:request:${id}`, 'state');
+          const isUnknown = state === null && !this.trained.has(groupId);
+          if (isUnknown || (mayBe && request !== 'finished')) meant.push(groupId);
+        }
+      }
+    }
+    return meant;
+  }
+
+  /** What the sweep does about aborts: one page of each kind, and some of the workers hear of it. */
+  private async sweepAborts(due: DueWork): Promise<void> {
+    for (const abortId of due.aborts) if (this.decide(2) === 0) await aborts.select(this.pool, abortId);
+    if (due.aborting === 0) return;
+    const page = await aborts.repeat(this.pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: 600_000 });
+    await this.confirm(page.aborts);
+  }
+
+  /** The answer of an abort, all pages. */
+  async resultsOf(abortId: string): Promise<AbortResultsPage['results']> {
+    const all: AbortResultsPage['results'] = [];
+    for (let cursor: number | undefined = 0; cursor !== undefined;) {
+      const page: AbortResultsPage = await aborts.results(this.pool, { abortId, cursor, limit: 5 });
+      all.push(...page.results);
+      ({ cursor } = page);
+    }
+    return all;
+  }
+
+  /** Any message may come again at any time. */
+  async repeat(): Promise<void> {
+    // Mostly one of the last: those still meet the attempt they were about, or the one after it.
+    const message = this.pick(this.decide(4) === 0 ? this.sent : this.sent.slice(-6));
+    await message?.().catch((error: unknown) => {
+      if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
+    });
+  }
+
+  async takeover(): Promise<void> {
+    if (this.epoch === undefined) return;
+    const id = `t${this.takeovers++}`;
+    const before = this.epoch;
+    const answer = await rounds.takeover(this.pool, JOB, id);
+    expect(await rounds.takeover(this.pool, JOB, id)).toEqual(answer);
+    this.epoch = answer.trainerEpoch;
+    await expect(rounds.status(this.pool, { job: JOB, trainerEpoch: before })).rejects.toMatchObject({
+      code: 'FENCED',
+    });
+  }
+
+  async audit(): Promise<void> {
+    expect(await redis.eval(RECOUNT, 1, runner.rootKey(this.pool))).toEqual([]);
+  }
+
+  /** All workers are gone, also those who never heard of an abort: what they had is returned. */
+  async stopWorkers(): Promise<void> {
+    for (const [workerId, epoch] of this.workers) await routing.deregisterWorker(this.pool, workerId, epoch);
+    for (let more = true; more;) ({ more } = await requests.voidAttempts(this.pool));
+    await this.audit();
+  }
+
+  /** The audits of the next data set look at no keys of this one. */
+  async end(): Promise<void> {
+    await flushPrefix(testRedisUrl(), `${runner.rootKey(this.pool)}:`);
+  }
+
+  private async register(workerId: string): Promise<void> {
+    const { workerEpoch } = await routing.registerWorker(this.pool, {
+      workerId,
+      registrationId: `reg${this.registrations++}`,
+      ttlMs: 600_000,
+    });
+    this.workers.set(workerId, workerEpoch);
+  }
+
+  private async send<T>(message: () => Promise<T>): Promise<T | BroomwagonError> {
+    this.sent.push(message);
+    try {
+      return await message();
+    } catch (error) {
+      if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
+      return error;
+    }
+  }
+
+  private acknowledge({ fence, tokens }: Attempt): void {
+    const ofRequest = this.acknowledged.get(fence.requestId) ?? new Map<number, number>();
+    ofRequest.set(fence.attempt, Math.max(tokens, ofRequest.get(fence.attempt) ?? 0));
+    this.acknowledged.set(fence.requestId, ofRequest);
+  }
+
+  private forget(attempt: Attempt): void {
+    this.held.splice(this.held.indexOf(attempt), 1);
+  }
+
+  private pick<T>(list: readonly T[]): T {
+    return list[this.decide(Math.max(1, list.length))]!;
+  }
+
+  private group(position: number): NewGroup {
+    return {
+      groupId: `g${position}`,
+      digest: `d${position}`,
+      samples: this.samples,
+      maxTokens: 100,
+      promptRef: `prompt${position}`,
+      sampling: '{}',
+    };
+  }
+}
+
+function segmentOf({ fence, tokens }: Attempt): { segment: string; tokens: number } {
+  const segment = {
+    attempt: fence.attempt,
+    serverId: 's1',
+    serverEpoch: 1,
+    weightVersion: 1,
+    tokenCount: tokens,
+    ref: `${fence.requestId}-${fence.attempt}`,
+  };
+  return { segment: JSON.stringify(segment), tokens };
+}

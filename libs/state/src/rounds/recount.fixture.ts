@@ -1,0 +1,56 @@
+/** Counts everything anew from the entities and compares it with what the scripts keep. Returns what differs. */
+export const RECOUNT = `
+local root = KEYS[1] .. ':'
+local wrong = {}
+local function compare(name, kept, counted)
+  if tonumber(kept or 0) ~= counted then table.insert(wrong, name .. ': kept ' .. tostring(kept) .. ', counted ' .. counted) end
+end
+local counts, live, finished, held = {}, {}, {}, {}
+for _, name in ipairs(redis.call('KEYS', root .. 'request:*')) do
+  local f = redis.call('HMGET', name, 'state', 'workerId', 'workerEpoch')
+  local id = string.sub(name, #root + #'request:' + 1)
+  local group = string.match(id, '^(.+)/%d+$')
+  counts[f[1]] = (counts[f[1]] or 0) + 1
+  local holding = f[1] == 'claimed' or f[1] == 'running' or f[1] == 'cutting'
+  if holding then
+    table.insert(held, id)
+    if redis.call('SISMEMBER', root .. 'worker-attempts:' .. f[2] .. ':' .. f[3], id) == 0 then table.insert(wrong, id .. ' is not in the index of its holder') end
+  end
+  if holding or f[1] == 'pending' then live[group] = (live[group] or 0) + 1 end
+  if f[1] == 'finished' then finished[group] = (finished[group] or 0) + 1 end
+  if (redis.call('ZSCORE', root .. 'job-pending:job', id) and 'pending' or '-') ~= (f[1] == 'pending' and 'pending' or '-') then
+    table.insert(wrong, id .. ' and the pending queue disagree')
+  end
+end
+local indexed = 0
+for _, name in ipairs(redis.call('KEYS', root .. 'worker-attempts:*')) do indexed = indexed + redis.call('SCARD', name) end
+compare('held', indexed, #held)
+for _, state in ipairs({ 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }) do
+  compare(state, redis.call('HGET', root .. 'job-books:job', state), counts[state] or 0)
+end
+local sum = 0
+local books = redis.call('HGETALL', root .. 'job-books:job')
+for position = 1, #books, 2 do if books[position] ~= 'submitted' then sum = sum + tonumber(books[position + 1]) end end
+compare('submitted', redis.call('HGET', root .. 'job-books:job', 'submitted'), sum)
+local queued, open, aborting, dropped = 0, {}, 0, 0
+for _, name in ipairs(redis.call('KEYS', root .. 'group:*')) do
+  local id = string.sub(name, #root + #'group:' + 1)
+  local f = redis.call('HMGET', name, 'live', 'finished', 'state', 'roundId')
+  compare(id .. ' live', f[1], live[id] or 0)
+  compare(id .. ' finished', f[2], finished[id] or 0)
+  if f[3] == 'unfinished' then queued = queued + 1 end
+  if f[3] == 'aborting' then aborting = aborting + 1 end
+  if f[3] == 'dropped' then dropped = dropped + 1 end
+  if f[3] == 'live' then open[f[4]] = (open[f[4]] or 0) + 1 end
+end
+compare('longtail', redis.call('ZCARD', root .. 'job-longtail:job'), queued)
+local settling = 0
+for _, round in ipairs(redis.call('ZRANGE', root .. 'job-rounds:job', 0, -1)) do
+  local f = redis.call('HMGET', root .. 'round:job/' .. round, 'liveGroups', 'state')
+  compare(round .. ' liveGroups', f[1], open[round] or 0)
+  if f[2] == 'completed' or f[2] == 'closed' then settling = settling + (open[round] or 0) end
+end
+compare('settling', redis.call('HGET', root .. 'job:job', 'settlingGroups'), settling)
+compare('aborting', redis.call('ZCARD', root .. 'aborts:groups'), aborting)
+compare('dropped', redis.call('HGET', root .. 'job:job', 'droppedGroups') or 0, aborting + dropped)
+return wrong`;

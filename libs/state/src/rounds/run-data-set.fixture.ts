@@ -1,0 +1,47 @@
+import type { World } from './data-set-world.fixture';
+
+const ACTIONS = [
+  'claim',
+  'grant',
+  'checkpoint',
+  'complete',
+  'fail',
+  'sweep',
+  'repeat',
+  'voidWorker',
+  'takeover',
+  'abort',
+] as const;
+/** How often each action comes, of 40; the trainer has the rest. */
+export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
+  claim: 4,
+  grant: 2,
+  checkpoint: 5,
+  complete: 6,
+  fail: 3,
+  sweep: 4,
+  repeat: 10,
+  voidWorker: 1,
+  takeover: 1,
+  abort: 0,
+};
+
+/** Runs a whole data set and returns its world; every step is followed by an audit of the books. */
+export async function runDataSet(
+  world: World,
+  decide: (choices: number) => number,
+  weights: typeof WEIGHTS = WEIGHTS,
+): Promise<World> {
+  await world.start();
+  for (let turn = 0; turn < 20_000; turn++) {
+    let ticket = decide(40);
+    const action = ACTIONS.find((name) => (ticket -= weights[name]) < 0);
+    if (action !== undefined) await world[action]();
+    else if (!(await world.train())) break;
+    await world.audit();
+  }
+  // What is left is folded.
+  for (let page = 0; page < 200; page++) await world.sweep();
+  await world.audit();
+  return world;
+}
