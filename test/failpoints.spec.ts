@@ -39,6 +39,20 @@ describe('a replica killed at a named place, another one beside it', () => {
     expect(steps).toHaveLength(Math.ceil(prompts.length / GROUPS_PER_STEP));
   }
 
+  /** What a data set alone never asks for; it changes nothing of the data set. */
+  function provoke(name: string): Promise<unknown> {
+    const calls = Array.from({ length: 24 }, (_, index) => `${name}-${dataSets}-${index}`);
+    if (name.startsWith('coordinator.abort')) {
+      return Promise.all(
+        calls.map((abortId) => system.call('request.abort', { abortId, requestIds: [`nobody/${abortId}/0`] })),
+      );
+    }
+    if (name.startsWith('load-balancer.configure')) {
+      return Promise.all(calls.map(() => system.call('pool.configure', {})));
+    }
+    return Promise.resolve();
+  }
+
   it.each(failpointNames())('loses nothing and does nothing twice: %s', async (name) => {
     const prefix = name.split('.')[0]!;
     const app = APP_OF[prefix] ?? prefix;
@@ -50,7 +64,7 @@ describe('a replica killed at a named place, another one beside it', () => {
       for (let tries = 0; victim.running && tries < MOST_DATA_SETS; tries += 1) {
         // What a worker leaves behind is what the load-balancer sweeps.
         if (name === 'load-balancer.sweep.between-pages') void restartWorkerUnderLoad();
-        await trainWhole(prompts);
+        await Promise.all([trainWhole(prompts), provoke(name)]);
       }
       expect(victim.lastExit).toEqual({ code: null, signal: 'SIGKILL' });
     } finally {

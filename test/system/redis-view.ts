@@ -1,5 +1,8 @@
 import { Redis } from 'ioredis';
 
+/** Lists of the latest decisions: bounded by themselves, and filled only after some hundred of them. */
+const BOUNDED_RING = /:decisions(:full)?$/;
+
 /** What one system keeps in Redis, for looking only. */
 export class RedisView {
   private readonly redis: Redis;
@@ -26,7 +29,8 @@ export class RedisView {
   async keySizes(): Promise<Map<string, number>> {
     const sizes = new Map<string, number>();
     for (const key of await this.keys()) {
-      if ((await this.redis.type(key)) === 'stream' || (await this.redis.pttl(key)) > 0) continue;
+      if (BOUNDED_RING.test(key) || (await this.redis.type(key)) === 'stream' || (await this.redis.pttl(key)) > 0)
+        continue;
       sizes.set(key, (await this.redis.memory('USAGE', key, 'SAMPLES', '0')) ?? 0);
     }
     return sizes;

@@ -191,6 +191,13 @@ describe('trainer-coordinator', () => {
     await refused([good, { ...bad, prompt: { text: 'a', promptTokenIds: [1] } }], { code: 'VALIDATION_FAILED' });
     await refused([good, { ...bad, prompt: { txt: 'a' } }], { field: 'groups.1.prompt.txt' });
     await refused([good, { ...bad, sampling: { top_p: 1 } }], { field: 'groups.1.sampling.top_p' });
+    await refused([good, { ...bad, sampling: { stop: ['x'.repeat(5_000)] } }], { field: 'groups.1.sampling' });
+    const named = { ...bad, prompt: undefined };
+    await refused([good, { ...named, promptRef: 'nonsense' }], { field: 'groups.1.promptRef' });
+    await refused([good, { ...named, promptRef: `redis~${job}~gone~prompt` }], {
+      code: 'PAYLOAD_NOT_FOUND',
+      field: 'groups.1.promptRef',
+    });
     await refused([good, { ...bad, prompt: { text: 'x'.repeat(40_000) } }], { code: 'PAYLOAD_TOO_LARGE' });
     await refused([good, { ...bad, samples: 0 }], { code: 'VALIDATION_FAILED' });
     await refused(groups(4), { code: 'VALIDATION_FAILED', field: 'groups' });

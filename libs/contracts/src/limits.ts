@@ -4,6 +4,8 @@ export const LIMITS = {
   bodyBytes: 1_000_000,
   /** A prompt given inline in `round.submit`, bytes of its JSON. */
   inlinePromptBytes: 32_768,
+  /** Sampling parameters of a group, bytes of their JSON: they travel with every claim of its requests. */
+  samplingBytes: 4_096,
   /** One chunk of a payload before base64, bytes. */
   payloadChunkBytes: 262_144,
   /** Chunks of one payload: 64 MiB in all. */

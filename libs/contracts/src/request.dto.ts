@@ -78,7 +78,7 @@ export type FailReason = (typeof FAIL_REASONS)[number];
 /**
  * `request.fail`: the attempt ends without completing. Where the request goes is decided by what was
  * intended for it: cut -> unfinished; nothing intended -> pending again, or failed above the cap.
- * Only the reasons `engine-error`, `engine-rejected` and `payload` count as failures.
+ * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures.
  */
 export class FailRequest extends AttemptMessage {
   @IsIn(FAIL_REASONS) reason!: FailReason;

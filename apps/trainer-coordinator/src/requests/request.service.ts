@@ -25,6 +25,11 @@ import { GrantService } from './grant.service';
 /** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is nobody's failure. */
 const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
 
+/** A payload store that is full or away is nobody's failure; a payload that is not there or is no prompt is. */
+function countsAsFailure({ reason, retryable }: FailRequest): boolean {
+  return COUNTED_REASONS.has(reason) && !(reason === 'payload' && retryable);
+}
+
 /** What workers do with requests: one script each, and what has to follow it. */
 @Injectable()
 export class RequestService {
@@ -75,7 +80,7 @@ export class RequestService {
     const answer = await this.requests.fail(pool, {
       ...fenceOf(body),
       ...segmentOf(body),
-      countsAsFailure: COUNTED_REASONS.has(body.reason),
+      countsAsFailure: countsAsFailure(body),
       retryable: body.retryable,
     });
     this.metrics.attemptEnded(answer.state);

@@ -55,8 +55,14 @@ export function checkGroups(groups: readonly GroupSubmission[]): void {
       throw invalid(field('prompt'), 'exactly one of prompt and promptRef is needed');
     }
     if (group.prompt !== undefined) checkPrompt(group.prompt, field('prompt'));
-    checkFields(group.sampling ?? {}, SAMPLING_FIELDS, field('sampling'));
+    checkSampling(group.sampling ?? {}, field('sampling'));
   }
+}
+
+function checkSampling(sampling: SamplingParameters, field: string): void {
+  checkFields(sampling, SAMPLING_FIELDS, field);
+  const bytes = Buffer.byteLength(JSON.stringify(sampling));
+  if (bytes > LIMITS.samplingBytes) throw invalid(field, `${bytes} bytes; at most ${LIMITS.samplingBytes}`);
 }
 
 function checkPrompt(prompt: Prompt, field: string): void {

@@ -1,5 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import type { GroupSubmission, JobId, PoolName, SubmitGroupsReply, SubmitGroupsRequest } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  type GroupSubmission,
+  type JobId,
+  type PoolName,
+  type SubmitGroupsReply,
+  type SubmitGroupsRequest,
+} from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { PayloadStore, pagesOfGroups, RoundStore, type NewGroup } from '@broomwagon/state';
 import { GrantService } from '../requests/grant.service';
@@ -22,7 +30,7 @@ export class SubmissionService {
 
   /**
    * A repeat finishes what was begun and adds nothing twice.
-   * @throws BroomwagonError VALIDATION_FAILED, PAYLOAD_TOO_LARGE, PAYLOAD_STORE_FULL, DUPLICATE_GROUP, FENCED,
+   * @throws BroomwagonError VALIDATION_FAILED, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_FOUND, PAYLOAD_STORE_FULL, DUPLICATE_GROUP, FENCED,
    *   JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED; nothing was added
    */
   async submit(pool: PoolName, body: SubmitGroupsRequest): Promise<SubmitGroupsReply> {
@@ -34,6 +42,7 @@ export class SubmissionService {
     const checked = await this.rounds.checkSubmit(pool, args, named);
     const fresh = new Set(checked.fresh);
     const missing = groups.filter(({ groupId }) => fresh.has(groupId));
+    await this.checkRefs(groups, fresh);
     const refs = await this.storePrompts(job, missing);
 
     const added: NewGroup[] = missing.map((group) => ({
@@ -54,6 +63,24 @@ export class SubmissionService {
       await failpoint('coordinator.submit.between-pages');
     }
     return { roundGroups, added: missing.length, repeated: groups.length - missing.length };
+  }
+
+  /** A prompt that is named but not there would only be found out by a worker, and fail its group. */
+  private async checkRefs(groups: readonly GroupSubmission[], fresh: ReadonlySet<string>): Promise<void> {
+    const named = groups.flatMap(({ groupId, promptRef }, position) =>
+      promptRef !== undefined && fresh.has(groupId) ? [{ promptRef, position }] : [],
+    );
+    for (let start = 0; start < named.length; start += PROMPTS_AT_ONCE) {
+      await Promise.all(
+        named.slice(start, start + PROMPTS_AT_ONCE).map(({ promptRef, position }) =>
+          this.payloads.stat(promptRef).catch((error: unknown) => {
+            if (!isBroomwagonError(error) || error.retryable) throw error;
+            const field = `groups.${position}.promptRef`;
+            throw new BroomwagonError(error.code, `${field}: ${error.message}`, { field });
+          }),
+        ),
+      );
+    }
   }
 
   /** Inline prompts become payloads; what was stored by the trainer is only named. */

@@ -99,6 +99,16 @@ describe('AttemptRunner', () => {
     expect(new Set(controlPlane.of('lb.acquire').map(({ acquireId }) => acquireId)).size).toBe(1);
   });
 
+  it('fails a request whose acquire is refused, instead of asking for ever', async () => {
+    const { run, controlPlane } = await start();
+    controlPlane.on('lb.acquire', () => {
+      throw errorOf('VALIDATION_FAILED');
+    });
+    expect(await run()).toBe('engine-rejected');
+    expect(controlPlane.of('lb.acquire')).toHaveLength(1);
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: false });
+  });
+
   it('gives up without a server after its deadline and leaves a tombstone for a late grant', async () => {
     const { run, controlPlane, attempt, leases } = await start(undefined, { noServerDeadlineMs: 30 });
     controlPlane.on('lb.acquire', () => {

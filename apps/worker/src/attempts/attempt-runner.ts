@@ -78,7 +78,10 @@ export class AttemptRunner {
     const acquisition = await this.acquirer.acquire(attempt, contextTokensOf(input));
     if ('lease' in acquisition) return this.runOn(attempt, input, acquisition.lease);
     if (acquisition.failed === 'stopped') return this.handBack(attempt);
-    return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message: acquisition.message });
+    const { failed, message } = acquisition;
+    if (failed === 'refused')
+      return this.reporter.fail(attempt, { reason: 'engine-rejected', retryable: false, message });
+    return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 
   private async runOn(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<AttemptOutcome> {

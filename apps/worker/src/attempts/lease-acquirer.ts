@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type LeaseGrant } from '@broomwagon/contracts';
+import { isBroomwagonError, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { ControlPlane } from '../control-plane';
 import { unlessAborted } from '../unless-aborted';
@@ -20,8 +20,11 @@ const REPEAT_AFTER_MS = 5_000;
 /** Pause after NO_SERVER_AVAILABLE: a pool without servers must not be asked in a hot loop. */
 const NO_SERVER_PAUSE_MS = 250;
 
-/** The outcome of asking for a server. */
-export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server'; message?: string };
+/** Refusals that speak of the worker's epoch or of this acquireId; another attempt may well be served. */
+const VOID = new Set<ErrorCode>(['FENCED', 'RELEASED']);
+
+/** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
+export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };
 
 /** Asks for a server until one is granted, the attempt is stopped, or a deadline passes. */
 @Injectable()
@@ -39,6 +42,7 @@ export class LeaseAcquirer {
     const endsAtMs = Date.now() + this.config.noServerDeadlineMs;
     this.leases.asking(attempt);
     let message: string | undefined;
+    let refused = false;
     for (let tries = 0; !attempt.signal.aborted; tries++) {
       const leftMs = endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
@@ -50,7 +54,10 @@ export class LeaseAcquirer {
       } catch (error) {
         message = (error as Error).message;
         if (isBroomwagonError(error, 'FENCED')) this.session.fence(attempt.worker);
-        if (!isBroomwagonError(error) || !error.retryable) break;
+        if (!isBroomwagonError(error) || !error.retryable) {
+          refused = !isBroomwagonError(error) || !VOID.has(error.code);
+          break;
+        }
         if (error.code === 'WAIT_TIMEOUT' || error.code === 'TIMEOUT') continue;
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
@@ -59,7 +66,8 @@ export class LeaseAcquirer {
     }
     // A grant may still be on its way: the tombstone of this release wins over it.
     void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'aborted');
-    return attempt.signal.aborted ? { failed: 'stopped' } : { failed: 'no-server', message };
+    if (attempt.signal.aborted) return { failed: 'stopped' };
+    return { failed: refused ? 'refused' : 'no-server', message };
   }
 
   private ask(
