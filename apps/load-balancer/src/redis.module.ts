@@ -23,10 +23,16 @@ type RedisConnection = ReturnType<typeof connectRedis>;
       useFactory: (config: LoadBalancerConfig) => connectRedis({ url: config.redisUrl }),
     },
     {
-      provide: RoutingStore,
+      provide: ScriptRunner,
       inject: [REDIS, LoadBalancerConfig],
       useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
-        new RoutingStore(new ScriptRunner(redis, config.redisKeyPrefix), {
+        new ScriptRunner(redis, config.redisKeyPrefix),
+    },
+    {
+      provide: RoutingStore,
+      inject: [ScriptRunner, LoadBalancerConfig],
+      useFactory: (scripts: ScriptRunner, config: LoadBalancerConfig) =>
+        new RoutingStore(scripts, {
           ...ROUTING_BOUNDS,
           mostSessions: config.maxSessions,
           mostWaiters: config.maxWaiters,
@@ -34,15 +40,14 @@ type RedisConnection = ReturnType<typeof connectRedis>;
     },
     {
       provide: ServerStore,
-      inject: [REDIS, LoadBalancerConfig],
-      useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
-        new ServerStore(new ScriptRunner(redis, config.redisKeyPrefix), { mostSessions: config.maxSessions }),
+      inject: [ScriptRunner, LoadBalancerConfig],
+      useFactory: (scripts: ScriptRunner, config: LoadBalancerConfig) =>
+        new ServerStore(scripts, { mostSessions: config.maxSessions }),
     },
     {
       provide: PoolStore,
-      inject: [REDIS, LoadBalancerConfig],
-      useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
-        new PoolStore(new ScriptRunner(redis, config.redisKeyPrefix)),
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new PoolStore(scripts),
     },
     {
       provide: PoolDirectory,
