@@ -1,6 +1,6 @@
 // Installs and builds what is missing. Only Node's own modules: it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -42,8 +42,12 @@ export function requireNode() {
   process.exit(1);
 }
 
-/** `npm ci` when node_modules is missing or older than the lock file. */
+/**
+ * `npm ci` when node_modules is missing or older than the lock file. A linked one belongs to another checkout, and
+ * `npm ci` would empty it under whoever works there.
+ */
 export function install() {
+  if (lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) return;
   if (!olderThan(installedMark, join(root, 'package-lock.json'))) return;
   console.log('Installing packages (once, about a minute) ...');
   run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
