@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { LIMITS, MAX_ID_LENGTH, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
 import { LENGTH_PRESETS } from '@broomwagon/policies';
@@ -171,6 +171,11 @@ function writablePath(text: string): string {
   const path = resolve(text);
   if (!existsSync(dirname(path))) throw new InvalidArgumentError(`There is no folder ${dirname(path)}.`);
   if (existsSync(path) && statSync(path).isDirectory()) throw new InvalidArgumentError('It is a folder.');
+  try {
+    accessSync(existsSync(path) ? path : dirname(path), constants.W_OK);
+  } catch {
+    throw new InvalidArgumentError('It cannot be written.');
+  }
   return path;
 }
 

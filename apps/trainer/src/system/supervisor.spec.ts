@@ -38,8 +38,22 @@ describe('the supervisor', () => {
     const supervisor = new Supervisor((line) => said.push(line));
     const service = await group.start({ name: 'svc', command: program('console.log("out of luck"); process.exit(7)') });
     supervisor.watch(service, true);
-    await expect(supervisor.failed).rejects.toThrow(/svc ended \(exit code 7\) after 3 restarts.*\n(.*\n)*out of luck/);
+    await expect(supervisor.failed).rejects.toThrow(
+      /svc ended \(exit code 7\) after 3 restarts in a minute.*\n(.*\n)*out of luck/,
+    );
     expect(said).toHaveLength(3);
+  });
+
+  it('goes on for as long as a service dies only now and then', async () => {
+    let nowMs = 0;
+    const supervisor = new Supervisor(
+      (line) => said.push(line),
+      () => (nowMs += 30_000),
+    );
+    const service = await group.start({ name: 'svc', command: program('process.exit(7)') });
+    supervisor.watch(service, true);
+    await expect.poll(() => said.length, { timeout: 20_000 }).toBeGreaterThan(5);
+    supervisor.stop();
   });
 
   it('fails at once for a service that must not be started again', async () => {

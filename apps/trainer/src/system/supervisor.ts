@@ -1,7 +1,9 @@
 import type { ManagedProcess, ProcessExit } from '@broomwagon/testing';
 import { RunFailure } from './run-failure';
 
+/** A service that dies more often than this within the window is broken; one that dies now and then is not. */
 const MAX_RESTARTS = 3;
+const RESTART_WINDOW_MS = 60_000;
 const SHOWN_LOG_LINES = 15;
 
 /**
@@ -14,7 +16,10 @@ export class Supervisor {
   /** Rejects when the run cannot go on. */
   readonly failed: Promise<never>;
 
-  constructor(private readonly say: (line: string) => void) {
+  constructor(
+    private readonly say: (line: string) => void,
+    private readonly nowMs: () => number = () => performance.now(),
+  ) {
     this.failed = new Promise((_, reject) => (this.fail = reject));
     this.failed.catch(() => undefined);
   }
@@ -30,13 +35,17 @@ export class Supervisor {
   }
 
   private async keepRunning(service: ManagedProcess, restart: boolean): Promise<void> {
-    for (let restarts = 0; ; restarts += 1) {
+    let restartsMs: number[] = [];
+    for (;;) {
       const exit = await service.exited;
       if (this.stopped) return;
-      if (!restart || restarts === MAX_RESTARTS) {
-        this.fail(await failureOf(service, exit, restarts));
+      const nowMs = this.nowMs();
+      restartsMs = restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS);
+      if (!restart || restartsMs.length === MAX_RESTARTS) {
+        this.fail(await failureOf(service, exit, restartsMs.length));
         return;
       }
+      restartsMs.push(nowMs);
       this.say(`${service.name} ended (${howOf(exit)}); starting it again. Its log: ${service.description.logFile}`);
       try {
         await service.start();
@@ -52,7 +61,7 @@ export class Supervisor {
 const ADVICE = 'Look for the reason above; if the machine ran out of memory, try fewer --groups or --samples.';
 
 async function failureOf(service: ManagedProcess, exit: ProcessExit, restarts: number): Promise<RunFailure> {
-  const again = restarts === 0 ? '' : ` after ${restarts} restarts`;
+  const again = restarts === 0 ? '' : ` after ${restarts} restarts in a minute`;
   const log = await service.logTail(SHOWN_LOG_LINES);
   return new RunFailure(`${service.name} ended (${howOf(exit)})${again}. Its log ends:\n${log}`, [ADVICE]);
 }
