@@ -9,6 +9,7 @@ export class LoadBalancerMetrics {
   private readonly acquires;
   private readonly sessions;
   private readonly releases;
+  private readonly transfers;
   private readonly reaped;
   private readonly expired;
   private readonly alarms;
@@ -31,6 +32,11 @@ export class LoadBalancerMetrics {
     this.releases = metrics.counter('releases_total', 'Releases by reason; fenced: a worker was taken for dead', [
       'reason',
     ]);
+    this.transfers = metrics.counter(
+      'transfers_total',
+      'Leases to be moved to another server, by outcome: transferred, or error code',
+      ['outcome'],
+    );
     this.reaped = metrics.counter('leases_reaped_total', 'Leases of void worker and server epochs that were returned');
     this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
     this.alarms = metrics.counter(
@@ -79,6 +85,10 @@ export class LoadBalancerMetrics {
 
   released(reason: string): void {
     this.releases.inc({ reason });
+  }
+
+  transferred(outcome: string): void {
+    this.transfers.inc({ outcome });
   }
 
   batch(size: number): void {

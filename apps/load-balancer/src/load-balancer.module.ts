@@ -3,6 +3,7 @@ import { AcquireService } from './acquire/acquire.service';
 import { LoadBalancerController } from './acquire/lb.controller';
 import { ReleaseService } from './acquire/release.service';
 import { StatusService } from './acquire/status.service';
+import { TransferService } from './acquire/transfer.service';
 import { WaiterAnswersService } from './acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
 import { PoolController } from './pool/pool.controller';
@@ -28,6 +29,7 @@ import { WorkersService } from './workers/workers.service';
   providers: [
     AcquireService,
     ReleaseService,
+    TransferService,
     StatusService,
     WaiterAnswersService,
     PoolSettingsService,

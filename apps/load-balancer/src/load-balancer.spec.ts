@@ -139,6 +139,33 @@ describe('two replicas of the load-balancer', () => {
     expect(await status()).toMatchObject({ leases: 0, waiters: 0 });
   });
 
+  it('move a lease to another server, once, whichever replica is asked', async () => {
+    await server('a', 1);
+    const w = await worker();
+    const lease = await acquire(w);
+    const waiting = acquire(w, { waitMs: 20_000, excludeServers: ['b'] });
+    await expect.poll(async () => (await status()).waiters).toBe(1);
+    await server('b', 1);
+    const move = { transferId: 'move-1', leaseId: lease.leaseId, ...w, targetServerId: 'b', reason: 'drain' };
+    const moves = await Promise.all(Array.from({ length: 4 }, () => client.call(pool, 'lb.transfer', move)));
+    expect(moves[0]).toMatchObject({
+      leaseId: lease.leaseId,
+      serverId: 'b',
+      endpoint: engine.url,
+      decision: { branch: 'transferred', inflight: 1 },
+    });
+    expect(moves.slice(1)).toEqual([moves[0], moves[0], moves[0]]);
+    expect(await waiting).toMatchObject({ serverId: 'a' });
+    const toNowhere = { ...move, transferId: 'move-2', targetServerId: 'c' };
+    await expect(client.call(pool, 'lb.transfer', toNowhere)).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+    const nobody = client.call(pool, 'lb.transfer', { ...toNowhere, leaseId: 'nonsense' });
+    await expect(nobody).rejects.toMatchObject({ code: 'LEASE_NOT_FOUND' });
+    const release = { leaseId: lease.leaseId, outcome: 'finished' as const };
+    expect(await client.call(pool, 'lb.release', release)).toMatchObject({ released: true });
+    expect(await client.call(pool, 'lb.release', release)).toMatchObject({ released: false });
+    expect((await status()).perServer.map(({ inflight }) => inflight).sort()).toEqual([0, 1]);
+  });
+
   it('say NO_SERVER_AVAILABLE at once, or after waitMs', async () => {
     const w = await worker();
     await expect(acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE', retryable: true });

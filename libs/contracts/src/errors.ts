@@ -25,6 +25,10 @@ export const ERROR_CODES = {
   POOL_PAUSED: { retryable: true, about: 'The pool is paused.' },
   SERVER_NOT_FOUND: { retryable: false, about: 'No such server in the pool.' },
   WORKER_NOT_FOUND: { retryable: false, about: 'No such worker in the pool.' },
+  LEASE_NOT_FOUND: { retryable: false, about: 'No such lease, or not of this worker.' },
+  SERVER_NOT_READY: { retryable: true, about: 'The named server takes no leases now.' },
+  SERVER_FULL: { retryable: true, about: 'The named server has no room.' },
+  SERVER_UNSUITABLE: { retryable: false, about: 'The named server does not meet what the acquire asked for.' },
   RELEASED: { retryable: false, about: 'This acquireId was released before it was granted.' },
   // Jobs and rounds
   JOB_NOT_FOUND: { retryable: false, about: 'No such job in the pool.' },

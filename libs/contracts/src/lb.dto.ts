@@ -52,6 +52,13 @@ export class AcquireItem {
   @IsOptional() @IsLabels() labels?: Labels;
   /** Data-parallel rank the session runs on; kept with its binding and told to its later turns. */
   @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: number;
+  /**
+   * Exactly this server, if it can take the lease, whatever the session and the policy say; else the usual choice, with
+   * the branch `bound-unavailable`. The session is bound to the server it gets.
+   */
+  @IsOptional() @IsId() boundServerId?: ServerId;
+  /** Only this epoch of `boundServerId`. */
+  @IsOptional() @IsInt() @Min(1) boundServerEpoch?: number;
   /** Keep and answer the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;
   /** Wait at most this long for room, milliseconds, a pause of the pool not counted; default 0 = answer at once. */
@@ -74,6 +81,9 @@ export const DECISION_BRANCHES = [
   'hash',
   'group-spread',
   'group-affinity',
+  'bound',
+  'bound-unavailable',
+  'transferred',
   'waited',
   'repeated',
 ] as const;
@@ -84,7 +94,7 @@ export interface Decision {
   branch: DecisionBranch;
   /** Leases of the chosen server, this one included. */
   inflight: number;
-  /** Of one that waited: the branch by which it then got its server. */
+  /** Of one that waited, or whose `boundServerId` could not take it: the branch by which it then got its server. */
   via?: DecisionBranch;
   /** Version of the pool's settings. */
   policyVersion?: number;
@@ -125,6 +135,8 @@ export interface DecisionSnapshot {
   wish: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
   /** Server of the session, if that is still usable. */
   boundTo?: ServerId;
+  /** The one of `boundServerId`, if it could take the lease. */
+  namedServer?: ServerId;
   /** Newest weight version of the servers that take leases. */
   newestWeightVersion: number;
   /** The first 128 by the order of the policy, the bound and the chosen one. */
@@ -168,6 +180,28 @@ export interface AcquireManyReply {
     | { acquireId: string; leaseId: LeaseId; serverId: ServerId; dpRank?: number; decision?: Decision }
     | { acquireId: string; error: WireError }
   )[];
+}
+
+/**
+ * `lb.transfer`: a live lease goes on on another server, all at once: the same leaseId and holder, its session with it.
+ * The answer is that of an acquire, with the branch `transferred`. The call on the old server is the caller's to end.
+ * Refused, with nothing changed: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL,
+ * SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED (it is there already).
+ */
+export class TransferLeaseRequest {
+  /** Idempotency of this call: a repeat gets the first answer for 120 s. */
+  @IsId() transferId!: string;
+  /** One of leaseId and acquireId. */
+  @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
+  @IsOptional() @IsId() acquireId?: string;
+  /** Its holder. */
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+  @IsId() targetServerId!: ServerId;
+  /** Only while this is the epoch of the target. */
+  @IsOptional() @IsInt() @Min(1) targetEpoch?: number;
+  /** For the log. */
+  @IsOptional() @MaxLength(256) reason?: string;
 }
 
 export const RELEASE_OUTCOMES = ['finished', 'failed', 'aborted', 'unclaimed'] as const;
@@ -264,7 +298,7 @@ export class DecisionsRequest {
 }
 /** One choice of the ring. */
 export interface DecisionRecord {
-  /** Sequence of the lease. */
+  /** Its place among all choices: the sequence of the lease, but for a transfer, which has a place of its own. */
   seq: number;
   acquireId: string;
   serverId: ServerId;

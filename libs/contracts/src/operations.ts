@@ -33,6 +33,7 @@ export const OPERATIONS = {
   'lb.acquire-many': operation<lb.AcquireManyReply>()(balancer, lb.AcquireManyRequest),
   'lb.release': operation<lb.ReleaseReply>()(balancer, lb.ReleaseRequest),
   'lb.release-many': operation<lb.ReleaseManyReply>()(balancer, lb.ReleaseManyRequest),
+  'lb.transfer': operation<lb.LeaseGrant>()(balancer, lb.TransferLeaseRequest),
   'lb.status': operation<lb.LoadBalancerStatus>()(balancer, lb.LoadBalancerStatusRequest),
   'lb.finish-session': operation<lb.FinishSessionReply>()(balancer, lb.FinishSessionRequest),
   'lb.cancel': operation<lb.CancelAcquireReply>()(balancer, lb.CancelAcquireRequest),

@@ -8,6 +8,7 @@ import {
   patternOf,
   ReleaseManyRequest,
   ReleaseRequest,
+  TransferLeaseRequest,
   type ReplyOf,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext, type PARKED } from '@broomwagon/messaging';
@@ -15,6 +16,7 @@ import { RoutingStore } from '@broomwagon/state';
 import { AcquireService } from './acquire.service';
 import { ReleaseService } from './release.service';
 import { StatusService } from './status.service';
+import { TransferService } from './transfer.service';
 
 /** The operations `lb.*`. */
 @Controller()
@@ -22,6 +24,7 @@ export class LoadBalancerController {
   constructor(
     private readonly acquires: AcquireService,
     private readonly releases: ReleaseService,
+    private readonly transfers: TransferService,
     private readonly statuses: StatusService,
     private readonly store: RoutingStore,
   ) {}
@@ -56,6 +59,14 @@ export class LoadBalancerController {
     @Ctx() context: MessageContext,
   ): Promise<ReplyOf<'lb.release-many'>> {
     return this.releases.releaseMany(context.pool, body.releases);
+  }
+
+  @MessagePattern(patternOf('lb.transfer'))
+  transfer(
+    @Payload(new ContractPipe(TransferLeaseRequest)) body: TransferLeaseRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'lb.transfer'>> {
+    return this.transfers.transfer(context.pool, body);
   }
 
   @MessagePattern(patternOf('lb.status'))

@@ -9,6 +9,7 @@ export interface RoutingWish extends Restrictions {
   sessionId?: string;
   groupId?: string;
   contextTokens?: number;
+  boundServerId?: string;
 }
 /** Everything a choice is made from. */
 export interface RoutingSnapshot {
@@ -16,6 +17,8 @@ export interface RoutingSnapshot {
   wish: RoutingWish;
   /** Server of the session, while that takes leases and is of the same epoch. */
   boundTo?: string;
+  /** The one the caller named, while it can take the lease. */
+  namedServer?: string;
   newestWeightVersion: number;
   /** Servers that take leases, full or not. */
   servers: readonly RoutingServer[];
@@ -23,6 +26,8 @@ export interface RoutingSnapshot {
 export interface ChosenServer {
   server: string;
   branch: DecisionBranch;
+  /** When the named server could not take it: the branch by which it got this one. */
+  via?: DecisionBranch;
   /** Load of the server before the choice, in the unit of the policy. */
   key: number;
   /** The first four of those that fit, in the order of the policy; under `consistent-hash` the chosen one. */
@@ -43,21 +48,19 @@ interface Found extends Pick<ChosenServer, 'branch' | 'reachedTurn'> {
 
 /** Chooses a server. Pure; the rules are in README.md, and the Lua of libs/state does the same. */
 export function chooseServer(snapshot: RoutingSnapshot): Choice {
+  const { namedServer, wish } = snapshot;
+  if (namedServer !== undefined) return namedChoice(snapshot.servers, namedServer, snapshot.settings.policy);
+  const choice = chooseByRules(snapshot);
+  if (wish.boundServerId === undefined || !('server' in choice)) return choice;
+  return { ...choice, branch: 'bound-unavailable', via: choice.branch };
+}
+
+function chooseByRules(snapshot: RoutingSnapshot): Choice {
   const { settings, wish, servers } = snapshot;
   const policy = settings.policy ?? 'least-inflight';
   const fit = (server: RoutingServer) => fits(server, wish, snapshot.newestWeightVersion);
   const withRoom = servers.filter((server) => server.hasRoom);
-  const receipt = ({ server, branch, order, reachedTurn }: Found): ChosenServer => ({
-    server: server.serverId,
-    branch,
-    key: policyLoad(server, policy),
-    best: (order ?? inOrder(withRoom, policy))
-      .slice(0, 4)
-      .map((one) => ({ serverId: one.serverId, key: policyLoad(one, policy) })),
-    eligible: withRoom.length,
-    reachedTurn,
-  });
-
+  const receipt = (found: Found) => receiptOf(found, withRoom, policy);
   const free = chooseFree(snapshot, policy, fit);
   const bound = servers.find((server) => server.serverId === snapshot.boundTo);
   if (bound && fit(bound)) {
@@ -69,6 +72,32 @@ export function chooseServer(snapshot: RoutingSnapshot): Choice {
     return bound.hasRoom ? receipt({ server: bound, branch: 'sticky-hit' }) : { lane: bound.serverId };
   }
   return free ? receipt(free) : { lane: laneOf(wish) };
+}
+
+/** The receipt of a server that was named: whatever the session and the policy say. */
+export function namedChoice(
+  servers: readonly RoutingServer[],
+  serverId: string,
+  policy: RoutingPolicy = 'least-inflight',
+): ChosenServer {
+  const server = servers.find((one) => one.serverId === serverId)!;
+  return receiptOf(
+    { server, branch: 'bound' },
+    servers.filter((one) => one.hasRoom),
+    policy,
+  );
+}
+
+function receiptOf(found: Found, withRoom: readonly RoutingServer[], policy: RoutingPolicy): ChosenServer {
+  const { server, branch, order = inOrder(withRoom, policy), reachedTurn } = found;
+  return {
+    server: server.serverId,
+    branch,
+    key: policyLoad(server, policy),
+    best: order.slice(0, 4).map((one) => ({ serverId: one.serverId, key: policyLoad(one, policy) })),
+    eligible: withRoom.length,
+    reachedTurn,
+  };
 }
 
 /** Makes the choice of a receipt again; undefined when the snapshot is truncated or there was no server. */

@@ -1,14 +1,16 @@
 import type { Decision, PoolSettings } from '@broomwagon/contracts';
-import { chooseServer, type ChosenServer } from './choose-server';
-import { servesLane } from './restrictions';
+import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
+import { fits, servesLane } from './restrictions';
 import { TOKENS_PER_LOAD, turnAfter, type RoutingServer } from './routing-order';
 import type {
   ModelServer,
   ModelLease,
   ModelBinding,
   ModelAnswer,
+  ModelReceipt,
   ModelWaiterAnswer,
   ModelRegistration,
+  ModelTransfer,
 } from './routing-model.types';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
 
@@ -23,6 +25,7 @@ export class RoutingModel {
   readonly lanes = new WaitingLanes();
   private readonly liveEpochs = new Map<string, { epoch: number; registrationId: string }>();
   private readonly released = new Map<string, ModelLease | 'tombstone'>();
+  private readonly transfers = new Map<string, { what: string; answer: ModelAnswer }>();
   private sequence = { lease: 0, server: 0, worker: 0 };
   private virtualTurn = 0;
   private paused = false;
@@ -182,6 +185,33 @@ export class RoutingModel {
     return { released: true, reason: 'released', answers: this.grantWaiters([lease.serverId]) };
   }
 
+  /** The waiters' answers are those of the room on the server that was left. */
+  transfer(wanted: ModelTransfer): { answer: ModelAnswer; answers: ModelWaiterAnswer[] } {
+    const refuse = (error: string) => ({ answer: { error }, answers: [] as ModelWaiterAnswer[] });
+    const { transferId, acquireId, seq, workerId, workerEpoch, targetServerId, targetEpoch } = wanted;
+    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse('FENCED');
+    const what = `${acquireId}|${targetServerId}`;
+    const first = this.transfers.get(transferId);
+    if (first) return first.what === what ? { answer: first.answer, answers: [] } : refuse('VALIDATION_FAILED');
+    const lease = this.leases.get(acquireId);
+    const isHeld = lease?.acquire.workerId === workerId && lease.acquire.workerEpoch === workerEpoch;
+    if (!lease || !isHeld || (seq !== undefined && seq !== lease.seq)) return refuse('LEASE_NOT_FOUND');
+    if (!this.isOnCurrentEpoch(lease)) return refuse('FENCED');
+    const target = this.servers.get(targetServerId);
+    if (!target) return refuse('SERVER_NOT_FOUND');
+    if (targetEpoch !== undefined && targetEpoch !== target.epoch) return refuse('FENCED');
+    if (lease.serverId === targetServerId) return refuse('VALIDATION_FAILED');
+    if (this.paused) return refuse('POOL_PAUSED');
+    if (!this.isUsable(targetServerId)) return refuse('SERVER_NOT_READY');
+    if (!fits(target, lease.acquire, this.newestWeightVersion())) return refuse('SERVER_UNSUITABLE');
+    if (this.inflight(targetServerId) >= target.maxInflight) return refuse('SERVER_FULL');
+    const from = lease.serverId;
+    const receipt = this.move(lease, target);
+    const answer = this.answerOf(lease, 'transferred', receipt);
+    this.transfers.set(transferId, { what, answer });
+    return { answer, answers: this.grantWaiters([from]) };
+  }
+
   finishSession(sessionId: string): boolean {
     const binding = this.sessions.get(sessionId);
     if (!binding) return false;
@@ -238,14 +268,23 @@ export class RoutingModel {
   private choose(acquire: ModelAcquire) {
     const binding = acquire.sessionId === undefined ? undefined : this.sessions.get(acquire.sessionId);
     const bound = binding && this.servers.get(binding.serverId);
+    const named = acquire.boundServerId === undefined ? undefined : this.servers.get(acquire.boundServerId);
     const isBound = bound !== undefined && bound.epoch === binding?.epoch && this.isUsable(bound.serverId);
     return chooseServer({
       settings: this.settings,
       wish: acquire,
       boundTo: isBound ? bound.serverId : undefined,
+      namedServer: named && this.canTake(named, acquire) ? named.serverId : undefined,
       newestWeightVersion: this.newestWeightVersion(),
       servers: [...this.servers.values()].map((server) => this.asSeen(server, acquire.groupId)),
     });
+  }
+
+  /** Of the server that the acquire names. */
+  private canTake(server: ModelServer, acquire: ModelAcquire): boolean {
+    const { boundServerEpoch: epoch = server.epoch } = acquire;
+    const hasRoom = this.isUsable(server.serverId) && this.inflight(server.serverId) < server.maxInflight;
+    return server.epoch === epoch && hasRoom && fits(server, acquire, this.newestWeightVersion());
   }
 
   private newestWeightVersion(): number {
@@ -279,21 +318,43 @@ export class RoutingModel {
   }
 
   private grant(acquire: ModelAcquire, choice: ChosenServer, waited = false) {
-    const { server: serverId, branch, key, best, eligible, reachedTurn } = choice;
+    const { server: serverId, branch, via, reachedTurn } = choice;
     const server = this.servers.get(serverId)!;
     const seq = ++this.sequence.lease;
-    const { policy = 'least-inflight' } = this.settings;
-    const receipt = { policy, policyVersion: this.settingsVersion, key, best, eligible };
-    const lease: ModelLease = { seq, serverId, serverEpoch: server.epoch, acquire, receipt };
+    const receipt = this.receiptOf(choice);
+    const lease = { seq, serverId, serverEpoch: server.epoch, acquire, receipt: { serverId, ...receipt } };
     this.leases.set(acquire.acquireId, lease);
-    server.chosen = seq;
-    if (this.settings.policy === 'round-robin') {
-      this.virtualTurn = Math.max(this.virtualTurn, reachedTurn ?? 0);
-      server.turn = turnAfter(Math.max(server.turn, this.virtualTurn), server.weight);
-    }
+    this.stepBack(server, seq, reachedTurn);
     if (acquire.sessionId !== undefined) this.bind(acquire.sessionId, server, acquire.dpRank);
     const answer = this.answerOf(lease, waited ? 'waited' : branch);
-    return waited ? { ...answer, via: branch } : answer;
+    return waited ? { ...answer, via: branch } : { ...answer, ...(via === undefined ? {} : { via }) };
+  }
+
+  private receiptOf({ key, best, eligible }: Pick<ChosenServer, 'key' | 'best' | 'eligible'>): ModelReceipt {
+    const { policy = 'least-inflight' } = this.settings;
+    return { policy, policyVersion: this.settingsVersion, key, best, eligible };
+  }
+
+  /** A server that was chosen stands behind its equals. */
+  private stepBack(server: ModelServer, seq: number, reachedTurn = 0): void {
+    server.chosen = seq;
+    if (this.settings.policy !== 'round-robin') return;
+    this.virtualTurn = Math.max(this.virtualTurn, reachedTurn);
+    server.turn = turnAfter(Math.max(server.turn, this.virtualTurn), server.weight);
+  }
+
+  /** Its session goes with it when it was bound to the server that is left. */
+  private move(lease: ModelLease, target: ModelServer): ModelReceipt {
+    const seen = [...this.servers.values()].map((server) => this.asSeen(server, undefined));
+    const receipt = this.receiptOf(namedChoice(seen, target.serverId, this.settings.policy));
+    const { sessionId } = lease.acquire;
+    const binding = sessionId === undefined ? undefined : this.sessions.get(sessionId);
+    if (binding?.serverId === lease.serverId && binding.epoch === lease.serverEpoch) {
+      Object.assign(binding, { serverId: target.serverId, epoch: target.epoch, dpRank: undefined });
+    }
+    Object.assign(lease, { serverId: target.serverId, serverEpoch: target.epoch });
+    this.stepBack(target, ++this.sequence.lease);
+    return receipt;
   }
 
   private bind(sessionId: string, { serverId, epoch }: ModelServer, dpRank: number | undefined): void {
@@ -351,11 +412,17 @@ export class RoutingModel {
     return true;
   }
 
-  private answerOf(lease: ModelLease, branch: Decision['branch']) {
-    const { seq, serverId, serverEpoch, acquire, receipt } = lease;
+  private answerOf(lease: ModelLease, branch: Decision['branch'], receipt = this.keptReceipt(lease)) {
+    const { seq, serverId, serverEpoch, acquire } = lease;
     const binding = acquire.sessionId === undefined ? undefined : this.sessions.get(acquire.sessionId);
     const dpRank = binding?.serverId === serverId && binding.epoch === serverEpoch ? binding.dpRank : undefined;
     return { seq, serverId, branch, inflight: this.inflight(serverId), dpRank, ...receipt };
+  }
+
+  /** The receipt of the choice says nothing of a server that the lease was moved to. */
+  private keptReceipt({ serverId, receipt: { serverId: chosen, ...receipt } }: ModelLease): ModelReceipt {
+    const { policy = 'least-inflight' } = this.settings;
+    return chosen === serverId ? receipt : { policy, policyVersion: this.settingsVersion };
   }
 
   private isCurrent(acquire: ModelAcquire): boolean {

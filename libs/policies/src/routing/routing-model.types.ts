@@ -12,8 +12,10 @@ export interface ModelLease {
   serverId: string;
   serverEpoch: number;
   acquire: ModelAcquire;
-  receipt: Pick<Decision, 'policy' | 'policyVersion' | 'key' | 'best' | 'eligible'>;
+  /** Of the choice, with the server that was chosen. */
+  receipt: ModelReceipt & { serverId: string };
 }
+export type ModelReceipt = Pick<Decision, 'policy' | 'policyVersion' | 'key' | 'best' | 'eligible'>;
 export interface ModelBinding {
   serverId: string;
   epoch: number;
@@ -21,6 +23,16 @@ export interface ModelBinding {
   leases: number;
   finished: boolean;
   dpRank?: number;
+}
+/** A transfer; see `lb.transfer`. */
+export interface ModelTransfer {
+  transferId: string;
+  acquireId: string;
+  seq?: number;
+  workerId: string;
+  workerEpoch: number;
+  targetServerId: string;
+  targetEpoch?: number;
 }
 export type ModelAnswer =
   ({ seq: number; serverId: string; dpRank?: number } & Decision) | { error: string } | { parked: true };

@@ -7,6 +7,7 @@ export interface ModelAcquire extends RoutingWish {
   workerEpoch: number;
   priority?: number;
   dpRank?: number;
+  boundServerEpoch?: number;
   waits: boolean;
 }
 

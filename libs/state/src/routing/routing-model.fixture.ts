@@ -1,5 +1,11 @@
 import type { DecisionSnapshot } from '@broomwagon/contracts';
-import { replayDecision, RoutingModel, type ModelAnswer, type ModelWaiterAnswer } from '@broomwagon/policies';
+import {
+  replayDecision,
+  RoutingModel,
+  type ModelAnswer,
+  type ModelTransfer,
+  type ModelWaiterAnswer,
+} from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { connectRedis } from '../redis';
@@ -31,6 +37,8 @@ export class Pair {
   readonly workerEpochs = new Map<string, number>();
   readonly sequences = new Map<string, number[]>();
   readonly waiting = new Set<string>();
+  /** Asked for so far, so that they can be repeated. */
+  readonly transfers: ModelTransfer[] = [];
   hasVoid = false;
 
   /** Answers of parked calls are the same on both sides, and each waiter gets exactly one. */
@@ -95,7 +103,8 @@ export function replayed<Answer extends object>(answer: Answer): Answer {
   const { snapshot, ...rest } = answer as Answer & Granted & { snapshot: DecisionSnapshot };
   const again = replayDecision(snapshot);
   const { serverId, branch, via, key, best, eligible } = rest;
-  expect(again).toMatchObject({ server: serverId, branch: via ?? branch, key, best, eligible });
+  expect(again).toMatchObject({ server: serverId, branch: branch === 'waited' ? via : branch, key, best, eligible });
+  if (branch !== 'waited') expect(again?.via).toBe(via);
   replays++;
   return rest as unknown as Answer;
 }

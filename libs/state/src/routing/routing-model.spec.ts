@@ -1,4 +1,4 @@
-import { GROUP_PLACEMENTS, ROUTING_POLICIES, type Labels } from '@broomwagon/contracts';
+import { GROUP_PLACEMENTS, ROUTING_POLICIES, type BroomwagonError, type Labels } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { afterAll, expect, it, vi } from 'vitest';
 import { closeStores, Pair, pools, replayed, replays, servers, store } from './routing-model.fixture';
@@ -8,6 +8,8 @@ const RUNS = Number(process.env.MODEL_RUNS ?? 100);
 vi.setConfig({ testTimeout: 60_000 + RUNS * 1_000 });
 
 afterAll(closeStores);
+/** Transfers that moved a lease so far, repeats included. */
+let transfers = 0;
 
 type Command = fc.AsyncCommand<object, Pair>;
 function command(name: string, run: (pair: Pair) => Promise<void>): Command {
@@ -45,6 +47,8 @@ const acquire = fc
     excludeServers: rarely(fc.subarray(['s1', 's2', 's3', 's4'])),
     labels: rarely(fc.constantFrom<Labels>({}, { zone: 'a' }, { zone: 'b' })),
     dpRank: rarely(fc.constantFrom(0, 1)),
+    boundServerId: rarely(serverId),
+    boundServerEpoch: rarely(fc.integer({ min: 1, max: 6 })),
   })
   .map(({ stale, ...wish }) =>
     command(`acquire ${JSON.stringify({ ...wish, stale })}`, async (pair) => {
@@ -73,6 +77,45 @@ const release = fc
       expect(reply.results).toEqual([{ released: expected.released, reason: expected.reason }]);
       pair.compareAnswers(reply.answers, expected.answers);
     }),
+  );
+
+const transfer = fc
+  .record({
+    nth: fc.nat(),
+    repeats: rarely(fc.constant(true)),
+    unknown: rarely(acquireId),
+    stranger: rarely(workerId),
+    target: serverId,
+    targetEpoch: rarely(fc.integer({ min: 1, max: 6 })),
+    by: fc.constantFrom('acquireId', 'leaseId', 'leaseId', 'older leaseId'),
+  })
+  .map(({ nth, repeats, unknown, stranger, target, targetEpoch, by }) =>
+    command(
+      `transfer ${JSON.stringify({ nth, repeats, unknown, stranger, target, targetEpoch, by })}`,
+      async (pair) => {
+        const live = [...pair.model.leases.values()].map((lease) => lease.acquire);
+        const { acquireId: id = 'a1', workerId: holder = 'w:1' } = live[nth % live.length] ?? {};
+        const given = pair.sequences.get(unknown ?? id) ?? [];
+        const fresh = {
+          transferId: `t${pair.transfers.length}`,
+          acquireId: unknown ?? id,
+          seq: by === 'acquireId' ? undefined : ((by === 'leaseId' ? given.at(-1) : given[0]) ?? 999_999),
+          workerId: stranger ?? holder,
+          workerEpoch: pair.workerEpochs.get(stranger ?? holder) ?? 1,
+          targetServerId: target,
+          targetEpoch,
+        };
+        const entry = (repeats && pair.transfers[nth % pair.transfers.length]) || fresh;
+        pair.transfers.push(entry);
+        const expected = pair.model.transfer(entry);
+        const real = await store.transfer(pair.pool, entry).catch((error: BroomwagonError) => ({ code: error.code }));
+        if ('error' in expected.answer) return expect(real).toEqual({ code: expected.answer.error });
+        if ('code' in real) throw new Error(`refused: ${real.code}`);
+        expect(real.granted).toEqual(expected.answer);
+        pair.compareAnswers(real.answers ?? [], expected.answers);
+        transfers++;
+      },
+    ),
   );
 
 const registerServer = fc
@@ -226,6 +269,7 @@ it('does what the reference model does, whatever the order of commands, and its 
     [
       ...Array.from({ length: 24 }, () => acquire),
       ...Array.from({ length: 8 }, () => release),
+      ...Array.from({ length: 6 }, () => transfer),
       registerServer,
       registerServer,
       registerWorker,
@@ -273,4 +317,5 @@ it('does what the reference model does, whatever the order of commands, and its 
     { numRuns: RUNS },
   );
   expect(replays).toBeGreaterThan(100);
+  expect(transfers).toBeGreaterThan(RUNS / 4);
 });

@@ -8,10 +8,12 @@ import { ROUTING_BOUNDS, type AcquireEntry, type RoutingBounds } from './routing
 export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
   const redis = connectRedis({ url: testRedisUrl() });
   const { pool: prefix, pool } = testPool();
-  const store = new RoutingStore(new ScriptRunner(redis, prefix), { ...ROUTING_BOUNDS, ...bounds });
+  const runner = new ScriptRunner(redis, prefix);
+  const store = new RoutingStore(runner, { ...ROUTING_BOUNDS, ...bounds });
   let sequence = 0;
   return {
     redis,
+    runner,
     store,
     pool,
     root: `${prefix}:{${pool}}`,

@@ -29,6 +29,8 @@ import {
   type ServerPage,
   type ServerRegistration,
   type SweepReply,
+  type TransferEntry,
+  type TransferScriptReply,
   type WaiterAnswers,
 } from './routing.types';
 
@@ -44,6 +46,7 @@ const SCRIPTS = {
     'routing/acquire',
   ),
   release: script<Bounded<{ items: ReleaseEntry[]; rememberMs: number }>, ReleaseScriptReply>('routing/release'),
+  transfer: script<Bounded<TransferEntry & { rememberMs: number }>, TransferScriptReply>('routing/transfer'),
   grant: script<Bounded<object>, WaiterAnswers>('routing/grant'),
   expireWaiters: script<object, ExpireWaitersReply>('routing/expire-waiters'),
   sweep: script<Bounded<object>, SweepReply>('routing/sweep'),
@@ -89,6 +92,16 @@ export class RoutingStore {
   release(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
     const { mostSessions, rememberMs } = this.bounds;
     return this.runner.run(SCRIPTS.release, pool, { items, mostSessions, rememberMs });
+  }
+
+  /**
+   * Moves a live lease to a named server.
+   * @throws BroomwagonError LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL,
+   *   SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED; nothing was changed
+   */
+  transfer(pool: string, entry: TransferEntry): Promise<TransferScriptReply> {
+    const { mostSessions, rememberMs } = this.bounds;
+    return this.runner.run(SCRIPTS.transfer, pool, { ...entry, mostSessions, rememberMs });
   }
 
   /** Ends the waiting of an acquire; what was granted stays. */

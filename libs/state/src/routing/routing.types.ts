@@ -10,6 +10,7 @@ import type {
   ServerId,
   ServerState,
   ServerStatus,
+  TransferLeaseRequest,
   WorkerId,
 } from '@broomwagon/contracts';
 
@@ -56,6 +57,22 @@ export interface AcquireScriptReply {
   servers: ServerTable;
 }
 
+/** A transfer as the script takes it. With `seq` only that very lease is meant. */
+export interface TransferEntry extends Pick<
+  TransferLeaseRequest,
+  'transferId' | 'workerId' | 'workerEpoch' | 'targetServerId' | 'targetEpoch'
+> {
+  acquireId: string;
+  seq?: number;
+}
+/** The answers of waiters are absent in a repeat. */
+export interface TransferScriptReply {
+  granted: Granted;
+  servers: ServerTable;
+  answers?: WaiterAnswer[];
+  waiterServers?: ServerTable;
+  more?: boolean;
+}
 /** The answer of a parked acquire; whoever ran the script publishes it to `replyTo`. */
 export type WaiterAnswer = { acquireId: string; replyTo: string } & (Granted | Refused);
 /** What every transition that makes room may answer. */

@@ -50,6 +50,7 @@ function key.serverLane(id) return root .. 'waiters:lane:' .. id end -- zset of 
 function key.acquireTurns(priority) return root .. 'waiters:turns:' .. priority end -- zset: workerId by its next turn; '' is the turn in hand
 function key.drained(serverId) return root .. 'drained:' .. serverId end -- string, 1 h: instanceId of a server whose drain has ended
 function key.groupLeases(id) return root .. 'group-leases:' .. id end -- hash: serverId:epoch -> leases of the group
+function key.transfer(id) return root .. 'transfer:' .. id end -- string, 120 s: its lease, target and first answer, JSON
 function key.released(acquireId) return root .. 'released:' .. acquireId end -- string, 120 s: packed lease or tombstone
 function key.worker(id) return root .. 'worker:' .. id end -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest
 function key.workerLeases(id, epoch) return root .. 'worker-leases:' .. id .. ':' .. epoch end -- set of acquireId

@@ -1,8 +1,8 @@
 --[[ Grants leases: each item gets the least loaded server (or that of its session), waits in a lane, or is refused.
 ARGV[1] JSON:
   items            list of {acquireId, requestId, workerId, workerEpoch, sessionId?, groupId?, priority?, contextTokens?,
-                   weightVersion?, minWeightVersion?, maxWeightLag?, excludeServers?, labels?, dpRank?, explain?,
-                   waitMs?, replyTo?}; at most 128. Without replyTo an item is never parked
+                   weightVersion?, minWeightVersion?, maxWeightLag?, excludeServers?, labels?, dpRank?,
+                   boundServerId?, boundServerEpoch?, explain?, waitMs?, replyTo?}; at most 128. Without replyTo an item is never parked
   mostSessions     number: sessions kept; above it the longest idle one goes
   mostWaiters      number: parked acquires of the pool
   brief?           boolean: leave the receipts out of the reply, but for items that `explain`

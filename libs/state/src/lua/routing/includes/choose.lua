@@ -192,12 +192,12 @@ local function snapshot_server(server, policy, held)
 end
 
 local WISH = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion', 'minWeightVersion',
-  'maxWeightLag', 'labels', 'dpRank' }
+  'maxWeightLag', 'labels', 'dpRank', 'boundServerId', 'boundServerEpoch' }
 local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
   'groupSpreadAboveKvUse' }
 
 -- Everything the choice is made from, as it is before.
-local function take_snapshot(item, policy, bound)
+local function take_snapshot(item, policy, bound, named)
   local held = group_leases(item)
   write_scores()
   local listed, servers = {}, {}
@@ -208,6 +208,7 @@ local function take_snapshot(item, policy, bound)
   end
   for _, id in ipairs(redis.call('ZRANGE', key.eligible, 0, SNAPSHOT_SERVERS - 1)) do list(server_of(id)) end
   list(bound)
+  list(named)
   local wish, settings = {}, { policy = policy, groupPlacement = setting('groupPlacement') }
   for _, name in ipairs(WISH) do wish[name] = item[name] end
   if item.excludeServers and #item.excludeServers > 0 then wish.excludeServers = item.excludeServers end
@@ -216,6 +217,7 @@ local function take_snapshot(item, policy, bound)
     settings = settings,
     wish = wish,
     boundTo = bound and bound.id or nil,
+    namedServer = named and named.id or nil,
     newestWeightVersion = newest_weight_version(),
     servers = servers,
     truncated = redis.call('ZCARD', key.eligible) > SNAPSHOT_SERVERS or nil,
@@ -228,6 +230,13 @@ local function bound_server(item)
   local bound = binding and server_of(binding.serverId)
   if bound and bound.epoch == binding.epoch and is_usable(bound) then return bound end
   return nil
+end
+
+-- The server that the caller named, while that can take the lease.
+local function named_server(item)
+  local named = item.boundServerId and server_of(item.boundServerId)
+  if not named or (item.boundServerEpoch and named.epoch ~= item.boundServerEpoch) then return nil end
+  return has_room(named) and fits(named, item) and named or nil
 end
 
 -- The session leaves a server with more leases than the other one has, plus the margin; not when its context is so
@@ -258,15 +267,19 @@ local function choose(item, policy, bound)
   return nil, lane_of(item)
 end
 
--- Where this acquire goes: (server, branch), or (nil, nil, lane to wait in; no lane when too many differ). A session
+-- Where this acquire goes: (server, branch), or (nil, nil, lane to wait in; no lane when too many differ). It goes to
+-- the server it names, if that can take it; else, and if it names none, where the policy says. A session
 -- keeps to its server while that one is usable and of the same epoch, full or not, unless the margin breaks it.
 -- The receipt is left for grant_lease.
 local function choose_server(item)
   local policy = policy_in_force()
-  local bound = bound_server(item)
-  local snapshot = (item.explain or is_sampled(last_lease_sequence() + 1)) and take_snapshot(item, policy, bound) or nil
-  local server, branch, best, reached = choose(item, policy, bound)
+  local bound, named = bound_server(item), named_server(item)
+  local is_explained = item.explain or is_sampled(last_lease_sequence() + 1)
+  local snapshot = is_explained and take_snapshot(item, policy, bound, named) or nil
+  local server, branch, best, reached, via = named, 'bound', {}, nil, nil
+  if not named then server, branch, best, reached = choose(item, policy, bound) end
   if not server then return nil, nil, branch end
+  if item.boundServerId and not named then branch, via = 'bound-unavailable', branch end
   if #best == 0 then
     visit_eligible(BEST, function(id, score)
       table.insert(best, { serverId = id, key = load_in_score(score, policy) })
@@ -276,6 +289,7 @@ local function choose_server(item)
   pending_decision = {
     policy = policy,
     branch = branch,
+    via = via,
     policyVersion = number_setting('version') or 0,
     key = policy_load(server, policy),
     best = best,

@@ -53,15 +53,17 @@ local function read_line(line)
   }
 end
 
--- The decision of this lease while it is in the ring, which holds each sequence once, or nil.
-local function recorded_decision(seq)
+-- The decision of this lease while it is in the ring, which holds each sequence once, or nil; also when the lease was
+-- moved to another server since.
+local function recorded_decision(lease)
+  local seq = lease.seq
   local last = redis.call('LINDEX', key.decisions, -1)
   local line = last and redis.call('LINDEX', key.decisions, seq - tonumber(string.match(last, '^%d+')) - 1)
   for _, one in ipairs(new_lines) do
     if string.match(one, '^%d+') == string.format('%.0f', seq) then line = one end
   end
   local record = line and read_line(line)
-  return record and record.seq == seq and record.decision or nil
+  return record and record.seq == seq and record.serverId == lease.serverId and record.decision or nil
 end
 
 local function save_decisions()

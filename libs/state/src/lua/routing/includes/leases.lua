@@ -2,18 +2,20 @@
 --- @include "../../includes/worker-fence"
 --- @include "order"
 --- @include "sessions"
+--- @include "restrictions"
 --- @include "decisions"
--- Packed lease: seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|contextTokens.
--- No id holds a |.
+-- Packed lease: seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|contextTokens|asked.
+-- No id holds a |. `asked`: what the acquire restricted its server by, JSON; nothing for most.
 local function pack_lease(lease)
-  return string.format('%.0f|%s|%.0f|%s|%.0f|%s|%s|%s|%.0f|%s', lease.seq, lease.serverId, lease.serverEpoch,
+  return string.format('%.0f|%s|%.0f|%s|%.0f|%s|%s|%s|%.0f|%s|%s', lease.seq, lease.serverId, lease.serverEpoch,
     lease.workerId, lease.workerEpoch, lease.requestId, lease.sessionId or '', lease.groupId or '', lease.grantedAtMs,
-    lease.contextTokens and string.format('%.0f', lease.contextTokens) or '')
+    lease.contextTokens and string.format('%.0f', lease.contextTokens) or '', lease.asked or '')
 end
 
 local function unpack_lease(packed)
   local seq, server_id, server_epoch, worker_id, worker_epoch, request_id, session_id, group_id, granted_at,
-    context_tokens = string.match(packed, '^(%d+)|([^|]*)|(%d+)|([^|]*)|(%d+)|([^|]*)|([^|]*)|([^|]*)|(%d+)|?(%d*)$')
+    context_tokens, asked = string.match(packed,
+      '^(%d+)|([^|]*)|(%d+)|([^|]*)|(%d+)|([^|]*)|([^|]*)|([^|]*)|(%d+)|?(%d*)|?(.*)$')
   return {
     seq = tonumber(seq),
     serverId = server_id,
@@ -25,6 +27,7 @@ local function unpack_lease(packed)
     groupId = group_id ~= '' and group_id or nil,
     grantedAtMs = tonumber(granted_at),
     contextTokens = tonumber(context_tokens),
+    asked = asked ~= '' and asked or nil,
   }
 end
 
@@ -86,6 +89,7 @@ local function grant_lease(item, server, now, most_sessions)
     groupId = item.groupId,
     grantedAtMs = now,
     contextTokens = item.contextTokens,
+    asked = asked_text(item),
   }
   put_lease(item.acquireId, pack_lease(lease))
   put_member(key.serverLeases(server.id, server.epoch), item.acquireId, true)
@@ -142,7 +146,7 @@ end
 local function lease_answer(lease, branch, servers)
   local server = server_of(lease.serverId)
   servers[server.id] = servers[server.id] or describe(server)
-  local answer = lease.decision or recorded_decision(lease.seq)
+  local answer = lease.decision or recorded_decision(lease)
     or { policy = policy_in_force(), policyVersion = number_setting('version') or 0 }
   if not lease.decision then answer.via = nil end
   answer.seq, answer.serverId, answer.branch, answer.inflight = lease.seq, server.id, branch, server.load

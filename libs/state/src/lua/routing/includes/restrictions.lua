@@ -26,18 +26,28 @@ local function is_restricted(item)
     or (item.excludeServers ~= nil and #item.excludeServers > 0) or (item.labels ~= nil and next(item.labels) ~= nil)
 end
 
-local function fits(server, item)
-  if not server then return false end
-  if item.weightVersion and server.weightVersion ~= item.weightVersion then return false end
-  if item.minWeightVersion and server.weightVersion < item.minWeightVersion then return false end
-  if item.maxWeightLag and newest_weight_version() - server.weightVersion > item.maxWeightLag then return false end
+-- The first wish that this server does not meet, or nil.
+local function unmet_wish(server, item)
+  if item.weightVersion and server.weightVersion ~= item.weightVersion then return 'weightVersion' end
+  if item.minWeightVersion and server.weightVersion < item.minWeightVersion then return 'minWeightVersion' end
+  if item.maxWeightLag and newest_weight_version() - server.weightVersion > item.maxWeightLag then return 'maxWeightLag' end
   for _, id in ipairs(item.excludeServers or {}) do
-    if id == server.id then return false end
+    if id == server.id then return 'excludeServers' end
   end
   for name, value in pairs(item.labels or {}) do
-    if labels_of(server)[name] ~= value then return false end
+    if labels_of(server)[name] ~= value then return 'labels' end
   end
-  return true
+  return nil
+end
+
+local function fits(server, item) return server ~= nil and unmet_wish(server, item) == nil end
+
+-- What is kept of it with the lease; nil for most.
+local function asked_text(item)
+  if not is_restricted(item) then return nil end
+  local asked = {}
+  for _, name in ipairs(NAMES) do asked[name] = item[name] end
+  return cjson.encode(asked)
 end
 
 -- The same text for the same wish, whatever the order it came in.
@@ -83,9 +93,7 @@ local function lane_of(item)
     all_restricted_lanes() -- forgets empty ones
     if redis.call('HLEN', key.restrictedLanes) >= MOST_LANES and not item.lane then return nil end
   end
-  local restriction = {}
-  for _, name in ipairs(NAMES) do restriction[name] = item[name] end
-  redis.call('HSET', key.restrictedLanes, lane, cjson.encode(restriction))
+  redis.call('HSET', key.restrictedLanes, lane, asked_text(item))
   restricted_lanes = nil
   return lane
 end
