@@ -34,19 +34,24 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
   afterAll(() => simulator.close());
 
   it('is detected with what it can do', async () => {
-    const { adapter, capabilities } = await detectEngine(`${simulator.url}/v1/`);
+    const { adapter, model, instanceId, capabilities } = await detectEngine(`${simulator.url}/v1/`);
     expect(adapter.dialect).toBe(dialect);
+    expect(model).toBe('simulated');
     const own = dialect !== 'openai';
     expect(capabilities).toMatchObject({
-      dialect,
-      model: 'simulated',
       tokenIdsIn: own,
       tokenIdsOut: own,
+      logprobs: true,
       abortById: own,
+      abortOnDisconnect: true,
       loadReport: own,
+      prefixCacheReset: own,
+      tokenize: own,
+      pauseModes: { vllm: ['abort', 'wait', 'keep'], sglang: ['abort', 'keep'], openai: [] }[dialect],
+      dataParallelRanks: 1,
       maxModelTokens: own ? 131_072 : undefined,
     });
-    expect(typeof capabilities.instanceId).toBe(own ? 'string' : 'undefined');
+    expect(typeof instanceId).toBe(own ? 'string' : 'undefined');
     await adapter.health();
   });
 
@@ -136,6 +141,42 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     end.abort();
     expect(await running[1]).toMatchObject({ finishReason: 'aborted' });
     await expect.poll(() => inEngine(simulator.url)).toBe(0);
+  });
+
+  it('is paused with what runs ended or kept, takes new requests meanwhile, and goes on', async () => {
+    const adapter = createEngineAdapter(dialect, simulator.url);
+    const end = new AbortController();
+    const kept = adapter.generate(attempt(text), { signal: end.signal });
+    await expect.poll(() => adapter.load()).toMatchObject({ running: 1 });
+    await adapter.pause('keep');
+    await adapter.pause('keep');
+    await expect(adapter.resetPrefixCache()).rejects.toMatchObject({ code: expect.stringMatching(/^ENGINE_/) });
+    const late = adapter.generate(attempt(text), { signal: end.signal });
+    await expect.poll(() => adapter.load()).toMatchObject({ running: 1, waiting: 1 });
+    await adapter.resume();
+    await expect.poll(() => adapter.load()).toMatchObject({ running: 2, waiting: 0 });
+    await adapter.pause('abort');
+    expect(await Promise.all([kept, late])).toMatchObject([{ finishReason: 'aborted' }, { finishReason: 'aborted' }]);
+    await adapter.resetPrefixCache();
+    await adapter.resume();
+    end.abort();
+  });
+
+  it('is paused by waiting, or says that it cannot', async () => {
+    const adapter = createEngineAdapter(dialect, simulator.url);
+    if (dialect === 'sglang') {
+      await expect(adapter.pause('wait')).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });
+      return;
+    }
+    const end = new AbortController();
+    const running = adapter.generate(attempt(text), { signal: end.signal });
+    await expect.poll(() => adapter.load()).toMatchObject({ running: 1 });
+    await expect(adapter.pause('wait', 50)).rejects.toMatchObject({ code: 'ENGINE_UNREACHABLE' });
+    const paused = adapter.pause('wait');
+    end.abort();
+    await paused;
+    await running;
+    await adapter.resume();
   });
 
   it('notices a closed connection without an abort', async () => {

@@ -13,6 +13,11 @@ export interface TestWorker {
   workerEpoch: number;
 }
 
+const ABOUT: Record<string, string> = {
+  '/version': '{"version":"0.11.0"}',
+  '/v1/models': '{"data":[{"id":"tiny","max_model_len":4096}]}',
+};
+
 /** An engine that is well, with a metrics page of vLLM. */
 export class MeteredEngine {
   metrics = { running: 0, waiting: 0, kvUse: 0, preemptions: 0 };
@@ -20,7 +25,7 @@ export class MeteredEngine {
 
   static async start(): Promise<MeteredEngine> {
     const server: Server = createServer((request, response) => {
-      response.writeHead(200).end(request.url === '/metrics' ? engine.page() : '{}');
+      response.writeHead(200).end(request.url === '/metrics' ? engine.page() : ABOUT[request.url!]);
     });
     const engine = new MeteredEngine(server);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

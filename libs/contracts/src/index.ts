@@ -1,4 +1,5 @@
 export * from './abort.dto';
+export * from './capabilities.dto';
 export * from './errors';
 export * from './ids';
 export * from './labels';

@@ -1,4 +1,6 @@
-import { IsIn, IsInt, IsNumber, IsObject, IsOptional, IsUrl, Max, MaxLength, Min } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsIn, IsInt, IsNumber, IsOptional, IsUrl, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import { EngineCapabilities } from './capabilities.dto';
 import { IsCorrelationId, IsId, type ServerId } from './ids';
 import { IsLabels, type Labels } from './labels';
 
@@ -36,8 +38,8 @@ export class RegisterServerRequest {
   @IsOptional() @IsInt() @Min(0) weightVersion?: number;
   /** What an acquire may ask for, e.g. a zone or a GPU type. */
   @IsOptional() @IsLabels() labels?: Labels;
-  /** What the probe of the engine found (libs/engines); opaque here. */
-  @IsOptional() @IsObject() capabilities?: Record<string, unknown>;
+  /** What the engine can do; absent = the load-balancer asks it. */
+  @IsOptional() @ValidateNested() @Type(() => EngineCapabilities) capabilities?: EngineCapabilities;
 }
 export interface RegisterServerReply {
   serverId: ServerId;
@@ -124,6 +126,8 @@ export interface ServerStatus {
   /** When a drain ends at the latest, server time, milliseconds. */
   drainUntilMs?: number;
   labels?: Labels;
+  /** What the engine can do; absent when nobody has found out yet. */
+  capabilities?: EngineCapabilities;
   /** What the engine said of itself; absent when it says nothing. The leases are the truth. */
   load?: ServerLoadReport;
 }

@@ -2,7 +2,7 @@ import { BroomwagonError, ENGINE_DIALECTS, isBroomwagonError, type EngineDialect
 import { OpenAiAdapter } from './dialects/openai.adapter';
 import { SglangAdapter } from './dialects/sglang.adapter';
 import { VllmAdapter } from './dialects/vllm.adapter';
-import type { EngineAdapter, EngineAdapterOptions, EngineCapabilities } from './engine-adapter';
+import type { EngineAdapter, EngineAdapterOptions, EngineDescription } from './engine-adapter';
 
 const ADAPTERS = { vllm: VllmAdapter, sglang: SglangAdapter, openai: OpenAiAdapter };
 
@@ -15,9 +15,8 @@ export function createEngineAdapter(
   return new ADAPTERS[dialect](url, options);
 }
 
-export interface DetectedEngine {
+export interface DetectedEngine extends EngineDescription {
   adapter: EngineAdapter;
-  capabilities: EngineCapabilities;
 }
 
 /**
@@ -32,7 +31,7 @@ export async function detectEngine(
   for (const dialect of ENGINE_DIALECTS) {
     const adapter = createEngineAdapter(dialect, url, options);
     try {
-      return { adapter, capabilities: await adapter.probe(options?.signal) };
+      return { adapter, ...(await adapter.probe(options?.signal)) };
     } catch (error) {
       if (!isBroomwagonError(error, 'ENGINE_PROTOCOL')) throw error;
       reasons.push(error.message);

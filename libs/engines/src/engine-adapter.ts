@@ -1,25 +1,11 @@
-import type { EngineDialect, Prompt, SamplingParameters } from '@broomwagon/contracts';
+import type { EngineCapabilities, EngineDialect, PauseMode, Prompt, SamplingParameters } from '@broomwagon/contracts';
 
-/** What the probe of an engine found. Policies degrade by it; nothing here is guessed from a version alone. */
-export interface EngineCapabilities {
-  dialect: EngineDialect;
+/** What the probe of an engine found; nothing here is guessed from a version alone. */
+export interface EngineDescription {
   model: string;
-  version?: string;
-  /** Longest prompt + response, tokens; absent when the engine does not say. */
-  maxModelTokens?: number;
-  /** Takes prompts as token ids: resume is exact. */
-  tokenIdsIn: boolean;
-  /** Answers with token ids. */
-  tokenIdsOut: boolean;
-  logprobs: boolean;
-  /** Has a route that stops one request by its id. */
-  abortById: boolean;
-  /** Stops a request whose connection is closed. */
-  abortOnDisconnect: boolean;
-  /** {@link EngineAdapter.load} works. */
-  loadReport: boolean;
   /** Identity of this start of the engine; absent when it has none. */
   instanceId?: string;
+  capabilities: EngineCapabilities;
 }
 
 /** What earlier attempts of a sample made, all of it in order. */
@@ -93,7 +79,7 @@ export interface EngineAdapter {
   readonly dialect: EngineDialect;
   readonly url: string;
   /** Asks the engine what it is and can do. ENGINE_PROTOCOL when it is not of this dialect. */
-  probe(signal?: AbortSignal): Promise<EngineCapabilities>;
+  probe(signal?: AbortSignal): Promise<EngineDescription>;
   /** Runs one attempt to its end. Only ids of the prompt and budget decide what is asked: see {@link planAttempt}. */
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
   /** Stops one request by id. False when this engine has no such route; an unknown id is no error. */
@@ -101,6 +87,19 @@ export interface EngineAdapter {
   load(): Promise<EngineLoad>;
   /** Resolves when the engine says it is healthy. */
   health(signal?: AbortSignal): Promise<void>;
+  /**
+   * Stops generating until {@link resume}; requests that come meanwhile wait in the engine. `wait` resolves only when
+   * everything that ran has ended, so its deadline is the caller's: `timeoutMs`, default that of any call.
+   * ENGINE_REJECTED for a mode the engine does not have (`capabilities.pauseModes`). Repeating is harmless.
+   */
+  pause(mode: PauseMode, timeoutMs?: number): Promise<void>;
+  /** Ends a pause; harmless when there is none. ENGINE_REJECTED when the engine cannot be paused. */
+  resume(): Promise<void>;
+  /**
+   * Empties the prefix cache, so that nothing computed by older weights is used again. ENGINE_ERROR when the engine
+   * refused because requests hold it: end or pause them first. ENGINE_REJECTED when it has no such route.
+   */
+  resetPrefixCache(): Promise<void>;
 }
 
 /** Deadlines and bounds of an adapter. Generations may last hours: only silence is bounded, never the whole. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { PauseMode } from '@broomwagon/contracts';
 import { EngineModel, type EngineParameters } from '@broomwagon/policies';
 import type { LengthSource } from '../tokens/length-source';
 import type { SampleIdentity } from '../tokens/sample-identity';
@@ -72,6 +73,11 @@ export class SimulatedEngine {
   private readonly cachedPrompts = new Set<string>();
   private recent: RequestRow[] = [];
   private sequence = 0;
+  private gate: 'open' | 'draining' | 'paused' = 'open';
+  /** Starts of requests that came during a pause, by key. */
+  private readonly heldBack = new Map<string, () => void>();
+  /** Told when a pause that waits is over, one way or the other. */
+  private readonly drained: (() => void)[] = [];
   private counted = { received: 0, stop: 0, length: 0, abort: 0 };
 
   /** Longest prompt and response together, tokens; what does not fit the KV cache could never run. */
@@ -108,12 +114,15 @@ export class SimulatedEngine {
     if (live.target < 1) {
       this.close(live, 'stop');
     } else {
-      this.model.add({
-        id: key,
-        contextTokens: context,
-        prefillTokens: identity.madeTokens + identity.promptTokens * this.prefillShare(identity.promptKey),
-        remainingTokens: live.target,
-      });
+      const start = (): void =>
+        this.model.add({
+          id: key,
+          contextTokens: context,
+          prefillTokens: identity.madeTokens + identity.promptTokens * this.prefillShare(identity.promptKey),
+          remainingTokens: live.target,
+        });
+      if (this.isPaused) this.heldBack.set(key, start);
+      else start();
     }
     return () => this.drop(key);
   }
@@ -124,6 +133,36 @@ export class SimulatedEngine {
     const hit = [...this.live.values()].filter((live) => live.names.some(matches));
     for (const live of hit) this.close(live, 'abort');
     return hit.length;
+  }
+
+  get isPaused(): boolean {
+    return this.gate !== 'open';
+  }
+
+  /** Stops generating; `wait` resolves when all that runs has ended. New requests are held back until {@link resume}. */
+  async pause(mode: PauseMode): Promise<void> {
+    this.catchUp();
+    if (mode === 'abort') for (const live of this.live.values()) this.close(live, 'abort');
+    if (mode !== 'wait' || this.runsNothing || this.gate === 'paused') {
+      this.gate = 'paused';
+      return;
+    }
+    this.gate = 'draining';
+    await new Promise<void>((resolve) => this.drained.push(resolve));
+  }
+
+  resume(): void {
+    this.catchUp();
+    this.setGate('open');
+    for (const start of this.heldBack.values()) start();
+    this.heldBack.clear();
+  }
+
+  /** False, with nothing done, while requests hold the cache. */
+  resetPrefixCache(): boolean {
+    if (!this.runsNothing) return false;
+    this.cachedPrompts.clear();
+    return true;
   }
 
   /** Moves simulated time to the wall clock and sends what was made. */
@@ -141,6 +180,7 @@ export class SimulatedEngine {
     this.model = new EngineModel(this.options.parameters);
     this.clock = this.newClock();
     this.cachedPrompts.clear();
+    this.setGate('open');
     this.faults.clear();
     this.recent = [];
     this.counted = { received: 0, stop: 0, length: 0, abort: 0 };
@@ -150,7 +190,7 @@ export class SimulatedEngine {
     const { totals } = this.model;
     return {
       running: this.model.runningCount,
-      waiting: this.model.waitingCount,
+      waiting: this.model.waitingCount + this.heldBack.size,
       kvUse: this.model.kvUse,
       preemptions: totals.preemptions,
       tokensMade: Math.round(totals.tokensMade),
@@ -167,8 +207,18 @@ export class SimulatedEngine {
     return [...[...this.live.values()].map((live) => this.row(live)), ...this.recent];
   }
 
+  private get runsNothing(): boolean {
+    return this.live.size === this.heldBack.size;
+  }
+
+  private setGate(gate: 'open' | 'paused'): void {
+    this.gate = gate;
+    for (const resolve of this.drained.splice(0)) resolve();
+  }
+
   private catchUp(): void {
     const seconds = this.clock.step(this.options.now(), this.model.runningCount > 0);
+    if (this.gate === 'paused') return;
     for (const key of this.model.advance(seconds)) {
       const live = this.live.get(key);
       if (live) this.close(live, live.target < live.budget || this.endsByItself(live) ? 'stop' : 'length');
@@ -208,7 +258,8 @@ export class SimulatedEngine {
     if (!this.live.has(live.key)) return false;
     const row = this.row(live);
     this.live.delete(live.key);
-    this.model.remove(live.key);
+    if (!this.heldBack.delete(live.key)) this.model.remove(live.key);
+    if (this.gate === 'draining' && this.runsNothing) this.setGate('paused');
     this.counted[reason] += 1;
     this.recent.unshift({ ...row, state: reason });
     this.recent.length = Math.min(this.recent.length, RECENT);
@@ -219,7 +270,7 @@ export class SimulatedEngine {
     const { madeTokens, promptKey } = live.identity;
     return {
       id: live.names[0] ?? live.key,
-      state: this.model.state(live.key) === 'waiting' ? 'waiting' : 'running',
+      state: this.model.state(live.key) === 'running' ? 'running' : 'waiting',
       promptKey,
       made: madeTokens + (this.model.made(live.key) ?? 0),
       total: madeTokens + live.target,

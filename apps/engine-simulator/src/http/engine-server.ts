@@ -7,6 +7,7 @@ import { AnswerFormat } from './answer-format';
 import { StreamSink, WholeSink } from './answer-sink';
 import { errorBody, RefusedError, sendBody, sendJson } from './answers';
 import { readOpenAiCall, readSglangCall, type GenerateCall } from './generate-call';
+import { sglangControls, vllmControls } from './control-routes';
 import { metricsPage } from './metrics-page';
 import { readObject, wholeNumber } from './request-body';
 
@@ -21,7 +22,8 @@ export interface EngineServerOptions {
   cumulative: boolean;
 }
 
-type Route = (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => void | Promise<void>;
+/** Answers one method and path. */
+export type Route = (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => void | Promise<void>;
 
 const VERSION = '0.11.0';
 
@@ -70,7 +72,7 @@ export class EngineServer {
   }
 
   private dialectRoutes(): Record<string, Route> {
-    const { engine, model, dialect } = this.options;
+    const { engine, identities, model, dialect } = this.options;
     const health: Route = (_, response) => sendBody(response, engine.faults.unhealthy ? 503 : 200, 'text/plain', '');
     const openAi: Record<string, Route> = {
       'GET /v1/models': (_, response) => sendJson(response, 200, this.modelList()),
@@ -86,6 +88,7 @@ export class EngineServer {
         'GET /metrics': metrics,
         'GET /version': (_, response) => sendJson(response, 200, { version: VERSION, instance_id: engine.instanceId }),
         'POST /abort_requests': (request, response) => this.abortRequests(request, response),
+        ...vllmControls(engine, identities),
       };
     }
     const info: Route = (_, response) => sendJson(response, 200, this.sglangInfo());
@@ -101,6 +104,7 @@ export class EngineServer {
       'POST /generate': async (request, response) =>
         this.generate(readSglangCall(request, await readObject(request)), response),
       'POST /abort_request': (request, response) => this.abortByPrefix(request, response),
+      ...sglangControls(engine, identities),
     };
   }
 

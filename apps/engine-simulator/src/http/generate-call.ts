@@ -75,14 +75,16 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
   };
 }
 
-function completionPrompt(prompt: unknown, takesTokenIds: boolean): WirePrompt {
+/** RefusedError 400 for anything but text, or token ids where they are taken. */
+export function completionPrompt(prompt: unknown, takesTokenIds: boolean): WirePrompt {
   if (typeof prompt === 'string') return { kind: 'text', text: prompt };
   const ids = Array.isArray(prompt) && prompt.every((id) => Number.isInteger(id) && (id as number) >= 0);
   if (takesTokenIds && ids) return { kind: 'tokenIds', tokenIds: prompt as number[] };
   throw new RefusedError(400, takesTokenIds ? 'prompt must be a string or token ids' : 'prompt must be a string');
 }
 
-function chatPrompt(body: Record<string, unknown>): WirePrompt {
+/** RefusedError 400 for anything but messages of text. */
+export function chatPrompt(body: Record<string, unknown>): WirePrompt {
   const messages = body.messages;
   const valid =
     Array.isArray(messages) &&

@@ -29,6 +29,17 @@ export interface SampleIdentity {
 const SEED_KEYS = TOKEN_NUMBERS / 2;
 /** Rough length of a token of a real tokenizer, characters. */
 const CHARACTERS_PER_TOKEN = 4;
+const PIECES = new RegExp(`.{1,${CHARACTERS_PER_TOKEN}}`, 'gs');
+/** Ids of made-up tokens of prompts are below this. */
+const VOCABULARY = 100_000;
+/** Prompts remembered by their token ids. */
+const MAX_TOKENIZED = 65_536;
+
+interface SplitPrompt {
+  given: WirePrompt;
+  /** Numbers of the generated tokens at its end. */
+  made: number[];
+}
 
 /**
  * Tells samples apart by nothing but what every client sends: the prompt and the `seed` parameter. Without a seed
@@ -37,11 +48,13 @@ const CHARACTERS_PER_TOKEN = 4;
  */
 export class SampleIdentities {
   private seen = new Map<string, number>();
+  /** Prompts by the key of their token ids, the latest last. */
+  private readonly tokenized = new Map<string, WirePrompt>();
   /** Prompts that ended in generated tokens, but not in those the simulator would have made. */
   resumeMismatches = 0;
 
   identify(prompt: WirePrompt, samplingSeed: number | undefined): SampleIdentity {
-    const split = splitPrompt(prompt);
+    const split = this.untokenized(splitPrompt(prompt));
     const resumed = split.made.length > 0 && identityOf(split.given, split.made[0]!);
     if (resumed && resumed.script.startsWith(split.made)) return { ...resumed, madeTokens: split.made.length };
     if (split.made.length > 0) this.resumeMismatches += 1;
@@ -50,9 +63,25 @@ export class SampleIdentities {
     return identityOf(fresh, samplingSeed === undefined ? this.nextKey(key) : positiveModulo(samplingSeed, SEED_KEYS));
   }
 
+  /** Token ids of a text or messages: a prompt of them is the same prompt to {@link identify}. */
+  tokenize(prompt: WirePrompt): number[] {
+    const tokenIds = textsOf(prompt).flatMap((text) => {
+      const pieces = text.match(PIECES) ?? [''];
+      return pieces.map((piece) => createHash('sha256').update(piece).digest().readUInt32LE() % VOCABULARY);
+    });
+    this.tokenized.set(promptKeyOf({ kind: 'tokenIds', tokenIds }), prompt);
+    if (this.tokenized.size > MAX_TOKENIZED) this.tokenized.delete(this.tokenized.keys().next().value!);
+    return tokenIds;
+  }
+
   reset(): void {
     this.seen.clear();
+    this.tokenized.clear();
     this.resumeMismatches = 0;
+  }
+
+  private untokenized({ given, made }: SplitPrompt): SplitPrompt {
+    return { given: (given.kind === 'tokenIds' && this.tokenized.get(promptKeyOf(given))) || given, made };
   }
 
   private nextKey(promptKey: string): number {
@@ -88,11 +117,15 @@ function promptKeyOf(prompt: WirePrompt): string {
 
 function tokensOf(prompt: WirePrompt): number {
   if (prompt.kind === 'tokenIds') return prompt.tokenIds.length;
-  const texts = prompt.kind === 'text' ? [prompt.text] : prompt.messages.map(({ content }) => content);
-  return texts.reduce((sum, text) => sum + Math.max(1, Math.ceil(text.length / CHARACTERS_PER_TOKEN)), 0);
+  return textsOf(prompt).reduce((sum, text) => sum + Math.max(1, Math.ceil(text.length / CHARACTERS_PER_TOKEN)), 0);
 }
 
-function splitPrompt(prompt: WirePrompt): { given: WirePrompt; made: number[] } {
+function textsOf(prompt: WirePrompt): string[] {
+  if (prompt.kind === 'tokenIds') return [];
+  return prompt.kind === 'text' ? [prompt.text] : prompt.messages.map(({ content }) => content);
+}
+
+function splitPrompt(prompt: WirePrompt): SplitPrompt {
   if (prompt.kind === 'tokenIds') {
     const { given, made } = splitTokenIds(prompt.tokenIds);
     return { given: { kind: 'tokenIds', tokenIds: [...given] }, made };

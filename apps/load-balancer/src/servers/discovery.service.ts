@@ -59,15 +59,15 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
 
   private async discover(url: string, signal: AbortSignal): Promise<void> {
     try {
-      const { adapter, capabilities } = await detectEngine(url, { signal });
+      const { adapter, model, instanceId, capabilities } = await detectEngine(url, { signal });
       const engine = {
         serverId: serverIdOf(url),
         endpoint: adapter.url,
         dialect: adapter.dialect,
-        model: capabilities.model,
-        instanceId: capabilities.instanceId ?? UNKNOWN_START,
+        model,
+        instanceId: instanceId ?? UNKNOWN_START,
         maxInflight: this.config.engineMaxInflight,
-        capabilities: { ...capabilities },
+        capabilities,
       };
       await this.servers.register(this.config.enginePool, engine, true);
       if (this.unreachable.delete(url)) this.logger.log({ url }, 'A listed engine answers again');

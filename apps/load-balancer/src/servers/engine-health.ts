@@ -1,4 +1,4 @@
-import { isBroomwagonError, type ServerStatus } from '@broomwagon/contracts';
+import { isBroomwagonError, type EngineCapabilities, type ServerStatus } from '@broomwagon/contracts';
 import { createEngineAdapter, type EngineAdapter, type EngineLoad } from '@broomwagon/engines';
 
 /** Asks an engine whether it lives. A port, so that tests can speak for engines. */
@@ -8,6 +8,11 @@ export abstract class EngineHealth {
 
   /** What the engine says of its load; undefined when it says nothing within `timeoutMs`. Never throws. */
   load(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>, _timeoutMs: number): Promise<EngineLoad | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** What the engine can do; undefined when it does not say so, or not as its dialect would. Never throws. */
+  capabilities(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>): Promise<EngineCapabilities | undefined> {
     return Promise.resolve(undefined);
   }
 }
@@ -42,6 +47,15 @@ export class HttpEngineHealth extends EngineHealth {
           resolve(load);
         });
     });
+  }
+
+  override async capabilities(
+    server: Pick<ServerStatus, 'dialect' | 'endpoint'>,
+  ): Promise<EngineCapabilities | undefined> {
+    const description = await this.adapterOf(server)
+      .probe()
+      .catch(() => undefined);
+    return description?.capabilities;
   }
 
   private adapterOf({ dialect, endpoint }: Pick<ServerStatus, 'dialect' | 'endpoint'>): EngineAdapter {

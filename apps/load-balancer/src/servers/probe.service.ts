@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { LIMITS, type ServerStatus } from '@broomwagon/contracts';
+import { isBroomwagonError, LIMITS, type ServerStatus } from '@broomwagon/contracts';
 import { adaptiveLimit } from '@broomwagon/policies';
 import { RoutingStore, ServerStore, type DueLimit, type LoadReport } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
@@ -10,6 +10,8 @@ import { EngineHealth } from './engine-health';
 
 /** Probes under way at once. */
 const PROBES_AT_ONCE = 64;
+/** Engines of these asked what they can do; the others in the next rounds. */
+const DESCRIBED_AT_ONCE = 8;
 
 /** Leases less what the engines have in hand, of one pool. */
 interface Drifts {
@@ -69,6 +71,21 @@ export class ProbeService {
       return load ? [{ serverId, epoch, ...load }] : [];
     });
     if (reports.length > 0) await this.report(pool, reports, drifts);
+    const unknown = servers.filter((server, index) => answered[index] && server.capabilities === undefined);
+    await Promise.all(unknown.slice(0, DESCRIBED_AT_ONCE).map((server) => this.describe(pool, server)));
+  }
+
+  /** Who registered this engine did not say what it can do. */
+  private async describe(pool: string, server: ServerStatus): Promise<void> {
+    const capabilities = await this.health.capabilities(server);
+    if (capabilities === undefined) return;
+    const { serverId, epoch } = server;
+    try {
+      this.waiters.sendAll(pool, await this.servers.update(pool, { serverId, epoch, capabilities }));
+    } catch (error) {
+      // It was removed or registered anew meanwhile; then it is looked at again.
+      if (!isBroomwagonError(error, 'FENCED') && !isBroomwagonError(error, 'SERVER_NOT_FOUND')) throw error;
+    }
   }
 
   /** Load reports only correct: they are shown, their drift is counted, and capacities follow them where that is on. */

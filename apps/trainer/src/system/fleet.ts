@@ -1,4 +1,4 @@
-import type { EngineDialect, PoolName, ServerId } from '@broomwagon/contracts';
+import type { EngineCapabilities, EngineDialect, PoolName, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
 import { UsageError } from '../options/usage-error';
@@ -11,7 +11,7 @@ export interface FleetEngine {
   dialect: EngineDialect;
   model?: string;
   instanceId?: string;
-  capabilities: Record<string, unknown>;
+  capabilities: EngineCapabilities;
 }
 
 /**
@@ -40,14 +40,12 @@ export function findEngines(
 ): Promise<FleetEngine[]> {
   return Promise.all(
     urls.map(async (endpoint, index) => {
-      const { adapter, capabilities } = await detectEngine(endpoint, { apiKey });
+      const { adapter, ...described } = await detectEngine(endpoint, { apiKey });
       return {
         serverId: name(index),
         endpoint,
         dialect: adapter.dialect,
-        model: capabilities.model,
-        instanceId: capabilities.instanceId,
-        capabilities: { ...capabilities },
+        ...described,
       };
     }),
   );

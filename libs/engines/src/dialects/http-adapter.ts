@@ -1,8 +1,8 @@
-import { BroomwagonError, type EngineDialect, type SamplingParameters } from '@broomwagon/contracts';
+import { BroomwagonError, type EngineDialect, type PauseMode, type SamplingParameters } from '@broomwagon/contracts';
 import type {
   EngineAdapter,
   EngineAdapterOptions,
-  EngineCapabilities,
+  EngineDescription,
   EngineLoad,
   GenerateOptions,
   GenerationRequest,
@@ -40,9 +40,12 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return this.http.baseUrl;
   }
 
-  abstract probe(signal?: AbortSignal): Promise<EngineCapabilities>;
+  abstract probe(signal?: AbortSignal): Promise<EngineDescription>;
   abstract abort(engineRequestId: string): Promise<boolean>;
   abstract load(): Promise<EngineLoad>;
+  abstract pause(mode: PauseMode, timeoutMs?: number): Promise<void>;
+  abstract resume(): Promise<void>;
+  abstract resetPrefixCache(): Promise<void>;
 
   async health(signal?: AbortSignal): Promise<void> {
     await this.requireHealthy('/health', signal);
@@ -130,6 +133,33 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       id: this.options.model ?? card.id,
       maxModelTokens: typeof card.max_model_len === 'number' ? card.max_model_len : undefined,
     };
+  }
+
+  /**
+   * Whether a route is there, without using it: one that takes another method answers 405, one that is not there 404.
+   * Only of an engine whose dialect is known; a server of web pages answers anything.
+   */
+  protected async hasRoute(path: string, signal?: AbortSignal): Promise<boolean> {
+    const { status } = await this.http.call('OPTIONS', path, undefined, signal);
+    return status !== 404;
+  }
+
+  /** A call of a route that only steers the engine. ENGINE_REJECTED when this engine has no such route. */
+  protected async control(path: string, body?: unknown, timeoutMs?: number): Promise<string> {
+    const { status, text } = await this.http.call('POST', path, body, undefined, timeoutMs);
+    if (status >= 200 && status < 300) return text;
+    const isRefused = status >= 400 && status < 500;
+    throw new BroomwagonError(
+      isRefused ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
+      `${this.url}${path} answered ${status}: ${quote(text)}`,
+      { details: { status } },
+    );
+  }
+
+  protected cannot(what: string): Promise<never> {
+    return Promise.reject(
+      new BroomwagonError('ENGINE_REJECTED', `${this.dialect} engines cannot ${what} (${this.url})`),
+    );
   }
 
   protected otherDialect(path: string, status: number, said: string): BroomwagonError {

@@ -1,5 +1,5 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import type { EngineCapabilities, EngineLoad, GenerationRequest } from '../engine-adapter';
+import type { EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { wireSampling } from './sampling';
 
@@ -7,18 +7,24 @@ import { wireSampling } from './sampling';
 export class OpenAiAdapter extends HttpEngineAdapter {
   readonly dialect = 'openai';
 
-  async probe(signal?: AbortSignal): Promise<EngineCapabilities> {
+  async probe(signal?: AbortSignal): Promise<EngineDescription> {
     const model = await this.listModel(signal);
     return {
-      dialect: this.dialect,
       model: model.id,
-      maxModelTokens: model.maxModelTokens,
-      tokenIdsIn: false,
-      tokenIdsOut: false,
-      logprobs: true,
-      abortById: false,
-      abortOnDisconnect: true,
-      loadReport: false,
+      capabilities: {
+        tokenIdsIn: false,
+        tokenIdsOut: false,
+        logprobs: true,
+        abortById: false,
+        // There is no way to ask; it is what the servers we know do.
+        abortOnDisconnect: true,
+        loadReport: false,
+        prefixCacheReset: false,
+        tokenize: false,
+        pauseModes: [],
+        dataParallelRanks: 1,
+        maxModelTokens: model.maxModelTokens,
+      },
     };
   }
 
@@ -27,7 +33,19 @@ export class OpenAiAdapter extends HttpEngineAdapter {
   }
 
   load(): Promise<EngineLoad> {
-    return Promise.reject(new BroomwagonError('ENGINE_REJECTED', 'An OpenAI-compatible engine reports no load'));
+    return this.cannot('report their load');
+  }
+
+  pause(): Promise<void> {
+    return this.cannot('be paused');
+  }
+
+  resume(): Promise<void> {
+    return this.cannot('be paused');
+  }
+
+  resetPrefixCache(): Promise<void> {
+    return this.cannot('reset their prefix cache');
   }
 
   override health(signal?: AbortSignal): Promise<void> {

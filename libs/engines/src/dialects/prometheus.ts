@@ -1,20 +1,27 @@
 /** One sample line of the Prometheus text format. */
-const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{[^}]*\})?\s+(\S+)/;
+const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{([^}]*)\})?\s+(\S+)/;
+const LABEL = /(\w+)="([^"]*)"/g;
 
-/** Values of a metrics page by name, all label sets of a name together: their sum, and their greatest. */
-export function readMetrics(page: string): Map<string, { sum: number; max: number }> {
-  const metrics = new Map<string, { sum: number; max: number }>();
+/** All samples of one name, whatever their labels. */
+export interface Metric {
+  sum: number;
+  max: number;
+  /** The different values of each label. */
+  labels: Record<string, Set<string>>;
+}
+
+/** The metrics of a page by name. */
+export function readMetrics(page: string): Map<string, Metric> {
+  const metrics = new Map<string, Metric>();
   for (const line of page.split('\n')) {
     const match = SAMPLE.exec(line);
-    const value = Number(match?.[2]);
+    const value = Number(match?.[3]);
     if (!match || Number.isNaN(value)) continue;
-    const seen = metrics.get(match[1]!);
-    if (seen) {
-      seen.sum += value;
-      seen.max = Math.max(seen.max, value);
-    } else {
-      metrics.set(match[1]!, { sum: value, max: value });
-    }
+    let metric = metrics.get(match[1]!);
+    if (!metric) metrics.set(match[1]!, (metric = { sum: 0, max: -Infinity, labels: {} }));
+    metric.sum += value;
+    metric.max = Math.max(metric.max, value);
+    for (const [, label, said] of match[2]?.matchAll(LABEL) ?? []) (metric.labels[label!] ??= new Set()).add(said!);
   }
   return metrics;
 }

@@ -1,5 +1,5 @@
-import { BroomwagonError } from '@broomwagon/contracts';
-import type { EngineAdapterOptions, EngineCapabilities, EngineLoad, GenerationRequest } from '../engine-adapter';
+import { BroomwagonError, type PauseMode } from '@broomwagon/contracts';
+import type { EngineAdapterOptions, EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { readMetrics } from './prometheus';
@@ -28,7 +28,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     super(url, { maxLineBytes: SGLANG_MAX_LINE_BYTES, ...options });
   }
 
-  async probe(signal?: AbortSignal): Promise<EngineCapabilities> {
+  async probe(signal?: AbortSignal): Promise<EngineDescription> {
     const info = await this.serverInfo(signal);
     if (!info) {
       const { status, text } = await this.http.call('GET', '/get_server_info', undefined, signal);
@@ -37,19 +37,27 @@ export class SglangAdapter extends HttpEngineAdapter {
     const startedAt = readMetrics((await this.http.getText('/metrics', signal)) ?? '').get(
       'process_start_time_seconds',
     );
+    const [canPause, canFlush, tokenize] = await Promise.all(
+      ['/pause_generation', '/flush_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
+    );
     const model = info.served_model_name ?? info.model_path;
     return {
-      dialect: this.dialect,
       model: this.options.model ?? String(model),
-      version: typeof info.version === 'string' ? info.version : undefined,
-      maxModelTokens: firstNumber(info.context_length, info.max_req_input_len, info.max_total_num_tokens),
-      tokenIdsIn: true,
-      tokenIdsOut: true,
-      logprobs: true,
-      abortById: true,
-      abortOnDisconnect: true,
-      loadReport: true,
       instanceId: typeof info.instance_id === 'string' ? info.instance_id : startedAt && `started-${startedAt.max}`,
+      capabilities: {
+        version: typeof info.version === 'string' ? info.version : undefined,
+        maxModelTokens: firstNumber(info.context_length, info.max_req_input_len, info.max_total_num_tokens),
+        tokenIdsIn: true,
+        tokenIdsOut: true,
+        logprobs: true,
+        abortById: true,
+        abortOnDisconnect: true,
+        loadReport: true,
+        prefixCacheReset: canFlush,
+        tokenize,
+        pauseModes: canPause ? (['abort', 'keep'] satisfies PauseMode[]) : [],
+        dataParallelRanks: Math.max(1, firstNumber(info.dp_size) ?? 1),
+      },
     };
   }
 
@@ -85,6 +93,20 @@ export class SglangAdapter extends HttpEngineAdapter {
       waiting: metrics.get('sglang:num_queue_reqs')?.sum ?? 0,
       kvUse: metrics.get('sglang:token_usage')?.max,
     };
+  }
+
+  /** It has no `wait`; its third mode, `retract`, computes kept requests anew and is not used. */
+  async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
+    if (mode === 'wait') return this.cannot('pause by waiting');
+    await this.control('/pause_generation', { mode: mode === 'keep' ? 'in_place' : mode }, timeoutMs);
+  }
+
+  async resume(): Promise<void> {
+    await this.control('/continue_generation', {});
+  }
+
+  async resetPrefixCache(): Promise<void> {
+    await this.control('/flush_cache');
   }
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {

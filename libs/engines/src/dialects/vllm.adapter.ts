@@ -1,5 +1,5 @@
-import { BroomwagonError } from '@broomwagon/contracts';
-import type { EngineCapabilities, EngineLoad, GenerationRequest } from '../engine-adapter';
+import { BroomwagonError, PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
+import type { EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { readMetrics } from './prometheus';
@@ -14,7 +14,7 @@ export class VllmAdapter extends HttpEngineAdapter {
   /** Known once a first abort or probe has asked; the route exists only in some builds and modes. */
   private canAbortById?: boolean;
 
-  async probe(signal?: AbortSignal): Promise<EngineCapabilities> {
+  async probe(signal?: AbortSignal): Promise<EngineDescription> {
     const answer = await this.http.call('GET', '/version', undefined, signal);
     const about = parseObject(answer.text);
     if (answer.status !== 200 || typeof about?.version !== 'string') {
@@ -22,27 +22,33 @@ export class VllmAdapter extends HttpEngineAdapter {
     }
     const model = await this.listModel(signal);
     const metrics = readMetrics((await this.http.getText('/metrics', signal)) ?? '');
-    // A route that only takes POST answers 405 to GET; one that is not there answers 404.
-    const abortRoute = await this.http.call('GET', '/abort_requests', undefined, signal);
-    this.canAbortById = abortRoute.status === 405;
+    const [abortById, canPause, canReset, tokenize] = await Promise.all(
+      ['/abort_requests', '/pause', '/reset_prefix_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
+    );
+    this.canAbortById = abortById;
     const startedAt = metrics.get('process_start_time_seconds')?.max;
     return {
-      dialect: this.dialect,
       model: model.id,
-      version: about.version,
-      maxModelTokens: model.maxModelTokens,
-      tokenIdsIn: true,
-      tokenIdsOut: isAtLeast(about.version, TOKEN_IDS_SINCE),
-      logprobs: true,
-      abortById: this.canAbortById,
-      abortOnDisconnect: true,
-      loadReport: metrics.has('vllm:num_requests_running'),
       instanceId:
         typeof about.instance_id === 'string'
           ? about.instance_id
           : startedAt === undefined
             ? undefined
             : `started-${startedAt}`,
+      capabilities: {
+        version: about.version,
+        maxModelTokens: model.maxModelTokens,
+        tokenIdsIn: true,
+        tokenIdsOut: isAtLeast(about.version, TOKEN_IDS_SINCE),
+        logprobs: true,
+        abortById,
+        abortOnDisconnect: true,
+        loadReport: metrics.has('vllm:num_requests_running'),
+        prefixCacheReset: canReset,
+        tokenize,
+        pauseModes: canPause ? [...PAUSE_MODES] : [],
+        dataParallelRanks: Math.max(1, metrics.get('vllm:num_requests_running')?.labels.engine?.size ?? 1),
+      },
     };
   }
 
@@ -67,6 +73,22 @@ export class VllmAdapter extends HttpEngineAdapter {
       kvUse: kvUse?.max,
       preemptions: preemptions?.sum,
     };
+  }
+
+  async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
+    await this.control(`/pause?mode=${mode}`, undefined, timeoutMs);
+  }
+
+  async resume(): Promise<void> {
+    await this.control('/resume');
+  }
+
+  async resetPrefixCache(): Promise<void> {
+    const answer = await this.control('/reset_prefix_cache');
+    // Older versions answer with an empty body.
+    if (parseObject(answer)?.success === false) {
+      throw new BroomwagonError('ENGINE_ERROR', `${this.url} did not reset its prefix cache: requests hold it`);
+    }
   }
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {

@@ -37,6 +37,7 @@ export async function closeEngineConnections(): Promise<void> {
   await Promise.all(open.map((agent) => agent.destroy()));
 }
 
+type Method = 'GET' | 'POST' | 'OPTIONS';
 export type EngineResponse = Dispatcher.ResponseData;
 
 /** HTTP to one engine: JSON calls with a deadline, streams without one, and errors mapped to ours. */
@@ -68,12 +69,13 @@ export class EngineHttp {
 
   /** Any short call: its status and whole body. */
   async call(
-    method: 'GET' | 'POST',
+    method: Method,
     path: string,
     body?: unknown,
     signal?: AbortSignal,
+    timeoutMs: number = this.callTimeoutMs,
   ): Promise<{ status: number; text: string }> {
-    const deadline = AbortSignal.timeout(this.callTimeoutMs);
+    const deadline = AbortSignal.timeout(timeoutMs);
     const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
     try {
       const response = await this.send(method, path, body, {}, either);
@@ -82,7 +84,7 @@ export class EngineHttp {
       if (deadline.aborted && !signal?.aborted) {
         throw new BroomwagonError(
           'ENGINE_UNREACHABLE',
-          `No answer of ${this.baseUrl}${path} in ${this.callTimeoutMs} ms`,
+          `No answer of ${this.baseUrl}${path} in ${timeoutMs} ms`,
         );
       }
       throw this.transportError(error);
@@ -116,7 +118,7 @@ export class EngineHttp {
   }
 
   private send(
-    method: 'GET' | 'POST',
+    method: Method,
     path: string,
     body: unknown,
     headers: Record<string, string>,

@@ -1,11 +1,13 @@
 import type {
   DeregisterWorkerReply,
+  EngineCapabilities,
   FinishSessionReply,
   PausePoolReply,
   RegisterWorkerReply,
   RegisterWorkerRequest,
   RemoveServerReply,
   ServerId,
+  ServerStatus,
   SyncWorkerReply,
   WorkerHeartbeatReply,
   WorkerId,
@@ -41,6 +43,11 @@ interface WorkerEpoch {
 }
 type RawHeartbeat = Omit<WorkerHeartbeatReply, 'leaseDigest'> & { leaseDigest: string };
 
+/** Capabilities are kept as the text they came in: cjson would write an empty list as an object. */
+type RawServerPage = Omit<ServerPage, 'servers'> & {
+  servers: (Omit<ServerStatus, 'capabilities'> & { capabilities?: string })[];
+};
+
 const SCRIPTS = {
   acquire: script<Bounded<{ items: AcquireEntry[]; mostWaiters: number; brief?: boolean }>, AcquireScriptReply>(
     'routing/acquire',
@@ -59,7 +66,7 @@ const SCRIPTS = {
   pausePool: script<Bounded<{ paused: boolean }>, PausePoolReply & WaiterAnswers>('routing/pause-pool'),
   cancel: script<WorkerEpoch & { acquireId: string; rememberMs: number }, CancelScriptReply>('routing/cancel'),
   removeServer: script<{ serverId: ServerId }, RemoveServerReply>('routing/remove-server'),
-  listServers: script<{ cursor: string }, ServerPage>('routing/list-servers'),
+  listServers: script<{ cursor: string }, RawServerPage>('routing/list-servers'),
   registerWorker: script<RegisterWorkerRequest & { ttlMs: number }, RegisterWorkerReply>('routing/register-worker'),
   heartbeatWorker: script<WorkerEpoch, RawHeartbeat>('routing/heartbeat-worker'),
   syncWorker: script<WorkerEpoch & { kind: string; cursor: string }, SyncWorkerReply & { cursor: string }>(
@@ -163,8 +170,13 @@ export class RoutingStore {
   }
 
   /** One page in no order; begin with cursor `0`, which also ends it. */
-  listServers(pool: string, cursor: string): Promise<ServerPage> {
-    return this.runner.run(SCRIPTS.listServers, pool, { cursor });
+  async listServers(pool: string, cursor: string): Promise<ServerPage> {
+    const page = await this.runner.run(SCRIPTS.listServers, pool, { cursor });
+    const servers = page.servers.map(({ capabilities, ...server }) => ({
+      ...server,
+      ...(capabilities !== undefined && { capabilities: JSON.parse(capabilities) as EngineCapabilities }),
+    }));
+    return { ...page, servers };
   }
 
   registerWorker(pool: string, request: RegisterWorkerRequest & { ttlMs: number }): Promise<RegisterWorkerReply> {

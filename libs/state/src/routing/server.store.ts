@@ -1,4 +1,4 @@
-import type { Labels, ServerChangeReply, ServerId } from '@broomwagon/contracts';
+import type { EngineCapabilities, Labels, ServerChangeReply, ServerId } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import { ROUTING_BOUNDS, type RoutingBounds, type WaiterAnswers } from './routing.types';
 
@@ -11,6 +11,9 @@ export interface ServerUpdate {
   weight?: number;
   weightVersion?: number;
   labels?: Labels;
+  capabilities?: EngineCapabilities;
+  /** Only while this is its epoch. */
+  epoch?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
 
@@ -55,7 +58,10 @@ export interface LimitChange {
 }
 
 const SCRIPTS = {
-  update: script<Bounded<Omit<ServerUpdate, 'labels'> & { labels?: string }>, ServerChange>('routing/update-server'),
+  update: script<
+    Bounded<Omit<ServerUpdate, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string }>,
+    ServerChange
+  >('routing/update-server'),
   cordon: script<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('routing/cordon-server'),
   drain: script<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('routing/drain-server'),
   endDrains: script<
@@ -78,11 +84,12 @@ export class ServerStore {
     private readonly bounds: Pick<RoutingBounds, 'mostSessions'> = ROUTING_BOUNDS,
   ) {}
 
-  /** @throws BroomwagonError SERVER_NOT_FOUND */
-  update(pool: string, { labels, ...rest }: ServerUpdate): Promise<ServerChange> {
+  /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED */
+  update(pool: string, { labels, capabilities, ...rest }: ServerUpdate): Promise<ServerChange> {
     return this.runner.run(SCRIPTS.update, pool, {
       ...rest,
       labels: labels == null ? undefined : JSON.stringify(labels),
+      capabilities: capabilities && JSON.stringify(capabilities),
       mostSessions: this.bounds.mostSessions,
     });
   }

@@ -1,7 +1,7 @@
 --[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
 ARGV[1] JSON: {cursor}: string, '0' to begin
 Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
-                   weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?,
+                   weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text),
                    load?: {running, waiting, kvUse?, preemptions?, ageMs}: what the engine said of itself}
        cursor      string, '0' at the end
 Errors: none. Facts: none. ]]
@@ -34,6 +34,7 @@ for index = 1, #page[2], 2 do
       capacity = capacity(server),
       drainUntilMs = server.drainUntilMs,
       labels = next(labels) and labels or nil,
+      capabilities = redis.call('HGET', key.server(server.id), 'capabilities') or nil,
       load = load_report_of(server, now),
     })
   end

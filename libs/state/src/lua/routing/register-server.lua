@@ -48,7 +48,7 @@ for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
   local value = optional(args[field])
   if value then
     redis.call('HSET', key.server(id), field, value)
-  elseif field ~= 'labels' then
+  elseif field ~= 'labels' and field ~= 'capabilities' then
     redis.call('HDEL', key.server(id), field)
   end
 end

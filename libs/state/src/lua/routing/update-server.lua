@@ -1,16 +1,18 @@
 --[[ Changes what a server was registered with; its leases, sessions and epoch stay. New room goes to waiters.
 ARGV[1] JSON:
   serverId
-  maxInflight?, weight?, weightVersion?, labels? (JSON text)   what is absent stays as it is
+  maxInflight?, weight?, weightVersion?, labels?, capabilities? (JSON text)   what is absent stays as it is
+  epoch?           number: only while this is its epoch
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
-Errors: SERVER_NOT_FOUND. Facts: none. ]]
+Errors: SERVER_NOT_FOUND, FENCED. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/changed-server"
 local args = cjson.decode(ARGV[1])
 local server = server_of(args.serverId)
 if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+if optional(args.epoch) and args.epoch ~= server.epoch then return fail('FENCED', 'The server has another epoch', 'epoch') end
 for _, field in ipairs({ 'maxInflight', 'weight', 'weightVersion' }) do
   local value = optional(args[field])
   if value then
@@ -23,5 +25,7 @@ if optional(args.maxInflight) then
   server.limit = nil
   redis.call('HDEL', key.server(server.id), 'limit')
 end
-if optional(args.labels) then redis.call('HSET', key.server(server.id), 'labels', args.labels) end
+for _, field in ipairs({ 'labels', 'capabilities' }) do
+  if optional(args[field]) then redis.call('HSET', key.server(server.id), field, args[field]) end
+end
 return changed_server(server, now_ms(), args.mostSessions)

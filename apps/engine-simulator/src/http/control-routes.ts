@@ -1,0 +1,71 @@
+import type { PauseMode } from '@broomwagon/contracts';
+import type { SimulatedEngine } from '../engine/simulated-engine';
+import type { SampleIdentities, WirePrompt } from '../tokens/sample-identity';
+import { RefusedError, sendBody, sendJson } from './answers';
+import { chatPrompt, completionPrompt } from './generate-call';
+import { readObject } from './request-body';
+import type { Route } from './engine-server';
+
+const SGLANG_MODES: Record<string, PauseMode> = { abort: 'abort', in_place: 'keep', retract: 'keep' };
+
+/** How vLLM is steered: in its development mode, as a trainer runs it. */
+export function vllmControls(engine: SimulatedEngine, identities: SampleIdentities): Record<string, Route> {
+  return {
+    'POST /pause': async (request, response, query) => {
+      request.resume();
+      const mode = query.get('mode') ?? 'abort';
+      if (mode !== 'abort' && mode !== 'wait' && mode !== 'keep') throw new RefusedError(422, 'no such mode');
+      await engine.pause(mode);
+      sendJson(response, 200, { status: 'paused' });
+    },
+    'POST /resume': (request, response) => {
+      request.resume();
+      engine.resume();
+      sendJson(response, 200, { status: 'resumed' });
+    },
+    'GET /is_paused': (_, response) => sendJson(response, 200, { is_paused: engine.isPaused }),
+    'POST /reset_prefix_cache': (request, response) => {
+      request.resume();
+      sendJson(response, 200, { success: engine.resetPrefixCache() });
+    },
+    'POST /tokenize': async (request, response) => {
+      const body = await readObject(request);
+      const prompt = body.messages === undefined ? completionPrompt(body.prompt, false) : chatPrompt(body);
+      sendTokens(response, identities, prompt);
+    },
+  };
+}
+
+/** How SGLang is steered. */
+export function sglangControls(engine: SimulatedEngine, identities: SampleIdentities): Record<string, Route> {
+  const flush: Route = (request, response) => {
+    request.resume();
+    const flushed = engine.resetPrefixCache();
+    sendBody(response, flushed ? 200 : 400, 'text/plain', flushed ? 'Cache flushed.' : 'Flush cache failed.');
+  };
+  return {
+    'POST /pause_generation': async (request, response) => {
+      const { mode = 'abort' } = await readObject(request);
+      const known = typeof mode === 'string' && Object.hasOwn(SGLANG_MODES, mode) ? SGLANG_MODES[mode] : undefined;
+      if (known === undefined) throw new RefusedError(400, 'no such mode');
+      await engine.pause(known);
+      sendJson(response, 200, { status: 'ok', message: 'Generation paused successfully.' });
+    },
+    'POST /continue_generation': async (request, response) => {
+      await readObject(request);
+      engine.resume();
+      sendJson(response, 200, { status: 'ok', message: 'Generation continued successfully.' });
+    },
+    'GET /flush_cache': flush,
+    'POST /flush_cache': flush,
+    'POST /tokenize': async (request, response) => {
+      const { prompt } = await readObject(request);
+      sendTokens(response, identities, completionPrompt(prompt, false));
+    },
+  };
+}
+
+function sendTokens(response: Parameters<Route>[1], identities: SampleIdentities, prompt: WirePrompt): void {
+  const tokens = identities.tokenize(prompt);
+  sendJson(response, 200, { count: tokens.length, tokens });
+}
