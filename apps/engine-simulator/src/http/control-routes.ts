@@ -4,7 +4,7 @@ import type { SampleIdentities, WirePrompt } from '../tokens/sample-identity';
 import { RefusedError, sendBody, sendJson } from './answers';
 import { chatPrompt, completionPrompt } from './generate-call';
 import { readObject } from './request-body';
-import type { Route } from './engine-server';
+import type { Route } from './route';
 
 const SGLANG_MODES: Record<string, PauseMode> = { abort: 'abort', in_place: 'keep', retract: 'keep' };
 

@@ -10,6 +10,7 @@ import { readOpenAiCall, readSglangCall, type GenerateCall } from './generate-ca
 import { sglangControls, vllmControls } from './control-routes';
 import { metricsPage } from './metrics-page';
 import { readObject, wholeNumber } from './request-body';
+import type { Route } from './route';
 
 export type Dialect = 'vllm' | 'sglang' | 'openai';
 
@@ -21,9 +22,6 @@ export interface EngineServerOptions {
   /** SGLang: chunks repeat everything made so far (its default) or not. */
   cumulative: boolean;
 }
-
-/** Answers one method and path. */
-export type Route = (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => void | Promise<void>;
 
 const VERSION = '0.11.0';
 
