@@ -82,10 +82,7 @@ export class EngineHttp {
       return { status: response.statusCode, text: await readText(response.body, MAX_ANSWER_BYTES) };
     } catch (error) {
       if (deadline.aborted && !signal?.aborted) {
-        throw new BroomwagonError(
-          'ENGINE_UNREACHABLE',
-          `No answer of ${this.baseUrl}${path} in ${timeoutMs} ms`,
-        );
+        throw new BroomwagonError('ENGINE_UNREACHABLE', `No answer of ${this.baseUrl}${path} in ${timeoutMs} ms`);
       }
       throw this.transportError(error);
     }
