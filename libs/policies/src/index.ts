@@ -1,5 +1,6 @@
 export * from './admission';
 export * from './engine-model';
+export * from './ledger';
 export * from './lengths';
-export * from './routing';
 export * from './rounds';
+export * from './routing';

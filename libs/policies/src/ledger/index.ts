@@ -1,0 +1,4 @@
+export * from './kaplan-meier';
+export * from './ledger-alarms';
+export * from './ledger-counters';
+export * from './ledger-summary';

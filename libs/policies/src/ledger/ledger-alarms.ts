@@ -1,0 +1,42 @@
+import type { LedgerSummary } from './ledger-summary';
+
+/** What a trainer can afford; absent = any amount. Shares are 0 to 1. */
+export interface LedgerBounds {
+  /** |trained mean length / admitted mean length - 1|. */
+  lengthBias?: number;
+  offPolicyShare?: number;
+  versionSpan?: number;
+  wasteShare?: number;
+  batchVariation?: number;
+  cutsPerGroup?: number;
+}
+export interface LedgerAlarm {
+  bound: keyof LedgerBounds;
+  value: number;
+  limit: number;
+  /** `near`: above 80 % of the bound. */
+  state: 'near' | 'over';
+}
+
+/** A length bias of more than 5 % is worth a word even when nobody has set a bound. */
+export const DEFAULT_LEDGER_BOUNDS: LedgerBounds = { lengthBias: 0.05 };
+const NEAR = 0.8;
+
+/** Bounds that are near or broken. */
+export function ledgerAlarms(summary: LedgerSummary, bounds: LedgerBounds = {}): LedgerAlarm[] {
+  const values: Required<LedgerBounds> = {
+    lengthBias: Math.abs(summary.lengthBias - 1),
+    offPolicyShare: summary.offPolicyShare,
+    versionSpan: summary.versionSpan.max,
+    wasteShare: summary.waste.share,
+    batchVariation: summary.batchVariation,
+    cutsPerGroup: summary.cutsPerGroup.max,
+  };
+  const limits = { ...DEFAULT_LEDGER_BOUNDS, ...bounds };
+  return (Object.keys(values) as (keyof LedgerBounds)[]).flatMap((bound) => {
+    const limit = limits[bound];
+    const value = values[bound];
+    if (limit === undefined || value <= NEAR * limit) return [];
+    return [{ bound, value, limit, state: value > limit ? 'over' : 'near' }];
+  });
+}

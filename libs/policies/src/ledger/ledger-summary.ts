@@ -1,0 +1,141 @@
+import { addCounters, type LedgerCounters } from './ledger-counters';
+import { binTokens } from './length-bins';
+import { kaplanMeier, meanOf, quantileOf, type Survival } from './kaplan-meier';
+
+/** Lengths of samples, tokens. */
+export interface LengthSummary {
+  samples: number;
+  meanTokens: number;
+  p50Tokens: number;
+  p99Tokens: number;
+  /** Share that ended at the token budget. */
+  capShare: number;
+}
+/** Samples of one range of lengths: of those begun, the share that is trained. Its inverse reweights a sample. */
+export interface Acceptance {
+  fromTokens: number;
+  /** Not included. */
+  toTokens: number;
+  probability: number;
+}
+/** What a ledger says. Shares are 0 to 1. */
+export interface LedgerSummary {
+  trained: LengthSummary;
+  /** All that were begun, estimated by Kaplan and Meier, since some were cut; each new draw of a sample counts. */
+  admitted: LengthSummary;
+  /** trained mean / admitted mean: 1 = unbiased, below 1 = short ones preferred. */
+  lengthBias: number;
+  /** Trained tokens that an older weight version made. */
+  offPolicyShare: number;
+  /** Weight versions between the oldest token of a sample and its training. */
+  versionSpan: { mean: number; max: number };
+  waste: { tokens: number; /** Of all tokens made. */ share: number; byReason: Record<string, number> };
+  /** Standard deviation / mean of the steps' mean lengths. */
+  batchVariation: number;
+  cutsPerGroup: { mean: number; max: number };
+  acceptance: Acceptance[];
+}
+
+/**
+ * Reads a ledger.
+ * @param open of samples that have not ended yet (`countOpen`); they are known to be longer than they are
+ */
+export function summariseLedger(counters: LedgerCounters, open: LedgerCounters = {}): LedgerSummary {
+  const all = addCounters({}, counters, open);
+  const ended = numbered(all, 'ended.length.');
+  const cut = numbered(all, 'cut.length.');
+  const bins = [...new Set([...ended.keys(), ...cut.keys()])];
+  const population = kaplanMeier(
+    bins.map((bin) => ({ value: binTokens(bin), ended: ended.get(bin) ?? 0, censored: cut.get(bin) ?? 0 })),
+  );
+  const trainedLengths = numbered(all, 'trained.length.');
+  const trainedBins = [...trainedLengths].map(([bin, count]) => ({ value: binTokens(bin), ended: count, censored: 0 }));
+  const trained = lengths(kaplanMeier(trainedBins), ratio(all['trained.atCap'], all['trained.samples']));
+  const admitted = lengths(population, capShare(population, ended, numbered(all, 'ended.atCap.')));
+  const waste = named(all, 'waste.');
+  const wasted = Object.values(waste).reduce((sum, tokens) => sum + tokens, 0);
+  return {
+    trained,
+    admitted,
+    // Both from bins, so that their width cancels.
+    lengthBias: ratio(trained.meanTokens, admitted.meanTokens, 1),
+    offPolicyShare: ratio(all['trained.offPolicyTokens'], all['trained.tokens']),
+    versionSpan: meanAndMax(numbered(all, 'trained.span.')),
+    waste: { tokens: wasted, share: ratio(wasted, wasted + (all['trained.tokens'] ?? 0)), byReason: waste },
+    batchVariation: batchVariation(all),
+    cutsPerGroup: meanAndMax(numbered(all, 'groups.cuts.')),
+    acceptance: acceptance(population, trainedLengths),
+  };
+}
+
+/** The probability that a sample of this length is trained, of the range it falls into; 1 where nothing is known. */
+export function acceptanceOf(ranges: readonly Acceptance[], tokens: number): number {
+  return ranges.find(({ fromTokens, toTokens }) => tokens >= fromTokens && tokens < toTokens)?.probability ?? 1;
+}
+
+function lengths(survival: Survival, share: number): LengthSummary {
+  return {
+    samples: survival.count,
+    meanTokens: meanOf(survival),
+    p50Tokens: quantileOf(survival, 0.5),
+    p99Tokens: quantileOf(survival, 0.99),
+    capShare: share,
+  };
+}
+
+/** Within a value, the share at the cap is that of those that ended there. */
+function capShare({ steps }: Survival, ended: Map<number, number>, atCap: Map<number, number>): number {
+  const shares = new Map([...atCap].map(([bin, count]) => [binTokens(bin), ratio(count, ended.get(bin))]));
+  return steps.reduce((sum, { value, share }) => sum + share * (shares.get(value) ?? 0), 0);
+}
+
+/** By doublings of the length: finer ranges would hold too few samples to tell. */
+function acceptance({ steps, count }: Survival, trained: Map<number, number>): Acceptance[] {
+  const rangeOf = (tokens: number): number => Math.floor(Math.log2(Math.max(1, tokens)));
+  const begun = new Map<number, number>();
+  const kept = new Map<number, number>();
+  for (const { value, share } of steps) begun.set(rangeOf(value), (begun.get(rangeOf(value)) ?? 0) + share * count);
+  for (const [bin, samples] of trained) {
+    const range = rangeOf(binTokens(bin));
+    kept.set(range, (kept.get(range) ?? 0) + samples);
+  }
+  return [...begun]
+    .sort(([one], [other]) => one - other)
+    .map(([range, samples]) => ({
+      fromTokens: range === 0 ? 0 : 2 ** range,
+      toTokens: 2 ** (range + 1),
+      probability: Math.min(1, ratio(kept.get(range), samples)),
+    }));
+}
+
+function batchVariation(all: LedgerCounters): number {
+  const count = all['batch.count'] ?? 0;
+  const mean = ratio(all['batch.sum'], count);
+  return ratio(Math.sqrt(Math.max(0, ratio(all['batch.squares'], count) - mean * mean)), mean);
+}
+
+function meanAndMax(counts: Map<number, number>): { mean: number; max: number } {
+  let [samples, sum, max] = [0, 0, 0];
+  for (const [value, count] of counts) {
+    samples += count;
+    sum += value * count;
+    max = Math.max(max, value);
+  }
+  return { mean: ratio(sum, samples), max };
+}
+
+function numbered(counters: LedgerCounters, prefix: string): Map<number, number> {
+  return new Map(Object.entries(named(counters, prefix)).map(([name, count]) => [Number(name), count]));
+}
+
+function named(counters: LedgerCounters, prefix: string): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const [name, count] of Object.entries(counters)) {
+    if (name.startsWith(prefix) && count !== 0) found[name.slice(prefix.length)] = count;
+  }
+  return found;
+}
+
+function ratio(part = 0, whole = 0, ofNothing = 0): number {
+  return whole === 0 ? ofNothing : part / whole;
+}

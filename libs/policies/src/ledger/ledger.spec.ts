@@ -1,0 +1,189 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { RandomStream } from '../lengths';
+import { kaplanMeier, meanOf, quantileOf, type Observed } from './kaplan-meier';
+import { ledgerAlarms } from './ledger-alarms';
+import { addCounters, countBatch, countGroup, countOpen, countTrained, countWasted } from './ledger-counters';
+import { acceptanceOf, summariseLedger } from './ledger-summary';
+import { binTokens, lengthBin } from './length-bins';
+
+function trained(tokens: number, weightVersion = 0, isAtCap = false) {
+  return countTrained({ segments: [{ weightVersion, tokenCount: tokens }], weightVersion, isAtCap });
+}
+
+describe('Kaplan and Meier', () => {
+  // Weeks of remission under 6-mercaptopurine (Freireich and others 1963), the example of every textbook.
+  const remission: Observed[] = [
+    [6, 3, 1],
+    [7, 1, 0],
+    [9, 0, 1],
+    [10, 1, 1],
+    [11, 0, 1],
+    [13, 1, 0],
+    [16, 1, 0],
+    [17, 0, 1],
+    [19, 0, 1],
+    [20, 0, 1],
+    [22, 1, 0],
+    [23, 1, 0],
+    [25, 0, 1],
+    [32, 0, 2],
+    [34, 0, 1],
+    [35, 0, 1],
+  ].map(([value, ended, censored]) => ({ value: value!, ended: ended!, censored: censored! }));
+
+  it('gives the survival, mean and median of the worked example', () => {
+    const result = kaplanMeier(remission);
+    const survival = result.steps.map((step) => [step.value, Number(step.survival.toFixed(4))]);
+    expect(survival).toEqual([
+      [6, 0.8571],
+      [7, 0.8067],
+      [10, 0.7529],
+      [13, 0.6902],
+      [16, 0.6275],
+      [22, 0.5378],
+      [23, 0.4482],
+      [35, 0],
+    ]);
+    expect(meanOf(result)).toBeCloseTo(23.287, 2);
+    expect(quantileOf(result, 0.5)).toBe(23);
+  });
+
+  it('is the plain distribution when nothing is cut, and never falls below it when something is', () => {
+    const values = fc.uniqueArray(
+      fc.record({ value: fc.integer({ min: 1, max: 500 }), count: fc.integer({ min: 1, max: 9 }) }),
+      {
+        minLength: 1,
+        selector: ({ value }) => value,
+      },
+    );
+    fc.assert(
+      fc.property(values, fc.infiniteStream(fc.nat(9)), (all, cut) => {
+        const whole = kaplanMeier(all.map(({ value, count }) => ({ value, ended: count, censored: 0 })));
+        const count = all.reduce((sum, one) => sum + one.count, 0);
+        expect(meanOf(whole)).toBeCloseTo(all.reduce((sum, one) => sum + one.value * one.count, 0) / count, 6);
+        const part = kaplanMeier(
+          all.map((one) => {
+            const censored = Math.min(one.count, cut.next().value as number);
+            return { value: one.value, ended: one.count - censored, censored };
+          }),
+        );
+        expect(part.steps.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1, 9);
+        expect(meanOf(part)).toBeGreaterThanOrEqual(meanOf(whole) - 1e-6);
+        const values = part.steps.map(({ value }) => value);
+        expect(values).toEqual(values.toSorted((a, b) => a - b));
+      }),
+    );
+  });
+});
+
+describe('length bins', () => {
+  it('keep the order, are exact for short lengths, and never more than 1.6 % off', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2_000_000 }), (tokens) => {
+        expect(lengthBin(tokens + 1) - lengthBin(tokens)).toBeOneOf([0, 1]);
+        expect(Math.abs(binTokens(lengthBin(tokens)) - tokens)).toBeLessThanOrEqual(tokens < 64 ? 0 : tokens * 0.016);
+      }),
+      { numRuns: 500 },
+    );
+    for (let power = 6; power < 40; power++) expect(lengthBin(2 ** power)).toBe(lengthBin(2 ** power - 1) + 1);
+  });
+});
+
+describe('ledger', () => {
+  it('says what was trained, wasted, old and cut', () => {
+    const ledger = addCounters(
+      {},
+      countTrained({
+        segments: [
+          { weightVersion: 3, tokenCount: 30 },
+          { weightVersion: 5, tokenCount: 10 },
+        ],
+        weightVersion: 5,
+        isAtCap: false,
+      }),
+      trained(20, 5, true),
+      countWasted({ tokens: 15, reason: 'cut', end: 'cut' }),
+      countWasted({ tokens: 5, reason: 'unaccepted', end: 'stopped' }),
+      countGroup(2),
+      countGroup(0),
+      countBatch(40),
+      countBatch(20),
+    );
+    const summary = summariseLedger(ledger);
+    expect(summary).toMatchObject({
+      trained: { samples: 2, meanTokens: 30, p50Tokens: 20, p99Tokens: 40, capShare: 0.5 },
+      // 5 ended, 15 cut, 20 ended, 40 ended: S = 3/4, 3/8, 0.
+      admitted: { samples: 4, meanTokens: 5 / 4 + (20 * 3) / 8 + (40 * 3) / 8, capShare: 3 / 8 },
+      offPolicyShare: 0.5,
+      versionSpan: { mean: 1, max: 2 },
+      waste: { tokens: 20, share: 0.25, byReason: { cut: 15, unaccepted: 5 } },
+      cutsPerGroup: { mean: 1, max: 2 },
+    });
+    expect(summary.batchVariation).toBeCloseTo(1 / 3, 9);
+  });
+
+  it('is all zeros, and unbiased, before anything has happened', () => {
+    expect(summariseLedger({})).toMatchObject({ lengthBias: 1, offPolicyShare: 0, batchVariation: 0, acceptance: [] });
+    expect(ledgerAlarms(summariseLedger({}))).toEqual([]);
+  });
+
+  it('is the same however its samples are split over ledgers and in whatever order they are merged', () => {
+    const delta = fc.oneof(
+      fc.integer({ min: 1, max: 40_000 }).map((tokens) => trained(tokens)),
+      fc.integer({ min: 1, max: 40_000 }).map((tokens) => countWasted({ tokens, reason: 'cut', end: 'cut' })),
+      fc.nat(5).map(countGroup),
+      fc.integer({ min: 1, max: 9_000 }).map(countBatch),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.tuple(delta, fc.nat(3)), { maxLength: 60 }), (deltas) => {
+        const whole = addCounters({}, ...deltas.map(([one]) => one));
+        const parts = [{}, {}, {}, {}];
+        for (const [one, part] of deltas.toReversed()) addCounters(parts[part]!, one);
+        const merged = addCounters({}, ...parts.toReversed());
+        expect(summariseLedger(merged)).toEqual(summariseLedger(whole));
+      }),
+    );
+  });
+
+  it('finds the true mean and the acceptance of lengths when long ones are cut at random', () => {
+    const random = new RandomStream('ledger', 1);
+    const ledger = {};
+    let [sum, count] = [0, 0];
+    for (let sample = 0; sample < 20_000; sample++) {
+      const tokens = Math.round(Math.exp(6 + 0.8 * random.normal()));
+      const cutAt = Math.round(2_000 * random.uniform());
+      sum += tokens;
+      count += 1;
+      addCounters(
+        ledger,
+        tokens <= cutAt ? trained(tokens) : countWasted({ tokens: cutAt, reason: 'cut', end: 'cut' }),
+      );
+    }
+    const summary = summariseLedger(ledger);
+    expect(Math.abs(summary.admitted.meanTokens / (sum / count) - 1)).toBeLessThan(0.05);
+    expect(summary.lengthBias).toBeLessThan(0.9);
+    expect(acceptanceOf(summary.acceptance, 300)).toBeCloseTo(1 - 384 / 2_000, 1);
+    expect(acceptanceOf(summary.acceptance, 1_500)).toBeCloseTo(1 - 1_400 / 2_000, 1);
+    // Reweighted by 1 / acceptance, what was trained looks like what was begun.
+    expect(ledgerAlarms(summary)).toEqual([
+      { bound: 'lengthBias', value: 1 - summary.lengthBias, limit: 0.05, state: 'over' },
+    ]);
+  });
+
+  it('counts what is still open as longer than it is, for this reading only', () => {
+    const ledger = addCounters({}, trained(10), trained(10));
+    expect(summariseLedger(ledger, countOpen(20)).admitted.meanTokens).toBeCloseTo((10 + 10 + 20) / 3, 9);
+    expect(summariseLedger(ledger).admitted.meanTokens).toBe(10);
+  });
+
+  it('warns when a bound is near, and when it is broken', () => {
+    const ledger = addCounters({}, countGroup(4), trained(10));
+    const summary = summariseLedger(ledger);
+    expect(ledgerAlarms(summary, { cutsPerGroup: 5 })).toEqual([]);
+    expect(ledgerAlarms(summary, { cutsPerGroup: 4 })).toEqual([
+      { bound: 'cutsPerGroup', value: 4, limit: 4, state: 'near' },
+    ]);
+    expect(ledgerAlarms(summary, { cutsPerGroup: 3 })[0]!.state).toBe('over');
+  });
+});
