@@ -20,6 +20,9 @@ import { StateModule } from './state.module';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerCommands } from './upkeep/worker-commands';
+import { WeightSweepService } from './weights/weight-sweep.service';
+import { WeightSyncService } from './weights/weight-sync.service';
+import { WeightsController } from './weights/weights.controller';
 
 /** Rounds, requests, the long-tail queue and payloads of the jobs of a pool. */
 @Module({
@@ -30,7 +33,7 @@ import { WorkerCommands } from './upkeep/worker-commands';
       useFactory: (config: CoordinatorConfig) => config.payloadStoreOptions(),
     }),
   ],
-  controllers: [RoundController, RequestController, RequestAbortController, JobController],
+  controllers: [RoundController, RequestController, RequestAbortController, JobController, WeightsController],
   providers: [
     AbortService,
     AbortSweepService,
@@ -45,6 +48,8 @@ import { WorkerCommands } from './upkeep/worker-commands';
     SubmissionService,
     SweepService,
     UpkeepService,
+    WeightSweepService,
+    WeightSyncService,
     WorkerCommands,
   ],
 })

@@ -8,6 +8,7 @@ import {
   RequestStore,
   RoundStore,
   ScriptRunner,
+  WeightStore,
 } from '@broomwagon/state';
 import { CoordinatorConfig } from './coordinator.config';
 
@@ -44,6 +45,11 @@ type RedisConnection = ReturnType<typeof connectRedis>;
       useFactory: (scripts: ScriptRunner) => new AbortStore(scripts),
     },
     {
+      provide: WeightStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new WeightStore(scripts),
+    },
+    {
       provide: PoolDirectory,
       inject: [REDIS, CoordinatorConfig],
       useFactory: (redis: RedisConnection, config: CoordinatorConfig) =>
@@ -56,7 +62,7 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new FactOutbox(redis, config.redisKeyPrefix, `relay-${process.pid}-${Date.now()}`),
     },
   ],
-  exports: [AbortStore, RoundStore, RequestStore, PoolDirectory, FactOutbox],
+  exports: [AbortStore, RoundStore, RequestStore, PoolDirectory, FactOutbox, WeightStore],
 })
 export class StateModule implements OnModuleInit, OnApplicationShutdown {
   constructor(

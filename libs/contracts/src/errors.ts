@@ -41,6 +41,12 @@ export const ERROR_CODES = {
   PLAN_STALE: { retryable: false, about: 'The plan was made for a state that has changed; call round.next again.' },
   DUPLICATE_GROUP: { retryable: false, about: 'The group is already known with other contents.' },
   REQUEST_NOT_FOUND: { retryable: false, about: 'No such request in the pool.' },
+  // Weights
+  WEIGHT_SYNC_CONFLICT: { retryable: true, about: 'The weights of the pool are being changed by another sync.' },
+  WEIGHT_SYNC_NOT_FOUND: { retryable: false, about: 'No such change of weights.' },
+  WEIGHT_SYNC_ENDED: { retryable: false, about: 'The change of weights has ended otherwise.' },
+  WEIGHT_VERSION_STALE: { retryable: false, about: 'The pool has a newer weight version.' },
+  WEIGHTS_NOT_QUIESCED: { retryable: true, about: 'Requests still run under the old weights.' },
   // Payloads
   PAYLOAD_NOT_FOUND: { retryable: false, about: 'No payload under this reference.' },
   PAYLOAD_INCOMPLETE: { retryable: true, about: 'Not all chunks of the payload have arrived.' },

@@ -13,4 +13,5 @@ export * from './round.dto';
 export * from './segment.dto';
 export * from './server.dto';
 export * from './verl';
+export * from './weights.dto';
 export * from './worker.dto';

@@ -5,6 +5,7 @@ import * as pool from './pool.dto';
 import * as request from './request.dto';
 import * as round from './round.dto';
 import * as server from './server.dto';
+import * as weights from './weights.dto';
 import * as worker from './worker.dto';
 
 export const SUBJECT_ROOT = 'rollout.v1';
@@ -67,6 +68,10 @@ export const OPERATIONS = {
   'request.complete': operation<request.CompleteReply>()(coordinator, request.CompleteRequest),
   'request.fail': operation<request.FailReply>()(coordinator, request.FailRequest),
   'request.abort': operation<abort.AbortRequestsReply>()(coordinator, abort.AbortRequestsRequest),
+  'weights.begin': operation<weights.WeightSync>()(coordinator, weights.BeginWeightsRequest),
+  'weights.commit': operation<weights.WeightSync>()(coordinator, weights.CommitWeightsRequest),
+  'weights.rollback': operation<weights.WeightSync>()(coordinator, weights.RollbackWeightsRequest),
+  'weights.status': operation<weights.WeightsStatusReply>()(coordinator, weights.WeightsStatusRequest),
   'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
   'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
   'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),

@@ -102,7 +102,7 @@ export interface PoolSettingsReply {
 }
 
 /**
- * `pool.pause`: no lease is granted until `pool.resume`. Acquires that may wait are parked and their `waitMs` stands
+ * `pool.pause`: no lease is granted and no request claimed until `pool.resume`. Acquires that may wait are parked and their `waitMs` stands
  * still (for 5 minutes at most: then POOL_PAUSED); others get POOL_PAUSED at once.
  */
 export class PausePoolRequest {}

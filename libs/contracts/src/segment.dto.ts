@@ -14,6 +14,8 @@ export class Segment {
   @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokenCount!: number;
   /** Reference of the payload with the tokens: JSON {@link SegmentPayload}. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
+  /** Set when the weights changed under it (mode `keep`): tokens are of `weightVersion` to this one. */
+  @IsOptional() @IsInt() @Min(0) toWeightVersion?: number;
   /** `text` when the engine could only resume by text, not by token ids. */
   @IsOptional() @IsString() @MaxLength(16) resumedBy?: string;
 }

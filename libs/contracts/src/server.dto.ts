@@ -56,6 +56,8 @@ export class ServerHeartbeatRequest {
 }
 export interface ServerHeartbeatReply {
   state: ServerState;
+  /** The weights a server must have to take leases; with others it is `quarantined`. Absent: any will do. */
+  requiredWeightVersion?: number;
 }
 
 /** `server.update`: what is absent stays. Leases, sessions and epoch stay too. SERVER_NOT_FOUND for an unknown one. */

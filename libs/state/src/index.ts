@@ -7,3 +7,4 @@ export * from './routing';
 export * from './requests';
 export * from './rounds';
 export * from './aborts';
+export * from './weights';

@@ -53,7 +53,11 @@ export class ServersService {
   async heartbeat(pool: string, request: ServerHeartbeatRequest): Promise<ServerHeartbeatReply> {
     const reply = await this.store.heartbeatServer(pool, request.serverId, request.epoch, request.weightVersion);
     this.waiters.sendAll(pool, reply);
-    return { state: reply.states[request.serverId]! };
+    const { requiredWeightVersion } = reply;
+    return {
+      state: reply.states[request.serverId]!,
+      ...(requiredWeightVersion === undefined ? {} : { requiredWeightVersion }),
+    };
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */

@@ -8,6 +8,7 @@ import { CoordinatorMetrics } from '../coordinator.metrics';
 import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
 import { OpeningService } from '../rounds/opening.service';
+import { WeightSweepService } from '../weights/weight-sweep.service';
 import { ownRefs } from './own-refs';
 import { WorkerCommands } from './worker-commands';
 
@@ -28,6 +29,7 @@ export class SweepService {
     private readonly requests: RequestStore,
     private readonly openings: OpeningService,
     private readonly aborts: AbortSweepService,
+    private readonly weights: WeightSweepService,
     private readonly grants: GrantService,
     private readonly commands: WorkerCommands,
     private readonly discards: DiscardService,
@@ -56,6 +58,7 @@ export class SweepService {
       if (round.state === 'closed') await this.once(pool, round, 'fold', () => this.fold(pool, round));
     }
     await this.aborts.sweep(pool, due);
+    await this.weights.sweep(pool, due);
     this.forgetOld();
   }
 

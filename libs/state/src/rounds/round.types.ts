@@ -120,4 +120,6 @@ export interface DueWork {
   aborting: number;
   /** Dropped groups that are to be forgotten. */
   dropped: number;
+  /** The weights change just now. */
+  weightSync: boolean;
 }

@@ -109,6 +109,8 @@ export type ServerRegistration = Omit<RegisterServerRequest, 'capabilities' | 'l
   discovered?: boolean;
 };
 export interface HeartbeatServersReply extends WaiterAnswers {
+  /** What a server must have to take leases; absent: any will do. */
+  requiredWeightVersion?: number;
   states: Record<ServerId, ServerState>;
   /** Failed ones that came back, under a new epoch. */
   revived: ServerId[];

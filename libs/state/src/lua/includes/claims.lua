@@ -1,4 +1,5 @@
 --- @include "aborts"
+--- @include "waiting-clock"
 -- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
 local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
@@ -8,19 +9,27 @@ local function is_orphaned(job, now)
   return now - tonumber(field[1] or 0) > tonumber(field[2] or 0)
 end
 
+-- Of the round, or newer when the weights of the pool have changed since it was opened.
+local pool_weight_version
+local function claim_version(round)
+  pool_weight_version = pool_weight_version or tonumber(redis.call('HGET', key.weights, 'version') or nil) or 0
+  return math.max(round.weightVersion, pool_weight_version)
+end
+
 local function claim_json(request, group, round)
   local plain = cjson.encode({
     requestId = request.id, attempt = request.attempt, job = request.job, roundId = round.roundId,
     groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
-    weightVersion = round.weightVersion,
+    weightVersion = claim_version(round),
   })
   return string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. ',"segments":' .. request.segments .. '}'
 end
 
 -- Returns a list of JSON claims, and true when there was more to look at than one script may.
--- Jobs come in turn. What belongs to a completed round is settled on the way.
+-- Jobs come in turn. What belongs to a completed round is settled on the way. Nothing while the pool stands still.
 local function take_claims(worker_id, worker_epoch, max, now)
   local claims, looked, groups, rounds = {}, 0, {}, {}
+  if pool_stands_still() then return claims, false end
   for _, job in ipairs(redis.call('ZRANGE', key.claimableJobs, 0, JOBS_LOOKED_AT - 1)) do
     if #claims >= max or looked >= REQUESTS_LOOKED_AT then break end
     while not is_orphaned(job, now) and #claims < max and looked < REQUESTS_LOOKED_AT do

@@ -1,8 +1,14 @@
 --- @include "worker-fence"
 --- @include "transition"
--- The mechanism of a cut and of an abort: what nobody has ends at once, by `ending`; what a worker has becomes `cutting`
+-- The mechanism of a cut, of an abort and of a change of weights: what nobody has ends at once, by `ending`; what a worker has becomes `cutting`
 -- and is listed for an abort command, again each time until it is confirmed (request.fail) or its holder is void.
 -- `overdue`: the holders have had their time; their word is not waited for any more.
+local function stop_held(request, group, aborts)
+  if request.state ~= 'cutting' then move_request(request, group, 'cutting') end
+  table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
+    workerEpoch = request.workerEpoch })
+end
+
 local function end_live_requests(group, aborts, ending, overdue)
   for index = 0, group.samples - 1 do
     local request = load_request(request_id(group.job, group.groupId, index))
@@ -15,9 +21,7 @@ local function end_live_requests(group, aborts, ending, overdue)
         redis.call('HSET', key.request(request.id), 'unconfirmed', 1)
         ending(request)
       else
-        if request.state ~= 'cutting' then move_request(request, group, 'cutting') end
-        table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
-          workerEpoch = request.workerEpoch })
+        stop_held(request, group, aborts)
       end
     end
   end

@@ -2,7 +2,7 @@
 local root = KEYS[1] .. ':'
 local key = {
   meta = root .. 'meta', -- hash: schemaVersion, clockMs, leaseSequence, chosenSequence, pendingSequence, ...
-  settings = root .. 'settings', -- hash: what pool.configure set, and `paused`
+  settings = root .. 'settings', -- hash: what pool.configure set, `paused`, and `syncing`: the weight version that is coming
   -- servers (load-balancer)
   servers = root .. 'servers', -- zset: all registered serverIds by last heartbeat, ms
   watchedServers = root .. 'servers:watched', -- zset: those that are not failed, by last heartbeat, ms
@@ -33,7 +33,7 @@ local key = {
   claimableJobs = root .. 'jobs:claimable', -- zset: jobs with pending requests, by turn
   claimWaiters = root .. 'waiters:claim', -- hash: claimId -> packed waiter
   claimQueue = root .. 'waiters:claim:queue', -- zset: claimId by arrival
-  claimDeadlines = root .. 'waiters:claim:deadlines', -- zset: claimId by deadline, ms
+  claimDeadlines = root .. 'waiters:claim:deadlines', -- zset: claimId by deadline on the waiting clock, ms
   sweeps = root .. 'sweeps', -- set: job/roundId that is opening, has groups to cut, or is to be folded
   roundDeadlines = root .. 'rounds:deadlines', -- zset: job/roundId by deadline, ms
   facts = root .. 'facts', -- stream: capped outbox of facts
@@ -42,6 +42,9 @@ local key = {
   abortTombstones = root .. 'aborts:tombstones', -- zset: requestId or job/groupId that was not known when aborted, by the end of its life, ms
   abortingGroups = root .. 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
   abortingLeases = root .. 'aborts:leases', -- zset: packed lease without a request of ours that its worker still has, by the start, ms
+  -- weights (trainer-coordinator)
+  weights = root .. 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
+  weightSync = root .. 'weights:sync', -- hash: the change of weights that is under way
   droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
 }
 function key.server(id) return root .. 'server:' .. id end -- hash
@@ -68,4 +71,5 @@ function key.group(job, group) return root .. 'group:' .. job .. '/' .. group en
 function key.request(id) return root .. 'request:' .. id end -- hash
 function key.abort(id) return root .. 'abort:' .. id end -- hash: selector, reason, upTo and the work of selecting; limited life
 function key.abortRows(id) return root .. 'abort-rows:' .. id end -- zset: what it selected, in order; limited life
+function key.endedSync(id) return root .. 'weights:ended:' .. id end -- string, 1 h: how a change of weights ended, JSON
 function key.claim(id) return root .. 'claim:' .. id end -- string: first answer of a claim, limited life

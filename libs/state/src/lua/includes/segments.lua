@@ -1,4 +1,5 @@
 --- @include "transition"
+--- @include "mixed-weights"
 -- Tokens of requests. A sample is a JSON list of segments; the attempt in hand has at most one, its checkpoint.
 local discarded_refs = {} -- payloads nobody names any more; the caller removes them from the payload store
 
@@ -14,6 +15,7 @@ end
 local function keep_tokens(request, segment, tokens)
   local made, count = made_by_attempt(request, segment, tokens)
   if made and count > 0 then
+    made = mark_mixed(request, made)
     request.segments = request.segments == '[]' and '[' .. made .. ']'
       or string.sub(request.segments, 1, -2) .. ',' .. made .. ']'
     request.tokens = request.tokens + count

@@ -39,5 +39,5 @@ redis.call('HSET', key.claimWaiters, args.claimId, cjson.encode({
   workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, replyTo = reply_to,
 }))
 redis.call('ZADD', key.claimQueue, 'NX', redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), args.claimId)
-redis.call('ZADD', key.claimDeadlines, integer(now + wait_ms), args.claimId)
+redis.call('ZADD', key.claimDeadlines, integer(waiting_ms(now) + wait_ms), args.claimId)
 return '{"claims":[],"parked":true}'

@@ -1,4 +1,5 @@
---[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer.
+--[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer. The time in which the
+pool stood still does not count.
 ARGV[1] JSON: {}
 Reply: replyTo   list of string
        more      true when there are further ones
@@ -6,7 +7,7 @@ Errors: none. Facts: none. ]]
 --- @include "../includes/claims"
 local PAGE = 128
 local inboxes = {}
-local due = redis.call('ZRANGEBYSCORE', key.claimDeadlines, '-inf', integer(now_ms()), 'LIMIT', 0, PAGE)
+local due = redis.call('ZRANGEBYSCORE', key.claimDeadlines, '-inf', integer(waiting_ms(now_ms())), 'LIMIT', 0, PAGE)
 for _, claim_id in ipairs(due) do
   table.insert(inboxes, cjson.decode(redis.call('HGET', key.claimWaiters, claim_id)).replyTo)
   forget_waiter(claim_id)

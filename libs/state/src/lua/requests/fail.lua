@@ -36,12 +36,13 @@ if group.state == 'aborting' then
   return answer()
 end
 local segment = optional(args.segment)
-if not was_open or request.state == 'cutting' then
+if not was_open then
   cut_request(round, group, request, segment, args.tokens)
   return answer()
 end
 
-if args.countsAsFailure then
+-- In an open round only a change of weights cuts: the request goes on when that is over.
+if args.countsAsFailure and request.state ~= 'cutting' then
   request.failures = redis.call('HINCRBY', key.request(request.id), 'failures', 1)
   if not args.retryable or request.failures > round.maxFailures then
     waste_tokens(request, round, segment, args.tokens)

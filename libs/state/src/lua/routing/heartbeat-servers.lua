@@ -7,6 +7,7 @@ ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: states      object: serverId -> state; an unknown one is missing
        revived     list of serverId that were failed
+       requiredWeightVersion?   number: what a server must have to take leases
        answers, servers, more as in routing/release
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
 Facts: none. ]]
@@ -62,4 +63,5 @@ local answers, servers = {}, {}
 local more = grant_waiters(changed, now, args.mostSessions, answers, servers)
 save_changes()
 return '{"states":' .. cjson.encode(states) .. ',"revived":' .. encode_list(revived) .. ',"answers":'
-  .. encode_list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+  .. encode_list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more)
+  .. (setting('requiredWeightVersion') and ',"requiredWeightVersion":' .. setting('requiredWeightVersion') or '') .. '}'

@@ -1,5 +1,6 @@
 --[[ Pauses a pool, or resumes it. Paused, no lease is granted: acquires that may wait are parked, the others refused;
-leases that are there run on, and the deadlines of those who wait stand still. After a resume room goes to them.
+leases that are there run on, and the deadlines of those who wait stand still. After a resume room goes to them, unless
+the weights of the pool change just now: then after that.
 ARGV[1] JSON:
   paused           boolean
   mostSessions     number: as in acquire
@@ -10,7 +11,7 @@ Errors: none. Facts: none. ]]
 --- @include "includes/waiters"
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
-local changed = pool_is_paused() ~= args.paused
+local changed = (setting('paused') == '1') ~= args.paused
 if args.paused then
   redis.call('HSET', key.settings, 'paused', '1')
   stop_waiting_clock(now)

@@ -45,10 +45,12 @@ local function labels_of(server)
   return server.labels
 end
 
--- The weight-version gate: a server that reports another version than the pool wants takes no leases.
+-- The weight-version gate: a server that reports another version than the pool wants takes no leases. While the weights
+-- change those that have the coming version pass too, so that they stand ready at the commit.
 local function is_quarantined(server)
   local wanted = number_setting('requiredWeightVersion')
-  return wanted ~= nil and server.weightVersion ~= wanted
+  if wanted == nil or server.weightVersion == wanted then return false end
+  return server.weightVersion ~= number_setting('syncing')
 end
 
 -- A suspect that is held takes leases: most servers went silent together, which says more about us than about them.

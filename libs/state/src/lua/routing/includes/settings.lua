@@ -17,8 +17,9 @@ local function number_setting(name)
   return text and tonumber(text)
 end
 
+-- By hand, or while its weights change.
 local function pool_is_paused()
-  return setting('paused') == '1'
+  return setting('paused') == '1' or setting('syncing') ~= nil
 end
 
 -- False while the pool is paused, or has as many leases as `poolMaxInflight` allows.

@@ -1,5 +1,5 @@
 --- @include "choose"
---- @include "waiting-clock"
+--- @include "../../includes/waiting-clock"
 -- Parked acquires. Waiter: JSON of the item with replyTo, deadlineMs, lane, place and score. A lane is ordered by
 -- priority, then turn, then arrival; each waiter gets exactly one answer, made in the script that takes it out.
 -- Fairness (start-time fair queueing): the waiters of one worker and priority have places one after the other, four to

@@ -1,0 +1,74 @@
+import { Injectable } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  BroomwagonError,
+  type BeginWeightsRequest,
+  type CommitWeightsRequest,
+  type PoolName,
+  type RollbackWeightsRequest,
+  type WeightSync,
+} from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { PoolDirectory, WeightStore } from '@broomwagon/state';
+import { GrantService } from '../requests/grant.service';
+import { WeightSweepService } from './weight-sweep.service';
+
+const DEFAULT_DEADLINE_MS = 120_000;
+/** Pauses between two looks at what still runs, milliseconds. */
+const FIRST_LOOK_MS = 5;
+const LONGEST_LOOK_MS = 100;
+
+/** Changes of weights: the flag is set before anything is done about it, so that it survives this process. */
+@Injectable()
+export class WeightSyncService {
+  constructor(
+    private readonly weights: WeightStore,
+    private readonly pools: PoolDirectory,
+    private readonly sweeper: WeightSweepService,
+    private readonly grants: GrantService,
+  ) {}
+
+  /** @throws BroomwagonError as the script `weights/begin` says, and VALIDATION_FAILED, UNAVAILABLE */
+  async begin(pool: PoolName, body: BeginWeightsRequest): Promise<WeightSync> {
+    const { syncId, version, mode } = body;
+    const job = body.job ?? undefined;
+    const trainerEpoch = body.trainerEpoch ?? undefined;
+    if ((job === undefined) !== (trainerEpoch === undefined)) {
+      const field = job === undefined ? 'job' : 'trainerEpoch';
+      throw new BroomwagonError('VALIDATION_FAILED', 'job and trainerEpoch are given together', { field });
+    }
+    // Its deadline is kept by upkeep, which goes through the pools of the directory.
+    await this.pools.add(pool);
+    const deadlineMs = body.deadlineMs ?? DEFAULT_DEADLINE_MS;
+    const sync = await this.weights.begin(pool, { syncId, version, mode, deadlineMs, job, trainerEpoch });
+    await failpoint('coordinator.weights.after-begin');
+    if (sync.state !== 'begun') return sync;
+    if (mode === 'abort' && sync.running > 0) await this.sweeper.stop(pool, syncId);
+    return mode === 'keep' ? sync : this.quiesced(pool, syncId, body.waitMs ?? 0);
+  }
+
+  /** @throws BroomwagonError as the script `weights/end` says, UNAVAILABLE */
+  async end(
+    pool: PoolName,
+    { syncId, trainerEpoch }: CommitWeightsRequest | RollbackWeightsRequest,
+    outcome: 'committed' | 'rolled-back',
+  ): Promise<WeightSync> {
+    const args = { syncId, outcome, reason: 'asked', trainerEpoch: trainerEpoch ?? undefined } as const;
+    const sync = await this.weights.end(pool, args);
+    await failpoint('coordinator.weights.after-end');
+    // Parked acquires are granted by the load-balancer, which looks after its waiters every 100 ms.
+    this.grants.soon(pool);
+    return sync;
+  }
+
+  /** As it stands when nothing runs any more, or when the caller will wait no longer. */
+  private async quiesced(pool: PoolName, syncId: string, waitMs: number): Promise<WeightSync> {
+    const endsAtMs = Date.now() + waitMs;
+    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
+      const { sync } = await this.weights.status(pool, syncId);
+      const leftMs = endsAtMs - Date.now();
+      if (sync!.running === 0 || sync!.state !== 'begun' || leftMs <= 0) return sync!;
+      await delay(Math.min(pauseMs, leftMs));
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import { IsIn, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
+import { IsId, type JobId, type ServerId } from './ids';
+import { LIMITS } from './limits';
+import type { ServerState } from './server.dto';
+
+/**
+ * What becomes of running requests while the weights change. `abort`: stopped with their tokens, and run again after it;
+ * `wait`: waited for; `keep`: they go on, and their tokens are of both versions (`toWeightVersion` of the segment).
+ */
+export const WEIGHT_SYNC_MODES = ['abort', 'wait', 'keep'] as const;
+export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
+
+/**
+ * `weights.begin`: from here on no lease is granted and no request claimed until `weights.commit`, `weights.rollback` or
+ * the deadline, which rolls back. What waits, waits on: its own deadline stands still (for 5 minutes at most).
+ */
+export class BeginWeightsRequest {
+  /** Idempotency of this change: a repeat answers how it stands. */
+  @IsId() syncId!: string;
+  /** Of the new weights; not below that of the pool. */
+  @IsInt() @Min(0) @Max(1_000_000_000) version!: number;
+  @IsIn(WEIGHT_SYNC_MODES) mode!: WeightSyncMode;
+  /** From now, milliseconds; default 120,000, at most an hour. */
+  @IsOptional() @IsInt() @Min(1_000) @Max(3_600_000) deadlineMs?: number;
+  /** Answer when nothing runs any more, but after this at the latest, milliseconds; default 0. Not for `keep`. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
+  /** With `trainerEpoch`: only this trainer, or one that took the job over, may end it. */
+  @IsOptional() @IsId() job?: JobId;
+  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+}
+
+class EndWeightsRequest {
+  @IsId() syncId!: string;
+  /** Needed when it was begun for a job and that has a new trainer. */
+  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+}
+/**
+ * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined`, and told
+ * by `requiredWeightVersion` of their heartbeats' replies, until they do.
+ */
+export class CommitWeightsRequest extends EndWeightsRequest {}
+/** `weights.rollback`: the pool goes on with the weights it had; servers that report the new ones are `quarantined`. */
+export class RollbackWeightsRequest extends EndWeightsRequest {}
+
+/** One change of the weights of a pool. */
+export interface WeightSync {
+  syncId: string;
+  version: number;
+  mode: WeightSyncMode;
+  /** Version of the pool before. */
+  fromVersion: number;
+  state: 'begun' | 'committed' | 'rolled-back';
+  /** Server time, milliseconds, as all three. */
+  startedAtMs: number;
+  deadlineAtMs: number;
+  endedAtMs?: number;
+  /** Why it ended: `asked` or `deadline`. */
+  reason?: string;
+  /** Leases that were still there: requests in flight. 0 = quiesced. */
+  running: number;
+  /** Servers that take leases, or will when the pool goes on. */
+  servers: number;
+  /** Those of them that report the version. */
+  confirmedServers: number;
+}
+
+/** `weights.status`: what changes just now, or how `syncId` stands; with `cursor` also one page of servers. */
+export class WeightsStatusRequest {
+  /** Answered for an hour after its end. */
+  @IsOptional() @IsId() syncId?: string;
+  /** `0` for the first page, then that of the page before. */
+  @IsOptional() @Matches(/^\d{1,20}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+}
+export interface WeightServer {
+  serverId: ServerId;
+  epoch: number;
+  state: ServerState;
+  /** As it reported it last. */
+  weightVersion: number;
+  inflight: number;
+  /** Nothing is in flight on it. */
+  quiesced: boolean;
+  /** It reports the version that is coming, or, without a change under way, the one of the pool. */
+  confirmed: boolean;
+}
+export interface WeightsStatusReply {
+  /** Committed last; absent before the first. */
+  version?: number;
+  sync?: WeightSync;
+  servers: WeightServer[];
+  cursor?: string;
+}

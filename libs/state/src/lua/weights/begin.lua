@@ -1,0 +1,53 @@
+--[[ Begins a change of the weights of a pool: one flag. From here on nothing is granted or claimed until it ends, and the
+deadlines of those who wait stand still.
+ARGV[1] JSON:
+  syncId          string; a repeat gets the status of the change, under way or ended
+  version         number: of the new weights
+  mode            'abort' | 'wait' | 'keep': what becomes of running requests
+  deadlineMs      number: rolled back when it is not committed by then
+  job, trainerEpoch   string and number, or absent: then only this trainer, or one that took over, may end it
+Reply: WeightSync of the protocol
+Errors: VALIDATION_FAILED (the syncId meant something else), WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND,
+  FENCED. Facts: weights.begun. ]]
+--- @include "includes/weight-sync"
+--- @include "../includes/trainer"
+--- @include "../includes/facts"
+--- @include "../includes/waiting-clock"
+local args = cjson.decode(ARGV[1])
+local job = optional(args.job)
+
+local function meant_this(sync)
+  return sync.version == args.version and sync.mode == args.mode
+end
+local reused = fail('VALIDATION_FAILED', 'The syncId was used for another change of weights', 'syncId')
+
+local ended = redis.call('GET', key.endedSync(args.syncId))
+if ended then return meant_this(cjson.decode(ended)) and ended or reused end
+local sync = load_sync()
+if sync and sync.syncId == args.syncId then return meant_this(sync) and sync_json(sync, 'begun') or reused end
+if sync then
+  return fail('WEIGHT_SYNC_CONFLICT', 'The weights change to version ' .. plain(sync.version) .. ' just now: ' .. sync.syncId,
+    'syncId', 500)
+end
+if job then
+  local refused = trainer_error(job, args.trainerEpoch)
+  if refused then return refused end
+end
+local from = pool_version()
+if args.version < from then
+  return fail('WEIGHT_VERSION_STALE', 'The pool is at version ' .. plain(from), 'version')
+end
+
+local now = now_ms()
+local deadline = now + args.deadlineMs
+redis.call('HSET', key.weightSync, 'syncId', args.syncId, 'version', plain(args.version), 'mode', args.mode, 'fromVersion',
+  plain(from), 'startedAtMs', plain(now), 'deadlineAtMs', plain(deadline))
+if job then redis.call('HSET', key.weightSync, 'job', job, 'trainerEpoch', plain(args.trainerEpoch)) end
+redis.call('HSET', key.settings, 'syncing', plain(args.version))
+if args.mode == 'keep' then
+  redis.call('HSET', key.weights, 'keptVersion', plain(args.version))
+  redis.call('HDEL', key.weights, 'keptUntilMs')
+end
+stop_waiting_clock(now)
+fact('weights.begun', { syncId = args.syncId, version = args.version, mode = args.mode, fromVersion = from })
+return sync_json(load_sync(), 'begun')

@@ -1,0 +1,55 @@
+--[[ Ends a change of weights. Committed, servers that do not report the new version are quarantined until they do; rolled
+back, those that report it are. The pool goes on, unless it is paused by hand.
+ARGV[1] JSON:
+  syncId
+  outcome         'committed' | 'rolled-back'; a repeat gets the same answer
+  reason          string
+  trainerEpoch    number or absent; needed when the change was begun for a job
+  overdueOnly     boolean: do nothing before the deadline
+Reply: WeightSync of the protocol; state 'begun' when `overdueOnly` had nothing to do
+Errors: WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED (otherwise), WEIGHTS_NOT_QUIESCED (a commit while requests run that were to
+  be stopped or waited for), JOB_NOT_FOUND, FENCED. Facts: weights.committed, weights.rolled-back. ]]
+--- @include "includes/weight-sync"
+--- @include "../includes/trainer"
+--- @include "../includes/facts"
+--- @include "../includes/waiting-clock"
+local args = cjson.decode(ARGV[1])
+
+local ended = redis.call('GET', key.endedSync(args.syncId))
+if ended then
+  local state = cjson.decode(ended).state
+  if state == args.outcome then return ended end
+  return fail('WEIGHT_SYNC_ENDED', 'The change of weights is ' .. state .. ': ' .. cjson.decode(ended).reason, 'syncId')
+end
+local sync = load_sync()
+if not sync or sync.syncId ~= args.syncId then
+  return fail('WEIGHT_SYNC_NOT_FOUND', 'There is no change of weights ' .. args.syncId, 'syncId')
+end
+local now = now_ms()
+if args.overdueOnly then
+  if now < sync.deadlineAtMs then return sync_json(sync, 'begun') end
+elseif sync.job then
+  local refused = trainer_error(sync.job, optional(args.trainerEpoch) or sync.trainerEpoch)
+  if refused then return refused end
+end
+local committed = args.outcome == 'committed'
+local running = redis.call('HLEN', key.leases)
+if committed and sync.mode ~= 'keep' and running > 0 then
+  return fail('WEIGHTS_NOT_QUIESCED', plain(running) .. ' requests still run under the old weights', nil, 100)
+end
+
+local gate = committed and sync.version or sync.fromVersion
+if redis.call('HGET', key.settings, 'requiredWeightVersion') ~= plain(gate) then
+  redis.call('HSET', key.settings, 'requiredWeightVersion', plain(gate))
+  -- The load-balancer puts every server where changed settings say.
+  redis.call('HINCRBY', key.settings, 'version', 1)
+end
+if committed then redis.call('HSET', key.weights, 'version', plain(sync.version)) end
+if sync.mode == 'keep' then redis.call('HSET', key.weights, 'keptUntilMs', plain(now)) end
+redis.call('HDEL', key.settings, 'syncing')
+redis.call('DEL', key.weightSync)
+start_waiting_clock(now)
+local answer = sync_json(sync, args.outcome, now, args.reason)
+redis.call('SET', key.endedSync(args.syncId), answer, 'PX', ENDED_KEPT_MS)
+fact('weights.' .. args.outcome, { syncId = sync.syncId, version = sync.version, reason = args.reason })
+return answer

@@ -1,0 +1,38 @@
+--[[ The weights of a pool. Writes nothing.
+ARGV[1] JSON: {syncId, cursor}   strings; syncId absent: the change under way; cursor '0' to begin, absent: no servers
+Reply: version    number: committed last, absent before the first
+       sync       WeightSync of the protocol; absent when there is none
+       servers    list of WeightServer of the protocol, one page in no order
+       cursor     string, '0' at the end
+Errors: WEIGHT_SYNC_NOT_FOUND. Facts: none. ]]
+--- @include "includes/weight-sync"
+--- @include "../routing/includes/servers"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+local asked, cursor = optional(args.syncId), optional(args.cursor)
+local sync = load_sync()
+local status, wanted
+if sync and (not asked or sync.syncId == asked) then
+  status, wanted = sync_json(sync, 'begun'), sync.version
+elseif asked then
+  status = redis.call('GET', key.endedSync(asked))
+  if not status then return fail('WEIGHT_SYNC_NOT_FOUND', 'There is no change of weights ' .. asked, 'syncId') end
+end
+wanted = wanted or number_setting('requiredWeightVersion')
+
+local servers, next_cursor = {}, '0'
+if cursor then
+  local page = redis.call('ZSCAN', key.servers, cursor, 'COUNT', PAGE)
+  next_cursor = page[1]
+  for position = 1, #page[2], 2 do
+    local server = server_of(page[2][position])
+    if server then
+      table.insert(servers, { serverId = server.id, epoch = server.epoch, state = shown_state(server),
+        weightVersion = server.weightVersion, inflight = server.load, quiesced = server.load == 0,
+        confirmed = wanted == nil or server.weightVersion == wanted })
+    end
+  end
+end
+local version = redis.call('HGET', key.weights, 'version')
+return '{"servers":' .. encode_list(servers) .. ',"cursor":' .. cjson.encode(next_cursor)
+  .. (version and ',"version":' .. version or '') .. (status and ',"sync":' .. status or '') .. '}'

@@ -1,0 +1,249 @@
+import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { AbortStore } from '../aborts';
+import { connectRedis } from '../redis';
+import { RequestStore } from '../requests';
+import { RoundStore } from '../rounds';
+import { RoutingStore } from '../routing';
+import { ScriptRunner } from '../scripts/script-runner';
+import { WeightStore, type BeginSyncArgs } from './weight.store';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+const weights = new WeightStore(runner);
+const aborts = new AbortStore(runner);
+const rounds = new RoundStore(runner);
+const requests = new RequestStore(runner);
+const routing = new RoutingStore(runner);
+const policy: TailPolicy = { name: 'resume', overProvision: 1 };
+const round = { job: 'job', roundId: 'r1' };
+let pool: string;
+let pools = 0;
+let calls = 0;
+let holder: { workerId: string; workerEpoch: number };
+
+beforeEach(async () => {
+  pool = `weights-${pools++}`;
+  const { workerEpoch } = await routing.registerWorker(pool, { workerId: 'w', registrationId: 'r', ttlMs: 600_000 });
+  holder = { workerId: 'w', workerEpoch };
+  await server('s1');
+  await server('s2');
+});
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+const server = (serverId: string, weightVersion = 1) =>
+  routing.registerServer(pool, {
+    serverId,
+    endpoint: 'http://e',
+    dialect: 'vllm',
+    instanceId: 'i',
+    maxInflight: 8,
+    weight: 1,
+    weightVersion,
+  });
+const begin = (more: Partial<BeginSyncArgs> = {}) =>
+  weights.begin(pool, { syncId: 'sync', version: 2, mode: 'abort', deadlineMs: 60_000, ...more });
+const end = (outcome: 'committed' | 'rolled-back', more: { syncId?: string; trainerEpoch?: number } = {}) =>
+  weights.end(pool, { syncId: 'sync', outcome, reason: 'asked', ...more });
+const claim = (more: { claimId?: string; waitMs?: number; replyTo?: string } = {}) =>
+  requests.claim(pool, { claimId: `c${calls++}`, ...holder, max: 8, ...more });
+async function acquire(more: { requestId?: string; waitMs?: number; replyTo?: string } = {}) {
+  const acquireId = `q${calls++}`;
+  const { results } = await routing.acquire(pool, [{ acquireId, requestId: 'free', ...holder, ...more }]);
+  return { acquireId, result: results[0]! };
+}
+const release = (acquireId: string) => routing.release(pool, [{ acquireId }]);
+const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
+const segment = (tokenCount: number, weightVersion = 1, attempt = 1) => ({
+  segment: JSON.stringify({ attempt, serverId: 's1', serverEpoch: 1, weightVersion, tokenCount, ref: 'ref' }),
+  tokens: tokenCount,
+});
+const states = async () => (await rounds.jobStatus(pool, 'job')).requests;
+
+/** An open round with one group, of weight version 1. */
+async function submit(samples: number) {
+  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: 1, takeGroups: 0, newGroups: 1 };
+  const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000 };
+  const { trainerEpoch } = await rounds.open(pool, { ...round, ...plan, ...parameters });
+  const group = { groupId: 'g', digest: 'd', samples, maxTokens: 10, promptRef: 'p', sampling: '{}' };
+  await rounds.submit(pool, { ...round, trainerEpoch }, [group]);
+  return trainerEpoch;
+}
+/** Claims everything, and takes a lease for each. */
+async function run() {
+  const { claims } = await claim();
+  const leases = [];
+  for (const { requestId } of claims) leases.push((await acquire({ requestId })).acquireId);
+  return { claims, leases };
+}
+
+describe('a change of weights', () => {
+  it('parks claims and acquires, and lets them wait on when it is over', async () => {
+    await submit(1);
+    expect(await begin()).toMatchObject({
+      state: 'begun',
+      fromVersion: 1,
+      running: 0,
+      servers: 2,
+      confirmedServers: 0,
+    });
+    expect(await claim()).toEqual({ claims: [] });
+    expect(await claim({ waitMs: 40, replyTo: 'inbox' })).toMatchObject({ parked: true });
+    expect((await acquire()).result).toEqual({ error: 'POOL_PAUSED' });
+    expect((await acquire({ waitMs: 40, replyTo: 'inbox' })).result).toEqual({ parked: true });
+    // Longer than they would wait: their clock stands still.
+    await redis.hincrby(`${runner.rootKey(pool)}:meta`, 'pausedAtMs', -60_000);
+    expect((await routing.expireWaiters(pool)).answers).toEqual([]);
+    expect((await requests.expireClaims(pool)).replyTo).toEqual([]);
+    expect((await requests.grantClaims(pool)).grants).toEqual([]);
+    await server('s1', 2);
+    expect(await end('committed')).toMatchObject({ state: 'committed', confirmedServers: 1, reason: 'asked' });
+    expect((await requests.grantClaims(pool)).grants).toMatchObject([{ claims: [{ weightVersion: 2 }] }]);
+    expect((await routing.grantWaiters(pool)).answers).toMatchObject([{ serverId: 's1', replyTo: 'inbox' }]);
+  });
+
+  it('stops what runs with its tokens, again until confirmed, and runs it under the new version', async () => {
+    await submit(2);
+    const { claims, leases } = await run();
+    const free = await acquire();
+    expect(await begin()).toMatchObject({ running: 3 });
+    await expect(end('committed')).rejects.toMatchObject({ code: 'WEIGHTS_NOT_QUIESCED' });
+    for (const repeat of [1, 2]) {
+      const page = await weights.stop(pool, 'sync', '0');
+      expect(page.aborts.map(({ requestId }) => requestId).sort(), `repeat ${repeat}`).toEqual(['job/g/0', 'job/g/1']);
+      expect(page.leases).toMatchObject([{ requestId: 'free' }]);
+    }
+    expect(await states()).toMatchObject({ cutting: 2, running: 0 });
+    // One confirms, one was just finished; a failure while it is stopped is none.
+    const [first, second] = claims;
+    const failed = { ...fence(first!), ...segment(3), countsAsFailure: true, retryable: false };
+    expect(await requests.fail(pool, failed)).toMatchObject({ state: 'pending', roundCompleted: false });
+    await requests.complete(pool, { ...fence(second!), ...segment(4), finishReason: 'stop' });
+    for (const acquireId of [...leases, free.acquireId]) await release(acquireId);
+    expect((await weights.status(pool)).sync).toMatchObject({ running: 0 });
+    expect((await weights.stop(pool, 'sync', '0')).aborts).toEqual([]);
+    await server('s2', 2);
+    await end('committed');
+    const [again] = (await claim()).claims;
+    expect(again).toMatchObject({ requestId: 'job/g/0', attempt: 2, weightVersion: 2, segments: [{ tokenCount: 3 }] });
+    expect((await acquire()).result).toMatchObject({ serverId: 's2' });
+    expect((await weights.stop(pool, 'sync', '0')).aborts).toEqual([]);
+  });
+
+  it('lets an abort and a cut win over it', async () => {
+    await submit(2);
+    const { claims } = await run();
+    await begin();
+    await weights.stop(pool, 'sync', '0');
+    await aborts.begin(pool, { abortId: 'a', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
+    await aborts.select(pool, 'a');
+    for (const one of claims) {
+      const confirmed = { ...fence(one), ...segment(1), countsAsFailure: false, retryable: true };
+      expect(await requests.fail(pool, confirmed)).toMatchObject({ state: 'dropped' });
+    }
+    expect(await states()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
+  });
+
+  it('marks the tokens of what goes on under it', async () => {
+    await submit(3);
+    const { claims } = await run();
+    await requests.complete(pool, { ...fence(claims[0]!), ...segment(3), finishReason: 'stop' });
+    await begin({ mode: 'keep' });
+    await requests.checkpoint(pool, { ...fence(claims[1]!), ...segment(2) });
+    await requests.fail(pool, { ...fence(claims[1]!), tokens: 0, countsAsFailure: false, retryable: true });
+    expect(await end('committed')).toMatchObject({ state: 'committed', running: 3 });
+    await requests.complete(pool, { ...fence(claims[2]!), ...segment(5), finishReason: 'stop' });
+    const [again] = (await claim()).claims;
+    expect(again!.segments).toMatchObject([{ tokenCount: 2, weightVersion: 1, toWeightVersion: 2 }]);
+    await requests.complete(pool, { ...fence(again!), ...segment(4, 2, 2), finishReason: 'stop' });
+    const { groups } = await rounds.results(pool, { ...round, cursor: 0, limit: 10 });
+    const versions = groups[0]!.samples.map(({ segments }) =>
+      segments.map(({ weightVersion, toWeightVersion }) => [weightVersion, toWeightVersion ?? null]),
+    );
+    expect(versions).toEqual([
+      [[1, null]],
+      [
+        [1, 2],
+        [2, null],
+      ],
+      [[1, 2]],
+    ]);
+  });
+
+  it('quarantines servers that missed it, or that have what was rolled back', async () => {
+    await begin();
+    await server('s2', 2);
+    const shown = async () => {
+      const { servers } = await weights.status(pool, undefined, '0');
+      return Object.fromEntries(servers.map(({ serverId, state, confirmed }) => [serverId, [state, confirmed]]));
+    };
+    expect(await shown()).toEqual({ s1: ['ready', false], s2: ['ready', true] });
+    await end('committed');
+    expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['ready', true] });
+    expect((await acquire()).result).toMatchObject({ serverId: 's2' });
+    const heard = await routing.heartbeatServer(pool, 's1', 1);
+    expect(heard).toMatchObject({ states: { s1: 'quarantined' }, requiredWeightVersion: 2 });
+    await routing.heartbeatServer(pool, 's1', 1, 2);
+    expect((await acquire()).result).toMatchObject({ serverId: 's1' });
+
+    await begin({ syncId: 'next', version: 3, mode: 'keep' });
+    await server('s1', 3);
+    await end('rolled-back', { syncId: 'next' });
+    expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['ready', true] });
+    expect(await weights.status(pool)).toMatchObject({ version: 2 });
+  });
+
+  it('is rolled back at its deadline, and then cannot be committed', async () => {
+    await begin({ deadlineMs: 60_000 });
+    expect(await weights.rollbackOverdue(pool, 'sync')).toMatchObject({ state: 'begun' });
+    await redis.hset(`${runner.rootKey(pool)}:weights:sync`, 'deadlineAtMs', 1);
+    expect(await weights.rollbackOverdue(pool, 'sync')).toMatchObject({ state: 'rolled-back', reason: 'deadline' });
+    await expect(end('committed')).rejects.toMatchObject({ code: 'WEIGHT_SYNC_ENDED', retryable: false });
+    expect((await acquire()).result).toMatchObject({ seq: 1 });
+    expect(await begin()).toMatchObject({ state: 'rolled-back' });
+  });
+
+  it('does the same again for a repeat, and refuses what is another one, older, or not its own', async () => {
+    const refused = (call: Promise<unknown>, code: string, field?: string) =>
+      expect(call).rejects.toMatchObject({ code, ...(field === undefined ? {} : { field }) });
+    await refused(begin({ version: 0 }), 'WEIGHT_VERSION_STALE', 'version');
+    await refused(begin({ job: 'job', trainerEpoch: 1 }), 'JOB_NOT_FOUND');
+    const trainerEpoch = await submit(1);
+    await refused(begin({ job: 'job', trainerEpoch: trainerEpoch + 1 }), 'FENCED', 'trainerEpoch');
+    const begun = await begin({ job: 'job', trainerEpoch });
+    expect(await begin({ job: 'job', trainerEpoch })).toEqual(begun);
+    await refused(begin({ mode: 'keep' }), 'VALIDATION_FAILED', 'syncId');
+    await refused(begin({ syncId: 'other' }), 'WEIGHT_SYNC_CONFLICT');
+    await refused(end('committed', { syncId: 'other' }), 'WEIGHT_SYNC_NOT_FOUND');
+    await refused(weights.status(pool, 'other'), 'WEIGHT_SYNC_NOT_FOUND');
+    const { trainerEpoch: newer } = await rounds.takeover(pool, 'job', 't');
+    await refused(end('committed', { trainerEpoch }), 'FENCED');
+    await refused(end('committed'), 'FENCED');
+    const committed = await end('committed', { trainerEpoch: newer });
+    expect(await end('committed', { trainerEpoch: newer })).toEqual(committed);
+    expect(await begin({ job: 'job', trainerEpoch })).toEqual(committed);
+    await refused(end('rolled-back'), 'WEIGHT_SYNC_ENDED');
+    await refused(begin({ syncId: 'older', version: 1 }), 'WEIGHT_VERSION_STALE');
+  });
+
+  it('nests with a pause by hand: the pool goes on when both are over', async () => {
+    const parked = () => acquire({ waitMs: 1_000, replyTo: 'inbox' });
+    await begin();
+    expect(await routing.pausePool(pool, true)).toMatchObject({ changed: true });
+    await end('rolled-back');
+    expect((await parked()).result).toEqual({ parked: true });
+    expect((await routing.grantWaiters(pool)).answers).toEqual([]);
+    expect(await claim()).toEqual({ claims: [] });
+    await begin({ syncId: 'second' });
+    expect((await routing.pausePool(pool, false)).answers).toEqual([]);
+    expect(await redis.hexists(`${runner.rootKey(pool)}:meta`, 'pausedAtMs')).toBe(1);
+    await end('rolled-back', { syncId: 'second' });
+    expect(await redis.hexists(`${runner.rootKey(pool)}:meta`, 'pausedAtMs')).toBe(0);
+    expect((await routing.grantWaiters(pool)).answers).toHaveLength(1);
+  });
+});

@@ -1,0 +1,75 @@
+import type {
+  JobId,
+  PoolName,
+  WeightServer,
+  WeightSync,
+  WeightSyncMode,
+  WeightsStatusReply,
+} from '@broomwagon/contracts';
+import type { LeaseFence } from '../aborts/abort.types';
+import type { AttemptFence } from '../requests/request.types';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+
+export interface BeginSyncArgs {
+  syncId: string;
+  version: number;
+  mode: WeightSyncMode;
+  /** Rolled back when it is not committed by then, from now, milliseconds. */
+  deadlineMs: number;
+  job?: JobId;
+  trainerEpoch?: number;
+}
+export interface EndSyncArgs {
+  syncId: string;
+  outcome: 'committed' | 'rolled-back';
+  reason: 'asked' | 'deadline';
+  trainerEpoch?: number;
+}
+/** Whose holders are to be told. */
+export interface StopPage {
+  aborts: AttemptFence[];
+  leases: LeaseFence[];
+  cursor: string;
+}
+
+const begin = script<BeginSyncArgs, WeightSync>('weights/begin');
+const end = script<EndSyncArgs & { overdueOnly: boolean }, WeightSync>('weights/end');
+const stop = script<{ syncId: string; cursor: string }, StopPage>('weights/stop');
+const status = script<
+  { syncId?: string; cursor?: string },
+  Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
+>('weights/status');
+
+/**
+ * Changes of the weights of a pool: a flag that every script checks, and pages that follow it. One script each, safe to
+ * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
+ */
+export class WeightStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  /** @throws VALIDATION_FAILED, WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND, FENCED */
+  begin(pool: PoolName, args: BeginSyncArgs): Promise<WeightSync> {
+    return this.scripts.run(begin, pool, args);
+  }
+
+  /** @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED */
+  end(pool: PoolName, args: EndSyncArgs): Promise<WeightSync> {
+    return this.scripts.run(end, pool, { ...args, overdueOnly: false });
+  }
+
+  /** Rolls it back if its deadline has come. @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED: committed meanwhile */
+  rollbackOverdue(pool: PoolName, syncId: string): Promise<WeightSync> {
+    return this.scripts.run(end, pool, { syncId, outcome: 'rolled-back', reason: 'deadline', overdueOnly: true });
+  }
+
+  /** One page of what is to be stopped in mode `abort`; begin with cursor `0`, which also ends it. */
+  stop(pool: PoolName, syncId: string, cursor: string): Promise<StopPage> {
+    return this.scripts.run(stop, pool, { syncId, cursor });
+  }
+
+  /** @param cursor `0` for the first page of servers; without it none are read. @throws WEIGHT_SYNC_NOT_FOUND */
+  async status(pool: PoolName, syncId?: string, cursor?: string): Promise<WeightsStatusReply> {
+    const { cursor: next, ...reply } = await this.scripts.run(status, pool, { syncId, cursor });
+    return next === '0' ? reply : { ...reply, cursor: next };
+  }
+}

@@ -1,0 +1,163 @@
+import type { JobStatus, TailPolicy } from '@broomwagon/contracts';
+import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
+import { expect } from 'vitest';
+import { type SimulatorState, startEngine, stateOf } from '../../apps/engine-simulator/src/test-engine';
+import { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';
+import { LoadBalancerModule } from '../../apps/load-balancer/src/load-balancer.module';
+import { CoordinatorConfig } from '../../apps/trainer-coordinator/src/coordinator.config';
+import { CoordinatorModule } from '../../apps/trainer-coordinator/src/coordinator.module';
+import { WorkerConfig } from '../../apps/worker/src/worker.config';
+import { WorkerModule } from '../../apps/worker/src/worker.module';
+
+const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
+const JOB = 'job';
+
+/**
+ * A load-balancer, two replicas of the coordinator, workers and one simulated engine, all in this process, for tests of
+ * what is stopped and when. A pool and an engine of its own for each test.
+ */
+export class ServiceBench {
+  readonly job = JOB;
+  pool!: string;
+  engine!: Awaited<ReturnType<typeof startEngine>>;
+  private workers: RunningService<WorkerConfig>[] = [];
+
+  private constructor(
+    readonly client: TypedClient,
+    private readonly prefix: string,
+    private readonly pools: string[],
+    private readonly services: RunningService[],
+  ) {}
+
+  /** @param coordinator settings beyond short times for the sweep */
+  static async open(coordinator: Partial<CoordinatorConfig> = {}): Promise<ServiceBench> {
+    const { pool: prefix } = testPool();
+    const pools = Array.from({ length: 24 }, (_, index) => `${prefix}-${index}`);
+    const client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
+    const shared = { ...sharedSettings(prefix), pools: [...pools] };
+    const startCoordinator = () =>
+      bootstrapService(CoordinatorModule, {
+        app: 'trainer-coordinator',
+        configType: CoordinatorConfig,
+        config: Object.assign(
+          new CoordinatorConfig(),
+          { ...shared, sweepIntervalMs: 50, cutRepeatMs: 200 },
+          coordinator,
+        ),
+      });
+    const services = await Promise.all([
+      startCoordinator(),
+      startCoordinator(),
+      bootstrapService(LoadBalancerModule, {
+        app: 'load-balancer',
+        configType: LoadBalancerConfig,
+        config: Object.assign(new LoadBalancerConfig(), shared),
+      }),
+    ]);
+    return new ServiceBench(client, prefix, pools, services);
+  }
+
+  /** Before each test. Nothing ends by itself within one, unless `tokens` says how long a response is. */
+  async begin(tokens = 8_000): Promise<void> {
+    this.pool = this.pools.pop()!;
+    this.engine = await startEngine('vllm', { speed: 1, lengths: { name: 'long', lengthOf: () => tokens } });
+  }
+
+  /** After each test: in-flight is zero, on the engine and in the books. */
+  async end(): Promise<void> {
+    await this.closeWorkers();
+    await expect.poll(() => this.inflight(), { timeout: 10_000 }).toEqual({ engine: 0, leases: 0, waiters: 0 });
+    await this.engine.close();
+  }
+
+  async close(): Promise<void> {
+    for (const service of this.services) await service.close();
+    await this.client.messaging.connection.close();
+    await flushPrefix(testRedisUrl(), `${this.prefix}:`);
+  }
+
+  async startWorker(settings: Partial<WorkerConfig> = {}): Promise<RunningService<WorkerConfig>> {
+    const config = Object.assign(new WorkerConfig(), sharedSettings(this.prefix), {
+      pool: this.pool,
+      workerId: 'w1',
+      workerTtlMs: 2_000,
+      claimWaitMs: 500,
+      drainMs: 20,
+      checkpointIntervalMs: 60_000,
+      ...settings,
+    });
+    const worker = await bootstrapService(WorkerModule, {
+      app: 'worker',
+      config,
+      configType: WorkerConfig,
+      transport: ({ workerId }) => ({ placeholders: { workerId } }),
+    });
+    this.workers.push(worker);
+    return worker;
+  }
+
+  async closeWorkers(): Promise<void> {
+    await Promise.all(this.workers.splice(0).map((worker) => worker.close()));
+  }
+
+  /** The engine as server s1. */
+  async register(more: { maxInflight?: number; weightVersion?: number } = {}): Promise<void> {
+    const { url: endpoint } = this.engine;
+    const body = { serverId: 's1', endpoint, dialect: 'vllm' as const, instanceId: 'i1', maxInflight: 64, ...more };
+    await this.client.call(this.pool, 'server.register', body);
+  }
+
+  /** Opens a round of `count` groups and submits them. Returns the trainer's epoch. */
+  async submit(count: number, samples = 2): Promise<number> {
+    const wish = { job: JOB, groupsPerStep: count, remainingGroups: count, policy: POLICY };
+    const { kind, ...plan } = await this.client.call(this.pool, 'round.next', wish);
+    const round = { job: JOB, roundId: 'r1' };
+    const opening = { ...round, ...plan, kind: kind as 'short', policy: POLICY, weightVersion: 0 };
+    const { trainerEpoch } = await this.client.call(this.pool, 'round.open', opening);
+    const groups = Array.from({ length: count }, (_, index) => ({
+      groupId: `g${index}`,
+      samples,
+      maxTokens: 8_000,
+      prompt: { text: `What is ${index}?` },
+    }));
+    await this.client.call(this.pool, 'round.submit', { ...round, trainerEpoch, groups });
+    return trainerEpoch;
+  }
+
+  async inflight(): Promise<{ engine: number; leases: number; waiters: number }> {
+    const { running, waiting } = await this.engineState();
+    const { leases, waiters } = await this.client.call(this.pool, 'lb.status', {});
+    return { engine: running + waiting, leases, waiters };
+  }
+
+  engineState(): Promise<SimulatorState> {
+    return stateOf(this.engine.url);
+  }
+
+  books(): Promise<JobStatus> {
+    return this.client.call(this.pool, 'job.status', { job: JOB });
+  }
+
+  /** Waits until so many requests run on the engine. */
+  async running(count: number): Promise<void> {
+    await expect.poll(async () => (await this.engineState()).running, { timeout: 20_000 }).toBe(count);
+  }
+
+  /** Waits until each request on the engine has at least so many tokens. */
+  async made(least: number): Promise<void> {
+    await expect
+      .poll(async () => Math.min(...liveRows(await this.engineState()).map((row) => row.made)), { timeout: 20_000 })
+      .toBeGreaterThanOrEqual(least);
+  }
+}
+
+/** What is in the engine now. */
+export function liveRows({ table }: SimulatorState): SimulatorState['table'] {
+  return table.filter((row) => row.state === 'running' || row.state === 'waiting');
+}
+
+function sharedSettings(prefix: string) {
+  return { natsUrl: testNatsUrl(), redisUrl: testRedisUrl(), redisKeyPrefix: prefix, logLevel: 'silent' as const };
+}

@@ -1,0 +1,131 @@
+import type { BeginWeightsRequest, WeightSync } from '@broomwagon/contracts';
+import { setFailpoints } from '@broomwagon/platform';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { liveRows, ServiceBench } from './system/service-bench';
+
+let bench: ServiceBench;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open();
+});
+afterAll(() => bench.close());
+beforeEach(() => bench.begin());
+afterEach(async () => {
+  setFailpoints('');
+  await bench.client.call(bench.pool, 'request.abort', { abortId: 'end', all: true, waitMs: 5_000 });
+  await bench.end();
+});
+
+function begin(more: Partial<BeginWeightsRequest> = {}): Promise<WeightSync> {
+  const body = { syncId: 'sync', version: 1, mode: 'abort' as const, waitMs: 10_000, ...more };
+  return bench.client.call(bench.pool, 'weights.begin', body, { timeoutMs: 20_000 });
+}
+const commit = () => bench.client.call(bench.pool, 'weights.commit', { syncId: 'sync' });
+const states = async () => (await bench.books()).requests;
+
+describe('a change of weights with a real worker and engine', () => {
+  it('stops what runs on the engine, and goes on from its tokens under the new version', async () => {
+    await bench.register();
+    await bench.submit(2);
+    await bench.startWorker();
+    await bench.running(4);
+    await bench.made(3);
+    expect(await begin()).toMatchObject({ state: 'begun', running: 0 });
+    // Quiesced means stopped on the engine: nothing is waited for here.
+    expect(liveRows(await bench.engineState())).toEqual([]);
+    await expect.poll(states).toMatchObject({ pending: 4, cutting: 0, claimed: 0, running: 0, dropped: 0 });
+    await bench.register({ weightVersion: 1 });
+    expect(await commit()).toMatchObject({ state: 'committed', servers: 1, confirmedServers: 1 });
+    await bench.running(4);
+    await bench.made(10);
+    // A second one: the segments of the first are there, of the old version.
+    await begin({ syncId: 'next', version: 2 });
+    const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', {
+      workerId: 'x',
+      registrationId: 'x',
+    });
+    await bench.closeWorkers();
+    await bench.client.call(bench.pool, 'weights.rollback', { syncId: 'next' });
+    const claim = { claimId: 'c', workerId: 'x', workerEpoch, max: 8 };
+    await expect.poll(async () => (await states()).pending).toBe(4);
+    const { claims } = await bench.client.call(bench.pool, 'request.claim', claim);
+    for (const { segments } of claims) {
+      expect(segments.map(({ attempt, weightVersion }) => [attempt, weightVersion])).toEqual([
+        [1, 0],
+        [2, 1],
+      ]);
+    }
+    await bench.client.call(bench.pool, 'worker.deregister', { workerId: 'x', workerEpoch });
+  });
+
+  it('waits for what runs', async () => {
+    await bench.register({ maxInflight: 1 });
+    await bench.submit(1);
+    await bench.startWorker();
+    await bench.running(1);
+    await expect.poll(async () => (await bench.inflight()).waiters).toBe(1);
+    expect(await begin({ mode: 'wait', waitMs: 100 })).toMatchObject({ state: 'begun', running: 1 });
+    await expect(commit()).rejects.toMatchObject({ code: 'WEIGHTS_NOT_QUIESCED', retryable: true });
+    const [row] = liveRows(await bench.engineState());
+    await fetch(`${bench.engine.url}/abort_requests`, {
+      method: 'POST',
+      body: JSON.stringify({ request_ids: [row!.id] }),
+    });
+    const status = () => bench.client.call(bench.pool, 'weights.status', { syncId: 'sync', cursor: '0' });
+    await expect.poll(async () => (await status()).sync!.running, { timeout: 10_000 }).toBe(0);
+    expect((await status()).servers).toMatchObject([{ serverId: 's1', quiesced: true, confirmed: false }]);
+    // The other one waits on, and is served as soon as there is a server with the new weights.
+    expect((await bench.inflight()).waiters).toBe(1);
+    await commit();
+    await expect.poll(async () => (await status()).servers).toMatchObject([{ state: 'quarantined' }]);
+    await bench.register({ weightVersion: 1, maxInflight: 1 });
+    await bench.running(1);
+  });
+
+  it('lets requests go on in mode keep', async () => {
+    await bench.register();
+    await bench.submit(1);
+    await bench.startWorker();
+    await bench.running(2);
+    expect(await begin({ mode: 'keep' })).toMatchObject({ running: 2 });
+    await bench.register({ weightVersion: 1 });
+    expect(await commit()).toMatchObject({ running: 2, confirmedServers: 1 });
+    await bench.running(2);
+    await bench.made(3);
+    const aborted = { abortId: 'look', requestIds: ['job/g0/0'], waitMs: 10_000 };
+    const { results } = await bench.client.call(bench.pool, 'request.abort', aborted, { timeoutMs: 20_000 });
+    expect(results[0]!.segments).toMatchObject([{ weightVersion: 0, toWeightVersion: 1 }]);
+  });
+
+  it('is rolled back when its trainer is never heard of again, and told again when its replica dies', async () => {
+    await bench.register();
+    await bench.submit(1);
+    await bench.startWorker();
+    await bench.running(2);
+    setFailpoints('coordinator.weights.after-begin=throw@1');
+    await expect(begin({ deadlineMs: 2_000 })).rejects.toMatchObject({ code: 'INTERNAL' });
+    await bench.running(0);
+    await expect
+      .poll(async () => (await bench.client.call(bench.pool, 'weights.status', { syncId: 'sync' })).sync, {
+        timeout: 10_000,
+      })
+      .toMatchObject({ state: 'rolled-back', reason: 'deadline' });
+    await bench.running(2);
+  });
+
+  it('refuses what makes no sense', async () => {
+    const refused = (body: object, field: string) =>
+      expect(begin(body)).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field });
+    await refused({ mode: 'stop' }, 'mode');
+    await refused({ version: -1 }, 'version');
+    await refused({ version: 1.5 }, 'version');
+    await refused({ deadlineMs: 10 }, 'deadlineMs');
+    await refused({ job: 'job' }, 'trainerEpoch');
+    await refused({ trainerEpoch: 1 }, 'job');
+    await bench.register({ weightVersion: 5 });
+    await expect(begin({ version: 4 })).rejects.toMatchObject({ code: 'WEIGHT_VERSION_STALE', field: 'version' });
+    await begin({ version: 6 });
+    await expect(begin({ syncId: 'other', version: 7 })).rejects.toMatchObject({ code: 'WEIGHT_SYNC_CONFLICT' });
+    await bench.client.call(bench.pool, 'weights.rollback', { syncId: 'sync' });
+  });
+});
