@@ -11,6 +11,7 @@ export class LoadBalancerMetrics {
   private readonly releases;
   private readonly transfers;
   private readonly reaped;
+  private readonly fenced;
   private readonly expired;
   private readonly alarms;
   private readonly batches;
@@ -38,6 +39,10 @@ export class LoadBalancerMetrics {
       ['outcome'],
     );
     this.reaped = metrics.counter('leases_reaped_total', 'Leases of void worker and server epochs that were returned');
+    this.fenced = metrics.counter(
+      'servers_fenced_total',
+      'Epochs taken from servers by name: engines that did not do what they were told',
+    );
     this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
     this.alarms = metrics.counter(
       'alarms_total',
@@ -97,6 +102,10 @@ export class LoadBalancerMetrics {
 
   leasesReaped(count: number): void {
     this.reaped.inc(count);
+  }
+
+  serverFenced(): void {
+    this.fenced.inc();
   }
 
   workersExpired(count: number): void {

@@ -51,6 +51,7 @@ export const OPERATIONS = {
   'server.drain': operation<server.ServerChangeReply>()(balancer, server.DrainServerRequest),
   'server.cordon': operation<server.ServerChangeReply>()(balancer, server.CordonServerRequest),
   'server.uncordon': operation<server.ServerChangeReply>()(balancer, server.UncordonServerRequest),
+  'server.fence': operation<server.FenceServerReply>()(balancer, server.FenceServerRequest),
   'server.list': operation<server.ListServersReply>()(balancer, server.ListServersRequest),
   'worker.register': operation<worker.RegisterWorkerReply>()(balancer, worker.RegisterWorkerRequest),
   'worker.heartbeat': operation<worker.WorkerHeartbeatReply>()(balancer, worker.WorkerHeartbeatRequest),

@@ -99,6 +99,26 @@ export interface ServerChangeReply {
   drainUntilMs?: number;
 }
 
+/**
+ * `server.fence`: the epoch is void as if the engine had failed, for one that no longer does what it is told. Its leases
+ * and sessions are void and late releases change nothing; it stays `failed` until it registers with another instanceId.
+ */
+export class FenceServerRequest {
+  @IsId() serverId!: ServerId;
+  /** The epoch that is meant: a later one is left alone. */
+  @IsInt() @Min(1) epoch!: number;
+  /** For the log and the fact. */
+  @IsOptional() @MaxLength(256) reason?: string;
+}
+export interface FenceServerReply {
+  serverId: ServerId;
+  /** False when that epoch was void already. */
+  changed: boolean;
+  /** As they are now. */
+  epoch: number;
+  state: ServerState;
+}
+
 /** `server.remove`: leases on it are void at once; later releases change nothing. */
 export class RemoveServerRequest {
   @IsId() serverId!: ServerId;

@@ -3,6 +3,7 @@ import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
   CordonServerRequest,
   DrainServerRequest,
+  FenceServerRequest,
   ListServersRequest,
   patternOf,
   RegisterServerRequest,
@@ -66,6 +67,14 @@ export class ServersController {
     @Ctx() context: MessageContext,
   ): Promise<ReplyOf<'server.uncordon'>> {
     return this.servers.cordon(context.pool, body.serverId, false);
+  }
+
+  @MessagePattern(patternOf('server.fence'))
+  fence(
+    @Payload(new ContractPipe(FenceServerRequest)) body: FenceServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.fence'>> {
+    return this.servers.fence(context.pool, body);
   }
 
   @MessagePattern(patternOf('server.remove'))

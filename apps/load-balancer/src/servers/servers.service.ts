@@ -1,8 +1,10 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import {
   BroomwagonError,
   type ListServersReply,
   type DrainServerRequest,
+  type FenceServerReply,
+  type FenceServerRequest,
   type RegisterServerReply,
   type RegisterServerRequest,
   type RemoveServerReply,
@@ -13,12 +15,15 @@ import {
 } from '@broomwagon/contracts';
 import { PoolDirectory, RoutingStore, ServerStore, type ServerChange } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineAllowList } from './engine-allow-list';
 
 /** The registry of servers. */
 @Injectable()
 export class ServersService {
+  private readonly logger = new Logger(ServersService.name);
+
   constructor(
     private readonly store: RoutingStore,
     private readonly pools: PoolDirectory,
@@ -26,6 +31,7 @@ export class ServersService {
     private readonly sweeper: SweepService,
     private readonly changes: ServerStore,
     private readonly allowList: EngineAllowList,
+    private readonly metrics: LoadBalancerMetrics,
   ) {}
 
   /**
@@ -79,6 +85,17 @@ export class ServersService {
   private changed(pool: string, { answers, servers, more, ...reply }: ServerChange): ServerChangeReply {
     this.waiters.sendAll(pool, { answers, servers, more });
     this.sweeper.soon(pool);
+    return reply;
+  }
+
+  /** @throws BroomwagonError SERVER_NOT_FOUND, VALIDATION_FAILED for an epoch that is none, UNAVAILABLE */
+  async fence(pool: string, { serverId, epoch, reason }: FenceServerRequest): Promise<FenceServerReply> {
+    const reply = await this.changes.fence(pool, serverId, epoch, reason ?? '');
+    if (reply.changed) {
+      this.metrics.serverFenced();
+      this.logger.warn({ pool, serverId, epoch, reason }, 'A server is fenced; its leases are void');
+      this.sweeper.soon(pool);
+    }
     return reply;
   }
 

@@ -30,6 +30,7 @@ export class RoutingModel {
   private virtualTurn = 0;
   private paused = false;
   private readonly cordoned = new Set<string>();
+  private readonly fenced = new Set<string>();
   private settings: PoolSettings = {};
   private settingsVersion = 0;
 
@@ -55,6 +56,7 @@ export class RoutingModel {
     const { chosen = 0, turn = 0, labels = undefined } = sameStart ? known : {};
     const server = { ...registration, labels: registration.labels ?? labels, epoch, chosen, turn };
     this.servers.set(registration.serverId, server);
+    if (!sameStart) this.fenced.delete(registration.serverId);
     return { epoch, answers: this.grantWaiters([registration.serverId]) };
   }
 
@@ -91,7 +93,20 @@ export class RoutingModel {
   /** The leases of the removed epoch stay until {@link sweep}. */
   removeServer(serverId: string): boolean {
     this.cordoned.delete(serverId);
+    this.fenced.delete(serverId);
     return this.servers.delete(serverId);
+  }
+
+  /** Its leases stay until {@link sweep}. Undefined for a server that is not there. */
+  fenceServer(serverId: string, epoch: number): { changed: boolean; epoch: number } | undefined {
+    const server = this.servers.get(serverId);
+    if (!server) return undefined;
+    const changed = epoch === server.epoch && !this.fenced.has(serverId);
+    if (changed) {
+      this.fenced.add(serverId);
+      server.epoch = ++this.sequence.server;
+    }
+    return { changed, epoch: server.epoch };
   }
 
   /** Undefined for a server that is not there. */
@@ -253,7 +268,7 @@ export class RoutingModel {
   }
 
   private isUsable(serverId: string): boolean {
-    return this.servers.has(serverId) && !this.cordoned.has(serverId);
+    return this.servers.has(serverId) && !this.cordoned.has(serverId) && !this.fenced.has(serverId);
   }
 
   private takesLeases(): boolean {

@@ -195,6 +195,18 @@ const cordonServer = fc.record({ serverId, cordoned: fc.boolean() }).map(({ serv
   }),
 );
 
+const fenceServer = fc.record({ serverId, age: fc.constantFrom(0, 0, 1) }).map(({ serverId: id, age }) =>
+  command(`fence ${id}, ${age} epochs old`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    const epoch = Math.max(1, (pair.model.servers.get(id)?.epoch ?? 1) - age);
+    const expected = pair.model.fenceServer(id, epoch);
+    const fence = servers.fence(pair.pool, id, epoch, 'test');
+    if (!expected) return expect(fence).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+    pair.hasVoid = true;
+    expect(await fence).toMatchObject(expected);
+  }),
+);
+
 const updateServer = fc
   .record({ serverId, maxInflight: fc.integer({ min: 1, max: 5 }), weight: fc.constantFrom(1, 0.5, 2) })
   .map(({ serverId: id, ...wanted }) =>
@@ -281,6 +293,7 @@ it('does what the reference model does, whatever the order of commands, and its 
       configure,
       configure,
       cordonServer,
+      fenceServer,
       updateServer,
       pausePool,
       cancel,

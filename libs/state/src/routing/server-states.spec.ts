@@ -97,6 +97,30 @@ it('cordons: no new leases, also not for its sessions; those it has run on; a re
   expect(await servers.cordon(test.pool, 'a', false)).toMatchObject({ state: 'ready', answers: [{ acquireId: 'w1' }] });
 });
 
+it('fences an epoch: its leases and sessions are void, and only a new start brings the server back', async () => {
+  const { epoch } = await test.server('a', 1);
+  const worker = await test.worker('w');
+  const held = await test.acquire(worker, { sessionId: 's' });
+  await test.acquire(worker, { ...waiting('w1'), sessionId: 's' });
+  const fence = () => servers.fence(test.pool, 'a', epoch, 'does not stop');
+  await expect(servers.fence(test.pool, 'a', epoch + 1, '')).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+  const fenced = await fence();
+  expect(fenced).toMatchObject({ changed: true, state: 'failed' });
+  expect(await fence()).toEqual({ ...fenced, changed: false });
+  expect((await test.release(held.acquireId)).results).toEqual([{ released: false, reason: 'fenced' }]);
+  const answered = await test.store.heardFrom(test.pool, ['a']);
+  expect(answered).toMatchObject({ states: { a: 'failed' }, revived: [] });
+  expect(await test.server('a', 1)).toMatchObject({ epoch: fenced.epoch, state: 'failed', answers: [] });
+  expect(await test.sweep()).toBe(1);
+  await test.server('b', 1);
+  expect((await test.store.status(test.pool)).waiters).toBe(0);
+  const again = { serverId: 'a', endpoint: 'http://a:8000', dialect: 'vllm' as const, maxInflight: 1, weight: 1 };
+  expect(await test.store.registerServer(test.pool, again)).toMatchObject({ state: 'ready' });
+  expect(await fence()).toMatchObject({ changed: false, state: 'ready' });
+  const facts = (await test.redis.xrange(`${test.root}:facts`, '-', '+')).map(([, fields]) => fields[1]);
+  expect(facts).toEqual(['server.fenced']);
+});
+
 it('removes a drained server with its last lease, and keeps one a list still finds away until it starts anew', async () => {
   await discovered('a');
   const worker = await test.worker('w');

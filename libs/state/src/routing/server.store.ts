@@ -1,4 +1,4 @@
-import type { EngineCapabilities, Labels, ServerChangeReply, ServerId } from '@broomwagon/contracts';
+import type { EngineCapabilities, FenceServerReply, Labels, ServerChangeReply, ServerId } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import { ROUTING_BOUNDS, type RoutingBounds, type WaiterAnswers } from './routing.types';
 
@@ -64,6 +64,7 @@ const SCRIPTS = {
   >('routing/update-server'),
   cordon: script<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('routing/cordon-server'),
   drain: script<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('routing/drain-server'),
+  fence: script<{ serverId: ServerId; epoch: number; reason: string }, FenceServerReply>('routing/fence-server'),
   endDrains: script<
     { offset: number; rememberMs: number },
     { removed: { serverId: ServerId; leases: number }[]; next?: number }
@@ -102,6 +103,11 @@ export class ServerStore {
   /** @param deadlineMs from now @throws BroomwagonError SERVER_NOT_FOUND */
   drain(pool: string, serverId: ServerId, deadlineMs: number): Promise<ServerChange> {
     return this.runner.run(SCRIPTS.drain, pool, { serverId, deadlineMs, mostSessions: this.bounds.mostSessions });
+  }
+
+  /** The epoch is void as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND, VALIDATION_FAILED */
+  fence(pool: string, serverId: ServerId, epoch: number, reason: string): Promise<FenceServerReply> {
+    return this.runner.run(SCRIPTS.fence, pool, { serverId, epoch, reason });
   }
 
   /** One page of removing what has drained; begin with offset 0. */

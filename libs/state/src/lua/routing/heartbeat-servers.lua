@@ -1,5 +1,5 @@
 --[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes suspect ones
-ready; a failed one comes back under the epoch it was given when it failed.
+ready; a failed one comes back under the epoch it was given when it failed, unless it is fenced.
 ARGV[1] JSON:
   serverIds        list of string, at most 128
   epoch?           number: of a server's own heartbeat (then one serverId); a probe gives none
@@ -29,7 +29,10 @@ end
 local states, revived, changed = {}, {}, {}
 for _, id in ipairs(args.serverIds) do
   local server = server_of(id)
-  if server then
+  if server and server.state == 'failed' and is_fenced(server) then
+    redis.call('ZADD', key.servers, string.format('%.0f', now), id)
+    states[id] = 'failed'
+  elseif server then
     redis.call('ZADD', key.servers, string.format('%.0f', now), id)
     redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id)
     redis.call('HSETNX', key.server(id), 'heardAtMs', string.format('%.0f', now))

@@ -7,7 +7,8 @@ ARGV[1] JSON:
   discovered?      boolean: found by a list. Then a server that is known keeps what was set for it, and one whose drain
                    has ended stays away until it is registered by name or starts anew
   mostSessions     number: as in acquire
-What was asked of a server by name, its cordon or drain, outlives its restart.
+What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
+starts anew.
 Reply: serverId, epoch, state (`removed` and epoch 0 for one that stays away); answers, servers, more as in routing/release
 Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
@@ -36,7 +37,8 @@ end
 if known and not same_start then void_server_epoch(id, known.epoch) end
 if not same_start then redis.call('DEL', key.server(id)) end
 
-redis.call('HSET', key.server(id), 'epoch', epoch, 'state', 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
+local stays_fenced = same_start and is_fenced(known)
+redis.call('HSET', key.server(id), 'epoch', epoch, 'state', stays_fenced and 'failed' or 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
   'maxInflight', max_inflight, 'weight', tostring(weight), 'weightVersion', weight_version)
 if known and not same_start then
   if known.cordoned then redis.call('HSET', key.server(id), 'cordoned', '1') end
@@ -53,7 +55,7 @@ for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
   end
 end
 redis.call('ZADD', key.servers, string.format('%.0f', now), id)
-redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id)
+if not stays_fenced then redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id) end
 known_servers[id] = nil
 local server = server_of(id)
 if not same_start then begin_slow_start(server) end

@@ -47,14 +47,7 @@ for index = 1, #page, 2 do
   if not server then
     redis.call('ZREM', key.watchedServers, id)
   elseif not held and now - last_heard >= args.failedAfterMs and not is_starting(server) then
-    void_server_epoch(id, server.epoch)
-    server.epoch = next_server_epoch()
-    server.load = 0
-    server.state = 'failed'
-    server.held = false
-    redis.call('HSET', key.server(id), 'epoch', server.epoch)
-    redis.call('ZREM', key.watchedServers, id)
-    publish_state(server)
+    fail_server(server)
     table.insert(failed, id)
   elseif server.state == 'ready' or (server.state == 'suspect' and server.held ~= held) then
     if server.state == 'ready' then table.insert(suspected, id) end

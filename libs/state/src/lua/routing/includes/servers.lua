@@ -151,6 +151,21 @@ local function void_server_epoch(id, epoch)
   redis.call('SADD', key.voidLeaseEpochs, string.format('server:%s:%.0f', id, epoch))
 end
 
+-- Leases and sessions of its epoch are void, and it takes none until it is heard of again (or, fenced, starts anew).
+local function fail_server(server)
+  void_server_epoch(server.id, server.epoch)
+  server.epoch = next_server_epoch()
+  server.load = 0
+  server.state = 'failed'
+  server.held = false
+  redis.call('HSET', key.server(server.id), 'epoch', server.epoch)
+  redis.call('ZREM', key.watchedServers, server.id)
+  publish_state(server)
+end
+
+-- Its epoch was taken from it by name: only a new start brings it back.
+local function is_fenced(server) return redis.call('HEXISTS', key.server(server.id), 'fenced') == 1 end
+
 -- Out of every index; leases and sessions are void at once.
 local function forget_server(server)
   void_server_epoch(server.id, server.epoch)
