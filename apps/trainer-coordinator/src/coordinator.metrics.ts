@@ -53,7 +53,7 @@ export class CoordinatorMetrics {
     this.outcomes.inc({ outcome }, count);
   }
 
-  swept(kind: 'take' | 'cut' | 'fold' | 'void' | 'abort' | 'forget' | 'weights'): void {
+  swept(kind: 'take' | 'cut' | 'give-back' | 'leave' | 'fold' | 'void' | 'abort' | 'forget' | 'weights'): void {
     this.sweeps.inc({ kind });
   }
 

@@ -6,6 +6,10 @@ import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { FactRelayService } from './facts/fact-relay.service';
 import { JobController } from './jobs/job.controller';
+import { DropLongtailService } from './longtail/drop-longtail.service';
+import { LongtailController } from './longtail/longtail.controller';
+import { LongtailSweepService } from './longtail/longtail-sweep.service';
+import { RequeueService } from './longtail/requeue.service';
 import { PayloadModule } from './payload/payload.module';
 import { DiscardService } from './requests/discard.service';
 import { GrantService } from './requests/grant.service';
@@ -13,6 +17,7 @@ import { RequestController } from './requests/request.controller';
 import { RequestService } from './requests/request.service';
 import { OpeningService } from './rounds/opening.service';
 import { ResultsService } from './rounds/results.service';
+import { RoundCancelController } from './rounds/round-cancel.controller';
 import { RoundController } from './rounds/round.controller';
 import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
@@ -33,16 +38,27 @@ import { WeightsController } from './weights/weights.controller';
       useFactory: (config: CoordinatorConfig) => config.payloadStoreOptions(),
     }),
   ],
-  controllers: [RoundController, RequestController, RequestAbortController, JobController, WeightsController],
+  controllers: [
+    RoundController,
+    RoundCancelController,
+    RequestController,
+    RequestAbortController,
+    LongtailController,
+    JobController,
+    WeightsController,
+  ],
   providers: [
     AbortService,
     AbortSweepService,
     CoordinatorMetrics,
     DiscardService,
+    DropLongtailService,
     FactRelayService,
     GrantService,
+    LongtailSweepService,
     OpeningService,
     RequestService,
+    RequeueService,
     ResultsService,
     RoundService,
     SubmissionService,

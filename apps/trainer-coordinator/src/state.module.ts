@@ -4,6 +4,7 @@ import {
   AbortStore,
   connectRedis,
   FactOutbox,
+  LongtailStore,
   PoolDirectory,
   RequestStore,
   RoundStore,
@@ -40,6 +41,11 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new RequestStore(scripts, { answerKeptMs: config.claimAnswerKeptMs, maxWaiters: config.maxClaimWaiters }),
     },
     {
+      provide: LongtailStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new LongtailStore(scripts),
+    },
+    {
       provide: AbortStore,
       inject: [ScriptRunner],
       useFactory: (scripts: ScriptRunner) => new AbortStore(scripts),
@@ -62,7 +68,15 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new FactOutbox(redis, config.redisKeyPrefix, `relay-${process.pid}-${Date.now()}`),
     },
   ],
-  exports: [AbortStore, RoundStore, RequestStore, PoolDirectory, FactOutbox, WeightStore],
+  exports: [
+    AbortStore,
+    LongtailStore,
+    RoundStore,
+    RequestStore,
+    PoolDirectory,
+    FactOutbox,
+    WeightStore,
+  ],
 })
 export class StateModule implements OnModuleInit, OnApplicationShutdown {
   constructor(

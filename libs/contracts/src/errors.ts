@@ -35,6 +35,7 @@ export const ERROR_CODES = {
   ROUND_NOT_FOUND: { retryable: false, about: 'No such round in the job.' },
   ROUND_CONFLICT: { retryable: false, about: 'The round or another one is open with other parameters.' },
   ROUND_CLOSED: { retryable: false, about: 'The round is closed; its requests are folded into the ledger.' },
+  ROUND_CANCELLED: { retryable: false, about: 'The round was cancelled; its groups were given back or dropped.' },
   ROUND_NOT_OPEN: { retryable: false, about: 'The round takes no more groups.' },
   ROUND_NOT_COMPLETED: { retryable: true, about: 'The round has not yet the groups it needs.' },
   ROUND_SETTLING: { retryable: true, about: 'Cut requests of an earlier round are still being confirmed.' },

@@ -1,8 +1,10 @@
 import * as abort from './abort.dto';
 import * as lb from './lb.dto';
+import * as longtail from './longtail.dto';
 import * as payload from './payload.dto';
 import * as pool from './pool.dto';
 import * as request from './request.dto';
+import * as roundCancel from './round-cancel.dto';
 import * as round from './round.dto';
 import * as server from './server.dto';
 import * as weights from './weights.dto';
@@ -73,6 +75,9 @@ export const OPERATIONS = {
   'weights.commit': operation<weights.WeightSync>()(coordinator, weights.CommitWeightsRequest),
   'weights.rollback': operation<weights.WeightSync>()(coordinator, weights.RollbackWeightsRequest),
   'weights.status': operation<weights.WeightsStatusReply>()(coordinator, weights.WeightsStatusRequest),
+  'round.cancel': operation<roundCancel.CancelRoundReply>()(coordinator, roundCancel.CancelRoundRequest),
+  'longtail.requeue': operation<longtail.RequeueReply>()(coordinator, longtail.RequeueRequest),
+  'longtail.drop': operation<longtail.DropLongtailReply>()(coordinator, longtail.DropLongtailRequest),
   'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
   'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
   'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),

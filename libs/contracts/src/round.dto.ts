@@ -44,7 +44,7 @@ export const ROUND_KINDS = ['short', 'long'] as const;
 export type RoundKind = (typeof ROUND_KINDS)[number];
 export const TAIL_POLICIES = ['wait', 'regenerate', 'resume'] as const;
 export type TailPolicyName = (typeof TAIL_POLICIES)[number];
-export const ROUND_STATES = ['opening', 'open', 'completed', 'closed'] as const;
+export const ROUND_STATES = ['opening', 'open', 'completed', 'closed', 'cancelled'] as const;
 export type RoundState = (typeof ROUND_STATES)[number];
 
 /** The tail policy of a round, as data. */

@@ -8,3 +8,4 @@ export * from './requests';
 export * from './rounds';
 export * from './aborts';
 export * from './weights';
+export * from './longtail';

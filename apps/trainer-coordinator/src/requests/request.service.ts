@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import {
-  BroomwagonError,
   type CheckpointReply,
   type CheckpointRequest,
   type ClaimReply,
@@ -11,16 +10,16 @@ import {
   type FailReply,
   type FailRequest,
   type PoolName,
-  type Segment,
 } from '@broomwagon/contracts';
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { PoolDirectory, RequestStore, type AttemptFence, type SegmentArgs } from '@broomwagon/state';
+import { PoolDirectory, RequestStore, type AttemptFence } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 import { DiscardService } from './discard.service';
 import { GrantService } from './grant.service';
+import { segmentOf } from './segment-of';
 
 /** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is nobody's failure. */
 const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
@@ -94,16 +93,4 @@ export class RequestService {
 
 function fenceOf({ requestId, attempt, workerId, workerEpoch }: AttemptFence): AttemptFence {
   return { requestId, attempt, workerId, workerEpoch };
-}
-
-/** @throws BroomwagonError VALIDATION_FAILED when the segment names another attempt */
-function segmentOf(body: AttemptFence & { segment?: Segment }): SegmentArgs {
-  const { segment } = body;
-  if (segment === undefined) return { tokens: 0 };
-  if (segment.attempt !== body.attempt) {
-    throw new BroomwagonError('VALIDATION_FAILED', 'segment.attempt must be the attempt of the message', {
-      field: 'segment.attempt',
-    });
-  }
-  return { segment: JSON.stringify(segment), tokens: segment.tokenCount };
 }

@@ -5,6 +5,7 @@ import { RequestStore, RoundStore, type RoundName } from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
+import { LongtailSweepService } from '../longtail/longtail-sweep.service';
 import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
 import { OpeningService } from '../rounds/opening.service';
@@ -14,8 +15,9 @@ import { WorkerCommands } from './worker-commands';
 
 /**
  * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
- * rounds, opens rounds whose opener died, returns attempts of void worker epochs, follows aborts. Every page is a script that checks
- * again, so all replicas may sweep at once, and any of them goes on where another one died.
+ * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of void worker epochs,
+ * follows aborts and groups on their way to the long-tail queue. Every page is a script that checks again, so all
+ * replicas may sweep at once, and any of them goes on where another one died.
  */
 @Injectable()
 export class SweepService {
@@ -28,6 +30,7 @@ export class SweepService {
     private readonly rounds: RoundStore,
     private readonly requests: RequestStore,
     private readonly openings: OpeningService,
+    private readonly longtail: LongtailSweepService,
     private readonly aborts: AbortSweepService,
     private readonly weights: WeightSweepService,
     private readonly grants: GrantService,
@@ -42,6 +45,11 @@ export class SweepService {
     this.soon(pool, round, 'cut', () => this.cut(pool, round));
   }
 
+  /** A round was just cancelled: gives back or drops what it has, in the background. */
+  giveBackSoon(pool: PoolName, round: RoundName): void {
+    this.soon(pool, round, 'give-back', () => this.giveBack(pool, round));
+  }
+
   /** A round was just closed: folds it now, in the background. */
   foldSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'fold', () => this.fold(pool, round));
@@ -53,13 +61,28 @@ export class SweepService {
     if (due.deadlines > 0) await this.rounds.expire(pool);
     if (due.voidEpochs > 0) await this.returnAttempts(pool);
     for (const round of due.rounds) {
+      if (round.state === 'cancelled') await this.once(pool, round, 'give-back', () => this.giveBack(pool, round));
       if (round.state === 'opening') await this.openings.finish(pool, round);
       else await this.once(pool, round, 'cut', () => this.cutAgain(pool, round));
-      if (round.state === 'closed') await this.once(pool, round, 'fold', () => this.fold(pool, round));
+      if (round.state === 'closed' || round.state === 'cancelled')
+        await this.once(pool, round, 'fold', () => this.fold(pool, round));
     }
+    await this.longtail.sweep(pool, due);
     await this.aborts.sweep(pool, due);
     await this.weights.sweep(pool, due);
     this.forgetOld();
+  }
+
+  private async giveBack(pool: PoolName, round: RoundName): Promise<void> {
+    for (let more = true; more;) {
+      const page = await this.rounds.giveBack(pool, round);
+      this.metrics.swept('give-back');
+      this.commands.abort(pool, 'abort', page.aborts);
+      this.discards.soon(page.discardedRefs);
+      await failpoint('coordinator.give-back.between-pages');
+      more = page.more;
+    }
+    await this.cutAgain(pool, round);
   }
 
   private async cutAgain(pool: PoolName, round: RoundName): Promise<void> {

@@ -10,6 +10,7 @@ import {
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { AbortStore, type AbortSelector, type AbortResultsPage } from '../aborts';
+import { LongtailStore } from '../longtail';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import type { AttemptFence } from '../requests';
@@ -25,6 +26,7 @@ const runner = new ScriptRunner(redis, prefix);
 /** The stores of all worlds of this process. */
 export const rounds = new RoundStore(runner);
 export const aborts = new AbortStore(runner);
+export const longtail = new LongtailStore(runner);
 const requests = new RequestStore(runner);
 const routing = new RoutingStore(runner);
 export const JOB = 'job';
@@ -38,7 +40,7 @@ export async function endWorlds(): Promise<void> {
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 }
 
-interface Attempt {
+export interface Attempt {
   claim: Claim;
   fence: AttemptFence;
   tokens: number;
@@ -53,27 +55,27 @@ export class World {
   readonly intended = new Set<string>();
   readonly abortIds: string[] = [];
   steps = 0;
-  private readonly workers = new Map<string, number>();
-  private readonly held: Attempt[] = [];
+  protected readonly workers = new Map<string, number>();
+  protected readonly held: Attempt[] = [];
   /** Tokens that were acknowledged, by attempt of a request; what `resume` must never lose. */
-  private readonly acknowledged = new Map<string, Map<number, number>>();
-  private readonly sent: (() => Promise<unknown>)[] = [];
-  private epoch: number | undefined;
+  protected readonly acknowledged = new Map<string, Map<number, number>>();
+  protected readonly sent: (() => Promise<unknown>)[] = [];
+  protected epoch: number | undefined;
   private registrations = 0;
-  private takeovers = 0;
-  private plan: RoundPlan | undefined;
-  private refused: RoundPlan | undefined;
-  private roundId = '';
-  private toSubmit: NewGroup[][] = [];
-  private submitted = 0;
-  private cutCursor = 0;
+  protected takeovers = 0;
+  protected plan: RoundPlan | undefined;
+  protected refused: RoundPlan | undefined;
+  protected roundId = '';
+  protected toSubmit: NewGroup[][] = [];
+  protected submitted = 0;
+  protected cutCursor = 0;
 
   constructor(
     readonly groups: number,
     readonly samples: number,
     readonly groupsPerStep: number,
     readonly policy: TailPolicy,
-    private readonly decide: (choices: number) => number,
+    protected readonly decide: (choices: number) => number,
   ) {}
 
   async start(): Promise<void> {
@@ -108,7 +110,7 @@ export class World {
     const plan = this.refused ?? (await this.makePlan());
     if (plan.kind === 'done') return false;
     const { kind } = plan;
-    this.roundId = `r${plan.step}`;
+    this.roundId = this.nameRound(plan.step);
     const args = {
       ...plan,
       kind,
@@ -137,6 +139,10 @@ export class World {
     this.toSubmit = this.decide(2) === 0 ? pagesOfGroups(fresh) : fresh.map((group) => [group]);
     this.cutCursor = 0;
     return true;
+  }
+
+  protected nameRound(step: number): string {
+    return `r${step}`;
   }
 
   private async makePlan(): Promise<RoundPlan> {
@@ -262,15 +268,20 @@ export class World {
     if (due.voidEpochs > 0 && this.decide(2) === 0) await this.send(() => requests.voidAttempts(this.pool));
     for (const round of due.rounds) {
       if (round.state === 'opening') await this.send(() => rounds.take(this.pool, round));
-      if (round.state === 'closed' && this.decide(2) === 0) await this.send(() => rounds.fold(this.pool, round));
+      if (round.state === 'cancelled') await this.confirm((await rounds.giveBack(this.pool, round)).aborts);
+      const mayFold = round.state === 'closed' || round.state === 'cancelled';
+      if (mayFold && this.decide(2) === 0) await this.send(() => rounds.fold(this.pool, round));
       const page = await rounds.cut(this.pool, round, this.cutCursor);
       this.cutCursor = page.cursor ?? 0;
       await this.confirm(page.aborts);
     }
+    if (due.leaving > 0) {
+      await this.confirm((await longtail.repeat(this.pool, { cursor: 0, deadlineMs: 600_000 })).aborts);
+    }
     await this.sweepAborts(due);
   }
 
-  private async confirm(commands: readonly AttemptFence[]): Promise<void> {
+  protected async confirm(commands: readonly AttemptFence[]): Promise<void> {
     for (const abort of commands) {
       const attempt = this.held.find(
         ({ fence }) => fence.requestId === abort.requestId && fence.attempt === abort.attempt,
@@ -407,7 +418,7 @@ export class World {
     this.workers.set(workerId, workerEpoch);
   }
 
-  private async send<T>(message: () => Promise<T>): Promise<T | BroomwagonError> {
+  protected async send<T>(message: () => Promise<T>): Promise<T | BroomwagonError> {
     this.sent.push(message);
     try {
       return await message();
@@ -417,17 +428,17 @@ export class World {
     }
   }
 
-  private acknowledge({ fence, tokens }: Attempt): void {
+  protected acknowledge({ fence, tokens }: Attempt): void {
     const ofRequest = this.acknowledged.get(fence.requestId) ?? new Map<number, number>();
     ofRequest.set(fence.attempt, Math.max(tokens, ofRequest.get(fence.attempt) ?? 0));
     this.acknowledged.set(fence.requestId, ofRequest);
   }
 
-  private forget(attempt: Attempt): void {
+  protected forget(attempt: Attempt): void {
     this.held.splice(this.held.indexOf(attempt), 1);
   }
 
-  private pick<T>(list: readonly T[]): T {
+  protected pick<T>(list: readonly T[]): T {
     return list[this.decide(Math.max(1, list.length))]!;
   }
 
@@ -443,7 +454,7 @@ export class World {
   }
 }
 
-function segmentOf({ fence, tokens }: Attempt): { segment: string; tokens: number } {
+export function segmentOf({ fence, tokens }: Attempt): { segment: string; tokens: number } {
   const segment = {
     attempt: fence.attempt,
     serverId: 's1',

@@ -32,7 +32,7 @@ local sum = 0
 local books = redis.call('HGETALL', root .. 'job-books:job')
 for position = 1, #books, 2 do if books[position] ~= 'submitted' then sum = sum + tonumber(books[position + 1]) end end
 compare('submitted', redis.call('HGET', root .. 'job-books:job', 'submitted'), sum)
-local queued, open, aborting, dropped = 0, {}, 0, 0
+local queued, open, accepted, leaving, aborting, dropped = 0, {}, {}, 0, 0, 0
 for _, name in ipairs(redis.call('KEYS', root .. 'group:*')) do
   local id = string.sub(name, #root + #'group:' + 1)
   local f = redis.call('HMGET', name, 'live', 'finished', 'state', 'roundId')
@@ -41,15 +41,20 @@ for _, name in ipairs(redis.call('KEYS', root .. 'group:*')) do
   if f[3] == 'unfinished' then queued = queued + 1 end
   if f[3] == 'aborting' then aborting = aborting + 1 end
   if f[3] == 'dropped' then dropped = dropped + 1 end
+  if f[3] == 'leaving' then leaving = leaving + 1 end
+  if f[3] == 'accepted' then accepted[f[4]] = (accepted[f[4]] or 0) + 1 end
   if f[3] == 'live' then open[f[4]] = (open[f[4]] or 0) + 1 end
 end
 compare('longtail', redis.call('ZCARD', root .. 'job-longtail:job'), queued)
-local settling = 0
+local settling = leaving
 for _, round in ipairs(redis.call('ZRANGE', root .. 'job-rounds:job', 0, -1)) do
-  local f = redis.call('HMGET', root .. 'round:job/' .. round, 'liveGroups', 'state')
-  compare(round .. ' liveGroups', f[1], open[round] or 0)
-  if f[2] == 'completed' or f[2] == 'closed' then settling = settling + (open[round] or 0) end
+  local f = redis.call('HMGET', root .. 'round:job/' .. round, 'liveGroups', 'state', 'cancelMode')
+  -- Those accepted by a round that was cancelled are given back like the others.
+  local live = (open[round] or 0) + (f[2] == 'cancelled' and accepted[round] or 0)
+  compare(round .. ' liveGroups', f[1], live)
+  if f[2] ~= 'open' and f[2] ~= 'opening' and f[3] ~= 'drop' then settling = settling + live end
 end
+compare('leaving', redis.call('ZCARD', root .. 'groups:leaving'), leaving)
 compare('settling', redis.call('HGET', root .. 'job:job', 'settlingGroups'), settling)
 compare('aborting', redis.call('ZCARD', root .. 'aborts:groups'), aborting)
 compare('dropped', redis.call('HGET', root .. 'job:job', 'droppedGroups') or 0, aborting + dropped)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   LIMITS,
+  type CancelRoundReply,
   type CloseRoundReply,
   type GroupId,
   type JobId,
@@ -13,9 +14,11 @@ import {
 } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
+  CancelRoundArgs,
   CutPage,
   DueWork,
   FoldPage,
+  GiveBackPage,
   JobSnapshot,
   NewGroup,
   OpenRoundAnswer,
@@ -49,6 +52,8 @@ const submit = script<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('r
 const status = script<{ job: JobId; roundId?: RoundId; trainerEpoch?: number }, RoundStatus>('rounds/status');
 const results = script<ResultsArgs, ResultsPage>('rounds/results');
 const close = script<RoundName & { trainerEpoch: number }, CloseRoundReply>('rounds/close');
+const cancel = script<CancelRoundArgs, CancelRoundReply>('rounds/cancel');
+const giveBack = script<RoundName, GiveBackPage>('rounds/give-back');
 const cut = script<RoundName & { cursor: number }, CutPage>('rounds/cut');
 const fold = script<RoundName, FoldPage>('rounds/fold');
 const expire = script<object, { rounds: RoundName[] }>('rounds/expire');
@@ -127,6 +132,16 @@ export class RoundStore {
   /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED */
   close(pool: PoolName, args: RoundName & { trainerEpoch: number }): Promise<CloseRoundReply> {
     return this.scripts.run(close, pool, args);
+  }
+
+  /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT */
+  cancel(pool: PoolName, args: CancelRoundArgs): Promise<CancelRoundReply> {
+    return this.scripts.run(cancel, pool, args);
+  }
+
+  /** Gives back one page of the accepted groups of a cancelled round. */
+  giveBack(pool: PoolName, round: RoundName): Promise<GiveBackPage> {
+    return this.scripts.run(giveBack, pool, { job: round.job, roundId: round.roundId });
   }
 
   /** Cuts one page of what a completed round did not accept. */

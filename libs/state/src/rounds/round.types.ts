@@ -91,6 +91,18 @@ export interface CutPage {
   discardedRefs: string[];
 }
 
+/** A round to cancel; see CancelRoundRequest. */
+export interface CancelRoundArgs extends RoundName {
+  trainerEpoch: number;
+  mode: 'requeue' | 'drop';
+  reason: string;
+}
+export interface GiveBackPage {
+  aborts: AttemptFence[];
+  more: boolean;
+  discardedRefs: string[];
+}
+
 /** Payloads of a group that was deleted; the prompt comes first and may belong to somebody else. */
 export interface FoldedGroup {
   groupId: GroupId;
@@ -118,6 +130,8 @@ export interface DueWork {
   aborts: string[];
   /** Groups and leases whose abort is not confirmed. */
   aborting: number;
+  /** Groups on their way from an open round to the long-tail queue. */
+  leaving: number;
   /** Dropped groups that are to be forgotten. */
   dropped: number;
   /** The weights change just now. */

@@ -12,8 +12,9 @@ const ACTIONS = [
   'takeover',
   'abort',
 ] as const;
+type Action = (typeof ACTIONS)[number];
 /** How often each action comes, of 40; the trainer has the rest. */
-export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
+export const WEIGHTS: Record<Action, number> = {
   claim: 4,
   grant: 2,
   checkpoint: 5,
@@ -26,17 +27,22 @@ export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
   abort: 0,
 };
 
-/** Runs a whole data set and returns its world; every step is followed by an audit of the books. */
-export async function runDataSet(
+/**
+ * Runs a whole data set and returns its world; every step is followed by an audit of the books.
+ * @param more actions besides those of every world, by the names their weights have
+ */
+export async function runDataSet<More extends string = never>(
   world: World,
   decide: (choices: number) => number,
-  weights: typeof WEIGHTS = WEIGHTS,
+  weights: Record<Action, number> & Record<More, number> = WEIGHTS as Record<Action | More, number>,
+  more: Record<More, () => Promise<unknown>> = {} as Record<More, () => Promise<unknown>>,
 ): Promise<World> {
+  const names = Object.keys(weights) as (Action | More)[];
   await world.start();
   for (let turn = 0; turn < 20_000; turn++) {
     let ticket = decide(40);
-    const action = ACTIONS.find((name) => (ticket -= weights[name]) < 0);
-    if (action !== undefined) await world[action]();
+    const action = names.find((name) => (ticket -= weights[name]) < 0);
+    if (action !== undefined) await (action in more ? more[action as More]() : world[action as Action]());
     else if (!(await world.train())) break;
     await world.audit();
   }

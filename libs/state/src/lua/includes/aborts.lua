@@ -22,15 +22,26 @@ local function record_group(abort_id, group)
   end
 end
 
-local function may_be_aborted(group) return group.state == 'live' or group.state == 'unfinished' end
+local MAY_BE_ABORTED = { live = true, leaving = true, unfinished = true }
+local function may_be_aborted(group) return MAY_BE_ABORTED[group.state] or false end
 
 local function leave_round(round, group)
   redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
   round.live = bump(round, 'liveGroups', -1)
   bump(round, 'droppedGroups', 1)
   if takes_results(round) then return review_round(round) end
-  redis.call('HINCRBY', key.job(round.job), 'settlingGroups', -1)
+  if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(round.job), 'settlingGroups', -1) end
   if round.live == 0 then mark_settled(round) end
+end
+
+-- Takes a group out of wherever it is.
+local function take_out(round, group)
+  if group.state == 'live' then return leave_round(round, group) end
+  if group.state == 'leaving' then
+    redis.call('HINCRBY', key.job(group.job), 'settlingGroups', -1)
+    return forget_leaving(round, group)
+  end
+  redis.call('ZREM', key.longtail(group.job), group.groupId)
 end
 
 -- Ends a request with its tokens: they are in the answer until the group is forgotten, and waste of the round.
@@ -58,13 +69,8 @@ local function end_aborting(round, group, aborts, overdue)
 end
 
 -- `round` is that of the group; nil when its summary is no longer kept.
-local function abort_group(round, group, abort_id, aborts)
-  if group.state == 'unfinished' then
-    redis.call('ZREM', key.longtail(group.job), group.groupId)
-  else
-    leave_round(round, group)
-  end
-  local reason = redis.call('HGET', key.abort(abort_id), 'reason') or 'abort'
+local function drop_group(round, group, reason, abort_id, aborts)
+  take_out(round, group)
   redis.call('HSET', key.group(group.job, group.groupId), 'state', 'aborting', 'dropReason', reason)
   group.state = 'aborting'
   redis.call('HINCRBY', key.job(group.job), 'droppedGroups', 1)
@@ -75,6 +81,11 @@ local function abort_group(round, group, abort_id, aborts)
     if request.state == 'finished' or request.state == 'unfinished' then drop_request(round, group, request, nil, 0) end
   end
   end_aborting(round, group, aborts)
+end
+
+local function abort_group(round, group, abort_id, aborts)
+  local reason = round and round.cancelReason or redis.call('HGET', key.abort(abort_id), 'reason') or 'abort'
+  drop_group(round, group, reason, abort_id, aborts)
 end
 
 -- Every script that moves a request on calls this first, so that what a flag has aborted is aborted for all, whether

@@ -42,10 +42,11 @@ local key = {
   abortTombstones = root .. 'aborts:tombstones', -- zset: requestId or job/groupId that was not known when aborted, by the end of its life, ms
   abortingGroups = root .. 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
   abortingLeases = root .. 'aborts:leases', -- zset: packed lease without a request of ours that its worker still has, by the start, ms
+  leavingGroups = root .. 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms
+  droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
   -- weights (trainer-coordinator)
   weights = root .. 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = root .. 'weights:sync', -- hash: the change of weights that is under way
-  droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
 }
 function key.server(id) return root .. 'server:' .. id end -- hash
 function key.serverLeases(id, epoch) return root .. 'server-leases:' .. id .. ':' .. epoch end -- set of acquireId

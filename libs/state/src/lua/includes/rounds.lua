@@ -18,12 +18,15 @@ end
 
 local function load_round(job, round_id)
   local field = redis.call('HMGET', key.round(job, round_id), 'state', 'neededGroups', 'acceptedGroups', 'liveGroups',
-    'newGroups', 'submittedGroups', 'policyName', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled')
+    'newGroups', 'submittedGroups', 'policyName', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
+    'cancelMode', 'cancelReason')
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(job, round_id)
   return {
     job = job, roundId = round_id, state = field[1], needed = tonumber(field[2]), accepted = tonumber(field[3]),
-    live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]), policy = field[7],
+    live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]),
+    -- A round that was cancelled throws nothing away: what it gives back goes on under the policy of a later round.
+    policy = field[13] and 'resume' or field[7], cancelMode = field[13] or nil, cancelReason = field[14] or nil,
     shortfall = field[8], maxFailures = tonumber(field[9]), weightVersion = tonumber(field[10]),
     step = tonumber(field[11]), settled = field[12] == '1', abortedUpTo = aborted_up_to, abortedBy = aborted_by,
   }
@@ -102,7 +105,23 @@ local function accept_group(round, group)
   review_round(round)
 end
 
--- A group of a completed round with nothing live any more goes to the long-tail queue, finished samples and all;
+-- A group of which a sample was handed in leaves its round at once; it is `leaving` as long as a worker has a sample.
+local function leave_for_longtail(round, group)
+  redis.call('HSET', key.group(group.job, group.groupId), 'state', 'leaving')
+  group.state = 'leaving'
+  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
+  redis.call('ZADD', key.leavingGroups, integer(now_ms()), group.job .. '/' .. group.groupId)
+  redis.call('HINCRBY', key.job(group.job), 'settlingGroups', 1)
+  bump(round, 'leavingGroups', 1)
+  round.live = bump(round, 'liveGroups', -1)
+end
+
+local function forget_leaving(round, group)
+  redis.call('ZREM', key.leavingGroups, group.job .. '/' .. group.groupId)
+  bump(round, 'leavingGroups', -1)
+end
+
+-- A group of a completed round, or one that has left its round, with nothing live any more goes to the long-tail queue, finished samples and all;
 -- `regenerate` keeps nothing. Its place in the queue is that of its first cut.
 local function settle_group(round, group)
   if round.policy == 'regenerate' and group.finished > 0 then
@@ -115,6 +134,7 @@ local function settle_group(round, group)
     end
   end
   local group_key = key.group(group.job, group.groupId)
+  local had_left = group.state == 'leaving'
   redis.call('HSET', group_key, 'state', 'unfinished')
   group.state = 'unfinished'
   if redis.call('HDEL', group_key, 'cutStarted') == 1 then redis.call('HINCRBY', group_key, 'cuts', 1) end
@@ -124,12 +144,13 @@ local function settle_group(round, group)
     redis.call('HSET', group_key, 'longtailSequence', place)
   end
   redis.call('ZADD', key.longtail(group.job), place, group.groupId)
-  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
   bump(round, 'groupsRequeued', 1)
-  round.live = bump(round, 'liveGroups', -1)
   redis.call('HINCRBY', key.job(group.job), 'settlingGroups', -1)
   fact('longtail.requeued', { job = group.job, groupId = group.groupId, roundId = round.roundId,
     finishedSamples = group.finished, samples = group.samples })
+  if had_left then return forget_leaving(round, group) end
+  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
+  round.live = bump(round, 'liveGroups', -1)
   if round.live == 0 then mark_settled(round) end
 end
 

@@ -47,7 +47,7 @@ move_request(request, group, 'finished')
 bump(round, 'requestsDone', 1)
 fact('request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
   tokens = request.tokens, finishReason = args.finishReason })
-if takes_results(round) then
+if takes_results(round) and group.state ~= 'leaving' then
   if group.finished == group.samples then accept_group(round, group) end
 elseif group.live == 0 then
   settle_group(round, group)

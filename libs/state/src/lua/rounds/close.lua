@@ -1,7 +1,7 @@
 --[[ The trainer has trained on the round: one flag; the requests are folded after it, page by page (fold).
 ARGV[1] JSON: {job, roundId, trainerEpoch}
 Reply: roundId, stepsTrained, trainedGroups, trainedRequests; a repeat gets the same
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED. Facts: round.closed. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED. Facts: round.closed. ]]
 --- @include "../includes/rounds"
 --- @include "../includes/trainer"
 local args = cjson.decode(ARGV[1])
@@ -9,6 +9,7 @@ local refused = trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end
 local round = load_round(args.job, args.roundId)
 if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
+if round.state == 'cancelled' then return fail('ROUND_CANCELLED', 'The round was cancelled', 'roundId') end
 if takes_results(round) then
   return fail('ROUND_NOT_COMPLETED', 'The round has ' .. integer(round.accepted) .. ' of ' .. integer(round.needed) .. ' groups', 'roundId', 200)
 end

@@ -1,4 +1,5 @@
 --[[ Folds one page of a closed round into the books: accepted groups are trained, they and the failed ones are deleted.
+A cancelled round has given its accepted groups back before; only the failed ones are left.
 A page ends with the group that makes it 128 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: done     true when nothing is left to fold
@@ -9,7 +10,7 @@ local PAGE = 128
 local SUMMARIES_KEPT = 16
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
-if not round or round.state ~= 'closed' then return '{"done":true,"owned":[]}' end
+if not round or takes_results(round) or round.state == 'completed' then return '{"done":true,"owned":[]}' end
 
 local owned, touched = {}, 0
 local function fold_group(group_id, trained)
@@ -36,7 +37,7 @@ local function fold_list(list, trained)
   end
 end
 local accepted, failed = key.roundAccepted(args.job, args.roundId), key.roundFailed(args.job, args.roundId)
-fold_list(accepted, true)
+if round.state == 'closed' then fold_list(accepted, true) end
 fold_list(failed, false)
 
 local done = redis.call('EXISTS', accepted, failed) == 0
@@ -47,7 +48,8 @@ if done and round.settled then
   local surplus = redis.call('ZCARD', rounds) - SUMMARIES_KEPT
   if surplus > 0 then
     for _, old in ipairs(redis.call('ZRANGE', rounds, 0, surplus - 1)) do
-      if redis.call('HGET', key.round(args.job, old), 'folded') ~= '1' then break end
+      local kept = redis.call('HMGET', key.round(args.job, old), 'folded', 'leavingGroups')
+      if kept[1] ~= '1' or tonumber(kept[2] or 0) > 0 then break end
       redis.call('UNLINK', key.round(args.job, old))
       redis.call('ZREM', rounds, old)
     end

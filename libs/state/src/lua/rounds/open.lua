@@ -9,7 +9,7 @@ ARGV[1] JSON:
   digest                        string: of all of the above; the same round opened with another one is a conflict
   trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
 Reply: roundId, trainerEpoch, state, takenGroups
-Errors: ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING. Facts: round.opened. ]]
+Errors: ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING. Facts: round.opened. ]]
 --- @include "../includes/rounds"
 local args = cjson.decode(ARGV[1])
 local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups')
@@ -26,6 +26,7 @@ local hash = key.round(args.job, args.roundId)
 local known = redis.call('HMGET', hash, 'state', 'digest', 'takenGroups', 'trainerEpoch')
 if known[1] then
   if known[1] == 'closed' then return fail('ROUND_CLOSED', 'The round is closed', 'roundId') end
+  if known[1] == 'cancelled' then return fail('ROUND_CANCELLED', 'The round was cancelled; open one with another roundId', 'roundId') end
   if known[2] ~= args.digest then return fail('ROUND_CONFLICT', 'The round was opened with other parameters', 'roundId') end
   if (given or tonumber(known[4])) ~= current then
     return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')

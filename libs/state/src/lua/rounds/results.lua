@@ -5,7 +5,7 @@ Reply: state      of the round
        groups     list of GroupResult
        cursor     number
        complete   true when no further group will come
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED. Facts: none. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED. Facts: none. ]]
 --- @include "../includes/rounds"
 --- @include "../includes/trainer"
 local PAGE = 128
@@ -19,6 +19,7 @@ end
 local round = load_round(args.job, args.roundId)
 if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
 if round.state == 'closed' then return fail('ROUND_CLOSED', 'The round is closed; its results are folded', 'roundId') end
+if round.state == 'cancelled' then return fail('ROUND_CANCELLED', 'The round was cancelled', 'roundId') end
 
 local groups, touched = {}, 0
 for _, group_id in ipairs(redis.call('LRANGE', key.roundAccepted(args.job, args.roundId), args.cursor, args.cursor + args.limit - 1)) do

@@ -34,7 +34,7 @@ for _, group in ipairs(args.groups) do
     return fail('DUPLICATE_GROUP', 'Group ' .. group.groupId .. ' is known with other contents or of another round', 'groupId')
   end
 end
-local completed = round.state == 'completed'
+local completed = not takes_results(round)
 if #fresh > 0 then
   if round.state == 'opening' or (completed and args.check and repeated == 0) then
     return fail('ROUND_NOT_OPEN', 'The round is ' .. round.state .. ' and takes no more groups', 'roundId')
@@ -79,7 +79,7 @@ if #fresh > 0 then
   round.submitted = bump(round, 'submittedGroups', #fresh)
   round.live = bump(round, 'liveGroups', #fresh)
   if completed then
-    redis.call('HINCRBY', key.job(args.job), 'settlingGroups', #fresh)
+    if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(args.job), 'settlingGroups', #fresh) end
     redis.call('HSET', key.round(args.job, args.roundId), 'settled', 0)
     redis.call('SADD', key.sweeps, sweep_name(round))
   end

@@ -1,0 +1,43 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { PoolName } from '@broomwagon/contracts';
+import { LongtailStore, type DueWork } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { DiscardService } from '../requests/discard.service';
+import { WorkerCommands } from '../upkeep/worker-commands';
+
+/**
+ * The part of the sweep that follows groups of which one sample was handed in: the holders of the others are told again
+ * until each has confirmed. Safe in all replicas at once.
+ */
+@Injectable()
+export class LongtailSweepService {
+  private readonly logger = new Logger(LongtailSweepService.name);
+  private readonly repeatedAtMs = new Map<PoolName, number>();
+
+  constructor(
+    private readonly longtail: LongtailStore,
+    private readonly commands: WorkerCommands,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async sweep(pool: PoolName, due: DueWork): Promise<void> {
+    const { cutRepeatMs, abortDeadlineMs: deadlineMs } = this.config;
+    if (due.leaving === 0 || Date.now() - (this.repeatedAtMs.get(pool) ?? 0) < cutRepeatMs) return;
+    this.repeatedAtMs.set(pool, Date.now());
+    for (let cursor: number | undefined = 0; cursor !== undefined;) {
+      const page = await this.longtail.repeat(pool, { cursor, deadlineMs });
+      this.metrics.swept('leave');
+      this.commands.abort(pool, 'cut', page.aborts);
+      this.discards.soon(page.discardedRefs);
+      if (page.overdue > 0) {
+        this.logger.warn({ pool, groups: page.overdue }, 'Cuts of handed-in groups were not confirmed in time');
+        this.metrics.abortsOverdue(page.overdue);
+      }
+      cursor = page.cursor;
+    }
+  }
+}

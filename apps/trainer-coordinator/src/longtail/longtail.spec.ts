@@ -1,0 +1,274 @@
+import { type AbortAttemptsCommand, type Claim, type TailPolicy, workerCommandSubject } from '@broomwagon/contracts';
+import { setFailpoints } from '@broomwagon/platform';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CoordinatorFixture, groups, segmentOf } from '../coordinator.fixture';
+
+const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
+
+describe('what is given up', () => {
+  let fixture: CoordinatorFixture;
+  let call: CoordinatorFixture['client']['call'];
+  beforeAll(async () => {
+    fixture = await CoordinatorFixture.start();
+    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
+  });
+  afterAll(() => fixture.stop());
+  beforeEach(() => fixture.freshPool());
+  afterEach(() => setFailpoints(''));
+
+  const job = 'job';
+  /** A round that needs `needed` groups of two samples and has `count`, and a worker that hears of its aborts. */
+  async function opened(needed: number, policy: TailPolicy = POLICY, count = needed) {
+    const { roundId, trainerEpoch } = await fixture.open(job, {
+      groupsPerStep: needed,
+      remainingGroups: count,
+      policy,
+    });
+    const round = { job, roundId, trainerEpoch };
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(count) });
+    const worker = await fixture.worker('w');
+    const aborts: AbortAttemptsCommand[] = [];
+    fixture.client.messaging.subscribe(workerCommandSubject(fixture.pool, 'w', 'abort'), (body) => {
+      aborts.push(body as unknown as AbortAttemptsCommand);
+    });
+    const requeue = (claims: Claim[], tokens = 4) =>
+      call(fixture.pool, 'longtail.requeue', {
+        job,
+        workerId: worker.workerId,
+        workerEpoch: worker.workerEpoch,
+        requests: claims.map((claim) => ({
+          requestId: claim.requestId,
+          attempt: claim.attempt,
+          segment: segmentOf(claim, tokens),
+        })),
+      });
+    return { round, trainerEpoch, worker, aborts, requeue };
+  }
+  const status = () => call(fixture.pool, 'round.status', { job });
+  const queue = () => call(fixture.pool, 'longtail.list', { job });
+  const books = async () => (await call(fixture.pool, 'job.status', { job })).requests;
+
+  describe('longtail.requeue', () => {
+    it('puts the group into the long-tail queue with all its tokens, and the round asks for another', async () => {
+      const { round, worker, aborts, requeue } = await opened(1);
+      const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
+      await call(fixture.pool, 'request.checkpoint', { ...worker.fence(sibling), segment: segmentOf(sibling, 5) });
+      const handedIn = { results: [{ requestId: mine.requestId, state: 'unfinished' }] };
+      expect(await requeue([mine])).toEqual(handedIn);
+      expect(await requeue([mine])).toEqual(handedIn);
+      expect(await status()).toMatchObject({ state: 'open', shortfallGroups: 1, settled: false });
+      expect((await call(fixture.pool, 'longtail.stats', { job })).settlingGroups).toBe(1);
+      // The holder of the sibling is told until it confirms.
+      await expect.poll(() => aborts.length).toBeGreaterThan(1);
+      expect(aborts[0]).toMatchObject({ cause: 'cut', attempts: [{ requestId: sibling.requestId, attempt: 1 }] });
+      expect(await requeue([sibling], 7)).toMatchObject({ results: [{ state: 'unfinished' }] });
+      const queued = { groupId: 'g0', cuts: 1, firstStep: 1, finishedSamples: 0, samples: 2, tokens: 11 };
+      expect(await queue()).toEqual({ groups: [queued] });
+      expect(await status()).toMatchObject({ requestsCut: 2, groupsRequeued: 1, wastedTokens: 0 });
+
+      await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
+      await worker.finishAll();
+      await call(fixture.pool, 'round.close', round);
+      const { trainerEpoch } = round;
+      await fixture.open(job, { groupsPerStep: 1, remainingGroups: 0, policy: POLICY, trainerEpoch });
+      const again = await worker.claim(2);
+      expect(again.map(({ attempt, segments }) => [attempt, segments.map(({ tokenCount }) => tokenCount)])).toEqual([
+        [2, [4]],
+        [2, [7]],
+      ]);
+      for (const claim of again) await worker.complete(claim);
+      expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 1 });
+    });
+
+    it('lets a sibling that finishes first win, and a round that accepts fewer complete', async () => {
+      const { worker, requeue } = await opened(1, { ...POLICY, shortfall: 'accept-fewer' });
+      const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
+      await requeue([mine]);
+      expect(await status()).toMatchObject({ state: 'completed', completedReason: 'accepted-fewer', settled: true });
+      expect(await worker.complete(sibling, 9)).toMatchObject({ state: 'finished', groupAccepted: false });
+      expect((await queue()).groups).toMatchObject([{ finishedSamples: 1, tokens: 13 }]);
+    });
+
+    it('answers each sample by itself, and a void worker as a whole', async () => {
+      const { worker, requeue } = await opened(1);
+      const [first, second] = (await worker.claim(2)) as [Claim, Claim];
+      await worker.complete(first);
+      const unknown = { ...second, requestId: 'job/nobody/0' };
+      expect(await requeue([first, unknown, second])).toMatchObject({
+        results: [
+          { requestId: first.requestId, error: { code: 'FENCED', field: 'attempt' } },
+          { requestId: unknown.requestId, error: { code: 'REQUEST_NOT_FOUND' } },
+          { requestId: second.requestId, state: 'unfinished' },
+        ],
+      });
+      await expect(requeue([{ ...second, requestId: 'other/g/0' }])).rejects.toMatchObject({
+        code: 'VALIDATION_FAILED',
+        field: 'requests.0.requestId',
+      });
+      await fixture.worker('w');
+      await expect(requeue([second])).rejects.toMatchObject({ code: 'FENCED', field: 'workerEpoch' });
+    });
+
+    it('gives back what a dead worker had of a group that was handed in', async () => {
+      const { worker, requeue } = await opened(1);
+      const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
+      await call(fixture.pool, 'request.checkpoint', { ...worker.fence(sibling), segment: segmentOf(sibling, 5) });
+      await requeue([mine]);
+      await fixture.routing.deregisterWorker(fixture.pool, worker.workerId, worker.workerEpoch);
+      await expect.poll(async () => (await queue()).groups).toMatchObject([{ tokens: 9 }]);
+      expect(await books()).toMatchObject({ unfinished: 2, pending: 0, cutting: 0 });
+    });
+  });
+
+  describe('longtail.drop', () => {
+    /** A queue of `count` groups with one finished sample each, after a round that got none. */
+    async function queueOf(count: number) {
+      const { round, trainerEpoch, worker } = await opened(count);
+      const claims = await worker.claim(128);
+      for (const claim of claims) if (claim.sampleIndex === 0) await worker.complete(claim);
+      await call(fixture.pool, 'round.cancel', { ...round, mode: 'requeue' });
+      for (const claim of claims) {
+        if (claim.sampleIndex === 0) continue;
+        await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
+      }
+      await fixture.swept();
+      return { job, trainerEpoch, reason: 'zero-variance' };
+    }
+
+    it('drops the named groups with their payloads, and says which were not in the queue', async () => {
+      const args = await queueOf(3);
+      const dropped = await call(fixture.pool, 'longtail.drop', { ...args, groupIds: ['g1', 'nobody', 'g1'] });
+      expect(dropped).toEqual({ dropped: ['g1'], notQueued: ['nobody'], requests: 2, tokens: 3 });
+      expect(await call(fixture.pool, 'longtail.drop', { ...args, groupIds: ['g1'] })).toEqual({
+        dropped: [],
+        notQueued: ['g1'],
+        requests: 0,
+        tokens: 0,
+      });
+      expect((await queue()).groups.map(({ groupId }) => groupId)).toEqual(['g0', 'g2']);
+      expect(await books()).toMatchObject({ submitted: 6, dropped: 2, finished: 2, unfinished: 2 });
+      await expect.poll(() => fixture.redis.keys(`${fixture.rootKey}:*:job/g1*`)).toEqual([]);
+      await expect(call(fixture.pool, 'payload.stat', { ref: 'redis~job~g1~prompt' })).rejects.toMatchObject({
+        code: 'PAYLOAD_NOT_FOUND',
+      });
+      await call(fixture.pool, 'payload.stat', { ref: 'redis~job~g0~prompt' });
+    });
+
+    it('drops all that were in the queue, in pages', async () => {
+      const args = await queueOf(80);
+      const pages: number[] = [];
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        const body = { ...args, all: true as const, ...(cursor > 0 && { cursor }) };
+        const page = await call(fixture.pool, 'longtail.drop', body);
+        pages.push(page.requests);
+        ({ cursor } = page);
+      }
+      expect(pages).toEqual([128, 32]);
+      expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
+        droppedGroups: 80,
+        longtail: { groups: 0, settlingGroups: 0 },
+        requests: { dropped: 160 },
+      });
+      const wish = { job, groupsPerStep: 1, remainingGroups: 0, policy: POLICY };
+      expect(await call(fixture.pool, 'round.next', wish)).toMatchObject({ kind: 'done', step: 1 });
+    });
+
+    it('refuses neither, both, and a trainer that was replaced', async () => {
+      const args = await queueOf(1);
+      const refused = (body: object, error: object) =>
+        expect(call(fixture.pool, 'longtail.drop', { ...args, ...body })).rejects.toMatchObject(error);
+      await refused({}, { code: 'VALIDATION_FAILED', field: 'groupIds' });
+      await refused({ all: true, groupIds: ['g0'] }, { code: 'VALIDATION_FAILED', field: 'groupIds' });
+      await refused({ all: true, trainerEpoch: 9 }, { code: 'FENCED' });
+      expect((await queue()).groups).toHaveLength(1);
+    });
+  });
+
+  describe('round.cancel', () => {
+    it('requeues everything with its tokens, also what was accepted, and counts no step', async () => {
+      const { round, trainerEpoch, worker, aborts } = await opened(3);
+      const claims = await worker.claim(6);
+      const held = claims.filter(({ groupId }) => groupId === 'g2');
+      for (const claim of claims) if (claim.groupId !== 'g2') await worker.complete(claim);
+      expect(await status()).toMatchObject({ acceptedGroups: 2 });
+      const body = { ...round, mode: 'requeue' as const };
+      setFailpoints('coordinator.give-back.between-pages=throw@1');
+      const answer = { roundId: round.roundId, state: 'cancelled', mode: 'requeue', groups: 3 };
+      expect(await call(fixture.pool, 'round.cancel', body)).toEqual(answer);
+      expect(await call(fixture.pool, 'round.cancel', body)).toEqual(answer);
+      const refused = (operation: 'round.close' | 'round.results', code: string) =>
+        expect(call(fixture.pool, operation, round)).rejects.toMatchObject({ code });
+      await refused('round.close', 'ROUND_CANCELLED');
+      await refused('round.results', 'ROUND_CANCELLED');
+      await expect(call(fixture.pool, 'round.cancel', { ...body, mode: 'drop' })).rejects.toMatchObject({
+        code: 'ROUND_CONFLICT',
+        field: 'mode',
+      });
+      await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 9) })).rejects.toMatchObject({
+        code: 'ROUND_NOT_OPEN',
+      });
+      await expect.poll(() => aborts.length).toBeGreaterThan(0);
+      // One finishes after all, the other confirms.
+      expect(await worker.complete(held[0]!, 6)).toMatchObject({ state: 'finished' });
+      const confirmation = { ...worker.fence(held[1]!), reason: 'aborted' as const, retryable: true };
+      await call(fixture.pool, 'request.fail', { ...confirmation, segment: segmentOf(held[1]!, 2) });
+      await fixture.swept();
+      expect(await status()).toMatchObject({ state: 'cancelled', settled: true, groupsRequeued: 3, wastedTokens: 0 });
+      expect((await queue()).groups.map(({ finishedSamples, tokens }) => [finishedSamples, tokens])).toEqual([
+        [2, 6],
+        [2, 6],
+        [1, 8],
+      ]);
+      const plan = await call(fixture.pool, 'round.next', {
+        job,
+        groupsPerStep: 3,
+        remainingGroups: 0,
+        policy: POLICY,
+      });
+      expect(plan).toMatchObject({ step: 1, kind: 'long', takeGroups: 3 });
+      const { kind, ...rest } = plan;
+      const open = { job, kind: kind as 'long', ...rest, policy: POLICY, weightVersion: 1, trainerEpoch };
+      await expect(call(fixture.pool, 'round.open', { ...open, roundId: round.roundId })).rejects.toMatchObject({
+        code: 'ROUND_CANCELLED',
+      });
+      await call(fixture.pool, 'round.open', { ...open, roundId: 'again' });
+      await worker.finishAll();
+      expect(await status()).toMatchObject({ roundId: 'again', state: 'completed', acceptedGroups: 3 });
+    });
+
+    it('drops everything, counts it as waste, and a late completion changes nothing', async () => {
+      const { round, worker } = await opened(2);
+      const claims = await worker.claim(4);
+      for (const claim of claims.slice(0, 3)) await worker.complete(claim, 5);
+      const late = claims[3]!;
+      await call(fixture.pool, 'round.cancel', { ...round, mode: 'drop', reason: 'diverged' });
+      await expect.poll(async () => (await books()).cutting).toBe(1);
+      expect(await worker.complete(late, 7)).toMatchObject({ state: 'dropped' });
+      await fixture.swept();
+      expect(await books()).toMatchObject({ submitted: 4, dropped: 4, cutting: 0 });
+      expect(await status()).toMatchObject({ state: 'cancelled', droppedGroups: 2, wastedTokens: 22, settled: true });
+      const wish = { job, groupsPerStep: 2, remainingGroups: 5, policy: POLICY };
+      expect(await call(fixture.pool, 'round.next', wish)).toMatchObject({ step: 1, takeGroups: 0, newGroups: 2 });
+    });
+
+    it('gives up a round that is completed, not one that is closed or of another trainer', async () => {
+      const { round, worker } = await opened(1);
+      await worker.finishAll();
+      const cancel = (body: object) => call(fixture.pool, 'round.cancel', { ...round, mode: 'requeue', ...body });
+      await expect(cancel({ trainerEpoch: 7 })).rejects.toMatchObject({ code: 'FENCED' });
+      await expect(cancel({ roundId: 'nothing' })).rejects.toMatchObject({ code: 'ROUND_NOT_FOUND' });
+      await expect(cancel({ mode: 'forget' })).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'mode' });
+      expect(await cancel({})).toMatchObject({ groups: 1 });
+      await fixture.swept();
+      expect((await queue()).groups).toMatchObject([{ finishedSamples: 2 }]);
+      const { trainerEpoch } = round;
+      const plan = { groupsPerStep: 1, remainingGroups: 0, policy: POLICY };
+      const next = await call(fixture.pool, 'round.next', { job, ...plan });
+      const { kind, ...rest } = next;
+      const open = { job, roundId: 'r2', kind: kind as 'long', policy: POLICY, weightVersion: 1, trainerEpoch };
+      await call(fixture.pool, 'round.open', { ...open, ...rest });
+      await call(fixture.pool, 'round.close', { job, roundId: 'r2', trainerEpoch });
+      await expect(cancel({ roundId: 'r2' })).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
+    });
+  });
+});

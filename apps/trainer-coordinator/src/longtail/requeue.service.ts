@@ -1,0 +1,70 @@
+import { Injectable } from '@nestjs/common';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  type PoolName,
+  type RequeueReply,
+  type RequeueRequest,
+  type RequeueResult,
+  type RequeuedSample,
+} from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { LongtailStore, PoolDirectory } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { DiscardService } from '../requests/discard.service';
+import { segmentOf } from '../requests/segment-of';
+import { SweepService } from '../upkeep/sweep.service';
+import { WorkerCommands } from '../upkeep/worker-commands';
+
+/** Takes unfinished samples from those who ran them: one script each, so that each has its own answer. */
+@Injectable()
+export class RequeueService {
+  constructor(
+    private readonly longtail: LongtailStore,
+    private readonly pools: PoolDirectory,
+    private readonly sweeper: SweepService,
+    private readonly commands: WorkerCommands,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+  ) {}
+
+  /** @throws BroomwagonError VALIDATION_FAILED, FENCED (the worker epoch), UNAVAILABLE; repeating is safe */
+  async requeue(pool: PoolName, body: RequeueRequest): Promise<RequeueReply> {
+    checkJob(body);
+    const samples = body.requests.map((sample) => ({ sample, ...segmentOf(sample, sample.requestId) }));
+    // Those who still have siblings are told again by upkeep, which goes through the pools of the directory.
+    await this.pools.add(pool);
+    const results: RequeueResult[] = [];
+    for (const { sample, segment, tokens } of samples) {
+      results.push(await this.requeueOne(pool, body, sample, { segment, tokens }));
+      await failpoint('coordinator.requeue.between-requests');
+    }
+    return { results };
+  }
+
+  private async requeueOne(
+    pool: PoolName,
+    { workerId, workerEpoch }: RequeueRequest,
+    { requestId, attempt }: RequeuedSample,
+    made: { segment?: string; tokens: number },
+  ): Promise<RequeueResult> {
+    try {
+      const answer = await this.longtail.requeue(pool, { requestId, attempt, workerId, workerEpoch, ...made });
+      this.metrics.attemptEnded(answer.state);
+      this.commands.abort(pool, 'cut', answer.aborts);
+      this.discards.soon(answer.discardedRefs);
+      if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+      return { requestId, state: answer.state };
+    } catch (error) {
+      if (!isBroomwagonError(error) || error.retryable || error.field === 'workerEpoch') throw error;
+      return { requestId, error: error.toWire() };
+    }
+  }
+}
+
+function checkJob({ job, requests }: RequeueRequest): void {
+  const position = requests.findIndex(({ requestId }) => !requestId.startsWith(`${job}/`));
+  if (position < 0) return;
+  const field = `requests.${position}.requestId`;
+  throw new BroomwagonError('VALIDATION_FAILED', `${field}: not a request of job ${job}`, { field });
+}

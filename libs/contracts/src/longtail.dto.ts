@@ -1,0 +1,79 @@
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  Equals,
+  IsArray,
+  IsInt,
+  IsOptional,
+  MaxLength,
+  Min,
+  ValidateNested,
+} from 'class-validator';
+import type { WireError } from './errors';
+import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type WorkerId } from './ids';
+import { LIMITS } from './limits';
+import { Segment } from './segment.dto';
+
+/** A sample that its holder will not finish now. */
+export class RequeuedSample {
+  @IsCorrelationId() requestId!: RequestId;
+  @IsInt() @Min(1) attempt!: number;
+  /** Tokens made so far, by reference; without it the last checkpoint counts. */
+  @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+}
+
+/**
+ * `longtail.requeue`: a worker, or the trainer's own agent loop, hands unfinished samples in with their tokens. What
+ * becomes of them is what a cut does: the group goes to the long-tail queue as a whole, finished samples and all.
+ */
+export class RequeueRequest {
+  @IsId() job!: JobId;
+  @IsId() workerId!: WorkerId;
+  @IsInt() @Min(1) workerEpoch!: number;
+  @IsArray()
+  @ArrayMinSize(1)
+  @ArrayMaxSize(LIMITS.page)
+  @ValidateNested({ each: true })
+  @Type(() => RequeuedSample)
+  requests!: RequeuedSample[];
+}
+export interface RequeueResult {
+  requestId: RequestId;
+  /** `dropped`, `failed`: its group had ended before. Absent when there is an error. */
+  state?: 'pending' | 'unfinished' | 'failed' | 'dropped';
+  error?: WireError;
+}
+export interface RequeueReply {
+  /** One for each of the request, in order. */
+  results: RequeueResult[];
+}
+
+/**
+ * `longtail.drop`: groups of the queue that will never be trained (prompts without variance, for example): exactly one
+ * of `groupIds` and `all`. Their payloads are deleted, and they count in `droppedGroups`.
+ */
+export class DropLongtailRequest {
+  @IsId() job!: JobId;
+  @IsInt() @Min(1) trainerEpoch!: number;
+  @IsOptional()
+  @IsArray()
+  @ArrayMinSize(1)
+  @ArrayMaxSize(LIMITS.groupsPerSubmit)
+  @IsCorrelationId({ each: true })
+  groupIds?: GroupId[];
+  @IsOptional() @Equals(true) all?: true;
+  /** Told with the facts, and kept with the groups until they are deleted. */
+  @MaxLength(256) reason!: string;
+  /** Of the page before, with `all`: groups that came into the queue since the first page stay. */
+  @IsOptional() @IsInt() @Min(0) cursor?: number;
+}
+export interface DropLongtailReply {
+  dropped: GroupId[];
+  /** Not in the queue: trained, dropped before, in a round, or never submitted. Nothing was done. */
+  notQueued: GroupId[];
+  requests: number;
+  tokens: number;
+  /** There is more: send the same body with this cursor. */
+  cursor?: number;
+}

@@ -1,0 +1,29 @@
+import { IsIn, IsInt, IsOptional, MaxLength, Min } from 'class-validator';
+import { IsId, type JobId, type RoundId } from './ids';
+
+export const CANCEL_MODES = ['requeue', 'drop'] as const;
+export type CancelMode = (typeof CANCEL_MODES)[number];
+
+/**
+ * `round.cancel`: a round that is not closed is given up; its step is not counted, and another round may be opened, with
+ * another roundId. Holders are told as in a cut.
+ */
+export class CancelRoundRequest {
+  @IsId() job!: JobId;
+  @IsId() roundId!: RoundId;
+  @IsInt() @Min(1) trainerEpoch!: number;
+  /**
+   * `requeue`: all its groups, the accepted ones too, go to the long-tail queue with all they have, under every policy.
+   * `drop`: they are dropped, and their tokens count as waste.
+   */
+  @IsIn(CANCEL_MODES) mode!: CancelMode;
+  /** Kept with what is dropped; default `round-cancelled`. */
+  @IsOptional() @MaxLength(256) reason?: string;
+}
+export interface CancelRoundReply {
+  roundId: RoundId;
+  state: 'cancelled';
+  mode: CancelMode;
+  /** Groups that are given back or dropped; `round.status` says `settled` when all are. */
+  groups: number;
+}

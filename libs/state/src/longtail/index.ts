@@ -1,0 +1,2 @@
+export * from './longtail.store';
+export * from './longtail.types';

@@ -1,0 +1,49 @@
+import type { GroupId, JobId, PoolName } from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import type { DropLongtailArgs, DropLongtailPage, LeavingPage, RequeueAnswer, RequeueArgs } from './longtail.types';
+
+interface DropScriptArgs {
+  job: JobId;
+  trainerEpoch: number;
+  reason: string;
+  groupIds?: readonly GroupId[];
+  upTo?: number;
+}
+
+const requeue = script<RequeueArgs, RequeueAnswer>('longtail/requeue');
+const repeat = script<{ cursor: number; deadlineMs: number }, LeavingPage>('longtail/repeat');
+const drop = script<DropScriptArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
+
+/**
+ * What goes into the long-tail queue by the word of its holder, and what leaves it for good. One script each, safe to
+ * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
+ */
+export class LongtailStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  /** Takes an unfinished sample back with its tokens. @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
+  requeue(pool: PoolName, args: RequeueArgs): Promise<RequeueAnswer> {
+    return this.scripts.run(requeue, pool, args);
+  }
+
+  /** One page of the groups on their way to the queue of which workers still have samples, to be told again. */
+  repeat(pool: PoolName, args: { cursor: number; deadlineMs: number }): Promise<LeavingPage> {
+    return this.scripts.run(repeat, pool, args);
+  }
+
+  /** Drops the named groups (at most 128), or one page of all. @throws JOB_NOT_FOUND, FENCED */
+  async drop(pool: PoolName, args: DropLongtailArgs): Promise<DropLongtailPage> {
+    const { groupIds, ...common } = args;
+    if (groupIds === undefined) return this.scripts.run(drop, pool, common);
+    const sum: DropLongtailPage = { dropped: [], notQueued: [], requests: 0, tokens: 0 };
+    for (let left: readonly GroupId[] = groupIds; left.length > 0;) {
+      const page = await this.scripts.run(drop, pool, { ...common, groupIds: left });
+      sum.dropped.push(...page.dropped);
+      sum.notQueued.push(...page.notQueued);
+      sum.requests += page.requests;
+      sum.tokens += page.tokens;
+      left = page.remainingIds;
+    }
+    return sum;
+  }
+}

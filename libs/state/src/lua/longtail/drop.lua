@@ -1,0 +1,59 @@
+--[[ Drops groups of the long-tail queue: those named, or one page of all that were in it when the first page was asked for.
+They are deleted with their payloads by the sweep; the books keep their numbers. A page ends with the group that makes
+it 128 requests.
+ARGV[1] JSON:
+  job, reason    string
+  trainerEpoch   number
+  groupIds       list of string, or absent: all
+  upTo           number of the page before, or absent: the last place of the queue now
+Reply: dropped         list of groupId
+       notQueued       list of groupId: trained, dropped before, in a round, or never submitted
+       requests        number of requests dropped
+       tokens          number of tokens dropped with them
+       remainingIds    list of groupId: to be sent again
+       upTo            number to send with the next page of all; absent at the end
+Errors: JOB_NOT_FOUND, FENCED. Facts: group.dropped, request.aborted. ]]
+--- @include "../includes/aborts"
+--- @include "../includes/trainer"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+local refused = trainer_error(args.job, args.trainerEpoch)
+if refused then return refused end
+saw_trainer(args.job)
+
+local dropped, not_queued, requests, tokens = {}, {}, 0, 0
+local function drop(group)
+  tokens = tokens + tonumber(redis.call('HGET', key.group(args.job, group.groupId), 'tokens') or 0)
+  requests = requests + group.samples
+  drop_group(load_round(args.job, group.roundId), group, args.reason, nil, {})
+  -- Nobody asks for what they were: the sweep deletes them now.
+  redis.call('ZADD', key.droppedGroups, integer(now_ms()), args.job .. '/' .. group.groupId)
+  table.insert(dropped, group.groupId)
+end
+local function answer(extra)
+  return '{"dropped":' .. encode_list(dropped) .. ',"notQueued":' .. encode_list(not_queued) .. ',"requests":'
+    .. integer(requests) .. ',"tokens":' .. integer(tokens) .. extra .. '}'
+end
+
+local ids = optional(args.groupIds)
+if ids then
+  local done = 0
+  for _, group_id in ipairs(ids) do
+    if requests >= PAGE then break end
+    done = done + 1
+    local group = load_group(args.job, group_id)
+    if group and group.state == 'unfinished' then drop(group) else table.insert(not_queued, group_id) end
+  end
+  local remaining = {}
+  for position = done + 1, #ids do table.insert(remaining, ids[position]) end
+  return answer(',"remainingIds":' .. encode_list(remaining))
+end
+
+local queue = key.longtail(args.job)
+local up_to = optional(args.upTo) or tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
+for _, group_id in ipairs(redis.call('ZRANGEBYSCORE', queue, '-inf', integer(up_to), 'LIMIT', 0, PAGE)) do
+  if requests >= PAGE then break end
+  drop(load_group(args.job, group_id))
+end
+local more = redis.call('ZCOUNT', queue, '-inf', integer(up_to)) > 0
+return answer(more and ',"remainingIds":[],"upTo":' .. integer(up_to) or ',"remainingIds":[]')

@@ -1,0 +1,49 @@
+--[[ Gives a round up that is not closed: one flag. Its groups, the accepted ones too, go to the long-tail queue with all
+they have, or are dropped; the sweep does it (give-back, cut). The step is not counted, and another round may be opened.
+ARGV[1] JSON:
+  job, roundId   string
+  trainerEpoch   number
+  mode           'requeue' | 'drop'
+  reason         string: kept with what is dropped
+Reply: roundId, state ('cancelled'), mode
+       groups   number that were given back or dropped; a repeat gets the same
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in the other mode).
+Facts: round.cancelled, round.settled. ]]
+--- @include "../includes/rounds"
+--- @include "../includes/trainer"
+local EVERY_GROUP = '9007199254740991' -- as a number up to which all groups are aborted
+local args = cjson.decode(ARGV[1])
+local refused = trainer_error(args.job, args.trainerEpoch)
+if refused then return refused end
+local round = load_round(args.job, args.roundId)
+if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
+if round.state == 'closed' then return fail('ROUND_CLOSED', 'The round is closed: its step is trained', 'roundId') end
+saw_trainer(args.job)
+local hash = key.round(args.job, args.roundId)
+
+local function answer(groups)
+  return cjson.encode({ roundId = args.roundId, state = 'cancelled', mode = args.mode, groups = groups })
+end
+if round.state == 'cancelled' then
+  if round.cancelMode ~= args.mode then
+    return fail('ROUND_CONFLICT', 'The round was cancelled with mode ' .. round.cancelMode, 'mode')
+  end
+  return answer(tonumber(redis.call('HGET', hash, 'cancelledGroups')))
+end
+
+local was_completed = round.state == 'completed'
+local groups = round.live + round.accepted
+-- Those that are to come into the queue, and those that were and will not.
+local to_come = args.mode == 'requeue' and groups or 0
+local settling = to_come - (was_completed and round.live or 0)
+redis.call('HSET', hash, 'state', 'cancelled', 'cancelMode', args.mode, 'cancelReason', args.reason,
+  'cancelledGroups', groups, 'liveGroups', groups, 'acceptedGroups', 0, 'settled', 0)
+if args.mode == 'drop' then redis.call('HSET', hash, 'abortedUpTo', EVERY_GROUP, 'abortedBy', 'round.cancel') end
+redis.call('HINCRBY', key.job(args.job), 'settlingGroups', settling)
+redis.call('HDEL', key.job(args.job), 'openRoundId')
+redis.call('ZREM', key.roundDeadlines, sweep_name(round))
+redis.call('SADD', key.sweeps, sweep_name(round))
+fact('round.cancelled', { job = args.job, roundId = args.roundId, step = round.step, mode = args.mode, groups = groups })
+round.state = 'cancelled'
+if groups == 0 then mark_settled(round) end
+return answer(groups)
