@@ -1,4 +1,11 @@
-import { type AbortAttemptsCommand, type Claim, type TailPolicy, workerCommandSubject } from '@broomwagon/contracts';
+import {
+  type AbortAttemptsCommand,
+  type Claim,
+  type DropLongtailReply,
+  type DropLongtailRequest,
+  type TailPolicy,
+  workerCommandSubject,
+} from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups, segmentOf } from '../coordinator.fixture';
@@ -158,8 +165,8 @@ describe('what is given up', () => {
       const args = await queueOf(80);
       const pages: number[] = [];
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
-        const body = { ...args, all: true as const, ...(cursor > 0 && { cursor }) };
-        const page = await call(fixture.pool, 'longtail.drop', body);
+        const body: DropLongtailRequest = { ...args, all: true, ...(cursor > 0 && { cursor }) };
+        const page: DropLongtailReply = await call(fixture.pool, 'longtail.drop', body);
         pages.push(page.requests);
         ({ cursor } = page);
       }

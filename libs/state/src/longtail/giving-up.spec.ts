@@ -26,7 +26,7 @@ describe('a data set whose samples are handed in unfinished and whose rounds are
         const policy: TailPolicy = { name, overProvision: 1.5 };
         const world = new GivingUpWorld(groups, samples, groupsPerStep, policy, decide);
         const giveUp = async () => (decide(5) === 0 ? world.cancel('requeue') : world.handIn());
-        await runDataSet(world, decide, { ...WEIGHTS, giveUp: 1 }, { giveUp });
+        await runDataSet(world, decide, WEIGHTS, { weight: 1, act: giveUp });
         expect(world.trained.size).toBe(groups);
         expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
         const { requests, longtail, droppedGroups } = await rounds.jobStatus(world.pool, JOB);
@@ -48,7 +48,7 @@ describe('a data set whose samples are handed in unfinished and whose rounds are
         const policy: TailPolicy = { name, overProvision: 1.5 };
         const world = new GivingUpWorld(groups, samples, groupsPerStep, policy, decide);
         const giveUp = () => world.cancel(decide(2) === 0 ? 'drop' : 'requeue');
-        await runDataSet(world, decide, { ...WEIGHTS, giveUp: 1 }, { giveUp });
+        await runDataSet(world, decide, WEIGHTS, { weight: 1, act: giveUp });
         await world.stopWorkers();
         for (let page = 0; page < 20; page++) await world.sweep();
         const { requests, longtail, ...status } = await rounds.jobStatus(world.pool, JOB);

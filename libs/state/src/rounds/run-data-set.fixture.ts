@@ -12,9 +12,8 @@ const ACTIONS = [
   'takeover',
   'abort',
 ] as const;
-type Action = (typeof ACTIONS)[number];
 /** How often each action comes, of 40; the trainer has the rest. */
-export const WEIGHTS: Record<Action, number> = {
+export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
   claim: 4,
   grant: 2,
   checkpoint: 5,
@@ -29,20 +28,20 @@ export const WEIGHTS: Record<Action, number> = {
 
 /**
  * Runs a whole data set and returns its world; every step is followed by an audit of the books.
- * @param more actions besides those of every world, by the names their weights have
+ * @param another one more action, with its weight
  */
-export async function runDataSet<More extends string = never>(
+export async function runDataSet(
   world: World,
   decide: (choices: number) => number,
-  weights: Record<Action, number> & Record<More, number> = WEIGHTS as Record<Action | More, number>,
-  more: Record<More, () => Promise<unknown>> = {} as Record<More, () => Promise<unknown>>,
+  weights: typeof WEIGHTS = WEIGHTS,
+  another: { weight: number; act: () => Promise<unknown> } = { weight: 0, act: async () => undefined },
 ): Promise<World> {
-  const names = Object.keys(weights) as (Action | More)[];
   await world.start();
   for (let turn = 0; turn < 20_000; turn++) {
     let ticket = decide(40);
-    const action = names.find((name) => (ticket -= weights[name]) < 0);
-    if (action !== undefined) await (action in more ? more[action as More]() : world[action as Action]());
+    const action = ACTIONS.find((name) => (ticket -= weights[name]) < 0);
+    if (action !== undefined) await world[action]();
+    else if ((ticket -= another.weight) < 0) await another.act();
     else if (!(await world.train())) break;
     await world.audit();
   }
