@@ -1,6 +1,7 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { expect } from 'vitest';
-import { JOB, longtail, rounds, segmentOf, World } from '../rounds/data-set-world.fixture';
+import { JOB, longtail, rounds, World } from '../rounds/data-set-world.fixture';
+import { segmentOf } from '../rounds/world-attempt.fixture';
 
 /** A world whose workers hand samples in unfinished, and whose trainer gives rounds up. */
 export class GivingUpWorld extends World {

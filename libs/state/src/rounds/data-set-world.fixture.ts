@@ -19,6 +19,7 @@ import { ScriptRunner } from '../scripts/script-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 import { RECOUNT } from './recount.fixture';
 import type { DueWork, NewGroup } from './round.types';
+import { segmentOf, type Attempt } from './world-attempt.fixture';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
@@ -38,12 +39,6 @@ let pools = 0;
 export async function endWorlds(): Promise<void> {
   await redis.quit();
   await flushPrefix(testRedisUrl(), `${prefix}:`);
-}
-
-export interface Attempt {
-  claim: Claim;
-  fence: AttemptFence;
-  tokens: number;
 }
 
 /** A trainer, two workers and the sweeper, each doing one step at a time in an order that `decide` chooses. */
@@ -452,16 +447,4 @@ export class World {
       sampling: '{}',
     };
   }
-}
-
-export function segmentOf({ fence, tokens }: Attempt): { segment: string; tokens: number } {
-  const segment = {
-    attempt: fence.attempt,
-    serverId: 's1',
-    serverEpoch: 1,
-    weightVersion: 1,
-    tokenCount: tokens,
-    ref: `${fence.requestId}-${fence.attempt}`,
-  };
-  return { segment: JSON.stringify(segment), tokens };
 }

@@ -1,0 +1,21 @@
+import type { Claim } from '@broomwagon/contracts';
+import type { AttemptFence } from '../requests';
+
+/** What a worker of a world has, with the tokens it has made. */
+export interface Attempt {
+  claim: Claim;
+  fence: AttemptFence;
+  tokens: number;
+}
+
+export function segmentOf({ fence, tokens }: Attempt): { segment: string; tokens: number } {
+  const segment = {
+    attempt: fence.attempt,
+    serverId: 's1',
+    serverEpoch: 1,
+    weightVersion: 1,
+    tokenCount: tokens,
+    ref: `${fence.requestId}-${fence.attempt}`,
+  };
+  return { segment: JSON.stringify(segment), tokens };
+}
