@@ -68,15 +68,7 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new FactOutbox(redis, config.redisKeyPrefix, `relay-${process.pid}-${Date.now()}`),
     },
   ],
-  exports: [
-    AbortStore,
-    LongtailStore,
-    RoundStore,
-    RequestStore,
-    PoolDirectory,
-    FactOutbox,
-    WeightStore,
-  ],
+  exports: [AbortStore, LongtailStore, RoundStore, RequestStore, PoolDirectory, FactOutbox, WeightStore],
 })
 export class StateModule implements OnModuleInit, OnApplicationShutdown {
   constructor(
