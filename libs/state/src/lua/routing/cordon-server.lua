@@ -13,10 +13,10 @@ local server = server_of(args.serverId)
 if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
 server.cordoned = args.cordoned
 if args.cordoned then
-  redis.call('HSET', key.server(server.id), 'cordoned', '1')
+  set_server(server.id, 'cordoned', '1')
 else
   server.drainUntilMs = nil
-  redis.call('HDEL', key.server(server.id), 'cordoned', 'drainUntilMs')
+  unset_server(server.id, 'cordoned', 'drainUntilMs')
   redis.call('ZREM', key.drainingServers, server.id)
 end
 return changed_server(server, now_ms(), args.mostSessions)

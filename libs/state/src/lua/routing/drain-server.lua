@@ -15,6 +15,6 @@ if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool',
 local now = now_ms()
 server.drainUntilMs = math.min(server.drainUntilMs or math.huge, now + args.deadlineMs)
 local until_ms = string.format('%.0f', server.drainUntilMs)
-redis.call('HSET', key.server(server.id), 'drainUntilMs', until_ms)
+set_server(server.id, 'drainUntilMs', until_ms)
 redis.call('ZADD', key.drainingServers, until_ms, server.id)
 return changed_server(server, now, args.mostSessions)

@@ -16,7 +16,7 @@ if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool',
 if args.epoch > server.epoch then return fail('VALIDATION_FAILED', 'The server has no such epoch yet', 'epoch') end
 local changed = args.epoch == server.epoch and not is_fenced(server)
 if changed then
-  redis.call('HSET', key.server(server.id), 'fenced', '1')
+  set_server(server.id, 'fenced', '1')
   fail_server(server)
   fact('server.fenced', { serverId = server.id, epoch = args.epoch, reason = args.reason })
 end

@@ -38,7 +38,7 @@ for _, id in ipairs(args.serverIds) do
     redis.call('HSETNX', key.server(id), 'heardAtMs', string.format('%.0f', now))
     if weight_version and weight_version ~= server.weightVersion then
       server.weightVersion = weight_version
-      redis.call('HSET', key.server(id), 'weightVersion', string.format('%.0f', weight_version))
+      set_server(id, 'weightVersion', string.format('%.0f', weight_version))
       publish_state(server)
       table.insert(changed, id)
     end

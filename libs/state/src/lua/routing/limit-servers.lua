@@ -15,10 +15,10 @@ for _, change in ipairs(args.limits) do
   if server and server.epoch == change.epoch and (server.limit or server.maxInflight) == change.from then
     if change.to < server.maxInflight then
       server.limit = change.to
-      redis.call('HSET', key.server(server.id), 'limit', string.format('%.0f', change.to))
+      set_server(server.id, 'limit', string.format('%.0f', change.to))
     else
       server.limit = nil
-      redis.call('HDEL', key.server(server.id), 'limit')
+      unset_server(server.id, 'limit')
     end
     rescore(server)
     table.insert(limited, server.id)

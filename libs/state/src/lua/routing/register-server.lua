@@ -35,23 +35,23 @@ if same_start and discovered then
   max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
 end
 if known and not same_start then void_server_epoch(id, known.epoch) end
-if not same_start then redis.call('DEL', key.server(id)) end
+if not same_start then delete_server(id) end
 
 local stays_fenced = same_start and is_fenced(known)
-redis.call('HSET', key.server(id), 'epoch', epoch, 'state', stays_fenced and 'failed' or 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
+set_server(id, 'epoch', epoch, 'state', stays_fenced and 'failed' or 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
   'maxInflight', max_inflight, 'weight', tostring(weight), 'weightVersion', weight_version)
 if known and not same_start then
-  if known.cordoned then redis.call('HSET', key.server(id), 'cordoned', '1') end
+  if known.cordoned then set_server(id, 'cordoned', '1') end
   if known.drainUntilMs then
-    redis.call('HSET', key.server(id), 'drainUntilMs', string.format('%.0f', known.drainUntilMs))
+    set_server(id, 'drainUntilMs', string.format('%.0f', known.drainUntilMs))
   end
 end
 for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
   local value = optional(args[field])
   if value then
-    redis.call('HSET', key.server(id), field, value)
+    set_server(id, field, value)
   elseif field ~= 'labels' and field ~= 'capabilities' then
-    redis.call('HDEL', key.server(id), field)
+    unset_server(id, field)
   end
 end
 redis.call('ZADD', key.servers, string.format('%.0f', now), id)

@@ -17,15 +17,15 @@ for _, field in ipairs({ 'maxInflight', 'weight', 'weightVersion' }) do
   local value = optional(args[field])
   if value then
     server[field] = value
-    redis.call('HSET', key.server(server.id), field, tostring(value))
+    set_server(server.id, field, tostring(value))
   end
 end
 -- A capacity set by hand is not to be lowered by what was learned under another one.
 if optional(args.maxInflight) then
   server.limit = nil
-  redis.call('HDEL', key.server(server.id), 'limit')
+  unset_server(server.id, 'limit')
 end
 for _, field in ipairs({ 'labels', 'capabilities' }) do
-  if optional(args[field]) then redis.call('HSET', key.server(server.id), field, args[field]) end
+  if optional(args[field]) then set_server(server.id, field, args[field]) end
 end
 return changed_server(server, now_ms(), args.mostSessions)

@@ -2,6 +2,9 @@
 --- @include "restrictions"
 -- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
 local BEST = 4
+local visit_eligible, choose_server
+-- A block, since a script may have 200 locals at once, and its closures find what they share sooner.
+do
 local CANDIDATES_PER_PAGE, POINTS_PER_PAGE, SNAPSHOT_SERVERS = 64, 8, 128
 local FAST_SCAN = 128 -- servers looked at in one choice; beyond, the scan goes on and counts as a slow one
 local KV_REPORT_MS = 60000 -- an older report of KV use says nothing
@@ -13,7 +16,7 @@ end
 
 -- Servers with room in the order of the policy, as (id, score, how many so far), until `visit` says it has seen enough.
 -- All of them if need be: a refusal is never for want of looking.
-local function visit_eligible(first_page, visit)
+function visit_eligible(first_page, visit)
   local seen, size = 0, first_page
   while true do
     local known = order_of(size)
@@ -271,7 +274,7 @@ end
 -- the server it names, if that can take it; else, and if it names none, where the policy says. A session
 -- keeps to its server while that one is usable and of the same epoch, full or not, unless the margin breaks it.
 -- The receipt is left for grant_lease.
-local function choose_server(item)
+function choose_server(item)
   local policy = policy_in_force()
   local bound, named = bound_server(item), named_server(item)
   local is_explained = item.explain or is_sampled(last_lease_sequence() + 1)
@@ -298,4 +301,5 @@ local function choose_server(item)
     reached = reached,
   }
   return server, branch
+end
 end

@@ -58,7 +58,12 @@ local function save_changes()
   for worker_id, change in pairs(digest_changes) do
     redis.call('HINCRBY', key.worker(worker_id), 'leaseDigest', string.format('%.0f', change))
   end
-  for id, server in pairs(chosen_servers) do redis.call('HSET', key.server(id), 'chosen', server.chosen) end
+  local chosen = {}
+  for id, server in pairs(chosen_servers) do
+    chosen[#chosen + 1] = id
+    chosen[#chosen + 1] = server.chosen
+  end
+  if #chosen > 0 then redis.call('HSET', key.serverChosen, unpack(chosen)) end
 end
 
 -- The lease sequence also orders the choices, so one counter serves both.

@@ -2,38 +2,18 @@
 --- @include "../../includes/clock"
 --- @include "settings"
 --- @include "load"
+--- @include "server-hash"
 -- Servers as this script sees them: a hash is read once; the load of a server is the number of its leases.
 local known_servers = {}
 
 local function server_of(id)
   local known = known_servers[id]
   if known ~= nil then return known or nil end
-  local field = redis.call('HMGET', key.server(id), 'epoch', 'state', 'held', 'endpoint', 'dialect', 'model',
-    'maxInflight', 'weight', 'weightVersion', 'chosen', 'instanceId', 'cordoned', 'drainUntilMs', 'startedAtMs', 'limit')
-  if not field[1] then
-    known_servers[id] = false
-    return nil
-  end
-  local server = {
-    id = id,
-    epoch = tonumber(field[1]),
-    state = field[2],
-    held = field[3] == '1',
-    endpoint = field[4],
-    dialect = field[5],
-    model = field[6] or nil,
-    maxInflight = tonumber(field[7]),
-    weight = tonumber(field[8]),
-    weightVersion = tonumber(field[9]),
-    chosen = tonumber(field[10]) or 0,
-    instanceId = field[11] or nil,
-    cordoned = field[12] == '1',
-    drainUntilMs = tonumber(field[13] or nil),
-    startedAtMs = tonumber(field[14] or nil),
-    limit = tonumber(field[15] or nil),
-  }
+  local server = read_server(id)
+  known_servers[id] = server or false
+  if not server then return nil end
+  server.chosen = tonumber(redis.call('HGET', key.serverChosen, id) or nil) or 0
   server.load = redis.call('SCARD', key.serverLeases(id, server.epoch))
-  known_servers[id] = server
   return server
 end
 
@@ -53,11 +33,7 @@ local function is_quarantined(server)
   return server.weightVersion ~= number_setting('syncing')
 end
 
--- A suspect that is held takes leases: most servers went silent together, which says more about us than about them.
-local function is_usable(server)
-  if server.cordoned or server.drainUntilMs or is_quarantined(server) then return false end
-  return server.state == 'ready' or (server.state == 'suspect' and server.held)
-end
+local function is_usable(server) return takes_leases(server) and not is_quarantined(server) end
 
 -- What a person sees. `state` in the hash is only what was heard of the server; what was asked of it stands beside.
 local function shown_state(server)
@@ -120,7 +96,7 @@ end
 
 -- After a change of state: also says whether the pool has a server at all, and lets sessions of a lost one move.
 local function publish_state(server)
-  redis.call('HSET', key.server(server.id), 'state', server.state, 'held', server.held and '1' or '0')
+  set_server(server.id, 'state', server.state, 'held', server.held and '1' or '0')
   if is_usable(server) then
     redis.call('SADD', key.usableServers, server.id)
   else
@@ -139,7 +115,7 @@ end
 -- A new start of the engine: caches are cold and the load grows from there.
 local function begin_slow_start(server)
   server.startedAtMs = script_now()
-  redis.call('HSET', key.server(server.id), 'startedAtMs', string.format('%.0f', server.startedAtMs))
+  set_server(server.id, 'startedAtMs', string.format('%.0f', server.startedAtMs))
   local slow_start = number_setting('slowStartMs') or 0
   if slow_start > 0 then
     redis.call('ZADD', key.warmingServers, string.format('%.0f', server.startedAtMs + slow_start), server.id)
@@ -158,7 +134,7 @@ local function fail_server(server)
   server.load = 0
   server.state = 'failed'
   server.held = false
-  redis.call('HSET', key.server(server.id), 'epoch', server.epoch)
+  set_server(server.id, 'epoch', server.epoch)
   redis.call('ZREM', key.watchedServers, server.id)
   publish_state(server)
 end
@@ -169,7 +145,7 @@ local function is_fenced(server) return redis.call('HEXISTS', key.server(server.
 -- Out of every index; leases and sessions are void at once.
 local function forget_server(server)
   void_server_epoch(server.id, server.epoch)
-  redis.call('DEL', key.server(server.id))
+  delete_server(server.id)
   order = nil
   for _, index in ipairs({ 'servers', 'watchedServers', 'eligible', 'warmingServers', 'drainingServers' }) do
     redis.call('ZREM', key[index], server.id)
@@ -179,15 +155,4 @@ local function forget_server(server)
   redis.call('SADD', key.rehomedLanes, server.id)
   known_servers[server.id] = false
   moved_servers[server.id] = nil
-end
-
--- What a caller must know of a server.
-local function describe(server)
-  return {
-    epoch = server.epoch,
-    endpoint = server.endpoint,
-    dialect = server.dialect,
-    model = server.model,
-    weightVersion = server.weightVersion,
-  }
 end

@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { LUA_ROOT } from '../scripts/script-runner';
+
+/** Fields that no card holds. */
+const NOT_ON_CARDS = /'(turn|ring|heardAtMs)'/;
+const DIRECT_WRITE = /redis\.call\('(HSET|HSETNX|HDEL|HINCRBY|DEL|UNLINK)', key\.server\(/;
+
+it('changes the hash of a server only through the functions that throw its card away', () => {
+  const files = readdirSync(LUA_ROOT, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.lua') && !file.endsWith('server-hash.lua'),
+  );
+  const direct = files.flatMap((file) =>
+    readFileSync(join(LUA_ROOT, file), 'utf8')
+      .split('\n')
+      .filter((line) => DIRECT_WRITE.test(line) && !NOT_ON_CARDS.test(line))
+      .map((line) => `${file}: ${line.trim()}`),
+  );
+  expect(files.length).toBeGreaterThan(50);
+  expect(direct).toEqual([]);
+});
