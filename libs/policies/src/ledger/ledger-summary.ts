@@ -11,17 +11,22 @@ export interface LengthSummary {
   /** Share that ended at the token budget. */
   capShare: number;
 }
-/** Samples of one range of lengths: of those begun, the share that is trained. Its inverse reweights a sample. */
+/** Samples of one range of lengths. */
 export interface Acceptance {
   fromTokens: number;
   /** Not included. */
   toTokens: number;
-  probability: number;
+  /** Their share of what was trained / their share of what was begun: its inverse reweights a trained sample. */
+  ratio: number;
 }
 /** What a ledger says. Shares are 0 to 1. */
 export interface LedgerSummary {
   trained: LengthSummary;
-  /** All that were begun, estimated by Kaplan and Meier, since some were cut; each new draw of a sample counts. */
+  /**
+   * All that were begun, estimated by Kaplan and Meier, since some were cut. A sample that is drawn again counts each
+   * time: only its last draw is seen to its end. Those are the hard prompts, so where tokens are thrown away the estimate
+   * is some percent high, and the bias some points low: it warns too early, never too late.
+   */
   admitted: LengthSummary;
   /** trained mean / admitted mean: 1 = unbiased, below 1 = short ones preferred. */
   lengthBias: number;
@@ -64,13 +69,13 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
     waste: { tokens: wasted, share: ratio(wasted, wasted + (all['trained.tokens'] ?? 0)), byReason: waste },
     batchVariation: batchVariation(all),
     cutsPerGroup: meanAndMax(numbered(all, 'groups.cuts.')),
-    acceptance: acceptance(population, trainedLengths),
+    acceptance: acceptance(population, trainedLengths, all['trained.samples']),
   };
 }
 
-/** The probability that a sample of this length is trained, of the range it falls into; 1 where nothing is known. */
+/** The acceptance ratio of the range that a sample of this length falls into; 1 where nothing is known. */
 export function acceptanceOf(ranges: readonly Acceptance[], tokens: number): number {
-  return ranges.find(({ fromTokens, toTokens }) => tokens >= fromTokens && tokens < toTokens)?.probability ?? 1;
+  return ranges.find(({ fromTokens, toTokens }) => tokens >= fromTokens && tokens < toTokens)?.ratio ?? 1;
 }
 
 function lengths(survival: Survival, share: number): LengthSummary {
@@ -90,21 +95,21 @@ function capShare({ steps }: Survival, ended: Map<number, number>, atCap: Map<nu
 }
 
 /** By doublings of the length: finer ranges would hold too few samples to tell. */
-function acceptance({ steps, count }: Survival, trained: Map<number, number>): Acceptance[] {
+function acceptance({ steps }: Survival, trained: Map<number, number>, samples = 0): Acceptance[] {
   const rangeOf = (tokens: number): number => Math.floor(Math.log2(Math.max(1, tokens)));
   const begun = new Map<number, number>();
   const kept = new Map<number, number>();
-  for (const { value, share } of steps) begun.set(rangeOf(value), (begun.get(rangeOf(value)) ?? 0) + share * count);
-  for (const [bin, samples] of trained) {
+  for (const { value, share } of steps) begun.set(rangeOf(value), (begun.get(rangeOf(value)) ?? 0) + share);
+  for (const [bin, count] of trained) {
     const range = rangeOf(binTokens(bin));
-    kept.set(range, (kept.get(range) ?? 0) + samples);
+    kept.set(range, (kept.get(range) ?? 0) + count / samples);
   }
   return [...begun]
     .sort(([one], [other]) => one - other)
-    .map(([range, samples]) => ({
+    .map(([range, share]) => ({
       fromTokens: range === 0 ? 0 : 2 ** range,
       toTokens: 2 ** (range + 1),
-      probability: Math.min(1, ratio(kept.get(range), samples)),
+      ratio: ratio(kept.get(range), share),
     }));
 }
 
