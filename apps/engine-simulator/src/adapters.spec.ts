@@ -87,7 +87,8 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
       const made = { text: first.text, tokenIds: first.tokenIds, tokenCount: cutAt };
       const rest = await adapter.generate(attempt(prompt, { made, sampling: {} }));
       expect(rest.finishReason).toBe('stop');
-      expect(rest.resumedBy).toBe(prompt.promptTokenIds ? 'tokens' : 'text');
+      // The engine itself is asked for the token ids of the prompt, where it says those of the response.
+      expect(rest.resumedBy).toBe(uncut.tokenIds ? 'tokens' : 'text');
       expect(first.text + rest.text).toBe(uncut.text);
       if (uncut.tokenIds) expect([...first.tokenIds!, ...rest.tokenIds!]).toEqual(uncut.tokenIds);
     }
@@ -191,4 +192,21 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     gone.abort();
     await expect.poll(() => inEngine(simulator.url)).toBe(0);
   });
+});
+
+it('holds 2,000 streams of one engine at once, and stops one by id meanwhile', { timeout: 60_000 }, async () => {
+  const simulator = await startEngine('vllm', { speed: 0.01 });
+  const adapter = createEngineAdapter('vllm', simulator.url);
+  const end = new AbortController();
+  const requests = Array.from({ length: 2_000 }, () => attempt(text));
+  const running = requests.map((request) => adapter.generate(request, { signal: end.signal }));
+  await expect.poll(() => inEngine(simulator.url), { timeout: 30_000, interval: 250 }).toBe(2_000);
+  expect(await adapter.abort(requests[1_000]!.engineRequestId)).toBe(true);
+  expect(await running[1_000]).toMatchObject({ finishReason: 'aborted' });
+  expect(await inEngine(simulator.url)).toBe(1_999);
+  end.abort();
+  const ends = await Promise.all(running);
+  expect(ends.every(({ finishReason }) => finishReason === 'aborted')).toBe(true);
+  await expect.poll(() => inEngine(simulator.url)).toBe(0);
+  await simulator.close();
 });

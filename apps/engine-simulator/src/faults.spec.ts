@@ -1,5 +1,7 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { BroomwagonError, type ErrorCode } from '@broomwagon/contracts';
 import { createEngineAdapter, detectEngine, engineRequestId, type EngineAdapterOptions } from '@broomwagon/engines';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -87,17 +89,20 @@ describe('an engine that fails', () => {
 describe('a server that is no engine', () => {
   let server: Server;
   let url: string;
-  let answer: (write: (chunk: Buffer | string) => void) => void;
+  /** Writes a stream; true when it is not to be ended. */
+  let answer: (write: (chunk: Buffer | string) => boolean, socket: Writable) => unknown;
+  /** True when it has answered itself. */
+  let onBody: ((body: Record<string, unknown>, response: ServerResponse) => boolean) | undefined;
   beforeAll(async () => {
-    server = createServer((request, response) => {
-      request.resume();
-      if (request.method === 'GET') {
+    server = createServer(async (request, response) => {
+      const body = await text(request);
+      if (request.method !== 'POST') {
         response.end(`<html>${'It works! '.repeat(100)}</html>`);
         return;
       }
+      if (onBody?.(JSON.parse(body), response)) return;
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      answer((chunk) => response.write(chunk));
-      response.end();
+      if (answer((chunk) => response.write(chunk), response) !== true) response.end();
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -147,10 +152,66 @@ describe('a server that is no engine', () => {
     });
   });
 
-  it('maps an error object with a 4xx code in the stream to ENGINE_REJECTED', async () => {
-    answer = (write) => write('data: {"error":{"message":"too long","code":400}}\n\n');
+  it.each([
+    [400, 'ENGINE_REJECTED'],
+    [429, 'ENGINE_ERROR'],
+    [500, 'ENGINE_ERROR'],
+    [undefined, 'ENGINE_ERROR'],
+  ])('ends with an error object of code %s in the stream: %s', async (status, code) => {
+    answer = (write) => void write(`data: {"error":{"message":"no","code":${status ?? null}}}\n\n`);
+    await expect(createEngineAdapter('vllm', url, { model: 'm' }).generate(request)).rejects.toMatchObject({ code });
+  });
+
+  it('sends keep-alive comments and nothing else: ENGINE_STALLED', async () => {
+    let timer: NodeJS.Timeout | undefined;
+    answer = (write) => {
+      timer = setInterval(() => write(': ping\n\n'), 20);
+      return true;
+    };
+    const adapter = createEngineAdapter('vllm', url, { model: 'm', firstTokenTimeoutMs: 150 });
+    await expect(adapter.generate(request)).rejects.toMatchObject({ code: 'ENGINE_STALLED', retryable: true });
+    clearInterval(timer);
+  });
+
+  it('sends 100 MB on one line: ENGINE_PROTOCOL after the first MiB, the rest never read', async () => {
+    let sentBytes = 0;
+    answer = (write, socket) => {
+      const piece = Buffer.alloc(262_144, 'x');
+      write('data: ');
+      const more = (): void => {
+        if (socket.destroyed || sentBytes >= 100_000_000) return;
+        sentBytes += piece.length;
+        if (write(piece)) setImmediate(more);
+        else socket.once('drain', more);
+      };
+      more();
+      return true;
+    };
     await expect(createEngineAdapter('vllm', url, { model: 'm' }).generate(request)).rejects.toMatchObject({
-      code: 'ENGINE_REJECTED',
+      code: 'ENGINE_PROTOCOL',
     });
+    // What the buffers of both sides hold, and no more.
+    expect(sentBytes).toBeLessThan(32_000_000);
+  });
+
+  it('refuses the older name of the budget in a chat: the newer one is used from then on', async () => {
+    const bodies: Record<string, unknown>[] = [];
+    onBody = (body, response) => {
+      bodies.push(body);
+      if (body.max_completion_tokens !== undefined) return false;
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.end('{"error":{"message":"Unsupported parameter: use max_completion_tokens instead"}}');
+      return true;
+    };
+    answer = (write) => void write('data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\n');
+    const adapter = createEngineAdapter('openai', url, { model: 'm' });
+    const chat = { ...request, prompt: { messages: [{ role: 'user', content: 'x' }] } };
+    for (const _ of [1, 2]) expect(await adapter.generate(chat)).toMatchObject({ text: 'hi', finishReason: 'stop' });
+    expect(bodies.map((body) => [body.max_tokens, body.max_completion_tokens])).toEqual([
+      [9, undefined],
+      [undefined, 9],
+      [undefined, 9],
+    ]);
+    onBody = undefined;
   });
 });

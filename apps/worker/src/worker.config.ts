@@ -82,6 +82,11 @@ export class WorkerConfig extends PayloadServiceConfig {
   @Min(10)
   engineFirstTokenTimeoutMs: number = 1_800_000;
 
+  @Env('ENGINE_MAX_STREAMS', { description: 'most streams of this worker to one engine at once; more wait' })
+  @IsInt()
+  @Min(1)
+  engineMaxStreams: number = 4_096;
+
   @Env('ENGINE_API_KEY', { description: 'bearer token for the engines', secret: true })
   @IsOptional()
   @IsString()

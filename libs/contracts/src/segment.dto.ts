@@ -25,4 +25,6 @@ export interface SegmentPayload {
   tokenIds?: number[];
   text?: string;
   logprobs?: number[];
+  /** Of the last segment, when the engine gave one: the stop string or token, or its finish reason if none of ours. */
+  stopReason?: string | number;
 }

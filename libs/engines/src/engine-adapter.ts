@@ -54,6 +54,8 @@ export interface GenerateOptions {
   signal?: AbortSignal;
   /** Called in order with every increment; what it has seen is all that survives a thrown error. Must not throw. */
   onTokens?: (increment: TokenIncrement) => void;
+  /** Called once, before the engine is asked: how made tokens are handed back. Must not throw. */
+  onPlan?: (plan: Pick<GenerationResult, 'resumedBy'>) => void;
 }
 
 /** What an engine says about its load. */
@@ -110,12 +112,14 @@ export interface EngineAdapterOptions {
   apiKey?: string;
   /** Default 5,000. */
   connectTimeoutMs?: number;
-  /** From the request to the first byte of the stream, queueing in the engine included; default 30 minutes. */
+  /** From the request to the first token, queueing in the engine included; default 30 minutes. */
   firstTokenTimeoutMs?: number;
-  /** Longest silence within a stream; default 120,000. */
+  /** Longest time from then on without an event, keep-alive comments not counted; default 120,000. */
   stallTimeoutMs?: number;
   /** Whole answer of probe, load, health and abort; default 5,000. */
   callTimeoutMs?: number;
+  /** Most streams to one engine at once, of this process; more wait for one to end. Default 4,096. */
+  maxStreams?: number;
   /** Longest line of a stream, bytes; default 1 MiB, 64 MiB for SGLang, whose chunks may repeat all that was made. */
   maxLineBytes?: number;
 }

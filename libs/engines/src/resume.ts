@@ -23,8 +23,10 @@ export type AttemptPlan =
  * Resume arithmetic: the new prompt is prompt + made, the new budget is maxTokens - made. Token ids are continued as
  * token ids, which is exact; text and messages are continued as text, which is exact up to the tokenizer.
  * ENGINE_REJECTED for a prompt that is not exactly one of the three, or made tokens in a form it cannot go on from.
+ * @param promptTokenIds of a text or messages, from the engine itself: then these too are continued as token ids
  */
-export function planAttempt(request: GenerationRequest): AttemptPlan {
+export function planAttempt(request: GenerationRequest, promptTokenIds?: number[]): AttemptPlan {
+  if (promptTokenIds !== undefined) return planAttempt({ ...request, prompt: { promptTokenIds } });
   const { prompt, made, maxTokens, sampling } = request;
   const kind = promptKind(prompt);
   const madeCount = made?.tokenCount ?? made?.tokenIds?.length ?? 0;
@@ -37,6 +39,13 @@ export function planAttempt(request: GenerationRequest): AttemptPlan {
     minTokens: sampling?.minTokens === undefined ? undefined : Math.max(0, sampling.minTokens - madeCount),
     resumedBy,
   };
+}
+
+/** True when what was made of a text or messages has token ids, and there is something left to make. */
+export function couldResumeByTokens({ prompt, made, maxTokens }: GenerationRequest): boolean {
+  const count = made?.tokenCount ?? made?.tokenIds?.length ?? 0;
+  const isText = prompt.promptTokenIds === undefined;
+  return isText && count > 0 && count < maxTokens && made?.tokenIds?.length === count;
 }
 
 const PROMPT_KINDS = ['text', 'messages', 'promptTokenIds'] as const;

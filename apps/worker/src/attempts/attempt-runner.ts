@@ -1,7 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError, isBroomwagonError, type LeaseGrant, type Segment } from '@broomwagon/contracts';
-import { engineRequestId, type GenerationRequest, type GenerationResult } from '@broomwagon/engines';
+import {
+  engineRequestId,
+  type GenerateOptions,
+  type GenerationRequest,
+  type GenerationResult,
+} from '@broomwagon/engines';
 import { failpoint } from '@broomwagon/platform';
 import { EngineAdapters } from '../engines/engine-adapters';
 import { WorkerConfig } from '../worker.config';
@@ -119,8 +124,9 @@ export class AttemptRunner {
     let error: Error | undefined;
     try {
       const onTokens = tokens.take.bind(tokens);
+      const onPlan: GenerateOptions['onPlan'] = ({ resumedBy }) => (tokens.resumedBy = resumedBy);
       const request = generationRequest(attempt, input);
-      result = await this.engines.of(lease).generate(request, { signal: attempt.signal, onTokens });
+      result = await this.engines.of(lease).generate(request, { signal: attempt.signal, onTokens, onPlan });
       if (result.finishReason === 'aborted' && !attempt.signal.aborted) {
         error = new BroomwagonError('ENGINE_ERROR', 'The engine stopped the request by itself');
       }

@@ -27,7 +27,7 @@ export class SegmentSaver {
     made: MadeSegment,
     deadlineMs: number = this.config.transitionDeadlineMs,
   ): Promise<Segment> {
-    const { job, requestId, segments } = attempt.claim;
+    const { job, requestId } = attempt.claim;
     const name = `${attempt.claim.attempt}.${made.tokenCount}`;
     const bytes = Buffer.from(JSON.stringify(made.payload));
     const ref = await withRetry(() => this.payloads.put(job, requestId, name, bytes), { deadlineMs });
@@ -40,8 +40,7 @@ export class SegmentSaver {
       tokenCount: made.tokenCount,
       ref,
     };
-    const resumedByText = segments.length > 0 && made.payload.tokenIds === undefined;
-    return resumedByText ? { ...segment, resumedBy: 'text' } : segment;
+    return made.resumedBy === 'text' ? { ...segment, resumedBy: 'text' } : segment;
   }
 
   /** The books now have `kept` of this attempt: what was stored before it is removed. Never throws. */

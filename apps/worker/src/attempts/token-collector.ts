@@ -5,6 +5,7 @@ import type { SegmentPayload } from '@broomwagon/contracts';
 export interface MadeSegment {
   tokenCount: number;
   payload: SegmentPayload;
+  resumedBy?: 'tokens' | 'text';
 }
 
 /** Gathers what the engine streams: it is all that is left when the stream breaks. */
@@ -13,6 +14,8 @@ export class TokenCollector {
   private readonly logprobs: number[] = [];
   private readonly texts: string[] = [];
   private count = 0;
+  /** How the attempt began, if from the tokens of earlier ones. */
+  resumedBy?: 'tokens' | 'text';
 
   take(increment: TokenIncrement): void {
     this.count += increment.tokenCount;
@@ -30,15 +33,16 @@ export class TokenCollector {
   made(): MadeSegment {
     const covering = (list: number[]) => (this.count > 0 && list.length === this.count ? [...list] : undefined);
     const payload = { tokenIds: covering(this.tokenIds), text: this.texts.join(''), logprobs: covering(this.logprobs) };
-    return { tokenCount: this.count, payload };
+    return { tokenCount: this.count, payload, resumedBy: this.resumedBy };
   }
 }
 
 /** What a finished attempt made: token ids are counted where there are any, else the engine's own count is taken. */
 export function madeOf(result: GenerationResult): MadeSegment {
-  const { tokenIds, text, logprobs, usage } = result;
+  const { tokenIds, text, logprobs, stopReason, usage, resumedBy } = result;
   return {
     tokenCount: tokenIds?.length ?? usage?.completionTokens ?? result.tokenCount,
-    payload: { tokenIds, text, logprobs },
+    payload: { tokenIds, text, logprobs, stopReason },
+    resumedBy,
   };
 }

@@ -22,6 +22,7 @@ export class EngineAdapters {
         apiKey: this.config.engineApiKey,
         stallTimeoutMs: this.config.engineStallTimeoutMs,
         firstTokenTimeoutMs: this.config.engineFirstTokenTimeoutMs,
+        maxStreams: this.config.engineMaxStreams,
       });
     this.adapters.delete(key);
     this.adapters.set(key, adapter);

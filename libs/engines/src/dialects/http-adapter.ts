@@ -1,4 +1,10 @@
-import { BroomwagonError, type EngineDialect, type PauseMode, type SamplingParameters } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  type EngineDialect,
+  type PauseMode,
+  type Prompt,
+  type SamplingParameters,
+} from '@broomwagon/contracts';
 import type {
   EngineAdapter,
   EngineAdapterOptions,
@@ -9,7 +15,7 @@ import type {
   GenerationResult,
 } from '../engine-adapter';
 import { EngineHttp, parseObject, quote } from '../http/engine-http';
-import { planAttempt, type AttemptPlan } from '../resume';
+import { couldResumeByTokens, planAttempt, type AttemptPlan } from '../resume';
 import type { ChunkReader } from '../stream/chunk-reader';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { streamGeneration } from '../stream/stream-generation';
@@ -52,7 +58,8 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   }
 
   async generate(request: GenerationRequest, options: GenerateOptions = {}): Promise<GenerationResult> {
-    const plan = planAttempt(request);
+    const plan = planAttempt(request, await this.promptTokenIds(request, options.signal));
+    options.onPlan?.({ resumedBy: plan.resumedBy });
     if (plan.kind === 'exhausted') {
       return { text: '', tokenCount: 0, finishReason: 'length', resumedBy: plan.resumedBy };
     }
@@ -72,6 +79,24 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       this.options,
       options,
     );
+  }
+
+  /** Token ids of a text or messages as the engine reads them; undefined when it does not tell. */
+  protected tokenize(_prompt: Prompt, _signal?: AbortSignal): Promise<number[] | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** Asked only of a prompt that is resumed; when there is no answer it is resumed by text. */
+  private async promptTokenIds(request: GenerationRequest, signal?: AbortSignal): Promise<number[] | undefined> {
+    if (signal?.aborted || !couldResumeByTokens(request)) return undefined;
+    return this.tokenize(request.prompt, signal).catch(() => undefined);
+  }
+
+  /** The token ids of an answer of `/tokenize`. */
+  protected async askTokenIds(body: object, signal?: AbortSignal): Promise<number[] | undefined> {
+    const { status, text } = await this.http.call('POST', '/tokenize', body, signal);
+    const tokens = status === 200 ? parseObject(text)?.tokens : undefined;
+    return Array.isArray(tokens) && tokens.every(Number.isSafeInteger) ? (tokens as number[]) : undefined;
   }
 
   /** The call that starts this attempt in the words of the dialect. */

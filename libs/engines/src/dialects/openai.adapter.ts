@@ -1,11 +1,19 @@
-import { BroomwagonError } from '@broomwagon/contracts';
-import type { EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import type {
+  EngineDescription,
+  EngineLoad,
+  GenerateOptions,
+  GenerationRequest,
+  GenerationResult,
+} from '../engine-adapter';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
 import { wireSampling } from './sampling';
 
 /** Any other server with the OpenAI routes: text and messages only, stopped by closing the connection. */
 export class OpenAiAdapter extends HttpEngineAdapter {
   readonly dialect = 'openai';
+  /** Newer servers refuse the older name in chats; known after the first refusal. */
+  private chatBudget: 'max_tokens' | 'max_completion_tokens' = 'max_tokens';
 
   async probe(signal?: AbortSignal): Promise<EngineDescription> {
     const model = await this.listModel(signal);
@@ -52,6 +60,17 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     return this.requireHealthy('/v1/models', signal);
   }
 
+  override async generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult> {
+    try {
+      return await super.generate(request, options);
+    } catch (error) {
+      const wantsOtherName = isBroomwagonError(error, 'ENGINE_REJECTED') && /max_completion_tokens/.test(error.message);
+      if (!wantsOtherName || this.chatBudget === 'max_completion_tokens') throw error;
+      this.chatBudget = 'max_completion_tokens';
+      return super.generate(request, options);
+    }
+  }
+
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
     const { prompt } = plan;
     if ('tokenIds' in prompt) {
@@ -62,10 +81,12 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     const body = {
       ...wireSampling('openai', request.sampling, plan.minTokens),
       model: await this.model(),
-      max_tokens: plan.budget,
       stream_options: { include_usage: true },
     };
-    if ('text' in prompt) return this.completionRoute(prompt.text, body, request.sampling);
-    return this.chatRoute(prompt.messages, prompt.continued, body, request.sampling);
+    if ('text' in prompt) {
+      return this.completionRoute(prompt.text, { ...body, max_tokens: plan.budget }, request.sampling);
+    }
+    const budget = { [this.chatBudget]: plan.budget };
+    return this.chatRoute(prompt.messages, prompt.continued, { ...body, ...budget }, request.sampling);
   }
 }

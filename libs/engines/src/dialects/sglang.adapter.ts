@@ -1,4 +1,4 @@
-import { BroomwagonError, type PauseMode } from '@broomwagon/contracts';
+import { BroomwagonError, type PauseMode, type Prompt } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
@@ -107,6 +107,11 @@ export class SglangAdapter extends HttpEngineAdapter {
 
   async resetPrefixCache(): Promise<void> {
     await this.control('/flush_cache');
+  }
+
+  /** It does not do so for messages. */
+  protected override async tokenize({ text }: Prompt, signal?: AbortSignal): Promise<number[] | undefined> {
+    return text === undefined ? undefined : this.askTokenIds({ model: await this.model(), prompt: text }, signal);
   }
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {

@@ -1,4 +1,4 @@
-import { BroomwagonError, PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
+import { BroomwagonError, PAUSE_MODES, type PauseMode, type Prompt } from '@broomwagon/contracts';
 import type { EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
@@ -89,6 +89,12 @@ export class VllmAdapter extends HttpEngineAdapter {
     if (parseObject(answer)?.success === false) {
       throw new BroomwagonError('ENGINE_ERROR', `${this.url} did not reset its prefix cache: requests hold it`);
     }
+  }
+
+  /** Special tokens as its completion and chat routes add them. */
+  protected override async tokenize({ text, messages }: Prompt, signal?: AbortSignal): Promise<number[] | undefined> {
+    const prompt = messages === undefined ? { prompt: text } : { messages, add_generation_prompt: true };
+    return this.askTokenIds({ model: await this.model(), ...prompt }, signal);
   }
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {

@@ -10,22 +10,29 @@ const MAX_ANSWER_BYTES = 16 * 1_048_576;
 export const DEFAULT_CONNECT_TIMEOUT_MS = 5_000;
 export const DEFAULT_CALL_TIMEOUT_MS = 5_000;
 
-/** One pool of connections per connect timeout, shared by all adapters of the process. */
-const agents = new Map<number, Agent>();
+/** What is read of an answer that is no stream where one was wanted, bytes. */
+const MAX_REFUSAL_BYTES = 65_536;
+const DEFAULT_MAX_STREAMS = 4_096;
+/** Connections to one engine for everything that is no stream. */
+const CALL_CONNECTIONS = 64;
 
-/** As many connections per engine as there are streams; no deadline of its own, since generations may last hours. */
-function agentFor(connectTimeoutMs: number): Agent {
-  let agent = agents.get(connectTimeoutMs);
+/** Pools of connections, one per engine in each agent, shared by all adapters of the process. */
+const agents = new Map<string, Agent>();
+
+/** No deadline of its own, since generations may last hours. Idle connections go before engines would close them. */
+function agentFor(purpose: 'streams' | 'calls', connectTimeoutMs: number, connections: number): Agent {
+  const name = `${purpose} ${connectTimeoutMs} ${connections}`;
+  let agent = agents.get(name);
   if (!agent) {
     agent = new Agent({
-      connections: null,
+      connections,
       pipelining: 1,
       keepAliveTimeout: 4_000,
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: { timeout: connectTimeoutMs },
     });
-    agents.set(connectTimeoutMs, agent);
+    agents.set(name, agent);
   }
   return agent;
 }
@@ -44,7 +51,9 @@ export type EngineResponse = Dispatcher.ResponseData;
 export class EngineHttp {
   readonly baseUrl: string;
   private readonly callTimeoutMs: number;
-  private readonly connectTimeoutMs: number;
+  private readonly streams: () => Agent;
+  /** Apart from the streams, so that an abort never waits for one of those to end. */
+  private readonly calls: () => Agent;
 
   constructor(
     url: string,
@@ -52,7 +61,10 @@ export class EngineHttp {
   ) {
     this.baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
     this.callTimeoutMs = options.callTimeoutMs ?? DEFAULT_CALL_TIMEOUT_MS;
-    this.connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
+    const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
+    const { maxStreams = DEFAULT_MAX_STREAMS } = options;
+    this.streams = () => agentFor('streams', connectTimeoutMs, maxStreams);
+    this.calls = () => agentFor('calls', connectTimeoutMs, CALL_CONNECTIONS);
   }
 
   /** GET whose body is text; undefined for any status but 200. */
@@ -78,7 +90,7 @@ export class EngineHttp {
     const deadline = AbortSignal.timeout(timeoutMs);
     const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
     try {
-      const response = await this.send(method, path, body, {}, either);
+      const response = await this.send(this.calls(), method, path, body, {}, either);
       return { status: response.statusCode, text: await readText(response.body, MAX_ANSWER_BYTES) };
     } catch (error) {
       if (deadline.aborted && !signal?.aborted) {
@@ -95,8 +107,8 @@ export class EngineHttp {
     headers: Record<string, string>,
     signal: AbortSignal,
   ): Promise<EngineResponse> {
-    const response = await this.send('POST', path, body, headers, signal);
-    const contentType = String(response.headers['content-type'] ?? '');
+    const response = await this.send(this.streams(), 'POST', path, body, headers, signal);
+    const contentType = String(response.headers['content-type'] ?? '').toLowerCase();
     if (response.statusCode === 200 && contentType.startsWith('text/event-stream')) return response;
     throw await this.refusal(path, response, contentType);
   }
@@ -115,6 +127,7 @@ export class EngineHttp {
   }
 
   private send(
+    dispatcher: Agent,
     method: Method,
     path: string,
     body: unknown,
@@ -129,20 +142,18 @@ export class EngineHttp {
         ...headers,
       },
       body: body === undefined ? undefined : JSON.stringify(body),
-      dispatcher: agentFor(this.connectTimeoutMs),
+      dispatcher,
       signal,
     });
   }
 
   private async refusal(path: string, response: EngineResponse, contentType: string): Promise<BroomwagonError> {
     const status = response.statusCode;
-    const said = quote(await readText(response.body, MAX_ANSWER_BYTES));
+    const said = quote(await this.readRefusal(response.body));
     const details = { status, said };
-    if (status >= 500 || RETRYABLE_STATUS.has(status)) {
-      return new BroomwagonError('ENGINE_ERROR', `${this.baseUrl}${path} answered ${status}: ${said}`, { details });
-    }
     if (status >= 400) {
-      return new BroomwagonError('ENGINE_REJECTED', `${this.baseUrl}${path} answered ${status}: ${said}`, { details });
+      const code = isRefusal(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
+      return new BroomwagonError(code, `${this.baseUrl}${path} answered ${status}: ${said}`, { details });
     }
     return new BroomwagonError(
       'ENGINE_PROTOCOL',
@@ -150,6 +161,23 @@ export class EngineHttp {
       { details },
     );
   }
+
+  /** What it says is worth quoting, not worth waiting for. */
+  private async readRefusal(body: EngineResponse['body']): Promise<string> {
+    const deadline = setTimeout(() => body.destroy(), this.callTimeoutMs);
+    try {
+      return await readText(body, MAX_REFUSAL_BYTES);
+    } catch {
+      return '';
+    } finally {
+      clearTimeout(deadline);
+    }
+  }
+}
+
+/** True for a status that refuses the request itself, for good. */
+export function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && !RETRYABLE_STATUS.has(status);
 }
 
 /**

@@ -13,18 +13,20 @@ export class AttemptTokens {
 
   constructor(private readonly onTokens?: (increment: TokenIncrement) => void) {}
 
-  take(step: StreamStep): void {
+  /** True when the step held tokens. */
+  take(step: StreamStep): boolean {
     this.finishReason = step.finishReason ?? this.finishReason;
     this.stopReason = step.stopReason ?? this.stopReason;
     this.usage = step.usage ?? this.usage;
     const { increment } = step;
-    if (!increment || (increment.tokenCount === 0 && increment.text === '')) return;
+    if (!increment || (increment.tokenCount === 0 && increment.text === '')) return false;
     this.tokenCount += increment.tokenCount;
     // One by one: a spread of a very long increment would overflow the stack.
     for (const tokenId of increment.tokenIds ?? []) this.tokenIds.push(tokenId);
     for (const logprob of increment.logprobs ?? []) this.logprobs.push(logprob);
     if (increment.text !== '') this.text.push(increment.text);
     this.onTokens?.(increment);
+    return true;
   }
 
   /** Ids or logprobs that do not cover every token are left out: half a list could not be trained on. */

@@ -1,6 +1,9 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 
-/** Bounds the silence of a stream: one deadline until the first byte, another between any two later ones. */
+/**
+ * Bounds the silence of a stream: one deadline until the first token, another between any two later events. Keep-alive
+ * comments are silence: the server behind a hung engine goes on sending them.
+ */
 export class SilenceWatch {
   /** Set once a deadline has passed. */
   error?: BroomwagonError;
@@ -15,8 +18,9 @@ export class SilenceWatch {
     this.timer = this.watch(firstTokenTimeoutMs, 'The engine sent nothing');
   }
 
-  /** Something came. */
-  heard(): void {
+  /** An event came. */
+  heard(hasTokens: boolean): void {
+    if (!this.speaking && !hasTokens) return;
     if (this.speaking) {
       this.timer.refresh();
       return;

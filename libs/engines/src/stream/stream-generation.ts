@@ -1,6 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
-import { parseObject, quote, type EngineHttp, type EngineResponse } from '../http/engine-http';
+import { isRefusal, parseObject, quote, type EngineHttp, type EngineResponse } from '../http/engine-http';
 import { AttemptTokens } from './attempt-tokens';
 import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
@@ -47,11 +47,8 @@ export async function streamGeneration(
   try {
     const response = await http.openStream(call.path, call.body, call.headers, stop.signal);
     opened = true;
-    await readEvents(
-      response.body,
-      new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES),
-      silence,
-      (data) => tokens.take(call.reader.read(eventObject(http, data))),
+    await readEvents(response.body, new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES), (data) =>
+      silence.heard(tokens.take(call.reader.read(eventObject(http, data)))),
     );
     if (tokens.finishReason === undefined) {
       throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without a finish reason`);
@@ -76,12 +73,10 @@ export async function streamGeneration(
 async function readEvents(
   body: EngineResponse['body'],
   parser: EventStreamParser,
-  silence: SilenceWatch,
   onData: (data: string) => void,
 ): Promise<void> {
   // Leaving this loop by an error destroys the body.
   for await (const chunk of body) {
-    silence.heard();
     for (const data of parser.push(chunk as Buffer)) {
       if (data !== '[DONE]') onData(data);
     }
@@ -96,9 +91,8 @@ function eventObject(http: EngineHttp, data: string): Record<string, unknown> {
   const failure = event.error ?? (event.object === 'error' ? event : undefined);
   if (failure === undefined || failure === null) return event;
   const { message, code } = typeof failure === 'object' ? (failure as { message?: unknown; code?: unknown }) : {};
-  const status = Number(code);
   throw new BroomwagonError(
-    status >= 400 && status < 500 ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
+    isRefusal(Number(code)) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
     `${http.baseUrl} sent an error in the stream: ${quote(String(message ?? JSON.stringify(failure)))}`,
     { details: failure },
   );

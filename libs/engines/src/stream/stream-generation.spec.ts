@@ -1,0 +1,132 @@
+import { Readable } from 'node:stream';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { EngineHttp, EngineResponse } from '../http/engine-http';
+import type { ChunkReader } from './chunk-reader';
+import { OpenAiChunkReader } from './openai-chunk-reader';
+import { SglangChunkReader } from './sglang-chunk-reader';
+import { streamGeneration } from './stream-generation';
+
+const RUNS = Number(process.env.STREAM_RUNS ?? 100);
+const TEXTS = ['é', '漢字', '🙂', ' \\"quoted\\" ', '\\n', 'plain'];
+
+/** Reads a stream that comes in these pieces; the connection breaks at the end if `broken`. */
+function read(pieces: Uint8Array[], reader: ChunkReader, broken = false) {
+  const body = Readable.from(
+    (function* () {
+      yield* pieces;
+      if (broken) throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+    })(),
+    { objectMode: true },
+  );
+  const http = {
+    baseUrl: 'http://engine',
+    openStream: () => Promise.resolve({ body } as unknown as EngineResponse),
+    transportError: (error: unknown) => error,
+  } as unknown as EngineHttp;
+  let seen = '';
+  const call = { path: '/', body: {}, headers: {}, reader, abortById: () => Promise.resolve() };
+  return streamGeneration(http, call, {}, { onTokens: ({ text }) => (seen += text) }).then(
+    (result) => ({ result, seen }),
+    (error: unknown) => ({ error: (error as { code?: string }).code, seen }),
+  );
+}
+
+function cutUp(bytes: Buffer, cuts: number[]): Uint8Array[] {
+  const edges = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b);
+  return edges.slice(1).map((edge, index) => bytes.subarray(edges[index], edge));
+}
+
+const dialects: Record<string, { event(texts: string[], index: number): string; reader(): ChunkReader }> = {
+  completions: {
+    event: (texts, index) =>
+      `{"choices":[{"text":"${texts[index]}","token_ids":[${index}],"logprobs":{"token_logprobs":[-${index}.5]},` +
+      `"finish_reason":${index === texts.length - 1 ? '"stop"' : 'null'}}]}`,
+    reader: () => new OpenAiChunkReader(),
+  },
+  chat: {
+    event: (texts, index) =>
+      `{"choices":[{"delta":{"content":"${texts[index]}"},"finish_reason":${index === texts.length - 1 ? '"stop"' : 'null'}}],` +
+      `"usage":{"prompt_tokens":3,"completion_tokens":${index + 1}}}`,
+    reader: () => new OpenAiChunkReader(),
+  },
+  'generate, cumulative': {
+    event: (texts, index) =>
+      `{"text":"${texts.slice(0, index + 1).join('')}","output_ids":[${texts.slice(0, index + 1).map((_, at) => at)}],` +
+      `"meta_info":{"completion_tokens":${index + 1},"prompt_tokens":3,` +
+      `"finish_reason":${index === texts.length - 1 ? '{"type":"stop"}' : 'null'}}}`,
+    reader: () => new SglangChunkReader(false),
+  },
+};
+
+describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader }) => {
+  const stream = fc.record({
+    texts: fc.array(fc.constantFrom(...TEXTS), { minLength: 1, maxLength: 6 }),
+    ending: fc.constantFrom('\n', '\r\n'),
+    cuts: fc.array(fc.nat(), { maxLength: 40 }),
+  });
+
+  it('gives the same result in whatever pieces it comes', async () => {
+    await fc.assert(
+      fc.asyncProperty(stream, async ({ texts, ending, cuts }) => {
+        const events = texts.map(
+          (__, index) => `: ping${ending}${ending}data: ${event(texts, index)}${ending}${ending}`,
+        );
+        const bytes = Buffer.from(`${events.join('')}data: [DONE]${ending}${ending}`);
+        const whole = await read([bytes], reader());
+        const expected = texts.map((text) => JSON.parse(`"${text}"`) as string).join('');
+        expect(whole).toMatchObject({ seen: expected, result: { text: expected, finishReason: 'stop' } });
+        expect(await read(cutUp(bytes, cuts), reader())).toEqual(whole);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('keeps the tokens of whole events when it breaks off anywhere, by an end or by a reset', async () => {
+    await fc.assert(
+      fc.asyncProperty(stream, fc.nat(), fc.boolean(), async ({ texts, ending, cuts }, at, broken) => {
+        const events = texts.map((__, index) => `data: ${event(texts, index)}${ending}${ending}`);
+        // Never the last event, whose finish reason would be the end of the stream.
+        const bytes = Buffer.from(events.join('')).subarray(
+          0,
+          at % Buffer.byteLength(events.slice(0, -1).join('') + ' '),
+        );
+        const { error, seen } = (await read(cutUp(bytes, cuts), reader(), broken)) as { error: string; seen: string };
+        expect(error).toBe(broken ? 'ECONNRESET' : 'ENGINE_ERROR');
+        const ends = events.map((__, index) => Buffer.byteLength(events.slice(0, index + 1).join('')));
+        const kept = texts.slice(0, ends.filter((end) => end <= bytes.length).length);
+        const expected = kept.map((text) => JSON.parse(`"${text}"`) as string).join('');
+        // The blank line after an event may have come or not.
+        expect([expected, expected + JSON.parse(`"${texts[kept.length] ?? ''}"`)]).toContain(seen);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe('how a stream may end', () => {
+  const ending = (reason: string, more = ''): Uint8Array[] => [
+    Buffer.from(`data: {"choices":[{"text":"a","token_ids":[1],"finish_reason":${reason}${more}}]}\n\n`),
+  ];
+
+  it.each([
+    ['"stop"', 'stop', undefined],
+    ['"length"', 'length', undefined],
+    ['"abort"', 'aborted', 'abort'],
+    ['"content_filter"', 'stop', 'content_filter'],
+    ['"tool_calls"', 'stop', 'tool_calls'],
+  ])('%s is %s', async (reason, finishReason, stopReason) => {
+    const { result } = (await read(ending(reason), new OpenAiChunkReader())) as { result: object };
+    expect(result).toMatchObject({ text: 'a', tokenIds: [1], finishReason, stopReason });
+  });
+
+  it('names the stop string or token that ended it', async () => {
+    const stopped = await read(ending('"stop"', ',"stop_reason":7'), new OpenAiChunkReader());
+    expect(stopped).toMatchObject({ result: { finishReason: 'stop', stopReason: 7 } });
+  });
+
+  it('is a failure with no reason, and with the engine saying that it failed', async () => {
+    expect(await read(ending('null'), new OpenAiChunkReader())).toMatchObject({ error: 'ENGINE_ERROR', seen: 'a' });
+    expect(await read(ending('"error"'), new OpenAiChunkReader())).toMatchObject({ error: 'ENGINE_ERROR' });
+  });
+});
