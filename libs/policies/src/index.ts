@@ -2,5 +2,6 @@ export * from './admission';
 export * from './engine-model';
 export * from './ledger';
 export * from './lengths';
+export * from './rebalance';
 export * from './rounds';
 export * from './routing';

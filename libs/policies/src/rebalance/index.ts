@@ -1,0 +1,6 @@
+export * from './move-cost';
+export * from './rebalance.types';
+export * from './tier-cost';
+export type { TierCostOptions } from './tier-cost.options';
+export * from './tier-min';
+export { checkTiers, DEFAULT_TIERS, tierOf } from './tiers';

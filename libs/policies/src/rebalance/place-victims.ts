@@ -1,0 +1,173 @@
+import type { MoveMeans, RebalanceRequest } from './rebalance.types';
+import type { PlannedServer } from './planned-server';
+
+/** A request that may be moved, and what that costs. */
+export interface Victim {
+  request: RebalanceRequest;
+  from: PlannedServer;
+  means: MoveMeans;
+  costSeconds: number;
+  /** KV tokens when it ends. */
+  endTokens: number;
+}
+/** So many requests of one server, whichever are cheapest. */
+export interface Donation {
+  count: number;
+  /** The cheapest first, at least `count`. */
+  candidates: readonly Victim[];
+}
+export interface Placement {
+  victim: Victim;
+  to: PlannedServer;
+}
+
+/** Receivers tried for one victim, and more, before another victim is taken: bounds the work on large fleets. */
+const RECEIVERS_TRIED = 32;
+/** Victims up to which a better choice is searched for when the greedy one had to leave the cheapest. */
+const SEARCHED_VICTIMS = 12;
+/** Sums of the same costs in another order. */
+const ROUNDING = 1e-9;
+/** Steps of that search, a bound of its time. */
+const SEARCH_STEPS = 20_000;
+
+/** Placements that the receivers were given, until they are undone; the donors still count them. */
+export interface Placed {
+  placements: Placement[];
+  costSeconds: number;
+}
+
+/**
+ * Places all that is donated, with at most `limit` calls on each receiver, or nothing: then undefined. The receivers are
+ * left with what was placed. Cheapest victims first; among receivers the least loaded, so that flows are even. Small
+ * cases are exact; in large ones a KV cache that is nearly full everywhere may hide a placement that exists.
+ */
+export function placeAll(
+  donations: readonly Donation[],
+  receivers: readonly PlannedServer[],
+  limit: number,
+): Placed | undefined {
+  let [count, leastSeconds] = [0, 0];
+  for (const donation of donations) {
+    count += donation.count;
+    for (let index = 0; index < donation.count; index += 1)
+      leastSeconds += donation.candidates[index]?.costSeconds ?? 0;
+  }
+  const greedy = placeGreedily(donations, receivers, limit) ?? placeGreedily(donations, receivers, limit, true);
+  const isBest = greedy !== undefined && greedy.costSeconds <= leastSeconds * (1 + ROUNDING);
+  if (isBest || count > SEARCHED_VICTIMS) return greedy;
+  undoAll(greedy?.placements ?? []);
+  const best = search(donations, receivers, limit, greedy);
+  for (const { victim, to } of best?.placements ?? []) to.take(victim.request, victim.costSeconds);
+  return best;
+}
+
+/** Takes placements back from their receivers. */
+export function undoAll(placements: readonly Placement[]): void {
+  for (const { victim, to } of placements) to.untake(victim.request, victim.costSeconds);
+}
+
+/**
+ * Each to the least loaded receiver it fits; one that fits nowhere gives way to the next cheapest. The largest first
+ * packs better and takes longer.
+ */
+function placeGreedily(
+  donations: readonly Donation[],
+  receivers: readonly PlannedServer[],
+  limit: number,
+  isLargestFirst = false,
+): Placed | undefined {
+  const line = new ReceiverLine(receivers);
+  const placements: Placement[] = [];
+  const chosen: Victim[] = [];
+  const replacements = new Map<PlannedServer, Iterator<Victim>>();
+  for (const { count, candidates } of donations) {
+    for (let index = 0; index < count; index += 1) chosen.push(candidates[index] as Victim);
+    if (count > 0) replacements.set((candidates[0] as Victim).from, candidates.slice(count).values());
+  }
+  if (isLargestFirst) chosen.sort((one, other) => other.endTokens - one.endTokens);
+  let costSeconds = 0;
+  for (const first of chosen) {
+    let victim: Victim | undefined = first;
+    let to = line.place(victim, limit);
+    while (to === undefined && victim !== undefined) {
+      victim = replacements.get(first.from)?.next().value as Victim | undefined;
+      to = victim && line.place(victim, limit);
+    }
+    if (to === undefined || victim === undefined) {
+      undoAll(placements);
+      return undefined;
+    }
+    placements.push({ victim, to });
+    costSeconds += victim.costSeconds;
+  }
+  return { placements, costSeconds };
+}
+
+/** Receivers by their load. */
+export class ReceiverLine {
+  private readonly byLoad: PlannedServer[][] = [];
+  /** No receiver has less. */
+  private lowest = 0;
+
+  constructor(receivers: Iterable<PlannedServer>) {
+    for (const receiver of receivers) this.insert(receiver);
+  }
+
+  /** Gives it to the least loaded receiver it fits, and returns that. */
+  place({ request, costSeconds }: Victim, limit: number): PlannedServer | undefined {
+    let tried = 0;
+    while (this.lowest < this.byLoad.length && (this.byLoad[this.lowest]?.length ?? 0) === 0) this.lowest += 1;
+    for (let load = this.lowest; load < Math.min(limit, this.byLoad.length) && tried < RECEIVERS_TRIED; load += 1) {
+      const receivers = this.byLoad[load] ?? [];
+      for (let index = 0; index < receivers.length && tried < RECEIVERS_TRIED; index += 1, tried += 1) {
+        const to = receivers[index] as PlannedServer;
+        if (!to.fits(request, limit)) continue;
+        receivers.splice(index, 1);
+        to.take(request, costSeconds);
+        this.insert(to);
+        return to;
+      }
+    }
+    return undefined;
+  }
+
+  private insert(receiver: PlannedServer): void {
+    (this.byLoad[receiver.load] ??= []).push(receiver);
+  }
+}
+
+/** The cheapest placement, by depth first with bounds: exact unless it runs out of steps. */
+function search(
+  donations: readonly Donation[],
+  receivers: readonly PlannedServer[],
+  limit: number,
+  known: Placed | undefined,
+): Placed | undefined {
+  let best = known;
+  let steps = 0;
+  const path: Placement[] = [];
+  const visit = (donation: number, position: number, needed: number, costSeconds: number): void => {
+    const current = donations[donation];
+    if (current === undefined) {
+      if (best === undefined || costSeconds < best.costSeconds) best = { placements: [...path], costSeconds };
+      return;
+    }
+    if (needed === 0) return visit(donation + 1, 0, donations[donation + 1]?.count ?? 0, costSeconds);
+    const victim = current.candidates[position];
+    if (victim === undefined || current.candidates.length - position < needed) return;
+    // All later candidates of this server cost as much or more.
+    if (best !== undefined && costSeconds + needed * victim.costSeconds >= best.costSeconds) return;
+    for (const to of [...receivers].sort((one, other) => one.load - other.load)) {
+      if (++steps > SEARCH_STEPS) return;
+      if (!to.fits(victim.request, limit)) continue;
+      to.take(victim.request, victim.costSeconds);
+      path.push({ victim, to });
+      visit(donation, position + 1, needed - 1, costSeconds + victim.costSeconds);
+      path.pop();
+      to.untake(victim.request, victim.costSeconds);
+    }
+    visit(donation, position + 1, needed, costSeconds);
+  };
+  visit(0, 0, donations[0]?.count ?? 0, 0);
+  return best;
+}

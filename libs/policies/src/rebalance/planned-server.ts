@@ -1,0 +1,101 @@
+import { kvTokensOf } from './move-cost';
+import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
+
+/** KV cache in use above this share is not planned for: block rounding, and lengths that were guessed too short. */
+export const USABLE_KV_SHARE = 0.98;
+
+/** A server, with what was planned to come to it and to leave it. */
+export class PlannedServer {
+  /** Calls on it: with those that are to come, without those that are to go. */
+  load: number;
+  /** Engine time for those that are to come, seconds. */
+  stallSeconds = 0;
+  private readonly usableKvTokens: number;
+  /** Those that are to come; the longest remaining first, as the residents. */
+  private readonly arrivals: RebalanceRequest[] = [];
+  private sortedResidents?: readonly RebalanceRequest[];
+  /** KV tokens now, and as if each had ended but left its cache behind: bounds of the peak, in O(1). */
+  private leastPeak = 0;
+  private mostPeak = 0;
+
+  constructor(readonly server: RebalanceServer) {
+    const { requests, otherCalls = 0, otherKvTokens = 0, kvCapacityTokens = Infinity } = server;
+    this.load = requests.length + otherCalls;
+    this.usableKvTokens = kvCapacityTokens * USABLE_KV_SHARE - otherKvTokens;
+    if (kvCapacityTokens < Infinity) for (const request of requests) this.count(request, 1);
+  }
+
+  /** True when it may take the request with at most `limit` calls, and the cache holds all of them at their peak. */
+  fits(request: RebalanceRequest, limit: number): boolean {
+    if (this.load >= limit || this.load >= this.server.capacity) return false;
+    const tokens = kvTokensOf(request);
+    if (this.mostPeak + tokens + request.remainingTokens <= this.usableKvTokens) return true;
+    if (this.leastPeak + tokens > this.usableKvTokens) return false;
+    return this.peakWith(request) <= this.usableKvTokens;
+  }
+
+  take(request: RebalanceRequest, costSeconds: number): void {
+    const position = this.arrivals.findIndex((other) => other.remainingTokens < request.remainingTokens);
+    this.arrivals.splice(position < 0 ? this.arrivals.length : position, 0, request);
+    this.load += 1;
+    this.stallSeconds += costSeconds;
+    this.count(request, 1);
+  }
+
+  /** Undoes {@link take}. */
+  untake(request: RebalanceRequest, costSeconds: number): void {
+    this.arrivals.splice(this.arrivals.indexOf(request), 1);
+    this.load -= 1;
+    this.stallSeconds -= costSeconds;
+    this.count(request, -1);
+  }
+
+  /** Steps until so many of its requests have ended by themselves that no more than `load` calls are left. */
+  stepsUntil(load: number): number {
+    const excess = this.load - load;
+    if (excess <= 0) return 0;
+    const residents = this.residents();
+    return residents[Math.max(0, residents.length - excess)]?.remainingTokens ?? 0;
+  }
+
+  /**
+   * Most KV tokens at any later step, the request among them. All grow by one token a step, so the peak is just before
+   * one of them ends: those with as much or more to make are all there.
+   */
+  private peakWith(request: RebalanceRequest): number {
+    const residents = this.residents();
+    const { arrivals } = this;
+    let [peak, present, tokens] = [0, 0, 0];
+    let [resident, arrival] = [residents[0], arrivals[0]];
+    let [next, nextArrival] = [1, 1];
+    let newcomer: RebalanceRequest | undefined = request;
+    for (;;) {
+      let longest = resident;
+      if (arrival !== undefined && !(longest && longest.remainingTokens >= arrival.remainingTokens)) longest = arrival;
+      if (newcomer !== undefined && !(longest && longest.remainingTokens >= newcomer.remainingTokens))
+        longest = newcomer;
+      if (longest === undefined) return peak;
+      if (longest === resident) resident = residents[next++];
+      else if (longest === arrival) arrival = arrivals[nextArrival++];
+      else newcomer = undefined;
+      present += 1;
+      tokens += kvTokensOf(longest);
+      peak = Math.max(peak, tokens + present * longest.remainingTokens);
+    }
+  }
+
+  private residents(): readonly RebalanceRequest[] {
+    return (this.sortedResidents ??= longestFirst(this.server.requests));
+  }
+
+  private count(request: RebalanceRequest, sign: 1 | -1): void {
+    const tokens = kvTokensOf(request);
+    this.leastPeak += sign * tokens;
+    this.mostPeak += sign * (tokens + request.remainingTokens);
+  }
+}
+
+/** By what they have still to make. */
+export function longestFirst(requests: readonly RebalanceRequest[]): RebalanceRequest[] {
+  return [...requests].sort((one, other) => other.remainingTokens - one.remainingTokens);
+}

@@ -1,0 +1,28 @@
+import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
+
+/** A request that may be moved: running, 1,000 tokens made, 1,000 to go. */
+export function aRequest(requestId: string, parts: Partial<RebalanceRequest> = {}): RebalanceRequest {
+  return {
+    requestId,
+    attempt: 1,
+    phase: 'running',
+    promptTokens: 0,
+    madeTokens: 1_000,
+    remainingTokens: 1_000,
+    moves: 0,
+    ...parts,
+  };
+}
+
+/** A server with so many requests `<serverId>/0`..., or with these. */
+export function aServer(
+  serverId: string,
+  requests: number | readonly RebalanceRequest[],
+  parts: Partial<RebalanceServer> = {},
+): RebalanceServer {
+  const list =
+    typeof requests === 'number'
+      ? Array.from({ length: requests }, (_, index) => aRequest(`${serverId}/${index}`))
+      : requests;
+  return { serverId, epoch: 1, accepts: true, capacity: 1_024, requests: list, ...parts };
+}

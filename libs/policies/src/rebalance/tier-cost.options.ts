@@ -1,0 +1,46 @@
+import { kvTokensOf, moveCost, type MoveCostModel } from './move-cost';
+import type { Victim } from './place-victims';
+import type { PlannedServer } from './planned-server';
+import type { RebalanceRequest } from './rebalance.types';
+import type { StepModel } from './tier-gain';
+import { DEFAULT_TIERS } from './tiers';
+
+/** Parameters of {@link planTierCost}; README.md says when to change them. */
+export interface TierCostOptions extends MoveCostModel, StepModel {
+  /** Descending. Default {@link DEFAULT_TIERS}. */
+  tiers?: readonly number[];
+  /** The gain must be more than this many times the longest stall. Default 2. */
+  minGainRatio?: number;
+  /** Wall time that carrying out a plan costs all servers, whatever it moves, seconds. Default 0. */
+  pauseSeconds?: number;
+  /** Moves of one request at most; drains do not mind them. Default 2. */
+  maxMovesPerRequest?: number;
+  /** A request stays at least this long where it was moved to, milliseconds. Default 60,000. */
+  minMoveIntervalMs?: number;
+  /** A running request with less to make stays. Default 256 tokens. */
+  minRemainingTokens?: number;
+}
+export type TierCostSettings = Required<Omit<TierCostOptions, 'transfer'>> & MoveCostModel;
+
+export const TIER_COST_DEFAULTS = {
+  tiers: DEFAULT_TIERS,
+  minGainRatio: 2,
+  pauseSeconds: 0,
+  maxMovesPerRequest: 2,
+  minMoveIntervalMs: 60_000,
+  minRemainingTokens: 256,
+} as const;
+
+/** A request that is nearly done, or was moved often or lately, stays. */
+export function mayMove(request: RebalanceRequest, settings: TierCostSettings): boolean {
+  return (
+    request.moves < settings.maxMovesPerRequest &&
+    (request.sinceMoveMs ?? Infinity) >= settings.minMoveIntervalMs &&
+    (request.phase !== 'running' || request.remainingTokens >= settings.minRemainingTokens)
+  );
+}
+
+export function asVictim(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): Victim {
+  const { means, seconds } = moveCost(request, model);
+  return { request, from, means, costSeconds: seconds, endTokens: kvTokensOf(request) + request.remainingTokens };
+}

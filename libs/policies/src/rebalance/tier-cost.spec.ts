@@ -1,0 +1,204 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { optimum } from './optimum.fixture';
+import type { RebalanceServer } from './rebalance.types';
+import { aRequest, aServer } from './snapshot.fixture';
+import { planTierCost } from './tier-cost';
+import type { TierCostOptions } from './tier-cost.options';
+
+const RUNS = Number(process.env.REBALANCE_RUNS ?? 150);
+/** Re-prefilling 1,000 tokens costs 0.1 s; a step at tier 8 takes 18 ms, at tier 4 14 ms. */
+const options: TierCostOptions = {
+  tiers: [8, 4, 2],
+  stepBaseSeconds: 0.01,
+  stepPerSequenceSeconds: 0.001,
+  prefillTokensPerSecond: 10_000,
+};
+const plan = (servers: readonly RebalanceServer[], parts: Partial<TierCostOptions> = {}) =>
+  planTierCost({ servers }, { ...options, ...parts });
+const flows = (moves: ReturnType<typeof plan>['moves']) =>
+  moves.map(({ requestId, toServerId }) => `${requestId} > ${toServerId}`);
+
+describe('planTierCost', () => {
+  it('lowers the tier of all, with what each move assumes, costs and brings', () => {
+    const made = plan([aServer('a', 6), aServer('b', 2, { epoch: 7 })]);
+    expect(made).toMatchObject({ tierBefore: 8, tierAfter: 4 });
+    // Two of six have ended after their 1,000 steps, each 4 ms longer at tier 8; two prefills of 0.1 s on one server.
+    expect(made.gainSeconds).toBeCloseTo(4);
+    expect(made.costSeconds).toBeCloseTo(0.2);
+    expect(made.stallSeconds).toBeCloseTo(0.2);
+    expect(made.moves).toHaveLength(2);
+    expect(made.moves[0]).toEqual({
+      requestId: 'a/0',
+      attempt: 1,
+      fromServerId: 'a',
+      fromEpoch: 1,
+      toServerId: 'b',
+      toEpoch: 7,
+      purpose: 'tier',
+      means: 'recompute',
+      costSeconds: 0.1,
+      gainSeconds: made.gainSeconds / 2,
+    });
+  });
+
+  it('D1: takes those that cost least and are not nearly done', () => {
+    const requests = [
+      aRequest('dear', { madeTokens: 20_000 }),
+      aRequest('cheap', { madeTokens: 100 }),
+      aRequest('nearly-done', { madeTokens: 1, remainingTokens: 255 }),
+      ...Array.from({ length: 2 }, (_, index) => aRequest(`r${index}`)),
+    ];
+    expect(flows(plan([aServer('a', requests), aServer('b', 0)]).moves)).toEqual(['cheap > b']);
+  });
+
+  it('D2: all or nothing: a part that does not lower the tier is not moved', () => {
+    const full = { kvCapacityTokens: 8_000 };
+    const made = plan([aServer('a', 7), aServer('b', 3, full)], { tiers: [8, 4] });
+    expect(made).toMatchObject({ moves: [], reason: 'balanced', tierAfter: 8 });
+  });
+
+  it('D3: an idle server with leftover blocks receives', () => {
+    expect(plan([aServer('a', 6), aServer('b', 0, { kvUse: 0.3 })]).moves).toHaveLength(2);
+  });
+
+  it('D4, D5: one that waits takes part like all others, and counts where it waits', () => {
+    const queue = [...aServer('a', 5).requests, aRequest('waits', { phase: 'waiting', madeTokens: 0 })];
+    const made = plan([aServer('a', queue), aServer('b', 2)]);
+    expect(flows(made.moves)).toEqual(['waits > b', 'a/0 > b']);
+    expect(made.moves[0]).toMatchObject({ means: 'bind', costSeconds: 0 });
+  });
+
+  it('D7: a receiver has cache for what its requests grow to, at the peak and not at the sum', () => {
+    const growing = Array.from({ length: 6 }, (_, index) => aRequest(`g${index}`, { remainingTokens: 10_000 }));
+    const made = (kvCapacityTokens: number) => plan([aServer('a', growing), aServer('b', 2, { kvCapacityTokens })]);
+    expect(made(20_000)).toMatchObject({ moves: [], reason: 'no-room' });
+    // Two of 11,000 when the residents of 2,000 have ended: 22,000, and never 26,000.
+    expect(made(22_500).moves).toHaveLength(2);
+  });
+
+  it('D8: a server under the most pressure gives', () => {
+    expect(plan([aServer('a', 6, { kvUse: 0.97 }), aServer('b', 2)]).moves).toHaveLength(2);
+  });
+
+  it('D9: what was moved lately or often stays', () => {
+    const all = (parts: object) => Array.from({ length: 5 }, (_, index) => aRequest(`r${index}`, parts));
+    const made = (parts: object) => plan([aServer('a', all(parts)), aServer('b', 0)]);
+    expect(made({ moves: 2, sinceMoveMs: 90_000 })).toMatchObject({ moves: [], reason: 'held-back' });
+    expect(made({ moves: 1, sinceMoveMs: 30_000 })).toMatchObject({ moves: [], reason: 'held-back' });
+    expect(made({ moves: 1, sinceMoveMs: 90_000 }).moves).toHaveLength(1);
+  });
+
+  it('moves nothing for less than it costs', () => {
+    const made = (parts: Partial<TierCostOptions>) => plan([aServer('a', 6), aServer('b', 2)], parts);
+    expect(made({ pauseSeconds: 3.5 }).moves).toHaveLength(2);
+    expect(made({ pauseSeconds: 3.7 })).toMatchObject({ moves: [], reason: 'not-worth-it' });
+    expect(made({ minGainRatio: 21 })).toMatchObject({ moves: [], reason: 'not-worth-it' });
+  });
+
+  it('knows when carrying a cache over is cheaper than computing it again', () => {
+    const transfer = { bytesPerToken: 1_000, bytesPerSecond: 100_000_000, setupSeconds: 0.02 };
+    const made = plan([aServer('a', 6), aServer('b', 2)], { transfer });
+    expect(made.moves[0]).toMatchObject({ means: 'transfer', costSeconds: 0.03 });
+    const slow = { ...transfer, bytesPerSecond: 1_000_000 };
+    expect(plan([aServer('a', 6), aServer('b', 2)], { transfer: slow }).moves[0]).toMatchObject({ means: 'recompute' });
+  });
+
+  it('lets what waits run where there is room, the longest wait first, though no tier is lowered', () => {
+    const waiting = (id: string) => aRequest(id, { phase: 'preempted' });
+    const queue = [...aServer('a', 8).requests, waiting('first'), waiting('second'), waiting('third')];
+    const made = plan([aServer('a', queue), aServer('b', 7), aServer('c', 7)], { tiers: [8] });
+    expect(flows(made.moves)).toEqual(['first > b', 'second > c']);
+    expect(made.moves[0]?.gainSeconds).toBeCloseTo(1_000 * 0.021);
+  });
+
+  it('empties a server that is to leave, however often its requests were moved', () => {
+    const often = [aRequest('x', { moves: 5, sinceMoveMs: 0 }), aRequest('y', { remainingTokens: 1 })];
+    const leaving = aServer('a', often, { leaving: true, accepts: false });
+    const made = plan([leaving, aServer('b', 0), aServer('c', 0)]);
+    expect(flows(made.moves)).toEqual(['x > b', 'y > c']);
+    expect(plan([leaving, aServer('b', 0, { capacity: 1 })]).moves).toHaveLength(1);
+  });
+
+  it('counts calls that cannot be moved', () => {
+    const fixed = { otherCalls: 4, otherKvTokens: 5_000 };
+    expect(plan([aServer('a', 2, fixed), aServer('b', 0)], { tiers: [8, 4] }).moves).toHaveLength(2);
+    const small = { ...fixed, otherCalls: 0, kvCapacityTokens: 8_000 };
+    expect(plan([aServer('a', 6), aServer('b', 0, small)], { tiers: [8, 4] }).reason).toBe('no-room');
+  });
+
+  it('answers an empty pool, and refuses what cannot be', () => {
+    expect(plan([])).toMatchObject({ moves: [], reason: 'balanced', tierBefore: 0, tierAfter: 0 });
+    for (const tiers of [[], [4, 8], [8, 8], [8, -4], [8, 0], [2.5]]) {
+      expect(() => plan([], { tiers }), String(tiers)).toThrow(
+        expect.objectContaining({ code: 'VALIDATION_FAILED', field: 'tiers' }),
+      );
+    }
+    expect(() => plan([aServer('a', [aRequest('r', { remainingTokens: -1 })])])).toThrow(/negative/);
+  });
+
+  it('reaches the tier of the optimum, at its cost within 5 %', () => {
+    fc.assert(
+      fc.property(smallFleet, (servers) => {
+        const best = optimum(servers, [4, 3, 2, 1], options);
+        // Every gain is worth its cost here, and nothing is too near its end.
+        const made = plan(servers, {
+          tiers: [4, 3, 2, 1],
+          minGainRatio: 0,
+          stepPerSequenceSeconds: 1e6,
+          minRemainingTokens: 0,
+        });
+        const tierMoves = made.moves.filter(({ purpose }) => purpose === 'tier');
+        expect(made.tierAfter).toBe(best.tier);
+        const cost = tierMoves.reduce((sum, move) => sum + move.costSeconds, 0);
+        expect(cost).toBeLessThanOrEqual(best.costSeconds * 1.05 + 1e-9);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('never breaks a bound, and moves each request once, from where it is to another server', () => {
+    fc.assert(
+      fc.property(smallFleet, (servers) => {
+        const made = plan(servers, { tiers: [4, 2, 1] });
+        expect(made.tierAfter).toBeLessThanOrEqual(made.tierBefore);
+        expect(new Set(made.moves.map(({ requestId }) => requestId)).size).toBe(made.moves.length);
+        const gives = new Set(made.moves.map(({ fromServerId }) => fromServerId));
+        for (const { requestId, fromServerId, toServerId } of made.moves) {
+          expect(requestId.startsWith(`${fromServerId}/`)).toBe(true);
+          expect(gives).not.toContain(toServerId);
+        }
+        if (made.moves.length === 0) expect(made.reason).toBeDefined();
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+const request = fc.record({
+  madeTokens: fc.integer({ min: 0, max: 40 }).map((count) => count * 100),
+  remainingTokens: fc.integer({ min: 1, max: 40 }).map((count) => count * 100),
+  phase: fc.constantFrom('running' as const, 'running' as const, 'running' as const, 'waiting' as const),
+});
+const smallFleet = fc
+  .array(
+    fc.record({
+      requests: fc.array(request, { maxLength: 4 }),
+      kvCapacityTokens: fc.option(
+        fc.integer({ min: 5, max: 12 }).map((count) => count * 1_000),
+        { nil: undefined },
+      ),
+      accepts: fc.integer({ max: 9, min: 0 }).map((one) => one > 0),
+    }),
+    { minLength: 2, maxLength: 4 },
+  )
+  .map((servers) =>
+    servers.map(({ requests, ...parts }, index) => {
+      const serverId = 'abcd'[index] as string;
+      return aServer(
+        serverId,
+        requests.map((one, position) => aRequest(`${serverId}/${position}`, one)),
+        parts,
+      );
+    }),
+  );

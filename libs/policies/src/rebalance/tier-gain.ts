@@ -1,0 +1,33 @@
+import type { EngineParameters } from '../engine-model';
+import { highestTier } from './tiers';
+import type { PlannedServer } from './planned-server';
+
+export type StepModel = Pick<EngineParameters, 'stepBaseSeconds' | 'stepPerSequenceSeconds'>;
+
+/** Time of a decode step at a batch tier, seconds. */
+export function tierSeconds(tier: number, { stepBaseSeconds, stepPerSequenceSeconds }: StepModel): number {
+  return stepBaseSeconds + stepPerSequenceSeconds * tier;
+}
+
+/**
+ * Wall time saved when no server is above tier `target` from now on, seconds: each tier above it is lived through, until
+ * enough requests have ended by themselves, at the speed of that tier instead of the target's.
+ */
+export function tierGain(
+  servers: readonly PlannedServer[],
+  target: number,
+  tiers: readonly number[],
+  steps: StepModel,
+): number {
+  const tierNow = highestTier(servers, tiers);
+  const levels = [...tiers, tierNow]
+    .filter((tier) => tier >= target && tier <= tierNow)
+    .sort((one, other) => one - other);
+  let seconds = 0;
+  for (let index = 1; index < levels.length; index += 1) {
+    const [lower, upper] = [levels[index - 1] as number, levels[index] as number];
+    const stepsAbove = servers.reduce((most, server) => Math.max(most, server.stepsUntil(lower)), 0);
+    seconds += (tierSeconds(upper, steps) - tierSeconds(lower, steps)) * stepsAbove;
+  }
+  return seconds;
+}

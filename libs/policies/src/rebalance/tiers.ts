@@ -1,0 +1,50 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { RebalanceSnapshot } from './rebalance.types';
+
+/** Batch sizes for which engines have captured graphs, the largest first. */
+export const DEFAULT_TIERS: readonly number[] = [64, 32, 16, 8, 4];
+
+/** @throws BroomwagonError VALIDATION_FAILED: empty, not whole and positive, or not strictly descending */
+export function checkTiers(tiers: readonly number[]): void {
+  const problem =
+    tiers.length === 0
+      ? 'must not be empty'
+      : !tiers.every((tier) => Number.isSafeInteger(tier) && tier > 0)
+        ? 'must be whole numbers above 0'
+        : tiers.some((tier, index) => index > 0 && tier >= (tiers[index - 1] as number))
+          ? 'must be sorted, the largest first, each once'
+          : undefined;
+  if (problem !== undefined) throw new BroomwagonError('VALIDATION_FAILED', `tiers ${problem}`, { field: 'tiers' });
+}
+
+/** Counts and sizes from which no plan can be made. @throws BroomwagonError VALIDATION_FAILED */
+export function checkSnapshot({ servers }: RebalanceSnapshot): void {
+  for (const { serverId, capacity, kvCapacityTokens = 0, otherCalls = 0, otherKvTokens = 0, requests } of servers) {
+    const isPossible =
+      [capacity, kvCapacityTokens, otherCalls, otherKvTokens].every((size) => size >= 0) &&
+      requests.every((one) => one.promptTokens >= 0 && one.madeTokens >= 0 && one.remainingTokens >= 0);
+    if (!isPossible) {
+      throw new BroomwagonError('VALIDATION_FAILED', `Server ${serverId} has a negative count or size`, {
+        field: 'servers',
+      });
+    }
+  }
+}
+
+/** The smallest tier that holds the batch; above the largest the batch itself, since it runs without a graph. */
+export function tierOf(batch: number, tiers: readonly number[]): number {
+  if (batch === 0) return 0;
+  let tier = batch;
+  for (const size of tiers) {
+    if (size < batch) break;
+    tier = size;
+  }
+  return tier;
+}
+
+/** The largest tier of any of them. */
+export function highestTier(servers: Iterable<{ readonly load: number }>, tiers: readonly number[]): number {
+  let highest = 0;
+  for (const { load } of servers) highest = Math.max(highest, tierOf(load, tiers));
+  return highest;
+}
