@@ -59,7 +59,12 @@ export async function benchPlan(_stage: unknown, isQuick: boolean): Promise<{ re
   const planMs = Math.max(...rows.map(({ medianMs }) => medianMs));
   const text = plainTable(
     [`${SERVERS} servers, ${REQUESTS} requests`, 'moves', 'median ms', 'p99 ms'],
-    rows.map(({ fleet, moves, medianMs, p99Ms }) => [fleet, String(moves), significant(medianMs), significant(p99Ms)]),
+    rows.map(({ fleet, moves, medianMs, p99Ms }) => [
+      fleet,
+      String(moves),
+      String(significant(medianMs)),
+      String(significant(p99Ms)),
+    ]),
   );
   return { report: { measuredAt: new Date().toISOString(), rounds, rows, planMs }, text };
 }
