@@ -182,6 +182,39 @@ describe('request.abort of those who only route', () => {
   });
 });
 
+describe('a holder that lives and does not confirm', () => {
+  it('loses what it runs with the epoch of the server, and the answer is final', async () => {
+    const impatient = await ServiceBench.open({ abortDeadlineMs: 1_000 });
+    const { client } = impatient;
+    await impatient.begin();
+    const { pool } = impatient;
+    await impatient.register();
+    await impatient.submit(1, 1);
+    const registration = { workerId: 'deaf', registrationId: 'd', ttlMs: 60_000 };
+    const { workerEpoch } = await client.call(pool, 'worker.register', registration);
+    const holder = { workerId: 'deaf', workerEpoch };
+    await client.call(pool, 'request.claim', { claimId: 'c', max: 1, ...holder });
+    const wish = { requestId: 'job/g0/0', ...holder };
+    await client.call(pool, 'lb.acquire', { acquireId: 'held', ...wish });
+    await client.call(pool, 'lb.acquire', { acquireId: 'routed', ...wish, requestId: 'traj/1' });
+    const look = () => client.call(pool, 'request.abort', { abortId: 'a', all: true, waitMs: 200 });
+    expect((await look()).results.map(({ outcome }) => outcome)).toEqual(['aborting', 'aborting']);
+    await expect
+      .poll(async () => (await look()).results, { timeout: 10_000 })
+      .toMatchObject([
+        { requestId: 'job/g0/0', outcome: 'aborted', fenced: true },
+        { requestId: 'traj/1', outcome: 'aborted', fenced: true },
+      ]);
+    const { servers } = await client.call(pool, 'server.list', {});
+    expect(servers).toMatchObject([{ state: 'failed', inflight: 0 }]);
+    expect(await impatient.books()).toMatchObject({ requests: { dropped: 1 } });
+    // Its late word changes nothing.
+    expect(await client.call(pool, 'lb.release', { acquireId: 'held', outcome: 'aborted' })).toMatchObject({ released: false });
+    await impatient.end();
+    await impatient.close();
+  });
+});
+
 describe("a worker's own end", () => {
   it('stops its requests on the engine and gives each lease and each waiting acquire back once', async () => {
     await bench.register({ maxInflight: 1 });

@@ -16,7 +16,7 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   cutRepeatMs: number = 1_000;
 
   @Env('ABORT_DEADLINE_MS', {
-    description: 'aborted requests whose worker lives but does not confirm are ended without it after this',
+    description: 'what a worker that lives has not ended after this is void with the epoch of its server',
     kind: 'duration',
   })
   @IsInt()

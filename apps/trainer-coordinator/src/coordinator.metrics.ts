@@ -13,6 +13,7 @@ export class CoordinatorMetrics {
   private readonly sweeps;
   private readonly facts;
   private readonly overdue;
+  private readonly fences;
 
   constructor(metrics: Metrics) {
     this.requests = metrics.gauge('requests_count', 'Requests of all jobs of a pool by state; from the books', [
@@ -40,8 +41,9 @@ export class CoordinatorMetrics {
     );
     this.overdue = metrics.counter(
       'aborts_unconfirmed_total',
-      'Groups ended at the deadline of their abort without the confirmation of a live worker',
+      'Requests ended at the deadline of their abort without the confirmation of a live worker',
     );
+    this.fences = metrics.counter('servers_fenced_total', 'Servers fenced since what ran on them could not be ended');
     this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
   }
 
@@ -59,6 +61,10 @@ export class CoordinatorMetrics {
 
   abortsOverdue(count: number): void {
     this.overdue.inc(count);
+  }
+
+  serverFenced(): void {
+    this.fences.inc();
   }
 
   factsRelayed(count: number): void {

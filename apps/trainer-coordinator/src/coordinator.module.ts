@@ -22,6 +22,7 @@ import { RoundController } from './rounds/round.controller';
 import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
 import { StateModule } from './state.module';
+import { ServerFences } from './upkeep/server-fences';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerCommands } from './upkeep/worker-commands';
@@ -61,6 +62,7 @@ import { WeightsController } from './weights/weights.controller';
     RequeueService,
     ResultsService,
     RoundService,
+    ServerFences,
     SubmissionService,
     SweepService,
     UpkeepService,

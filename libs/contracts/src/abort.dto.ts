@@ -58,8 +58,10 @@ export interface AbortResult {
   segments?: Segment[];
   /** Set when this is a lease of a caller that only routes. */
   leaseId?: LeaseId;
-  /** The holder has not confirmed within the deadline; the books have ended it without. */
+  /** The holder has not confirmed within the deadline, and held no lease: the books have ended it without. */
   unconfirmed?: boolean;
+  /** The holder has not confirmed within the deadline: the epoch of the server it ran on is void. */
+  fenced?: boolean;
 }
 export interface AbortRequestsReply {
   abortId: string;

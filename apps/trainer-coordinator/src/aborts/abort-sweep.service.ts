@@ -1,11 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { PoolName } from '@broomwagon/contracts';
+import type { PoolName, RequestId } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { AbortStore, type AbortCommands, type DueWork } from '@broomwagon/state';
+import { AbortStore, type AbortCommands, type DueWork, type RepeatPage } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { DiscardService } from '../requests/discard.service';
 import { ownRefs } from '../upkeep/own-refs';
+import { ServerFences } from '../upkeep/server-fences';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 /**
@@ -20,6 +21,7 @@ export class AbortSweepService {
   constructor(
     private readonly aborts: AbortStore,
     private readonly commands: WorkerCommands,
+    private readonly fences: ServerFences,
     private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
@@ -51,15 +53,27 @@ export class AbortSweepService {
     while (cursors !== undefined) {
       const page = await this.aborts.repeat(pool, { ...cursors, deadlineMs });
       this.tell(pool, page);
-      if (page.overdue > 0) {
-        this.logger.warn({ pool, groups: page.overdue }, 'Aborts were not confirmed within their deadline');
-        this.metrics.abortsOverdue(page.overdue);
-      }
+      await this.endOverdue(pool, page);
       const { groupCursor, leaseCursor } = page;
       const more = groupCursor !== undefined || leaseCursor !== undefined;
       // A list that is at its end is not looked at from its start again.
       cursors = more ? { groupCursor: groupCursor ?? END, leaseCursor: leaseCursor ?? END } : undefined;
     }
+  }
+
+  /** Holders that live and do not confirm: what they run is void with the epoch of its server, so the answer is final. */
+  private async endOverdue(pool: PoolName, { overdue, overdueLeases }: RepeatPage): Promise<void> {
+    if (overdue.length + overdueLeases.length === 0) return;
+    const leases = overdue.length === 0 ? [] : await this.aborts.leasesOf(pool, idsOf(overdue));
+    await this.fences.fence(pool, [...leases, ...overdueLeases], 'abort');
+    const fenced = new Set(idsOf(leases));
+    const { ended, discardedRefs } = await this.aborts.endOverdue(pool, {
+      attempts: overdue.map((one) => ({ ...one, fenced: fenced.has(one.requestId) })),
+      leaseIds: overdueLeases.map(({ leaseId }) => leaseId),
+    });
+    this.logger.warn({ pool, requests: ended, fenced: fenced.size }, 'Aborts were not confirmed within their deadline');
+    this.metrics.abortsOverdue(ended);
+    this.discards.soon(discardedRefs);
   }
 
   private async forget(pool: PoolName): Promise<void> {
@@ -77,6 +91,10 @@ export class AbortSweepService {
     this.commands.abortLeases(pool, leases);
     this.discards.soon(discardedRefs);
   }
+}
+
+function idsOf(items: readonly { requestId: RequestId }[]): RequestId[] {
+  return items.map(({ requestId }) => requestId);
 }
 
 /** Beyond every position. */

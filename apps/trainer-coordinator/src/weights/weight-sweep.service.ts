@@ -5,6 +5,7 @@ import { WeightStore, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
+import { ServerFences } from '../upkeep/server-fences';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 /**
@@ -19,6 +20,7 @@ export class WeightSweepService {
   constructor(
     private readonly weights: WeightStore,
     private readonly commands: WorkerCommands,
+    private readonly fences: ServerFences,
     private readonly grants: GrantService,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
@@ -41,10 +43,11 @@ export class WeightSweepService {
     this.stoppedAtMs.set(pool, Date.now());
     let cursor = '0';
     do {
-      const page = await this.weights.stop(pool, syncId, cursor);
+      const page = await this.weights.stop(pool, { syncId, cursor, fenceAfterMs: this.config.abortDeadlineMs });
       this.metrics.swept('weights');
       this.commands.abort(pool, 'cut', page.aborts);
       this.commands.abortLeases(pool, page.leases);
+      await this.fences.fence(pool, page.fences, 'weights');
       await failpoint('coordinator.weights.between-pages');
       cursor = page.cursor;
     } while (cursor !== '0');

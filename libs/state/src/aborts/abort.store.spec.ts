@@ -126,7 +126,7 @@ describe('AbortStore', () => {
     expect(await selectAll()).toMatchObject([{ more: false }]);
   });
 
-  it('says it again until it is confirmed; at the deadline the books end it without', async () => {
+  it('says it again until it is confirmed; past the deadline it can be ended without', async () => {
     await open(1, 1, 1);
     const { claim, fence, holder } = await worker();
     const [held] = (await claim(1)) as [Claim];
@@ -138,11 +138,16 @@ describe('AbortStore', () => {
     for (let time = 0; time < 2; time++) {
       expect(await aborts.repeat(pool, { ...page, deadlineMs: 60_000 })).toMatchObject({
         aborts: [command],
-        overdue: 0,
+        overdue: [],
       });
     }
     expect((await resultsOf()).results).toEqual([{ requestId: held.requestId, outcome: 'aborting' }]);
-    expect(await aborts.repeat(pool, { ...page, deadlineMs: -1 })).toMatchObject({ aborts: [], overdue: 1 });
+    const overdue = [{ requestId: held.requestId, attempt: 1 }];
+    expect(await aborts.repeat(pool, { ...page, deadlineMs: -1 })).toMatchObject({ overdue, overdueLeases: [] });
+    expect(await aborts.leasesOf(pool, [held.requestId])).toEqual([]);
+    const unfenced = (attempt: number) => [{ requestId: held.requestId, attempt, fenced: false }];
+    expect(await aborts.endOverdue(pool, { attempts: unfenced(2), leaseIds: [] })).toMatchObject({ ended: 0 });
+    expect(await aborts.endOverdue(pool, { attempts: unfenced(1), leaseIds: [] })).toMatchObject({ ended: 1 });
     expect((await resultsOf()).results[0]).toMatchObject({ outcome: 'aborted', tokenCount: 5, unconfirmed: true });
     const late = await requests.complete(pool, { ...fence(held), ...segment(9), finishReason: 'stop' });
     expect(late.state).toBe('dropped');

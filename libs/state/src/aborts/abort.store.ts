@@ -5,7 +5,9 @@ import type {
   AbortSelector,
   BeginAbortArgs,
   ForgottenGroup,
+  OverdueArgs,
   RepeatPage,
+  RunningLease,
   SelectPage,
 } from './abort.types';
 
@@ -24,6 +26,10 @@ const begin = script<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
 const select = script<{ abortId: string }, SelectPage>('aborts/select');
 const results = script<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results');
 const repeat = script<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>('aborts/repeat');
+const leasesOf = script<{ requestIds: string[]; cursor: string }, { leases: RunningLease[]; cursor: string }>(
+  'aborts/leases-of',
+);
+const endOverdue = script<OverdueArgs, { ended: number; discardedRefs: string[] }>('aborts/end-overdue');
 const forget = script<object, { groups: ForgottenGroup[]; more: boolean }>('aborts/forget');
 
 /**
@@ -59,6 +65,23 @@ export class AbortStore {
   /** One page of what is not confirmed, to be told again. */
   repeat(pool: PoolName, args: { groupCursor: number; leaseCursor: number; deadlineMs: number }): Promise<RepeatPage> {
     return this.scripts.run(repeat, pool, args);
+  }
+
+  /** The leases under which these requests run; looks at all leases of the pool, in pages. */
+  async leasesOf(pool: PoolName, requestIds: string[]): Promise<RunningLease[]> {
+    const found: RunningLease[] = [];
+    let cursor = '0';
+    do {
+      const page = await this.scripts.run(leasesOf, pool, { requestIds, cursor });
+      found.push(...page.leases);
+      cursor = page.cursor;
+    } while (cursor !== '0');
+    return found;
+  }
+
+  /** Ends what is overdue without its holders. */
+  endOverdue(pool: PoolName, args: OverdueArgs): Promise<{ ended: number; discardedRefs: string[] }> {
+    return this.scripts.run(endOverdue, pool, args);
   }
 
   /** Deletes one page of dropped groups whose life is over. */

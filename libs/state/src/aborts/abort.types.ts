@@ -37,6 +37,19 @@ export interface LeaseFence {
   workerEpoch: number;
 }
 
+/** An epoch of a server that is to be void. */
+export interface ServerFence {
+  serverId: ServerId;
+  epoch: number;
+}
+/** Where a request runs. */
+export type RunningLease = { requestId: RequestId } & ServerFence;
+/** What is ended without its holder. `fenced`: the epoch of the server it ran on is void. */
+export interface OverdueArgs {
+  attempts: { requestId: RequestId; attempt: number; fenced: boolean }[];
+  leaseIds: LeaseId[];
+}
+
 /** Whose holders are to be told. */
 export interface AbortCommands {
   aborts: AttemptFence[];
@@ -47,8 +60,9 @@ export interface SelectPage extends AbortCommands {
   more: boolean;
 }
 export interface RepeatPage extends AbortCommands {
-  /** Groups ended without the confirmation of their holders. */
-  overdue: number;
+  /** Attempts whose holders live and have not confirmed within the deadline. */
+  overdue: Pick<AttemptFence, 'requestId' | 'attempt'>[];
+  overdueLeases: ({ leaseId: LeaseId } & ServerFence)[];
   groupCursor?: number;
   leaseCursor?: number;
 }

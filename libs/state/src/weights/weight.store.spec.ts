@@ -57,6 +57,7 @@ async function acquire(more: { requestId?: string; waitMs?: number; replyTo?: st
   const { results } = await routing.acquire(pool, [{ acquireId, requestId: 'free', ...holder, ...more }]);
   return { acquireId, result: results[0]! };
 }
+const stop = (fenceAfterMs = 60_000) => weights.stop(pool, { syncId: 'sync', cursor: '0', fenceAfterMs });
 const release = (acquireId: string) => routing.release(pool, [{ acquireId }]);
 const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
 const segment = (tokenCount: number, weightVersion = 1, attempt = 1) => ({
@@ -114,11 +115,14 @@ describe('a change of weights', () => {
     expect(await begin()).toMatchObject({ running: 3 });
     await expect(end('committed')).rejects.toMatchObject({ code: 'WEIGHTS_NOT_QUIESCED' });
     for (const repeat of [1, 2]) {
-      const page = await weights.stop(pool, 'sync', '0');
+      const page = await stop();
       expect(page.aborts.map(({ requestId }) => requestId).sort(), `repeat ${repeat}`).toEqual(['job/g/0', 'job/g/1']);
       expect(page.leases).toMatchObject([{ requestId: 'free' }]);
     }
     expect(await states()).toMatchObject({ cutting: 2, running: 0 });
+    const { aborts: told, leases: toldLeases, fences } = await stop(-1);
+    expect([told, toldLeases]).toEqual([[], []]);
+    expect(fences.map(({ serverId }) => serverId).sort()).toEqual(['s1', 's1', 's2']);
     // One confirms, one was just finished; a failure while it is stopped is none.
     const [first, second] = claims;
     const failed = { ...fence(first!), ...segment(3), countsAsFailure: true, retryable: false };
@@ -126,20 +130,20 @@ describe('a change of weights', () => {
     await requests.complete(pool, { ...fence(second!), ...segment(4), finishReason: 'stop' });
     for (const acquireId of [...leases, free.acquireId]) await release(acquireId);
     expect((await weights.status(pool)).sync).toMatchObject({ running: 0 });
-    expect((await weights.stop(pool, 'sync', '0')).aborts).toEqual([]);
+    expect((await stop()).aborts).toEqual([]);
     await server('s2', 2);
     await end('committed');
     const [again] = (await claim()).claims;
     expect(again).toMatchObject({ requestId: 'job/g/0', attempt: 2, weightVersion: 2, segments: [{ tokenCount: 3 }] });
     expect((await acquire()).result).toMatchObject({ serverId: 's2' });
-    expect((await weights.stop(pool, 'sync', '0')).aborts).toEqual([]);
+    expect((await stop()).aborts).toEqual([]);
   });
 
   it('lets an abort and a cut win over it', async () => {
     await submit(2);
     const { claims } = await run();
     await begin();
-    await weights.stop(pool, 'sync', '0');
+    await stop();
     await aborts.begin(pool, { abortId: 'a', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
     await aborts.select(pool, 'a');
     for (const one of claims) {

@@ -6,7 +6,7 @@ import type {
   WeightSyncMode,
   WeightsStatusReply,
 } from '@broomwagon/contracts';
-import type { LeaseFence } from '../aborts/abort.types';
+import type { LeaseFence, ServerFence } from '../aborts/abort.types';
 import type { AttemptFence } from '../requests/request.types';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 
@@ -29,12 +29,14 @@ export interface EndSyncArgs {
 export interface StopPage {
   aborts: AttemptFence[];
   leases: LeaseFence[];
+  /** Servers whose requests were not ended in time. */
+  fences: ServerFence[];
   cursor: string;
 }
 
 const begin = script<BeginSyncArgs, WeightSync>('weights/begin');
 const end = script<EndSyncArgs & { overdueOnly: boolean }, WeightSync>('weights/end');
-const stop = script<{ syncId: string; cursor: string }, StopPage>('weights/stop');
+const stop = script<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop');
 const status = script<
   { syncId?: string; cursor?: string },
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
@@ -63,8 +65,8 @@ export class WeightStore {
   }
 
   /** One page of what is to be stopped in mode `abort`; begin with cursor `0`, which also ends it. */
-  stop(pool: PoolName, syncId: string, cursor: string): Promise<StopPage> {
-    return this.scripts.run(stop, pool, { syncId, cursor });
+  stop(pool: PoolName, args: { syncId: string; cursor: string; fenceAfterMs: number }): Promise<StopPage> {
+    return this.scripts.run(stop, pool, args);
   }
 
   /** @param cursor `0` for the first page of servers; without it none are read. @throws WEIGHT_SYNC_NOT_FOUND */

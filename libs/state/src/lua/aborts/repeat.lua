@@ -1,18 +1,20 @@
 --[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has, and leases without
-a request of ours. Those of void holders end here; so do requests whose holders have not confirmed until the deadline.
+a request of ours. Those of void holders end here; those whose holders have had their time are listed as overdue too.
 A page ends with the group that makes it 128 requests.
 ARGV[1] JSON: {groupCursor, leaseCursor, deadlineMs}   numbers; 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        leases          list of {leaseId, requestId, workerId, workerEpoch}
        groupCursor, leaseCursor   where the next page starts; absent when there is none
-       overdue         number of groups ended without confirmation
+       overdue         list of {requestId, attempt} of which the deadline has passed
+       overdueLeases   list of {leaseId, serverId, epoch} of which the deadline has passed
        discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: request.aborted. ]]
 --- @include "../includes/aborts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
-local aborts, leases, touched, seen, remaining, overdue_groups = {}, {}, 0, 0, 0, 0
+local aborts, leases, overdue, overdue_leases, touched, seen, remaining = {}, {}, {}, {}, 0, 0, 0
+local function is_overdue(started_at) return now - tonumber(started_at) > args.deadlineMs end
 
 local groups = redis.call('ZRANGE', key.abortingGroups, args.groupCursor, args.groupCursor + PAGE - 1, 'WITHSCORES')
 for position = 1, #groups, 2 do
@@ -21,9 +23,11 @@ for position = 1, #groups, 2 do
   local job, group_id = string.match(groups[position], '^([^/]+)/(.+)$')
   local group = load_group(job, group_id)
   touched = touched + group.samples
-  local overdue = now - tonumber(groups[position + 1]) > args.deadlineMs
-  end_aborting(load_round(job, group.roundId), group, aborts, overdue)
-  if overdue then overdue_groups = overdue_groups + 1 end
+  local first = #aborts + 1
+  end_aborting(load_round(job, group.roundId), group, aborts)
+  for index = first, is_overdue(groups[position + 1]) and #aborts or 0 do
+    table.insert(overdue, { requestId = aborts[index].requestId, attempt = aborts[index].attempt })
+  end
   if group.state == 'aborting' then remaining = remaining + 1 end
 end
 local group_cursor = args.groupCursor + remaining
@@ -36,9 +40,12 @@ for position = 1, #held, 2 do
   local packed = redis.call('HGET', key.leases, acquire_id)
   local is_held = packed and string.sub(packed, 1, #seq + 1) == seq .. '|'
     and worker_is_current(worker_id, tonumber(worker_epoch))
-    and now - tonumber(held[position + 1]) <= args.deadlineMs
   if is_held then
     kept = kept + 1
+    if is_overdue(held[position + 1]) then
+      local server_id, epoch = string.match(packed, '^%d+|([^|]*)|(%d+)|')
+      table.insert(overdue_leases, { leaseId = seq .. '.' .. acquire_id, serverId = server_id, epoch = tonumber(epoch) })
+    end
     table.insert(leases, { leaseId = seq .. '.' .. acquire_id, requestId = id, workerId = worker_id,
       workerEpoch = tonumber(worker_epoch) })
   else
@@ -47,7 +54,8 @@ for position = 1, #held, 2 do
 end
 local lease_cursor = args.leaseCursor + kept
 local more_leases = #held > 0 and lease_cursor < redis.call('ZCARD', key.abortingLeases)
-return '{"aborts":' .. encode_list(aborts) .. ',"leases":' .. encode_list(leases) .. ',"overdue":' .. overdue_groups
+return '{"aborts":' .. encode_list(aborts) .. ',"leases":' .. encode_list(leases) .. ',"overdue":' .. encode_list(overdue)
+  .. ',"overdueLeases":' .. encode_list(overdue_leases)
   .. (more_groups and ',"groupCursor":' .. integer(group_cursor) or '')
   .. (more_leases and ',"leaseCursor":' .. integer(lease_cursor) or '')
   .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'

@@ -25,9 +25,9 @@ local function request_result(id)
     aborting = aborting + 1
     return encode({ requestId = id, outcome = 'aborting' })
   end
-  local unconfirmed = redis.call('HEXISTS', key.request(id), 'unconfirmed') == 1
+  local ended = redis.call('HMGET', key.request(id), 'unconfirmed', 'fenced')
   encode({ requestId = id, outcome = of_abort and 'aborted' or 'already-finished', tokenCount = request.tokens,
-    unconfirmed = unconfirmed or nil }, request.segments)
+    unconfirmed = ended[1] and true or nil, fenced = ended[2] and true or nil }, request.segments)
 end
 
 local function lease_result(lease_id, id)
@@ -35,7 +35,8 @@ local function lease_result(lease_id, id)
   local packed = redis.call('HGET', key.leases, acquire_id)
   local held = packed and string.sub(packed, 1, #seq + 1) == seq .. '|'
   if held then aborting = aborting + 1 end
-  encode({ requestId = id, leaseId = lease_id, outcome = held and 'aborting' or 'aborted' })
+  local fenced = redis.call('EXISTS', key.fencedLease(lease_id)) == 1
+  encode({ requestId = id, leaseId = lease_id, outcome = held and 'aborting' or 'aborted', fenced = fenced or nil })
 end
 
 for _, row in ipairs(redis.call('ZRANGE', key.abortRows(args.abortId), args.cursor, args.cursor + args.limit - 1)) do

@@ -63,8 +63,8 @@ local function review_dropped(group)
 end
 
 -- One look at a group that is being aborted.
-local function end_aborting(round, group, aborts, overdue)
-  end_live_requests(group, aborts, function(request) drop_request(round, group, request, nil, 0) end, overdue)
+local function end_aborting(round, group, aborts)
+  end_live_requests(group, aborts, function(request) drop_request(round, group, request, nil, 0) end)
   review_dropped(group)
 end
 

@@ -2,23 +2,19 @@
 --- @include "transition"
 -- The mechanism of a cut, of an abort and of a change of weights: what nobody has ends at once, by `ending`; what a worker has becomes `cutting`
 -- and is listed for an abort command, again each time until it is confirmed (request.fail) or its holder is void.
--- `overdue`: the holders have had their time; their word is not waited for any more.
 local function stop_held(request, group, aborts)
   if request.state ~= 'cutting' then move_request(request, group, 'cutting') end
   table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
     workerEpoch = request.workerEpoch })
 end
 
-local function end_live_requests(group, aborts, ending, overdue)
+local function end_live_requests(group, aborts, ending)
   for index = 0, group.samples - 1 do
     local request = load_request(request_id(group.job, group.groupId, index))
     if request.state == 'pending' then
       ending(request)
     elseif HELD[request.state] then
       if not worker_is_current(request.workerId, request.workerEpoch) then
-        ending(request)
-      elseif overdue then
-        redis.call('HSET', key.request(request.id), 'unconfirmed', 1)
         ending(request)
       else
         stop_held(request, group, aborts)

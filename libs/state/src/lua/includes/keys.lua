@@ -74,5 +74,6 @@ function key.group(job, group) return root .. 'group:' .. job .. '/' .. group en
 function key.request(id) return root .. 'request:' .. id end -- hash
 function key.abort(id) return root .. 'abort:' .. id end -- hash: selector, reason, upTo and the work of selecting; limited life
 function key.abortRows(id) return root .. 'abort-rows:' .. id end -- zset: what it selected, in order; limited life
+function key.fencedLease(leaseId) return root .. 'abort-fenced:' .. leaseId end -- string, limited life: ended by a fence of its server, not by its holder
 function key.endedSync(id) return root .. 'weights:ended:' .. id end -- string, 1 h: how a change of weights ended, JSON
 function key.claim(id) return root .. 'claim:' .. id end -- string: first answer of a claim, limited life

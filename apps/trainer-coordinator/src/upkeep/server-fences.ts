@@ -1,0 +1,31 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { isBroomwagonError, type PoolName } from '@broomwagon/contracts';
+import { TypedClient } from '@broomwagon/messaging';
+import type { ServerFence } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+
+/** Takes servers their epoch when what runs on them cannot be ended in any other way. */
+@Injectable()
+export class ServerFences {
+  private readonly logger = new Logger(ServerFences.name);
+
+  constructor(
+    private readonly client: TypedClient,
+    private readonly metrics: CoordinatorMetrics,
+  ) {}
+
+  /** Each of them once; one that is gone or void already is no error. @throws BroomwagonError as `server.fence` says */
+  async fence(pool: PoolName, servers: readonly ServerFence[], reason: string): Promise<void> {
+    const each = new Map(servers.map(({ serverId, epoch }) => [`${serverId}:${epoch}`, { serverId, epoch }]));
+    for (const server of each.values()) {
+      try {
+        const { changed } = await this.client.call(pool, 'server.fence', { ...server, reason });
+        if (!changed) continue;
+        this.metrics.serverFenced();
+        this.logger.error({ pool, ...server, reason }, 'A server whose requests could not be ended is fenced');
+      } catch (error) {
+        if (!isBroomwagonError(error, 'SERVER_NOT_FOUND')) throw error;
+      }
+    }
+  }
+}

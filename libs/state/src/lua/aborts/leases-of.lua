@@ -1,0 +1,19 @@
+--[[ One page of the search for the leases under which some requests run. Writes nothing.
+ARGV[1] JSON: {requestIds, cursor}   list of string, at most 256; cursor '0' to begin
+Reply: leases   list of {requestId, serverId, epoch}
+       cursor   string, '0' at the end
+Errors: none. Facts: none. ]]
+--- @include "../includes/keys"
+--- @include "../includes/reply"
+local LOOKED_AT = 512
+local args = cjson.decode(ARGV[1])
+local wanted = {}
+for _, id in ipairs(args.requestIds) do wanted[id] = true end
+local leases = {}
+local page = redis.call('HSCAN', key.leases, args.cursor, 'COUNT', LOOKED_AT)
+for position = 2, #page[2], 2 do
+  -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see routing/includes/leases.lua
+  local server_id, epoch, id = string.match(page[2][position], '^%d+|([^|]*)|(%d+)|[^|]*|%d+|([^|]*)|')
+  if wanted[id] then table.insert(leases, { requestId = id, serverId = server_id, epoch = tonumber(epoch) }) end
+end
+return '{"leases":' .. encode_list(leases) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
