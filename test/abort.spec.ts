@@ -209,7 +209,9 @@ describe('a holder that lives and does not confirm', () => {
     expect(servers).toMatchObject([{ state: 'failed', inflight: 0 }]);
     expect(await impatient.books()).toMatchObject({ requests: { dropped: 1 } });
     // Its late word changes nothing.
-    expect(await client.call(pool, 'lb.release', { acquireId: 'held', outcome: 'aborted' })).toMatchObject({ released: false });
+    expect(await client.call(pool, 'lb.release', { acquireId: 'held', outcome: 'aborted' })).toMatchObject({
+      released: false,
+    });
     await impatient.end();
     await impatient.close();
   });

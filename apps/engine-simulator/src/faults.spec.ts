@@ -215,3 +215,27 @@ describe('a server that is no engine', () => {
     onBody = undefined;
   });
 });
+
+describe('an abort by id', () => {
+  it.each([
+    [200, undefined],
+    // It has no such route: the closed connection is all there is.
+    [404, undefined],
+    [500, true],
+  ])('answered %s: unanswered is %s', async (status, stopUnanswered) => {
+    const server = createServer((call, response) => {
+      if (call.url === '/abort_requests') response.writeHead(status).end();
+      else
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: {"choices":[{"text":"a"}]}\n\n');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const stop = new AbortController();
+    const request = { engineRequestId: engineRequestId('s', status), prompt: { text: 'x' }, maxTokens: 9 };
+    const options = { signal: stop.signal, onTokens: () => stop.abort() };
+    const result = await createEngineAdapter('vllm', url, { model: 'm' }).generate(request, options);
+    expect([result.finishReason, result.stopUnanswered]).toEqual(['aborted', stopUnanswered]);
+    server.closeAllConnections();
+    server.close();
+  });
+});

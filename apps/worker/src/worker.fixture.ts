@@ -99,6 +99,9 @@ type Generate = (request: GenerationRequest, options: GenerateOptions) => Promis
 export class ScriptedEngines extends EngineAdapters {
   readonly requests: GenerationRequest[] = [];
   readonly options: GenerateOptions[] = [];
+  readonly aborts: string[] = [];
+  /** Thrown by the next aborts by id, in order. */
+  readonly abortErrors: Error[] = [];
   generate: Generate = async () => ({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3, finishReason: 'stop' });
 
   override of(): EngineAdapter {
@@ -107,7 +110,13 @@ export class ScriptedEngines extends EngineAdapters {
       this.options.push(options);
       return this.generate(request, options);
     };
-    return { generate } as unknown as EngineAdapter;
+    const abort = async (id: string): Promise<boolean> => {
+      this.aborts.push(id);
+      const error = this.abortErrors.shift();
+      if (error !== undefined) throw error;
+      return true;
+    };
+    return { generate, abort } as unknown as EngineAdapter;
   }
 }
 

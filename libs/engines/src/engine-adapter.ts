@@ -47,6 +47,8 @@ export interface GenerationResult {
   usage?: { promptTokens: number; completionTokens: number };
   /** How made tokens were handed back; absent when this was a fresh start. `text` is exact up to the tokenizer. */
   resumedBy?: 'tokens' | 'text';
+  /** The engine has not answered the abort by id: it may still be at work. Say it again by {@link EngineAdapter.abort}. */
+  stopUnanswered?: boolean;
 }
 
 export interface GenerateOptions {
@@ -84,7 +86,7 @@ export interface EngineAdapter {
   probe(signal?: AbortSignal): Promise<EngineDescription>;
   /** Runs one attempt to its end. Only ids of the prompt and budget decide what is asked: see {@link planAttempt}. */
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
-  /** Stops one request by id. False when this engine has no such route; an unknown id is no error. */
+  /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
   abort(engineRequestId: string): Promise<boolean>;
   load(): Promise<EngineLoad>;
   /** Resolves when the engine says it is healthy. */

@@ -171,6 +171,25 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
   });
 
+  it.each([
+    ['the engine has answered', ['ENGINE_ERROR', 'ENGINE_STALLED'], 3],
+    ['nothing listens there any more', ['ENGINE_ERROR', 'ENGINE_UNREACHABLE', 'ENGINE_ERROR'], 2],
+  ] as const)('keeps its lease and says nothing until %s', async (_, errors, calls) => {
+    const { run, controlPlane, attempt, engines } = await start();
+    engines.abortErrors.push(...errors.map(errorOf));
+    const stream = streamUntilStopped([1, 2], () => attempt.stop('abort'));
+    engines.generate = async (...args) => ({ ...(await stream(...args)), stopUnanswered: true });
+    const ended: number[] = [];
+    controlPlane.on('lb.release', () => {
+      ended.push(engines.aborts.length);
+      return { released: true, reason: 'released' };
+    });
+    expect(await run()).toBe('aborted');
+    expect(engines.aborts).toEqual(Array.from({ length: calls }, () => engines.requests[0]!.engineRequestId));
+    expect(ended).toEqual([calls]);
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2 } });
+  });
+
   it('stops when the answer to a checkpoint says so', async () => {
     const { run, controlPlane, engines } = await start();
     controlPlane.on('request.checkpoint', () => ({ action: 'abort' }));

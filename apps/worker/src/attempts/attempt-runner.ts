@@ -19,6 +19,7 @@ import { Checkpointer } from './checkpointer';
 import { LeaseAcquirer } from './lease-acquirer';
 import { LeaseReleaser } from './lease-releaser';
 import { SegmentSaver } from './segment-saver';
+import { stopOnEngine } from './stop-on-engine';
 import { madeOf, TokenCollector, type MadeSegment } from './token-collector';
 
 /** The end of an attempt does not wait longer than this for the answer to its release. */
@@ -126,7 +127,11 @@ export class AttemptRunner {
       const onTokens = tokens.take.bind(tokens);
       const onPlan: GenerateOptions['onPlan'] = ({ resumedBy }) => (tokens.resumedBy = resumedBy);
       const request = generationRequest(attempt, input);
-      result = await this.engines.of(lease).generate(request, { signal: attempt.signal, onTokens, onPlan });
+      const engine = this.engines.of(lease);
+      result = await engine.generate(request, { signal: attempt.signal, onTokens, onPlan });
+      if (result.stopUnanswered) {
+        await stopOnEngine(engine, request.engineRequestId, attempt, this.config.transitionDeadlineMs);
+      }
       if (result.finishReason === 'aborted' && !attempt.signal.aborted) {
         error = new BroomwagonError('ENGINE_ERROR', 'The engine stopped the request by itself');
       }

@@ -73,8 +73,12 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
         ...route,
         headers: { 'x-request-id': request.engineRequestId },
         resumedBy: plan.resumedBy,
-        // Closing the connection has already been done; an engine that cannot hear this one notices that.
-        abortById: () => this.abort(request.engineRequestId).catch(() => false),
+        // Closing the connection has already been done; an engine without such a route notices that.
+        abortById: () =>
+          this.abort(request.engineRequestId).then(
+            () => true,
+            () => false,
+          ),
       },
       this.options,
       options,
@@ -167,6 +171,14 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   protected async hasRoute(path: string, signal?: AbortSignal): Promise<boolean> {
     const { status } = await this.http.call('OPTIONS', path, undefined, signal);
     return status !== 404;
+  }
+
+  /** False when there is no such route. @throws BroomwagonError ENGINE_ERROR and others: it may not have heard */
+  protected async abortRoute(path: string, body: object): Promise<boolean> {
+    const { status, text } = await this.http.call('POST', path, body);
+    if (status >= 200 && status < 300) return true;
+    if (status === 404 || status === 405) return false;
+    throw new BroomwagonError('ENGINE_ERROR', `${this.url}${path} answered ${status}: ${quote(text)}`);
   }
 
   /** A call of a route that only steers the engine. ENGINE_REJECTED when this engine has no such route. */

@@ -62,9 +62,8 @@ export class SglangAdapter extends HttpEngineAdapter {
   }
 
   /** Matches by prefix on the engine: ids are of one length, so only this request is meant. */
-  async abort(engineRequestId: string): Promise<boolean> {
-    const { status } = await this.http.call('POST', '/abort_request', { rid: engineRequestId });
-    return status >= 200 && status < 300;
+  abort(engineRequestId: string): Promise<boolean> {
+    return this.abortRoute('/abort_request', { rid: engineRequestId });
   }
 
   async load(): Promise<EngineLoad> {

@@ -56,9 +56,9 @@ export class VllmAdapter extends HttpEngineAdapter {
   async abort(engineRequestId: string): Promise<boolean> {
     if (this.canAbortById === false) return false;
     const ids = [`cmpl-${engineRequestId}-0`, `chatcmpl-${engineRequestId}`, engineRequestId];
-    const { status } = await this.http.call('POST', '/abort_requests', { request_ids: ids });
-    if (status === 404 || status === 405) this.canAbortById = false;
-    return status >= 200 && status < 300;
+    const answered = await this.abortRoute('/abort_requests', { request_ids: ids });
+    if (!answered) this.canAbortById = false;
+    return answered;
   }
 
   async load(): Promise<EngineLoad> {

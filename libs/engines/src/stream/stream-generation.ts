@@ -17,8 +17,8 @@ export interface StreamCall {
   headers: Record<string, string>;
   reader: ChunkReader;
   resumedBy?: GenerationResult['resumedBy'];
-  /** Stops the request on the engine by its id; must not throw. */
-  abortById: () => Promise<unknown>;
+  /** Stops the request on the engine by its id, where it has such a route. False when that failed; must not throw. */
+  abortById: () => Promise<boolean>;
 }
 
 /**
@@ -58,8 +58,8 @@ export async function streamGeneration(
     // The engine said how it ended; what breaks after that changes nothing.
     if (tokens.finishReason !== undefined) return tokens.result(tokens.finishReason, call.resumedBy);
     if (signal?.aborted) {
-      await call.abortById();
-      return tokens.result('aborted', call.resumedBy);
+      const isStopped = await call.abortById();
+      return { ...tokens.result('aborted', call.resumedBy), ...(isStopped ? {} : { stopUnanswered: true }) };
     }
     // The engine may still be at work on what nobody will read.
     if (opened || silence.error) void call.abortById();

@@ -1,0 +1,27 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import type { EngineAdapter } from '@broomwagon/engines';
+import { retryDelayMs } from '@broomwagon/messaging';
+import type { Attempt } from './attempt';
+
+/**
+ * Says an abort again until the engine has answered it: a closed connection is no confirmation. Ends without an answer
+ * when nothing listens there any more, the attempt is void, or the deadline passes. Never throws.
+ */
+export async function stopOnEngine(
+  engine: Pick<EngineAdapter, 'abort'>,
+  engineRequestId: string,
+  attempt: Attempt,
+  deadlineMs: number,
+): Promise<void> {
+  const endsAtMs = Date.now() + deadlineMs;
+  for (let tries = 0; !attempt.isVoid && Date.now() < endsAtMs; tries++) {
+    try {
+      await engine.abort(engineRequestId);
+      return;
+    } catch (error) {
+      if (isBroomwagonError(error, 'ENGINE_UNREACHABLE')) return;
+    }
+    await delay(retryDelayMs(tries, 0, {}));
+  }
+}
