@@ -25,7 +25,7 @@ function read(pieces: Uint8Array[], reader: ChunkReader, broken = false) {
     transportError: (error: unknown) => error,
   } as unknown as EngineHttp;
   let seen = '';
-  const call = { path: '/', body: {}, headers: {}, reader, abortById: () => Promise.resolve() };
+  const call = { path: '/', body: {}, headers: {}, reader, abortById: () => Promise.resolve(true) };
   return streamGeneration(http, call, {}, { onTokens: ({ text }) => (seen += text) }).then(
     (result) => ({ result, seen }),
     (error: unknown) => ({ error: (error as { code?: string }).code, seen }),
