@@ -14,6 +14,7 @@ export * from './round-cancel.dto';
 export * from './round.dto';
 export * from './segment.dto';
 export * from './server.dto';
+export * from './tail-policy.dto';
 export * from './verl';
 export * from './weights.dto';
 export * from './worker.dto';

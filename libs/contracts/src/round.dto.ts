@@ -6,7 +6,6 @@ import {
   IsBoolean,
   IsIn,
   IsInt,
-  IsNumber,
   IsObject,
   IsOptional,
   IsString,
@@ -18,6 +17,7 @@ import {
 import { IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, type Segment } from './segment.dto';
+import { TailPolicy, type TailChoice } from './tail-policy.dto';
 
 /** What a prompt payload holds: exactly one of the three. */
 export interface Prompt {
@@ -42,23 +42,8 @@ export interface SamplingParameters {
 
 export const ROUND_KINDS = ['short', 'long'] as const;
 export type RoundKind = (typeof ROUND_KINDS)[number];
-export const TAIL_POLICIES = ['wait', 'regenerate', 'resume'] as const;
-export type TailPolicyName = (typeof TAIL_POLICIES)[number];
 export const ROUND_STATES = ['opening', 'open', 'completed', 'closed', 'cancelled'] as const;
 export type RoundState = (typeof ROUND_STATES)[number];
-
-/** The tail policy of a round, as data. */
-export class TailPolicy {
-  @IsIn(TAIL_POLICIES) name!: TailPolicyName;
-  /** Launched groups / needed groups, at least 1. */
-  @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(1) @Max(16) overProvision!: number;
-  /** Complete the round with what is accepted after this long, milliseconds; absent = never. */
-  @IsOptional() @IsInt() @Min(1) deadlineMs?: number;
-  /** When accepted + live < needed: wait for replacements (default), or need fewer. */
-  @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
-  /** Engine failures of one request before it fails for good; default 3. */
-  @IsOptional() @IsInt() @Min(0) @Max(1_000) maxFailures?: number;
-}
 
 /** `round.next`: pure read; the plan of the next round so that every step trains exactly its groups. */
 export class NextRoundRequest {
@@ -67,6 +52,8 @@ export class NextRoundRequest {
   @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) groupsPerStep!: number;
   /** Groups of the data set that were never submitted. */
   @IsInt() @Min(0) remainingGroups!: number;
+  /** The same by domain; needed with `domainQuotas`. */
+  @IsOptional() @IsObject() remainingByDomain?: Record<string, number>;
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
 }
 export interface RoundPlan {
@@ -81,6 +68,10 @@ export interface RoundPlan {
   newGroups: number;
   /** Groups `round.open` takes from the long-tail queue. */
   takeGroups: number;
+  /** New groups to submit by domain; only with `domainQuotas`. */
+  newByDomain?: Record<string, number>;
+  /** What an adaptive policy has chosen; absent when nothing is adaptive. */
+  choice?: TailChoice;
 }
 
 /** `round.open`: idempotent by planId; the only thing that takes groups from the long-tail queue. */

@@ -2,6 +2,8 @@ export * from './admission';
 export * from './engine-model';
 export * from './ledger';
 export * from './lengths';
+export * from './over-provision';
 export * from './rebalance';
 export * from './rounds';
 export * from './routing';
+export * from './tail';

@@ -9,8 +9,9 @@ import {
   type OpenRoundRequest,
   type PoolName,
   type RoundPlan,
+  type TailPolicy,
 } from '@broomwagon/contracts';
-import { planRound } from '@broomwagon/policies';
+import { findPolicyFault, planRound } from '@broomwagon/policies';
 import { PoolDirectory, RoundStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
@@ -27,8 +28,13 @@ export class RoundService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** The plan of the next round; writes nothing. @throws BroomwagonError ROUND_CONFLICT while a round is not closed */
+  /**
+   * The plan of the next round; writes nothing.
+   * @throws BroomwagonError VALIDATION_FAILED; ROUND_CONFLICT while a round is not closed
+   */
   async next(pool: PoolName, body: NextRoundRequest): Promise<RoundPlan> {
+    checkPolicy(body.policy, body.groupsPerStep);
+    checkDomains(body);
     const { openRoundId, ...snapshot } = await this.rounds.snapshot(pool, body.job);
     if (openRoundId !== undefined) {
       throw new BroomwagonError('ROUND_CONFLICT', `Round ${openRoundId} of the job is not closed`, {
@@ -41,6 +47,7 @@ export class RoundService {
   /** @throws BroomwagonError as the script `rounds/open` says, and VALIDATION_FAILED */
   async open(pool: PoolName, body: OpenRoundRequest): Promise<OpenRoundReply> {
     const { takeGroups, newGroups, neededGroups } = body;
+    checkPolicy(body.policy);
     if (takeGroups + newGroups < neededGroups) {
       throw invalid('neededGroups', `${neededGroups} groups are needed, and only ${takeGroups + newGroups} come`);
     }
@@ -64,6 +71,25 @@ export class RoundService {
     this.sweeper.foldSoon(pool, { job, roundId });
     return closed;
   }
+}
+
+/** @param groupsPerStep absent when only this round's need is known, which may be less */
+function checkPolicy(policy: TailPolicy, groupsPerStep?: number): void {
+  const fault = findPolicyFault(policy, groupsPerStep);
+  if (fault !== undefined) throw invalid(`policy.${fault.field}`, fault.reason);
+}
+
+/** Groups that remain by domain, when quotas need to know them. */
+function checkDomains({ policy, remainingByDomain, remainingGroups }: NextRoundRequest): void {
+  const field = 'remainingByDomain';
+  if (remainingByDomain === undefined) {
+    if (policy.domainQuotas !== undefined) throw invalid(field, 'is needed with policy.domainQuotas');
+    return;
+  }
+  const counts = Object.values(remainingByDomain);
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalid(field, 'whole numbers from 0');
+  const sum = counts.reduce((total, count) => total + count, 0);
+  if (sum !== remainingGroups) throw invalid(field, `adds up to ${sum}, and remainingGroups is ${remainingGroups}`);
 }
 
 function invalid(field: string, reason: string): BroomwagonError {

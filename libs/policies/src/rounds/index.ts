@@ -1,1 +1,3 @@
 export * from './plan-round';
+export * from './round-model';
+export * from './round-model.types';

@@ -41,6 +41,46 @@ describe('planRound', () => {
     expect(planRound(snapshot, { groupsPerStep: 64, remainingGroups: 20, policy }).planId).toBe('10-short-64-20-50');
   });
 
+  it('drips: as many of the queue as it launches beyond its need, unless it is told otherwise', () => {
+    const snapshot = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0 };
+    const of = (more: object) =>
+      planRound(snapshot, {
+        groupsPerStep: 64,
+        remainingGroups: 500,
+        policy: { name: 'drip', overProvision: 1.25, ...more },
+      }).planId;
+    expect(of({})).toBe('4-short-64-64-16');
+    expect(of({ dripGroups: 4 })).toBe('4-short-64-76-4');
+  });
+
+  it('takes finished and pinned groups before anything is new, and no more of the queue than its share', () => {
+    const snapshot = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0, finishedGroups: 2, pinnedGroups: 7 };
+    const of = (more: object) =>
+      planRound(snapshot, { groupsPerStep: 64, remainingGroups: 500, policy: { ...policy, ...more } }).planId;
+    expect(of({})).toBe('4-short-64-79-9');
+    expect(of({ maxLongtailShare: 0.1 })).toBe('4-short-64-82-6');
+    const long = { ...snapshot, longtailGroups: 64 };
+    const bounded = { ...policy, maxLongtailShare: 0.25 };
+    expect(planRound(long, { groupsPerStep: 64, remainingGroups: 500, policy: bounded }).planId).toBe(
+      '4-long-64-48-16',
+    );
+  });
+
+  it('shares new groups among domains by their quotas, and lets others step in when one has no more', () => {
+    const snapshot = { stepsTrained: 0, longtailGroups: 0, settlingGroups: 0 };
+    const of = (remainingByDomain: Record<string, number>) =>
+      planRound(snapshot, {
+        groupsPerStep: 16,
+        remainingGroups: Object.values(remainingByDomain).reduce((sum, count) => sum + count, 0),
+        remainingByDomain,
+        policy: { name: 'regenerate', overProvision: 1.25, domainQuotas: { math: 8, code: 4 } },
+      });
+    expect(of({ math: 100, code: 100, chat: 100 }).newByDomain).toEqual({ math: 10, code: 5, chat: 5 });
+    const short = of({ math: 100, code: 1 });
+    expect(short.newByDomain).toEqual({ math: 15, code: 1 });
+    expect(short.newGroups).toBe(16);
+  });
+
   it('trains every group once in exactly ceil(N / G) steps, whatever is cut', () => {
     fc.assert(
       fc.property(
@@ -56,7 +96,7 @@ describe('planRound', () => {
             const plan = planRound(snapshot, {
               groupsPerStep,
               remainingGroups: remaining,
-              policy: { name, overProvision },
+              policy: { name, overProvision, concurrency: name === 'fixed-concurrency' ? 8 : undefined },
             });
             if (plan.kind === 'done') break;
             expect(plan.neededGroups).toBe(Math.min(groupsPerStep, groups - trained));

@@ -1,13 +1,17 @@
 import type { RoundPlan, TailPolicy } from '@broomwagon/contracts';
+import { chooseTail, sharePlaces, TAIL_RULES, type ControlInput } from '../tail';
 
 /** What a plan depends on in the state of a job. */
-export interface PlanSnapshot {
+export interface PlanSnapshot extends ControlInput {
   /** Rounds closed. */
   stepsTrained: number;
   /** Groups in the long-tail queue. */
   longtailGroups: number;
   /** Groups of a completed round on their way into the queue. */
   settlingGroups: number;
+  /** Of the queue: those with all their samples, and those that a bound pins to the next step. */
+  finishedGroups?: number;
+  pinnedGroups?: number;
 }
 
 /** What the trainer brings. */
@@ -16,37 +20,99 @@ export interface PlanInput {
   groupsPerStep: number;
   /** Groups of the data set that were never submitted. */
   remainingGroups: number;
-  policy: Pick<TailPolicy, 'name' | 'overProvision'>;
+  /** The same by domain; with `domainQuotas`. */
+  remainingByDomain?: Readonly<Record<string, number>>;
+  policy: TailPolicy;
 }
 
 // 1.1 * 10 is a little more than 11 in binary; that is no reason to launch a twelfth group.
 const ROUNDING = 1e-9;
+const times = (factor: number, groups: number): number => Math.ceil(factor * groups - ROUNDING);
 
 /**
  * Plans the next round so that every step trains exactly `min(groupsPerStep, what is left)` groups: with N groups in
- * all, the data set takes exactly ceil(N / groupsPerStep) steps, whatever is cut on the way.
- *
- * A full step in the long-tail queue makes a long round, which takes that step and launches nothing new (RollPacker).
- * Else a short round launches overProvision times what it needs, new groups first, and fills up from the queue at the
- * end of the data. `wait` never launches more than it needs.
+ * all, the data set takes exactly ceil(N / groupsPerStep) steps, whatever is cut on the way and whatever the policy.
+ * The policy forms the round; this keeps what no policy may break: urgent groups (finished, or pinned by a bound) are
+ * taken, `maxLongtailShare` holds as long as there are new groups, and at the end of the data the queue fills up.
  */
 export function planRound(snapshot: PlanSnapshot, input: PlanInput): RoundPlan {
+  const { policy, groupsPerStep, remainingGroups: remaining } = input;
   const step = snapshot.stepsTrained + 1;
   const queued = snapshot.longtailGroups + snapshot.settlingGroups;
-  const untrained = queued + input.remainingGroups;
-  const neededGroups = Math.min(input.groupsPerStep, untrained);
+  const untrained = queued + remaining;
+  const needed = Math.min(groupsPerStep, untrained);
   if (untrained === 0) return plan({ step, kind: 'done', neededGroups: 0, newGroups: 0, takeGroups: 0 });
-  if (queued >= input.groupsPerStep || input.remainingGroups === 0) {
-    return plan({ step, kind: 'long', neededGroups, newGroups: 0, takeGroups: neededGroups });
+
+  const choice = chooseTail(policy, groupsPerStep, snapshot)?.choice;
+  const overProvision = policy.name === 'wait' ? 1 : (choice?.overProvision ?? policy.overProvision);
+  const launched = Math.min(untrained, times(overProvision, needed));
+  const urgent = Math.min(needed, queued, (snapshot.finishedGroups ?? 0) + (snapshot.pinnedGroups ?? 0));
+  const dripGroups = Math.min(needed, choice?.dripGroups ?? policy.dripGroups ?? Math.max(1, launched - needed));
+  const situation = { needed, groupsPerStep, queued, urgent, remaining, launched, dripGroups };
+  const { kind, take: wanted, launch } = TAIL_RULES[policy.name].form(situation);
+
+  const most = Math.max(Math.floor((policy.maxLongtailShare ?? 1) * needed), needed - remaining);
+  let take = Math.max(Math.min(wanted, queued, most, launch), needed - remaining);
+  let newGroups = Math.min(remaining, launch - take);
+  let newByDomain: Record<string, number> | undefined;
+  if (policy.domainQuotas !== undefined && newGroups > 0) {
+    newByDomain = newOfDomains(
+      input,
+      needed - take,
+      newGroups,
+      (domain) => choice?.domains?.[domain]?.overProvision ?? overProvision,
+    );
+    newGroups = Object.values(newByDomain).reduce((sum, count) => sum + count, 0);
   }
-  const overProvision = input.policy.name === 'wait' ? 1 : input.policy.overProvision;
-  const launched = Math.min(untrained, Math.ceil(overProvision * neededGroups - ROUNDING));
-  const newGroups = Math.min(input.remainingGroups, launched);
-  return plan({ step, kind: 'short', neededGroups, newGroups, takeGroups: launched - newGroups });
+  if (newGroups === remaining) take = Math.max(take, Math.min(queued, launch - newGroups, most));
+  return plan({ step, kind, neededGroups: needed, newGroups, takeGroups: take }, { newByDomain, choice });
+}
+
+/**
+ * New groups by domain: over-provision times the places of each; when a domain has no more, the others step in, those
+ * with the most left first, so that `places` are filled as long as there is anything.
+ */
+function newOfDomains(
+  { policy, groupsPerStep, remainingByDomain = {} }: PlanInput,
+  places: number,
+  launch: number,
+  overProvisionOf: (domain: string) => number,
+): Record<string, number> {
+  const shares = sharePlaces(policy.domainQuotas!, groupsPerStep, places);
+  const left: Record<string, number> = { ...remainingByDomain };
+  const given: Record<string, number> = {};
+  const give = (domain: string, count: number): number => {
+    const part = Math.max(0, Math.min(count, left[domain] ?? 0));
+    if (part > 0) given[domain] = (given[domain] ?? 0) + part;
+    left[domain] = (left[domain] ?? 0) - part;
+    return part;
+  };
+  let open = places;
+  for (const [domain, share] of Object.entries(shares)) {
+    open -= share;
+    give(domain, times(overProvisionOf(domain), share));
+  }
+  const others = Object.keys(left)
+    .filter((domain) => !(domain in shares))
+    .sort((a, b) => left[b]! - left[a]! || (a < b ? -1 : 1));
+  let forOthers = times(overProvisionOf(''), open);
+  for (const domain of others) forOthers -= give(domain, forOthers);
+  let missing = Math.min(places, launch) - Object.values(given).reduce((sum, count) => sum + count, 0);
+  for (const domain of Object.keys(left).sort((a, b) => left[b]! - left[a]! || (a < b ? -1 : 1)))
+    missing -= give(domain, missing);
+  return given;
 }
 
 /** The planId names the whole plan: `round.open` checks each part of it against the state. */
-function plan(parts: Omit<RoundPlan, 'planId'>): RoundPlan {
+function plan(
+  parts: Omit<RoundPlan, 'planId' | 'choice' | 'newByDomain'>,
+  { newByDomain, choice }: Pick<RoundPlan, 'choice' | 'newByDomain'> = {},
+): RoundPlan {
   const { step, kind, neededGroups, newGroups, takeGroups } = parts;
-  return { planId: `${step}-${kind}-${neededGroups}-${newGroups}-${takeGroups}`, ...parts };
+  return {
+    planId: `${step}-${kind}-${neededGroups}-${newGroups}-${takeGroups}`,
+    ...parts,
+    ...(newByDomain === undefined ? {} : { newByDomain }),
+    ...(choice === undefined ? {} : { choice }),
+  };
 }

@@ -1,0 +1,108 @@
+import { IsIn, IsInt, IsBoolean, IsNumber, IsObject, IsOptional, Max, Min } from 'class-validator';
+import { LIMITS } from './limits';
+
+export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'] as const;
+export type TailPolicyName = (typeof TAIL_POLICIES)[number];
+/** `fixed`: the number given. `adaptive`: the number given is where it begins. */
+export const CHOICE_MODES = ['fixed', 'adaptive'] as const;
+export type ChoiceMode = (typeof CHOICE_MODES)[number];
+export const CUT_SEMANTICS = ['keep', 'discard'] as const;
+export type CutSemantics = (typeof CUT_SEMANTICS)[number];
+
+/** Why tokens were thrown away. */
+export const WASTE_REASONS = [
+  /** Of samples that were cut and whose policy keeps nothing. */
+  'cut',
+  /** Of finished samples whose group was not accepted, under a policy that keeps nothing. */
+  'unaccepted',
+  /** Of siblings beyond the samples their group needs. */
+  'surplus',
+  /** Of groups that failed. */
+  'failed',
+  /** Of groups that were aborted. */
+  'aborted',
+  /** Older than `maxVersionSpan` when their group was taken. */
+  'version-span',
+  /** More than `maxOffPolicyShare` when their group was taken. */
+  'off-policy',
+] as const;
+export type WasteReason = (typeof WASTE_REASONS)[number];
+
+const FINITE = { allowNaN: false, allowInfinity: false };
+
+/** The tail policy of a round, as data. What goes together and what contradicts itself: libs/policies/src/tail. */
+export class TailPolicy {
+  @IsIn(TAIL_POLICIES) name!: TailPolicyName;
+  /** Launched groups / needed groups, at least 1. */
+  @IsNumber(FINITE) @Min(1) @Max(16) overProvision!: number;
+  /** `adaptive`: from the lengths of the last steps, per domain; begins with `overProvision`. Default `fixed`. */
+  @IsOptional() @IsIn(CHOICE_MODES) overProvisionMode?: ChoiceMode;
+  /** Launched samples / samples of a group, at least 1: the first to finish are trained, the others dropped. Default 1. */
+  @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) sampleOverProvision?: number;
+  /** What becomes of tokens that are cut; `regenerate` discards, all others keep unless they say so here. */
+  @IsOptional() @IsIn(CUT_SEMANTICS) onCut?: CutSemantics;
+  /** `drip`: groups each round takes from the long-tail queue; default: as many as the round launches beyond its need. */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) dripGroups?: number;
+  /** `drip`, `adaptive`: by the pace of taken and new groups (TailSieve), from `dripGroups` or 1 on. Default `fixed`. */
+  @IsOptional() @IsIn(CHOICE_MODES) dripMode?: ChoiceMode;
+  /** `drip`: a place is reserved for each group taken, so it is not cut again. Default: when `dripMode` is adaptive. */
+  @IsOptional() @IsBoolean() dripReserved?: boolean;
+  /** `fixed-concurrency`: requests of the round that workers have at most at once. */
+  @IsOptional() @IsInt() @Min(1) @Max(1_000_000) concurrency?: number;
+  /** Groups of each domain a whole step needs; a domain that is not named shares what they leave. */
+  @IsOptional() @IsObject() domainQuotas?: Record<string, number>;
+  /** Tokens that fit into the KV caches of all engines; a bound of adaptive over-provision. */
+  @IsOptional() @IsInt() @Min(1) fleetKvTokens?: number;
+
+  /** A group that was cut this often is taken next and runs to its end. */
+  @IsOptional() @IsInt() @Min(1) maxCuts?: number;
+  /** A group is taken for the step this many after its first at the latest, and runs to its end. */
+  @IsOptional() @IsInt() @Min(1) maxAgeSteps?: number;
+  /** Weight versions between the oldest token of a group and the round that ends it, at most. */
+  @IsOptional() @IsInt() @Min(0) maxVersionSpan?: number;
+  /** Tokens that groups bring from earlier rounds / expected tokens of the batch, at most. */
+  @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxOffPolicyShare?: number;
+  /** Groups of the long-tail queue / groups of the batch, at most, as long as there are new groups. */
+  @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLongtailShare?: number;
+  /** Complete the round with what is accepted after this long, milliseconds; absent = never. Wins over all bounds. */
+  @IsOptional() @IsInt() @Min(1) deadlineMs?: number;
+  /** When accepted + live < needed: wait for replacements (default), or need fewer. */
+  @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
+  /** Engine failures of one request before it fails for good; default 3. */
+  @IsOptional() @IsInt() @Min(0) @Max(1_000) maxFailures?: number;
+}
+
+/** How an adaptive over-provision came about; lengths in tokens, times in the unit of the fit (tokens without one). */
+export interface OverProvisionWhy {
+  /** Groups looked at, of them cut before their end (censored). */
+  groups: number;
+  censored: number;
+  /** A short round ends when all but the tail are done: groups longer than this are its tail. */
+  kneeTokens?: number;
+  /** Share of groups that have a sample beyond the knee. */
+  tailShare?: number;
+  /** What the model asks for, before damping and caps. */
+  wanted?: number;
+  shortRoundTime?: number;
+  longRoundTime?: number;
+  /** What held it back: too few lengths yet, the step of 1/16, the highest value, the KV caches. */
+  limitedBy?: 'too-few' | 'damping' | 'cap' | 'kv';
+}
+/** How an adaptive `dripGroups` came about. */
+export interface DripWhy {
+  /** Groups per second, moving averages. */
+  bulkPace: number;
+  tailPace: number;
+  wanted: number;
+  /** Steps it is still held. */
+  heldSteps: number;
+}
+/** What the policy chose for a round, and why. */
+export interface TailChoice {
+  /** Launched / needed of all domains together. */
+  overProvision: number;
+  /** Per domain; '' when domains are not told apart. Only when adaptive. */
+  domains?: Record<string, { overProvision: number; why: OverProvisionWhy }>;
+  dripGroups?: number;
+  drip?: DripWhy;
+}

@@ -1,0 +1,193 @@
+import { pinStep } from '../tail';
+import { LengthHistory } from './length-history';
+import { isWhole, LongtailQueue } from './longtail-queue';
+import { countLiveOfDomain, hasPlace, openPlaces, releaseDomains, releaseReserved, takePlace } from './places';
+import { countWaste, HELD, keepTokens, madeByAttempt, RequestMoves, wasteTokens } from './request-moves';
+import type { ModelAbort, ModelGroup, ModelRequest, ModelRound, ModelSegment } from './round-model.types';
+
+export const takesResults = (round: ModelRound): boolean => round.state === 'open' || round.state === 'opening';
+
+/** New groups that are still to be submitted. */
+const toCome = (round: ModelRound): number => Math.max(0, round.newGroups - round.submittedGroups);
+
+/** How a round gets its groups and what becomes of the others: the includes of the scripts, one function each. */
+export class GroupTransitions {
+  readonly moves = new RequestMoves();
+  readonly longtail = new LongtailQueue();
+  readonly history = new LengthHistory();
+  readonly groups = { submitted: 0, trained: 0, failed: 0, dropped: 0, settling: 0 };
+  private places = 0;
+
+  /** Groups asked for as replacements: nothing that is live or to come can fill these places. */
+  shortfall(round: ModelRound): number {
+    return Math.max(0, round.neededGroups - round.accepted.length - round.live.size - toCome(round));
+  }
+
+  /** All samples of the group are there: it takes its place in the round, or is held until there is one. */
+  placeWhole(round: ModelRound, group: ModelGroup, nowMs: number, aborts: ModelAbort[]): void {
+    this.dropSurplus(round, group, aborts);
+    if (!takesResults(round)) {
+      if (group.live === 0) this.settle(round, group);
+    } else if (hasPlace(round, group)) {
+      this.accept(round, group, nowMs);
+      this.review(round, nowMs);
+    } else {
+      countLiveOfDomain(round, group, -1);
+      round.held.add(group);
+      group.held = true;
+      this.review(round, nowMs);
+    }
+  }
+
+  /** Siblings beyond the samples a group needs: what nobody has ends at once, the holders of the others are told. */
+  private dropSurplus(round: ModelRound, group: ModelGroup, aborts: ModelAbort[]): void {
+    if (group.live === 0) return;
+    for (const request of group.requests) {
+      if (request.state === 'pending') this.drop(request, round, 'surplus');
+      else if (request.state === 'claimed' || request.state === 'running') {
+        this.moves.move(request, 'cutting');
+        aborts.push({ request, attempt: request.attempt });
+      }
+    }
+  }
+
+  private accept(round: ModelRound, group: ModelGroup, nowMs: number): void {
+    if (group.held) round.held.delete(group);
+    else countLiveOfDomain(round, group, -1);
+    takePlace(round, group);
+    group.held = false;
+    group.pinned = false;
+    group.state = 'accepted';
+    round.live.delete(group);
+    round.accepted.push(group);
+    const tokens = group.requests.reduce((sum, { state, tokens: made }) => sum + (state === 'finished' ? made : 0), 0);
+    round.acceptedTokens += tokens;
+    round.longestTokens = Math.max(round.longestTokens, group.longest);
+    const kind = group.taken ? 'tail' : 'bulk';
+    round[`${kind}Groups`] += 1;
+    round[`${kind}Ms`] = nowMs - round.openedAtMs;
+    this.history.count(group, 'finished', round.step);
+  }
+
+  /** Gives free places to those that are held, and completes an open round that has all it can get. */
+  review(round: ModelRound, nowMs: number): void {
+    if (!takesResults(round)) return;
+    if (round.state === 'open' && toCome(round) === 0) releaseDomains(round);
+    for (const group of round.held) {
+      if (round.places === undefined ? openPlaces(round) <= 0 : round.spare <= 0) break;
+      this.accept(round, group, nowMs);
+    }
+    if (round.state !== 'open') return;
+    if (round.accepted.length >= round.neededGroups) return this.complete(round, 'accepted', nowMs);
+    if (round.rules.acceptsFewer && round.live.size === 0 && toCome(round) === 0) {
+      this.complete(round, 'accepted-fewer', nowMs);
+    }
+  }
+
+  complete(round: ModelRound, reason: NonNullable<ModelRound['completedReason']>, nowMs: number): void {
+    round.state = 'completed';
+    round.completedReason = reason;
+    round.completedAtMs = nowMs;
+    this.groups.settling += round.live.size;
+    round.settled = round.live.size === 0;
+  }
+
+  /** A group of a completed round with nothing live goes to the long-tail queue, or loses all it has. */
+  settle(round: ModelRound, group: ModelGroup): void {
+    if (group.wasCut) group.cuts += 1;
+    this.history.count(group, isWhole(group) ? 'finished' : 'censored', round.step);
+    if (round.rules.onCut === 'discard') this.discard(round, group);
+    group.state = 'unfinished';
+    group.held = false;
+    group.pinned = false;
+    group.wasCut = false;
+    if (group.place === 0) group.place = ++this.places;
+    group.pinStep = pinStep(group, round, round.rules);
+    this.longtail.add(group);
+    round.live.delete(group);
+    round.held.delete(group);
+    round.groupsRequeued += 1;
+    this.groups.settling -= 1;
+    round.settled = round.live.size === 0;
+  }
+
+  private discard(round: ModelRound, group: ModelGroup): void {
+    for (const request of group.requests) {
+      if (request.state === 'finished') {
+        wasteTokens(request, round, 'unaccepted');
+        this.moves.move(request, 'unfinished');
+      } else if (request.state === 'unfinished') {
+        wasteTokens(request, round, 'cut');
+      }
+    }
+    group.oldestVersion = undefined;
+  }
+
+  /** Ends a live request of a completed round. Only what had begun counts as cut. */
+  cut(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
+    const { group } = request;
+    if (isWhole(group)) return this.endSurplus(round, request, last);
+    if (HELD.has(request.state) && (request.started || madeByAttempt(request, last) !== undefined)) {
+      round.requestsCut += 1;
+      group.wasCut = true;
+    }
+    if (round.rules.onCut === 'discard') wasteTokens(request, round, 'cut', last);
+    else keepTokens(request, last);
+    this.moves.move(request, 'unfinished');
+    if (group.live === 0) this.settle(round, group);
+  }
+
+  /** A surplus sibling has ended, however it ended. */
+  endSurplus(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
+    this.drop(request, round, 'surplus', last);
+    const { group } = request;
+    if (group.live === 0 && group.state === 'live' && !takesResults(round)) this.settle(round, group);
+  }
+
+  drop(request: ModelRequest, round: ModelRound, reason: 'surplus' | 'failed' | 'aborted', last?: ModelSegment): void {
+    if (reason === 'aborted') {
+      keepTokens(request, last);
+      countWaste(round, reason, request.tokens);
+    } else {
+      wasteTokens(request, round, reason, last);
+    }
+    this.moves.move(request, 'dropped');
+  }
+
+  /** One request failed for good: so does its group, unless it has enough others. */
+  fail(round: ModelRound, request: ModelRequest, nowMs: number, aborts: ModelAbort[], last?: ModelSegment): void {
+    const { group } = request;
+    wasteTokens(request, round, 'failed', last);
+    this.moves.move(request, 'failed');
+    if (group.finished + group.live >= group.samples) return;
+    for (const sibling of group.requests) {
+      if (sibling.state === 'failed' || sibling.state === 'dropped') continue;
+      if (HELD.has(sibling.state)) aborts.push({ request: sibling, attempt: sibling.attempt });
+      this.drop(sibling, round, 'failed');
+    }
+    this.leave(round, group);
+    group.state = 'failed';
+    round.failed.push(group);
+    this.groups.failed += 1;
+    this.review(round, nowMs);
+  }
+
+  /** The group is never trained; its requests are the caller's. */
+  leaveDropped(round: ModelRound, group: ModelGroup): void {
+    this.leave(round, group);
+    round.droppedGroups += 1;
+    if (takesResults(round)) return;
+    this.groups.settling -= 1;
+    round.settled = round.live.size === 0;
+  }
+
+  /** The group leaves its round without a word about its requests. */
+  private leave(round: ModelRound, group: ModelGroup): void {
+    if (group.pinned) releaseReserved(round);
+    else if (!group.held) countLiveOfDomain(round, group, -1);
+    group.pinned = false;
+    group.held = false;
+    round.held.delete(group);
+    round.live.delete(group);
+  }
+}

@@ -1,0 +1,61 @@
+import { lengthBin } from '../over-provision';
+import { HISTORY_STEPS, type StepRecord } from '../tail';
+import type { ModelGroup, ModelRound } from './round-model.types';
+
+type Lengths = StepRecord['lengths'];
+
+/** What closed rounds leave for adaptive policies: lengths by the step of a group's first round, and times. */
+export class LengthHistory {
+  private readonly lengths = new Map<number, Lengths>();
+  private readonly records: { step: number; record: Omit<StepRecord, 'lengths'> }[] = [];
+
+  /**
+   * Counts the longest sample of a group once, in the step of its first round: as censored when it is cut, and put
+   * right when it finishes. A group that was made anew counts with the longest of its tries.
+   */
+  count(group: ModelGroup, kind: 'finished' | 'censored', step: number): void {
+    if (group.length?.kind === 'finished' || step - group.firstStep >= HISTORY_STEPS) return;
+    const ofDomain = this.ofDomain(group);
+    const before = group.length;
+    if (before !== undefined) add(ofDomain[before.kind], before.bin, -1);
+    const bin = Math.max(lengthBin(group.longest), before?.bin ?? 0);
+    add(ofDomain[kind], bin, 1);
+    group.length = { bin, kind };
+  }
+
+  /** A round is closed. */
+  record(round: ModelRound): void {
+    const { acceptedTokens, longestTokens, bulkGroups, bulkMs, tailGroups, tailMs } = round;
+    const durationMs = round.completedAtMs! - round.openedAtMs;
+    const acceptedGroups = round.accepted.length;
+    const record = {
+      acceptedGroups,
+      acceptedTokens,
+      longestTokens,
+      durationMs,
+      bulkGroups,
+      bulkMs,
+      tailGroups,
+      tailMs,
+    };
+    this.records.push({ step: round.step, record });
+    if (this.records.length > HISTORY_STEPS) this.lengths.delete(this.records.shift()!.step);
+  }
+
+  /** Of the last steps, oldest first. */
+  read(): StepRecord[] {
+    return this.records.map(({ step, record }) => ({ ...record, lengths: this.lengths.get(step) ?? {} }));
+  }
+
+  private ofDomain({ firstStep, domain = '' }: ModelGroup): Lengths[string] {
+    let ofStep = this.lengths.get(firstStep);
+    if (ofStep === undefined) this.lengths.set(firstStep, (ofStep = {}));
+    return (ofStep[domain] ??= { finished: {}, censored: {} });
+  }
+}
+
+function add(counts: Record<number, number>, bin: number, by: 1 | -1): void {
+  const count = (counts[bin] ?? 0) + by;
+  if (count === 0) delete counts[bin];
+  else counts[bin] = count;
+}

@@ -1,0 +1,90 @@
+import { NEVER } from '../tail';
+import { Heap } from './heap';
+import type { ModelGroup } from './round-model.types';
+
+interface Entry {
+  group: ModelGroup;
+  /** Of the group when it was added; a later stay in the queue is another entry. */
+  stay: number;
+  pinStep: number;
+}
+
+/** The long-tail queue: finished groups first, then those a bound has pinned, then by the place of the first cut. */
+export class LongtailQueue {
+  private readonly stays = new Map<ModelGroup, number>();
+  private readonly finished = new Heap<Entry>((a, b) => a.group.place < b.group.place);
+  private readonly pinned = new Heap<Entry>(
+    (a, b) => a.pinStep < b.pinStep || (a.pinStep === b.pinStep && a.group.place < b.group.place),
+  );
+  private readonly others = new Heap<Entry>((a, b) => a.group.place < b.group.place);
+  private readonly pinsByStep = new Map<number, number>();
+  private finishedCount = 0;
+  private stay = 0;
+
+  get size(): number {
+    return this.stays.size;
+  }
+
+  get finishedGroups(): number {
+    return this.finishedCount;
+  }
+
+  /** Groups that must be taken in this step, finished ones apart. */
+  pinnedGroups(step: number): number {
+    let count = 0;
+    for (const [pinStep, groups] of this.pinsByStep) if (pinStep <= step) count += groups;
+    return count;
+  }
+
+  add(group: ModelGroup): void {
+    const entry = { group, stay: ++this.stay, pinStep: group.pinStep };
+    this.stays.set(group, entry.stay);
+    if (isWhole(group)) {
+      this.finished.push(entry);
+      this.finishedCount += 1;
+      return;
+    }
+    this.others.push(entry);
+    if (group.pinStep === NEVER) return;
+    this.pinned.push(entry);
+    this.countPin(group.pinStep, 1);
+  }
+
+  /** The next to be taken in this step; it stays until it is removed. */
+  next(step: number): ModelGroup | undefined {
+    const done = this.head(this.finished);
+    if (done !== undefined) return done;
+    const pinned = this.head(this.pinned);
+    return pinned !== undefined && pinned.pinStep <= step ? pinned : this.head(this.others);
+  }
+
+  /** Before the group changes. */
+  remove(group: ModelGroup): void {
+    if (!this.stays.delete(group)) return;
+    if (isWhole(group)) this.finishedCount -= 1;
+    else if (group.pinStep !== NEVER) this.countPin(group.pinStep, -1);
+  }
+
+  groups(): IterableIterator<ModelGroup> {
+    return this.stays.keys();
+  }
+
+  private head(heap: Heap<Entry>): ModelGroup | undefined {
+    for (let entry = heap.peek(); entry !== undefined; entry = heap.peek()) {
+      if (this.stays.get(entry.group) === entry.stay) return entry.group;
+      heap.pop();
+    }
+    return undefined;
+  }
+
+  private countPin(step: number, by: number): void {
+    const count = (this.pinsByStep.get(step) ?? 0) + by;
+    if (count > 0) this.pinsByStep.set(step, count);
+    else this.pinsByStep.delete(step);
+  }
+}
+
+/** It has all the samples it needs. */
+export function isWhole(group: ModelGroup): boolean {
+  return group.finished >= group.samples;
+}

@@ -1,0 +1,113 @@
+import type { WasteReason } from '@broomwagon/contracts';
+import { PendingQueue } from './pending-queue';
+import type { Holder, ModelGroup, ModelRequest, ModelRound, ModelSegment, RequestState } from './round-model.types';
+
+export const HELD: ReadonlySet<RequestState> = new Set(['claimed', 'running', 'cutting']);
+const LIVE: ReadonlySet<RequestState> = new Set(['pending', 'claimed', 'running', 'cutting']);
+export const REQUEST_STATES = [
+  'pending',
+  'claimed',
+  'running',
+  'cutting',
+  'unfinished',
+  'finished',
+  'trained',
+  'failed',
+  'dropped',
+] as const satisfies readonly RequestState[];
+
+/** What one change of a request touches: the books, its holder, the pending queue, the counters of its group. */
+export class RequestMoves {
+  readonly books: Record<RequestState | 'submitted', number>;
+  readonly pending = new PendingQueue();
+  readonly heldBy = new Map<Holder, Set<ModelRequest>>();
+
+  constructor() {
+    const zeros = REQUEST_STATES.map((state) => [state, 0] as const);
+    this.books = { submitted: 0, ...Object.fromEntries(zeros) } as Record<RequestState | 'submitted', number>;
+  }
+
+  /** A new request; pending. */
+  add(group: ModelGroup, index: number): ModelRequest {
+    const request: ModelRequest = {
+      group,
+      index,
+      state: 'pending',
+      attempt: 0,
+      failures: 0,
+      started: false,
+      segments: [],
+      tokens: 0,
+      sequence: 0,
+    };
+    this.books.submitted += 1;
+    this.books.pending += 1;
+    group.live += 1;
+    this.pending.add(request, false);
+    return request;
+  }
+
+  /** @param front only matters for `pending`: ahead of what was not begun */
+  move(request: ModelRequest, to: RequestState, front = false): void {
+    const from = request.state;
+    const { group } = request;
+    request.state = to;
+    this.books[from] -= 1;
+    this.books[to] += 1;
+    if (to === 'pending') this.pending.add(request, front);
+    const isHeld = HELD.has(to);
+    if (HELD.has(from) !== isHeld) {
+      this.index(request, isHeld);
+      group.round.inFlight += isHeld ? 1 : -1;
+    }
+    if (LIVE.has(from) !== LIVE.has(to)) group.live += LIVE.has(to) ? 1 : -1;
+    if (from === 'finished') group.finished -= 1;
+    if (to === 'finished') group.finished += 1;
+  }
+
+  private index(request: ModelRequest, isHeld: boolean): void {
+    const holder = request.holder!;
+    const held = this.heldBy.get(holder);
+    if (!isHeld) {
+      held!.delete(request);
+      if (held!.size === 0) this.heldBy.delete(holder);
+    } else if (held === undefined) {
+      this.heldBy.set(holder, new Set([request]));
+    } else {
+      held.add(request);
+    }
+  }
+}
+
+/** What an attempt made: its last message, or its checkpoint when that holds more (messages may overtake each other). */
+export function madeByAttempt(request: ModelRequest, made: ModelSegment | undefined): ModelSegment | undefined {
+  const { checkpoint } = request;
+  return made !== undefined && made.tokens >= (checkpoint?.tokens ?? 0) ? made : checkpoint;
+}
+
+/** Ends the attempt's tokens: they become a segment of the sample. */
+export function keepTokens(request: ModelRequest, last: ModelSegment | undefined): void {
+  const made = madeByAttempt(request, last);
+  request.checkpoint = undefined;
+  if (made === undefined || made.tokens === 0) return;
+  request.segments.push(made);
+  request.tokens += made.tokens;
+  const { group } = request;
+  group.tokens += made.tokens;
+  group.longest = Math.max(group.longest, request.tokens);
+  group.oldestVersion = Math.min(group.oldestVersion ?? made.weightVersion, made.weightVersion);
+}
+
+/** Throws all tokens of the request away and counts them as waste of the round. */
+export function wasteTokens(request: ModelRequest, round: ModelRound, reason: WasteReason, last?: ModelSegment): void {
+  keepTokens(request, last);
+  if (request.tokens === 0) return;
+  countWaste(round, reason, request.tokens);
+  request.group.tokens -= request.tokens;
+  request.segments = [];
+  request.tokens = 0;
+}
+
+export function countWaste(round: ModelRound, reason: WasteReason, tokens: number): void {
+  if (tokens > 0) round.wasted[reason] = (round.wasted[reason] ?? 0) + tokens;
+}

@@ -1,0 +1,131 @@
+import type { RoundKind, RoundState, TailChoice, TailPolicy, WasteReason } from '@broomwagon/contracts';
+import type { RoundRules } from '../tail';
+
+export type RequestState =
+  'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';
+export type GroupState = 'live' | 'accepted' | 'unfinished' | 'failed' | 'dropped' | 'trained';
+
+/** Tokens of one attempt under one weight version. */
+export interface ModelSegment {
+  attempt: number;
+  weightVersion: number;
+  tokens: number;
+}
+/** A worker, or whatever runs requests: compared by identity. */
+export type Holder = string | number;
+
+export interface ModelRequest {
+  readonly group: ModelGroup;
+  readonly index: number;
+  state: RequestState;
+  /** Fence: what is said about another attempt is refused. */
+  attempt: number;
+  failures: number;
+  holder?: Holder;
+  /** The attempt has begun on a server. */
+  started: boolean;
+  segments: ModelSegment[];
+  /** Of the segments. */
+  tokens: number;
+  checkpoint?: ModelSegment;
+  /** Place in the pending queue. */
+  sequence: number;
+}
+
+export interface ModelGroup {
+  readonly groupId: string;
+  readonly domain?: string;
+  /** Samples the group needs; `requests` may be more. */
+  readonly samples: number;
+  readonly requests: ModelRequest[];
+  readonly firstStep: number;
+  state: GroupState;
+  round: ModelRound;
+  /** Requests that are pending, claimed, running or cutting. */
+  live: number;
+  finished: number;
+  /** Kept tokens of all requests. */
+  tokens: number;
+  /** The longest sample so far, tokens. */
+  longest: number;
+  /** Weight version of the oldest kept token. */
+  oldestVersion?: number;
+  cuts: number;
+  /** Something that had begun was cut since the group was taken. */
+  wasCut: boolean;
+  /** It was taken from the long-tail queue by its round. */
+  taken: boolean;
+  /** Its round keeps a place for it. */
+  pinned: boolean;
+  /** Finished, and no place for it yet. */
+  held: boolean;
+  /** Order in the long-tail queue: of its first cut. */
+  place: number;
+  /** Step from which it must be taken. */
+  pinStep: number;
+  /** What the length history holds of it. */
+  length?: { bin: number; kind: 'finished' | 'censored' };
+}
+
+/** A round to open: its plan and its policy. */
+export interface ModelOpening {
+  step: number;
+  kind: RoundKind;
+  neededGroups: number;
+  newGroups: number;
+  takeGroups: number;
+  policy: TailPolicy;
+  weightVersion: number;
+}
+
+export interface ModelRound extends ModelOpening {
+  rules: RoundRules;
+  choice?: TailChoice;
+  state: RoundState;
+  settled: boolean;
+  completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';
+  openedAtMs: number;
+  completedAtMs?: number;
+  takenGroups: number;
+  submittedGroups: number;
+  /** Live groups in the order of their arrival, the held ones included. */
+  readonly live: Set<ModelGroup>;
+  readonly accepted: ModelGroup[];
+  readonly failed: ModelGroup[];
+  /** Finished groups without a place, in order. */
+  readonly held: Set<ModelGroup>;
+  droppedGroups: number;
+  /** Places kept for pinned groups. */
+  reserved: number;
+  /** Places by domain, and those for any; only with quotas. */
+  places?: Map<string, number>;
+  spare: number;
+  /** Groups of a domain that may still take its places. */
+  liveOfDomain: Map<string, number>;
+  /** Tokens that taken groups may still bring; Infinity = any. */
+  keepTokens: number;
+  /** Requests that workers have. */
+  inFlight: number;
+  requestsDone: number;
+  requestsCut: number;
+  groupsRequeued: number;
+  wasted: Partial<Record<WasteReason, number>>;
+  acceptedTokens: number;
+  longestTokens: number;
+  bulkGroups: number;
+  bulkMs: number;
+  tailGroups: number;
+  tailMs: number;
+}
+
+/** An attempt whose holder is to be told to stop; it confirms with `fail`. */
+export interface ModelAbort {
+  request: ModelRequest;
+  attempt: number;
+}
+/** A new group; its requests are made by the model. */
+export interface ModelSubmission {
+  groupId: string;
+  samples: number;
+  domain?: string;
+}

@@ -1,0 +1,90 @@
+import type { TailPolicy } from '@broomwagon/contracts';
+
+/** What is wrong with a policy: the field, below `policy`, and why. */
+export interface PolicyFault {
+  field: keyof TailPolicy;
+  reason: string;
+}
+
+const ONLY_WITH: Partial<Record<keyof TailPolicy, TailPolicy['name']>> = {
+  dripGroups: 'drip',
+  dripMode: 'drip',
+  dripReserved: 'drip',
+  concurrency: 'fixed-concurrency',
+};
+/** Domains in one policy. */
+const MOST_DOMAINS = 64;
+const DOMAIN = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
+
+/**
+ * What no single field can say: values that contradict each other, or that a whole step cannot meet. Undefined when all is
+ * well.
+ * @param groupsPerStep of a whole step; when it is not known, what depends on it is not looked at
+ */
+export function findPolicyFault(policy: TailPolicy, groupsPerStep = Infinity): PolicyFault | undefined {
+  for (const [field, name] of Object.entries(ONLY_WITH) as [keyof TailPolicy, TailPolicy['name']][]) {
+    if (policy[field] !== undefined && policy.name !== name) return { field, reason: `is only for the policy ${name}` };
+  }
+  if (policy.name === 'fixed-concurrency' && policy.concurrency === undefined) {
+    return { field: 'concurrency', reason: 'is needed by the policy fixed-concurrency' };
+  }
+  return (
+    waitFault(policy) ??
+    dripFault(policy, groupsPerStep) ??
+    boundFault(policy, groupsPerStep) ??
+    quotaFault(policy, groupsPerStep)
+  );
+}
+
+function waitFault(policy: TailPolicy): PolicyFault | undefined {
+  if (policy.name !== 'wait') return undefined;
+  if ((policy.sampleOverProvision ?? 1) > 1)
+    return { field: 'sampleOverProvision', reason: 'wait launches nothing it does not need' };
+  if (policy.overProvisionMode === 'adaptive')
+    return { field: 'overProvisionMode', reason: 'wait launches nothing it does not need' };
+  return undefined;
+}
+
+function dripFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | undefined {
+  if (policy.dripGroups !== undefined && policy.dripGroups > groupsPerStep) {
+    return { field: 'dripGroups', reason: `a step has ${groupsPerStep} groups` };
+  }
+  if (policy.dripMode === 'adaptive' && policy.dripReserved === false) {
+    return { field: 'dripReserved', reason: 'the pace of taken groups can only be told when they run to their end' };
+  }
+  return undefined;
+}
+
+function boundFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | undefined {
+  const { name, maxLongtailShare, maxOffPolicyShare, maxVersionSpan, onCut } = policy;
+  if (maxLongtailShare !== undefined && name !== 'wait' && !(Math.floor(maxLongtailShare * groupsPerStep) >= 1)) {
+    return {
+      field: 'maxLongtailShare',
+      reason: `no group of the long-tail queue could ever be trained with steps of ${groupsPerStep} groups`,
+    };
+  }
+  const keeps = name !== 'regenerate' && onCut !== 'discard';
+  if (keeps && onCut === 'keep' && (maxOffPolicyShare === 0 || maxVersionSpan === 0)) {
+    const field = maxVersionSpan === 0 ? 'maxVersionSpan' : 'maxOffPolicyShare';
+    return { field, reason: '0 throws away whatever onCut keeps' };
+  }
+  return undefined;
+}
+
+function quotaFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | undefined {
+  const field = 'domainQuotas';
+  const { domainQuotas, name } = policy;
+  if (domainQuotas === undefined) return undefined;
+  if (name === 'drip' || name === 'fixed-concurrency')
+    return { field, reason: `does not go with ${name}, whose taken groups have no places of their own` };
+  const quotas = Object.entries(domainQuotas);
+  if (quotas.length === 0 || quotas.length > MOST_DOMAINS)
+    return { field, reason: `needs 1 to ${MOST_DOMAINS} domains` };
+  for (const [domain, quota] of quotas) {
+    if (!DOMAIN.test(domain)) return { field, reason: `${domain.slice(0, 64)} is no name of a domain` };
+    if (!Number.isSafeInteger(quota) || quota < 1) return { field, reason: `${domain} must be a whole number from 1` };
+  }
+  const sum = quotas.reduce((total, [, quota]) => total + quota, 0);
+  if (sum > groupsPerStep) return { field, reason: `they add up to ${sum}, and a step has ${groupsPerStep} groups` };
+  return undefined;
+}

@@ -1,0 +1,62 @@
+import type { DripWhy } from '@broomwagon/contracts';
+
+/** What the last step says about both kinds of groups; paces are unknown when there were none of a kind. */
+export interface StepPace {
+  bulkGroups: number;
+  /** Time until the last accepted new group, milliseconds. */
+  bulkMs: number;
+  tailGroups: number;
+  /** Time until the last accepted group of the queue, milliseconds. */
+  tailMs: number;
+}
+/** Kept from step to step. */
+export interface DripState {
+  groups: number;
+  heldSteps: number;
+  /** Groups per second, moving averages; 0 = not known yet. */
+  bulkPace: number;
+  tailPace: number;
+}
+
+/** Weight of the last step in the moving averages. */
+const WEIGHT = 0.5;
+const HELD_AFTER_INCREASE = 1;
+const HELD_AFTER_DECREASE = 2;
+
+/**
+ * TailSieve's inner loop: takes as many groups of the queue as end at the pace of the new ones,
+ * q* = N x tail pace / (bulk pace + tail pace), in damped steps, each held for a while so that its effect is seen.
+ * @param before undefined for the first round, which takes `first` groups
+ * @param pace of the step since; undefined when it was told before
+ */
+export function nextDrip(
+  before: DripState | undefined,
+  pace: StepPace | undefined,
+  groupsPerStep: number,
+  first = 1,
+): { state: DripState; why: DripWhy } {
+  const start = before ?? { groups: Math.min(first, groupsPerStep), heldSteps: 0, bulkPace: 0, tailPace: 0 };
+  const bulkPace = moving(start.bulkPace, paceOf(pace?.bulkGroups, pace?.bulkMs));
+  const tailPace = moving(start.tailPace, paceOf(pace?.tailGroups, pace?.tailMs));
+  const isKnown = bulkPace > 0 && tailPace > 0;
+  const wanted = isKnown ? (groupsPerStep * tailPace) / (bulkPace + tailPace) : start.groups;
+  let { groups, heldSteps } = start;
+  if (heldSteps > 0) {
+    heldSteps -= 1;
+  } else {
+    const change = Math.trunc((wanted - groups) / 2) || Math.sign(Math.round(wanted - groups));
+    groups = Math.min(Math.max(1, groupsPerStep - 1), Math.max(1, groups + change));
+    if (groups > start.groups) heldSteps = HELD_AFTER_INCREASE;
+    if (groups < start.groups) heldSteps = HELD_AFTER_DECREASE;
+  }
+  return { state: { groups, heldSteps, bulkPace, tailPace }, why: { bulkPace, tailPace, wanted, heldSteps } };
+}
+
+function paceOf(groups = 0, ms = 0): number {
+  return groups > 0 && ms > 0 ? (groups * 1_000) / ms : 0;
+}
+
+function moving(before: number, now: number): number {
+  if (now === 0) return before;
+  return before === 0 ? now : before + WEIGHT * (now - before);
+}

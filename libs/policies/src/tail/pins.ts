@@ -1,0 +1,38 @@
+import type { RoundRules } from './round-rules';
+import { NO_VERSION_SPAN } from './round-rules';
+
+/** A group as its bounds see it when it goes to the long-tail queue. */
+export interface AgeingGroup {
+  cuts: number;
+  /** Step in which it was first submitted. */
+  firstStep: number;
+  /** Weight version of its oldest token that is kept; undefined without any. */
+  oldestVersion?: number;
+}
+
+/** No step. */
+export const NEVER = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The step from which a group must be taken and run to its end, so that no bound is broken. Weights are taken to go
+ * one version a step; when they go faster, `round.open` throws away what has become too old.
+ * @param round the round that cut it
+ */
+export function pinStep(
+  group: AgeingGroup,
+  round: { step: number; weightVersion: number },
+  { maxCuts, maxAgeSteps, maxVersionSpan }: Pick<RoundRules, 'maxCuts' | 'maxAgeSteps' | 'maxVersionSpan'>,
+): number {
+  let step = NEVER;
+  if (maxCuts > 0 && group.cuts >= maxCuts) step = round.step + 1;
+  if (maxAgeSteps > 0) step = Math.min(step, group.firstStep + maxAgeSteps);
+  if (maxVersionSpan !== NO_VERSION_SPAN && group.oldestVersion !== undefined) {
+    step = Math.min(step, round.step + group.oldestVersion + maxVersionSpan - round.weightVersion);
+  }
+  return step;
+}
+
+/** Whether a policy pins groups at all: then a plan must know the whole queue. */
+export function hasPins(rules: Pick<RoundRules, 'maxCuts' | 'maxAgeSteps' | 'maxVersionSpan'>): boolean {
+  return rules.maxCuts > 0 || rules.maxAgeSteps > 0 || rules.maxVersionSpan !== NO_VERSION_SPAN;
+}

@@ -1,0 +1,25 @@
+/**
+ * Shares `places` among domains in proportion to their quotas, whole places, by largest remainders; with as many places
+ * as the quotas add up to, each domain gets its own. A quota sum below `total` leaves places for all others.
+ * @param total groups of a whole step, at least the sum of the quotas
+ */
+export function sharePlaces(
+  quotas: Readonly<Record<string, number>>,
+  total: number,
+  places: number,
+): Record<string, number> {
+  const domains = Object.keys(quotas).sort();
+  const exact = domains.map((domain) => (quotas[domain]! * places) / total);
+  const shares = exact.map(Math.floor);
+  const named = Math.floor(exact.reduce((sum, share) => sum + share, 0) + 1e-9);
+  let left = named - shares.reduce((sum, share) => sum + share, 0);
+  const byRemainder = domains
+    .map((_, index) => index)
+    .sort((a, b) => exact[b]! - shares[b]! - (exact[a]! - shares[a]!) || a - b);
+  for (const index of byRemainder) {
+    if (left <= 0) break;
+    shares[index]! += 1;
+    left -= 1;
+  }
+  return Object.fromEntries(domains.map((domain, index) => [domain, shares[index]!]));
+}

@@ -1,0 +1,48 @@
+import type { CutSemantics, RoundKind, TailPolicy } from '@broomwagon/contracts';
+import { TAIL_RULES } from './tail-rules';
+
+/** Engine failures of one request before it fails for good, unless the policy says otherwise. */
+export const DEFAULT_MAX_FAILURES = 3;
+
+/** What the transitions of a round depend on, worked out once from its policy when it is opened. */
+export interface RoundRules {
+  onCut: CutSemantics;
+  /** A place is reserved for every group taken. */
+  reservesTaken: boolean;
+  /** Launched samples / samples of a group; 1 in a long round and under `wait`: groups of the queue are trimmed to it. */
+  sampleOverProvision: number;
+  /** Requests that workers may have at once; 0 = any number. */
+  concurrency: number;
+  maxFailures: number;
+  acceptsFewer: boolean;
+  /** 0 = no such bound (a version span of 0 is -1). */
+  maxCuts: number;
+  maxAgeSteps: number;
+  maxVersionSpan: number;
+}
+
+export const NO_VERSION_SPAN = -1;
+
+export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
+  const rule = TAIL_RULES[policy.name];
+  const isDrip = policy.name === 'drip';
+  return {
+    onCut: policy.onCut ?? rule.onCut,
+    reservesTaken:
+      rule.reservesTaken ||
+      policy.domainQuotas !== undefined ||
+      (isDrip && (policy.dripReserved ?? policy.dripMode === 'adaptive')),
+    sampleOverProvision: kind === 'long' || policy.name === 'wait' ? 1 : (policy.sampleOverProvision ?? 1),
+    concurrency: policy.concurrency ?? 0,
+    maxFailures: policy.maxFailures ?? DEFAULT_MAX_FAILURES,
+    acceptsFewer: policy.shortfall === 'accept-fewer',
+    maxCuts: policy.maxCuts ?? 0,
+    maxAgeSteps: policy.maxAgeSteps ?? 0,
+    maxVersionSpan: policy.maxVersionSpan ?? NO_VERSION_SPAN,
+  };
+}
+
+/** Samples launched for a new group that needs `samples`. 1.1 x 10 is a little more than 11 in binary. */
+export function launchedSamples(samples: number, rules: Pick<RoundRules, 'sampleOverProvision'>): number {
+  return Math.ceil(rules.sampleOverProvision * samples - 1e-9);
+}

@@ -1,0 +1,87 @@
+import type { TailChoice, TailPolicy } from '@broomwagon/contracts';
+import { chooseOverProvision, mergeLengths, type GroupLengths, type RoundTime } from '../over-provision';
+import { nextDrip, type DripState, type StepPace } from './drip-count';
+
+/** Steps whose lengths and times an adaptive policy looks at. */
+export const HISTORY_STEPS = 8;
+
+/** What a closed round leaves for the choices of later ones. */
+export interface StepRecord extends StepPace, RoundTime {
+  acceptedGroups: number;
+  /** Of all samples of the accepted groups. */
+  acceptedTokens: number;
+  /** Groups first submitted in this step, by domain ('' = none); a later step that ends one puts it right here. */
+  lengths: Record<string, GroupLengths>;
+}
+/** What adaptive policies keep from step to step. */
+export interface TailControl {
+  /** The last over-provision by domain; '' = all. */
+  overProvision?: Record<string, number>;
+  drip?: DripState;
+}
+export interface ControlInput {
+  control?: TailControl;
+  /** The last {@link HISTORY_STEPS} closed rounds, oldest first. */
+  history?: readonly StepRecord[];
+}
+
+/** What an adaptive policy chooses for the next round; undefined when it has nothing to choose. */
+export function chooseTail(
+  policy: TailPolicy,
+  groupsPerStep: number,
+  { control = {}, history = [] }: ControlInput,
+): { choice: TailChoice; control: TailControl } | undefined {
+  const isOverProvisionAdaptive = policy.overProvisionMode === 'adaptive';
+  const isDripAdaptive = policy.dripMode === 'adaptive';
+  if (!isOverProvisionAdaptive && !isDripAdaptive) return undefined;
+  const next: TailControl = {};
+  const choice: TailChoice = { overProvision: policy.overProvision };
+  if (isOverProvisionAdaptive) {
+    const quotas = placesByDomain(policy, groupsPerStep);
+    choice.domains = Object.fromEntries(
+      Object.entries(quotas).map(([domain, neededGroups]) => [
+        domain,
+        chooseOverProvision({
+          neededGroups,
+          lengths: mergeLengths(history.flatMap(({ lengths }) => lengthsOf(lengths, domain, quotas))),
+          rounds: history,
+          current: control.overProvision?.[domain] ?? policy.overProvision,
+          tokensPerGroup: meanGroupTokens(history),
+          fleetKvTokens: ((policy.fleetKvTokens ?? 0) * neededGroups) / groupsPerStep,
+        }),
+      ]),
+    );
+    const chosen = Object.entries(choice.domains);
+    next.overProvision = Object.fromEntries(chosen.map(([domain, { overProvision }]) => [domain, overProvision]));
+    choice.overProvision =
+      chosen.reduce((sum, [domain, { overProvision }]) => sum + overProvision * quotas[domain]!, 0) / groupsPerStep;
+  }
+  if (isDripAdaptive) {
+    const { state, why } = nextDrip(control.drip, history.at(-1), groupsPerStep, policy.dripGroups);
+    next.drip = state;
+    choice.dripGroups = state.groups;
+    choice.drip = why;
+  }
+  return { choice, control: next };
+}
+
+/** Mean tokens of an accepted group over the last steps; 0 = none yet. */
+export function meanGroupTokens(history: readonly StepRecord[]): number {
+  const groups = history.reduce((sum, step) => sum + step.acceptedGroups, 0);
+  return groups === 0 ? 0 : history.reduce((sum, step) => sum + step.acceptedTokens, 0) / groups;
+}
+
+/** Places of a step by domain; '' are those that no quota names, or all. */
+function placesByDomain({ domainQuotas = {} }: TailPolicy, groupsPerStep: number): Record<string, number> {
+  const rest = groupsPerStep - Object.values(domainQuotas).reduce((sum, quota) => sum + quota, 0);
+  return rest > 0 ? { ...domainQuotas, '': rest } : { ...domainQuotas };
+}
+
+function lengthsOf(
+  lengths: Record<string, GroupLengths>,
+  domain: string,
+  quotas: Record<string, number>,
+): GroupLengths[] {
+  if (domain !== '') return lengths[domain] === undefined ? [] : [lengths[domain]];
+  return Object.entries(lengths).flatMap(([name, part]) => (name !== '' && name in quotas ? [] : [part]));
+}

@@ -1,0 +1,38 @@
+import type { CutSemantics, RoundKind } from '@broomwagon/contracts';
+
+/** What a tail policy sees when it forms a round. All counts are groups. */
+export interface Situation {
+  /** What the round trains: min(groups per step, groups not trained). */
+  needed: number;
+  groupsPerStep: number;
+  /** In the long-tail queue or on their way there. */
+  queued: number;
+  /** Of them those that cannot wait: finished, or pinned by a bound. At most `needed`. */
+  urgent: number;
+  /** Never submitted. */
+  remaining: number;
+  /** ceil(over-provision x needed), at most what is there. */
+  launched: number;
+  /** What `drip` takes. */
+  dripGroups: number;
+}
+
+export interface Formation {
+  kind: RoundKind;
+  /** Groups of the queue; bounds and the end of the data may change it. */
+  take: number;
+  /** Groups in all; the rest is new as long as there are new ones. */
+  launch: number;
+}
+
+/**
+ * A tail policy: how a round is formed and what becomes of its tail. One file each. What is the same for all (exact
+ * steps, pins, reserved places, bounds) is not theirs: see plan-round.ts and round-rules.ts.
+ */
+export interface TailRule {
+  /** What becomes of tokens that are cut, unless the policy's data says otherwise. */
+  readonly onCut: CutSemantics;
+  /** Every group that is taken has a reserved place: the step waits for it. */
+  readonly reservesTaken: boolean;
+  form(situation: Situation): Formation;
+}
