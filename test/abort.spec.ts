@@ -161,6 +161,41 @@ describe('request.abort of those who only route', () => {
     }
   });
 
+  it('ends the waiting of acquires, also of one that comes after the abort of its request', async () => {
+    await bench.register({ maxInflight: 1 });
+    const worker = { workerId: 'loop', registrationId: 'l' };
+    const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', worker);
+    const acquire = (acquireId: string, more: object = {}) =>
+      bench.client.call(bench.pool, 'lb.acquire', {
+        acquireId,
+        requestId: `traj/${acquireId}`,
+        workerId: 'loop',
+        workerEpoch,
+        ...more,
+      });
+    const lease = await acquire('first');
+    const selectors = [{ sessionId: 's' }, { requestIds: ['traj/2'] }, { workerId: 'loop' }, { all: true as const }];
+    for (const [index, selector] of selectors.entries()) {
+      const waiting = acquire(`${index + 1}`, { requestId: 'traj/2', sessionId: 's', waitMs: 20_000 });
+      const refused = expect(waiting).rejects.toMatchObject({ code: 'ABORTED', retryable: false });
+      await expect.poll(async () => (await bench.inflight()).waiters).toBe(1);
+      const body = { abortId: `parked-${index}`, ...selector };
+      const { results } = await bench.client.call(bench.pool, 'request.abort', body);
+      await refused;
+      expect(results).toContainEqual({ requestId: 'traj/2', outcome: 'aborted' });
+      await expect(acquire(`${index + 1}`, { waitMs: 20_000 })).rejects.toMatchObject({ code: 'ABORTED' });
+    }
+    await bench.client.call(bench.pool, 'lb.release', { leaseId: lease.leaseId, outcome: 'aborted' });
+    // A request that was known may come again; one that was not is refused for a while.
+    const next = await acquire('next', { requestId: 'traj/2' });
+    await bench.client.call(bench.pool, 'lb.release', { leaseId: next.leaseId, outcome: 'finished' });
+    const early = { abortId: 'early', requestIds: ['traj/late'] };
+    expect((await bench.client.call(bench.pool, 'request.abort', early)).results).toEqual([
+      { requestId: 'traj/late', outcome: 'not-found' },
+    ]);
+    await expect(acquire('late')).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+
   it('refuses an empty list, two selectors, none, and an id that meant something else', async () => {
     const refused = (body: object, field: string) =>
       expect(bench.client.call(bench.pool, 'request.abort', { abortId: 'bad', ...body })).rejects.toMatchObject({

@@ -16,7 +16,8 @@ import type { Segment } from './segment.dto';
 /**
  * `request.abort`: stops what exactly one selector means: `requestIds`, `sessionId`, `groupId` (with `job`), `workerId`,
  * `serverId`, `roundId` (with `job`), `job` alone, or `all`. What comes after the call is not meant, except requests and
- * groups named here that are not known yet: they end `dropped` when they come within the life of the tombstone.
+ * groups named here that are not known yet: they end `dropped` when they come within the life of the tombstone. An
+ * acquire that waits for a server is answered ABORTED, and so is one of an unknown request that comes within 120 s.
  */
 export class AbortRequestsRequest {
   /** Idempotency of this call; the next page and a later look have the same. */

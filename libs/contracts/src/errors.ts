@@ -30,6 +30,7 @@ export const ERROR_CODES = {
   SERVER_FULL: { retryable: true, about: 'The named server has no room.' },
   SERVER_UNSUITABLE: { retryable: false, about: 'The named server does not meet what the acquire asked for.' },
   RELEASED: { retryable: false, about: 'This acquireId was released before it was granted.' },
+  ABORTED: { retryable: false, about: 'The acquire was aborted before it was granted.' },
   // Jobs and rounds
   JOB_NOT_FOUND: { retryable: false, about: 'No such job in the pool.' },
   ROUND_NOT_FOUND: { retryable: false, about: 'No such round in the job.' },

@@ -1,7 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName, RequestId } from '@broomwagon/contracts';
+import { MessagingClient } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { AbortStore, type AbortCommands, type DueWork, type RepeatPage } from '@broomwagon/state';
+import { AbortStore, refusalOf, type AbortCommands, type DueWork, type RepeatPage } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { DiscardService } from '../requests/discard.service';
@@ -22,6 +23,7 @@ export class AbortSweepService {
     private readonly aborts: AbortStore,
     private readonly commands: WorkerCommands,
     private readonly fences: ServerFences,
+    private readonly messaging: MessagingClient,
     private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
@@ -42,6 +44,7 @@ export class AbortSweepService {
     for (let more = true; more;) {
       const page = await this.aborts.select(pool, abortId);
       this.tell(pool, page);
+      for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, refusalOf(error));
       await failpoint('coordinator.abort.between-pages');
       more = page.more;
     }

@@ -21,7 +21,7 @@ const REPEAT_AFTER_MS = 5_000;
 const NO_SERVER_PAUSE_MS = 250;
 
 /** Refusals that speak of the worker's epoch or of this acquireId; another attempt may well be served. */
-const VOID = new Set<ErrorCode>(['FENCED', 'RELEASED']);
+const VOID = new Set<ErrorCode>(['FENCED', 'RELEASED', 'ABORTED']);
 
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
 export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };

@@ -92,19 +92,28 @@ export class AbortStore {
 
 /** The steps of the selection, see aborts/select.lua, and whose flag aborts all groups at once. */
 function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 'flag' | 'job' | 'roundId'> {
-  if ('requestIds' in selector) return { work: [{ kind: 'requests', ids: [...new Set(selector.requestIds)] }] };
-  if ('sessionId' in selector) return { work: [{ kind: 'leases', ...selector, booked: true }] };
+  const parked = { kind: 'waiters', ofBooks: true };
+  if ('requestIds' in selector) return { work: [{ kind: 'requests', ids: [...new Set(selector.requestIds)] }, parked] };
+  if ('sessionId' in selector) {
+    return {
+      work: [
+        { kind: 'waiters', ...selector, booked: true },
+        { kind: 'leases', ...selector, booked: true },
+      ],
+    };
+  }
   if ('serverId' in selector) return { work: [{ kind: 'leases', ...selector, booked: true }] };
   if ('workerId' in selector) {
     return {
       work: [
         { kind: 'attempts', ...selector },
+        { kind: 'waiters', ...selector },
         { kind: 'leases', ...selector },
       ],
     };
   }
-  if ('groupId' in selector) return { work: [{ kind: 'group', ...selector }] };
-  if ('roundId' in selector) return { work: [{ kind: 'round', ...selector }], flag: 'round', ...selector };
-  if ('job' in selector) return { work: [{ kind: 'job', ...selector }], flag: 'job', ...selector };
-  return { work: [{ kind: 'jobs' }, { kind: 'leases' }], flag: 'pool' };
+  if ('groupId' in selector) return { work: [{ kind: 'group', ...selector }, parked] };
+  if ('roundId' in selector) return { work: [{ kind: 'round', ...selector }, parked], flag: 'round', ...selector };
+  if ('job' in selector) return { work: [{ kind: 'job', ...selector }, parked], flag: 'job', ...selector };
+  return { work: [{ kind: 'jobs' }, { kind: 'waiters' }, { kind: 'leases' }], flag: 'pool' };
 }

@@ -57,6 +57,8 @@ export interface AbortCommands {
   discardedRefs: string[];
 }
 export interface SelectPage extends AbortCommands {
+  /** Of parked acquires, to be sent to their callers. */
+  answers: { acquireId: string; replyTo: string; error: 'ABORTED' }[];
   more: boolean;
 }
 export interface RepeatPage extends AbortCommands {

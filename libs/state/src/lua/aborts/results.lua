@@ -42,6 +42,7 @@ end
 for _, row in ipairs(redis.call('ZRANGE', key.abortRows(args.abortId), args.cursor, args.cursor + args.limit - 1)) do
   local kind, first, second = string.match(row, '^(%u)|([^|]+)|?(.*)$')
   if kind == 'R' then request_result(first)
+  elseif kind == 'W' then encode({ requestId = first, outcome = 'aborted' })
   elseif kind == 'L' then lease_result(first, second)
   else encode({ requestId = first, outcome = 'not-found' }) end
 end

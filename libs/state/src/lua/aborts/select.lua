@@ -2,34 +2,44 @@
 A page ends with the group that makes it 64 requests, or with 512 leases looked at.
 ARGV[1] JSON: {abortId}   string
 Steps of the work: {kind: ..}
-  requests   ids: by requestId; unknown ones leave a tombstone and are looked for among the leases
+  requests   ids: by requestId; unknown ones leave tombstones, for submits and for acquires, and are looked for among
+             the parked acquires and the leases
   group      job, groupId; an unknown one leaves a tombstone
   round      job, roundId: its groups that are neither accepted nor newer than the abort
   longtail   job: the long-tail queue
   job        job: its long-tail queue and its rounds
   jobs       all jobs
   attempts   workerId: what its live epoch has claimed
+  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofBooks: those of requests that are aborted
   leases     workerId | serverId | sessionId | wanted (requestId -> 0, 1 when found) | nothing = all;
              booked: leases of our own requests are selected too, by their request
 Reply: more            boolean
        aborts          list of {requestId, attempt, workerId, workerEpoch}
        leases          list of {leaseId, requestId, workerId, workerEpoch}
+       answers         list of {acquireId, replyTo, error}: of the parked callers, to be sent
        discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
-local PAGE, LEASES_LOOKED_AT = 64, 512 -- dropping a group is some 25 commands
+--- @include "../routing/includes/parked"
+local PAGE, LEASES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 512, 128 -- dropping a group is some 25 commands
 local args = cjson.decode(ARGV[1])
 local hash = key.abort(args.abortId)
 local field = redis.call('HMGET', hash, 'work', 'upTo')
 if not field[1] then
   redis.call('ZREM', key.aborts, args.abortId)
-  return '{"more":false,"aborts":[],"leases":[],"discardedRefs":[]}'
+  return '{"more":false,"aborts":[],"leases":[],"answers":[],"discardedRefs":[]}'
 end
 local work, up_to, now = cjson.decode(field[1]), tonumber(field[2]), now_ms()
-local aborts, leases, touched = {}, {}, 0
+local aborts, leases, answers, touched = {}, {}, {}, 0
 
 local function bury(name)
   redis.call('ZADD', key.abortTombstones, integer(now + abort_kept_ms()), name)
+end
+
+-- Acquires of this request that are still on their way are refused, unless it is found to be known after all.
+local function bury_acquires(id)
+  redis.call('ZADD', key.abortedAcquires, integer(now + TOMBSTONE_MS), id)
+  redis.call('PEXPIRE', key.abortedAcquires, TOMBSTONE_MS)
 end
 
 local function select_group(round, group)
@@ -92,6 +102,7 @@ local function matches(step, lease)
   if step.wanted then
     if not step.wanted[lease.requestId] then return false end
     step.wanted[lease.requestId] = 1
+    redis.call('ZREM', key.abortedAcquires, lease.requestId)
     return true
   end
   return (not step.workerId or step.workerId == lease.workerId)
@@ -99,9 +110,14 @@ local function matches(step, lease)
     and (not step.sessionId or step.sessionId == lease.sessionId)
 end
 
+-- True when a worker has it claimed and the books know it.
+local function is_booked(id, worker_id, worker_epoch)
+  local holder = redis.call('HMGET', key.request(id), 'workerId', 'workerEpoch')
+  return holder[1] == worker_id and tonumber(holder[2]) == tonumber(worker_epoch)
+end
+
 local function select_lease(step, acquire_id, lease)
-  local holder = redis.call('HMGET', key.request(lease.requestId), 'workerId', 'workerEpoch')
-  if holder[1] == lease.workerId and holder[2] == lease.workerEpoch then
+  if is_booked(lease.requestId, lease.workerId, lease.workerEpoch) then
     if step.booked then table.insert(step.ids, lease.requestId) end
     return
   end
@@ -115,17 +131,45 @@ local function select_lease(step, acquire_id, lease)
     workerEpoch = tonumber(lease.workerEpoch) })
 end
 
+local function is_of_aborted_group(id)
+  local field = redis.call('HMGET', key.request(id), 'job', 'groupId')
+  local state = field[1] and redis.call('HGET', key.group(field[1], field[2]), 'state')
+  return state == 'aborting' or state == 'dropped'
+end
+
+local function waiter_matches(step, waiter)
+  if step.ofBooks then return is_of_aborted_group(waiter.requestId) end
+  return matches(step, waiter)
+end
+
+-- Ends the waiting. A repeat of the acquire is refused too.
+local function cancel_waiter(step, waiter)
+  remove_waiter(waiter)
+  redis.call('SET', key.released(waiter.acquireId), ABORTED_TOMBSTONE, 'PX', TOMBSTONE_MS)
+  table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'ABORTED' })
+  if step.ofBooks then return end
+  if not is_booked(waiter.requestId, waiter.workerId, waiter.workerEpoch) then
+    record_abort(args.abortId, 'W|' .. waiter.requestId)
+  elseif step.booked then
+    table.insert(step.ids, waiter.requestId)
+  end
+end
+
 local steps = {}
 
 function steps.requests(step)
   local unknown = select_ids(step)
   for _, id in ipairs(unknown) do
     bury(id)
+    bury_acquires(id)
     step.unknown = step.unknown or {}
     step.unknown[id] = 0
   end
   if #step.ids > 0 then return false end
-  if step.unknown then table.insert(work, 2, { kind = 'leases', wanted = step.unknown }) end
+  if step.unknown then
+    table.insert(work, 2, { kind = 'leases', wanted = step.unknown })
+    table.insert(work, 2, { kind = 'waiters', wanted = step.unknown })
+  end
   return true
 end
 
@@ -166,6 +210,26 @@ function steps.attempts(step)
   if not step.epoch then return true end
   local page = redis.call('SSCAN', key.workerAttempts(step.workerId, step.epoch), step.cursor or '0', 'COUNT', PAGE)
   step.cursor, step.ids = page[1], page[2]
+  return false
+end
+
+function steps.waiters(step)
+  step.ids = step.ids or {}
+  select_ids(step)
+  if #step.ids > 0 or touched >= PAGE then return false end
+  if step.cursor == '0' or redis.call('EXISTS', key.acquireWaiters) == 0 then return true end
+  local page = redis.call('HSCAN', key.acquireWaiters, step.cursor or '0', 'COUNT', WAITERS_LOOKED_AT)
+  step.cursor = page[1]
+  local leases_step = work[2] and work[2].wanted and work[2]
+  for position = 2, #page[2], 2 do
+    local waiter = cjson.decode(page[2][position])
+    if waiter_matches(step, waiter) then
+      cancel_waiter(step, waiter)
+      -- Found among the waiters, it need not be found among the leases.
+      if step.wanted and leases_step then leases_step.wanted[waiter.requestId] = 1 end
+    end
+  end
+  touched = PAGE
   return false
 end
 
@@ -211,4 +275,4 @@ else
   redis.call('PEXPIRE', key.abortRows(args.abortId), integer(abort_kept_ms()))
 end
 return '{"more":' .. tostring(#work > 0) .. ',"aborts":' .. encode_list(aborts) .. ',"leases":' .. encode_list(leases)
-  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. ',"answers":' .. encode_list(answers) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'

@@ -46,6 +46,7 @@ local key = {
   abortingLeases = root .. 'aborts:leases', -- zset: packed lease without a request of ours that its worker still has, by the start, ms
   leavingGroups = root .. 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms
   droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
+  abortedAcquires = root .. 'aborts:acquires', -- zset: requestId whose acquires are refused, by the end of that, ms
   -- weights (trainer-coordinator)
   weights = root .. 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = root .. 'weights:sync', -- hash: the change of weights that is under way

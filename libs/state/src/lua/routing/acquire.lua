@@ -10,7 +10,7 @@ Reply: results     list, in the order of the items: {seq, serverId, branch, infl
                    best, eligible, via?, snapshot?, dpRank?} | {parked} | {error}; a repeat that is no longer in
                    the ring of decisions has no key, best and eligible
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
-Errors per item: FENCED (worker epoch is void), RELEASED (a release by this acquireId came first),
+Errors per item: FENCED (worker epoch is void), RELEASED (a release by this acquireId came first), ABORTED (so did an abort),
   NO_SERVER_AVAILABLE, POOL_PAUSED, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
 replyTo and keeps its place.
@@ -18,7 +18,6 @@ Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
-local TOMBSTONE = '!'
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local waiters = redis.call('HLEN', key.acquireWaiters)
@@ -51,7 +50,8 @@ local function repeated(item)
   end
   local past = past_of(item.acquireId)
   if not past then return false end
-  if past == TOMBSTONE then return { error = 'RELEASED' } end
+  local refusal = tombstone_error(past)
+  if refusal then return { error = refusal } end
   local lease = unpack_lease(past)
   if lease.workerId == item.workerId and lease.workerEpoch == item.workerEpoch and is_on_current_epoch(lease) then
     return lease_answer(lease, 'repeated', servers)
@@ -59,10 +59,18 @@ local function repeated(item)
   return { error = 'RELEASED' }
 end
 
+-- An abort named the request before this acquire arrived.
+local any_aborted = redis.call('EXISTS', key.abortedAcquires) == 1
+local function is_aborted(request_id)
+  local until_ms = any_aborted and redis.call('ZSCORE', key.abortedAcquires, request_id)
+  return until_ms and tonumber(until_ms) > now
+end
+
 local function acquire(item)
   if not is_current_worker(item.workerId, item.workerEpoch) then return { error = 'FENCED' } end
   local answer = repeated(item)
   if answer then return answer end
+  if is_aborted(item.requestId) then return { error = 'ABORTED' } end
   local may_wait = item.replyTo ~= nil and (item.waitMs or 0) > 0
   local parked = waiters > 0 and waiter_of(item.acquireId) or nil
   if parked and parked.workerId ~= item.workerId then return { error = 'VALIDATION_FAILED' } end

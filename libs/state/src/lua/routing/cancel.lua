@@ -14,7 +14,6 @@ Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
-local TOMBSTONE = '!'
 local args = cjson.decode(ARGV[1])
 
 local function answer(cancelled, reason, waiter, seq)
@@ -36,6 +35,6 @@ end
 local packed = redis.call('HGET', key.leases, args.acquireId)
 if packed then return answer(false, 'granted', nil, unpack_lease(packed).seq) end
 local past = redis.call('GET', key.released(args.acquireId))
-if past and past ~= TOMBSTONE then return answer(false, 'released') end
+if past and not tombstone_error(past) then return answer(false, 'released') end
 redis.call('SET', key.released(args.acquireId), TOMBSTONE, 'PX', args.rememberMs)
 return answer(false, 'tombstone')

@@ -13,7 +13,6 @@ Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
-local TOMBSTONE = '!'
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local answers, servers = {}, {}
@@ -21,7 +20,7 @@ local touched, is_touched = {}, {}
 
 local function not_held(item)
   local past = redis.call('GET', key.released(item.acquireId))
-  if past and past ~= TOMBSTONE then
+  if past and not tombstone_error(past) then
     local is_same = item.seq == nil or unpack_lease(past).seq == item.seq
     return { released = false, reason = is_same and 'already-released' or 'unknown' }
   end

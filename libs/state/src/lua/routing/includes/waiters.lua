@@ -1,73 +1,15 @@
 --- @include "choose"
+--- @include "parked"
 --- @include "../../includes/waiting-clock"
--- Parked acquires. Waiter: JSON of the item with replyTo, deadlineMs, lane, place and score. A lane is ordered by
--- priority, then turn, then arrival; each waiter gets exactly one answer, made in the script that takes it out.
--- Fairness (start-time fair queueing): the waiters of one worker and priority have places one after the other, four to
--- a turn; a worker that comes new begins at the turn in hand, so a burst of one is never ahead of the rest.
+-- Who of the parked acquires is next, and what becomes of them.
 local GRANTS_PER_SCRIPT = 128
 local SERVERS_LOOKED_AT = 64
-local PLACES_PER_TURN = 4
-local ARRIVAL_UNIT = 262144 -- 2^18 arrivals are told apart within a turn
-local PRIORITY_UNIT = 562949953421312 -- 2^49: 2^31 turns per priority class, ten classes within 2^53
-
-local function waiter_of(acquire_id)
-  local packed = redis.call('HGET', key.acquireWaiters, acquire_id)
-  return packed and cjson.decode(packed) or nil
-end
-
-local function save_waiter(waiter)
-  redis.call('HSET', key.acquireWaiters, waiter.acquireId, cjson.encode(waiter))
-  redis.call('ZADD', key.serverLane(waiter.lane), waiter.score, waiter.acquireId)
-  redis.call('ZADD', key.acquireDeadlines, string.format('%.0f', waiter.deadlineMs), waiter.acquireId)
-end
-
-local function priority_of(waiter)
-  return waiter.priority or 5
-end
-
-local function take_place(waiter)
-  local turns = key.acquireTurns(priority_of(waiter))
-  local in_hand = tonumber(redis.call('ZSCORE', turns, '') or 0)
-  local own = tonumber(redis.call('ZSCORE', turns, waiter.workerId) or 0)
-  local place = math.max(in_hand, own)
-  redis.call('ZADD', turns, place + 1, waiter.workerId)
-  return place
-end
-
--- A granted waiter moves the turn in hand; one that left otherwise gives its place back to its worker.
-local function leave_place(waiter, granted)
-  if redis.call('HLEN', key.acquireWaiters) == 0 then
-    for priority = 0, 9 do redis.call('DEL', key.acquireTurns(priority)) end
-    return
-  end
-  local turns = key.acquireTurns(priority_of(waiter))
-  local in_hand = tonumber(redis.call('ZSCORE', turns, '') or 0)
-  if granted then
-    if waiter.place <= in_hand then return end
-    redis.call('ZADD', turns, waiter.place, '')
-    redis.call('ZREMRANGEBYSCORE', turns, '-inf', '(' .. string.format('%.0f', waiter.place))
-  else
-    local own = tonumber(redis.call('ZSCORE', turns, waiter.workerId) or 0)
-    if own > in_hand then redis.call('ZADD', turns, own - 1, waiter.workerId) end
-  end
-end
 
 local function park(item, lane, now)
   item.lane = lane
   item.deadlineMs = waiting_ms(now) + item.waitMs
-  item.place = take_place(item)
-  local arrival = redis.call('HINCRBY', key.meta, 'arrivalSequence', 1) % ARRIVAL_UNIT
-  local turn = math.floor(item.place / PLACES_PER_TURN)
-  -- As text: a number of JSON has 14 digits.
-  item.score = string.format('%.0f', (9 - priority_of(item)) * PRIORITY_UNIT + turn * ARRIVAL_UNIT + arrival)
+  take_place(item)
   save_waiter(item)
-end
-
-local function remove_waiter(waiter, granted)
-  redis.call('HDEL', key.acquireWaiters, waiter.acquireId)
-  redis.call('ZREM', key.serverLane(waiter.lane), waiter.acquireId)
-  redis.call('ZREM', key.acquireDeadlines, waiter.acquireId)
-  leave_place(waiter, granted)
 end
 
 -- As choose_server, but nobody is let in while the pool is paused or at its own bound.
