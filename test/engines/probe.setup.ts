@@ -1,0 +1,18 @@
+import type { EngineDialect } from '@broomwagon/contracts';
+import { detectEngine, type EngineDescription } from '@broomwagon/engines';
+import type { TestProject } from 'vitest/node';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    engine: EngineDescription & { dialect: EngineDialect };
+  }
+}
+
+/** Asks the engine what it is, so that tests of what it cannot do are skipped. */
+export default async function probe(project: TestProject): Promise<void> {
+  const options = { model: process.env.REAL_ENGINE_MODEL, apiKey: process.env.ENGINE_API_KEY };
+  const { adapter, ...description } = await detectEngine(process.env.REAL_ENGINE_URL!, options);
+  const engine = { dialect: adapter.dialect, ...description };
+  console.log(JSON.stringify(engine, null, 2));
+  project.provide('engine', engine);
+}

@@ -1,0 +1,262 @@
+import {
+  createEngineAdapter,
+  engineRequestId,
+  type GenerationRequest,
+  type GenerationResult,
+} from '@broomwagon/engines';
+import type { Prompt } from '@broomwagon/contracts';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+
+const url = process.env.REAL_ENGINE_URL!;
+const apiKey = process.env.ENGINE_API_KEY;
+const { dialect, model, capabilities } = inject('engine');
+const options = { model, apiKey, callTimeoutMs: 30_000 };
+const adapter = createEngineAdapter(dialect, url, options);
+
+/** Tokens of a response that is cut at every one of them. */
+const SHORT = 24;
+/** More than is made in the time of a test. */
+const LONG = 8_000;
+
+const text: Prompt = { text: 'Natalia sold clips to 48 of her friends.' };
+const messages: Prompt = { messages: [{ role: 'user', content: 'How many clips?' }] };
+const tokenIds: Prompt = { promptTokenIds: [60, 61, 62, 63, 64, 65, 66, 67] };
+const prompts = capabilities.tokenIdsIn ? [text, messages, tokenIds] : [text, messages];
+
+const run = `${Date.now()}`;
+let attempts = 0;
+function attempt(prompt: Prompt, more: Partial<GenerationRequest> = {}): GenerationRequest {
+  const sampling = { temperature: 0, logprobs: capabilities.logprobs };
+  return { engineRequestId: engineRequestId(run, ++attempts), prompt, maxTokens: SHORT, sampling, ...more };
+}
+/** One that does not end by itself, where that can be said. */
+function endless(prompt: Prompt = text): GenerationRequest {
+  const minTokens = dialect === 'openai' ? {} : { minTokens: LONG };
+  return attempt(prompt, { maxTokens: LONG, sampling: { temperature: 0, ...minTokens } });
+}
+async function inEngine(): Promise<number> {
+  const { running, waiting } = await adapter.load();
+  return running + waiting;
+}
+const isIdle = () => expect.poll(inEngine, { timeout: 30_000, interval: 100 }).toBe(0);
+
+/** Runs a sample in as many attempts as there are cuts, each ended by its budget. */
+async function inParts(prompt: Prompt, cuts: number[]): Promise<GenerationResult[]> {
+  const parts: GenerationResult[] = [];
+  for (const maxTokens of [...cuts, SHORT]) {
+    const made = {
+      tokenIds: parts.flatMap((part) => part.tokenIds ?? []),
+      text: parts.map((part) => part.text).join(''),
+    };
+    const tokenCount = parts.reduce((sum, part) => sum + (part.usage?.completionTokens ?? part.tokenCount), 0);
+    const last = await adapter.generate(attempt(prompt, { maxTokens, made: { ...made, tokenCount } }));
+    parts.push(last);
+    if (last.finishReason === 'stop') break;
+  }
+  return parts;
+}
+
+afterEach(async () => {
+  if (capabilities.loadReport) await isIdle();
+});
+
+describe('a real engine', () => {
+  it('is known, and well', async () => {
+    await adapter.health();
+    expect(model).not.toBe('');
+    if (capabilities.loadReport) expect(await adapter.load()).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  it.each(prompts)('streams %j in increments that add up', async (prompt) => {
+    const seen = { text: '', tokens: 0, tokenIds: [] as number[], increments: 0 };
+    const result = await adapter.generate(attempt(prompt), {
+      onTokens: (increment) => {
+        seen.text += increment.text;
+        seen.tokens += increment.tokenCount;
+        seen.tokenIds.push(...(increment.tokenIds ?? []));
+        seen.increments += 1;
+      },
+    });
+    expect(seen.increments).toBeGreaterThan(1);
+    expect(result.text).toBe(seen.text);
+    expect(result.usage!.completionTokens).toBeGreaterThan(0);
+    expect(result.usage!.completionTokens).toBeLessThanOrEqual(SHORT);
+    expect(['stop', 'length']).toContain(result.finishReason);
+    if (!capabilities.tokenIdsOut) return;
+    expect(result.tokenIds).toEqual(seen.tokenIds);
+    expect(result.tokenCount).toBe(result.usage!.completionTokens);
+    if (capabilities.logprobs) expect(result.logprobs).toHaveLength(result.tokenCount);
+  });
+
+  it.each(prompts)('resumes %j, cut at any token or at several, to the same tokens as uncut', async (prompt) => {
+    const uncut = await adapter.generate(attempt(prompt));
+    const total = uncut.usage!.completionTokens;
+    const cuts = Array.from({ length: total - 1 }, (_, index) => [index + 1]);
+    cuts.push([1, 2, 3], [Math.floor(total / 3), Math.floor((2 * total) / 3)]);
+    for (const at of cuts) {
+      const parts = await inParts(prompt, at);
+      expect(parts.reduce((sum, part) => sum + (part.usage?.completionTokens ?? 0), 0)).toBeLessThanOrEqual(SHORT);
+      // By text it is as exact as the tokenizer, which is for nobody to promise.
+      if (parts.some((part) => part.resumedBy === 'text')) continue;
+      expect(parts.flatMap((part) => part.tokenIds!)).toEqual(uncut.tokenIds);
+      expect(parts.at(-1)!.finishReason).toBe(uncut.finishReason);
+      const logprobs = parts.flatMap((part) => part.logprobs ?? []);
+      uncut.logprobs?.forEach((logprob, index) => expect(logprobs[index]).toBeCloseTo(logprob, 2));
+    }
+    const resumedBy = (await inParts(prompt, [2])).at(-1)!.resumedBy;
+    const byTokens = capabilities.tokenIdsOut && (capabilities.tokenize || prompt.promptTokenIds !== undefined);
+    if (dialect === 'vllm') expect(resumedBy).toBe(byTokens ? 'tokens' : 'text');
+  });
+
+  it('says what stopped a response', async () => {
+    const { text: made, tokenIds: ids } = await adapter.generate(attempt(text));
+    if (ids === undefined || dialect === 'openai') return;
+    const stopTokenIds = [ids[3]!];
+    const stopped = await adapter.generate(attempt(text, { sampling: { temperature: 0, stopTokenIds } }));
+    expect(stopped).toMatchObject({ finishReason: 'stop', stopReason: stopTokenIds[0] });
+    expect(made.startsWith(stopped.text)).toBe(true);
+  });
+
+  it('refuses what cannot be, in a way that is not tried again', async () => {
+    const tooLong = attempt(text, { maxTokens: 9_999_999 });
+    if (capabilities.maxModelTokens === undefined) return;
+    await expect(adapter.generate(tooLong)).rejects.toMatchObject({ code: 'ENGINE_REJECTED', retryable: false });
+  });
+
+  it('serves many streams at once, each its own', async () => {
+    const [uncut, ...others] = await Promise.all(Array.from({ length: 128 }, () => adapter.generate(attempt(text))));
+    for (const other of others) expect(other.usage).toEqual(uncut!.usage);
+  });
+});
+
+describe.skipIf(!capabilities.loadReport)('a real engine that reports its load', () => {
+  it('has stopped a request soon after its connection is closed, without an abort', async () => {
+    const gone = new AbortController();
+    const prompt = { model, prompt: 'x', max_tokens: LONG, min_tokens: LONG, stream: true };
+    const answer = await fetch(`${adapter.url}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
+      body: JSON.stringify(prompt),
+      signal: gone.signal,
+    });
+    expect(answer.status).toBe(200);
+    await expect.poll(inEngine, { timeout: 30_000 }).toBe(1);
+    gone.abort();
+    await isIdle();
+  });
+
+  it('keeps the tokens of an aborted attempt, stops it, and goes on from there exactly', async () => {
+    const uncut = await adapter.generate(attempt(text, { maxTokens: 200 }));
+    for (const after of [1, 5, 60]) {
+      const cut = new AbortController();
+      let seen = 0;
+      const first = await adapter.generate(endless(), {
+        signal: cut.signal,
+        onTokens: ({ tokenCount }) => {
+          seen += tokenCount;
+          if (seen >= after) cut.abort();
+        },
+      });
+      expect(first.finishReason).toBe('aborted');
+      expect(first.tokenCount).toBeGreaterThanOrEqual(after);
+      await isIdle();
+      if (first.tokenIds === undefined) continue;
+      const same = Math.min(first.tokenCount, uncut.tokenCount);
+      const rest = await adapter.generate(attempt(text, { maxTokens: 200, made: first }));
+      // The endless one may have passed the end of a response; up to there it is the same.
+      if (uncut.finishReason === 'length' && first.tokenCount <= 200) {
+        expect([...first.tokenIds, ...(rest.tokenIds ?? [])]).toEqual(uncut.tokenIds);
+      } else {
+        expect(first.tokenIds.slice(0, same)).toEqual(uncut.tokenIds!.slice(0, same));
+      }
+    }
+  });
+
+  it('is left with nothing when attempts are aborted at any moment, also before it has seen them', async () => {
+    const ends = Array.from({ length: 40 }, async (_, index) => {
+      const cut = new AbortController();
+      setTimeout(() => cut.abort(), index * 5);
+      return adapter.generate(endless(), { signal: cut.signal });
+    });
+    for (const { finishReason } of await Promise.all(ends)) expect(finishReason).toBe('aborted');
+    await isIdle();
+  });
+
+  it.skipIf(!capabilities.abortById)(
+    'stops one of two by id; the other runs on; an unknown id harms nobody',
+    async () => {
+      for (const prompt of prompts) {
+        const [one, other] = [endless(prompt), endless(prompt)];
+        const end = new AbortController();
+        const running = [adapter.generate(one), adapter.generate(other, { signal: end.signal })];
+        await expect.poll(inEngine, { timeout: 30_000 }).toBe(2);
+        expect(await adapter.abort(one.engineRequestId)).toBe(true);
+        expect(await running[0]).toMatchObject({ finishReason: 'aborted' });
+        expect(await adapter.abort(engineRequestId('unknown', 1))).toBe(true);
+        await expect.poll(inEngine, { timeout: 30_000 }).toBe(1);
+        end.abort();
+        expect(await running[1]).toMatchObject({ finishReason: 'aborted' });
+        await isIdle();
+      }
+    },
+  );
+
+  it.skipIf(!capabilities.pauseModes?.includes('keep'))('is paused with its requests kept, and goes on', async () => {
+    const end = new AbortController();
+    let tokens = 0;
+    const kept = adapter.generate(endless(), {
+      signal: end.signal,
+      onTokens: ({ tokenCount }) => (tokens += tokenCount),
+    });
+    await expect.poll(() => tokens, { timeout: 30_000 }).toBeGreaterThan(0);
+    await adapter.pause('keep');
+    await adapter.pause('keep');
+    // What was on its way arrives; then there is silence.
+    let before = -1;
+    await expect.poll(() => before === (before = tokens), { interval: 500, timeout: 30_000 }).toBe(true);
+    await adapter.resume();
+    await expect.poll(() => tokens, { timeout: 30_000 }).toBeGreaterThan(before);
+    end.abort();
+    await kept;
+  });
+
+  it.skipIf(!capabilities.pauseModes?.includes('abort'))('is paused with its requests ended', async () => {
+    const ended = adapter.generate(endless());
+    await expect.poll(inEngine, { timeout: 30_000 }).toBe(1);
+    await adapter.pause('abort');
+    expect(await ended).toMatchObject({ finishReason: 'aborted' });
+    await adapter.resume();
+    expect((await adapter.generate(attempt(text))).tokenCount).toBeGreaterThan(0);
+  });
+
+  it.skipIf(!capabilities.prefixCacheReset)('resets its prefix cache', async () => {
+    await isIdle();
+    await adapter.resetPrefixCache();
+  });
+});
+
+describe.skipIf(dialect === 'openai')('the same engine, spoken to as if only its OpenAI routes were known', () => {
+  const plain = createEngineAdapter('openai', url, options);
+
+  it.each([text, messages])('streams %j, and resumes it by text within the budget', async (prompt) => {
+    const first = await plain.generate(attempt(prompt, { maxTokens: 10 }));
+    expect(first.tokenIds).toBeUndefined();
+    expect(first.text).not.toBe('');
+    const made = { text: first.text, tokenCount: first.usage!.completionTokens };
+    if (first.finishReason === 'stop') return;
+    expect(made.tokenCount).toBe(10);
+    const rest = await plain.generate(attempt(prompt, { made }));
+    expect(rest.resumedBy).toBe('text');
+    expect(rest.usage!.completionTokens).toBeLessThanOrEqual(SHORT - 10);
+  });
+
+  it('stops a request by closing its connection', async () => {
+    const cut = new AbortController();
+    const sampling = { temperature: 0 };
+    const request = attempt(text, { maxTokens: LONG, sampling });
+    const result = await plain.generate(request, { signal: cut.signal, onTokens: () => cut.abort() });
+    expect(result.finishReason).toBe('aborted');
+    expect(result.tokenCount).toBeGreaterThan(0);
+    if (capabilities.loadReport) await isIdle();
+  });
+});

@@ -1,0 +1,42 @@
+"""Writes a Llama of random weights, under two megabytes, with a tokenizer of bytes: tiny_model.py FOLDER"""
+
+import sys
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+CONTEXT = 16_384
+
+folder = sys.argv[1]
+torch.manual_seed(1)
+
+alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+vocabulary = {token: index for index, token in enumerate(["<s>", "</s>", *alphabet])}
+tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+tokenizer.decoder = decoders.ByteLevel()
+fast = PreTrainedTokenizerFast(
+    tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", model_max_length=CONTEXT
+)
+fast.chat_template = (
+    "{% for message in messages %}[{{ message['role'] }}]{{ message['content'] }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+fast.save_pretrained(folder)
+
+# Wide weights: the best token is well ahead of the second, so that rounding never changes a greedy choice.
+config = LlamaConfig(
+    vocab_size=len(vocabulary),
+    hidden_size=128,
+    intermediate_size=256,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    num_key_value_heads=2,
+    max_position_embeddings=CONTEXT,
+    tie_word_embeddings=False,
+    bos_token_id=0,
+    eos_token_id=1,
+    initializer_range=0.5,
+)
+LlamaForCausalLM(config).save_pretrained(folder)
