@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { AGENTIC } from '../parameters';
+import { ProductionRouter } from '../routing/production-router';
+import { AgenticRun } from './agentic-run';
+import { PrefixCache } from './prefix-cache';
+
+describe('trajectories of many turns', () => {
+  const setup = { ...AGENTIC, servers: 4, trajectories: 96 };
+  const run = (settings: ConstructorParameters<typeof ProductionRouter>[1], seed = 1) =>
+    new AgenticRun(setup, new ProductionRouter(setup.servers, settings), seed).run();
+
+  it('end the same under the same seed', () => {
+    expect(run({})).toEqual(run({}));
+    expect(run({}, 2)).not.toEqual(run({}));
+  });
+
+  it('find their context again where they are sticky', () => {
+    expect(run({}).cacheHitShare).toBeGreaterThan(0.8);
+  });
+});
+
+describe('prefix cache', () => {
+  it('lets the longest idle context go first, and only when it must', () => {
+    const cache = new PrefixCache(100);
+    cache.put('a', 40);
+    cache.put('b', 40);
+    cache.put('a', 50);
+    cache.trim(10);
+    cache.put('c', 20);
+    cache.trim(0);
+    expect([cache.take('b'), cache.take('a'), cache.take('c'), cache.take('a')]).toEqual([0, 50, 20, 0]);
+  });
+});

@@ -1,0 +1,29 @@
+/** Contexts of sessions that wait for their tools, in the KV cache of one server: the longest idle one goes first. */
+export class PrefixCache {
+  private readonly contexts = new Map<string, number>();
+  private tokens = 0;
+
+  constructor(private readonly capacityTokens: number) {}
+
+  /** Takes the context out, as its next turn runs on it. Returns its tokens; 0 = not here. */
+  take(sessionId: string): number {
+    const tokens = this.contexts.get(sessionId) ?? 0;
+    this.contexts.delete(sessionId);
+    this.tokens -= tokens;
+    return tokens;
+  }
+
+  put(sessionId: string, tokens: number): void {
+    this.take(sessionId);
+    this.contexts.set(sessionId, tokens);
+    this.tokens += tokens;
+  }
+
+  /** Drops contexts until they and what runs fit. */
+  trim(runningTokens: number): void {
+    for (const sessionId of this.contexts.keys()) {
+      if (this.tokens + runningTokens <= this.capacityTokens) return;
+      this.take(sessionId);
+    }
+  }
+}

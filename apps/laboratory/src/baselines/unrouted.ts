@@ -1,0 +1,9 @@
+import type { Router } from '../routing/router';
+
+/** No router: the dispatcher itself chooses servers. */
+export const unrouted: Router = {
+  name: 'none',
+  choose: () => undefined,
+  released: () => undefined,
+  moved: () => undefined,
+};

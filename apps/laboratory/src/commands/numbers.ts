@@ -1,0 +1,23 @@
+import { InvalidArgumentError } from 'commander';
+
+/** Reads a whole number of an option. */
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() === '' || !Number.isInteger(value) || value < least || value > most) {
+      throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}.`);
+    }
+    return value;
+  };
+}
+
+/** Reads numbers separated by commas, each at least `least`. */
+export function numberList(least: number): (text: string) => number[] {
+  return (text) => {
+    const values = text.split(',').map(Number);
+    if (text.trim() === '' || values.some((value) => !Number.isFinite(value) || value < least)) {
+      throw new InvalidArgumentError(`Expected numbers of at least ${least}, separated by commas.`);
+    }
+    return values;
+  };
+}

@@ -1,0 +1,21 @@
+import { ascend } from './ascend';
+import type { Experiment } from './experiment';
+import { oracle } from './oracle';
+import { april, copris } from './partial-rollouts';
+import { agentic, siblings, tailsieve } from './placements';
+import { preemptions, rollpacker } from './rollpacker';
+import { seer } from './seer';
+
+/** Everything that `headline` runs, once per seed. */
+export const EXPERIMENTS: readonly Experiment[] = [
+  oracle,
+  ...rollpacker,
+  preemptions,
+  seer,
+  ascend,
+  april,
+  copris,
+  tailsieve,
+  siblings,
+  agentic,
+];

@@ -1,0 +1,95 @@
+import type { PoolSettings, TailPolicy } from '@broomwagon/contracts';
+import { summariseLedger, type LedgerSummary, type LengthDistribution } from '@broomwagon/policies';
+import { STEP_OVERHEAD_SECONDS, type Setup } from '../parameters';
+import { Rollout, type RolloutOptions, type RolloutOutcome, type StepOutcome } from '../rollout/rollout';
+import { IndexedRouter } from '../routing/indexed-router';
+import { ProductionRouter } from '../routing/production-router';
+import { generatedWorkload, type Workload } from '../workload/workload';
+
+/** Above this many servers, the default policy is decided by its index. */
+const MANY_SERVERS = 32;
+
+export interface RunChoices extends Partial<Pick<RolloutOptions, 'router' | 'dispatcher' | 'mover'>> {
+  policy?: TailPolicy;
+  routing?: PoolSettings;
+  /** Training steps of the whole data set. */
+  steps: number;
+  seed: number;
+  lengths?: LengthDistribution;
+  workload?: Workload;
+  onStep?: (step: StepOutcome) => void;
+}
+
+/** A finished run, in the words of the tables. Times in seconds, shares 0 to 1. */
+export interface RunResult {
+  outcome: RolloutOutcome;
+  ledger: LedgerSummary;
+  /** Mean of a step, as long as there is new data. */
+  stepSeconds: number;
+  worstStepSeconds: number;
+  idleShare: number;
+  /** Last tenth of the requests / all of a step. */
+  tailShare: number;
+  tailSeconds: number;
+  /** First server done to last / all of a step. */
+  gapShare: number;
+  /** True bias: trained mean length / mean of the whole data set. */
+  lengthBias: number;
+  capBias: number;
+  tokensPerSecond: number;
+}
+
+export const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
+
+/** Rolls a data set of `steps` training steps out under a setup. */
+export function runSetup(setup: Setup, choices: RunChoices): RunResult {
+  const { servers, engine: parameters, lockstep, groupsPerStep, samples, promptTokens, capTokens, transfer } = setup;
+  const lengths = { ...(choices.lengths ?? setup.lengths), capTokens };
+  const workload = choices.workload ?? generatedWorkload(setup.model, lengths, choices.seed, promptTokens);
+  const outcome = new Rollout({
+    workload,
+    fleet: { servers, parameters, lockstep },
+    policy: choices.policy ?? WAIT,
+    groupsPerStep,
+    samples,
+    groups: groupsPerStep * choices.steps,
+    router: choices.router ?? defaultRouter(servers, choices.routing),
+    dispatcher: choices.dispatcher,
+    mover: choices.mover,
+    transfer,
+    overheadSeconds: STEP_OVERHEAD_SECONDS,
+    onStep: choices.onStep,
+  }).run();
+  return resultOf(outcome);
+}
+
+function defaultRouter(servers: number, routing: PoolSettings | undefined) {
+  if (routing === undefined && servers > MANY_SERVERS) return new IndexedRouter(servers);
+  return new ProductionRouter(servers, routing);
+}
+
+function resultOf(outcome: RolloutOutcome): RunResult {
+  const ledger = summariseLedger(outcome.ledger);
+  const within = outcome.steps.filter(({ isWithinData }) => isWithinData);
+  const steps = within.length > 0 ? within : outcome.steps;
+  const { population } = outcome;
+  const tokens = outcome.steps.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0);
+  const seconds = mean(steps.map((step) => step.seconds));
+  return {
+    outcome,
+    ledger,
+    stepSeconds: seconds,
+    worstStepSeconds: Math.max(...steps.map((step) => step.seconds)),
+    idleShare: 1 - outcome.busyShare,
+    tailShare: mean(steps.map((step) => step.tailSeconds / step.seconds)),
+    tailSeconds: mean(steps.map((step) => step.tailSeconds)),
+    gapShare: mean(steps.map((step) => step.gapSeconds / step.seconds)),
+    lengthBias: tokens / ledger.trained.samples / (population.tokens / population.samples),
+    capBias: population.atCap === 0 ? 1 : ledger.trained.capShare / (population.atCap / population.samples),
+    tokensPerSecond: tokens / outcome.seconds,
+  };
+}
+
+export function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,44 @@
+import { ContiguousRouter } from '../baselines/contiguous-router';
+import { SeerDispatcher, type SeerKnowledge } from '../baselines/seer-dispatcher';
+import { unrouted } from '../baselines/unrouted';
+import { SETUPS, withPromptShare } from '../parameters';
+import type { Experiment, Measures } from './experiment';
+import { runSetup } from './run-setup';
+
+/** Shares of the variance between prompts: how much siblings tell of each other. */
+const PROMPT_SHARES = [0.41, 0.65, 0.9];
+
+/** Seer's ablation: veRL's chunks per worker, divided rollout, with context, with the truth. One step of 9,600. */
+export const seer: Experiment = {
+  id: 'seer',
+  run({ seed, isQuick }) {
+    const measures: Measures = {};
+    const setup = SETUPS.seer;
+    const requests = setup.groupsPerStep * setup.samples;
+    for (const share of isQuick ? [0.41, 0.9] : PROMPT_SHARES) {
+      const lengths = withPromptShare(setup.lengths, share);
+      const name = `seer.${Math.round(share * 100)}`;
+      const router = new ContiguousRouter(setup.servers, requests);
+      const base = runSetup(setup, { steps: 1, seed, lengths, router });
+      measures[`${name}.base.seconds`] = base.stepSeconds;
+      measures[`${name}.base.idle`] = base.idleShare;
+      measures[`${name}.base.tail`] = base.tailShare;
+      measures[`${name}.base.gap`] = base.gapShare;
+      measures[`${name}.base.preemptions`] = base.outcome.preemptions;
+      const spread = runSetup(setup, { steps: 1, seed, lengths });
+      measures[`${name}.spread.speedup`] = base.stepSeconds / spread.stepSeconds;
+      for (const knowledge of ['none', 'context', 'oracle'] satisfies SeerKnowledge[]) {
+        const run = runSetup(setup, {
+          steps: 1,
+          seed,
+          lengths,
+          router: unrouted,
+          dispatcher: (placement, claim) => new SeerDispatcher(placement, claim, setup.capTokens, knowledge),
+        });
+        measures[`${name}.${knowledge}.speedup`] = base.stepSeconds / run.stepSeconds;
+        measures[`${name}.${knowledge}.tail`] = run.tailSeconds / base.tailSeconds;
+      }
+    }
+    return measures;
+  },
+};

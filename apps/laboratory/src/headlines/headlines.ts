@@ -1,0 +1,195 @@
+import { SETUPS, type SetupName } from '../parameters';
+import type { Headline } from './headline';
+
+/** Of a baseline, and of what is compared with it. */
+const BASE_TOLERANCE = 0.1;
+const TOLERANCE = 0.15;
+
+function setting(name: SetupName, capTokens: number = SETUPS[name].capTokens): string {
+  const { model, hardware } = SETUPS[name];
+  return `${model}, ${hardware}, cap ${Math.round(capTokens / 1_024)}k`;
+}
+
+const CAPS = ['8k', '16k', '32k'] as const;
+/** Figure 11 of RollPacker: mean seconds of a rollout at 8k, 16k and 32k. */
+const ROLLPACKER_SECONDS: Record<string, readonly [number, number, number]> = {
+  base: [82, 277, 673],
+  'p-1.125': [77, 244, 636],
+  'p-1.25': [72, 169, 259],
+  'p-1.5': [60, 143, 279],
+  'r-1.125': [77, 260, 658],
+  'r-1.25': [71, 232, 655],
+  'r-1.5': [54, 115, 265],
+};
+const ROLLPACKER_BOTH = [1.74, 3.15, 3.96] as const;
+const ROLLPACKER_WORDS: Record<string, string> = {
+  base: 'synchronous rollout',
+  p: 'prompts over-provisioned',
+  r: 'samples over-provisioned',
+};
+const TOO_FAST =
+  'Runaways are drawn per sample here; in reality the hard prompts run away in all their samples, so a spare sample helps less.';
+
+const rollpacker: Headline[] = CAPS.flatMap((cap, column) => {
+  const common = { source: 'RollPacker', setting: setting(`rollpacker${cap}`) };
+  const rows = Object.entries(ROLLPACKER_SECONDS).map(([row, seconds]): Headline => {
+    const [axis, value] = row.split('-') as [string, string?];
+    return {
+      ...common,
+      id: `rollpacker-${row}-${cap}`,
+      what: `${ROLLPACKER_WORDS[axis]}${value === undefined ? '' : ` ${value}`}`,
+      unit: 's',
+      published: seconds[column]!,
+      tolerance: row === 'base' ? BASE_TOLERANCE : TOLERANCE,
+      measure: `${cap}.${row}.seconds`,
+      ...(axis === 'r' && { why: TOO_FAST }),
+      ...(row === 'p-1.25' && {
+        why: 'At 1.25 the step waits for some groups with a runaway, since a quarter of all groups has one; the published trace must have fewer.',
+      }),
+      ...(row === 'p-1.5' && { why: TOO_FAST }),
+    };
+  });
+  const both: Headline = {
+    ...common,
+    id: `rollpacker-both-1.25-${cap}`,
+    what: 'both over-provisioned 1.25, against synchronous',
+    unit: 'x',
+    published: ROLLPACKER_BOTH[column]!,
+    tolerance: TOLERANCE,
+    measure: `${cap}.both-1.25.speedup`,
+    why: TOO_FAST,
+  };
+  return [...rows, both];
+});
+
+function seer(id: string, what: string, published: number, measure: string, more: Partial<Headline> = {}): Headline {
+  return {
+    id: `seer-${id}`,
+    source: 'Seer',
+    setting: setting('seer'),
+    what,
+    unit: 'x',
+    published,
+    tolerance: TOLERANCE,
+    measure: `seer.90.${measure}`,
+    ...more,
+  };
+}
+
+const others: Headline[] = [
+  seer('divided', 'divided rollout, against veRL', 1.42, 'none.speedup', {
+    why: 'The baseline idles more than the published one (44 % against 37 %), so there is more to gain.',
+  }),
+  seer('context', 'with context from siblings', 1.56, 'context.speedup'),
+  seer('oracle', 'with the true lengths', 1.63, 'oracle.speedup'),
+  seer('tail-divided', 'tail of the divided rollout / tail of veRL', 0.79, 'none.tail', {
+    unit: 'share',
+    why: 'Without chunks that share a KV pool for free, part of the published gain comes at the end of the step.',
+  }),
+  seer('tail-context', 'tail with context / tail of veRL', 0.11, 'context.tail', { unit: 'share' }),
+  seer('idle', 'idle share of veRL', 0.37, 'base.idle', { unit: 'share' }),
+  seer('tail-share', 'share of the last tenth of requests in the time of veRL', 0.58, 'base.tail', { unit: 'share' }),
+  seer('gap', 'first to last server, share of the time of veRL', 0.7, 'base.gap', { unit: 'share' }),
+  seer('preemptions', 'preemptions of veRL', 13_686, 'base.preemptions', {
+    unit: 'count',
+    why: 'The model admits up to 98 % of the KV cache and preempts one sequence at a time; vLLM admits by blocks and thrashes earlier.',
+  }),
+  {
+    id: 'ascend-base',
+    source: 'Ascend rebalance',
+    setting: setting('ascend'),
+    what: 'no rebalance, graphs of one size',
+    unit: 's',
+    published: 10_200,
+    tolerance: BASE_TOLERANCE,
+    measure: 'ascend.base.seconds',
+  },
+  {
+    id: 'ascend-rebalance',
+    source: 'Ascend rebalance',
+    setting: setting('ascend'),
+    what: 'published rule and graphs of several sizes',
+    unit: 'x',
+    published: 1.67,
+    tolerance: TOLERANCE,
+    measure: 'ascend.both.speedup',
+    why: 'Two thirds of the step are bound by throughput here, then one long response decides; moves cannot shorten either.',
+  },
+  {
+    id: 'april-mean',
+    source: 'APRIL',
+    setting: setting('april'),
+    what: 'over-provision 2, cap / mean 2 (published: mean over models 1.17 to 1.35)',
+    unit: 'x',
+    published: [1.17, 1.35],
+    tolerance: TOLERANCE,
+    measure: 'april.tight.2.speedup',
+  },
+  {
+    id: 'april-most',
+    source: 'APRIL',
+    setting: setting('april'),
+    what: 'over-provision 2, cap / mean 2.5 (published: the most, by version)',
+    unit: 'x',
+    published: [1.44, 1.495],
+    tolerance: TOLERANCE,
+    measure: 'april.wide.2.speedup',
+  },
+  {
+    id: 'april-off-policy',
+    source: 'APRIL',
+    setting: setting('april'),
+    what: 'off-policy share of the tokens, over-provision 1.5',
+    unit: 'share',
+    published: 0.4,
+    tolerance: TOLERANCE,
+    measure: 'april.wide.1.5.offPolicy',
+    why: 'Every group that was cut is resumed at once here; the published mean is over runs with different over-provision.',
+  },
+  ...Object.entries({ '8k': 1.27, '15k': [1.58, 1.94] as const, '40k': 2.26 }).map(([cap, published]): Headline => ({
+    id: `copris-${cap}`,
+    source: 'CoPRIS',
+    setting: setting('copris', Number.parseInt(cap, 10) * 1_024),
+    what: '1,024 in flight, end to end; ours with a rollout share of 70 %',
+    unit: 'x',
+    published,
+    tolerance: TOLERANCE,
+    measure: `copris.${cap}.endToEnd`,
+    why: 'The share of the rollout in a step is taken to be the same at every cap; at 8k it is smaller.',
+  })),
+  ...Object.entries({ 64: 1.35, 256: 1.12 }).map(([groups, published]): Headline => ({
+    id: `tailsieve-${groups}`,
+    source: 'TailSieve',
+    setting: `${setting('tailsieve')}, ${groups} groups a step`,
+    what: 'tail groups on a server of their own, 25 % excess, no speculation',
+    unit: 'x',
+    published,
+    tolerance: TOLERANCE,
+    measure: `tailsieve.${groups}.1.25.speedup`,
+    why: 'Needs the measured step time of a small batch, which is far shorter on their engines than in the linear model.',
+  })),
+  {
+    id: 'unirl-spread',
+    source: 'UniRL',
+    setting: setting('rollpacker16k'),
+    what: 'siblings spread by least in-flight, against grouped ("real but single-digit" per cent)',
+    unit: 'x',
+    published: [1, 1.1],
+    tolerance: 0.02,
+    measure: 'siblings.rollpacker16k.speedup',
+  },
+  {
+    id: 'skyrl-sticky',
+    source: 'SkyRL',
+    setting: 'agentic overlay, not calibrated: 768 trajectories on 16 engines of 14B',
+    what: 'p90 of trajectories, consistent hash / sticky least loaded (3,013 / 1,636 s)',
+    unit: 'x',
+    published: 3_013 / 1_636,
+    tolerance: TOLERANCE,
+    measure: 'agentic.hash.slowdown',
+    why: 'The order holds. How much depends on the KV pressure, which the source calls moderate and does not give.',
+  },
+];
+
+/** Everything the laboratory reruns. */
+export const HEADLINES: readonly Headline[] = [...rollpacker, ...others];

@@ -1,0 +1,106 @@
+import type { Router } from '../routing/router';
+import { SimulatedFleet, type FleetOptions } from '../simulation/simulated-fleet';
+import type { VirtualClock } from '../simulation/virtual-clock';
+import { keptTokens, type Sample } from './sample';
+
+/** Share of a prompt that is computed although a sibling has left it in the prefix cache. */
+const CACHED_PREFILL_SHARE = 0.15;
+/** What a move takes beyond its tokens, seconds: by transfer of KV, and by making it anew. */
+const TRANSFER_SETUP_SECONDS = 0.02;
+const RECOMPUTE_SETUP_SECONDS = 0.05;
+
+/** How KV travels between servers; without it a move computes its context anew. */
+export interface KvTransfer {
+  bytesPerToken: number;
+  bytesPerSecond: number;
+}
+
+/** Puts samples on engines and takes them off, keeping count of tokens, of prefix caches and of the router's loads. */
+export class Placement {
+  readonly fleet: SimulatedFleet<Sample>;
+  private readonly cachedPrompts: Set<number>[];
+  moves = 0;
+  movedTokens = 0;
+
+  constructor(
+    readonly clock: VirtualClock,
+    options: FleetOptions,
+    readonly router: Router,
+    onFinish: (sample: Sample, server: number) => void,
+    readonly transfer?: KvTransfer,
+  ) {
+    this.fleet = new SimulatedFleet(clock, options, (server, sample) => {
+      sample.carriedTokens = sample.targetTokens - sample.request.tokens;
+      this.leave(sample, server);
+      onFinish(sample, server);
+    });
+    this.cachedPrompts = this.fleet.engines.map(() => new Set());
+  }
+
+  /**
+   * Runs a sample on a server the router has counted it on.
+   * @param untilTokens length at which it stops there; default: its end
+   * @param hasKv its KV is there already, or travels with it
+   */
+  start(sample: Sample, server: number, { untilTokens = sample.lengthTokens, hasKv = false } = {}): void {
+    const kept = keptTokens(sample);
+    const cached = this.cachedPrompts[server]!;
+    const promptShare = cached.has(sample.prompt) ? CACHED_PREFILL_SHARE : 1;
+    cached.add(sample.prompt);
+    sample.server = server;
+    sample.targetTokens = Math.min(untilTokens, sample.lengthTokens);
+    this.fleet.add(server, {
+      id: sample,
+      contextTokens: sample.promptTokens + kept,
+      prefillTokens: hasKv ? 0 : kept + sample.promptTokens * promptShare,
+      remainingTokens: sample.targetTokens - kept,
+    });
+  }
+
+  /** Stops a sample wherever it is. Returns the tokens of its attempt. */
+  stop(sample: Sample): number {
+    const { server } = sample;
+    if (server === undefined) return sample.carriedTokens;
+    sample.carriedTokens += this.fleet.remove(server, sample);
+    this.leave(sample, server);
+    return sample.carriedTokens;
+  }
+
+  /** Moves a running or waiting sample; it runs there again when its context has arrived or is computed anew. */
+  move(sample: Sample, to: number): void {
+    const from = sample.server!;
+    const isWaiting = this.fleet.engine(from).state(sample) === 'waiting';
+    sample.carriedTokens += this.fleet.remove(from, sample);
+    sample.server = undefined;
+    this.router.moved(from, to, sample.wish);
+    this.moves += 1;
+    sample.moves += 1;
+    sample.movedAtSeconds = this.clock.now;
+    // What waits has no KV to send.
+    const tokens = isWaiting ? 0 : sample.promptTokens + keptTokens(sample);
+    this.movedTokens += tokens;
+    const { transfer } = this;
+    const attempt = sample.attempt;
+    let seconds = RECOMPUTE_SETUP_SECONDS;
+    if (transfer && !isWaiting) {
+      seconds = TRANSFER_SETUP_SECONDS + (tokens * transfer.bytesPerToken) / transfer.bytesPerSecond;
+      this.fleet.stall(from, seconds);
+      this.fleet.stall(to, seconds);
+    }
+    this.clock.after(seconds, () => {
+      const isHeld = sample.request.state === 'claimed' || sample.request.state === 'running';
+      if (sample.attempt !== attempt || !isHeld) this.router.released(to, sample.wish);
+      else this.start(sample, to, { hasKv: transfer !== undefined && !isWaiting });
+    });
+  }
+
+  /** New weights: nothing that was computed is of use any more. */
+  forgetCaches(): void {
+    for (const cached of this.cachedPrompts) cached.clear();
+  }
+
+  private leave(sample: Sample, server: number): void {
+    sample.server = undefined;
+    this.router.released(server, sample.wish);
+  }
+}

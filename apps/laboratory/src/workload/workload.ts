@@ -1,0 +1,30 @@
+import { responseLength, type LengthDistribution } from '@broomwagon/policies';
+
+/** What an experiment rolls out: prompts numbered from 0, as many as are asked for. */
+export interface Workload {
+  readonly name: string;
+  /** Longest response, tokens: one of this length has hit the cap. */
+  readonly capTokens: number;
+  promptTokens(prompt: number): number;
+  /**
+   * True length of a sample, tokens; hidden from every policy but the oracles. `draw` counts how often it was begun
+   * anew: a sample whose tokens were thrown away gets another length, as it does at any temperature above 0.
+   */
+  lengthOf(prompt: number, sample: number, draw: number): number;
+}
+
+/** Lengths of a distribution. Draws beyond the first are samples of the same prompt, numbered apart. */
+export function generatedWorkload(
+  name: string,
+  distribution: LengthDistribution,
+  seed: number,
+  promptTokens: number,
+): Workload {
+  return {
+    name,
+    capTokens: distribution.capTokens,
+    promptTokens: () => promptTokens,
+    lengthOf: (prompt, sample, draw) =>
+      responseLength(distribution, { seed, promptKey: `${prompt}`, sampleIndex: sample + draw * 100_003 }),
+  };
+}
