@@ -9,8 +9,9 @@ import { selectorOf } from './abort-selector';
 
 const DEFAULT_REASON = 'abort';
 /** Pauses between two looks at the confirmations of a page, milliseconds. */
-const FIRST_LOOK_MS = 5;
+const FIRST_LOOK_MS = 1;
 const LONGEST_LOOK_MS = 100;
+const GROWTH = 1.5;
 
 /** Aborts: the intent is recorded before anything is done about it, so that it survives this process. */
 @Injectable()
@@ -45,7 +46,7 @@ export class AbortService {
   private async confirmed(pool: PoolName, body: AbortRequestsRequest): Promise<AbortResultsPage> {
     const page = { abortId: body.abortId, cursor: body.cursor ?? 0, limit: body.limit ?? LIMITS.page };
     const endsAtMs = Date.now() + (body.waitMs ?? 0);
-    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
+    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(GROWTH * pauseMs, LONGEST_LOOK_MS)) {
       const results = await this.aborts.results(pool, page);
       const leftMs = endsAtMs - Date.now();
       if (results.aborting === 0 || leftMs <= 0) return results;

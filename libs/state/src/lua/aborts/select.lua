@@ -1,5 +1,5 @@
 --[[ Selects one page of what an abort means and begins to end it. Any replica may take the next page.
-A page ends with the group that makes it 64 requests, or with 512 leases looked at.
+A page ends with the group that makes it 64 requests, or with 512 leases looked at (2,048 when most are passed over).
 ARGV[1] JSON: {abortId}   string
 Steps of the work: {kind: ..}
   requests   ids: by requestId; unknown ones leave tombstones, for submits and for acquires, and are looked for among
@@ -21,7 +21,8 @@ Reply: more            boolean
 Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
 --- @include "../routing/includes/parked"
-local PAGE, LEASES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 512, 128 -- dropping a group is some 25 commands
+local PAGE, WAITERS_LOOKED_AT = 64, 128 -- dropping a group is some 25 commands
+local LEASES_LOOKED_AT, LEASES_PASSED_OVER = 512, 2048 -- read one by one; most passed over by a plain search
 local args = cjson.decode(ARGV[1])
 local hash = key.abort(args.abortId)
 local field = redis.call('HMGET', hash, 'work', 'upTo')
@@ -155,6 +156,26 @@ local function cancel_waiter(step, waiter)
   end
 end
 
+-- The leases of a session, as (acquireId, packed) pairs in turn; nil when only a look at all leases can tell. They are on
+-- the server it is bound to, unless it was bound anew meanwhile: its binding counts them.
+local function leases_of_session(session_id)
+  local binding = redis.call('HGET', key.sessions, session_id)
+  if not binding then return {} end
+  local server_id, epoch, count = string.match(binding, '^([^|]*)|(%d+)|(%d+)|')
+  local set = key.serverLeases(server_id, epoch)
+  if redis.call('SCARD', set) > LEASES_LOOKED_AT then return nil end
+  local ids, found = redis.call('SMEMBERS', set), {}
+  local packed = #ids > 0 and redis.call('HMGET', key.leases, unpack(ids)) or {}
+  for position, id in ipairs(ids) do
+    if packed[position] and string.find(packed[position], '|' .. session_id .. '|', 1, true)
+      and read_lease(packed[position]).sessionId == session_id then
+      table.insert(found, id)
+      table.insert(found, packed[position])
+    end
+  end
+  return #found == 2 * tonumber(count) and found or nil
+end
+
 local steps = {}
 
 function steps.requests(step)
@@ -243,14 +264,18 @@ function steps.leases(step)
     end
     return true
   end
-  local page = redis.call('HSCAN', key.leases, step.cursor or '0', 'COUNT', LEASES_LOOKED_AT)
-  step.cursor = page[1]
   local needle = needle_of(step)
-  for position = 1, #page[2], 2 do
-    local packed = page[2][position + 1]
+  local cursor, found = '0', not step.cursor and step.sessionId and leases_of_session(step.sessionId)
+  if not found then
+    cursor, found = unpack(redis.call('HSCAN', key.leases, step.cursor or '0', 'COUNT',
+      needle and LEASES_PASSED_OVER or LEASES_LOOKED_AT))
+  end
+  step.cursor = cursor
+  for position = 1, #found, 2 do
+    local packed = found[position + 1]
     if not needle or string.find(packed, needle, 1, true) then
       local lease = read_lease(packed)
-      if matches(step, lease) then select_lease(step, page[2][position], lease) end
+      if matches(step, lease) then select_lease(step, found[position], lease) end
     end
   end
   -- A look at many leases is a page of its own.
