@@ -96,14 +96,21 @@ export class CoordinatorFixture {
   /** Opens the round that `round.next` plans. */
   async open(
     job: string,
-    input: { groupsPerStep: number; remainingGroups: number; policy: TailPolicy; trainerEpoch?: number },
+    input: {
+      groupsPerStep: number;
+      remainingGroups: number;
+      policy: TailPolicy;
+      trainerEpoch?: number;
+      /** Default: by the step. */
+      roundId?: string;
+    },
   ): Promise<OpenRoundReply & { plan: RoundPlan }> {
-    const { trainerEpoch, ...wish } = input;
+    const { trainerEpoch, roundId, ...wish } = input;
     const plan = await this.client.call(this.pool, 'round.next', { job, ...wish });
     const opened = await this.client.callWithRetry(
       this.pool,
       'round.open',
-      openRequest(job, plan, input.policy, { trainerEpoch }),
+      openRequest(job, plan, input.policy, { trainerEpoch, ...(roundId !== undefined && { roundId }) }),
       { deadlineMs: 5_000 },
     );
     return { ...opened, plan };

@@ -55,7 +55,21 @@ export class CoordinatorMetrics {
     this.outcomes.inc({ outcome }, count);
   }
 
-  swept(kind: 'take' | 'cut' | 'give-back' | 'leave' | 'fold' | 'void' | 'abort' | 'forget' | 'weights'): void {
+  swept(
+    kind:
+      | 'take'
+      | 'cut'
+      | 'give-back'
+      | 'leave'
+      | 'checkpoint'
+      | 'restore'
+      | 'unlink'
+      | 'fold'
+      | 'void'
+      | 'abort'
+      | 'forget'
+      | 'weights',
+  ): void {
     this.sweeps.inc({ kind });
   }
 

@@ -2,6 +2,9 @@ import { Module } from '@nestjs/common';
 import { RequestAbortController } from './aborts/request-abort.controller';
 import { AbortService } from './aborts/abort.service';
 import { AbortSweepService } from './aborts/abort-sweep.service';
+import { CheckpointController } from './checkpoints/checkpoint.controller';
+import { CheckpointService } from './checkpoints/checkpoint.service';
+import { CheckpointSweepService } from './checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { FactRelayService } from './facts/fact-relay.service';
@@ -46,11 +49,14 @@ import { WeightsController } from './weights/weights.controller';
     RequestAbortController,
     LongtailController,
     JobController,
+    CheckpointController,
     WeightsController,
   ],
   providers: [
     AbortService,
     AbortSweepService,
+    CheckpointService,
+    CheckpointSweepService,
     CoordinatorMetrics,
     DiscardService,
     DropLongtailService,

@@ -2,6 +2,7 @@ import { Inject, Module, type OnApplicationShutdown, type OnModuleInit } from '@
 import { HealthRegistry } from '@broomwagon/platform';
 import {
   AbortStore,
+  CheckpointStore,
   connectRedis,
   FactOutbox,
   LongtailStore,
@@ -46,6 +47,11 @@ type RedisConnection = ReturnType<typeof connectRedis>;
       useFactory: (scripts: ScriptRunner) => new LongtailStore(scripts),
     },
     {
+      provide: CheckpointStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new CheckpointStore(scripts),
+    },
+    {
       provide: AbortStore,
       inject: [ScriptRunner],
       useFactory: (scripts: ScriptRunner) => new AbortStore(scripts),
@@ -68,7 +74,16 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new FactOutbox(redis, config.redisKeyPrefix, `relay-${process.pid}-${Date.now()}`),
     },
   ],
-  exports: [AbortStore, LongtailStore, RoundStore, RequestStore, PoolDirectory, FactOutbox, WeightStore],
+  exports: [
+    AbortStore,
+    CheckpointStore,
+    LongtailStore,
+    RoundStore,
+    RequestStore,
+    PoolDirectory,
+    FactOutbox,
+    WeightStore,
+  ],
 })
 export class StateModule implements OnModuleInit, OnApplicationShutdown {
   constructor(

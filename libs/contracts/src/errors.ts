@@ -40,6 +40,12 @@ export const ERROR_CODES = {
   ROUND_NOT_OPEN: { retryable: false, about: 'The round takes no more groups.' },
   ROUND_NOT_COMPLETED: { retryable: true, about: 'The round has not yet the groups it needs.' },
   ROUND_SETTLING: { retryable: true, about: 'Cut requests of an earlier round are still being confirmed.' },
+  CHECKPOINT_EXISTS: { retryable: false, about: 'The tag names a checkpoint of another state of the job.' },
+  CHECKPOINT_NOT_FOUND: {
+    retryable: false,
+    about: 'No complete checkpoint under this tag; job.checkpoints lists them.',
+  },
+  RESTORE_UNFINISHED: { retryable: true, about: 'The job is being restored; whoever restores it repeats job.restore.' },
   PLAN_STALE: { retryable: false, about: 'The plan was made for a state that has changed; call round.next again.' },
   DUPLICATE_GROUP: { retryable: false, about: 'The group is already known with other contents.' },
   REQUEST_NOT_FOUND: { retryable: false, about: 'No such request in the pool.' },

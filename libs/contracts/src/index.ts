@@ -1,5 +1,6 @@
 export * from './abort.dto';
 export * from './capabilities.dto';
+export * from './checkpoint.dto';
 export * from './errors';
 export * from './ids';
 export * from './labels';

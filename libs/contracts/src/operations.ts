@@ -1,4 +1,5 @@
 import * as abort from './abort.dto';
+import * as checkpoint from './checkpoint.dto';
 import * as lb from './lb.dto';
 import * as longtail from './longtail.dto';
 import * as payload from './payload.dto';
@@ -80,6 +81,9 @@ export const OPERATIONS = {
   'longtail.drop': operation<longtail.DropLongtailReply>()(coordinator, longtail.DropLongtailRequest),
   'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
   'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
+  'job.checkpoint': operation<checkpoint.CheckpointJobReply>()(coordinator, checkpoint.CheckpointJobRequest),
+  'job.restore': operation<checkpoint.RestoreJobReply>()(coordinator, checkpoint.RestoreJobRequest),
+  'job.checkpoints': operation<checkpoint.ListCheckpointsReply>()(coordinator, checkpoint.ListCheckpointsRequest),
   'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),
   'job.list': operation<round.ListJobsReply>()(coordinator, round.ListJobsRequest),
   'payload.put': operation<payload.PutPayloadReply>()(coordinator, payload.PutPayloadRequest),

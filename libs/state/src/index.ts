@@ -9,3 +9,4 @@ export * from './rounds';
 export * from './aborts';
 export * from './weights';
 export * from './longtail';
+export * from './checkpoints';

@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { LongtailStore, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
@@ -12,7 +12,6 @@ import { WorkerCommands } from '../upkeep/worker-commands';
  */
 @Injectable()
 export class LongtailSweepService {
-  private readonly logger = new Logger(LongtailSweepService.name);
   private readonly repeatedAtMs = new Map<PoolName, number>();
 
   constructor(
@@ -25,18 +24,14 @@ export class LongtailSweepService {
 
   /** @throws BroomwagonError UNAVAILABLE */
   async sweep(pool: PoolName, due: DueWork): Promise<void> {
-    const { cutRepeatMs, abortDeadlineMs: deadlineMs } = this.config;
+    const { cutRepeatMs } = this.config;
     if (due.leaving === 0 || Date.now() - (this.repeatedAtMs.get(pool) ?? 0) < cutRepeatMs) return;
     this.repeatedAtMs.set(pool, Date.now());
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
-      const page = await this.longtail.repeat(pool, { cursor, deadlineMs });
+      const page = await this.longtail.repeat(pool, cursor);
       this.metrics.swept('leave');
       this.commands.abort(pool, 'cut', page.aborts);
       this.discards.soon(page.discardedRefs);
-      if (page.overdue > 0) {
-        this.logger.warn({ pool, groups: page.overdue }, 'Cuts of handed-in groups were not confirmed in time');
-        this.metrics.abortsOverdue(page.overdue);
-      }
       cursor = page.cursor;
     }
   }

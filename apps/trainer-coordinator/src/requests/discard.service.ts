@@ -12,8 +12,13 @@ export class DiscardService {
   constructor(private readonly payloads: PayloadStore) {}
 
   soon(refs: readonly string[]): void {
+    void this.done(refs);
+  }
+
+  /** As {@link soon}, for those who go on only when the payloads are gone. Never fails. */
+  async done(refs: readonly string[]): Promise<void> {
     if (refs.length === 0) return;
-    this.payloads.remove(refs).catch((error: unknown) => {
+    await this.payloads.remove(refs).catch((error: unknown) => {
       this.logger.warn({ err: error, count: refs.length }, 'Payloads could not be removed now; they become orphans');
     });
   }

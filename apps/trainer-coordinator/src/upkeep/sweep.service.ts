@@ -3,6 +3,7 @@ import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { RequestStore, RoundStore, type RoundName } from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
+import { CheckpointSweepService } from '../checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LongtailSweepService } from '../longtail/longtail-sweep.service';
@@ -16,7 +17,7 @@ import { WorkerCommands } from './worker-commands';
 /**
  * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
  * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of void worker epochs,
- * follows aborts and groups on their way to the long-tail queue. Every page is a script that checks again, so all
+ * follows aborts and groups on their way to the long-tail queue, deletes old checkpoints. Every page is a script that checks again, so all
  * replicas may sweep at once, and any of them goes on where another one died.
  */
 @Injectable()
@@ -32,6 +33,7 @@ export class SweepService {
     private readonly openings: OpeningService,
     private readonly longtail: LongtailSweepService,
     private readonly aborts: AbortSweepService,
+    private readonly checkpoints: CheckpointSweepService,
     private readonly weights: WeightSweepService,
     private readonly grants: GrantService,
     private readonly commands: WorkerCommands,
@@ -69,6 +71,7 @@ export class SweepService {
     }
     await this.longtail.sweep(pool, due);
     await this.aborts.sweep(pool, due);
+    if (due.oldCheckpoints > 0) await this.checkpoints.unlinkOld(pool);
     await this.weights.sweep(pool, due);
     this.forgetOld();
   }
@@ -106,7 +109,7 @@ export class SweepService {
     for (let done = false; !done;) {
       const page = await this.rounds.fold(pool, round);
       this.metrics.swept('fold');
-      this.discards.soon(page.owned.flatMap((group) => ownRefs({ job: round.job, ...group })));
+      this.discards.soon(page.owned.flatMap(ownRefs));
       await failpoint('coordinator.fold.between-pages');
       done = page.done;
     }

@@ -181,7 +181,7 @@ describe('AbortStore', () => {
     expect(await rounds.snapshot(pool, job)).toMatchObject({ longtailGroups: 0, settlingGroups: 0 });
     await expect.poll(async () => (await rounds.due(pool)).dropped).toBe(1);
     expect(await aborts.forget(pool)).toEqual({
-      groups: [{ job, groupId: 'g1', refs: ['prompt1', 'tokens'] }],
+      groups: [{ job, groupId: 'g1', promptRef: 'prompt1', refs: ['tokens'] }],
       more: false,
     });
     expect(await redis.keys(`${runner.rootKey(pool)}:*:job/g1*`)).toEqual([]);

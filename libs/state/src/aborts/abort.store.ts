@@ -1,10 +1,10 @@
 import type { PoolName } from '@broomwagon/contracts';
+import type { FreedGroup } from '../rounds/round.types';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   AbortResultsPage,
   AbortSelector,
   BeginAbortArgs,
-  ForgottenGroup,
   OverdueArgs,
   RepeatPage,
   RunningLease,
@@ -30,7 +30,7 @@ const leasesOf = script<{ requestIds: string[]; cursor: string }, { leases: Runn
   'aborts/leases-of',
 );
 const endOverdue = script<OverdueArgs, { ended: number; discardedRefs: string[] }>('aborts/end-overdue');
-const forget = script<object, { groups: ForgottenGroup[]; more: boolean }>('aborts/forget');
+const forget = script<object, { groups: FreedGroup[]; more: boolean }>('aborts/forget');
 
 /**
  * Aborts: first the intent is recorded, then what it means is selected in pages, then the holders are told again and
@@ -85,7 +85,7 @@ export class AbortStore {
   }
 
   /** Deletes one page of dropped groups whose life is over. */
-  forget(pool: PoolName): Promise<{ groups: ForgottenGroup[]; more: boolean }> {
+  forget(pool: PoolName): Promise<{ groups: FreedGroup[]; more: boolean }> {
     return this.scripts.run(forget, pool, {});
   }
 }

@@ -74,9 +74,3 @@ export interface AbortResultsPage {
   aborting: number;
   cursor?: number;
 }
-/** Payloads of a dropped group that was deleted; the prompt comes first and may belong to somebody else. */
-export interface ForgottenGroup {
-  job: JobId;
-  groupId: GroupId;
-  refs: string[];
-}

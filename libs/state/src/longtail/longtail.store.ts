@@ -11,7 +11,7 @@ interface DropScriptArgs {
 }
 
 const requeue = script<RequeueArgs, RequeueAnswer>('longtail/requeue');
-const repeat = script<{ cursor: number; deadlineMs: number }, LeavingPage>('longtail/repeat');
+const repeat = script<{ cursor: number }, LeavingPage>('longtail/repeat');
 const drop = script<DropScriptArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
 
 /**
@@ -27,8 +27,8 @@ export class LongtailStore {
   }
 
   /** One page of the groups on their way to the queue of which workers still have samples, to be told again. */
-  repeat(pool: PoolName, args: { cursor: number; deadlineMs: number }): Promise<LeavingPage> {
-    return this.scripts.run(repeat, pool, args);
+  repeat(pool: PoolName, cursor: number): Promise<LeavingPage> {
+    return this.scripts.run(repeat, pool, { cursor });
   }
 
   /** Drops the named groups (at most 128), or one page of all. @throws JOB_NOT_FOUND, FENCED */

@@ -17,8 +17,6 @@ export interface LeavingPage {
   aborts: AttemptFence[];
   /** Where the next page starts; absent at the end. */
   cursor?: number;
-  /** Groups ended without the confirmation of their holders. */
-  overdue: number;
   discardedRefs: string[];
 }
 

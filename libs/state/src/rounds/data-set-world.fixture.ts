@@ -21,9 +21,9 @@ import { RECOUNT } from './recount.fixture';
 import type { DueWork, NewGroup } from './round.types';
 import { segmentOf, type Attempt } from './world-attempt.fixture';
 
-const redis = connectRedis({ url: testRedisUrl() });
+export const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+export const runner = new ScriptRunner(redis, prefix);
 /** The stores of all worlds of this process. */
 export const rounds = new RoundStore(runner);
 export const aborts = new AbortStore(runner);
@@ -271,7 +271,7 @@ export class World {
       await this.confirm(page.aborts);
     }
     if (due.leaving > 0) {
-      await this.confirm((await longtail.repeat(this.pool, { cursor: 0, deadlineMs: 600_000 })).aborts);
+      await this.confirm((await longtail.repeat(this.pool, 0)).aborts);
     }
     await this.sweepAborts(due);
   }

@@ -103,14 +103,18 @@ export interface GiveBackPage {
   discardedRefs: string[];
 }
 
-/** Payloads of a group that was deleted; the prompt comes first and may belong to somebody else. */
-export interface FoldedGroup {
+/** Payloads that nobody names any more of a group that was deleted. */
+export interface FreedGroup {
+  job: JobId;
   groupId: GroupId;
+  /** It may belong to somebody else; absent when it is still named. */
+  promptRef?: string;
+  /** Tokens. */
   refs: string[];
 }
 export interface FoldPage {
   done: boolean;
-  owned: FoldedGroup[];
+  owned: FreedGroup[];
 }
 
 /** A round by name. */
@@ -132,6 +136,8 @@ export interface DueWork {
   aborting: number;
   /** Groups on their way from an open round to the long-tail queue. */
   leaving: number;
+  /** Checkpoints that are to be deleted. */
+  oldCheckpoints: number;
   /** Dropped groups that are to be forgotten. */
   dropped: number;
   /** The weights change just now. */

@@ -1,11 +1,13 @@
 --[[ Deletes one page of dropped groups whose life is over; the books keep their numbers.
 A page ends with the group that makes it 128 requests.
 ARGV[1] JSON: {}
-Reply: groups   list of {job, groupId, refs}: payloads of the deleted groups; the prompt is theirs only if they own it
+Reply: groups   list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the
+                prompt is theirs only if they own it
        more     boolean
 Errors: none. Facts: none. ]]
 --- @include "../includes/clock"
 --- @include "../includes/reply"
+--- @include "../includes/kept-refs"
 --- @include "../includes/transition"
 local PAGE = 128
 local groups, touched = {}, 0
@@ -14,7 +16,7 @@ for _, name in ipairs(due) do
   if touched >= PAGE then break end
   local job, group_id = string.match(name, '^([^/]+)/(.+)$')
   local field = redis.call('HMGET', key.group(job, group_id), 'samples', 'promptRef')
-  local refs = { field[2] }
+  local refs = {}
   for index = 0, tonumber(field[1]) - 1 do
     local request = load_request(request_id(job, group_id, index))
     for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
@@ -22,7 +24,7 @@ for _, name in ipairs(due) do
   end
   redis.call('UNLINK', key.group(job, group_id))
   redis.call('ZREM', key.droppedGroups, name)
-  table.insert(groups, { job = job, groupId = group_id, refs = refs })
+  table.insert(groups, freed_payloads(job, group_id, field[2], refs))
   touched = touched + tonumber(field[1])
 end
-return '{"groups":' .. encode_list(groups) .. ',"more":' .. tostring(#groups < #due or #due == PAGE) .. '}'
+return '{"groups":[' .. table.concat(groups, ',') .. '],"more":' .. tostring(#groups < #due or #due == PAGE) .. '}'

@@ -16,6 +16,9 @@ local function claim_version(round)
   return math.max(round.weightVersion, pool_weight_version)
 end
 
+-- Attempts from before a restore of the job are below it, also those of a request that was restored.
+local function attempt_floor(job) return tonumber(redis.call('HGET', key.job(job), 'attemptFloor') or 0) end
+
 local function claim_json(request, group, round)
   local plain = cjson.encode({
     requestId = request.id, attempt = request.attempt, job = request.job, roundId = round.roundId,
@@ -48,7 +51,7 @@ local function take_claims(worker_id, worker_epoch, max, now)
         if request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
           -- Dropped just now, it or a sibling that came before it in this page.
         elseif takes_results(round) then
-          request.attempt = request.attempt + 1
+          request.attempt = math.max(request.attempt, attempt_floor(job)) + 1
           request.workerId, request.workerEpoch, request.started = worker_id, worker_epoch, false
           redis.call('HSET', key.request(id), 'attempt', request.attempt, 'workerId', worker_id, 'workerEpoch',
             integer(worker_epoch), 'claimedAtMs', integer(now), 'started', 0)

@@ -47,6 +47,7 @@ local key = {
   leavingGroups = root .. 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms
   droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
   abortedAcquires = root .. 'aborts:acquires', -- zset: requestId whose acquires are refused, by the end of that, ms
+  oldCheckpoints = root .. 'checkpoints:old', -- set: job/number of checkpoints that are to be deleted
   -- weights (trainer-coordinator)
   weights = root .. 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = root .. 'weights:sync', -- hash: the change of weights that is under way
@@ -71,6 +72,10 @@ function key.round(job, round) return root .. 'round:' .. job .. '/' .. round en
 function key.roundGroups(job, round) return root .. 'round-groups:' .. job .. '/' .. round end -- zset: live groupId by arrival
 function key.roundFailed(job, round) return root .. 'round-failed:' .. job .. '/' .. round end -- list: groupId
 function key.roundAccepted(job, round) return root .. 'round-accepted:' .. job .. '/' .. round end -- list: groupId
+function key.trainedGroups(job) return root .. 'job-trained:' .. job end -- zset: groupId by step, of the rounds whose summaries are kept
+function key.checkpoints(job) return root .. 'job-checkpoints:' .. job end -- zset: tag by number; the complete ones
+function key.checkpoint(job, number) return root .. 'checkpoint:' .. job .. '/' .. number end -- hash: tag, step, counters, job (JSON), cursor
+function key.checkpointPart(job, number, part) return root .. 'checkpoint-' .. part .. ':' .. job .. '/' .. number end -- copy of a key of the job; `groups`: hash, groupId -> JSON
 function key.group(job, group) return root .. 'group:' .. job .. '/' .. group end -- hash
 function key.request(id) return root .. 'request:' .. id end -- hash
 function key.abort(id) return root .. 'abort:' .. id end -- hash: selector, reason, upTo and the work of selecting; limited life

@@ -1,3 +1,4 @@
+--- @include "kept-refs"
 --- @include "transition"
 --- @include "mixed-weights"
 -- Tokens of requests. A sample is a JSON list of segments; the attempt in hand has at most one, its checkpoint.
@@ -33,7 +34,10 @@ end
 local function waste_tokens(request, round, segment, tokens)
   keep_tokens(request, segment, tokens)
   if request.tokens == 0 then return end
-  for _, kept in ipairs(cjson.decode(request.segments)) do table.insert(discarded_refs, kept.ref) end
+  local kept = refs_in_checkpoints(request.job, request.groupId)
+  for _, made in ipairs(cjson.decode(request.segments)) do
+    if not kept[made.ref] then table.insert(discarded_refs, made.ref) end
+  end
   redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
   redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -request.tokens)
   redis.call('HINCRBY', key.round(round.job, round.roundId), 'wastedTokens', request.tokens)

@@ -1,33 +1,29 @@
 --[[ Looks again at one page of the groups on their way to the long-tail queue: what workers have of them is told again,
-what void holders had, and what was not confirmed until the deadline, ends here.
+what void holders had ends here.
 A page ends with the group that makes it 128 requests.
-ARGV[1] JSON: {cursor, deadlineMs}   numbers; cursor 0 to begin
+ARGV[1] JSON: {cursor}   number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
-       overdue         number of groups ended without confirmation
        discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: longtail.requeued. ]]
 --- @include "../includes/aborts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
-local now = now_ms()
-local aborts, touched, seen, remaining, overdue_groups = {}, 0, 0, 0, 0
-local page = redis.call('ZRANGE', key.leavingGroups, args.cursor, args.cursor + PAGE - 1, 'WITHSCORES')
-for position = 1, #page, 2 do
+local aborts, touched, seen, remaining = {}, 0, 0, 0
+local page = redis.call('ZRANGE', key.leavingGroups, args.cursor, args.cursor + PAGE - 1)
+for _, name in ipairs(page) do
   if touched >= PAGE then break end
   seen = seen + 1
-  local job, group_id = string.match(page[position], '^([^/]+)/(.+)$')
+  local job, group_id = string.match(name, '^([^/]+)/(.+)$')
   local group = load_group(job, group_id)
   local round = load_round(job, group.roundId)
   touched = touched + group.samples
   if not honour_abort(round, group, aborts) then
-    local overdue = now - tonumber(page[position + 1]) > args.deadlineMs
-    end_live_requests(group, aborts, function(request) cut_request(round, group, request, nil, 0) end, overdue)
-    if overdue then overdue_groups = overdue_groups + 1 end
+    end_live_requests(group, aborts, function(request) cut_request(round, group, request, nil, 0) end)
   end
   if group.state == 'leaving' then remaining = remaining + 1 end
 end
 local cursor = args.cursor + remaining
 local more = seen > 0 and cursor < redis.call('ZCARD', key.leavingGroups)
-return '{"aborts":' .. encode_list(aborts) .. (more and ',"cursor":' .. integer(cursor) or '') .. ',"overdue":'
-  .. overdue_groups .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+return '{"aborts":' .. encode_list(aborts) .. (more and ',"cursor":' .. integer(cursor) or '')
+  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'

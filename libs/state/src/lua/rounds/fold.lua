@@ -3,7 +3,8 @@ A cancelled round has given its accepted groups back before; only the failed one
 A page ends with the group that makes it 128 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: done     true when nothing is left to fold
-       owned    list of {groupId, refs}: payloads of the deleted groups; the prompt is theirs only if they own it
+       owned    list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the prompt
+                is theirs only if they own it
 Errors: none. Facts: none. ]]
 --- @include "../includes/rounds"
 local PAGE = 128
@@ -15,7 +16,7 @@ if not round or takes_results(round) or round.state == 'completed' then return '
 local owned, touched = {}, 0
 local function fold_group(group_id, trained)
   local group = load_group(args.job, group_id)
-  local refs = { group.promptRef }
+  local refs = {}
   for index = 0, group.samples - 1 do
     local request = load_request(request_id(args.job, group_id, index))
     for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
@@ -24,9 +25,10 @@ local function fold_group(group_id, trained)
   if trained then
     redis.call('HINCRBY', key.books(args.job), 'finished', -group.samples)
     redis.call('HINCRBY', key.books(args.job), 'trained', group.samples)
+    redis.call('ZADD', key.trainedGroups(args.job), round.step, group_id)
   end
   redis.call('UNLINK', key.group(args.job, group_id))
-  table.insert(owned, { groupId = group_id, refs = refs })
+  table.insert(owned, freed_payloads(args.job, group_id, group.promptRef, refs))
   touched = touched + group.samples
 end
 local function fold_list(list, trained)
@@ -53,6 +55,8 @@ if done and round.settled then
       redis.call('UNLINK', key.round(args.job, old))
       redis.call('ZREM', rounds, old)
     end
+    -- Groups trained before are forgotten with their rounds.
+    redis.call('ZREMRANGEBYSCORE', key.trainedGroups(args.job), '-inf', '(' .. redis.call('ZRANGE', rounds, 0, 0, 'WITHSCORES')[2])
   end
 end
-return '{"done":' .. tostring(done) .. ',"owned":' .. encode_list(owned) .. '}'
+return '{"done":' .. tostring(done) .. ',"owned":[' .. table.concat(owned, ',') .. ']}'

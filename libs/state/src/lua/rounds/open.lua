@@ -9,10 +9,10 @@ ARGV[1] JSON:
   digest                        string: of all of the above; the same round opened with another one is a conflict
   trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
 Reply: roundId, trainerEpoch, state, takenGroups
-Errors: ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING. Facts: round.opened. ]]
+Errors: ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED. Facts: round.opened. ]]
 --- @include "../includes/rounds"
 local args = cjson.decode(ARGV[1])
-local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups')
+local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring')
 local current, steps, open_round, settling =
   tonumber(field[1] or nil), tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
 local given = optional(args.trainerEpoch)
@@ -36,6 +36,7 @@ end
 if given and given ~= current then
   return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
 end
+if field[5] then return fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50) end
 if open_round then return fail('ROUND_CONFLICT', 'Round ' .. open_round .. ' of the job is not closed', 'roundId') end
 if args.step ~= steps + 1 then
   return fail('PLAN_STALE', 'The job has trained ' .. integer(steps) .. ' steps', 'step')

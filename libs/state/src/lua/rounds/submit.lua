@@ -34,6 +34,17 @@ for _, group in ipairs(args.groups) do
     return fail('DUPLICATE_GROUP', 'Group ' .. group.groupId .. ' is known with other contents or of another round', 'groupId')
   end
 end
+-- A prompt comes again in every epoch of a data set, each time as a group with an id of its own.
+if #fresh > 0 then
+  local ids = {}
+  for position, group in ipairs(fresh) do ids[position] = group.groupId end
+  for position, step in ipairs(redis.call('ZMSCORE', key.trainedGroups(args.job), unpack(ids))) do
+    if step then
+      return fail('DUPLICATE_GROUP', 'Group ' .. ids[position] .. ' was trained in step ' .. step
+        .. '; in another epoch it is a group with another groupId', 'groupId')
+    end
+  end
+end
 local completed = not takes_results(round)
 if #fresh > 0 then
   if round.state == 'opening' or (completed and args.check and repeated == 0) then

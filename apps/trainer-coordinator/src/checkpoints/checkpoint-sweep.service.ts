@@ -1,0 +1,37 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { PoolName } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { CheckpointStore } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { DiscardService } from '../requests/discard.service';
+import { ownRefs } from '../upkeep/own-refs';
+
+/** The part of the sweep that deletes checkpoints which are no longer kept, with the payloads only they named. */
+@Injectable()
+export class CheckpointSweepService {
+  private readonly logger = new Logger(CheckpointSweepService.name);
+
+  constructor(
+    private readonly checkpoints: CheckpointStore,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+  ) {}
+
+  /** In the background; what breaks off the periodic sweep takes up. */
+  soon(pool: PoolName): void {
+    this.unlinkOld(pool).catch((error: unknown) => {
+      this.logger.warn({ err: error, pool }, 'Deleting an old checkpoint broke off');
+    });
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async unlinkOld(pool: PoolName): Promise<void> {
+    for (let more = true; more;) {
+      const page = await this.checkpoints.unlink(pool);
+      this.metrics.swept('unlink');
+      this.discards.soon(page.groups.flatMap(ownRefs));
+      await failpoint('coordinator.unlink.between-pages');
+      more = page.more;
+    }
+  }
+}

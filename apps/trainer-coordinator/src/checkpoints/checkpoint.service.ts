@@ -1,0 +1,55 @@
+import { Injectable } from '@nestjs/common';
+import type {
+  CheckpointJobReply,
+  CheckpointJobRequest,
+  PoolName,
+  RestoreJobReply,
+  RestoreJobRequest,
+} from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { CheckpointStore } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { DiscardService } from '../requests/discard.service';
+import { ownRefs } from '../upkeep/own-refs';
+import { CheckpointSweepService } from './checkpoint-sweep.service';
+
+/** A call does pages for so long, then answers how far it is; milliseconds. */
+const BUSY_MS = 2_000;
+
+/** Saves and restores page by page; where a replica died, the repeated call goes on. */
+@Injectable()
+export class CheckpointService {
+  constructor(
+    private readonly checkpoints: CheckpointStore,
+    private readonly sweeper: CheckpointSweepService,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+  ) {}
+
+  /** @throws BroomwagonError as the script `checkpoints/save` says */
+  async save(pool: PoolName, { job, trainerEpoch, tag }: CheckpointJobRequest): Promise<CheckpointJobReply> {
+    const endsAtMs = Date.now() + BUSY_MS;
+    for (;;) {
+      const { retired, ...reply } = await this.checkpoints.save(pool, { job, trainerEpoch, tag });
+      this.metrics.swept('checkpoint');
+      if (retired) this.sweeper.soon(pool);
+      if (reply.state === 'complete' || Date.now() >= endsAtMs) return reply;
+      await failpoint('coordinator.checkpoint.between-pages');
+    }
+  }
+
+  /** @throws BroomwagonError as the script `checkpoints/restore` says */
+  async restore(pool: PoolName, { job, trainerEpoch, tag }: RestoreJobRequest): Promise<RestoreJobReply> {
+    const endsAtMs = Date.now() + BUSY_MS;
+    for (;;) {
+      const page = await this.checkpoints.restore(pool, { job, trainerEpoch: trainerEpoch ?? undefined, tag });
+      const { freed, retired, ...reply } = page;
+      this.metrics.swept('restore');
+      if (retired) this.sweeper.soon(pool);
+      // The trainer may submit the same groups again at once, and put the same payloads.
+      await this.discards.done(freed.flatMap(ownRefs));
+      if (reply.state === 'restored' || Date.now() >= endsAtMs) return reply;
+      await failpoint('coordinator.restore.between-pages');
+    }
+  }
+}

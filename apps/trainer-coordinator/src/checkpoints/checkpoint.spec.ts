@@ -1,0 +1,187 @@
+import { type Claim, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
+import { setFailpoints } from '@broomwagon/platform';
+import { waitUntil } from '@broomwagon/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CoordinatorFixture, type FixtureWorker, groups, segmentOf } from '../coordinator.fixture';
+
+const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
+const job = 'job';
+
+describe('checkpoints of a job', () => {
+  let fixture: CoordinatorFixture;
+  let call: CoordinatorFixture['client']['call'];
+  let worker: FixtureWorker;
+  beforeAll(async () => {
+    fixture = await CoordinatorFixture.start();
+    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
+  });
+  afterAll(() => fixture.stop());
+  beforeEach(async () => {
+    fixture.freshPool();
+    worker = await fixture.worker('w');
+  });
+  afterEach(() => setFailpoints(''));
+
+  const save = (trainerEpoch: number, tag: string) =>
+    fixture.client.callWithRetry(fixture.pool, 'job.checkpoint', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
+  const restore = (tag: string, trainerEpoch?: number) =>
+    fixture.client.callWithRetry(fixture.pool, 'job.restore', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
+  const listed = async () => (await call(fixture.pool, 'job.checkpoints', { job })).checkpoints.map(({ tag }) => tag);
+  const queued = async () => (await call(fixture.pool, 'longtail.list', { job })).groups;
+  const books = async () => (await call(fixture.pool, 'job.status', { job })).requests;
+
+  /** A round of new groups; those that are not to be accepted keep one sample with a stored token payload. */
+  async function step(fresh: ReturnType<typeof groups>, needed: number, trainerEpoch?: number) {
+    const policy = { ...POLICY, overProvision: fresh.length / needed };
+    const opened = await fixture.open(job, {
+      groupsPerStep: needed,
+      remainingGroups: fresh.length,
+      policy,
+      trainerEpoch,
+    });
+    const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
+    for (let start = 0; start < fresh.length; start += 128) {
+      await call(fixture.pool, 'round.submit', { ...round, groups: fresh.slice(start, start + 128) });
+    }
+    const accepted = new Set(fresh.slice(0, needed).map(({ groupId }) => groupId));
+    const later: Claim[] = [];
+    for (let claims = await worker.claim(128); claims.length > 0; claims = await worker.claim(128)) {
+      for (const claim of claims) {
+        if (!accepted.has(claim.groupId)) later.push(claim);
+        else await worker.complete(claim);
+      }
+    }
+    for (const claim of later) {
+      const payload = { job, owner: claim.requestId, name: String(claim.attempt), chunkIndex: 0, chunkCount: 1 };
+      const { ref } = await call(fixture.pool, 'payload.put', { ...payload, data: 'AAAA' });
+      const segment = { ...segmentOf(claim, 4), ref: ref! };
+      await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
+    }
+    await call(fixture.pool, 'round.close', round);
+    await fixture.swept();
+    return opened.trainerEpoch;
+  }
+  async function longStep(needed: number, trainerEpoch: number) {
+    const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: 0, policy: POLICY, trainerEpoch });
+    await worker.finishAll();
+    await call(fixture.pool, 'round.close', { job, roundId: opened.roundId, trainerEpoch });
+    await fixture.swept();
+  }
+  const exists = (ref: string) =>
+    call(fixture.pool, 'payload.stat', { ref }).then(
+      () => true,
+      (error: unknown) => {
+        if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return false;
+        throw error;
+      },
+    );
+
+  it('brings the queue of step k back with its payloads, in pages that any replica goes on with', async () => {
+    const epoch = await step(groups(96), 6);
+    const before = { queue: await queued(), books: await books() };
+    expect(before.queue).toHaveLength(90);
+    setFailpoints('coordinator.checkpoint.between-pages=throw@1');
+    const saved = { tag: 'step-1', step: 1, state: 'complete', groups: 90, requests: 180 };
+    expect(await save(epoch, 'step-1')).toEqual(saved);
+    expect(await save(epoch, 'step-1')).toEqual(saved);
+    await longStep(90, epoch);
+    await step(groups(3, 100), 3, epoch);
+    expect(await books()).toMatchObject({ trained: 198, unfinished: 0 });
+    // Trained and folded, but the checkpoint has them.
+    const refs = ['redis~job~g7~prompt', 'redis~job~~g7~1~1'];
+    expect(await Promise.all(refs.map(exists))).toEqual([true, true]);
+    expect(await exists('redis~job~g100~prompt')).toBe(false);
+
+    setFailpoints('coordinator.restore.between-pages=throw@1');
+    const restored = await restore('step-1', epoch);
+    expect(restored).toEqual({
+      tag: 'step-1',
+      state: 'restored',
+      trainerEpoch: epoch + 1,
+      stepsTrained: 1,
+      submittedGroups: 96,
+      groups: 90,
+    });
+    expect({ queue: await queued(), books: await books() }).toEqual(before);
+    await expect(save(epoch, 'step-2')).rejects.toMatchObject({ code: 'FENCED' });
+    await expect(restore('other', epoch)).rejects.toMatchObject({ code: 'FENCED' });
+
+    // Attempts go on above those of before, the rounds of later steps may be opened again, the groups submitted again.
+    const { trainerEpoch } = restored;
+    await fixture.open(job, { groupsPerStep: 90, remainingGroups: 0, policy: POLICY, trainerEpoch });
+    const again = await worker.claim(128);
+    const seventh = again.find(({ requestId }) => requestId === 'job/g7/1')!;
+    expect(seventh).toMatchObject({ roundId: 'round-2', segments: [{ attempt: 1, tokenCount: 4 }] });
+    expect(seventh.attempt).toBeGreaterThan(1_000_000);
+    for (const claim of again) await worker.complete(claim);
+    await worker.finishAll();
+    await call(fixture.pool, 'round.close', { job, roundId: 'round-2', trainerEpoch });
+    await fixture.swept();
+    await step(groups(3, 100), 3, trainerEpoch);
+    expect(await books()).toMatchObject({ submitted: 198, trained: 198 });
+  });
+
+  it('keeps the last two, and deletes the payloads that only an older one named', async () => {
+    const epoch = await step(groups(3), 1);
+    await save(epoch, 'a');
+    const refs = ['redis~job~g1~prompt', 'redis~job~~g1~0~1', 'redis~job~~g2~1~1'];
+    await longStep(2, epoch);
+    await save(epoch, 'b');
+    expect(await Promise.all(refs.map(exists))).toEqual([true, true, true]);
+    setFailpoints('coordinator.unlink.between-pages=throw@1');
+    await step(groups(2, 10), 1, epoch);
+    await save(epoch, 'c');
+    expect(await listed()).toEqual(['b', 'c']);
+    await waitUntil(async () => (await Promise.all(refs.map(exists))).every((there) => !there), {
+      what: 'the payloads of the oldest checkpoint to be deleted',
+      timeoutMs: 10_000,
+    });
+    expect(await fixture.redis.keys(`${fixture.rootKey}:checkpoint*/1`)).toEqual([]);
+    await expect(restore('a', epoch)).rejects.toMatchObject({ code: 'CHECKPOINT_NOT_FOUND', field: 'tag' });
+    // Falling back to b, c is of a time that has not been.
+    await restore('b');
+    expect(await listed()).toEqual(['b']);
+  });
+
+  it('is only made between rounds, and a tag names one state', async () => {
+    await expect(call(fixture.pool, 'job.checkpoints', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    await expect(restore('a')).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    const epoch = await step(groups(2), 1);
+    await save(epoch, 'a');
+    const opened = await fixture.open(job, {
+      groupsPerStep: 1,
+      remainingGroups: 5,
+      policy: POLICY,
+      trainerEpoch: epoch,
+    });
+    await expect(save(epoch, 'b')).rejects.toMatchObject({ code: 'ROUND_CONFLICT' });
+    await expect(restore('a', epoch)).rejects.toMatchObject({ code: 'ROUND_CONFLICT' });
+    const round = { job, roundId: opened.roundId, trainerEpoch: epoch };
+    await call(fixture.pool, 'round.cancel', { ...round, mode: 'requeue' });
+    await fixture.swept();
+    await call(fixture.pool, 'longtail.drop', { job, trainerEpoch: epoch, all: true, reason: 'test' });
+    await expect(save(epoch, 'a')).rejects.toMatchObject({ code: 'CHECKPOINT_EXISTS', field: 'tag' });
+    await expect(save(epoch, 'a b')).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'tag' });
+    await restore('a', epoch);
+    expect(await queued()).toHaveLength(1);
+  });
+
+  it('knows a group that was trained, and takes the prompt of another epoch as a group of its own', async () => {
+    const first = groups(1).map((group) => ({ ...group, groupId: 'p0:1' }));
+    const epoch = await step(first, 1);
+    await expect(step(first, 1, epoch)).rejects.toMatchObject({
+      code: 'DUPLICATE_GROUP',
+      field: 'groupId',
+      message: expect.stringContaining('step 1'),
+    });
+    await call(fixture.pool, 'round.cancel', { job, roundId: 'round-2', trainerEpoch: epoch, mode: 'drop' });
+    await fixture.swept();
+    const wish = { groupsPerStep: 1, remainingGroups: 1, policy: POLICY, trainerEpoch: epoch, roundId: 'again' };
+    const { roundId } = await fixture.open(job, wish);
+    const second = first.map((group) => ({ ...group, groupId: 'p0:2' }));
+    await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch: epoch, groups: second });
+    await worker.finishAll();
+    await call(fixture.pool, 'round.close', { job, roundId, trainerEpoch: epoch });
+    expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({ trainedGroups: 2, stepsTrained: 2 });
+  });
+});

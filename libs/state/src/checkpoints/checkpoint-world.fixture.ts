@@ -1,0 +1,121 @@
+import { isBroomwagonError, type GroupResult } from '@broomwagon/contracts';
+import { expect } from 'vitest';
+import { GivingUpWorld } from '../longtail/giving-up-world.fixture';
+import { JOB, redis, rounds, runner } from '../rounds/data-set-world.fixture';
+import { CheckpointStore } from './checkpoint.store';
+
+const checkpoints = new CheckpointStore(runner);
+/** What says who may speak; a restore leaves it alone, or moves it on. */
+const FENCES = new Set(
+  `trainerEpoch takeovers trainerSeenAtMs attemptFloor saving restoredFrom restoredEpoch restoredNumber arrival`.split(
+    ' ',
+  ),
+);
+
+type Dump = Record<string, string>;
+/** What the trainer knows at a checkpoint, and what Redis has. */
+interface Saved {
+  tag: string;
+  steps: number;
+  submitted: number;
+  trained: [string, GroupResult][];
+  acknowledged: [string, [number, number][]][];
+  dump: Dump;
+}
+
+/** A world whose trainer saves its job and falls back to what it has saved. */
+export class CheckpointWorld extends GivingUpWorld {
+  restores = 0;
+  private saved: Saved[] = [];
+  private tags = 0;
+
+  /** Between two rounds, as soon as nothing moves; the pages meet any other message. */
+  async save(): Promise<void> {
+    if (this.plan !== undefined || this.refused !== undefined || this.epoch === undefined) return;
+    const args = { job: JOB, trainerEpoch: this.epoch, tag: `t${this.tags++}` };
+    await this.whenAtRest(
+      () => checkpoints.save(this.pool, args),
+      (page) => page.state === 'complete',
+    );
+    const answer = await checkpoints.save(this.pool, args);
+    expect(answer).toMatchObject({ state: 'complete', step: this.steps });
+    this.saved = [
+      ...this.saved.slice(-1),
+      {
+        tag: args.tag,
+        steps: this.steps,
+        submitted: this.submitted,
+        trained: [...this.trained],
+        acknowledged: [...this.acknowledged].map(([id, tokens]) => [id, [...tokens]]),
+        dump: await this.dump(),
+      },
+    ];
+    const { checkpoints: listed } = await checkpoints.list(this.pool, JOB);
+    expect(listed.map(({ tag }) => tag)).toEqual(this.saved.map(({ tag }) => tag));
+  }
+
+  /** Falls back to one of the two checkpoints, and is exactly there. */
+  async restore(): Promise<void> {
+    const saved = this.pick(this.saved);
+    // An open that was refused may still arrive.
+    if (saved === undefined || this.refused !== undefined) return;
+    await this.cancel(this.decide(2) === 0 ? 'drop' : 'requeue');
+    const before = this.epoch!;
+    const args = { job: JOB, tag: saved.tag, trainerEpoch: this.decide(2) === 0 ? before : undefined };
+    const page = await this.whenAtRest(
+      () => checkpoints.restore(this.pool, args),
+      ({ state }) => state === 'restored',
+    );
+    expect(await checkpoints.restore(this.pool, args)).toEqual({ ...page, freed: [], retired: false });
+    expect(page).toMatchObject({ stepsTrained: saved.steps, submittedGroups: saved.submitted });
+    await expect(rounds.status(this.pool, { job: JOB, trainerEpoch: before })).rejects.toMatchObject({
+      code: 'FENCED',
+    });
+    expect(await this.dump()).toEqual(saved.dump);
+    this.restores += 1;
+    this.epoch = page.trainerEpoch;
+    ({ steps: this.steps, submitted: this.submitted } = saved);
+    this.plan = undefined;
+    this.refused = undefined;
+    this.trained.clear();
+    for (const [groupId, group] of saved.trained) this.trained.set(groupId, group);
+    this.acknowledged.clear();
+    for (const [id, tokens] of saved.acknowledged) this.acknowledged.set(id, new Map(tokens));
+    this.saved = this.saved.slice(0, this.saved.indexOf(saved) + 1);
+    // An open of before, said again without an epoch, would be that of a new trainer.
+    this.sent.length = 0;
+  }
+
+  /** Repeats a page until it is the last; what a cancelled round left behind is swept between. */
+  private async whenAtRest<Page>(page: () => Promise<Page>, isLast: (page: Page) => boolean): Promise<Page> {
+    for (let turn = 0; turn < 1_000; turn++) {
+      const answer = await page().catch((error: unknown) => {
+        if (!isBroomwagonError(error, 'ROUND_SETTLING')) throw error;
+        return undefined;
+      });
+      if (answer !== undefined && isLast(answer)) return answer;
+      if (answer === undefined) {
+        await this.voidWorker();
+        await this.sweep();
+      }
+      await this.audit();
+    }
+    throw new Error('The job never came to rest');
+  }
+
+  /** Everything of the job that is no fence: hashes field by field, queues with their places. */
+  private async dump(): Promise<Dump> {
+    const root = `${runner.rootKey(this.pool)}:`;
+    const dump: Dump = {};
+    for (const key of await redis.keys(`${root}*`)) {
+      const name = key.slice(root.length);
+      if (!/^(job|job-.*|group|request|round):job/.test(name) || name.startsWith('job-checkpoints')) continue;
+      if ((await redis.type(key)) === 'zset') dump[name] = (await redis.zrange(key, '0', '-1', 'WITHSCORES')).join();
+      else {
+        const fields = Object.entries(await redis.hgetall(key)).filter(([field]) => !FENCES.has(field));
+        dump[name] = JSON.stringify(fields.sort(([a], [b]) => (a < b ? -1 : 1)));
+      }
+    }
+    return dump;
+  }
+}

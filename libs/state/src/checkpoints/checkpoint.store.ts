@@ -1,0 +1,48 @@
+import type { JobId, ListCheckpointsReply, PoolName } from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import type {
+  RestoreCheckpointArgs,
+  RestoreCheckpointPage,
+  SaveCheckpointArgs,
+  SaveCheckpointPage,
+  UnlinkCheckpointsPage,
+} from './checkpoint.types';
+
+const save = script<SaveCheckpointArgs, SaveCheckpointPage>('checkpoints/save');
+const restore = script<RestoreCheckpointArgs, RestoreCheckpointPage>('checkpoints/restore');
+const unlink = script<object, UnlinkCheckpointsPage>('checkpoints/unlink');
+const list = script<{ job: JobId }, ListCheckpointsReply>('checkpoints/list');
+
+/**
+ * What a job has between two rounds, saved and put back by tag: one script a page, for any replica to go on with. Every
+ * method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
+ */
+export class CheckpointStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  /**
+   * Saves one page; call again while it is `saving`.
+   * @throws JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED, CHECKPOINT_EXISTS
+   */
+  save(pool: PoolName, args: SaveCheckpointArgs): Promise<SaveCheckpointPage> {
+    return this.scripts.run(save, pool, args);
+  }
+
+  /**
+   * Does one page of a restore; call again while it is `restoring`.
+   * @throws JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING
+   */
+  restore(pool: PoolName, args: RestoreCheckpointArgs): Promise<RestoreCheckpointPage> {
+    return this.scripts.run(restore, pool, args);
+  }
+
+  /** Deletes one page of checkpoints that are no longer kept. */
+  unlink(pool: PoolName): Promise<UnlinkCheckpointsPage> {
+    return this.scripts.run(unlink, pool, {});
+  }
+
+  /** @throws JOB_NOT_FOUND */
+  list(pool: PoolName, job: JobId): Promise<ListCheckpointsReply> {
+    return this.scripts.run(list, pool, { job });
+  }
+}

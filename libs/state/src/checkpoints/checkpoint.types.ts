@@ -1,0 +1,29 @@
+import type { CheckpointJobReply, JobId, RestoreJobReply } from '@broomwagon/contracts';
+import type { FreedGroup } from '../rounds/round.types';
+
+export interface SaveCheckpointArgs {
+  job: JobId;
+  trainerEpoch: number;
+  tag: string;
+}
+export interface SaveCheckpointPage extends CheckpointJobReply {
+  /** An older checkpoint is to be deleted. */
+  retired: boolean;
+}
+
+export interface RestoreCheckpointArgs {
+  job: JobId;
+  trainerEpoch?: number;
+  tag: string;
+}
+export interface RestoreCheckpointPage extends RestoreJobReply {
+  /** Payloads of groups that are there no more. */
+  freed: FreedGroup[];
+  /** A checkpoint that was made after this one is to be deleted. */
+  retired: boolean;
+}
+
+export interface UnlinkCheckpointsPage {
+  groups: FreedGroup[];
+  more: boolean;
+}

@@ -1,0 +1,172 @@
+--[[ Does one page of a restore: the job goes back to a checkpoint. The first page fences the trainer before; then the
+long-tail queue is emptied, what was dropped since is forgotten, the saved groups are put back, and the last page sets
+counters and books. Groups submitted after the checkpoint are forgotten: they are to be submitted again.
+A page ends with the group that makes it 128 requests.
+ARGV[1] JSON:
+  job, tag       string
+  trainerEpoch   number, or absent: whoever it was is fenced, as by a takeover
+Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three of the checkpoint
+       state     'restoring' (call again) | 'restored'; a repeat gets the same until something else happens to the job
+       freed     list of {job, groupId, promptRef, refs}: payloads that no checkpoint names; the prompt is theirs only if
+                 they own it
+       retired   boolean: a checkpoint that was made after this one is to be deleted
+Errors: JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Facts: job.restored. ]]
+--- @include "../includes/checkpoints"
+--- @include "../includes/trainer"
+local PAGE = 128
+local ATTEMPTS_APART = 1048576 -- more than any request has attempts
+local args = cjson.decode(ARGV[1])
+local job, hash = args.job, key.job(args.job)
+local field = redis.call('HMGET', hash, 'trainerEpoch', 'restoring', 'restoredFrom', 'restoredEpoch', 'restorePhase', 'restoreCursor',
+  'restoredNumber')
+if not field[1] then return fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
+local epoch, given = tonumber(field[1]), optional(args.trainerEpoch)
+local number = redis.call('ZSCORE', key.checkpoints(job), args.tag)
+local header = number and key.checkpoint(job, number)
+local mark = number and redis.call('HGET', header, 'mark')
+-- The same call again: its first page has made a new epoch, and nothing has happened since.
+local is_repeat = number and field[7] == number and tonumber(field[4]) == epoch and (given or 0) == tonumber(field[3])
+  and (field[2] == number or mark == state_mark(job))
+if given and given ~= epoch and not is_repeat then
+  return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
+end
+if not number then return fail('CHECKPOINT_NOT_FOUND', 'The job has no checkpoint ' .. args.tag, 'tag') end
+local saved_groups = key.checkpointPart(job, number, SAVED_GROUPS)
+local freed, retired, touched = {}, false, 0
+
+local function answer(state)
+  local steps, submitted = string.match(mark, '^(%d+)/(%d+)/')
+  return cjson.encode({ tag = args.tag, state = state, trainerEpoch = epoch, stepsTrained = tonumber(steps),
+    submittedGroups = tonumber(submitted), groups = tonumber(redis.call('HGET', header, 'groups')), retired = retired })
+    :sub(1, -2) .. ',"freed":[' .. table.concat(freed, ',') .. ']}'
+end
+
+local phase, cursor = field[5], field[6]
+if field[2] ~= number then
+  if is_repeat and not field[2] then return answer('restored') end
+  local unrest = unrest_of(job)
+  if unrest then return unrest end
+  epoch = redis.call('HINCRBY', hash, 'trainerEpoch', 1)
+  redis.call('HINCRBY', hash, 'attemptFloor', ATTEMPTS_APART)
+  phase, cursor = 'empty', '0'
+  redis.call('HSET', hash, 'restoring', number, 'restoredFrom', given or 0, 'restoredEpoch', epoch,
+    'restoredNumber', number)
+end
+saw_trainer(job)
+
+local function count(states, samples, sign)
+  redis.call('HINCRBY', key.books(job), 'submitted', sign * samples)
+  for state, requests in pairs(states) do redis.call('HINCRBY', key.books(job), state, sign * requests) end
+end
+
+-- Deletes a group with its requests, and takes them off the books.
+local function delete_group(group_id)
+  local group = redis.call('HMGET', key.group(job, group_id), 'samples', 'promptRef')
+  local states, refs, samples = {}, {}, tonumber(group[1])
+  for index = 0, samples - 1 do
+    local request = load_request(request_id(job, group_id, index))
+    states[request.state] = (states[request.state] or 0) + 1
+    for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+    redis.call('UNLINK', key.request(request.id))
+  end
+  redis.call('UNLINK', key.group(job, group_id))
+  count(states, samples, -1)
+  touched = touched + samples
+  table.insert(freed, freed_payloads(job, group_id, group[2], refs))
+end
+
+local function forget_dropped(group_id)
+  redis.call('ZREM', key.droppedGroups, job .. '/' .. group_id)
+  redis.call('HINCRBY', hash, 'droppedGroups', -1)
+  delete_group(group_id)
+end
+
+local phases = {}
+
+function phases.empty()
+  while touched < PAGE do
+    local group_id = redis.call('ZPOPMIN', key.longtail(job))[1]
+    if not group_id then return 'forget' end
+    delete_group(group_id)
+  end
+end
+
+-- Dropped groups are there for a while after; those submitted since the checkpoint are unknown again.
+function phases.forget()
+  local arrival = tonumber(redis.call('HGET', header, 'arrival'))
+  local page = redis.call('ZSCAN', key.droppedGroups, cursor, 'COUNT', PAGE, 'MATCH', job .. '/*')
+  cursor = page[1]
+  for position = 1, #page[2], 2 do
+    local group_id = string.match(page[2][position], '^[^/]+/(.+)$')
+    if tonumber(redis.call('HGET', key.group(job, group_id), 'arrival') or 0) > arrival then
+      forget_dropped(group_id)
+    end
+  end
+  touched = PAGE
+  return cursor == '0' and 'fill' or nil
+end
+
+function phases.fill()
+  local size = redis.call('HMGET', header, 'groups', 'requests')
+  local groups_per_page = math.max(1, math.floor(PAGE * size[1] / math.max(1, size[2])))
+  local page = redis.call('HSCAN', saved_groups, cursor, 'COUNT', groups_per_page)
+  cursor = page[1]
+  for position = 1, #page[2], 2 do
+    local group_id, saved = page[2][position], cjson.decode(page[2][position + 1])
+    if not redis.call('ZSCORE', key.longtail(job), group_id) then
+      local states = {}
+      if redis.call('EXISTS', key.group(job, group_id)) == 1 then forget_dropped(group_id) end
+      redis.call('HSET', key.group(job, group_id), unpack(saved.group))
+      -- It comes after every abort there was.
+      redis.call('HSET', key.group(job, group_id), 'arrival', redis.call('HINCRBY', key.meta, 'arrivalSequence', 1))
+      for index, request in ipairs(saved.requests) do
+        local id = request_id(job, group_id, index - 1)
+        redis.call('HSET', key.request(id), unpack(request))
+        local state = value_of(request, 'state')
+        states[state] = (states[state] or 0) + 1
+      end
+      redis.call('ZADD', key.longtail(job), saved.place, group_id)
+      count(states, #saved.requests, 1)
+      touched = touched + #saved.requests
+    end
+  end
+  return cursor == '0' and 'finish' or nil
+end
+
+local function finish()
+  local kept = redis.call('HMGET', hash, unpack(FENCES))
+  redis.call('UNLINK', hash)
+  redis.call('HSET', hash, unpack(cjson.decode(redis.call('HGET', header, 'job'))))
+  for position, name in ipairs(FENCES) do
+    if kept[position] then redis.call('HSET', hash, name, kept[position]) else redis.call('HDEL', hash, name) end
+  end
+  redis.call('HDEL', hash, 'restoring', 'restorePhase', 'restoreCursor')
+  for part, key_of in pairs(COPIED) do
+    if redis.call('COPY', key.checkpointPart(job, number, part), key_of(job), 'REPLACE') == 0 then
+      redis.call('UNLINK', key_of(job))
+    end
+  end
+  redis.call('ZREMRANGEBYSCORE', key.trainedGroups(job), '(' .. redis.call('HGET', header, 'step'), '+inf')
+  for _, round_id in ipairs(redis.call('ZDIFF', 2, key.rounds(job), key.checkpointPart(job, number, SAVED_ROUNDS))) do
+    redis.call('UNLINK', key.round(job, round_id))
+    redis.call('ZREM', key.rounds(job), round_id)
+  end
+  -- Checkpoints of a time that has not been.
+  for _, tag in ipairs(redis.call('ZRANGEBYSCORE', key.checkpoints(job), '(' .. number, '+inf')) do
+    retire_checkpoint(job, redis.call('ZSCORE', key.checkpoints(job), tag))
+    redis.call('ZREM', key.checkpoints(job), tag)
+    retired = true
+  end
+  fact('job.restored', { job = job, tag = args.tag, trainerEpoch = epoch })
+end
+
+while touched < PAGE and phase ~= 'finish' do
+  local next_phase = phases[phase]()
+  if next_phase then phase, cursor = next_phase, '0' end
+end
+if phase == 'finish' then
+  finish()
+  return answer('restored')
+end
+redis.call('HSET', hash, 'restorePhase', phase, 'restoreCursor', cursor)
+return answer('restoring')

@@ -1,0 +1,91 @@
+--[[ Saves one page of what a job has between two rounds: its long-tail queue with requests and segments (payloads by
+reference, which it owns from then on), its counters and books. It is there when the last page is; then only the last
+two are kept. When something was dropped between two pages, it begins anew.
+A page ends with the group that makes it 128 requests.
+ARGV[1] JSON: {job, trainerEpoch, tag}
+Reply: tag, step, groups, requests   numbers so far
+       state                         'saving' (call again) | 'complete'; a repeat gets the same
+       retired                       boolean: an older one is to be deleted
+Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED, CHECKPOINT_EXISTS.
+Facts: job.checkpointed. ]]
+--- @include "../includes/checkpoints"
+--- @include "../includes/trainer"
+local PAGE, KEPT = 128, 2
+local args = cjson.decode(ARGV[1])
+local job, hash = args.job, key.job(args.job)
+local refused = trainer_error(job, args.trainerEpoch)
+if refused then return refused end
+saw_trainer(job)
+if redis.call('HEXISTS', hash, 'restoring') == 1 then
+  return fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
+end
+
+local function answer(number, state, retired)
+  local checkpoint = checkpoint_json(job, number)
+  checkpoint.state, checkpoint.retired, checkpoint.savedAtMs = state, retired or false, nil
+  return cjson.encode(checkpoint)
+end
+local known = redis.call('ZSCORE', key.checkpoints(job), args.tag)
+if known then
+  if redis.call('HGET', key.checkpoint(job, known), 'mark') ~= state_mark(job) then
+    return fail('CHECKPOINT_EXISTS', 'The tag names a checkpoint of another state', 'tag')
+  end
+  return answer(known, 'complete')
+end
+local unrest = unrest_of(job)
+if unrest then return unrest end
+
+local number = redis.call('HGET', hash, 'saving')
+local retired = false
+local function begin()
+  if number then
+    retire_checkpoint(job, number)
+    retired = true
+  end
+  number = integer(redis.call('HINCRBY', key.meta, 'checkpointSequence', 1))
+  redis.call('HSET', hash, 'saving', number)
+  redis.call('HSET', key.checkpoint(job, number), 'tag', args.tag, 'step', redis.call('HGET', hash, 'stepsTrained') or 0,
+    'mark', state_mark(job), 'job', cjson.encode(redis.call('HGETALL', hash)), 'groups', 0, 'requests', 0, 'cursor', '-inf',
+    'arrival', redis.call('HGET', key.meta, 'arrivalSequence') or 0)
+  for part, key_of in pairs(COPIED) do
+    redis.call('COPY', key_of(job), key.checkpointPart(job, number, part), 'REPLACE')
+  end
+  redis.call('COPY', key.rounds(job), key.checkpointPart(job, number, SAVED_ROUNDS), 'REPLACE')
+end
+if not number or redis.call('HMGET', key.checkpoint(job, number), 'tag')[1] ~= args.tag
+  or redis.call('HGET', key.checkpoint(job, number), 'mark') ~= state_mark(job) then
+  begin()
+end
+
+local header = key.checkpoint(job, number)
+local cursor = redis.call('HGET', header, 'cursor')
+local page = redis.call('ZRANGEBYSCORE', key.longtail(job), cursor == '-inf' and cursor or '(' .. cursor, '+inf',
+  'WITHSCORES', 'LIMIT', 0, PAGE)
+local groups, requests = 0, 0
+for position = 1, #page, 2 do
+  if requests >= PAGE then break end
+  local group_id = page[position]
+  local saved = { place = page[position + 1], group = redis.call('HGETALL', key.group(job, group_id)), requests = {} }
+  for index = 0, tonumber(value_of(saved.group, 'samples')) - 1 do
+    saved.requests[index + 1] = redis.call('HGETALL', key.request(request_id(job, group_id, index)))
+  end
+  redis.call('HSET', key.checkpointPart(job, number, SAVED_GROUPS), group_id, cjson.encode(saved))
+  cursor, groups, requests = page[position + 1], groups + 1, requests + #saved.requests
+end
+redis.call('HSET', header, 'cursor', cursor)
+redis.call('HINCRBY', header, 'groups', groups)
+redis.call('HINCRBY', header, 'requests', requests)
+if 2 * groups < #page or #page == 2 * PAGE then return answer(number, 'saving', retired) end
+
+redis.call('HSET', header, 'savedAtMs', integer(now_ms()))
+redis.call('HDEL', header, 'cursor')
+redis.call('HDEL', hash, 'saving')
+redis.call('ZADD', key.checkpoints(job), number, args.tag)
+for _, tag in ipairs(redis.call('ZRANGE', key.checkpoints(job), 0, -1 - KEPT)) do
+  retire_checkpoint(job, redis.call('ZSCORE', key.checkpoints(job), tag))
+  redis.call('ZREM', key.checkpoints(job), tag)
+  retired = true
+end
+fact('job.checkpointed', { job = job, tag = args.tag, step = tonumber(redis.call('HGET', header, 'step')),
+  groups = tonumber(redis.call('HGET', header, 'groups')) })
+return answer(number, 'complete', retired)

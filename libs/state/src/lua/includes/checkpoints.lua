@@ -1,0 +1,41 @@
+--- @include "clock"
+--- @include "facts"
+--- @include "kept-refs"
+--- @include "transition"
+-- Checkpoints of a job: what it has between two rounds, by reference.
+local SAVED_GROUPS, SAVED_ROUNDS = 'groups', 'rounds'
+-- Keys of the job that are copied whole; small ones only.
+local COPIED = { books = key.books }
+-- What says who may speak and what came before; a restore never turns these back.
+local FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'attemptFloor', 'abortedUpTo', 'abortedBy', 'saving',
+  'restoring', 'restorePhase', 'restoreCursor', 'restoredFrom', 'restoredEpoch', 'restoredNumber' }
+
+-- Nothing of the job moves: no round, nobody has a request of it, and what is closed is folded. Else the error to answer.
+local function unrest_of(job)
+  local field = redis.call('HMGET', key.job(job), 'openRoundId', 'settlingGroups')
+  if field[1] then return fail('ROUND_CONFLICT', 'Round ' .. field[1] .. ' of the job is neither closed nor cancelled', 'job') end
+  local live = redis.call('HMGET', key.books(job), 'pending', 'claimed', 'running', 'cutting')
+  local moving = tonumber(field[2] or 0)
+  for position = 1, 4 do moving = moving + tonumber(live[position] or 0) end
+  for _, round_id in ipairs(redis.call('ZRANGE', key.rounds(job), -32, -1)) do
+    if redis.call('HGET', key.round(job, round_id), 'folded') ~= '1' then moving = moving + 1 end
+  end
+  if moving > 0 then return fail('ROUND_SETTLING', 'An earlier round is not settled and folded yet', nil, 50) end
+end
+
+-- What changes when anything of a job at rest is dropped or aborted.
+local function state_mark(job)
+  local field = redis.call('HMGET', key.job(job), 'stepsTrained', 'submittedGroups', 'droppedGroups')
+  return table.concat({ field[1] or '0', field[2] or '0', field[3] or '0',
+    integer(redis.call('ZCARD', key.longtail(job))) }, '/')
+end
+
+local function retire_checkpoint(job, number)
+  redis.call('SADD', key.oldCheckpoints, job .. '/' .. number)
+end
+
+local function checkpoint_json(job, number)
+  local field = redis.call('HMGET', key.checkpoint(job, number), 'tag', 'step', 'groups', 'requests', 'savedAtMs')
+  return { tag = field[1], step = tonumber(field[2]), groups = tonumber(field[3]), requests = tonumber(field[4]),
+    savedAtMs = tonumber(field[5] or nil) }
+end
