@@ -1,7 +1,7 @@
 import type { Decision, PoolSettings } from '@broomwagon/contracts';
 import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
 import { fits, servesLane } from './restrictions';
-import { TOKENS_PER_LOAD, turnAfter, type RoutingServer } from './routing-order';
+import { TOKENS_PER_LOAD, turnAfter, weighed, type RoutingServer } from './routing-order';
 import type {
   ModelServer,
   ModelLease,
@@ -238,7 +238,7 @@ export class RoutingModel {
   /** Returns the leases of one void owner, and moves waiters of servers that are gone. */
   sweep(): ModelWaiterAnswer[] {
     const answers: ModelWaiterAnswer[] = [];
-    for (const waiter of this.lanes.inLanesOf((lane) => !/^[*@]/.test(lane) && !this.isUsable(lane))) {
+    for (const waiter of this.lanes.inOrder(({ lane }) => !/^[*@]/.test(lane) && !this.isUsable(lane))) {
       this.settle(waiter, answers);
     }
     const freed = new Set<string>();
@@ -397,15 +397,35 @@ export class RoutingModel {
     const answers: ModelWaiterAnswer[] = [];
     // Room of the pool can be used on any server, not only on that which made it.
     const ids = this.settings.poolMaxInflight === undefined ? serverIds : [...this.servers.keys()];
+    const skipped = new Set<ModelWaiter>();
     for (const id of ids.sort()) {
       while (this.takesLeases()) {
         const server = this.servers.get(id);
         if (!server || !this.isUsable(id) || this.inflight(id) >= server.maxInflight) break;
-        const waiter = this.lanes.first((lane) => servesLane(server, lane, this.newestWeightVersion()));
-        if (!waiter || !this.settle(waiter, answers)) break;
+        const waiter = this.lanes.first(
+          (one) => !skipped.has(one) && (this.isServed(one, server) || this.mayLeaveFor(one, server)),
+        );
+        if (!waiter) break;
+        const leaves = !this.isServed(waiter, server);
+        if (this.settle(waiter, answers)) continue;
+        if (!leaves) break;
+        skipped.add(waiter);
       }
     }
     return answers;
+  }
+
+  private isServed(waiter: ModelWaiter, server: ModelServer): boolean {
+    return servesLane(server, waiter.lane, this.newestWeightVersion());
+  }
+
+  /** One that waits for its session's server may go to this other one instead, when the margin breaks. */
+  private mayLeaveFor({ lane, acquire }: ModelWaiter, server: ModelServer): boolean {
+    const { affinityBreakMargin: margin, affinityBreakMaxContextTokens: longest = Infinity } = this.settings;
+    const bound = this.servers.get(lane);
+    if (!bound || !this.isUsable(lane) || margin === undefined || (acquire.contextTokens ?? 0) > longest) return false;
+    const load = (one: ModelServer) => weighed(this.inflight(one.serverId), one.weight);
+    return load(bound) > load(server) + margin && fits(server, acquire, this.newestWeightVersion());
   }
 
   /** True when the waiter left the lane it stood in. */

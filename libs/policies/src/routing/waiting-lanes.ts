@@ -70,15 +70,15 @@ export class WaitingLanes {
     if (next > turns.inHand) turns.next.set(waiter.acquire.workerId, next - 1);
   }
 
-  /** The waiter that is next in any of the lanes that match. */
-  first(matches: (lane: string) => boolean): ModelWaiter | undefined {
-    return this.inLanesOf(matches)[0];
+  /** Of those that match the one that is next. */
+  first(matches: (waiter: ModelWaiter) => boolean): ModelWaiter | undefined {
+    return this.inOrder(matches)[0];
   }
 
-  /** Waiters of the lanes that match, in order. */
-  inLanesOf(matches: (lane: string) => boolean): ModelWaiter[] {
+  /** Those that match, in order. */
+  inOrder(matches: (waiter: ModelWaiter) => boolean): ModelWaiter[] {
     return [...this.waiters.values()]
-      .filter((waiter) => matches(waiter.lane))
+      .filter(matches)
       .sort(
         (one, other) => other.priority - one.priority || turnOf(one) - turnOf(other) || one.arrival - other.arrival,
       );

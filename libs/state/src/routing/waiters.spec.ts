@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { PoolStore } from './pool.store';
 import { openTestStore } from './routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;
@@ -85,6 +86,36 @@ it('keeps waiters of a weight version for servers of that version', async () => 
   await test.acquire(worker, waiting('any weights'));
   expect(inboxes(await test.server('old', 5, { weightVersion: 1 }))).toEqual(['inbox.any weights']);
   expect(inboxes(await test.server('new', 5, { weightVersion: 2 }))).toEqual(['inbox.new weights']);
+});
+
+it('lets a session that waits for its full server leave it when the margin breaks meanwhile', async () => {
+  const worker = await test.worker('w');
+  await new PoolStore(test.runner).configure(test.pool, { affinityBreakMargin: 1, affinityBreakMaxContextTokens: 900 });
+  await test.server('full', 3);
+  for (let n = 0; n < 3; n++) await test.acquire(worker, { sessionId: 's' });
+  await test.server('busy', 3);
+  const busy = [];
+  for (let n = 0; n < 2; n++) busy.push(await test.acquire(worker));
+  // Two on the other one: within the margin.
+  await test.acquire(worker, waiting('long', { sessionId: 's', contextTokens: 1_000 }));
+  await test.acquire(worker, waiting('short', { sessionId: 's' }));
+  expect((await test.store.grantWaiters(test.pool)).answers).toEqual([]);
+  const { answers } = await test.release(busy[0]!.acquireId);
+  expect(answers).toMatchObject([{ acquireId: 'short', serverId: 'busy', branch: 'waited', via: 'sticky-broken' }]);
+});
+
+it('finds room for a waiter on any server, though no event of that server tells of it', async () => {
+  const worker = await test.worker('w');
+  await test.server('newest', 1, { weightVersion: 3 });
+  await test.acquire(worker, { weightVersion: 3 });
+  await test.server('middle', 5, { weightVersion: 1 });
+  await test.acquire(worker, { weightVersion: 1 });
+  for (let n = 0; n < 100; n++) await test.server(`idle-${n}`);
+  await test.acquire(worker, waiting('fresh weights', { maxWeightLag: 0 }));
+  await test.store.removeServer(test.pool, 'newest');
+  const answers = [];
+  for (let call = 0; call < 2; call++) answers.push(...(await test.store.grantWaiters(test.pool)).answers);
+  expect(answers).toMatchObject([{ acquireId: 'fresh weights', serverId: 'middle' }]);
 });
 
 it('answers a waiter whose time is over once: WAIT_TIMEOUT, or NO_SERVER_AVAILABLE when there is none', async () => {

@@ -23,6 +23,7 @@ local key = {
   acquireWaiters = root .. 'waiters:acquire', -- hash: acquireId -> packed waiter
   restrictedLanes = root .. 'waiters:restricted', -- hash: lane '@r<hash>' -> the restriction of all who wait in it, JSON
   rehomedLanes = root .. 'waiters:rehome', -- set: serverId that takes no leases now; its lane must be moved
+  sessionLanes = root .. 'waiters:sessions', -- set: serverId in whose lane sessions wait, or have waited
   acquireDeadlines = root .. 'waiters:acquire:deadlines', -- zset: acquireId by deadline on the waiting clock, ms
   warmingServers = root .. 'servers:warming', -- zset: servers in slow start, by its end, ms
   drainingServers = root .. 'servers:draining', -- zset: servers in drain, by its deadline, ms

@@ -2,7 +2,7 @@
 --- @include "restrictions"
 -- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
 local BEST = 4
-local visit_eligible, choose_server
+local visit_eligible, choose_server, may_leave_for
 -- A block, since a script may have 200 locals at once, and its closures find what they share sooner.
 do
 local CANDIDATES_PER_PAGE, POINTS_PER_PAGE, SNAPSHOT_SERVERS = 64, 8, 128
@@ -251,6 +251,11 @@ end
 
 local function is_above_margin(bound, other)
   return weighed(bound.load, bound) > weighed(other.load, other) + number_setting('affinityBreakMargin')
+end
+
+-- True for one that waits for its session's server and may go to this other one instead.
+function may_leave_for(item, bound, other)
+  return may_leave(item) and is_above_margin(bound, other) and fits(other, item)
 end
 
 -- The choice without its receipt: (server, branch, best, turn reached), or (nil, lane to wait in).

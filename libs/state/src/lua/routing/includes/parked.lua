@@ -22,6 +22,7 @@ local function save_waiter(waiter)
   redis.call('HSET', key.acquireWaiters, waiter.acquireId, cjson.encode(waiter))
   redis.call('ZADD', key.serverLane(waiter.lane), waiter.score, waiter.acquireId)
   redis.call('ZADD', key.acquireDeadlines, string.format('%.0f', waiter.deadlineMs), waiter.acquireId)
+  if not string.find(waiter.lane, '^[*@]') then redis.call('SADD', key.sessionLanes, waiter.lane) end
 end
 
 local take_place, remove_waiter

@@ -4,6 +4,7 @@
 -- Who of the parked acquires is next, and what becomes of them.
 local GRANTS_PER_SCRIPT = 128
 local SERVERS_LOOKED_AT = 64
+local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a full server
 
 local function park(item, lane, now)
   item.lane = lane
@@ -51,16 +52,38 @@ local function settle_waiter(waiter, now, most_sessions, answers, servers)
   return true
 end
 
--- The waiter that is next in one of the lanes this server may serve.
-local function first_waiter_for(server)
-  local best, best_score
+-- Of each full server the first session that waits for it and may leave it for this one, as (acquireId, score).
+local function visit_leaving(server, skipped, visit)
+  if not setting('affinityBreakMargin') then return end
+  for _, id in ipairs(redis.call('SRANDMEMBER', key.sessionLanes, LANES_LOOKED_AT)) do
+    local bound = id ~= server.id and server_of(id)
+    if bound and is_usable(bound) then
+      local page = redis.call('ZRANGE', key.serverLane(id), 0, WAITERS_LOOKED_AT - 1, 'WITHSCORES')
+      if #page == 0 then redis.call('SREM', key.sessionLanes, id) end
+      for index = 1, #page, 2 do
+        local waiter = not skipped[page[index]] and waiter_of(page[index])
+        if waiter and may_leave_for(waiter, bound, server) then
+          visit(page[index], tonumber(page[index + 1]))
+          break
+        end
+      end
+    end
+  end
+end
+
+-- The waiter that is next in one of the lanes this server may serve, and whether it would leave another server for it.
+local function first_waiter_for(server, skipped)
+  local best, best_score, leaves
   for _, lane in ipairs(lanes_for(server)) do
     local head = redis.call('ZRANGE', key.serverLane(lane), 0, 0, 'WITHSCORES')
     if head[1] and (best == nil or tonumber(head[2]) < best_score) then
       best, best_score = head[1], tonumber(head[2])
     end
   end
-  return best and waiter_of(best)
+  visit_leaving(server, skipped, function(acquire_id, score)
+    if best == nil or score < best_score then best, best_score, leaves = acquire_id, score, true end
+  end)
+  return best and waiter_of(best), leaves
 end
 
 -- Grants waiters while these servers and the pool have room; true when the bound of one script was reached first.
@@ -72,14 +95,18 @@ local function grant_waiters(server_ids, now, most_sessions, answers, servers)
     server_ids = redis.call('ZRANGE', key.eligible, 0, SERVERS_LOOKED_AT - 1)
   end
   table.sort(server_ids)
-  local steps = 0
+  local steps, skipped = 0, {}
   for _, id in ipairs(server_ids) do
     local server = server_of(id)
     while server and has_room(server) and pool_takes_leases() do
       if steps >= GRANTS_PER_SCRIPT then return true end
       steps = steps + 1
-      local waiter = first_waiter_for(server)
-      if not waiter or not settle_waiter(waiter, now, most_sessions, answers, servers) then break end
+      local waiter, leaves = first_waiter_for(server, skipped)
+      if not waiter then break end
+      if not settle_waiter(waiter, now, most_sessions, answers, servers) then
+        if not leaves then break end
+        skipped[waiter.acquireId] = true
+      end
     end
   end
   return false
