@@ -1,11 +1,11 @@
 import type { Decision, PoolSettings } from '@broomwagon/contracts';
 import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
 import { fits, servesLane } from './restrictions';
-import { TOKENS_PER_LOAD, turnAfter, weighed, type RoutingServer } from './routing-order';
+import { turnAfter, weighed } from './routing-order';
+import { RoutingBooks } from './routing-books';
 import type {
   ModelServer,
   ModelLease,
-  ModelBinding,
   ModelAnswer,
   ModelReceipt,
   ModelWaiterAnswer,
@@ -18,36 +18,15 @@ import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lan
  * Reference model of the routing transitions: what the Lua scripts of libs/state must do, in plain TypeScript and
  * without time, paging or I/O. A differential test drives both with the same events.
  */
-export class RoutingModel {
-  readonly servers = new Map<string, ModelServer>();
-  readonly leases = new Map<string, ModelLease>();
-  readonly sessions = new Map<string, ModelBinding>();
+export class RoutingModel extends RoutingBooks {
   readonly lanes = new WaitingLanes();
   private readonly liveEpochs = new Map<string, { epoch: number; registrationId: string }>();
   private readonly released = new Map<string, ModelLease | 'tombstone'>();
   private readonly transfers = new Map<string, { what: string; answer: ModelAnswer }>();
   private sequence = { lease: 0, server: 0, worker: 0 };
-  private virtualTurn = 0;
   private paused = false;
-  private readonly cordoned = new Set<string>();
-  private readonly fenced = new Set<string>();
   private settings: PoolSettings = {};
   private settingsVersion = 0;
-
-  /** Leases of the server's current epoch. */
-  inflight(serverId: string): number {
-    const epoch = this.servers.get(serverId)?.epoch;
-    return [...this.leases.values()].filter((lease) => lease.serverId === serverId && lease.serverEpoch === epoch)
-      .length;
-  }
-
-  /** Leases of a worker epoch, with the sum of their sequences. */
-  heldBy(workerId: string, workerEpoch: number): { count: number; digest: number } {
-    const held = [...this.leases.values()].filter(
-      ({ acquire }) => acquire.workerId === workerId && acquire.workerEpoch === workerEpoch,
-    );
-    return { count: held.length, digest: held.reduce((sum, lease) => sum + lease.seq, 0) % 2 ** 40 };
-  }
 
   registerServer(registration: ModelRegistration): { epoch: number; answers: ModelWaiterAnswer[] } {
     const known = this.servers.get(registration.serverId);
@@ -76,18 +55,6 @@ export class RoutingModel {
     const answers = this.grantWaiters([...this.servers.keys()]);
     this.settings = next;
     return { version: this.settingsVersion, answers };
-  }
-
-  /** Those with leases are bound anew by their next lease and forgotten with their last. Returns how many. */
-  clearSessions(): number {
-    let cleared = 0;
-    for (const [sessionId, binding] of this.sessions) {
-      if (binding.leases === 0) this.sessions.delete(sessionId);
-      else if (binding.epoch === 0) continue;
-      else Object.assign(binding, { epoch: 0, finished: true, dpRank: undefined });
-      cleared++;
-    }
-    return cleared;
   }
 
   /** The leases of the removed epoch stay until {@link sweep}. */
@@ -227,14 +194,6 @@ export class RoutingModel {
     return { answer, answers: this.grantWaiters([from]) };
   }
 
-  finishSession(sessionId: string): boolean {
-    const binding = this.sessions.get(sessionId);
-    if (!binding) return false;
-    if (binding.leases === 0) this.sessions.delete(sessionId);
-    else binding.finished = true;
-    return true;
-  }
-
   /** Returns the leases of one void owner, and moves waiters of servers that are gone. */
   sweep(): ModelWaiterAnswer[] {
     const answers: ModelWaiterAnswer[] = [];
@@ -267,10 +226,6 @@ export class RoutingModel {
     return { error: 'RELEASED' };
   }
 
-  private isUsable(serverId: string): boolean {
-    return this.servers.has(serverId) && !this.cordoned.has(serverId) && !this.fenced.has(serverId);
-  }
-
   private takesLeases(): boolean {
     return !this.paused && this.leases.size < (this.settings.poolMaxInflight ?? Number.POSITIVE_INFINITY);
   }
@@ -300,36 +255,6 @@ export class RoutingModel {
     const { boundServerEpoch: epoch = server.epoch } = acquire;
     const hasRoom = this.isUsable(server.serverId) && this.inflight(server.serverId) < server.maxInflight;
     return server.epoch === epoch && hasRoom && fits(server, acquire, this.newestWeightVersion());
-  }
-
-  private newestWeightVersion(): number {
-    return Math.max(
-      0,
-      ...[...this.servers.values()]
-        .filter(({ serverId }) => this.isUsable(serverId))
-        .map(({ weightVersion }) => weightVersion),
-    );
-  }
-
-  private asSeen(server: ModelServer, groupId: string | undefined): RoutingServer {
-    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels } = server;
-    const onIt = ({ serverId: id, serverEpoch }: ModelLease) => id === serverId && serverEpoch === epoch;
-    const leases = [...this.leases.values()].filter(onIt);
-    const tokensOf = ({ acquire }: ModelLease) => Math.max(TOKENS_PER_LOAD, acquire.contextTokens ?? 0);
-    const bound = [...this.sessions.values()].filter((one) => one.serverId === serverId && one.epoch === epoch);
-    return {
-      serverId,
-      leases: leases.length,
-      hasRoom: this.isUsable(serverId) && leases.length < maxInflight,
-      weight,
-      weightVersion,
-      chosen,
-      labels,
-      tokens: leases.reduce((sum, lease) => sum + tokensOf(lease), 0),
-      sessions: bound.length + leases.filter(({ acquire }) => acquire.sessionId === undefined).length,
-      turn: Math.max(server.turn, this.virtualTurn),
-      groupLeases: groupId === undefined ? 0 : leases.filter(({ acquire }) => acquire.groupId === groupId).length,
-    };
   }
 
   private grant(acquire: ModelAcquire, choice: ChosenServer, waited = false) {
@@ -370,27 +295,6 @@ export class RoutingModel {
     Object.assign(lease, { serverId: target.serverId, serverEpoch: target.epoch });
     this.stepBack(target, ++this.sequence.lease);
     return receipt;
-  }
-
-  private bind(sessionId: string, { serverId, epoch }: ModelServer, dpRank: number | undefined): void {
-    const binding = this.sessions.get(sessionId);
-    const stays = binding?.serverId === serverId && binding.epoch === epoch;
-    this.sessions.set(sessionId, {
-      serverId,
-      epoch,
-      leases: (binding?.leases ?? 0) + 1,
-      finished: false,
-      dpRank: dpRank ?? (stays ? binding.dpRank : undefined),
-    });
-  }
-
-  private giveBack(lease: ModelLease): void {
-    this.leases.delete(lease.acquire.acquireId);
-    const { sessionId } = lease.acquire;
-    const binding = sessionId === undefined ? undefined : this.sessions.get(sessionId);
-    if (sessionId === undefined || binding === undefined) return;
-    binding.leases -= 1;
-    if (binding.leases === 0 && binding.finished) this.sessions.delete(sessionId);
   }
 
   private grantWaiters(serverIds: string[]): ModelWaiterAnswer[] {
@@ -462,10 +366,6 @@ export class RoutingModel {
 
   private isCurrent(acquire: ModelAcquire): boolean {
     return this.liveEpochs.get(acquire.workerId)?.epoch === acquire.workerEpoch;
-  }
-
-  private isOnCurrentEpoch(lease: ModelLease): boolean {
-    return this.servers.get(lease.serverId)?.epoch === lease.serverEpoch;
   }
 }
 
