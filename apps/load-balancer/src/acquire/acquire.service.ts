@@ -11,6 +11,7 @@ import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import {
   decisionOf,
+  isPlainAcquire,
   leaseGrantOf,
   leaseIdOf,
   refusalOf,
@@ -21,6 +22,7 @@ import {
   type ServerTable,
 } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import type { Coalescer } from './coalescer';
 import { PoolCoalescers } from './pool-coalescers';
 
 interface Answered {
@@ -31,9 +33,9 @@ interface Answered {
 /** `lb.acquire` and `lb.acquire-many`. */
 @Injectable()
 export class AcquireService {
-  private readonly single = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items));
+  private readonly single = this.lanes(false);
   /** Bursts have a queue of their own, so that single acquires come in between their scripts. */
-  private readonly burst = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, true));
+  private readonly burst = this.lanes(true);
 
   constructor(
     private readonly store: RoutingStore,
@@ -47,7 +49,8 @@ export class AcquireService {
     replyTo: string | undefined,
   ): Promise<LeaseGrant | typeof PARKED> {
     const mayWait = (request.waitMs ?? 0) > 0;
-    const { result, servers } = await this.single.of(pool).add(mayWait ? { ...request, replyTo } : request);
+    const entry: AcquireEntry = mayWait ? { ...request, replyTo } : request;
+    const { result, servers } = await this.single(pool, entry).add(entry);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw refusalOf(result.error);
@@ -68,7 +71,12 @@ export class AcquireService {
         field: 'acquires',
       });
     }
-    const answered = await this.burst.of(pool).addAll(acquires.map((item) => ({ ...item, workerId, workerEpoch })));
+    const answered = await Promise.all(
+      acquires.map((item) => {
+        const entry: AcquireEntry = { ...item, workerId, workerEpoch };
+        return this.burst(pool, entry).add(entry);
+      }),
+    );
     await failpoint('load-balancer.acquire.before-reply');
     const reply: AcquireManyReply = { servers: {}, leases: [] };
     answered.forEach(({ result, servers }, index) => {
@@ -90,7 +98,15 @@ export class AcquireService {
     return reply;
   }
 
-  private async run(pool: string, items: AcquireEntry[], brief = false): Promise<Answered[]> {
+  /** The queue of an acquire: plain ones have their own, since one that is not plain makes its whole script a full one. */
+  private lanes(brief: boolean): (pool: string, entry: AcquireEntry) => Coalescer<AcquireEntry, Answered> {
+    const run = (pool: string, items: AcquireEntry[]) => this.run(pool, items, brief);
+    const plain = new PoolCoalescers<AcquireEntry, Answered>(run);
+    const others = new PoolCoalescers<AcquireEntry, Answered>(run);
+    return (pool, entry) => (isPlainAcquire(entry) ? plain : others).of(pool);
+  }
+
+  private async run(pool: string, items: AcquireEntry[], brief: boolean): Promise<Answered[]> {
     const { results, servers } = await this.store.acquire(pool, items, brief);
     this.metrics.batch(items.length);
     return results.map((result) => {

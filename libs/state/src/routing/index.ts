@@ -1,4 +1,5 @@
 export * from './grants';
+export { isPlainAcquire } from './plain-routing';
 export * from './pool-directory';
 export * from './pool.store';
 export * from './routing.store';

@@ -12,13 +12,14 @@ import { connectRedis } from '../redis';
 import { ScriptRunner } from '../scripts/script-runner';
 import { PoolStore } from './pool.store';
 import { RoutingStore } from './routing.store';
-import type { Granted, WaiterAnswer } from './routing.types';
+import { ROUTING_BOUNDS, type Granted, type WaiterAnswer } from './routing.types';
 import { ServerStore } from './server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new ScriptRunner(redis, prefix);
-export const store = new RoutingStore(runner);
+// The plain scripts are asked each time, so that any mix of them and the full ones is met.
+export const store = new RoutingStore(runner, { ...ROUTING_BOUNDS, askPlainAgainMs: 0 });
 export const pools = new PoolStore(runner);
 export const servers = new ServerStore(runner);
 let opened = 0;

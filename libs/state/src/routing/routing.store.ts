@@ -5,6 +5,7 @@ import type {
   PausePoolReply,
   RegisterWorkerReply,
   RegisterWorkerRequest,
+  ReleaseReply,
   RemoveServerReply,
   ServerId,
   ServerStatus,
@@ -13,9 +14,11 @@ import type {
   WorkerId,
 } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
+import { isPlainAcquire, PlainRouting } from './plain-routing';
 import {
   ROUTING_BOUNDS,
   type AcquireEntry,
+  type AcquireResult,
   type AcquireScriptReply,
   type CancelScriptReply,
   type ExpireWaitersReply,
@@ -30,6 +33,7 @@ import {
   type RoutingBounds,
   type ServerPage,
   type ServerRegistration,
+  type ServerTable,
   type SweepReply,
   type TransferEntry,
   type TransferScriptReply,
@@ -79,26 +83,97 @@ const SCRIPTS = {
   status: script<object, PoolTotals>('routing/status'),
 };
 
+/** Items of one full script, so that none holds Redis up for more than 2 ms. */
+const FULL_PAGE = 32;
+const RELEASED: ReleaseReply = { released: true, reason: 'released' };
+
+function pagesOf<Item>(items: readonly Item[]): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / FULL_PAGE) }, (_, page) =>
+    items.slice(page * FULL_PAGE, (page + 1) * FULL_PAGE),
+  );
+}
+
 /** Servers, workers, leases, sessions and waiters of the pools: one method, one script, one transition. */
 export class RoutingStore {
+  private readonly plain: PlainRouting;
+
   constructor(
     private readonly runner: ScriptRunner,
     private readonly bounds: RoutingBounds = ROUTING_BOUNDS,
-  ) {}
-
-  /**
-   * Grants, parks or refuses at most 128 acquires, which may be of many workers.
-   * @param brief without receipts, but for items that `explain`: they are kept all the same
-   */
-  acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquireScriptReply> {
-    const { mostSessions, mostWaiters } = this.bounds;
-    return this.runner.run(SCRIPTS.acquire, pool, { items, mostSessions, mostWaiters, ...(brief ? { brief } : {}) });
+  ) {
+    this.plain = new PlainRouting(runner, bounds);
   }
 
-  /** Returns at most 128 leases. */
-  release(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
+  /**
+   * Grants, parks or refuses at most 128 acquires, which may be of many workers, in their order. Plain ones (see
+   * plain-routing.ts) are a fraction of the work when they come without others.
+   * @param brief without receipts, but for items that `explain`: they are kept all the same
+   */
+  async acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquireScriptReply> {
+    const servers: ServerTable = {};
+    const mayBePlain = this.plain.isPlain(pool) && items.every(isPlainAcquire);
+    const acquire = mayBePlain ? this.acquirePlainly : this.acquireFully;
+    return { results: await acquire.call(this, servers, pool, items, brief), servers };
+  }
+
+  private async acquirePlainly(
+    servers: ServerTable,
+    pool: string,
+    items: AcquireEntry[],
+    brief: boolean,
+  ): Promise<AcquireResult[]> {
+    if (items.length === 0) return [];
+    const { granted, isSample } = await this.plain.acquire(pool, items, servers, brief);
+    const left = items.slice(granted.length);
+    if (left.length === 0) return granted;
+    if (!isSample) return [...granted, ...(await this.acquireFully(servers, pool, left, brief))];
+    // Both calls leave at once, in their order.
+    const [sampled, others] = await Promise.all([
+      this.acquireFully(servers, pool, left.slice(0, 1), brief),
+      this.acquirePlainly(servers, pool, left.slice(1), brief),
+    ]);
+    return [...granted, ...sampled, ...others];
+  }
+
+  private async acquireFully(
+    servers: ServerTable,
+    pool: string,
+    items: AcquireEntry[],
+    brief: boolean,
+  ): Promise<AcquireResult[]> {
+    const { mostSessions, mostWaiters } = this.bounds;
+    const pages = await Promise.all(
+      pagesOf(items).map((page) =>
+        this.runner.run(SCRIPTS.acquire, pool, { items: page, mostSessions, mostWaiters, ...(brief ? { brief } : {}) }),
+      ),
+    );
+    for (const page of pages) Object.assign(servers, page.servers);
+    return pages.flatMap(({ results }) => results);
+  }
+
+  /** Returns at most 128 leases; plain ones through a script of their own, as in acquire. */
+  async release(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
+    const released = this.plain.isPlain(pool) ? await this.plain.release(pool, items) : items.map(() => false);
+    const left = items.filter((_, index) => !released[index]);
+    const judged = await this.releaseFully(pool, left);
+    let next = 0;
+    const results = released.map((isReleased) => (isReleased ? RELEASED : judged.results[next++]!));
+    return { ...judged, results };
+  }
+
+  private async releaseFully(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
     const { mostSessions, rememberMs } = this.bounds;
-    return this.runner.run(SCRIPTS.release, pool, { items, mostSessions, rememberMs });
+    const reply: ReleaseScriptReply = { results: [], answers: [], servers: {}, more: false };
+    const pages = await Promise.all(
+      pagesOf(items).map((page) => this.runner.run(SCRIPTS.release, pool, { items: page, mostSessions, rememberMs })),
+    );
+    for (const page of pages) {
+      reply.results.push(...page.results);
+      reply.answers.push(...page.answers);
+      Object.assign(reply.servers, page.servers);
+      reply.more ||= page.more;
+    }
+    return reply;
   }
 
   /**

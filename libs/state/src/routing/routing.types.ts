@@ -165,6 +165,13 @@ export interface RoutingBounds {
   mostWaiters: number;
   /** How long the answer of a released acquire, or a tombstone, is kept, milliseconds. */
   rememberMs: number;
+  /** How long a pool that was not plain (see plain-routing.ts) is left to the full scripts alone, milliseconds. */
+  askPlainAgainMs: number;
 }
 /** Bounds by default. */
-export const ROUTING_BOUNDS: RoutingBounds = { mostSessions: 200_000, mostWaiters: 100_000, rememberMs: 120_000 };
+export const ROUTING_BOUNDS: RoutingBounds = {
+  mostSessions: 200_000,
+  mostWaiters: 100_000,
+  rememberMs: 120_000,
+  askPlainAgainMs: 250,
+};

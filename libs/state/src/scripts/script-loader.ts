@@ -12,14 +12,15 @@ export class ScriptLoadError extends Error {
 }
 
 /**
- * Reads a script and puts every `--- @include "path"` in place, each file once, depth first.
+ * Reads a script and puts every `--- @include "path"` in place, each file once, depth first. What the script does not
+ * use of its includes is left out.
  * @param root folder of the scripts
  * @param name path below it without `.lua`
  */
 export function loadScript(root: string, name: string): string {
   const text = expand(root, join(root, `${name}.lua`), [], new Set());
   if (!text.startsWith('--[[')) throw new ScriptLoadError(`${name}.lua`, 1, 'must begin with its --[[ contract ]]');
-  return text;
+  return withoutUnused(text);
 }
 
 function expand(root: string, file: string, stack: readonly string[], seen: Set<string>): string {
@@ -43,4 +44,68 @@ function expand(root: string, file: string, stack: readonly string[], seen: Set<
       return seen.has(target) ? '' : expand(root, target, [...stack, here], seen);
     })
     .join('\n');
+}
+
+interface Definition {
+  name: string;
+  /** Its first line, and the line after its last. */
+  from: number;
+  to: number;
+}
+
+const FUNCTION = /^local function (\w+)\(/;
+const ONE_LINE = /\).* end(\s*--.*)?$/;
+const KEY = /^(?: {2}(\w+) = root \.\. |function (key\.\w+)\()/;
+
+/** Local functions and names of keys. They begin at the start of a line, and end on it or with `end` at the start of one. */
+function definitionsIn(lines: readonly string[]): Definition[] {
+  return lines.flatMap((line, from) => {
+    const key = KEY.exec(line);
+    if (key) return [{ name: key[2] ?? `key.${key[1]}`, from, to: from + 1 }];
+    const name = FUNCTION.exec(line)?.[1];
+    if (!name) return [];
+    const end = ONE_LINE.test(line) ? from : lines.indexOf('end', from);
+    return [{ name, from, to: end + 1 }];
+  });
+}
+
+/**
+ * Without the functions and keys that nothing uses. Redis runs a script from its first line on each call, and to set up
+ * a hundred functions takes longer than a simple transition; also, a script may have only 200 locals.
+ */
+function withoutUnused(text: string): string {
+  const lines = text.split('\n');
+  const uses = new Map<string, number>();
+  const count = (from: number, to: number, sign: 1 | -1): void => {
+    for (const name of lines.slice(from, to).flatMap(namesIn)) uses.set(name, (uses.get(name) ?? 0) + sign);
+  };
+  const headerEnd = lines.findIndex((line) => line.endsWith(']]')) + 1;
+  count(headerEnd, lines.length, 1);
+  const kept = new Set(definitionsIn(lines));
+  for (let before = -1; before !== kept.size;) {
+    before = kept.size;
+    const namesKeys = lines.some((line) => line.includes('key['));
+    for (const definition of kept) {
+      const { name, from, to } = definition;
+      if (namesKeys && name.startsWith('key.')) continue;
+      const own = lines
+        .slice(from, to)
+        .flatMap(namesIn)
+        .filter((other) => other === name).length;
+      if ((uses.get(name) ?? 0) > own) continue;
+      kept.delete(definition);
+      count(from, to, -1);
+      lines.fill('', from, to);
+    }
+  }
+  return lines.join('\n');
+}
+
+/** The names a line of code uses; `key.name` as one. */
+function namesIn(line: string): string[] {
+  return withoutComment(line).match(/\bkey\.\w+|\b[A-Za-z_]\w*/g) ?? [];
+}
+
+function withoutComment(line: string): string {
+  return line.replace(/\s*--(?!.*['"]).*$/, '');
 }

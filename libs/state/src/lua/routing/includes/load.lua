@@ -1,10 +1,8 @@
 --- @include "../../includes/keys"
 --- @include "settings"
+--- @include "counts"
 -- How much a server has to do, in the unit of the pool's policy: its place in the order of the eligible ones.
 -- Each score is an exact integer below 2^53.
-local LOAD_UNIT = 4294967296 -- 2^32, the room for the sequence of the last choice
-local HIGHEST_LOAD = 1048576 -- 2^20: above it all loads count as equal, so that scores stay exact
-local TOKENS_PER_LOAD = 256 -- also what a lease without contextTokens counts
 local TURN = 65536 -- a turn of a server of weight 1
 local POINTS_PER_WEIGHT, MOST_POINTS = 64, 1024 -- of one server on the ring
 
@@ -13,48 +11,10 @@ local order
 
 local function policy_in_force() return setting('policy') or 'least-inflight' end
 
--- Counts by `serverId:epoch` that move with leases and sessions; written once, by save_counts.
-local token_changes, session_changes = {}, {}
-
-local function count_name(server_id, epoch) return string.format('%s:%.0f', server_id, epoch) end
-
-local function change_count(changes, server_id, epoch, change)
-  local name = count_name(server_id, epoch)
-  changes[name] = (changes[name] or 0) + change
-end
-
 local function counted(hash, changes, server)
   local name = count_name(server.id, server.epoch)
   return (tonumber(redis.call('HGET', hash, name) or nil) or 0) + (changes[name] or 0)
 end
-
-local function save_counts()
-  for hash, changes in pairs({ [key.serverTokens] = token_changes, [key.serverSessions] = session_changes }) do
-    local names = {}
-    for name, change in pairs(changes) do
-      if change ~= 0 then names[#names + 1] = name end
-    end
-    if #names > 0 then
-      local before = redis.call('HMGET', hash, unpack(names))
-      local kept, zero = {}, {}
-      for index, name in ipairs(names) do
-        local count = (tonumber(before[index] or nil) or 0) + changes[name]
-        if count == 0 then
-          zero[#zero + 1] = name
-        else
-          kept[#kept + 1] = name
-          kept[#kept + 1] = string.format('%.0f', count)
-        end
-      end
-      if #kept > 0 then redis.call('HSET', hash, unpack(kept)) end
-      if #zero > 0 then redis.call('HDEL', hash, unpack(zero)) end
-    end
-  end
-  token_changes, session_changes = {}, {}
-end
-
--- Every lease counts TOKENS_PER_LOAD; only what it has above that is written down.
-local function surplus_tokens(context_tokens) return math.max(0, (context_tokens or 0) - TOKENS_PER_LOAD) end
 
 -- Tokens of its leases, and those it reported as not yet prefilled.
 local function tokens_of(server)
@@ -88,8 +48,6 @@ local function take_turn(server, reached)
   server.turn = turn_of(server) + math.max(1, math.floor(TURN / server.weight + 0.5))
   redis.call('HSET', key.server(server.id), 'turn', string.format('%.0f', server.turn))
 end
-
-local function weighed(amount, server) return math.min(HIGHEST_LOAD, math.floor(amount / server.weight)) end
 
 -- The load of a server: what the policy's order goes by, before the tie is broken.
 local function policy_load(server, policy)

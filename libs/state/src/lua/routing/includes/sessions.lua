@@ -1,27 +1,13 @@
 --- @include "../../includes/keys"
 --- @include "servers"
--- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished|dpRank`; the leases are all of
--- the session, also those from before it was bound anew. Those without leases stand in the idle set by last use; only
--- they may be evicted. Epoch 0 is none: the session was cleared and is bound anew by its next lease.
-local function unpack_binding(packed)
-  local server_id, epoch, leases, finished, rank = string.match(packed, '^([^|]*)|(%d+)|(%d+)|(%d)|?(%d*)$')
-  return {
-    serverId = server_id,
-    epoch = tonumber(epoch),
-    leases = tonumber(leases),
-    finished = finished == '1',
-    dpRank = tonumber(rank),
-  }
-end
-
+--- @include "session-text"
 local function binding_of(session_id)
   local packed = redis.call('HGET', key.sessions, session_id)
   return packed and unpack_binding(packed) or nil
 end
 
 local function save_binding(session_id, binding)
-  redis.call('HSET', key.sessions, session_id, string.format('%s|%.0f|%.0f|%s|%s', binding.serverId, binding.epoch,
-    binding.leases, binding.finished and '1' or '0', binding.dpRank or ''))
+  redis.call('HSET', key.sessions, session_id, pack_binding(binding))
 end
 
 -- A session more on this epoch of a server, or a lease of a session less, is 1; see sessions_of.
