@@ -57,11 +57,14 @@ const FUNCTION = /^local function (\w+)\(/;
 const ONE_LINE = /\).* end(\s*--.*)?$/;
 const KEY = /^(?: {2}(\w+) = root \.\. |function (key\.\w+)\()/;
 
-/** Local functions and names of keys. They begin at the start of a line, and end on it or with `end` at the start of one. */
+/** Local functions and names of `key`. They begin at the start of a line, and end on it or with `end` at the start of one. */
 function definitionsIn(lines: readonly string[]): Definition[] {
+  const keysFrom = lines.indexOf('local key = {');
+  const keysTo = lines.indexOf('}', keysFrom);
   return lines.flatMap((line, from) => {
     const key = KEY.exec(line);
-    if (key) return [{ name: key[2] ?? `key.${key[1]}`, from, to: from + 1 }];
+    if (key && (key[2] || (from > keysFrom && from < keysTo)))
+      return [{ name: key[2] ?? `key.${key[1]}`, from, to: from + 1 }];
     const name = FUNCTION.exec(line)?.[1];
     if (!name) return [];
     const end = ONE_LINE.test(line) ? from : lines.indexOf('end', from);

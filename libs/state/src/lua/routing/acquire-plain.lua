@@ -18,9 +18,7 @@ local STRIDE, FIRST = 4, 2
 local BEST, FAST_SCAN = 4, 128 -- as in choose.lua
 local RING = 512 -- as in decisions.lua
 local count = (#ARGV - FIRST + 1) / STRIDE
-if not is_plain or set[8] and set[8] ~= 'group-spread' or set[9] or set[10] or set[11] == '1' then
-  return { 'pool', {}, {}, {} }
-end
+if not is_plain_for_acquire or not nobody_waits then return { 'pool', {}, {}, {} } end
 
 -- What is there of these acquireIds: leases, and what was released.
 local acquire_ids, released, session_ids, wishes = {}, {}, {}, {}
@@ -41,7 +39,7 @@ local bindings, changed_bindings, room_for_sessions = {}, {}, 0
 if #session_ids > 0 then
   local packed = redis.call('HMGET', key.sessions, unpack(session_ids))
   for index, session in ipairs(session_ids) do bindings[session] = packed[index] and unpack_binding(packed[index]) end
-  room_for_sessions = (tonumber(set[7] or nil) or tonumber(ARGV[1])) - redis.call('HLEN', key.sessions)
+  room_for_sessions = (tonumber(set.maxSessions) or tonumber(ARGV[1])) - redis.call('HLEN', key.sessions)
 end
 
 -- Numbers as text, each made once: that is dearer than it looks.
@@ -135,8 +133,9 @@ local function position_of(server)
 end
 
 local seq = tonumber(redis.call('HGET', key.meta, 'leaseSequence') or nil) or 0
-local sample_every = tonumber(set[6] or nil) or 1000
-local at_text, policy_text = '|' .. string.format('%.0f', now) .. '|', '||least-inflight|' .. (set[5] or '0') .. '|'
+local sample_every = tonumber(set.decisionSampleEvery) or 1000
+local at_text, policy_text = '|' .. string.format('%.0f', now) .. '|', '||least-inflight|' .. (set.version or '0') .. '|'
+local any_aborted = redis.call('EXISTS', key.abortedAcquires) == 1
 local lines, leases, taken, why = {}, {}, {}, ''
 
 for index = 1, count do
@@ -147,7 +146,9 @@ for index = 1, count do
   local acquire_id = acquire_ids[index]
   local at = FIRST + (index - 1) * STRIDE
   local worker = ARGV[at + 1]
-  local holder = not known[index] and not released[index] and not taken[acquire_id] and holder_of(worker)
+  local is_new = not known[index] and not released[index] and not taken[acquire_id]
+  if any_aborted and redis.call('ZSCORE', key.abortedAcquires, string.match(ARGV[at + 2], '^[^|]*')) then is_new = false end
+  local holder = is_new and holder_of(worker)
   local position, branch, server
   local wish = wishes[index]
   local binding = wish and wish.session and bindings[wish.session]

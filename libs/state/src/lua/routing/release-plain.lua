@@ -8,7 +8,7 @@ Errors: none. Facts: none. ]]
 --- @include "includes/plain-pool"
 local STRIDE, FIRST = 2, 2
 local count = (#ARGV - FIRST + 1) / STRIDE
-if not is_plain then return {} end
+if not is_plain_for_release or not nobody_waits then return {} end
 
 local acquire_ids = {}
 for index = 1, count do acquire_ids[index] = ARGV[FIRST + (index - 1) * STRIDE] end

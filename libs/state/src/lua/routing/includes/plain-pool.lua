@@ -11,11 +11,30 @@
 local CARD = '<dddddd'
 local CARD_LIFE_MS = 10000 -- one that should have been thrown away and was not is wrong for no longer
 
-local set = redis.call('HMGET', key.settings, 'policy', 'nextPolicy', 'requiredWeightVersion', 'slowStartMs', 'version',
-  'decisionSampleEvery', 'maxSessions', 'groupPlacement', 'affinityBreakMargin', 'poolMaxInflight', 'paused')
-local wanted_version, slow_start_ms = tonumber(set[3] or nil), tonumber(set[4] or nil) or 0
-local is_plain = (not set[1] or set[1] == 'least-inflight') and not set[2]
-  and redis.call('HLEN', key.acquireWaiters) == 0
+-- Settings that change nothing for a plain acquire, or are heeded here. A pool with any other, or one that is not known
+-- here yet, is not plain.
+local HEEDED = { version = true, scoredVersion = true, requiredWeightVersion = true, slowStartMs = true,
+  slowStartFraction = true, startGraceMs = true, decisionSampleEvery = true, maxSessions = true, sessionIdleMs = true,
+  adaptiveConcurrency = true, adaptIntervalMs = true, affinityBreakMaxContextTokens = true, groupAffinityCap = true,
+  groupSpreadBelowTokens = true, groupSpreadAboveKvUse = true, ringGeneration = true }
+local DEFAULTS = { policy = 'least-inflight', groupPlacement = 'group-spread' }
+-- These hinder acquires only.
+local FOR_ACQUIRES = { groupPlacement = true, affinityBreakMargin = true, poolMaxInflight = true, paused = true,
+  syncing = true }
+
+local set = {}
+local is_plain_for_acquire, is_plain_for_release = true, true
+local flat_settings = redis.call('HGETALL', key.settings)
+for index = 1, #flat_settings, 2 do
+  local name, value = flat_settings[index], flat_settings[index + 1]
+  set[name] = value
+  if not HEEDED[name] and DEFAULTS[name] ~= value then
+    is_plain_for_acquire = false
+    if not FOR_ACQUIRES[name] then is_plain_for_release = false end
+  end
+end
+local wanted_version, slow_start_ms = tonumber(set.requiredWeightVersion), tonumber(set.slowStartMs) or 0
+local nobody_waits = redis.call('HLEN', key.acquireWaiters) == 0
 local now = now_ms()
 
 local function make_card(id)
