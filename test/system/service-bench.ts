@@ -1,9 +1,11 @@
 import type { JobStatus, TailPolicy } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import { connectRedis, PoolAudit, ScriptRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { type SimulatorState, startEngine, stateOf } from '../../apps/engine-simulator/src/test-engine';
+import type { LengthSource } from '../../apps/engine-simulator/src/tokens/length-source';
 import { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';
 import { LoadBalancerModule } from '../../apps/load-balancer/src/load-balancer.module';
 import { CoordinatorConfig } from '../../apps/trainer-coordinator/src/coordinator.config';
@@ -59,10 +61,10 @@ export class ServiceBench {
     return new ServiceBench(client, prefix, pools, services);
   }
 
-  /** Before each test. Nothing ends by itself within one, unless `tokens` says how long a response is. */
-  async begin(tokens = 8_000): Promise<void> {
+  /** Before each test. Nothing ends by itself within one, unless told how long a response is. */
+  async begin(lengthOf: LengthSource['lengthOf'] = () => 8_000, speed = 1): Promise<void> {
     this.pool = this.pools.pop()!;
-    this.engine = await startEngine('vllm', { speed: 1, lengths: { name: 'long', lengthOf: () => tokens } });
+    this.engine = await startEngine('vllm', { speed, lengths: { name: 'test', lengthOf } });
   }
 
   /** After each test: in-flight is zero, on the engine and in the books. */
@@ -111,19 +113,45 @@ export class ServiceBench {
 
   /** Opens a round of `count` groups and submits them. Returns the trainer's epoch. */
   async submit(count: number, samples = 2): Promise<number> {
+    const trainerEpoch = await this.openRound(count);
+    await this.submitGroups(
+      trainerEpoch,
+      Array.from({ length: count }, (_, index) => index),
+      samples,
+    );
+    return trainerEpoch;
+  }
+
+  /** Returns the trainer's epoch. */
+  async openRound(count: number): Promise<number> {
     const wish = { job: JOB, groupsPerStep: count, remainingGroups: count, policy: POLICY };
     const { kind, ...plan } = await this.client.call(this.pool, 'round.next', wish);
     const round = { job: JOB, roundId: 'r1' };
     const opening = { ...round, ...plan, kind: kind as 'short', policy: POLICY, weightVersion: 0 };
     const { trainerEpoch } = await this.client.call(this.pool, 'round.open', opening);
-    const groups = Array.from({ length: count }, (_, index) => ({
+    return trainerEpoch;
+  }
+
+  /** Groups `g<index>` of the open round. */
+  async submitGroups(trainerEpoch: number, indexes: number[], samples = 2): Promise<void> {
+    const groups = indexes.map((index) => ({
       groupId: `g${index}`,
       samples,
       maxTokens: 8_000,
       prompt: { text: `What is ${index}?` },
     }));
-    await this.client.call(this.pool, 'round.submit', { ...round, trainerEpoch, groups });
-    return trainerEpoch;
+    await this.client.call(this.pool, 'round.submit', { job: JOB, roundId: 'r1', trainerEpoch, groups });
+  }
+
+  /** What is wrong with leases, waiters, sessions and books of the pool. */
+  async findings(): Promise<object[]> {
+    const redis = connectRedis({ url: testRedisUrl() });
+    try {
+      const report = await new PoolAudit(redis, new ScriptRunner(redis, this.prefix)).run(this.pool);
+      return report.findings;
+    } finally {
+      redis.disconnect();
+    }
   }
 
   async inflight(): Promise<{ engine: number; leases: number; waiters: number }> {
