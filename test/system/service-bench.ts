@@ -33,10 +33,10 @@ export class ServiceBench {
     private readonly services: RunningService[],
   ) {}
 
-  /** @param coordinator settings beyond short times for the sweep */
-  static async open(coordinator: Partial<CoordinatorConfig> = {}): Promise<ServiceBench> {
+  /** @param coordinator settings beyond short times for the sweep @param tests that may begin */
+  static async open(coordinator: Partial<CoordinatorConfig> = {}, tests = 24): Promise<ServiceBench> {
     const { pool: prefix } = testPool();
-    const pools = Array.from({ length: 24 }, (_, index) => `${prefix}-${index}`);
+    const pools = Array.from({ length: tests }, (_, index) => `${prefix}-${index}`);
     const client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
     const shared = { ...sharedSettings(prefix), pools: [...pools] };
     const startCoordinator = () =>
