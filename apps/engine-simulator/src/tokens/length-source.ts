@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { LENGTH_PRESETS, uncappedResponseLength, type LengthPresetName } from '@broomwagon/policies';
+import { LENGTH_PRESETS, parseLengthTrace, uncappedResponseLength, type LengthPresetName } from '@broomwagon/policies';
 import type { SampleIdentity } from './sample-identity';
 
 /** True length of a response in tokens, known to the simulator alone. */
@@ -27,28 +27,11 @@ function presetLengths(name: LengthPresetName, seed: number): LengthSource {
 }
 
 /**
- * Given lengths. JSONL: {"prompt": text or "promptKey": key, "lengths": [..]} a line, the i-th for the sample with
- * seed i (modulo their number). CSV: promptKey,length a line, in order of samples. A line with the prompt `*` is for
- * all prompts not named. Errors name the line.
+ * Given lengths, in the format of `parseLengthTrace`: the i-th is for the sample with seed i (modulo their number). A
+ * line with the prompt `*` is for all prompts not named. Errors name the line.
  */
 function fileLengths(path: string): LengthSource {
-  const byPrompt = new Map<string, number[]>();
-  readFileSync(path, 'utf8')
-    .split(/\r?\n/)
-    .forEach((line, index) => {
-      if (line.trim() === '') return;
-      const entry = path.endsWith('.csv') ? csvEntry(line) : jsonEntry(line);
-      if (
-        !entry ||
-        entry.lengths.length === 0 ||
-        !entry.lengths.every((length) => Number.isInteger(length) && length > 0)
-      ) {
-        if (index === 0 && path.endsWith('.csv')) return; // the header
-        throw new RangeError(`${path}:${index + 1}: expected a prompt and its lengths, whole numbers above 0`);
-      }
-      byPrompt.set(entry.prompt, [...(byPrompt.get(entry.prompt) ?? []), ...entry.lengths]);
-    });
-  if (byPrompt.size === 0) throw new RangeError(`${path}: holds no lengths`);
+  const byPrompt = parseLengthTrace(readFileSync(path, 'utf8'), path.endsWith('.csv') ? 'csv' : 'jsonl', path);
   const all = [...byPrompt.values()];
   return {
     name: path,
@@ -61,26 +44,4 @@ function fileLengths(path: string): LengthSource {
       return lengths[script.sampleKey % lengths.length]!;
     },
   };
-}
-
-interface LengthEntry {
-  prompt: string;
-  lengths: number[];
-}
-
-function csvEntry(line: string): LengthEntry | undefined {
-  const comma = line.lastIndexOf(',');
-  return comma < 1 ? undefined : { prompt: line.slice(0, comma).trim(), lengths: [Number(line.slice(comma + 1))] };
-}
-
-function jsonEntry(line: string): LengthEntry | undefined {
-  try {
-    const value = JSON.parse(line) as { prompt?: unknown; promptKey?: unknown; lengths?: unknown };
-    const prompt = value.prompt ?? value.promptKey;
-    return typeof prompt === 'string' && Array.isArray(value.lengths)
-      ? { prompt, lengths: value.lengths as number[] }
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }

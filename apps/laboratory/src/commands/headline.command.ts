@@ -1,14 +1,17 @@
 import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { EXPERIMENTS } from '../experiments';
-import { headlineJson, headlineText } from '../headlines/print-headlines';
+import { headlineJson, headlinePage, headlineText } from '../headlines/print-headlines';
 import { runHeadlines } from '../headlines/run-headlines';
 import { Progress } from '../output/progress';
+import { svgRatios } from '../output/svg-ratios';
 import { wholeNumber } from './numbers';
+import { drawn, WRITTEN_TO } from './outputs';
 
 interface Options {
   seeds: number;
   quick?: boolean;
+  out: string;
   json?: string;
 }
 
@@ -18,6 +21,7 @@ export function headlineCommand(program: Command): void {
     .description('reruns the published headlines and says which hold')
     .option('--seeds <n>', 'runs of everything, each under another seed', wholeNumber(1, 100), 5)
     .option('--quick', 'fewer steps, one seed unless --seeds says more; the shapes hold, the numbers are rougher')
+    .option('--out <folder>', 'where the plot and the page go', 'laboratory-output')
     .option('--json <file>', 'write the results to a file')
     .action(async (options: Options, command: Command) => {
       const isGiven = command.getOptionValueSource('seeds') === 'cli';
@@ -27,6 +31,8 @@ export function headlineCommand(program: Command): void {
       const run = runHeadlines(all, options.quick ?? false, progress);
       progress.stop();
       console.log(headlineText(run));
+      const files = { 'headlines.svg': svgRatios(run.headlines), 'headlines.html': headlinePage(run) };
+      console.log(`${WRITTEN_TO} ${await drawn(options.out, files)}`);
       if (options.json !== undefined) {
         await writeFile(options.json, `${JSON.stringify(headlineJson(run), null, 2)}\n`);
       }

@@ -36,6 +36,8 @@ export interface RunResult {
   /** True bias: trained mean length / mean of the whole data set. */
   lengthBias: number;
   capBias: number;
+  /** Standard deviation / mean of the steps' mean lengths, as long as there is new data. */
+  batchVariation: number;
   tokensPerSecond: number;
 }
 
@@ -86,10 +88,16 @@ function resultOf(outcome: RolloutOutcome): RunResult {
     gapShare: mean(steps.map((step) => step.gapSeconds / step.seconds)),
     lengthBias: tokens / ledger.trained.samples / (population.tokens / population.samples),
     capBias: population.atCap === 0 ? 1 : ledger.trained.capShare / (population.atCap / population.samples),
+    batchVariation: variation(steps.map(({ meanTokens }) => meanTokens)),
     tokensPerSecond: tokens / outcome.seconds,
   };
 }
 
 export function mean(values: readonly number[]): number {
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function variation(values: readonly number[]): number {
+  const middle = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - middle) ** 2))) / middle;
 }

@@ -1,7 +1,9 @@
 import Table from 'cli-table3';
 import pc from 'picocolors';
 import type { Headline, HeadlineResult } from './headline';
-import type { BandResult, HeadlineRun } from './run-headlines';
+import { htmlReport } from '../output/html-report';
+import { svgRatios } from '../output/svg-ratios';
+import type { HeadlineRun } from './run-headlines';
 
 export function amount(value: number, unit: Headline['unit']): string {
   if (unit === 'x') return `${value.toFixed(2)}x`;
@@ -70,8 +72,33 @@ export function groupBy(headlines: readonly HeadlineResult[]): Map<string, Headl
   return groups;
 }
 
-export function failing(bands: readonly BandResult[]): BandResult[] {
-  return bands.filter(({ holds }) => !holds);
+/** The same as one page. */
+export function headlinePage(run: HeadlineRun): string {
+  const { headlines, bands, seeds } = run;
+  const word = (holds: boolean): string => (holds ? 'holds' : 'does not');
+  const rows = headlines.map((result) => [
+    result.headline.setting,
+    ...headlineRow(result).slice(0, -1),
+    word(result.holds),
+  ]);
+  const intro = `Published results rerun in virtual time, ${seeds.length} seeds. Only ratios of two runs are evidence; parameters are fitted to baselines once and never to a row.`;
+  return htmlReport('Published and ours', intro, [
+    { title: 'Ours / published', svg: svgRatios(headlines) },
+    { title: 'Headlines', table: { head: ['setting', 'what', 'published', 'ours', 'ratio', ''], rows } },
+    {
+      title: 'Bands',
+      table: {
+        head: ['', 'must hold', 'found', '', 'why not'],
+        rows: bands.map(({ band, value, holds }) => [
+          band.id,
+          band.what,
+          value,
+          word(holds),
+          holds ? '' : (band.why ?? ''),
+        ]),
+      },
+    },
+  ]);
 }
 
 function headlineRow({ headline, mean, least, most, ratio, holds }: HeadlineResult): string[] {

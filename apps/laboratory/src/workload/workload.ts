@@ -1,4 +1,4 @@
-import { responseLength, type LengthDistribution } from '@broomwagon/policies';
+import { responseLength, type LengthDistribution, type LengthTrace } from '@broomwagon/policies';
 
 /** What an experiment rolls out: prompts numbered from 0, as many as are asked for. */
 export interface Workload {
@@ -26,5 +26,19 @@ export function generatedWorkload(
     promptTokens: () => promptTokens,
     lengthOf: (prompt, sample, draw) =>
       responseLength(distribution, { seed, promptKey: `${prompt}`, sampleIndex: sample + draw * 100_003 }),
+  };
+}
+
+/** Recorded lengths: prompts in their order, over and over; a new draw of a sample gets the length of a sibling. */
+export function tracedWorkload(name: string, trace: LengthTrace, capTokens: number, promptTokens: number): Workload {
+  const prompts = [...trace.values()];
+  return {
+    name,
+    capTokens,
+    promptTokens: () => promptTokens,
+    lengthOf: (prompt, sample, draw) => {
+      const lengths = prompts[prompt % prompts.length]!;
+      return Math.min(capTokens, lengths[(sample + draw) % lengths.length]!);
+    },
   };
 }

@@ -1,0 +1,138 @@
+import type { TailPolicy } from '@broomwagon/contracts';
+import { runSetup, WAIT, type RunChoices, type RunResult } from '../experiments/run-setup';
+import type { Setup } from '../parameters';
+
+/** A family of policies: one curve over the over-provisions. */
+export interface PolicyFamily {
+  name: string;
+  policy(overProvision: number): TailPolicy;
+}
+
+const ENOUGH_TO_REFILL = 4;
+
+/** Every policy of production, and RollPacker's use of both axes. */
+export function policyFamilies(setup: Setup): PolicyFamily[] {
+  const inFlight = setup.groupsPerStep * setup.samples;
+  return [
+    { name: 'regenerate', policy: (overProvision) => ({ name: 'regenerate', overProvision }) },
+    {
+      name: 'regenerate, samples too',
+      policy: (overProvision) => ({ name: 'regenerate', overProvision, sampleOverProvision: overProvision }),
+    },
+    { name: 'resume', policy: (overProvision) => ({ name: 'resume', overProvision }) },
+    { name: 'drip', policy: (overProvision) => ({ name: 'drip', overProvision }) },
+    {
+      name: 'drip, reserved',
+      policy: (overProvision) => ({ name: 'drip', overProvision, dripMode: 'adaptive' }),
+    },
+    {
+      name: 'fixed-concurrency',
+      // There must always be something to refill with: the concurrency is the knob, not what is launched.
+      policy: (overProvision) => ({
+        name: 'fixed-concurrency',
+        overProvision: ENOUGH_TO_REFILL,
+        concurrency: Math.round(inFlight * overProvision),
+      }),
+    },
+  ];
+}
+
+/** Policies that choose their over-provision themselves: a point each. */
+export const ADAPTIVE_FAMILIES: readonly PolicyFamily[] = (['regenerate', 'resume', 'drip'] as const).map((name) => ({
+  name: `${name}, adaptive`,
+  policy: (overProvision) => ({ name, overProvision, overProvisionMode: 'adaptive' }),
+}));
+
+export interface FrontierPoint {
+  family: string;
+  /** `auto` where the policy chooses. */
+  overProvision: number | 'auto';
+  /** While there is new data. */
+  speedup: number;
+  /** Over the whole data set: what was put off is paid at its end. */
+  wholeSpeedup: number;
+  offPolicyShare: number;
+  lengthBias: number;
+  batchVariation: number;
+  wasteShare: number;
+  versionSpan: number;
+  worstStepSeconds: number;
+}
+
+export interface Frontier {
+  baseSeconds: number;
+  points: FrontierPoint[];
+}
+
+/** Begins with this when it may choose. */
+const FIRST_OVER_PROVISION = 1.25;
+
+/** Speed against the plain synchronous rollout, and its price, for every policy at every over-provision. */
+export function findFrontier(
+  setup: Setup,
+  overProvisions: readonly number[],
+  choices: Omit<RunChoices, 'policy'>,
+  watcher: { doing(what: string): void; done(): void },
+): Frontier {
+  const run = (name: string, policy: TailPolicy): RunResult => {
+    watcher.doing(name);
+    const result = runSetup(setup, { ...choices, policy });
+    watcher.done();
+    return result;
+  };
+  const base = run('wait', WAIT);
+  const points = policyFamilies(setup).flatMap((family) =>
+    overProvisions.map((overProvision) => ({
+      ...pointOf(base, run(`${family.name} ${overProvision}`, family.policy(overProvision))),
+      family: family.name,
+      overProvision,
+    })),
+  );
+  const adaptive = ADAPTIVE_FAMILIES.map((family) => ({
+    ...pointOf(base, run(family.name, family.policy(FIRST_OVER_PROVISION))),
+    family: family.name,
+    overProvision: 'auto' as const,
+  }));
+  return { baseSeconds: base.stepSeconds, points: [...points, ...adaptive] };
+}
+
+/** Runs that {@link findFrontier} makes. */
+export function frontierRuns(setup: Setup, overProvisions: readonly number[]): number {
+  return 1 + policyFamilies(setup).length * overProvisions.length + ADAPTIVE_FAMILIES.length;
+}
+
+/** Means over several seeds of the same frontier. */
+export function meanFrontier(frontiers: readonly Frontier[]): Frontier {
+  const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const points = frontiers[0]!.points.map((point, index) => {
+    const all = frontiers.map((frontier) => frontier.points[index]!);
+    const of = (
+      name: 'speedup' | 'wholeSpeedup' | 'offPolicyShare' | 'lengthBias' | 'batchVariation' | 'wasteShare',
+    ): number => meanOf(all.map((one) => one[name]));
+    return {
+      ...point,
+      speedup: of('speedup'),
+      wholeSpeedup: of('wholeSpeedup'),
+      offPolicyShare: of('offPolicyShare'),
+      lengthBias: of('lengthBias'),
+      batchVariation: of('batchVariation'),
+      wasteShare: of('wasteShare'),
+      versionSpan: Math.max(...all.map((one) => one.versionSpan)),
+      worstStepSeconds: Math.max(...all.map((one) => one.worstStepSeconds)),
+    };
+  });
+  return { baseSeconds: meanOf(frontiers.map(({ baseSeconds }) => baseSeconds)), points };
+}
+
+function pointOf(base: RunResult, run: RunResult): Omit<FrontierPoint, 'family' | 'overProvision'> {
+  return {
+    speedup: base.stepSeconds / run.stepSeconds,
+    wholeSpeedup: base.outcome.seconds / run.outcome.seconds,
+    offPolicyShare: run.ledger.offPolicyShare,
+    lengthBias: run.lengthBias,
+    batchVariation: run.batchVariation,
+    wasteShare: run.ledger.waste.share,
+    versionSpan: run.ledger.versionSpan.max,
+    worstStepSeconds: run.worstStepSeconds,
+  };
+}

@@ -1,0 +1,22 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Table from 'cli-table3';
+import type { ReportTable } from './html-report';
+
+/** Writes files into a folder that is made when it is not there. Returns their paths. */
+export async function writeOutput(folder: string, files: Readonly<Record<string, string>>): Promise<string[]> {
+  await mkdir(folder, { recursive: true });
+  return Promise.all(
+    Object.entries(files).map(async ([name, text]) => {
+      const path = join(folder, name);
+      await writeFile(path, text);
+      return path;
+    }),
+  );
+}
+
+export function screenTable({ head, rows }: ReportTable): string {
+  const table = new Table({ head: [...head], style: { head: [], border: [] } });
+  table.push(...rows.map((row) => [...row]));
+  return table.toString();
+}

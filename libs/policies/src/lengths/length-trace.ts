@@ -1,0 +1,48 @@
+/** Recorded lengths of responses, tokens, by prompt in the order of its samples. */
+export type LengthTrace = Map<string, number[]>;
+
+/**
+ * Reads recorded lengths. JSONL: {"prompt": text or "promptKey": key, "lengths": [..]} a line. CSV: promptKey,length a
+ * line; a first line that is neither is the header.
+ * @throws RangeError naming the line: it is not of this form, or a length is not a whole number above 0
+ */
+export function parseLengthTrace(text: string, format: 'csv' | 'jsonl', name: string): LengthTrace {
+  const trace: LengthTrace = new Map();
+  text.split(/\r?\n/).forEach((line, index) => {
+    if (line.trim() === '') return;
+    const entry = format === 'csv' ? csvEntry(line) : jsonEntry(line);
+    if (
+      !entry ||
+      entry.lengths.length === 0 ||
+      !entry.lengths.every((tokens) => Number.isInteger(tokens) && tokens > 0)
+    ) {
+      if (index === 0 && format === 'csv') return;
+      throw new RangeError(`${name}:${index + 1}: expected a prompt and its lengths, whole numbers above 0`);
+    }
+    trace.set(entry.prompt, [...(trace.get(entry.prompt) ?? []), ...entry.lengths]);
+  });
+  if (trace.size === 0) throw new RangeError(`${name}: holds no lengths`);
+  return trace;
+}
+
+interface LengthEntry {
+  prompt: string;
+  lengths: number[];
+}
+
+function csvEntry(line: string): LengthEntry | undefined {
+  const comma = line.lastIndexOf(',');
+  return comma < 1 ? undefined : { prompt: line.slice(0, comma).trim(), lengths: [Number(line.slice(comma + 1))] };
+}
+
+function jsonEntry(line: string): LengthEntry | undefined {
+  try {
+    const value = JSON.parse(line) as { prompt?: unknown; promptKey?: unknown; lengths?: unknown };
+    const prompt = value.prompt ?? value.promptKey;
+    return typeof prompt === 'string' && Array.isArray(value.lengths)
+      ? { prompt, lengths: value.lengths as number[] }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
