@@ -35,8 +35,11 @@ describe('npm start', () => {
   const left = () => processes().filter((line) => line.includes(`TMPDIR=${folder}`));
 
   it('--once rolls out, reports, loses and repeats nothing, and leaves nothing running', async () => {
-    const [report, results] = [join(folder, 'report.json'), join(folder, 'results.jsonl')];
-    const run = await start('--once', ...SMALL, '--speed', '300', '--report', report, '--results', results);
+    const [report, results, events] = ['report.json', 'results.jsonl', 'events.jsonl'].map((name) =>
+      join(folder, name),
+    ) as [string, string, string];
+    const files = ['--report', report, '--results', results, '--record-events', events];
+    const run = await start('--once', ...SMALL, '--speed', '300', ...files);
     const { code } = await run.exited;
     expect(code, output()).toBe(0);
     const { steps, totals, baseline, speedup } = JSON.parse(readFileSync(report, 'utf8')) as Report;
@@ -67,6 +70,8 @@ describe('npm start', () => {
     expect(baseline?.wallSeconds).toBeGreaterThan(0);
     expect(speedup).toBeGreaterThan(0);
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples);
+    const opened = readFileSync(events, 'utf8').match(/"type":"round.opened".*"atMs":\d+/g);
+    expect(opened).toHaveLength(6);
     expect(left()).toEqual([]);
   });
 

@@ -1,12 +1,15 @@
 import { Command } from 'commander';
 import { frontierCommand } from './commands/frontier.command';
 import { headlineCommand } from './commands/headline.command';
+import { recordCommand } from './commands/record.command';
+import { validateCommand } from './commands/validate.command';
+import { whatifCommand } from './commands/whatif.command';
 
 /** `npm run lab -- COMMAND`: the policies of production on simulated engines, in virtual time. */
 const program = new Command('lab')
   .description('Simulates rollouts under the policies of production, in virtual time. See docs/laboratory.md.')
   .showHelpAfterError();
-for (const add of [headlineCommand, frontierCommand]) add(program);
+for (const add of [headlineCommand, frontierCommand, whatifCommand, recordCommand, validateCommand]) add(program);
 program.parseAsync().catch((error: unknown) => {
   console.error(error instanceof Error ? (error.stack ?? error.message) : error);
   process.exitCode = 1;

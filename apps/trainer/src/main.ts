@@ -57,9 +57,11 @@ async function rollOut(
   try {
     const work = async (): Promise<number> => {
       const started = await system.start(engines);
+      const recording = options.recordEvents === undefined ? undefined : await system.record(options.recordEvents);
       const { folder } = system;
       const { signal } = interruption;
       const report = await new ReferenceRun(options, dataSet, started, display, folder, load.speed, signal).run();
+      await recording?.stop();
       say(reportText(report));
       if (options.report !== undefined) await writeFile(options.report, `${JSON.stringify(report, null, 2)}\n`);
       sayWhere(options, system, say);
@@ -85,6 +87,7 @@ async function rollOut(
 function sayWhere(options: TrainerOptions, system: RolloutSystem, say: (line: string) => void): void {
   if (options.report !== undefined) say(`Report:  ${options.report}`);
   if (options.results !== undefined) say(`Results: ${options.results}`);
+  if (options.recordEvents !== undefined) say(`Events:  ${options.recordEvents}`);
   if (options.keepLogs !== undefined) say(`Logs:    ${system.logFolder}`);
   else if (!options.once) say(`Logs:    ${system.logFolder} (until the end; --keep-logs FOLDER keeps them)`);
 }

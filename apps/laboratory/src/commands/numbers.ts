@@ -11,6 +11,11 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   };
 }
 
+/** Reads a number of an option. */
+export function someNumber(least: number): (text: string) => number {
+  return (text) => numberList(least)(text.includes(',') ? 'no' : text)[0]!;
+}
+
 /** Reads numbers separated by commas, each at least `least`. */
 export function numberList(least: number): (text: string) => number[] {
   return (text) => {

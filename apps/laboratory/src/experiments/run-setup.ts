@@ -14,6 +14,10 @@ export interface RunChoices extends Partial<Pick<RolloutOptions, 'router' | 'dis
   routing?: PoolSettings;
   /** Training steps of the whole data set. */
   steps: number;
+  /** Groups of the data set, when it is no whole number of steps. */
+  groups?: number;
+  /** Default {@link STEP_OVERHEAD_SECONDS}. */
+  overheadSeconds?: number;
   seed: number;
   lengths?: LengthDistribution;
   workload?: Workload;
@@ -54,12 +58,12 @@ export function runSetup(setup: Setup, choices: RunChoices): RunResult {
     policy: choices.policy ?? WAIT,
     groupsPerStep,
     samples,
-    groups: groupsPerStep * choices.steps,
+    groups: choices.groups ?? groupsPerStep * choices.steps,
     router: choices.router ?? defaultRouter(servers, choices.routing),
     dispatcher: choices.dispatcher,
     mover: choices.mover,
     transfer,
-    overheadSeconds: STEP_OVERHEAD_SECONDS,
+    overheadSeconds: choices.overheadSeconds ?? STEP_OVERHEAD_SECONDS,
     onStep: choices.onStep,
   }).run();
   return resultOf(outcome);

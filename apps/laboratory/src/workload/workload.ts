@@ -29,8 +29,17 @@ export function generatedWorkload(
   };
 }
 
-/** Recorded lengths: prompts in their order, over and over; a new draw of a sample gets the length of a sibling. */
-export function tracedWorkload(name: string, trace: LengthTrace, capTokens: number, promptTokens: number): Workload {
+/** What a sample that is begun anew is like: a sibling, or, as under simulated engines with a seed, the same again. */
+export type Redraw = 'sibling' | 'same';
+
+/** Recorded lengths: prompts in their order, over and over. */
+export function tracedWorkload(
+  name: string,
+  trace: LengthTrace,
+  capTokens: number,
+  promptTokens: number,
+  redraw: Redraw = 'sibling',
+): Workload {
   const prompts = [...trace.values()];
   return {
     name,
@@ -38,7 +47,7 @@ export function tracedWorkload(name: string, trace: LengthTrace, capTokens: numb
     promptTokens: () => promptTokens,
     lengthOf: (prompt, sample, draw) => {
       const lengths = prompts[prompt % prompts.length]!;
-      return Math.min(capTokens, lengths[(sample + draw) % lengths.length]!);
+      return Math.min(capTokens, lengths[(sample + (redraw === 'same' ? 0 : draw)) % lengths.length]!);
     },
   };
 }

@@ -36,7 +36,9 @@ export class FactRelayService {
       if (facts.length === 0) return;
       for (const { id, type, body } of facts) {
         const subject = eventSubject(pool, type);
-        this.messaging.publish(subject, { type, pool, ...body }, { headers: { 'Nats-Msg-Id': `${pool}.${id}` } });
+        // The outbox names its entries by the time of Redis.
+        const atMs = Number(id.split('-')[0]);
+        this.messaging.publish(subject, { type, pool, atMs, ...body }, { headers: { 'Nats-Msg-Id': `${pool}.${id}` } });
       }
       // The server has them before the outbox forgets them.
       await this.messaging.flush();

@@ -66,6 +66,7 @@ function trainerCommand(): Command {
     .option('--seed <n>', 'seed of sampling and of simulated lengths', integer(0, 2 ** 31 - 1), DEFAULTS.seed)
     .option('--once', 'stop everything after the report', false)
     .option('--report <file>', 'write the report as JSON', writablePath)
+    .option('--record-events <file>', 'write every fact, for `npm run lab -- whatif`', writablePath)
     .option('--results <file>', 'write one line per trained sample', writablePath)
     .option('--max-tokens <n>', 'token budget of one sample', integer(1, LIMITS.maxTokens))
     .option('--speed <x>', 'simulated seconds per second (default: by the load)', decimal(0.1, 100_000))

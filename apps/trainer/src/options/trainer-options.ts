@@ -21,6 +21,8 @@ export interface TrainerOptions {
   /** Stop everything after the report. */
   once: boolean;
   report?: string;
+  /** Every fact of the pool, one line each, for the laboratory. */
+  recordEvents?: string;
   results?: string;
   /** Token budget of one sample; undefined = what the engines are set up for. */
   maxTokens?: number;

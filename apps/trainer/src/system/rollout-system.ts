@@ -9,6 +9,7 @@ import { freePort, ProcessGroup, provideServices, type Services } from '@broomwa
 import { Operations } from '../loop/operations';
 import type { TrainerOptions } from '../options/trainer-options';
 import { serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
+import { EventsFile } from './events-file';
 import { findEngines, Fleet, type FleetEngine } from './fleet';
 import { SimulatorClient } from './simulator-client';
 import { Supervisor } from './supervisor';
@@ -41,6 +42,7 @@ export class RolloutSystem {
   private readonly stopping = new AbortController();
   private services?: Promise<Services>;
   private connection?: MessagingConnection;
+  private pool?: PoolName;
 
   constructor(
     private readonly options: TrainerOptions,
@@ -68,6 +70,7 @@ export class RolloutSystem {
     const runId = randomBytes(4).toString('hex');
     const own = nats.source !== 'environment' && redis.source !== 'environment';
     const pool = this.options.pool ?? (own ? 'local' : `local-${runId}`);
+    this.pool = pool;
     const plan = { natsUrl: nats.url, redisUrl: redis.url, pool, runId, load: this.load };
     const [simulated] = await Promise.all([
       realEngines.length > 0 ? undefined : this.startSimulator(),
@@ -86,6 +89,11 @@ export class RolloutSystem {
     await fleet.setWeightVersion(0);
     const simulator = simulated?.client;
     return { pool, natsUrl: nats.url, redisUrl: redis.url, client, operations, fleet, simulator };
+  }
+
+  /** Writes every fact of the pool from now on to a file. */
+  async record(path: string): Promise<EventsFile> {
+    return EventsFile.create(path, this.connection!, this.pool!);
   }
 
   /** Ends everything that was started, also in the middle of `start`. Never throws. */

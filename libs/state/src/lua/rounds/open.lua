@@ -65,5 +65,5 @@ local name = args.job .. '/' .. args.roundId
 if state == 'opening' then redis.call('SADD', key.sweeps, name) end
 if optional(args.deadlineMs) then redis.call('ZADD', key.roundDeadlines, integer(now + args.deadlineMs), name) end
 fact('round.opened', { job = args.job, roundId = args.roundId, step = args.step, kind = args.kind,
-  neededGroups = args.neededGroups })
+  neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, policy = args.policyName })
 return answer(state, 0, epoch)

@@ -1,0 +1,41 @@
+import { createWriteStream } from 'node:fs';
+import { once } from 'node:events';
+import { POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
+import { connectNats, recordFacts } from '@broomwagon/messaging';
+import { InvalidArgumentError, type Command } from 'commander';
+
+interface Options {
+  pool: PoolName;
+  nats: string;
+  file: string;
+}
+
+export function recordCommand(program: Command): void {
+  program
+    .command('record')
+    .description('writes every fact of a pool to a file until Ctrl-C, for whatif')
+    .requiredOption('--pool <name>', 'name of the pool', poolName)
+    .requiredOption('--file <file>', 'one JSON object a line')
+    .option('--nats <url>', 'where NATS is', process.env.NATS_URL ?? 'nats://127.0.0.1:4222')
+    .action(async ({ pool, nats, file }: Options) => {
+      const connection = await connectNats({ url: nats, name: 'laboratory' });
+      const output = createWriteStream(file);
+      let facts = 0;
+      const end = recordFacts(connection, pool, (line) => {
+        facts += 1;
+        output.write(`${line}\n`);
+      });
+      console.error(`Recording the facts of ${pool} to ${file}; Ctrl-C ends it.`);
+      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), connection.closedForGood]);
+      await end().catch(() => undefined);
+      output.end();
+      await once(output, 'finish');
+      await connection.drain(1_000);
+      console.error(`${facts} facts written.`);
+    });
+}
+
+function poolName(text: string): string {
+  if (!POOL_PATTERN.test(text)) throw new InvalidArgumentError('Expected 1 to 64 letters, digits, _ or -.');
+  return text;
+}

@@ -1,0 +1,129 @@
+import { readFile } from 'node:fs/promises';
+import { TAIL_POLICIES, type TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
+import { findPolicyFault } from '@broomwagon/policies';
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { readEvents, type RecordedRun } from '../events/recorded-run';
+import { recordedPolicy, recordedSeconds, replay } from '../events/what-if';
+import { mean, type RunResult } from '../experiments/run-setup';
+import { svgPlot } from '../output/svg-plot';
+import { screenTable } from '../output/write-output';
+import { addFleetOptions, addSpeedOption, fleetOf, type FleetOptions } from './fleet-options';
+import { numberList } from './numbers';
+import { drawn, WRITTEN_TO } from './outputs';
+
+interface Options extends FleetOptions {
+  events: string;
+  job?: string;
+  policy: TailPolicyName[];
+  overProvision: number[];
+  set: Partial<TailPolicy>;
+  out: string;
+}
+
+export function whatifCommand(program: Command): void {
+  const command = program
+    .command('whatif')
+    .description('replays a recorded stream of facts under other policies')
+    .requiredOption('--events <file>', 'facts, one a line: npm start -- --record-events FILE, or npm run lab -- record')
+    .option('--job <id>', 'which job; default: the one with the most rounds')
+    .addOption(new Option('--policy <name...>', 'policies to try').choices(TAIL_POLICIES).default(['resume', 'drip']))
+    .option('--over-provision <list>', 'launched / needed groups to try', numberList(1), [1.25, 1.375, 1.5])
+    .option('--set <json>', 'more fields of the policies, e.g. \'{"maxCuts":2}\'', policyFields, {})
+    .option('--out <folder>', 'where the plot goes', 'laboratory-output');
+  addSpeedOption(addFleetOptions(command)).action(async (options: Options) => {
+    const run = readEvents(await readFile(options.events, 'utf8'), options.events, options.job);
+    const fleet = fleetOf(options);
+    const own = recordedPolicy(run);
+    const recorded = recordedSeconds(run, options.speed);
+    const again = replay(run, fleet, own);
+    console.log(describe(run, own));
+    const tried = policiesOf(options, run).map((policy) => ({ policy, result: replay(run, fleet, policy) }));
+    console.log(screenTable(table(recorded, again, own, tried)));
+    const error = again.outcome.seconds / sum(recorded) - 1;
+    console.log(`The model is ${percent(error)} off the recording: trust differences that are larger.`);
+    const series = [{ policy: own, result: again }, ...tried].map(({ policy, result }) => ({
+      name: nameOf(policy),
+      points: result.outcome.steps.map(({ step, seconds }) => ({ x: step, y: seconds })),
+    }));
+    const svg = svgPlot({
+      title: `Steps of ${run.job} under other policies`,
+      xLabel: 'step',
+      yLabel: 'seconds',
+      series: [
+        { name: 'recorded', points: recorded.map((y, index) => ({ x: run.rounds[index]!.step, y })) },
+        ...series,
+      ],
+    });
+    console.log(`${WRITTEN_TO} ${await drawn(options.out, { 'whatif.svg': svg })}`);
+  });
+}
+
+interface Tried {
+  policy: TailPolicy;
+  result: RunResult;
+}
+
+function table(recorded: readonly number[], again: RunResult, own: TailPolicy, tried: readonly Tried[]) {
+  const row = (name: string, { outcome, ledger, lengthBias }: RunResult): string[] => [
+    name,
+    `${Math.round(mean(outcome.steps.map((step) => step.seconds)))} s`,
+    `${Math.round(outcome.seconds)} s`,
+    percent(again.outcome.seconds / outcome.seconds - 1),
+    percent(ledger.offPolicyShare),
+    lengthBias.toFixed(3),
+    ledger.batchVariation.toFixed(2),
+    percent(ledger.waste.share),
+  ];
+  const blank = ['', '', '', ''];
+  return {
+    head: ['', 'mean step', 'all steps', 'faster', 'off-policy', 'bias', 'variation', 'waste'],
+    rows: [
+      ['recorded', `${Math.round(mean(recorded))} s`, `${Math.round(sum(recorded))} s`, '', ...blank],
+      row(`${nameOf(own)}, simulated`, again),
+      ...tried.map(({ policy, result }) => row(nameOf(policy), result)),
+    ],
+  };
+}
+
+function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): TailPolicy[] {
+  const groupsPerStep = Math.max(...run.rounds.map(({ neededGroups }) => neededGroups));
+  const policies = policy.flatMap((name) =>
+    (name === 'wait' ? [1] : overProvision).map((factor) => ({ ...set, name, overProvision: factor })),
+  );
+  for (const one of policies) {
+    const fault = findPolicyFault(one, groupsPerStep);
+    if (fault) throw new RangeError(`policy ${one.name}: ${fault.field} ${fault.reason}`);
+  }
+  return policies;
+}
+
+function describe(run: RecordedRun, own: TailPolicy): string {
+  const lines = [
+    `Job ${run.job}: ${run.rounds.length} rounds, ${run.lengths.size} groups of ${run.samples}, cap ${run.capTokens} tokens, policy ${nameOf(own)}.`,
+  ];
+  if (run.missingFacts > 0) lines.push(`${run.missingFacts} facts are missing: the stream had cut them off.`);
+  if (run.partialGroups > 0) lines.push(`${run.partialGroups} groups never finished and are left out.`);
+  return lines.join('\n');
+}
+
+function nameOf({ name, overProvision }: TailPolicy): string {
+  return name === 'wait' ? name : `${name} ${Number(overProvision.toFixed(3))}`;
+}
+
+function policyFields(text: string): Partial<TailPolicy> {
+  try {
+    const fields: unknown = JSON.parse(text);
+    if (typeof fields === 'object' && fields !== null && !Array.isArray(fields)) return fields;
+  } catch {
+    // Said below.
+  }
+  throw new InvalidArgumentError('Expected a JSON object with fields of a tail policy.');
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(share !== 0 && Math.abs(share) < 0.1 ? 1 : 0)} %`;
+}

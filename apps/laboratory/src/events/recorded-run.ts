@@ -1,0 +1,149 @@
+import type { RoundKind } from '@broomwagon/contracts';
+
+/** A round as it really went. */
+export interface RecordedRound {
+  step: number;
+  kind: RoundKind;
+  neededGroups: number;
+  launchedGroups: number;
+  openedAtMs: number;
+  completedAtMs: number;
+}
+/** What a stream of facts says of one job. */
+export interface RecordedRun {
+  job: string;
+  policy: string;
+  rounds: RecordedRound[];
+  /** Lengths of the samples that finished, by group, groups in the order of their first round. */
+  lengths: Map<string, number[]>;
+  samples: number;
+  /** Longest length that ended by its budget; else the longest of all. */
+  capTokens: number;
+  /** Facts that are missing by their numbers: the outbox or the stream had cut them off. */
+  missingFacts: number;
+  /** Groups of which a sample never finished: they are left out. */
+  partialGroups: number;
+}
+
+interface Fact {
+  type: string;
+  atMs: number;
+  sequence?: number;
+  job?: string;
+  roundId?: string;
+  [field: string]: unknown;
+}
+
+/**
+ * Reads facts, one JSON object a line, as `npm start -- --record-events FILE` and `npm run lab -- record` write them.
+ * Used are `round.opened`, `round.completed`, `request.finished` and `longtail.requeued`; all others are passed over.
+ * @param job which job; default: the one with the most rounds
+ * @throws RangeError a line is no fact, or there is no completed round
+ */
+export function readEvents(text: string, name: string, job?: string): RecordedRun {
+  const facts = text
+    .split(/\r?\n/)
+    .flatMap((line, index) => (line.trim() === '' ? [] : [parseFact(line, `${name}:${index + 1}`)]));
+  const rounds = facts.filter(({ type }) => type === 'round.opened');
+  const chosen = job ?? mostFrequent(rounds.map((fact) => fact.job!));
+  if (chosen === undefined) throw new RangeError(`${name}: no round was opened`);
+  const own = facts.filter((fact) => jobOf(fact) === chosen);
+  const run = collect(chosen, own);
+  if (run.rounds.length === 0) throw new RangeError(`${name}: no round of job ${chosen} was completed`);
+  if (run.lengths.size === 0) throw new RangeError(`${name}: no group of job ${chosen} was finished`);
+  return { ...run, missingFacts: gaps(facts) };
+}
+
+function collect(job: string, facts: readonly Fact[]): RecordedRun {
+  const opened = new Map<string, Fact>();
+  const rounds: RecordedRound[] = [];
+  const firstStep = new Map<string, number>();
+  const lengths = new Map<string, (number | undefined)[]>();
+  let [capTokens, longest] = [0, 0];
+  const see = (groupId: string, roundId: string | undefined): void => {
+    if (!firstStep.has(groupId)) firstStep.set(groupId, Number(opened.get(roundId ?? '')?.step ?? 0));
+  };
+  for (const fact of facts) {
+    if (fact.type === 'round.opened') opened.set(fact.roundId!, fact);
+    if (fact.type === 'longtail.requeued') see(String(fact.groupId), fact.roundId);
+    if (fact.type === 'round.completed') rounds.push(roundOf(opened.get(fact.roundId!), fact));
+    if (fact.type === 'request.finished') {
+      const { groupId, index } = partsOf(String(fact.requestId));
+      const tokens = Number(fact.tokens);
+      see(groupId, fact.roundId);
+      const samples = lengths.get(groupId) ?? [];
+      samples[index] = tokens;
+      lengths.set(groupId, samples);
+      longest = Math.max(longest, tokens);
+      if (fact.finishReason === 'length') capTokens = Math.max(capTokens, tokens);
+    }
+  }
+  const samples = Math.max(0, ...[...lengths.values()].map((one) => one.length));
+  const isWhole = (one: (number | undefined)[]): one is number[] => one.length === samples && !one.includes(undefined);
+  const inOrder = [...lengths].sort(
+    ([one], [other]) => firstStep.get(one)! - firstStep.get(other)! || byName(one, other),
+  );
+  const whole = inOrder.filter((entry): entry is [string, number[]] => isWhole(entry[1]));
+  return {
+    job,
+    policy: String([...opened.values()][0]?.policy ?? 'unknown'),
+    rounds: rounds.filter(({ openedAtMs }) => Number.isFinite(openedAtMs)),
+    lengths: new Map(whole),
+    samples,
+    capTokens: capTokens || longest,
+    missingFacts: 0,
+    partialGroups: lengths.size - whole.length,
+  };
+}
+
+function roundOf(opened: Fact | undefined, completed: Fact): RecordedRound {
+  const neededGroups = Number(opened?.neededGroups);
+  return {
+    step: Number(completed.step),
+    kind: (opened?.kind ?? 'short') as RoundKind,
+    neededGroups,
+    launchedGroups: Number(opened?.newGroups ?? neededGroups) + Number(opened?.takeGroups ?? 0),
+    openedAtMs: Number(opened?.atMs),
+    completedAtMs: completed.atMs,
+  };
+}
+
+function parseFact(line: string, place: string): Fact {
+  let fact: unknown;
+  try {
+    fact = JSON.parse(line);
+  } catch {
+    throw new RangeError(`${place}: not JSON`);
+  }
+  const { type, atMs } = (fact ?? {}) as Partial<Fact>;
+  if (typeof type !== 'string' || typeof atMs !== 'number')
+    throw new RangeError(`${place}: no fact: type and atMs are needed`);
+  return fact as Fact;
+}
+
+/** Facts of requests name their job in the request's id, `<job>/<group>/<sample>`. */
+function jobOf(fact: Fact): string | undefined {
+  return fact.job ?? (typeof fact.requestId === 'string' ? fact.requestId.split('/')[0] : undefined);
+}
+
+function partsOf(requestId: string): { groupId: string; index: number } {
+  const [, groupId, index] = requestId.split('/');
+  return { groupId: groupId!, index: Number(index) };
+}
+
+function gaps(facts: readonly Fact[]): number {
+  const numbers = facts.flatMap(({ sequence }) => (sequence === undefined ? [] : [sequence])).sort((a, b) => a - b);
+  if (numbers.length === 0) return 0;
+  return numbers.at(-1)! - numbers[0]! + 1 - new Set(numbers).size;
+}
+
+function mostFrequent(names: readonly string[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0];
+}
+
+/** p2 before p10. */
+function byName(one: string, other: string): number {
+  return one.localeCompare(other, 'en', { numeric: true });
+}

@@ -1,0 +1,45 @@
+import { open, type FileHandle } from 'node:fs/promises';
+import type { PoolName } from '@broomwagon/contracts';
+import { recordFacts, type MessagingConnection } from '@broomwagon/messaging';
+
+/** Facts that the relay has not published yet when the last round is closed are waited for this long. */
+const LAST_FACTS_MS = 1_500;
+
+/** A file of all facts of a pool, one JSON object a line, as `npm run lab -- whatif` reads it. */
+export class EventsFile {
+  private lines: string[] = [];
+  private writing: Promise<void> = Promise.resolve();
+  private readonly end: () => Promise<void>;
+
+  private constructor(
+    private readonly file: FileHandle,
+    connection: MessagingConnection,
+    pool: PoolName,
+  ) {
+    this.end = recordFacts(connection, pool, (line) => this.add(line));
+  }
+
+  static async create(path: string, connection: MessagingConnection, pool: PoolName): Promise<EventsFile> {
+    return new EventsFile(await open(path, 'w'), connection, pool);
+  }
+
+  /** Ends the recording; everything that was published is in the file. @throws what went wrong while writing */
+  async stop(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, LAST_FACTS_MS));
+    await this.end();
+    await this.writing;
+    await this.file.close();
+  }
+
+  /** Facts that come while a write is under way are written together. */
+  private add(line: string): void {
+    this.lines.push(line);
+    if (this.lines.length > 1) return;
+    this.writing = this.writing.then(async () => {
+      const text = `${this.lines.join('\n')}\n`;
+      this.lines = [];
+      await this.file.write(text);
+    });
+    this.writing.catch(() => undefined);
+  }
+}
