@@ -13,6 +13,7 @@ export class CoordinatorMetrics {
   private readonly sweeps;
   private readonly facts;
   private readonly overdue;
+  private readonly lost;
   private readonly fences;
 
   constructor(metrics: Metrics) {
@@ -44,6 +45,11 @@ export class CoordinatorMetrics {
       'Requests ended at the deadline of their abort without the confirmation of a live worker',
     );
     this.fences = metrics.counter('servers_fenced_total', 'Servers fenced since what ran on them could not be ended');
+    this.lost = metrics.gauge(
+      'lost_entries_count',
+      'Requests ever that an index named and that were not there: Redis came back without a part of its keys',
+      ['pool'],
+    );
     this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
   }
 
@@ -79,6 +85,11 @@ export class CoordinatorMetrics {
 
   serverFenced(): void {
     this.fences.inc();
+  }
+
+  /** @param count of the pool, ever */
+  lostEntries(pool: string, count: number): void {
+    this.lost.set({ pool }, count);
   }
 
   factsRelayed(count: number): void {

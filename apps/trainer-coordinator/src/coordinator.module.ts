@@ -9,6 +9,7 @@ import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { FactRelayService } from './facts/fact-relay.service';
 import { JobController } from './jobs/job.controller';
+import { JobQuotaController } from './jobs/job-quota.controller';
 import { DropLongtailService } from './longtail/drop-longtail.service';
 import { LongtailController } from './longtail/longtail.controller';
 import { LongtailSweepService } from './longtail/longtail-sweep.service';
@@ -49,6 +50,7 @@ import { WeightsController } from './weights/weights.controller';
     RequestAbortController,
     LongtailController,
     JobController,
+    JobQuotaController,
     CheckpointController,
     WeightsController,
   ],

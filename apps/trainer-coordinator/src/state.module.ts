@@ -5,6 +5,7 @@ import {
   CheckpointStore,
   connectRedis,
   FactOutbox,
+  JobStore,
   LongtailStore,
   PoolDirectory,
   RequestStore,
@@ -42,6 +43,11 @@ type RedisConnection = ReturnType<typeof connectRedis>;
         new RequestStore(scripts, { answerKeptMs: config.claimAnswerKeptMs, maxWaiters: config.maxClaimWaiters }),
     },
     {
+      provide: JobStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new JobStore(scripts),
+    },
+    {
       provide: LongtailStore,
       inject: [ScriptRunner],
       useFactory: (scripts: ScriptRunner) => new LongtailStore(scripts),
@@ -77,6 +83,7 @@ type RedisConnection = ReturnType<typeof connectRedis>;
   exports: [
     AbortStore,
     CheckpointStore,
+    JobStore,
     LongtailStore,
     RoundStore,
     RequestStore,

@@ -1,5 +1,6 @@
 import * as abort from './abort.dto';
 import * as checkpoint from './checkpoint.dto';
+import * as jobQuota from './job-quota.dto';
 import * as lb from './lb.dto';
 import * as longtail from './longtail.dto';
 import * as payload from './payload.dto';
@@ -81,6 +82,7 @@ export const OPERATIONS = {
   'longtail.drop': operation<longtail.DropLongtailReply>()(coordinator, longtail.DropLongtailRequest),
   'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
   'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
+  'job.configure': operation<jobQuota.ConfigureJobReply>()(coordinator, jobQuota.ConfigureJobRequest),
   'job.checkpoint': operation<checkpoint.CheckpointJobReply>()(coordinator, checkpoint.CheckpointJobRequest),
   'job.restore': operation<checkpoint.RestoreJobReply>()(coordinator, checkpoint.RestoreJobRequest),
   'job.checkpoints': operation<checkpoint.ListCheckpointsReply>()(coordinator, checkpoint.ListCheckpointsRequest),

@@ -1,6 +1,7 @@
 export * from './admission';
 export * from './engine-model';
 export * from './ledger';
+export * from './jobs';
 export * from './lengths';
 export * from './over-provision';
 export * from './rebalance';

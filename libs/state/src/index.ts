@@ -9,4 +9,5 @@ export * from './rounds';
 export * from './aborts';
 export * from './weights';
 export * from './longtail';
+export * from './jobs';
 export * from './checkpoints';

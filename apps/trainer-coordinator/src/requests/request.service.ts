@@ -69,6 +69,7 @@ export class RequestService {
     this.metrics.attemptEnded(answer.state);
     this.discards.soon(answer.discardedRefs);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+    if (answer.madeRoom) this.grants.soon(pool);
     await failpoint('coordinator.complete.before-reply');
     const { state, groupAccepted, roundCompleted } = answer;
     return { state, groupAccepted, roundCompleted };
@@ -85,7 +86,7 @@ export class RequestService {
     this.metrics.attemptEnded(answer.state);
     this.discards.soon(answer.discardedRefs);
     this.commands.abort(pool, 'abort', answer.aborts);
-    if (answer.state === 'pending') this.grants.soon(pool);
+    if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     return { state: answer.state };
   }

@@ -60,6 +60,7 @@ export class SweepService {
   /** One look at all there is to sweep in a pool. @throws BroomwagonError UNAVAILABLE */
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool);
+    this.metrics.lostEntries(pool, due.lostEntries);
     if (due.deadlines > 0) await this.rounds.expire(pool);
     if (due.voidEpochs > 0) await this.returnAttempts(pool);
     for (const round of due.rounds) {

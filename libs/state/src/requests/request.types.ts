@@ -52,6 +52,8 @@ export type CompleteArgs = AttemptFence & SegmentArgs & { finishReason: 'stop' |
 export interface CompleteAnswer extends CompleteReply {
   job: JobId;
   roundId: RoundId;
+  /** A job that was at its cap has room again: parked claims may be granted. */
+  madeRoom: boolean;
   /** Payloads nobody names any more. */
   discardedRefs: string[];
 }
@@ -64,6 +66,8 @@ export interface FailAnswer extends FailReply {
   aborts: AttemptFence[];
   /** This call completed the round, with fewer groups. */
   roundCompleted: boolean;
+  /** A job that was at its cap has room again: parked claims may be granted. */
+  madeRoom: boolean;
   discardedRefs: string[];
 }
 

@@ -136,6 +136,8 @@ export interface DueWork {
   aborting: number;
   /** Groups on their way from an open round to the long-tail queue. */
   leaving: number;
+  /** Requests ever that an index named and that were not there. */
+  lostEntries: number;
   /** Checkpoints that are to be deleted. */
   oldCheckpoints: number;
   /** Dropped groups that are to be forgotten. */

@@ -1,4 +1,4 @@
---- @include "aborts"
+--- @include "lost"
 -- Checks of what a worker says about an attempt.
 
 -- A request that is not there: folded with its round, or never submitted.
@@ -33,8 +33,8 @@ end
 
 -- Gives back an attempt of a void worker epoch; no failure of the request. True when it is pending again.
 local function return_attempt(request)
-  local group = load_group(request.job, request.groupId)
-  local round = load_round(request.job, group.roundId)
+  local group, round = owners_of(request)
+  if not group then return false end
   honour_abort(round, group, {})
   -- Dropped with its group, now or since the list of the holder was read.
   if group.state == 'dropped' or not HELD[redis.call('HGET', key.request(request.id), 'state')] then return false end

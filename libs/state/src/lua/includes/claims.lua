@@ -1,4 +1,4 @@
---- @include "aborts"
+--- @include "lost"
 --- @include "waiting-clock"
 -- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
 local JOBS_LOOKED_AT = 16
@@ -28,47 +28,66 @@ local function claim_json(request, group, round)
   return string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. ',"segments":' .. request.segments .. '}'
 end
 
--- Returns a list of JSON claims, and true when there was more to look at than one script may.
--- Jobs come in turn. What belongs to a completed round is settled on the way. Nothing while the pool stands still.
-local function take_claims(worker_id, worker_epoch, max, now)
-  local claims, looked, groups, rounds = {}, 0, {}, {}
-  if pool_stands_still() then return claims, false end
-  for _, job in ipairs(redis.call('ZRANGE', key.claimableJobs, 0, JOBS_LOOKED_AT - 1)) do
-    if #claims >= max or looked >= REQUESTS_LOOKED_AT then break end
-    while not is_orphaned(job, now) and #claims < max and looked < REQUESTS_LOOKED_AT do
-      local ids = redis.call('ZRANGE', key.pending(job), 0, max - #claims - 1)
-      if #ids == 0 then break end
-      for _, id in ipairs(ids) do
-        looked = looked + 1
-        local request = load_request(id)
+-- Gives at most `most` pending requests of one job. Returns how many requests were looked at.
+local function take_of_job(job, most, claims, worker, now)
+  local looked, groups, rounds, last = 0, {}, {}, #claims + most
+  while #claims < last and looked < REQUESTS_LOOKED_AT do
+    local ids = redis.call('ZRANGE', key.pending(job), 0, last - #claims - 1)
+    if #ids == 0 then break end
+    for _, id in ipairs(ids) do
+      looked = looked + 1
+      local request = load_request(id)
+      local group, round
+      if request then
         local group_name = job .. '/' .. request.groupId
-        local group = groups[group_name] or load_group(job, request.groupId)
-        groups[group_name] = group
-        local round_name = job .. '/' .. group.roundId
-        local round = rounds[round_name] or load_round(job, group.roundId)
-        rounds[round_name] = round
-        if honour_abort(round, group, {}) then looked = looked + group.samples end
-        if request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
-          -- Dropped just now, it or a sibling that came before it in this page.
-        elseif takes_results(round) then
-          request.attempt = math.max(request.attempt, attempt_floor(job)) + 1
-          request.workerId, request.workerEpoch, request.started = worker_id, worker_epoch, false
-          redis.call('HSET', key.request(id), 'attempt', request.attempt, 'workerId', worker_id, 'workerEpoch',
-            integer(worker_epoch), 'claimedAtMs', integer(now), 'started', 0)
-          move_request(request, group, 'claimed')
-          table.insert(claims, claim_json(request, group, round))
-        else
-          cut_request(round, group, request, nil, 0)
-        end
+        if not groups[group_name] then groups[group_name], rounds[group_name] = owners_of(request) end
+        group, round = groups[group_name], rounds[group_name]
+      else
+        lose_missing(id, 'pending', function() redis.call('ZREM', key.pending(job), id) end)
+      end
+      if group and honour_abort(round, group, {}) then looked = looked + group.samples end
+      if not group or request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
+        -- Dropped just now or lost, it or a sibling that came before it in this page.
+      elseif takes_results(round) then
+        request.attempt = math.max(request.attempt, attempt_floor(job)) + 1
+        request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
+        redis.call('HSET', key.request(id), 'attempt', request.attempt, 'workerId', worker.id, 'workerEpoch',
+          integer(worker.epoch), 'claimedAtMs', integer(now), 'started', 0)
+        move_request(request, group, 'claimed')
+        table.insert(claims, claim_json(request, group, round))
+      else
+        cut_request(round, group, request, nil, 0)
       end
     end
-    if redis.call('EXISTS', key.pending(job)) == 1 then
-      redis.call('ZADD', key.claimableJobs, redis.call('HINCRBY', key.meta, 'pendingSequence', 1), job)
+  end
+  return looked
+end
+
+-- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
+-- includes/turns. What belongs to a completed round is settled on the way. Nothing while the pool stands still.
+local function take_claims(worker_id, worker_epoch, max, now)
+  local claims, looked, jobs = {}, 0, 0
+  if pool_stands_still() then return claims, false end
+  while #claims < max and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
+    local job, service = next_job()
+    if not job then break end
+    jobs = jobs + 1
+    local most = is_orphaned(job, now) and 0 or math.min(max - #claims, room_of(job))
+    if most == 0 then
+      withhold_job(job)
     else
-      redis.call('ZREM', key.claimableJobs, job)
+      local before = #claims
+      looked = looked + take_of_job(job, most, claims, { id = worker_id, epoch = worker_epoch }, now)
+      charge_job(job, service, #claims - before)
     end
   end
-  return claims, looked >= REQUESTS_LOOKED_AT and #claims == 0
+  return claims, #claims == 0 and (looked >= REQUESTS_LOOKED_AT or jobs >= JOBS_LOOKED_AT)
+end
+
+-- A parked claim, or nil when it is gone and only its place in the queue is left.
+local function load_waiter(claim_id)
+  local packed = redis.call('HGET', key.claimWaiters, claim_id)
+  return packed and cjson.decode(packed) or nil
 end
 
 local function forget_waiter(claim_id)

@@ -33,7 +33,9 @@ local key = {
   voidAttemptEpochs = root .. 'void:attempts', -- set: worker epochs whose attempts must be returned
   -- jobs (trainer-coordinator)
   jobs = root .. 'jobs', -- set: job
-  claimableJobs = root .. 'jobs:claimable', -- zset: jobs with pending requests, by turn
+  claimableJobs = root .. 'jobs:claimable', -- zset: jobs with pending requests, by the service they had
+  withheldJobs = root .. 'jobs:withheld', -- set: jobs with pending requests that may give none now: at their cap, or orphaned
+  jobService = root .. 'jobs:service', -- hash: job -> service it had when it last gave requests
   claimWaiters = root .. 'waiters:claim', -- hash: claimId -> packed waiter
   claimQueue = root .. 'waiters:claim:queue', -- zset: claimId by arrival
   claimDeadlines = root .. 'waiters:claim:deadlines', -- zset: claimId by deadline on the waiting clock, ms
@@ -65,6 +67,7 @@ function key.worker(id) return root .. 'worker:' .. id end -- hash, while live: 
 function key.workerLeases(id, epoch) return root .. 'worker-leases:' .. id .. ':' .. epoch end -- set of acquireId
 function key.workerAttempts(id, epoch) return root .. 'worker-attempts:' .. id .. ':' .. epoch end -- set of requestId
 function key.job(job) return root .. 'job:' .. job end -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
+function key.jobQuota(job) return root .. 'job-quota:' .. job end -- hash: weight, maxInFlight
 function key.books(job) return root .. 'job-books:' .. job end -- hash: requests by state
 function key.pending(job) return root .. 'job-pending:' .. job end -- zset: requestId by dispatch order
 function key.longtail(job) return root .. 'job-longtail:' .. job end -- zset: groupId by sequence of the first cut

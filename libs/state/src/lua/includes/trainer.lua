@@ -1,5 +1,6 @@
 --- @include "clock"
 --- @include "reply"
+--- @include "turns"
 -- The trainer's word counts only with the current epoch of its job. Returns nil, or the error to answer.
 local function trainer_error(job, trainer_epoch)
   local current = redis.call('HGET', key.job(job), 'trainerEpoch')
@@ -12,4 +13,5 @@ end
 -- It lives, so its requests may be claimed.
 local function saw_trainer(job)
   redis.call('HSET', key.job(job), 'trainerSeenAtMs', string.format('%.0f', now_ms()))
+  readmit_job(job)
 end

@@ -1,4 +1,5 @@
 --- @include "keys"
+--- @include "turns"
 -- The one place where a request changes its state: it keeps the books, the index of its holder, the pending queue and
 -- the counters of its group in step, so that at every moment submitted = the sum of all states.
 local HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
@@ -34,7 +35,7 @@ local function enqueue(job, ids, front)
     entries[2 * position] = id
   end
   redis.call('ZADD', key.pending(job), unpack(entries))
-  redis.call('ZADD', key.claimableJobs, 'NX', last, job)
+  offer_job(job)
 end
 
 -- `front` only matters for `pending`; `group` gets the counters as they are afterwards.
@@ -48,6 +49,7 @@ local function move_request(request, group, to, front)
   if HELD[from] ~= HELD[to] then
     local held = key.workerAttempts(request.workerId, integer(request.workerEpoch))
     redis.call(HELD[to] and 'SADD' or 'SREM', held, request.id)
+    if HELD[from] then readmit_job(request.job) end
   end
   if LIVE[from] ~= LIVE[to] then
     group.live = redis.call('HINCRBY', key.group(request.job, request.groupId), 'live', LIVE[to] and 1 or -1)

@@ -9,6 +9,7 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        groupAccepted    boolean
        roundCompleted   boolean: what is left of the round is to be cut
        job, roundId     of the request; absent when nothing was changed
+       madeRoom         boolean: a job that was at its cap has room again
        discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued. ]]
@@ -23,7 +24,7 @@ if honour_abort(round, group, {}) then request = load_request(request.id) end
 local function answer(state)
   return cjson.encode({
     state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
-    roundCompleted = round ~= nil and not takes_results(round),
+    roundCompleted = round ~= nil and not takes_results(round), madeRoom = jobs_readmitted,
   }):sub(1, -2) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
 end
 

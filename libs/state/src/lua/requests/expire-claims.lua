@@ -9,7 +9,8 @@ local PAGE = 128
 local inboxes = {}
 local due = redis.call('ZRANGEBYSCORE', key.claimDeadlines, '-inf', integer(waiting_ms(now_ms())), 'LIMIT', 0, PAGE)
 for _, claim_id in ipairs(due) do
-  table.insert(inboxes, cjson.decode(redis.call('HGET', key.claimWaiters, claim_id)).replyTo)
+  local waiter = load_waiter(claim_id)
+  if waiter then table.insert(inboxes, waiter.replyTo) end
   forget_waiter(claim_id)
 end
 return '{"replyTo":' .. encode_list(inboxes) .. ',"more":' .. tostring(#due == PAGE) .. '}'

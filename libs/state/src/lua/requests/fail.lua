@@ -9,6 +9,7 @@ Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repea
        aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of a failed group
        roundCompleted   boolean: this call completed the round (with fewer groups)
        job, roundId     of the request
+       madeRoom         boolean: a job that was at its cap has room again
        discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: group.failed, round.completed, round.settled, longtail.requeued. ]]
@@ -26,7 +27,7 @@ local was_open = round ~= nil and takes_results(round)
 local function answer()
   return cjson.encode({
     state = request.state, job = request.job, roundId = group.roundId,
-    roundCompleted = was_open and not takes_results(round),
+    roundCompleted = was_open and not takes_results(round), madeRoom = jobs_readmitted,
   }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
 end
 

@@ -16,9 +16,11 @@ while true do
     more = true
     break
   end
-  local waiter = cjson.decode(redis.call('HGET', key.claimWaiters, claim_id))
-  local inbox = '{"replyTo":' .. cjson.encode(waiter.replyTo)
-  if worker_is_current(waiter.workerId, waiter.workerEpoch) then
+  local waiter = load_waiter(claim_id)
+  local inbox = waiter and '{"replyTo":' .. cjson.encode(waiter.replyTo)
+  if not waiter then
+    -- Nobody knows where to answer; the worker repeats its claim.
+  elseif worker_is_current(waiter.workerId, waiter.workerEpoch) then
     local claims, again = take_claims(waiter.workerId, waiter.workerEpoch, waiter.max, now)
     if #claims == 0 then
       more = again

@@ -15,7 +15,12 @@ local held = key.workerAttempts(worker_id, epoch)
 local pending = 0
 local ids = redis.call('SRANDMEMBER', held, PAGE)
 for _, id in ipairs(ids) do
-  if return_attempt(load_request(id)) then pending = pending + 1 end
+  local request = load_request(id)
+  if not request then
+    lose_missing(id, 'held', function() redis.call('SREM', held, id) end)
+  elseif return_attempt(request) then
+    pending = pending + 1
+  end
 end
 -- Nothing is added any more: a claim of a void epoch is refused.
 if redis.call('EXISTS', held) == 0 then redis.call('SREM', key.voidAttemptEpochs, owner) end

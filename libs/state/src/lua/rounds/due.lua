@@ -8,6 +8,7 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        aborting       number of groups and leases whose abort is not confirmed
        leaving        number of groups on their way from an open round to the long-tail queue
        oldCheckpoints number of checkpoints that are to be deleted
+       lostEntries    number of requests ever that an index named and that were not there
        dropped        number of dropped groups that are to be forgotten
        weightSync     boolean: the weights change just now
 Errors: none. Facts: none. ]]
@@ -30,6 +31,7 @@ return cjson.encode({
   aborting = redis.call('ZCARD', key.abortingGroups) + redis.call('ZCARD', key.abortingLeases),
   leaving = redis.call('ZCARD', key.leavingGroups),
   oldCheckpoints = redis.call('SCARD', key.oldCheckpoints),
+  lostEntries = tonumber(redis.call('HGET', key.meta, 'lostEntries') or 0),
   dropped = redis.call('ZCOUNT', key.droppedGroups, '-inf', integer(now_ms())),
   weightSync = redis.call('EXISTS', key.weightSync) == 1,
 }):sub(1, -2) .. ',"aborts":' .. encode_list(redis.call('ZRANGE', key.aborts, 0, PAGE - 1)) .. ',"rounds":' .. encode_list(rounds) .. '}'

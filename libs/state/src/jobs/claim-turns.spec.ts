@@ -1,0 +1,133 @@
+import { type ClaimTurns, returnToLine, takeTurns, type TurnJob } from '@broomwagon/policies';
+import type { Claim } from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { connectRedis } from '../redis';
+import { RequestStore } from '../requests';
+import { RoundStore } from '../rounds';
+import { RoutingStore } from '../routing';
+import { ScriptRunner } from '../scripts/script-runner';
+import { JobStore } from './job.store';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+const [rounds, requests, routing, jobs] = [
+  new RoundStore(runner),
+  new RequestStore(runner),
+  new RoutingStore(runner),
+  new JobStore(runner),
+];
+const NAMES = ['a', 'b', 'c'];
+const MOST_GROUPS = 2_000;
+/** Event streams; more for a search that takes its time. */
+const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 10);
+let pools = 0;
+
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+/** Jobs of one pool with a round each, a worker, and what is in flight. */
+async function openJobs() {
+  const pool = `turns-${pools++}`;
+  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: MOST_GROUPS, takeGroups: 0 };
+  const policy = { name: 'wait' as const, overProvision: 1 };
+  for (const job of NAMES) {
+    const round = { job, roundId: 'r', policy, weightVersion: 1, orphanAfterMs: 600_000, newGroups: MOST_GROUPS };
+    await rounds.open(pool, { ...plan, ...round });
+  }
+  const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
+  const { workerEpoch } = await routing.registerWorker(pool, worker);
+  const holder = { workerId: 'w', workerEpoch };
+  const submitted = new Map(NAMES.map((job) => [job, 0]));
+  const held = new Map<string, Claim[]>(NAMES.map((job) => [job, []]));
+  let claims = 0;
+  return {
+    pool,
+    held,
+    async submit(job: string, count: number) {
+      const from = submitted.get(job)!;
+      submitted.set(job, from + count);
+      const group = { digest: 'd', samples: 1, maxTokens: 10, promptRef: 'p', sampling: '{}' };
+      const page = Array.from({ length: count }, (_, index) => ({ ...group, groupId: `g${from + index}` }));
+      await rounds.submit(pool, { job, roundId: 'r', trainerEpoch: 1 }, page);
+    },
+    async claim(max: number) {
+      const answer = await requests.claim(pool, { claimId: `c${claims++}`, ...holder, max });
+      const given: { job: string; requests: number }[] = [];
+      for (const claim of answer.claims) {
+        held.get(claim.job)!.push(claim);
+        if (given.at(-1)?.job !== claim.job) given.push({ job: claim.job, requests: 0 });
+        given.at(-1)!.requests += 1;
+      }
+      return given;
+    },
+    async end(job: string) {
+      const { requestId, attempt } = held.get(job)!.pop()!;
+      return requests.complete(pool, { requestId, attempt, ...holder, tokens: 0, finishReason: 'stop' });
+    },
+  };
+}
+
+describe('claims of several jobs', () => {
+  it('are given in the same turns as the policy says, at every step', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.infiniteStream(fc.nat()), async (stream) => {
+        const decide = (choices: number) => (stream.next().value as number) % choices;
+        const world = await openJobs();
+        const quota = { weight: 1 };
+        let turns: ClaimTurns = {
+          present: 0,
+          jobs: NAMES.map((job) => ({ job, quota, pending: 0, inFlight: 0, service: 0 })),
+        };
+        const change = (job: TurnJob, changes: Partial<TurnJob>) => {
+          turns = returnToLine(turns, { ...job, ...changes });
+        };
+        for (let event = 0; event < 60; event++) {
+          const job = turns.jobs[decide(NAMES.length)]!;
+          const kind = decide(8);
+          if (kind < 3) {
+            const max = 1 + decide(12);
+            const answer = takeTurns(turns, max);
+            ({ turns } = answer);
+            expect(await world.claim(max)).toEqual(answer.given);
+          } else if (kind < 5) {
+            const count = 1 + decide(10);
+            await world.submit(job.job, count);
+            change(job, { pending: job.pending + count });
+          } else if (kind < 7 && job.inFlight > 0) {
+            await world.end(job.job);
+            change(job, { inFlight: job.inFlight - 1 });
+          } else if (kind === 7) {
+            const wish = { weight: 1 + decide(4), ...(decide(2) === 0 && { maxInFlight: decide(6) }) };
+            expect(await jobs.configure(world.pool, job.job, wish)).toMatchObject({ inFlight: job.inFlight });
+            change(job, { quota: wish });
+          }
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('says when a job that was at its cap has room again', async () => {
+    const world = await openJobs();
+    await jobs.configure(world.pool, 'a', { weight: 1, maxInFlight: 2 });
+    await world.submit('a', 5);
+    expect(await world.claim(10)).toEqual([{ job: 'a', requests: 2 }]);
+    expect(await world.claim(10)).toEqual([]);
+    expect(await world.end('a')).toMatchObject({ madeRoom: true });
+    expect(await world.claim(10)).toEqual([{ job: 'a', requests: 1 }]);
+    expect(await jobs.configure(world.pool, 'a')).toEqual({
+      job: 'a',
+      quota: { weight: 1, maxInFlight: 2 },
+      inFlight: 2,
+      madeRoom: false,
+    });
+    expect(await world.claim(10)).toEqual([]);
+    expect(await jobs.configure(world.pool, 'a', { weight: 1 })).toMatchObject({ madeRoom: true });
+    expect(await world.claim(10)).toEqual([{ job: 'a', requests: 2 }]);
+  });
+});

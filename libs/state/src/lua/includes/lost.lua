@@ -1,0 +1,74 @@
+--- @include "aborts"
+-- Requests that an index names and that cannot be run: a Redis that came back without a part of its keys. What is left
+-- of the group is failed or dropped and counted, so that everything else goes on; the audit says what the books lack.
+
+local function count_lost(id)
+  redis.call('HINCRBY', key.meta, 'lostEntries', 1)
+  fact('request.lost', { requestId = id })
+end
+
+-- The state of a request that is not there, as far as its index tells.
+local function booked_state(job, from)
+  if from == 'pending' then return from end
+  for _, state in ipairs({ 'running', 'claimed', 'cutting' }) do
+    if tonumber(redis.call('HGET', key.books(job), state) or 0) > 0 then return state end
+  end
+  return 'running'
+end
+
+-- A request without its group is nothing: it ends.
+local function lose_request(request)
+  local group = { live = 0, finished = 0 }
+  move_request(request, group, 'dropped')
+  redis.call('UNLINK', key.request(request.id), key.group(request.job, request.groupId))
+end
+
+-- A group without its round, or with a sample that is gone, can never be trained.
+local function lose_group(round, group)
+  if group.state == 'dropped' or group.state == 'failed' then return end
+  if round and group.state == 'live' then return fail_group(round, group, {}) end
+  redis.call('ZREM', key.longtail(group.job), group.groupId)
+  redis.call('ZREM', key.abortingGroups, group.job .. '/' .. group.groupId)
+  redis.call('ZREM', key.leavingGroups, group.job .. '/' .. group.groupId)
+  for index = 0, group.samples - 1 do
+    local request = load_request(request_id(group.job, group.groupId, index))
+    if request and request.state ~= 'dropped' then move_request(request, group, 'dropped') end
+  end
+  redis.call('HSET', key.group(group.job, group.groupId), 'state', 'dropped', 'dropReason', 'lost')
+  redis.call('HINCRBY', key.job(group.job), 'droppedGroups', 1)
+  redis.call('ZADD', key.droppedGroups, integer(now_ms()), group.job .. '/' .. group.groupId)
+  group.state = 'dropped'
+end
+
+-- Puts a request in the place of one that is gone, so that its group is whole for every script, and ends the group.
+local function lose_missing(id, from, remove_entry)
+  count_lost(id)
+  remove_entry()
+  local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
+  if not job then return end
+  local state = booked_state(job, from)
+  redis.call('HINCRBY', key.books(job), state, -1)
+  redis.call('HINCRBY', key.books(job), 'dropped', 1)
+  local group = load_group(job, group_id)
+  if not group or tonumber(index) >= group.samples then return end
+  redis.call('HSET', key.request(id), 'state', 'dropped', 'attempt', 0, 'failures', 0)
+  group.live = redis.call('HINCRBY', key.group(job, group_id), 'live', -1)
+  lose_group(load_round(job, group.roundId), group)
+end
+
+-- The group and round of a request, or nil: then it was lost with them.
+local function owners_of(request)
+  local group = load_group(request.job, request.groupId)
+  if not group then
+    count_lost(request.id)
+    lose_request(request)
+    return nil
+  end
+  local round = load_round(request.job, group.roundId)
+  if not round and group.state ~= 'aborting' and group.state ~= 'dropped' then
+    count_lost(request.id)
+    lose_group(nil, group)
+    return nil
+  end
+  return group, round
+end
