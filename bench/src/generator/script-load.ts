@@ -1,25 +1,23 @@
+import { RoutingStore, ScriptRunner, type AcquireEntry } from '@broomwagon/state';
 import { Redis } from 'ioredis';
-import { recordCall, withScript } from '../raw/recorded-call';
 import { AcquireBodies } from './acquire-bodies';
 import type { Job, JobResult } from './jobs';
 import { Measurement } from './measurement';
 
-/** The acquire script by EVALSHA, one acquire a call, `window` calls in flight. */
+/** The acquire script by EVALSHA, as the store calls it, one acquire a call, `window` calls in flight. */
 export async function scriptLoad(job: Extract<Job, { kind: 'script' }>): Promise<JobResult> {
   const redis = new Redis(job.redisUrl, { enableAutoPipelining: false });
-  const call = await recordCall((store) => store.acquire('any', []));
-  const acquire = withScript(redis, call.lua, 'acquire');
+  const store = new RoutingStore(new ScriptRunner(redis, job.keyPrefix));
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);
-  const rootKey = `${job.keyPrefix}:{${job.pool}}`;
-  const [before, after] = JSON.stringify({ ...call.args, items: ['@'] }).split('"@"');
   const held: string[] = [];
   const loops = Array.from({ length: job.window }, async () => {
     while (!measurement.isOver) {
       const acquireId = bodies.nextId();
+      const item = JSON.parse(bodies.acquire(acquireId)) as AcquireEntry;
       const beganAtMs = performance.now();
-      const reply = await acquire(rootKey, `${before}${bodies.acquire(acquireId)}${after}`);
-      if (!reply.includes('"seq"')) throw new Error(`Not granted: ${reply}`);
+      const { results } = await store.acquire(job.pool, [item]);
+      if (!('seq' in results[0]!)) throw new Error(`Not granted: ${JSON.stringify(results[0])}`);
       measurement.ended(beganAtMs);
       held.push(acquireId);
     }

@@ -1,9 +1,8 @@
 import { subjectOf } from '@broomwagon/contracts';
-import { leaseGrantOf, parseLeaseId, type AcquireScriptReply, type ReleaseScriptReply } from '@broomwagon/state';
+import { leaseGrantOf, parseLeaseId, RoutingStore, ScriptRunner, type AcquireEntry } from '@broomwagon/state';
 import { Redis } from 'ioredis';
 import { connect, type Msg } from 'nats';
 import { answerParent } from '../child';
-import { recordCall, withScript } from './recorded-call';
 
 interface Setup {
   natsUrl: string;
@@ -13,32 +12,25 @@ interface Setup {
 }
 
 /**
- * What one would write by hand: nats.js and ioredis with nothing between, the same scripts as the load-balancer, once
- * for each request. No validation, no metrics, no deadlines, no shutdown.
+ * What one would write by hand: nats.js and the store on ioredis with nothing between, so the same scripts with the same
+ * arguments as the load-balancer, once for each request. No validation, no metrics, no deadlines, no shutdown.
  */
 answerParent<Setup, void>(async ({ natsUrl, redisUrl, keyPrefix, pool }) => {
   const nats = await connect({ servers: natsUrl });
   const redis = new Redis(redisUrl, { enableAutoPipelining: false });
-  const rootKey = `${keyPrefix}:{${pool}}`;
-  const acquireCall = await recordCall((store) => store.acquire('any', []));
-  const releaseCall = await recordCall((store) => store.release('any', []));
-  const runAcquire = withScript(redis, acquireCall.lua, 'acquire');
-  const runRelease = withScript(redis, releaseCall.lua, 'release');
+  const store = new RoutingStore(new ScriptRunner(redis, keyPrefix));
 
   async function acquire(message: Msg): Promise<void> {
-    const body = JSON.parse(Buffer.from(message.data).toString()) as { acquireId: string };
-    const items = [body];
-    const raw = await runAcquire(rootKey, JSON.stringify({ ...acquireCall.args, items }));
-    const { results, servers } = JSON.parse(raw) as AcquireScriptReply;
+    const body = JSON.parse(Buffer.from(message.data).toString()) as AcquireEntry;
+    const { results, servers } = await store.acquire(pool, [body]);
     const result = results[0]!;
-    if (!('seq' in result)) throw new Error(`Not granted: ${raw}`);
+    if (!('seq' in result)) throw new Error(`Not granted: ${JSON.stringify(result)}`);
     message.respond(JSON.stringify(leaseGrantOf(body.acquireId, result, servers)));
   }
   async function release(message: Msg): Promise<void> {
     const { leaseId } = JSON.parse(Buffer.from(message.data).toString()) as { leaseId: string };
-    const items = [parseLeaseId(leaseId)];
-    const raw = await runRelease(rootKey, JSON.stringify({ ...releaseCall.args, items }));
-    message.respond(JSON.stringify((JSON.parse(raw) as ReleaseScriptReply).results[0]));
+    const { results } = await store.release(pool, [parseLeaseId(leaseId)!]);
+    message.respond(JSON.stringify(results[0]));
   }
   nats.subscribe(subjectOf(pool, 'lb.acquire'), { queue: 'raw', callback: (_, message) => void acquire(message) });
   nats.subscribe(subjectOf(pool, 'lb.release'), { queue: 'raw', callback: (_, message) => void release(message) });
