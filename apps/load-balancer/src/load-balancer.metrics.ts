@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Decision } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
-import type { PoolTotals } from '@broomwagon/state';
+import type { AcquireResult, PoolTotals } from '@broomwagon/state';
 
 /** What the load-balancer counts. Gauges are read from Redis periodically, so every replica shows the same. */
 @Injectable()
@@ -88,8 +88,28 @@ export class LoadBalancerMetrics {
     if ((via ?? branch) === 'sticky-broken') this.sessions.inc({ outcome: 'broken' });
   }
 
-  released(reason: string): void {
-    this.releases.inc({ reason });
+  /** As {@link granted} and {@link acquired} for each, counted first: a labelled counter is dearer than it looks. */
+  answered(results: readonly AcquireResult[]): void {
+    const plain = new Map<string, number>();
+    for (const result of results) {
+      if ('seq' in result && (result.via ?? result.branch).startsWith('sticky')) {
+        this.granted(result);
+        continue;
+      }
+      const outcome = 'seq' in result ? result.branch : 'error' in result ? result.error : 'parked';
+      plain.set(outcome, (plain.get(outcome) ?? 0) + 1);
+    }
+    for (const [outcome, count] of plain) this.acquires.inc({ outcome }, count);
+  }
+
+  released(reason: string, count = 1): void {
+    this.releases.inc({ reason }, count);
+  }
+
+  releasedAll(replies: readonly { reason: string }[]): void {
+    const counts = new Map<string, number>();
+    for (const { reason } of replies) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    for (const [reason, count] of counts) this.released(reason, count);
   }
 
   transferred(outcome: string): void {

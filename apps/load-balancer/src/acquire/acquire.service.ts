@@ -22,8 +22,7 @@ import {
   type ServerTable,
 } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import type { Coalescer } from './coalescer';
-import { PoolCoalescers } from './pool-coalescers';
+import { PAGE_BY_PAGE, pagesOf, PoolCoalescers } from './pool-coalescers';
 
 interface Answered {
   result: AcquireResult;
@@ -33,9 +32,14 @@ interface Answered {
 /** `lb.acquire` and `lb.acquire-many`. */
 @Injectable()
 export class AcquireService {
-  private readonly single = this.lanes(false);
-  /** Bursts have a queue of their own, so that single acquires come in between their scripts. */
-  private readonly burst = this.lanes(true);
+  /** Plain ones have a queue of their own, since one that is not plain makes its whole script a full one. */
+  private readonly plain = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, false));
+  private readonly others = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, false));
+  /** Bursts too, page by page, so that single acquires come in between their scripts. */
+  private readonly pages = new PoolCoalescers<AcquireEntry[], Answered[]>(
+    async (pool, [page]) => [await this.run(pool, page!, true)],
+    PAGE_BY_PAGE,
+  );
 
   constructor(
     private readonly store: RoutingStore,
@@ -50,7 +54,8 @@ export class AcquireService {
   ): Promise<LeaseGrant | typeof PARKED> {
     const mayWait = (request.waitMs ?? 0) > 0;
     const entry: AcquireEntry = mayWait ? { ...request, replyTo } : request;
-    const { result, servers } = await this.single(pool, entry).add(entry);
+    const queue = isPlainAcquire(entry) ? this.plain : this.others;
+    const { result, servers } = await queue.of(pool).add(entry);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw refusalOf(result.error);
@@ -71,12 +76,8 @@ export class AcquireService {
         field: 'acquires',
       });
     }
-    const answered = await Promise.all(
-      acquires.map((item) => {
-        const entry: AcquireEntry = { ...item, workerId, workerEpoch };
-        return this.burst(pool, entry).add(entry);
-      }),
-    );
+    const entries = acquires.map((item): AcquireEntry => ({ ...item, workerId, workerEpoch }));
+    const answered = await this.inPages(pool, entries);
     await failpoint('load-balancer.acquire.before-reply');
     const reply: AcquireManyReply = { servers: {}, leases: [] };
     answered.forEach(({ result, servers }, index) => {
@@ -98,21 +99,26 @@ export class AcquireService {
     return reply;
   }
 
-  /** The queue of an acquire: plain ones have their own, since one that is not plain makes its whole script a full one. */
-  private lanes(brief: boolean): (pool: string, entry: AcquireEntry) => Coalescer<AcquireEntry, Answered> {
-    const run = (pool: string, items: AcquireEntry[]) => this.run(pool, items, brief);
-    const plain = new PoolCoalescers<AcquireEntry, Answered>(run);
-    const others = new PoolCoalescers<AcquireEntry, Answered>(run);
-    return (pool, entry) => (isPlainAcquire(entry) ? plain : others).of(pool);
+  /** The answers in the order of the entries. */
+  private async inPages(pool: string, entries: readonly AcquireEntry[]): Promise<Answered[]> {
+    const answered = new Array<Answered>(entries.length);
+    const indexes = entries.map((_, index) => index);
+    const plain = indexes.filter((index) => isPlainAcquire(entries[index]!));
+    const others = indexes.filter((index) => !isPlainAcquire(entries[index]!));
+    const pages = [...pagesOf(plain), ...pagesOf(others)];
+    await Promise.all(
+      pages.map(async (page) => {
+        const answers = await this.pages.of(pool).add(page.map((index) => entries[index]!));
+        page.forEach((index, position) => (answered[index] = answers[position]!));
+      }),
+    );
+    return answered;
   }
 
   private async run(pool: string, items: AcquireEntry[], brief: boolean): Promise<Answered[]> {
     const { results, servers } = await this.store.acquire(pool, items, brief);
     this.metrics.batch(items.length);
-    return results.map((result) => {
-      if ('seq' in result) this.metrics.granted(result);
-      else this.metrics.acquired('error' in result ? result.error : 'parked');
-      return { result, servers };
-    });
+    this.metrics.answered(results);
+    return results.map((result) => ({ result, servers }));
   }
 }

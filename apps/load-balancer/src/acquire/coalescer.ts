@@ -45,11 +45,6 @@ export class Coalescer<Item, Result> {
     });
   }
 
-  /** As {@link add}, for many; the answers in the same order. */
-  addAll(items: readonly Item[]): Promise<Result[]> {
-    return Promise.all(items.map((item) => this.add(item)));
-  }
-
   private flush(): void {
     while (this.waiting.length > 0 && this.inFlight < this.options.batchesInFlight) {
       const batch = this.waiting.splice(0, this.options.batchSize);

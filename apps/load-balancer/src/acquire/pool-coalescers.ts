@@ -5,6 +5,16 @@ import { Coalescer, type CoalescerOptions } from './coalescer';
  * than 2 ms (16 us an acquire); two at once keep Redis busy while a reply is being written.
  */
 const OPTIONS: CoalescerOptions = { batchSize: 64, batchesInFlight: 2 };
+/** For what comes in pages already. */
+export const PAGE_BY_PAGE: CoalescerOptions = { batchSize: 1, batchesInFlight: OPTIONS.batchesInFlight };
+
+/** Pages of the size of one call. */
+export function pagesOf<Item>(items: readonly Item[]): Item[][] {
+  const { batchSize } = OPTIONS;
+  return Array.from({ length: Math.ceil(items.length / batchSize) }, (_, page) =>
+    items.slice(page * batchSize, (page + 1) * batchSize),
+  );
+}
 /** Pools remembered; above it idle ones are forgotten. */
 const MOST_POOLS = 256;
 

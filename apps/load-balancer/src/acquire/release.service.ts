@@ -3,7 +3,7 @@ import { BroomwagonError, type ReleaseItem, type ReleaseManyReply, type ReleaseR
 import { failpoint } from '@broomwagon/platform';
 import { parseLeaseId, RoutingStore, type ReleaseEntry } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { PoolCoalescers } from './pool-coalescers';
+import { PAGE_BY_PAGE, pagesOf, PoolCoalescers } from './pool-coalescers';
 import { WaiterAnswersService } from './waiter-answers.service';
 
 const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
@@ -12,6 +12,10 @@ const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
 @Injectable()
 export class ReleaseService {
   private readonly coalescers = new PoolCoalescers<ReleaseEntry, ReleaseReply>((pool, items) => this.run(pool, items));
+  private readonly pages = new PoolCoalescers<ReleaseEntry[], ReleaseReply[]>(
+    async (pool, [page]) => [await this.run(pool, page!)],
+    PAGE_BY_PAGE,
+  );
 
   constructor(
     private readonly store: RoutingStore,
@@ -30,8 +34,10 @@ export class ReleaseService {
   /** @throws BroomwagonError VALIDATION_FAILED before any is released; UNAVAILABLE */
   async releaseMany(pool: string, items: readonly ReleaseItem[]): Promise<ReleaseManyReply> {
     const entries = items.map((item, index) => entryOf(item, `releases.${index}.`));
-    const coalescer = this.coalescers.of(pool);
-    const results = await Promise.all(entries.map((entry) => (entry ? coalescer.add(entry) : this.unknown())));
+    const known = entries.filter((entry) => entry !== undefined);
+    const released = (await Promise.all(pagesOf(known).map((page) => this.pages.of(pool).add(page)))).flat();
+    let next = 0;
+    const results = entries.map((entry) => (entry ? released[next++]! : this.unknown()));
     await failpoint('load-balancer.release.before-reply');
     return { results };
   }
@@ -43,7 +49,7 @@ export class ReleaseService {
 
   private async run(pool: string, items: ReleaseEntry[]): Promise<ReleaseReply[]> {
     const reply = await this.store.release(pool, items);
-    for (const { reason } of reply.results) this.metrics.released(reason);
+    this.metrics.releasedAll(reply.results);
     this.waiters.sendAll(pool, reply);
     return reply.results;
   }
