@@ -32,6 +32,30 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   @Max(86_400_000)
   abortKeptMs: number = 600_000;
 
+  @Env('MOVE_DEADLINE_MS', {
+    description:
+      'a move whose worker lives but does not confirm is given up after this; the request goes on where it is',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(1_000)
+  moveDeadlineMs: number = 30_000;
+
+  @Env('PLAN_KEPT_MS', { description: 'life of a rebalance plan and of the states of its moves', kind: 'duration' })
+  @IsInt()
+  @Min(1_000)
+  @Max(86_400_000)
+  planKeptMs: number = 3_600_000;
+
+  @Env('REBALANCE_CHECK_MS', {
+    description: 'pause between two looks at what could be a reason to rebalance, where that is switched on',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(100)
+  @Max(60_000)
+  rebalanceCheckMs: number = 1_000;
+
   @Env('ORPHAN_AFTER_MS', {
     description: 'claims stop when a trainer is silent for this long and its round names nothing else',
     kind: 'duration',

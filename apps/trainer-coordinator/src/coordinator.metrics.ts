@@ -15,6 +15,10 @@ export class CoordinatorMetrics {
   private readonly overdue;
   private readonly lost;
   private readonly fences;
+  private readonly moves;
+  private readonly plans;
+  private readonly planGain;
+  private readonly planCost;
 
   constructor(metrics: Metrics) {
     this.requests = metrics.gauge('requests_count', 'Requests of all jobs of a pool by state; from the books', [
@@ -50,6 +54,19 @@ export class CoordinatorMetrics {
       'Requests ever that an index named and that were not there: Redis came back without a part of its keys',
       ['pool'],
     );
+    this.moves = metrics.counter('moves_total', 'Moves of requests: sent to their holders, or refused when looked at', [
+      'outcome',
+    ]);
+    this.plans = metrics.counter(
+      'rebalance_plans_total',
+      'Plans of the rebalancer by what set them off and what they said',
+      ['trigger', 'outcome'],
+    );
+    this.planGain = metrics.counter('rebalance_gain_seconds_total', 'Wall time that executed plans were to save');
+    this.planCost = metrics.counter(
+      'rebalance_cost_seconds_total',
+      'Engine time that moves of executed plans were to take',
+    );
     this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
   }
 
@@ -63,6 +80,7 @@ export class CoordinatorMetrics {
 
   swept(
     kind:
+      | 'move'
       | 'take'
       | 'cut'
       | 'give-back'
@@ -77,6 +95,21 @@ export class CoordinatorMetrics {
       | 'weights',
   ): void {
     this.sweeps.inc({ kind });
+  }
+
+  movesSent(sent: number, refused: number): void {
+    this.moves.inc({ outcome: 'sent' }, sent);
+    this.moves.inc({ outcome: 'refused' }, refused);
+  }
+
+  /** @param outcome the reason of a plan that moves nothing, `dry-run` or `executed` */
+  planned(trigger: string, outcome: string): void {
+    this.plans.inc({ trigger, outcome });
+  }
+
+  planExecuted({ gainSeconds, costSeconds }: { gainSeconds: number; costSeconds: number }): void {
+    this.planGain.inc(gainSeconds);
+    this.planCost.inc(costSeconds);
   }
 
   abortsOverdue(count: number): void {

@@ -15,6 +15,10 @@ import { LongtailController } from './longtail/longtail.controller';
 import { LongtailSweepService } from './longtail/longtail-sweep.service';
 import { RequeueService } from './longtail/requeue.service';
 import { PayloadModule } from './payload/payload.module';
+import { MoveSenderService } from './rebalance/move-sender.service';
+import { PlannerService } from './rebalance/planner.service';
+import { RebalanceController } from './rebalance/rebalance.controller';
+import { RebalanceService } from './rebalance/rebalance.service';
 import { DiscardService } from './requests/discard.service';
 import { GrantService } from './requests/grant.service';
 import { RequestController } from './requests/request.controller';
@@ -53,6 +57,7 @@ import { WeightsController } from './weights/weights.controller';
     JobQuotaController,
     CheckpointController,
     WeightsController,
+    RebalanceController,
   ],
   providers: [
     AbortService,
@@ -65,7 +70,10 @@ import { WeightsController } from './weights/weights.controller';
     FactRelayService,
     GrantService,
     LongtailSweepService,
+    MoveSenderService,
     OpeningService,
+    PlannerService,
+    RebalanceService,
     RequestService,
     RequeueService,
     ResultsService,

@@ -7,9 +7,11 @@ import {
   FactOutbox,
   JobStore,
   LongtailStore,
+  MoveStore,
   PoolDirectory,
   RequestStore,
   RoundStore,
+  RoutingStore,
   ScriptRunner,
   WeightStore,
 } from '@broomwagon/state';
@@ -68,6 +70,16 @@ type RedisConnection = ReturnType<typeof connectRedis>;
       useFactory: (scripts: ScriptRunner) => new WeightStore(scripts),
     },
     {
+      provide: MoveStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new MoveStore(scripts),
+    },
+    {
+      provide: RoutingStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new RoutingStore(scripts),
+    },
+    {
       provide: PoolDirectory,
       inject: [REDIS, CoordinatorConfig],
       useFactory: (redis: RedisConnection, config: CoordinatorConfig) =>
@@ -85,7 +97,9 @@ type RedisConnection = ReturnType<typeof connectRedis>;
     CheckpointStore,
     JobStore,
     LongtailStore,
+    MoveStore,
     RoundStore,
+    RoutingStore,
     RequestStore,
     PoolDirectory,
     FactOutbox,

@@ -55,6 +55,7 @@ export const ERROR_CODES = {
   WEIGHT_SYNC_ENDED: { retryable: false, about: 'The change of weights has ended otherwise.' },
   WEIGHT_VERSION_STALE: { retryable: false, about: 'The pool has a newer weight version.' },
   WEIGHTS_NOT_QUIESCED: { retryable: true, about: 'Requests still run under the old weights.' },
+  PLAN_NOT_FOUND: { retryable: false, about: 'No such plan in the pool, or it is too old.' },
   // Payloads
   PAYLOAD_NOT_FOUND: { retryable: false, about: 'No payload under this reference.' },
   PAYLOAD_INCOMPLETE: { retryable: true, about: 'Not all chunks of the payload have arrived.' },

@@ -11,6 +11,7 @@ export * from './longtail.dto';
 export * from './operations';
 export * from './payload.dto';
 export * from './pool.dto';
+export * from './rebalance.dto';
 export * from './request.dto';
 export * from './round-cancel.dto';
 export * from './round.dto';

@@ -5,6 +5,7 @@ import * as lb from './lb.dto';
 import * as longtail from './longtail.dto';
 import * as payload from './payload.dto';
 import * as pool from './pool.dto';
+import * as rebalance from './rebalance.dto';
 import * as request from './request.dto';
 import * as roundCancel from './round-cancel.dto';
 import * as round from './round.dto';
@@ -86,6 +87,10 @@ export const OPERATIONS = {
   'job.checkpoint': operation<checkpoint.CheckpointJobReply>()(coordinator, checkpoint.CheckpointJobRequest),
   'job.restore': operation<checkpoint.RestoreJobReply>()(coordinator, checkpoint.RestoreJobRequest),
   'job.checkpoints': operation<checkpoint.ListCheckpointsReply>()(coordinator, checkpoint.ListCheckpointsRequest),
+  'rebalance.configure': operation<rebalance.RebalanceSettings>()(coordinator, rebalance.ConfigureRebalanceRequest),
+  'rebalance.plan': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.PlanRebalanceRequest),
+  'rebalance.execute': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.ExecuteRebalanceRequest),
+  'rebalance.status': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.RebalanceStatusRequest),
   'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),
   'job.list': operation<round.ListJobsReply>()(coordinator, round.ListJobsRequest),
   'payload.put': operation<payload.PutPayloadReply>()(coordinator, payload.PutPayloadRequest),
@@ -108,7 +113,7 @@ export function patternOf<Name extends OperationName>(name: Name): `rollout.v1.*
   return `${SUBJECT_ROOT}.*.${name}`;
 }
 /** Subject on which one worker takes commands. */
-export function workerCommandSubject(pool: string, workerId: string, command: 'abort'): string {
+export function workerCommandSubject(pool: string, workerId: string, command: 'abort' | 'move'): string {
   return `${SUBJECT_ROOT}.${pool}.worker.${workerId}.${command}`;
 }
 /** Subject of a fact, e.g. `round.completed`. */

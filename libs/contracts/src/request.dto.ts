@@ -1,6 +1,15 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
-import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId, type WorkerId } from './ids';
+import {
+  IsCorrelationId,
+  IsId,
+  type GroupId,
+  type JobId,
+  type RequestId,
+  type RoundId,
+  type ServerId,
+  type WorkerId,
+} from './ids';
 import { LIMITS } from './limits';
 import type { SamplingParameters } from './round.dto';
 import { Segment } from './segment.dto';
@@ -31,6 +40,9 @@ export interface Claim {
   weightVersion: number;
   /** Tokens of earlier attempts, in order. */
   segments: Segment[];
+  /** Where it was moved to: to be named in its acquire, with its epoch. */
+  boundServerId?: ServerId;
+  boundServerEpoch?: number;
 }
 export interface ClaimReply {
   claims: Claim[];
@@ -45,6 +57,8 @@ class AttemptMessage {
 
 /** `request.checkpoint`: the attempt runs on this server; with a segment, its tokens so far are safe. */
 export class CheckpointRequest extends AttemptMessage {
+  /** Where it runs; needed with the first one of an attempt that may be moved. */
+  @IsOptional() @IsId() serverId?: ServerId;
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
 export interface CheckpointReply {

@@ -1,6 +1,6 @@
 import { Type } from 'class-transformer';
 import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
-import { IsCorrelationId, IsId, type LeaseId, type RequestId, type WorkerId } from './ids';
+import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type WorkerId } from './ids';
 import { LIMITS } from './limits';
 
 /** `worker.register`: a new epoch, which voids the one before with all its leases and attempts. */
@@ -71,7 +71,7 @@ export class AbortedLease {
  */
 export class AbortAttemptsCommand {
   @IsInt() @Min(1) workerEpoch!: number;
-  @IsIn(['cut', 'abort', 'void']) cause!: 'cut' | 'abort' | 'void';
+  @IsIn(['cut', 'abort', 'move', 'void']) cause!: 'cut' | 'abort' | 'move' | 'void';
   @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: number }[];
   /** Absent when there are none. */
   @IsOptional()
@@ -80,4 +80,20 @@ export class AbortAttemptsCommand {
   @ValidateNested({ each: true })
   @Type(() => AbortedLease)
   leases?: AbortedLease[];
+}
+
+/** A call under a lease that is to go on elsewhere. */
+export class MovedLease {
+  @IsCorrelationId() leaseId!: LeaseId;
+  @IsId() targetServerId!: ServerId;
+  @IsOptional() @IsInt() @Min(1) targetEpoch?: number;
+}
+/**
+ * `worker.<workerId>.move`, sent to one that only routes: end these calls with their tokens, move their leases with
+ * `lb.transfer`, and go on there. A call that ends first is released as always.
+ */
+export class MoveLeasesCommand {
+  @IsInt() @Min(1) workerEpoch!: number;
+  @IsId() planId!: string;
+  @IsArray() @ArrayMaxSize(LIMITS.page) @ValidateNested({ each: true }) @Type(() => MovedLease) leases!: MovedLease[];
 }

@@ -11,3 +11,4 @@ export * from './weights';
 export * from './longtail';
 export * from './jobs';
 export * from './checkpoints';
+export * from './moves';

@@ -59,7 +59,8 @@ export class RequestService {
 
   /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */
   async checkpoint(pool: PoolName, body: CheckpointRequest): Promise<CheckpointReply> {
-    return this.requests.checkpoint(pool, { ...fenceOf(body), ...segmentOf(body) });
+    const { serverId } = body;
+    return this.requests.checkpoint(pool, { ...fenceOf(body), ...segmentOf(body), serverId });
   }
 
   /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */

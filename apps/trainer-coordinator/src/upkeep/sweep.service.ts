@@ -7,6 +7,7 @@ import { CheckpointSweepService } from '../checkpoints/checkpoint-sweep.service'
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LongtailSweepService } from '../longtail/longtail-sweep.service';
+import { MoveSenderService } from '../rebalance/move-sender.service';
 import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
 import { OpeningService } from '../rounds/opening.service';
@@ -35,6 +36,7 @@ export class SweepService {
     private readonly aborts: AbortSweepService,
     private readonly checkpoints: CheckpointSweepService,
     private readonly weights: WeightSweepService,
+    private readonly moves: MoveSenderService,
     private readonly grants: GrantService,
     private readonly commands: WorkerCommands,
     private readonly discards: DiscardService,
@@ -74,6 +76,7 @@ export class SweepService {
     await this.aborts.sweep(pool, due);
     if (due.oldCheckpoints > 0) await this.checkpoints.unlinkOld(pool);
     await this.weights.sweep(pool, due);
+    await this.moves.sweep(pool, due);
     this.forgetOld();
   }
 

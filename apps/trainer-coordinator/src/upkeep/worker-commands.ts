@@ -1,7 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { LIMITS, workerCommandSubject, type AbortAttemptsCommand, type PoolName } from '@broomwagon/contracts';
+import {
+  LIMITS,
+  workerCommandSubject,
+  type AbortAttemptsCommand,
+  type MoveLeasesCommand,
+  type PoolName,
+} from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import type { AttemptFence, LeaseFence } from '@broomwagon/state';
+import type { AttemptFence, LeaseFence, LeaseTransfer } from '@broomwagon/state';
 
 interface Held {
   workerId: string;
@@ -31,6 +37,18 @@ export class WorkerCommands {
         attempts: [],
         leases: page.map(({ leaseId, requestId }) => ({ leaseId, requestId })),
       });
+    }
+  }
+
+  /** Tells holders that only route to take these calls elsewhere, in one message per worker and 128 leases. */
+  moveLeases(pool: PoolName, planId: string, leases: readonly LeaseTransfer[]): void {
+    for (const { holder, page } of pagesByWorker(leases)) {
+      const command: MoveLeasesCommand = {
+        workerEpoch: holder.workerEpoch,
+        planId,
+        leases: page.map(({ leaseId, targetServerId, targetEpoch }) => ({ leaseId, targetServerId, targetEpoch })),
+      };
+      this.messaging.publish(workerCommandSubject(pool, holder.workerId, 'move'), command);
     }
   }
 

@@ -54,7 +54,7 @@ export class Checkpointer {
     if (attempt.signal.aborted) return;
     const deadlineMs = CHECKPOINT_DEADLINE_MS;
     const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
-    const body = { ...attempt.identity, segment };
+    const body = { ...attempt.identity, segment, serverId: lease.serverId };
     const reply = await this.controlPlane.callWithRetry('request.checkpoint', body, { deadlineMs });
     if (segment !== undefined) await this.segments.keepOnly(attempt, segment);
     if (reply.action === 'abort') attempt.stop('cut');

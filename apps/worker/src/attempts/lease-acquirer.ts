@@ -77,8 +77,9 @@ export class LeaseAcquirer {
     tries: number,
   ): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
-    const { requestId, groupId } = claim;
-    const body = { acquireId, requestId, groupId, contextTokens, waitMs, ...worker };
+    const { requestId, groupId, boundServerId, boundServerEpoch } = claim;
+    const bound = { boundServerId, boundServerEpoch };
+    const body = { acquireId, requestId, groupId, contextTokens, waitMs, ...bound, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
     return this.controlPlane.call('lb.acquire', body, { timeoutMs });
   }

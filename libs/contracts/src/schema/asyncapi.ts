@@ -2,7 +2,7 @@ import { defaultMetadataStorage } from 'class-transformer/cjs/storage';
 import { validationMetadatasToSchemas } from 'class-validator-jsonschema';
 import { ERROR_CODES } from '../errors';
 import { OPERATIONS, SUBJECT_ROOT, type OperationName } from '../operations';
-import { AbortAttemptsCommand } from '../worker.dto';
+import { AbortAttemptsCommand, MoveLeasesCommand } from '../worker.dto';
 
 type Json = Record<string, unknown>;
 
@@ -15,6 +15,10 @@ export interface ReplySchemas {
 }
 
 const REF_PREFIX = '#/components/schemas/';
+const WORKER_COMMANDS = [
+  ['abort', AbortAttemptsCommand, 'stop these attempts and end each with request.fail.'],
+  ['move', MoveLeasesCommand, 'end these calls, move their leases with lb.transfer and go on there.'],
+] as const;
 
 /**
  * AsyncAPI 3.0 document of the whole protocol, made from the DTO classes and the operations table.
@@ -53,21 +57,22 @@ export function asyncApiDocument(replies: ReplySchemas): Json {
       },
     };
   }
-  const abort = AbortAttemptsCommand.name;
-  requests[abort] = { ...requests[abort], type: 'object', additionalProperties: false };
-  channels['worker.abort'] = {
-    address: `${SUBJECT_ROOT}.{pool}.worker.{workerId}.abort`,
-    parameters: {
-      pool: { $ref: '#/components/parameters/pool' },
-      workerId: { description: 'The worker that holds them.' },
-    },
-    messages: { command: { payload: { $ref: REF_PREFIX + abort } } },
-  };
-  operations['worker.abort'] = {
-    action: 'send',
-    summary: 'To a worker, at least once: stop these attempts and end each with request.fail.',
-    channel: { $ref: '#/channels/worker.abort' },
-  };
+  for (const [command, body, summary] of WORKER_COMMANDS) {
+    requests[body.name] = { ...requests[body.name], type: 'object', additionalProperties: false };
+    channels[`worker.${command}`] = {
+      address: `${SUBJECT_ROOT}.{pool}.worker.{workerId}.${command}`,
+      parameters: {
+        pool: { $ref: '#/components/parameters/pool' },
+        workerId: { description: 'The worker that holds them.' },
+      },
+      messages: { command: { payload: { $ref: REF_PREFIX + body.name } } },
+    };
+    operations[`worker.${command}`] = {
+      action: 'send',
+      summary: `To a worker, at least once: ${summary}`,
+      channel: { $ref: `#/channels/worker.${command}` },
+    };
+  }
   return {
     asyncapi: '3.0.0',
     info: {

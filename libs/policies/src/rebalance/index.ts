@@ -1,3 +1,4 @@
+export * from './estimate-remaining';
 export * from './move-cost';
 export * from './rebalance.types';
 export * from './tier-cost';

@@ -1,4 +1,4 @@
-import type { RequestId, ServerId } from '@broomwagon/contracts';
+import type { PlannedMove, RebalanceSummary, RequestId, ServerId } from '@broomwagon/contracts';
 
 /** Where a request stands on its server. Only a running one has a KV cache to lose. */
 export type RequestPhase = 'waiting' | 'preempted' | 'running';
@@ -47,53 +47,9 @@ export interface RebalanceSnapshot {
   servers: readonly RebalanceServer[];
 }
 
-/** How tokens get to the new server: they had no cache, it is computed again, or (a later engine feature) carried over. */
-export type MoveMeans = 'bind' | 'recompute' | 'transfer';
-
-/** One move with what it assumes: it is dropped when any of it has changed. */
-export interface PlannedMove {
-  requestId: RequestId;
-  attempt: number;
-  fromServerId: ServerId;
-  fromEpoch: number;
-  toServerId: ServerId;
-  toEpoch: number;
-  /** `leave`: its server is drained; `tier`: for a smaller batch; `wait`: it need not wait there. */
-  purpose: 'leave' | 'tier' | 'wait';
-  means: MoveMeans;
-  /** Engine time of the new server, seconds. */
-  costSeconds: number;
-  /** Its part of the gain, seconds; of a `tier` move an even share, since none gains without the others. */
-  gainSeconds: number;
-}
-
-/** Why a plan moves nothing. */
-export type NoMoveReason =
-  /** No server is above the smallest batch tier that the load allows, and nothing waits in vain. */
-  | 'balanced'
-  /** No lower tier can be reached: no room, no KV cache for what the requests will grow to. */
-  | 'no-room'
-  /** It could be reached, if requests might be moved that are nearly done, or were moved lately or often. */
-  | 'held-back'
-  /** It can be reached, but the moves cost more than they bring. */
-  | 'not-worth-it';
-
-export interface RebalancePlan {
-  policy: RebalancePolicy;
+export interface RebalancePlan extends RebalanceSummary {
   moves: PlannedMove[];
-  /** The largest batch tier of all servers now; a batch above the largest tier counts as itself. */
-  tierBefore: number;
-  /** After the moves. */
-  tierAfter: number;
-  /** Expected wall time saved, seconds. */
-  gainSeconds: number;
-  /** Engine time of all moves, seconds. */
-  costSeconds: number;
-  /** Longest time that one server spends on what it takes, seconds: what the plan costs in wall time, without the pause. */
-  stallSeconds: number;
-  /** Only when nothing is moved. */
-  reason?: NoMoveReason;
 }
 
-export const REBALANCE_POLICIES = ['tier-cost', 'tier-min'] as const;
-export type RebalancePolicy = (typeof REBALANCE_POLICIES)[number];
+export { REBALANCE_POLICIES } from '@broomwagon/contracts';
+export type { MoveMeans, NoMoveReason, PlannedMove, RebalancePolicy } from '@broomwagon/contracts';

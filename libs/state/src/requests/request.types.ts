@@ -6,6 +6,7 @@ import type {
   JobId,
   RequestId,
   RoundId,
+  ServerId,
   WorkerId,
 } from '@broomwagon/contracts';
 
@@ -45,7 +46,7 @@ export interface ClaimGrant {
   fenced?: boolean;
 }
 
-export type CheckpointArgs = AttemptFence & SegmentArgs;
+export type CheckpointArgs = AttemptFence & SegmentArgs & { serverId?: ServerId };
 export type CheckpointAnswer = CheckpointReply;
 
 export type CompleteArgs = AttemptFence & SegmentArgs & { finishReason: 'stop' | 'length' };

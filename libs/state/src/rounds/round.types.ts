@@ -142,6 +142,8 @@ export interface DueWork {
   oldCheckpoints: number;
   /** Dropped groups that are to be forgotten. */
   dropped: number;
+  /** Moves whose holders have not confirmed them. */
+  moving: number;
   /** The weights change just now. */
   weightSync: boolean;
 }

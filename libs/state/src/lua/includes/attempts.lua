@@ -43,7 +43,7 @@ local function return_attempt(request)
     review_dropped(group)
     return false
   end
-  if not takes_results(round) or request.state == 'cutting' then
+  if is_cut(round, group) then
     cut_request(round, group, request, nil, 0)
     return false
   end

@@ -51,6 +51,10 @@ local key = {
   droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
   abortedAcquires = root .. 'aborts:acquires', -- zset: requestId whose acquires are refused, by the end of that, ms
   oldCheckpoints = root .. 'checkpoints:old', -- set: job/number of checkpoints that are to be deleted
+  -- moves (trainer-coordinator)
+  movingRequests = root .. 'moves', -- zset: requestId whose holder was told to stop it for a move, by the start, ms
+  rebalance = root .. 'rebalance', -- string: settings of the rebalancer, JSON
+  rebalanceTurn = root .. 'rebalance:turn', -- string, limited life: somebody plans, or has just planned
   -- weights (trainer-coordinator)
   weights = root .. 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = root .. 'weights:sync', -- hash: the change of weights that is under way
@@ -85,5 +89,8 @@ function key.request(id) return root .. 'request:' .. id end -- hash
 function key.abort(id) return root .. 'abort:' .. id end -- hash: selector, reason, upTo and the work of selecting; limited life
 function key.abortRows(id) return root .. 'abort-rows:' .. id end -- zset: what it selected, in order; limited life
 function key.fencedLease(leaseId) return root .. 'abort-fenced:' .. leaseId end -- string, limited life: ended by a fence of its server, not by its holder
+function key.plan(id) return root .. 'plan:' .. id end -- hash: digest, summary, plannedAtMs, sentMoves; limited life, as its moves and states
+function key.planMoves(id) return root .. 'plan-moves:' .. id end -- list: moves, JSON
+function key.planStates(id) return root .. 'plan-states:' .. id end -- hash: requestId or leaseId -> state of its move
 function key.endedSync(id) return root .. 'weights:ended:' .. id end -- string, 1 h: how a change of weights ended, JSON
 function key.claim(id) return root .. 'claim:' .. id end -- string: first answer of a claim, limited life

@@ -45,6 +45,9 @@ end
 
 local function takes_results(round) return round.state == 'open' or round.state == 'opening' end
 
+-- Its requests go to the long-tail queue, whatever their holders say.
+local function is_cut(round, group) return not round or not takes_results(round) or group.state == 'leaving' end
+
 local function bump(round, field, by)
   return redis.call('HINCRBY', key.round(round.job, round.roundId), field, by)
 end

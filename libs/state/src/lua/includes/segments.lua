@@ -30,6 +30,13 @@ local function keep_tokens(request, segment, tokens)
   return count
 end
 
+-- Of a finished sample: what its siblings may come to.
+local function note_length(request)
+  local hash = key.group(request.job, request.groupId)
+  local longest = tonumber(redis.call('HGET', hash, 'longestTokens') or nil) or 0
+  if request.tokens > longest then redis.call('HSET', hash, 'longestTokens', request.tokens) end
+end
+
 -- Throws all tokens of the request away and counts them as waste of the round.
 local function waste_tokens(request, round, segment, tokens)
   keep_tokens(request, segment, tokens)

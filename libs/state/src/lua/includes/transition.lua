@@ -1,5 +1,6 @@
 --- @include "keys"
 --- @include "turns"
+--- @include "moves"
 -- The one place where a request changes its state: it keeps the books, the index of its holder, the pending queue and
 -- the counters of its group in step, so that at every moment submitted = the sum of all states.
 local HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
@@ -14,7 +15,7 @@ local function load_request(id)
   local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
   if not job then return nil end
   local field = redis.call('HMGET', key.request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch', 'started',
-    'segments', 'tokens', 'checkpoint', 'checkpointTokens')
+    'segments', 'tokens', 'checkpoint', 'checkpointTokens', 'movePlan', 'boundServerId', 'boundServerEpoch')
   if not field[1] then return nil end
   return {
     id = id, job = job, groupId = group_id, index = tonumber(index),
@@ -22,6 +23,7 @@ local function load_request(id)
     workerId = field[4], workerEpoch = tonumber(field[5] or 0), started = field[6] == '1',
     segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
     checkpoint = field[9], checkpointTokens = tonumber(field[10] or 0),
+    movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = tonumber(field[13] or nil),
   }
 end
 
@@ -57,5 +59,7 @@ local function move_request(request, group, to, front)
   if from == 'finished' or to == 'finished' then
     group.finished = redis.call('HINCRBY', key.group(request.job, request.groupId), 'finished', to == 'finished' and 1 or -1)
   end
+  if from == 'cutting' and request.movePlan then end_move(request, to)
+  elseif from == 'pending' and request.boundServerId then unbind(request) end
   request.state = to
 end

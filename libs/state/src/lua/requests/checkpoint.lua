@@ -3,6 +3,7 @@ ARGV[1] JSON:
   requestId, attempt, workerId, workerEpoch
   segment   JSON of the segment as a string, or absent; one with fewer tokens than the last is an older message
   tokens    number of tokens of the segment
+  serverId  string or absent: where it runs
 Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none. ]]
 --- @include "../includes/attempts"
@@ -19,6 +20,7 @@ end
 
 local segment = optional(args.segment)
 redis.call('HSET', key.request(request.id), 'started', 1)
+if optional(args.serverId) then redis.call('HSET', key.request(request.id), 'serverId', args.serverId) end
 if segment and args.tokens >= request.checkpointTokens then
   redis.call('HSET', key.request(request.id), 'checkpoint', segment, 'checkpointTokens', args.tokens)
 end

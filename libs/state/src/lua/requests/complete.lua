@@ -44,6 +44,7 @@ end
 
 keep_tokens(request, optional(args.segment), args.tokens)
 redis.call('HSET', key.request(request.id), 'finishReason', args.finishReason)
+note_length(request)
 move_request(request, group, 'finished')
 bump(round, 'requestsDone', 1)
 fact('request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,

@@ -37,12 +37,12 @@ if group.state == 'aborting' then
   return answer()
 end
 local segment = optional(args.segment)
-if not was_open then
+if is_cut(round, group) then
   cut_request(round, group, request, segment, args.tokens)
   return answer()
 end
 
--- In an open round only a change of weights cuts: the request goes on when that is over.
+-- In an open round only a change of weights or a move stops it: the request goes on afterwards.
 if args.countsAsFailure and request.state ~= 'cutting' then
   request.failures = redis.call('HINCRBY', key.request(request.id), 'failures', 1)
   if not args.retryable or request.failures > round.maxFailures then

@@ -1,0 +1,90 @@
+import type { RebalanceSettings, ServerStatus } from '@broomwagon/contracts';
+import {
+  estimateRemaining,
+  type RebalanceRequest,
+  type RebalanceServer,
+  type RebalanceSnapshot,
+} from '@broomwagon/policies';
+import type { OtherCall, RunningRequest } from '@broomwagon/state';
+
+/** What a plan is made from, as it was read. */
+export interface FleetFacts {
+  servers: readonly ServerStatus[];
+  running: readonly RunningRequest[];
+  others: readonly OtherCall[];
+}
+
+/** An engine that uses less of its cache says nothing about its size. */
+const LEAST_TELLING_KV_USE = 0.05;
+/** A load report that is older is about other requests. */
+const FRESH_LOAD_MS = 30_000;
+
+/** Servers that may exchange requests: those of one weight version each. */
+export function fleetSnapshots(facts: FleetFacts, settings: RebalanceSettings): RebalanceSnapshot[] {
+  const running = groupsOf(facts.running, epochName);
+  const others = groupsOf(facts.others, epochName);
+  const byVersion = groupsOf(facts.servers, ({ weightVersion }) => weightVersion);
+  return [...byVersion.values()].map((servers) => ({
+    servers: servers
+      .toSorted((one, other) => (one.serverId < other.serverId ? -1 : 1))
+      .map((server) =>
+        snapshotOf(server, running.get(epochName(server)) ?? [], others.get(epochName(server)) ?? [], settings),
+      ),
+  }));
+}
+
+function groupsOf<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const known = groups.get(keyOf(item));
+    if (known) known.push(item);
+    else groups.set(keyOf(item), [item]);
+  }
+  return groups;
+}
+
+function epochName({ serverId, epoch }: { serverId: string; epoch: number }): string {
+  return `${serverId}#${epoch}`;
+}
+
+function snapshotOf(
+  { serverId, epoch, state, capacity, load }: ServerStatus,
+  running: readonly RunningRequest[],
+  others: readonly OtherCall[],
+  settings: RebalanceSettings,
+): RebalanceServer {
+  // In the order in which the engine took them: those that wait, or were pushed out of its cache, came last.
+  const inOrder = running.toSorted((one, other) => other.ageMs - one.ageMs);
+  const fresh = load !== undefined && load.ageMs < FRESH_LOAD_MS ? load : undefined;
+  const runs = inOrder.length - Math.min(inOrder.length, fresh?.waiting ?? 0);
+  const requests = inOrder.map((one, position) => requestOf(one, position < runs));
+  const otherKvTokens = others.reduce((sum, { contextTokens }) => sum + contextTokens, 0);
+  const held = requests.slice(0, runs).reduce((sum, one) => sum + one.promptTokens + one.madeTokens, otherKvTokens);
+  const kvUse = fresh?.kvUse;
+  return {
+    serverId,
+    epoch,
+    accepts: state === 'ready',
+    leaving: state === 'draining' && settings.movesDrained,
+    capacity,
+    kvUse,
+    kvCapacityTokens: kvUse !== undefined && kvUse >= LEAST_TELLING_KV_USE && held > 0 ? held / kvUse : undefined,
+    otherCalls: others.length,
+    otherKvTokens,
+    requests,
+  };
+}
+
+function requestOf(one: RunningRequest, runs: boolean): RebalanceRequest {
+  const madeTokens = one.heldTokens + one.madeTokens;
+  return {
+    requestId: one.requestId,
+    attempt: one.attempt,
+    phase: runs ? 'running' : 'waiting',
+    promptTokens: Math.max(0, one.contextTokens - one.heldTokens),
+    madeTokens,
+    remainingTokens: estimateRemaining({ madeTokens, maxTokens: one.maxTokens, longestTokens: one.longestTokens }),
+    moves: one.moves,
+    sinceMoveMs: one.sinceMoveMs,
+  };
+}

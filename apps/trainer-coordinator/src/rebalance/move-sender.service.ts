@@ -1,0 +1,58 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { PoolName } from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { MoveStore, type DueWork } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { DiscardService } from '../requests/discard.service';
+import { GrantService } from '../requests/grant.service';
+import { WorkerCommands } from '../upkeep/worker-commands';
+
+/**
+ * Carries plans out: the intent stands in Redis before a holder is told, and holders are told again until they have
+ * confirmed. Safe in all replicas at once, as the rest of the sweep.
+ */
+@Injectable()
+export class MoveSenderService {
+  private readonly logger = new Logger(MoveSenderService.name);
+  private readonly repeatedAtMs = new Map<PoolName, number>();
+
+  constructor(
+    private readonly store: MoveStore,
+    private readonly commands: WorkerCommands,
+    private readonly grants: GrantService,
+    private readonly discards: DiscardService,
+    private readonly metrics: CoordinatorMetrics,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** Sends what of a plan was not sent. @throws BroomwagonError PLAN_NOT_FOUND, UNAVAILABLE */
+  async send(pool: PoolName, planId: string, maxMovesPerRequest: number): Promise<void> {
+    for (let more = true; more;) {
+      const page = await this.store.send(pool, { planId, maxMovesPerRequest, keptMs: this.config.planKeptMs });
+      await failpoint('coordinator.move.after-intent');
+      this.commands.abort(pool, 'move', page.aborts);
+      this.commands.moveLeases(pool, planId, page.leases);
+      if (page.pending) this.grants.soon(pool);
+      this.metrics.movesSent(page.aborts.length + page.leases.length, page.refused);
+      more = page.more;
+    }
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async sweep(pool: PoolName, due: DueWork): Promise<void> {
+    if (due.moving === 0 || Date.now() - (this.repeatedAtMs.get(pool) ?? 0) < this.config.cutRepeatMs) return;
+    this.repeatedAtMs.set(pool, Date.now());
+    for (let cursor: number | undefined = 0; cursor !== undefined;) {
+      const page = await this.store.repeat(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
+      this.metrics.swept('move');
+      this.commands.abort(pool, 'move', page.aborts);
+      this.discards.soon(page.discardedRefs);
+      if (page.pending > 0) this.grants.soon(pool);
+      if (page.expired > 0) {
+        this.logger.warn({ pool, moves: page.expired }, 'Moves were not confirmed in time; they go on where they are');
+      }
+      cursor = page.cursor;
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import { BroomwagonError, type RebalanceSettings } from '@broomwagon/contracts';
+import { checkTiers, DEFAULT_TIERS, ENGINE_PRESETS } from '@broomwagon/policies';
+
+const { stepBaseSeconds, stepPerSequenceSeconds, prefillTokensPerSecond } = ENGINE_PRESETS['7b-8k'];
+
+/** Off until somebody switches it on; the engine is a 7B model on one device. */
+export const REBALANCE_DEFAULTS: RebalanceSettings = {
+  mode: 'off',
+  policy: 'tier-cost',
+  tiers: [...DEFAULT_TIERS],
+  stepBaseSeconds,
+  stepPerSequenceSeconds,
+  prefillTokensPerSecond,
+  minGainRatio: 2,
+  pauseSeconds: 0,
+  maxMovesPerRequest: 2,
+  minMoveIntervalMs: 60_000,
+  minRemainingTokens: 256,
+  movesDrained: true,
+  minPlanIntervalMs: 5_000,
+  planIntervalMs: 60_000,
+};
+
+/** The settings after a change of some of them. @throws BroomwagonError VALIDATION_FAILED: the tiers */
+export function changedSettings(before: RebalanceSettings, change: Partial<RebalanceSettings>): RebalanceSettings {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined && value !== null);
+  const settings = { ...before, ...Object.fromEntries(given) } as RebalanceSettings;
+  checkTiers(settings.tiers);
+  if (settings.stepBaseSeconds + settings.stepPerSequenceSeconds === 0) {
+    throw new BroomwagonError('VALIDATION_FAILED', 'A decode step must take time', { field: 'stepBaseSeconds' });
+  }
+  return settings;
+}

@@ -1,0 +1,122 @@
+import { Injectable } from '@nestjs/common';
+import { createHash } from 'node:crypto';
+import {
+  BroomwagonError,
+  LIMITS,
+  type ConfigureRebalanceRequest,
+  type ExecuteRebalanceRequest,
+  type MoveRefusal,
+  type MoveState,
+  type MoveStatus,
+  type PlannedMove,
+  type PlanRebalanceRequest,
+  type PoolName,
+  type RebalanceSettings,
+  type RebalanceStatus,
+  type RebalanceStatusRequest,
+  type RebalanceSummary,
+  type WantedMove,
+} from '@broomwagon/contracts';
+import type { RebalancePlan } from '@broomwagon/policies';
+import { MoveStore, PoolDirectory, type KeptMove } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { MoveSenderService } from './move-sender.service';
+import { PlannerService, summaryOf } from './planner.service';
+import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
+
+/** Plans of moves: made, kept for a while, carried out, and looked at. */
+@Injectable()
+export class RebalanceService {
+  constructor(
+    private readonly store: MoveStore,
+    private readonly pools: PoolDirectory,
+    private readonly planner: PlannerService,
+    private readonly sender: MoveSenderService,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
+  async configure(pool: PoolName, change: ConfigureRebalanceRequest): Promise<RebalanceSettings> {
+    const settings = changedSettings(await this.settings(pool), change);
+    await this.pools.add(pool);
+    await this.store.configure(pool, JSON.stringify(settings));
+    return settings;
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async settings(pool: PoolName): Promise<RebalanceSettings> {
+    const kept = await this.store.settings(pool);
+    return kept === undefined ? REBALANCE_DEFAULTS : { ...REBALANCE_DEFAULTS, ...(JSON.parse(kept) as object) };
+  }
+
+  /** A dry run. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
+  async plan(pool: PoolName, body: PlanRebalanceRequest): Promise<RebalanceStatus> {
+    const { planId, policy, tiers, limit } = body;
+    const settings = changedSettings(await this.settings(pool), { policy, tiers });
+    const plan = await this.planner.plan(pool, settings);
+    await this.keep(pool, planId, plan, digestOf({ policy: policy ?? null, tiers: tiers ?? null }));
+    return this.status(pool, { planId, limit });
+  }
+
+  /** Keeps a plan under its id. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
+  async keep(pool: PoolName, planId: string, plan: RebalancePlan, digest = ''): Promise<void> {
+    const summary = JSON.stringify(summaryOf(plan));
+    await this.store.save(pool, { planId, moves: plan.moves, summary, digest, keptMs: this.config.planKeptMs });
+  }
+
+  /** @throws BroomwagonError PLAN_NOT_FOUND, VALIDATION_FAILED, UNAVAILABLE: then a part may be sent; repeating is safe */
+  async execute(pool: PoolName, body: ExecuteRebalanceRequest): Promise<RebalanceStatus> {
+    const { planId, moves, limit } = body;
+    if (moves != null) {
+      const kept = { moves: moves.map(keptMove), summary: '{}', digest: digestOf(moves) };
+      await this.store.save(pool, { planId, ...kept, keptMs: this.config.planKeptMs });
+    }
+    const { maxMovesPerRequest } = await this.settings(pool);
+    await this.sender.send(pool, planId, maxMovesPerRequest);
+    return this.status(pool, { planId, limit });
+  }
+
+  /** @throws BroomwagonError PLAN_NOT_FOUND, UNAVAILABLE */
+  async status(pool: PoolName, body: RebalanceStatusRequest): Promise<RebalanceStatus> {
+    const { planId } = body;
+    const cursor = body.cursor ?? 0;
+    const found = await this.store.status(pool, { planId, cursor, limit: body.limit ?? LIMITS.page });
+    return {
+      planId,
+      ...(JSON.parse(found.summary) as RebalanceSummary),
+      plannedAtMs: found.plannedAtMs,
+      moves: found.moves,
+      sentMoves: found.sentMoves,
+      states: found.states,
+      results: found.page.map(({ move, state }) => moveStatus(move, state)),
+      cursor: found.cursor,
+    };
+  }
+}
+
+/** `refused:<reason>` in the books. */
+function moveStatus(packed: string, kept: string): MoveStatus {
+  const [state, refusal] = kept.split(':') as [MoveState, MoveRefusal?];
+  return { ...(JSON.parse(packed) as PlannedMove), state, ...(refusal !== undefined && { refusal }) };
+}
+
+function keptMove(move: WantedMove, index: number): KeptMove {
+  const { requestId, leaseId, attempt, targetServerId, targetEpoch } = move;
+  if ((requestId == null) === (leaseId == null)) {
+    throw new BroomwagonError('VALIDATION_FAILED', 'a move names a request or a lease', { field: `moves.${index}` });
+  }
+  if (leaseId != null && !/^\d+\./.test(leaseId)) {
+    throw new BroomwagonError('VALIDATION_FAILED', `${leaseId} is no leaseId`, { field: `moves.${index}.leaseId` });
+  }
+  return {
+    requestId: requestId ?? undefined,
+    leaseId: leaseId ?? undefined,
+    attempt: attempt ?? undefined,
+    toServerId: targetServerId,
+    toEpoch: targetEpoch ?? undefined,
+  };
+}
+
+function digestOf(asked: unknown): string {
+  return createHash('sha256').update(JSON.stringify(asked)).digest('base64url');
+}

@@ -1,0 +1,106 @@
+--[[ Carries out one page of a plan: each move whose assumptions still hold, the others are refused one by one. A request
+that nobody runs is bound to its target and has moved; one that a worker has becomes `cutting`, as in a cut, and is listed
+for its holder: it is pending and bound once that is confirmed. Safe to repeat: a move is sent once.
+ARGV[1] JSON:
+  planId               string
+  maxMovesPerRequest   number
+  keptMs               number: life of the states from now on
+Reply: aborts   list of {requestId, attempt, workerId, workerEpoch}
+       leases   list of {leaseId, workerId, workerEpoch, targetServerId, targetEpoch?}: their holders transfer them
+       pending  boolean: bound requests may be claimed now
+       refused  number
+       more     boolean: call again
+Errors: PLAN_NOT_FOUND. Facts: none. ]]
+--- @include "../includes/attempts"
+--- @include "../routing/includes/servers"
+local PAGE = 64
+local args = cjson.decode(ARGV[1])
+local hash = key.plan(args.planId)
+local field = redis.call('HMGET', hash, 'summary', 'sentMoves')
+if not field[1] then return fail('PLAN_NOT_FOUND', 'There is no plan ' .. args.planId .. ', or it is too old', 'planId') end
+local sent = tonumber(field[2])
+local now = now_ms()
+local aborts, leases, refused, bound = {}, {}, 0, 0
+
+-- Why the target takes nothing, or nil. What this page sends there counts.
+local coming = {}
+local function target_refusal(move)
+  local target = server_of(move.toServerId)
+  if not target then return 'server-not-found' end
+  if optional(move.toEpoch) and move.toEpoch ~= target.epoch then return 'server-changed' end
+  if not is_usable(target) then return 'server-' .. shown_state(target) end
+  if target.load + (coming[target.id] or 0) >= capacity(target) then return 'server-full' end
+end
+
+local function request_refusal(request, group, round, move)
+  if not request then return 'unknown-request' end
+  if request.state == 'finished' or request.state == 'trained' then return 'completed-first' end
+  if group.state ~= 'live' or not round or not takes_results(round) or request.state == 'cutting' then return 'ending' end
+  local attempt = optional(move.attempt)
+  if attempt and attempt ~= request.attempt then return 'victim-changed' end
+  local at = redis.call('HMGET', key.request(request.id), 'serverId', 'moves')
+  if request.state == 'running' and at[1] == move.toServerId then return 'same-server' end
+  if tonumber(at[2] or 0) >= args.maxMovesPerRequest and move.purpose ~= 'leave' then return 'moved-too-often' end
+end
+
+local function bind(request, target_id)
+  local target = server_of(target_id)
+  coming[target_id] = (coming[target_id] or 0) + 1
+  redis.call('HSET', key.request(request.id), 'boundServerId', target_id, 'boundServerEpoch', integer(target.epoch),
+    'movedAtMs', integer(now))
+  redis.call('HINCRBY', key.request(request.id), 'moves', 1)
+end
+
+local function move_one(move)
+  local request = load_request(move.requestId)
+  local group = request and load_group(request.job, request.groupId)
+  local round = group and load_round(request.job, group.roundId)
+  if group and honour_abort(round, group, aborts) then request = load_request(move.requestId) end
+  local refusal = request_refusal(request, group, round, move) or target_refusal(move)
+  if refusal == 'completed-first' then return refusal end
+  if refusal then
+    refused = refused + 1
+    return 'refused:' .. refusal
+  end
+  bind(request, move.toServerId)
+  if request.state == 'pending' then
+    bound = bound + 1
+    return 'moved'
+  end
+  redis.call('HSET', key.request(request.id), 'movePlan', args.planId)
+  request.movePlan = args.planId
+  redis.call('ZADD', key.movingRequests, integer(now), request.id)
+  stop_held(request, group, aborts)
+  return 'sent'
+end
+
+-- A lease of a caller that only routes: its holder moves it, and nobody else.
+local function send_lease(move)
+  local seq, acquire_id = string.match(move.leaseId, '^(%d+)%.(.+)$')
+  local packed = acquire_id and redis.call('HGET', key.leases, acquire_id)
+  local server_id, worker_id, worker_epoch = string.match(packed or '', '^' .. (seq or 'x') .. '|([^|]*)|%d+|([^|]*)|(%d+)|')
+  local refusal = not server_id and 'unknown-lease' or server_id == move.toServerId and 'same-server' or target_refusal(move)
+  if refusal then
+    refused = refused + 1
+    return 'refused:' .. refusal
+  end
+  coming[move.toServerId] = (coming[move.toServerId] or 0) + 1
+  table.insert(leases, { leaseId = move.leaseId, workerId = worker_id, workerEpoch = tonumber(worker_epoch),
+    targetServerId = move.toServerId, targetEpoch = optional(move.toEpoch) })
+  return 'sent'
+end
+
+local page = redis.call('LRANGE', key.planMoves(args.planId), sent, sent + PAGE - 1)
+for _, packed in ipairs(page) do
+  local move = cjson.decode(packed)
+  local lease_id = optional(move.leaseId)
+  local state = lease_id and send_lease(move) or move_one(move)
+  redis.call('HSET', key.planStates(args.planId), lease_id or move.requestId, state)
+end
+redis.call('HINCRBY', hash, 'sentMoves', #page)
+for _, name in ipairs({ hash, key.planMoves(args.planId), key.planStates(args.planId) }) do
+  redis.call('PEXPIRE', name, args.keptMs)
+end
+return '{"aborts":' .. encode_list(aborts) .. ',"leases":' .. encode_list(leases) .. ',"refused":' .. refused
+  .. ',"pending":' .. tostring(bound > 0) .. ',"more":'
+  .. tostring(sent + #page < redis.call('LLEN', key.planMoves(args.planId))) .. '}'

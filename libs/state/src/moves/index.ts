@@ -1,0 +1,2 @@
+export * from './move.store';
+export * from './move.types';

@@ -1,0 +1,257 @@
+import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { AbortStore } from '../aborts';
+import { connectRedis } from '../redis';
+import { RequestStore } from '../requests';
+import { RoundStore } from '../rounds';
+import { RoutingStore, ServerStore } from '../routing';
+import { ScriptRunner } from '../scripts/script-runner';
+import { MoveStore } from './move.store';
+import type { KeptMove } from './move.types';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+const moves = new MoveStore(runner);
+const aborts = new AbortStore(runner);
+const rounds = new RoundStore(runner);
+const requests = new RequestStore(runner);
+const routing = new RoutingStore(runner);
+const servers = new ServerStore(runner);
+const policy: TailPolicy = { name: 'resume', overProvision: 2 };
+const round = { job: 'job', roundId: 'r1' };
+const FIRST = 'job/g0/0';
+const SECOND = 'job/g1/0';
+let pool: string;
+let pools = 0;
+let calls = 0;
+let holder: { workerId: string; workerEpoch: number };
+
+beforeEach(async () => {
+  pool = `moves-${pools++}`;
+  const { workerEpoch } = await routing.registerWorker(pool, { workerId: 'w', registrationId: 'r', ttlMs: 600_000 });
+  holder = { workerId: 'w', workerEpoch };
+  for (const serverId of ['a', 'b']) await server(serverId);
+  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: 1, takeGroups: 0, newGroups: 2 };
+  const { trainerEpoch } = await rounds.open(pool, {
+    ...round,
+    ...plan,
+    policy,
+    weightVersion: 1,
+    orphanAfterMs: 600_000,
+  });
+  const groups = ['g0', 'g1'].map((groupId) => ({
+    groupId,
+    digest: 'd',
+    samples: 1,
+    maxTokens: 100,
+    promptRef: 'p',
+    sampling: '{}',
+  }));
+  await rounds.submit(pool, { ...round, trainerEpoch }, groups);
+});
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+const server = (serverId: string, maxInflight = 2) =>
+  routing.registerServer(pool, {
+    serverId,
+    endpoint: 'http://e',
+    dialect: 'vllm',
+    instanceId: 'i',
+    maxInflight,
+    weight: 1,
+    weightVersion: 1,
+  });
+const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
+const segment = (tokens: number, attempt = 1) => ({
+  segment: JSON.stringify({ attempt, serverId: 'a', serverEpoch: 1, weightVersion: 1, tokenCount: tokens, ref: 'ref' }),
+  tokens,
+});
+const claim = async (max = 1) => (await requests.claim(pool, { claimId: `c${calls++}`, ...holder, max })).claims;
+const stopped = { countsAsFailure: false, retryable: true };
+/** Claims one, takes a lease for it on `serverId`, and says that it runs there. */
+async function run(serverId = 'a') {
+  const [claimed] = (await claim()) as [Claim];
+  const item = { acquireId: `q${calls++}`, requestId: claimed.requestId, boundServerId: serverId, contextTokens: 30 };
+  const { results } = await routing.acquire(pool, [{ ...item, ...holder }]);
+  expect(results[0]).toMatchObject({ serverId });
+  await requests.checkpoint(pool, { ...fence(claimed), tokens: 0, serverId });
+  return claimed;
+}
+async function execute(list: KeptMove[], planId = `plan${calls++}`, maxMovesPerRequest = 2) {
+  await moves.save(pool, { planId, moves: list, summary: '{}', digest: '', keptMs: 60_000 });
+  const page = await moves.send(pool, { planId, maxMovesPerRequest, keptMs: 60_000 });
+  return { planId, page };
+}
+async function statesOf(planId: string) {
+  const { page } = await moves.status(pool, { planId, cursor: 0, limit: 128 });
+  return page.map(({ state }) => state);
+}
+const books = async () => (await rounds.jobStatus(pool, 'job')).requests;
+
+describe('a move', () => {
+  it('stops a running request with its tokens, and binds the next attempt to the target', async () => {
+    const claimed = await run();
+    await requests.checkpoint(pool, { ...fence(claimed), ...segment(3) });
+    const { planId, page } = await execute([{ requestId: FIRST, attempt: 1, toServerId: 'b' }]);
+    expect(page).toMatchObject({ aborts: [{ requestId: FIRST, attempt: 1, ...holder }], refused: 0, more: false });
+    expect(await statesOf(planId)).toEqual(['sent']);
+    expect(await books()).toMatchObject({ cutting: 1, pending: 1 });
+    expect(await requests.checkpoint(pool, { ...fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
+
+    const ended = await requests.fail(pool, { ...fence(claimed), ...segment(5), ...stopped });
+    expect(ended.state).toBe('pending');
+    expect(await statesOf(planId)).toEqual(['moved']);
+    const [next] = await claim();
+    expect(next).toMatchObject({
+      requestId: FIRST,
+      attempt: 2,
+      roundId: 'r1',
+      boundServerId: 'b',
+      segments: [{ tokenCount: 5 }],
+    });
+    // The binding is for one attempt: should that fail, the next goes where there is room.
+    await requests.fail(pool, { ...fence(next!), tokens: 0, countsAsFailure: true, retryable: true });
+    expect((await claim())[0]).not.toHaveProperty('boundServerId');
+  });
+
+  it('is sent once, told again until it is confirmed, and known by its planId', async () => {
+    await run();
+    const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
+    const again = await moves.send(pool, { planId, maxMovesPerRequest: 2, keptMs: 60_000 });
+    expect(again).toMatchObject({ aborts: [], more: false });
+    for (const repeat of [1, 2]) {
+      const page = await moves.repeat(pool, { cursor: 0, deadlineMs: 60_000 });
+      expect(page, `repeat ${repeat}`).toMatchObject({ aborts: [{ requestId: FIRST }], expired: 0 });
+    }
+    const other = { planId, moves: [], summary: '{}', digest: 'other', keptMs: 60_000 };
+    await expect(moves.save(pool, other)).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'planId' });
+    await expect(moves.status(pool, { planId: 'nobody', cursor: 0, limit: 1 })).rejects.toMatchObject({
+      code: 'PLAN_NOT_FOUND',
+    });
+  });
+
+  it('goes back to the round it came from, and leaves what has finished first', async () => {
+    const claimed = await run();
+    const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
+    const done = await requests.complete(pool, { ...fence(claimed), ...segment(4), finishReason: 'stop' });
+    expect(done).toMatchObject({ state: 'finished', groupAccepted: true, roundId: 'r1' });
+    expect(await statesOf(planId)).toEqual(['completed-first']);
+    expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
+    const late = await execute([{ requestId: FIRST, toServerId: 'b' }]);
+    expect(await statesOf(late.planId)).toEqual(['completed-first']);
+  });
+
+  it('costs a request that nobody runs nothing: it is bound', async () => {
+    const { planId, page } = await execute([{ requestId: SECOND, attempt: 0, toServerId: 'b' }]);
+    expect(page).toMatchObject({ aborts: [], pending: true });
+    expect(await statesOf(planId)).toEqual(['moved']);
+    expect((await claim(2)).map(({ boundServerId }) => boundServerId)).toEqual([undefined, 'b']);
+  });
+
+  it('is void when a cut or an abort comes, before and after its confirmation', async () => {
+    const claimed = await run();
+    const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
+    await aborts.begin(pool, { abortId: 'x', selector: { requestIds: [FIRST] }, reason: 'test', keptMs: 60_000 });
+    await aborts.select(pool, 'x');
+    const ended = await requests.fail(pool, { ...fence(claimed), tokens: 0, ...stopped });
+    expect(ended.state).toBe('dropped');
+    expect(await statesOf(planId)).toEqual(['superseded']);
+
+    const second = await run();
+    const other = await execute([{ requestId: SECOND, toServerId: 'b' }]);
+    await requests.fail(pool, { ...fence(second), tokens: 0, ...stopped });
+    await aborts.begin(pool, { abortId: 'y', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
+    expect(await claim()).toEqual([]);
+    expect(await statesOf(other.planId)).toEqual(['moved']);
+    expect(await books()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
+    expect(await redis.hexists(`${runner.rootKey(pool)}:request:${SECOND}`, 'boundServerId')).toBe(0);
+  });
+
+  it('survives the death of its holder, and is given up when a live one does not confirm', async () => {
+    const claimed = await run();
+    const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
+    expect(await moves.repeat(pool, { cursor: 0, deadlineMs: -1 })).toMatchObject({ expired: 1, aborts: [] });
+    expect(await statesOf(planId)).toEqual(['expired']);
+    expect(await requests.checkpoint(pool, { ...fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
+
+    const again = await execute([{ requestId: FIRST, toServerId: 'b' }]);
+    await routing.registerWorker(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });
+    expect(await moves.repeat(pool, { cursor: 0, deadlineMs: 60_000 })).toMatchObject({ pending: 1 });
+    expect(await statesOf(again.planId)).toEqual(['moved']);
+    expect(await books()).toMatchObject({ cutting: 0, pending: 2 });
+  });
+
+  it('is refused by itself, with a reason, and the others go on', async () => {
+    const refusal = async (move: Partial<KeptMove>, maxMoves = 2) => {
+      const { planId } = await execute([{ requestId: FIRST, toServerId: 'b', ...move }], undefined, maxMoves);
+      return statesOf(planId);
+    };
+    await run();
+    expect(await refusal({ requestId: 'job/none/0' })).toEqual(['refused:unknown-request']);
+    expect(await refusal({ attempt: 7 })).toEqual(['refused:victim-changed']);
+    expect(await refusal({ toServerId: 'a' })).toEqual(['refused:same-server']);
+    expect(await refusal({ toServerId: 'of-another-pool' })).toEqual(['refused:server-not-found']);
+    expect(await refusal({ toEpoch: 99 })).toEqual(['refused:server-changed']);
+    expect(await refusal({}, 0)).toEqual(['refused:moved-too-often']);
+    await servers.cordon(pool, 'b', true);
+    expect(await refusal({})).toEqual(['refused:server-cordoned']);
+    await servers.cordon(pool, 'b', false);
+    await servers.update(pool, { serverId: 'b', maxInflight: 1 });
+    const { planId, page } = await execute([
+      { requestId: FIRST, toServerId: 'b' },
+      { requestId: SECOND, toServerId: 'b' },
+      { requestId: FIRST, toServerId: 'b' },
+    ]);
+    expect(page.refused).toBe(2);
+    expect((await moves.status(pool, { planId, cursor: 0, limit: 2 })).cursor).toBe(2);
+    expect(await statesOf(planId)).toEqual(['refused:ending', 'refused:server-full', 'refused:ending']);
+    await servers.drain(pool, 'b', 60_000);
+    expect(await refusal({ requestId: SECOND })).toEqual(['refused:server-draining']);
+  });
+
+  it('leaves a lease of one that only routes to its holder', async () => {
+    const { results } = await routing.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', ...holder }]);
+    const { seq, serverId } = results[0] as { seq: number; serverId: string };
+    const leaseId = `${seq}.loop`;
+    const target = serverId === 'a' ? 'b' : 'a';
+    const { planId, page } = await execute([
+      { leaseId, toServerId: target },
+      { leaseId: '9999.none', toServerId: target },
+    ]);
+    expect(page.leases).toEqual([{ leaseId, ...holder, targetServerId: target }]);
+    expect(await statesOf(planId)).toEqual(['sent', 'refused:unknown-lease']);
+    await routing.transfer(pool, { transferId: 't', acquireId: 'loop', targetServerId: target, ...holder });
+    expect((await statesOf(planId))[0]).toBe('moved');
+    await routing.release(pool, [{ acquireId: 'loop' }]);
+    expect((await statesOf(planId))[0]).toBe('completed-first');
+  });
+});
+
+it('reads what runs, for a plan', async () => {
+  const claimed = await run();
+  await requests.checkpoint(pool, { ...fence(claimed), ...segment(7) });
+  await routing.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', contextTokens: 500, ...holder }]);
+  expect(await moves.snapshot(pool)).toEqual({
+    running: [
+      expect.objectContaining({
+        requestId: FIRST,
+        serverId: 'a',
+        attempt: 1,
+        contextTokens: 30,
+        heldTokens: 0,
+        madeTokens: 7,
+        maxTokens: 100,
+        longestTokens: 0,
+        moves: 0,
+      }),
+    ],
+    others: [{ serverId: 'b', epoch: expect.any(Number) as number, contextTokens: 500 }],
+  });
+  expect(await moves.takeTurn(pool, 60_000)).toBe(true);
+  expect(await moves.takeTurn(pool, 60_000)).toBe(false);
+});

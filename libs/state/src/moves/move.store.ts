@@ -1,0 +1,90 @@
+import { LIMITS } from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+import type {
+  KeptMove,
+  OtherCall,
+  PlanPage,
+  RepeatedMoves,
+  RunningRequest,
+  SentMoves,
+  SnapshotPage,
+} from './move.types';
+
+const SCRIPTS = {
+  save: script<
+    { planId: string; offset: number; moves: string[]; summary?: string; digest: string; keptMs: number },
+    { summary?: string; known?: boolean }
+  >('moves/save-plan'),
+  send: script<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
+  repeat: script<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
+  status: script<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
+  snapshot: script<{ cursor: string }, SnapshotPage>('moves/snapshot'),
+  settings: script<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>('moves/settings'),
+};
+
+/** Plans and the moves of requests: one script a method, safe to repeat. */
+export class MoveStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  /**
+   * Keeps a plan; one that is there stays. Returns the summary that is kept.
+   * @param digest of what was asked for @throws BroomwagonError VALIDATION_FAILED: the planId meant something else
+   */
+  async save(
+    pool: string,
+    plan: { planId: string; moves: readonly KeptMove[]; summary: string; digest: string; keptMs: number },
+  ): Promise<{ summary: string; known: boolean }> {
+    const { planId, digest, keptMs } = plan;
+    const moves = plan.moves.map((move) => JSON.stringify(move));
+    for (let offset = 0; ; offset += LIMITS.page) {
+      const isLast = offset + LIMITS.page >= moves.length;
+      const page = { planId, offset, moves: moves.slice(offset, offset + LIMITS.page), digest, keptMs };
+      const kept = await this.scripts.run(SCRIPTS.save, pool, isLast ? { ...page, summary: plan.summary } : page);
+      if (kept.summary !== undefined) return { summary: kept.summary, known: kept.known ?? false };
+    }
+  }
+
+  /** One page of carrying a plan out. @throws BroomwagonError PLAN_NOT_FOUND */
+  send(pool: string, args: { planId: string; maxMovesPerRequest: number; keptMs: number }): Promise<SentMoves> {
+    return this.scripts.run(SCRIPTS.send, pool, args);
+  }
+
+  /** One page of what is not confirmed, to be told again. */
+  repeat(pool: string, args: { cursor: number; deadlineMs: number }): Promise<RepeatedMoves> {
+    return this.scripts.run(SCRIPTS.repeat, pool, args);
+  }
+
+  /** @throws BroomwagonError PLAN_NOT_FOUND */
+  status(pool: string, args: { planId: string; cursor: number; limit: number }): Promise<PlanPage> {
+    return this.scripts.run(SCRIPTS.status, pool, args);
+  }
+
+  /** All that runs, read in pages while it goes on running. */
+  async snapshot(pool: string): Promise<{ running: RunningRequest[]; others: OtherCall[] }> {
+    // A lease may come twice in a scan.
+    const running = new Map<string, RunningRequest>();
+    const others: OtherCall[] = [];
+    let cursor = '0';
+    do {
+      const page = await this.scripts.run(SCRIPTS.snapshot, pool, { cursor });
+      for (const one of page.running) running.set(one.leaseId, one);
+      others.push(...page.others);
+      cursor = page.cursor;
+    } while (cursor !== '0');
+    return { running: [...running.values()], others };
+  }
+
+  /** The settings of the rebalancer, as they were kept. */
+  async settings(pool: string): Promise<string | undefined> {
+    return (await this.scripts.run(SCRIPTS.settings, pool, {})).settings;
+  }
+
+  async configure(pool: string, settings: string): Promise<void> {
+    await this.scripts.run(SCRIPTS.settings, pool, { settings });
+  }
+
+  /** True when the caller is the one to plan; nobody else is for `turnMs`. */
+  async takeTurn(pool: string, turnMs: number): Promise<boolean> {
+    return (await this.scripts.run(SCRIPTS.settings, pool, { turnMs })).turn ?? false;
+  }
+}

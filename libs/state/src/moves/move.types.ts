@@ -1,0 +1,83 @@
+import type { LeaseId, RequestId, ServerId, WorkerId } from '@broomwagon/contracts';
+import type { AttemptFence } from '../requests/request.types';
+
+/** A move as a plan keeps it; what it assumes is checked when it is sent. */
+export interface KeptMove {
+  requestId?: RequestId;
+  /** Of a call that only routes; then without a request. */
+  leaseId?: LeaseId;
+  attempt?: number;
+  toServerId: ServerId;
+  toEpoch?: number;
+}
+
+/** A lease whose holder is to transfer it. */
+export interface LeaseTransfer {
+  leaseId: LeaseId;
+  workerId: WorkerId;
+  workerEpoch: number;
+  targetServerId: ServerId;
+  targetEpoch?: number;
+}
+
+export interface SentMoves {
+  aborts: AttemptFence[];
+  leases: LeaseTransfer[];
+  refused: number;
+  /** Bound requests may be claimed now. */
+  pending: boolean;
+  more: boolean;
+}
+
+export interface RepeatedMoves {
+  aborts: AttemptFence[];
+  /** Moves given up: their holders had their time. */
+  expired: number;
+  /** Requests that may be claimed again. */
+  pending: number;
+  cursor?: number;
+  discardedRefs: string[];
+}
+
+export interface PlanPage {
+  summary: string;
+  plannedAtMs: number;
+  sentMoves: number;
+  moves: number;
+  states: Record<string, number>;
+  page: { move: string; state: string }[];
+  cursor?: number;
+}
+
+/** An attempt that runs under a lease. */
+export interface RunningRequest {
+  leaseId: LeaseId;
+  requestId: RequestId;
+  serverId: ServerId;
+  epoch: number;
+  attempt: number;
+  /** Tokens the engine held at its start, as the worker said. */
+  contextTokens: number;
+  /** Made by earlier attempts. */
+  heldTokens: number;
+  /** Made by this attempt, as far as it has said. */
+  madeTokens: number;
+  maxTokens: number;
+  /** The longest finished sample of its group; 0 when there is none. */
+  longestTokens: number;
+  moves: number;
+  sinceMoveMs?: number;
+  /** Since it was claimed. */
+  ageMs: number;
+}
+/** A call that is not ours to move. */
+export interface OtherCall {
+  serverId: ServerId;
+  epoch: number;
+  contextTokens: number;
+}
+export interface SnapshotPage {
+  running: RunningRequest[];
+  others: OtherCall[];
+  cursor: string;
+}
