@@ -47,6 +47,10 @@ describe('a replica killed at a named place, another one beside it', () => {
         calls.map((abortId) => system.call('request.abort', { abortId, requestIds: [`nobody/${abortId}/0`] })),
       );
     }
+    if (name.startsWith('coordinator.move')) {
+      const moves = [{ requestId: 'nobody/g/0', targetServerId: 'engine-0' }];
+      return Promise.all(calls.map((planId) => system.call('rebalance.execute', { planId, moves })));
+    }
     if (name.startsWith('load-balancer.configure')) {
       return Promise.all(calls.map(() => system.call('pool.configure', {})));
     }

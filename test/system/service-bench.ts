@@ -160,6 +160,16 @@ export class ServiceBench {
     return { engine: running + waiting, leases, waiters };
   }
 
+  /** A counter summed over all replicas, by its name and labels as `/metrics` writes them. */
+  async metric(name: string): Promise<number> {
+    const pages = this.services.map(async ({ httpPort }) =>
+      (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(),
+    );
+    const lines = (await Promise.all(pages)).flatMap((page) => page.split('\n'));
+    const values = lines.filter((line) => line.startsWith(`broomwagon_${name}`)).map((line) => line.split(' ').at(-1));
+    return values.reduce((sum, value) => sum + Number(value), 0);
+  }
+
   engineState(): Promise<SimulatorState> {
     return stateOf(this.engine.url);
   }

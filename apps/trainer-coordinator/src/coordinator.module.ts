@@ -18,6 +18,7 @@ import { PayloadModule } from './payload/payload.module';
 import { MoveSenderService } from './rebalance/move-sender.service';
 import { PlannerService } from './rebalance/planner.service';
 import { RebalanceController } from './rebalance/rebalance.controller';
+import { RebalanceWatchService } from './rebalance/rebalance-watch.service';
 import { RebalanceService } from './rebalance/rebalance.service';
 import { DiscardService } from './requests/discard.service';
 import { GrantService } from './requests/grant.service';
@@ -74,6 +75,7 @@ import { WeightsController } from './weights/weights.controller';
     OpeningService,
     PlannerService,
     RebalanceService,
+    RebalanceWatchService,
     RequestService,
     RequeueService,
     ResultsService,

@@ -5,6 +5,7 @@ import { PayloadStore, PoolDirectory, RoundStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { FactRelayService } from '../facts/fact-relay.service';
+import { RebalanceWatchService } from '../rebalance/rebalance-watch.service';
 import { GrantService } from '../requests/grant.service';
 import { SweepService } from './sweep.service';
 
@@ -26,6 +27,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     sweeper: SweepService,
     grants: GrantService,
     relay: FactRelayService,
+    rebalance: RebalanceWatchService,
     metrics: Metrics,
   ) {
     const inEachPool = (name: string, intervalMs: number, work: (pool: PoolName) => Promise<void>) =>
@@ -33,6 +35,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     this.tasks = [
       inEachPool('sweep', config.sweepIntervalMs, (pool) => sweeper.sweep(pool)),
       inEachPool('claims', config.sweepIntervalMs, (pool) => grants.upkeep(pool)),
+      inEachPool('rebalance', config.rebalanceCheckMs, (pool) => rebalance.look(pool)),
       inEachPool('totals', TOTALS_INTERVAL_MS, (pool) => this.readTotals(pool)),
       new PeriodicTask({ name: 'orphans', intervalMs: ORPHANS_INTERVAL_MS, metrics }, () => this.sweepOrphans()),
     ];

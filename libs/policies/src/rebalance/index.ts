@@ -4,4 +4,5 @@ export * from './rebalance.types';
 export * from './tier-cost';
 export type { TierCostOptions } from './tier-cost.options';
 export * from './tier-min';
+export * from './trigger';
 export { checkTiers, DEFAULT_TIERS, tierOf } from './tiers';

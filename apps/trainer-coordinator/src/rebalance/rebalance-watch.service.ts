@@ -1,0 +1,70 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import type { PoolName, RebalanceSettings } from '@broomwagon/contracts';
+import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from '@broomwagon/policies';
+import { MoveStore } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { MoveSenderService } from './move-sender.service';
+import { PlannerService } from './planner.service';
+import { RebalanceService } from './rebalance.service';
+
+/** What this process has seen of a pool. */
+interface Seen {
+  servers?: readonly ServerView[];
+  /** What has happened since the last plan. */
+  trigger?: RebalanceTrigger;
+  plannedAtMs: number;
+}
+
+/**
+ * Plans when something has happened, in pools where that is switched on. Every replica looks; a turn in Redis sees to it
+ * that one of them plans, and not too often.
+ */
+@Injectable()
+export class RebalanceWatchService {
+  private readonly logger = new Logger(RebalanceWatchService.name);
+  private readonly seen = new Map<PoolName, Seen>();
+
+  constructor(
+    private readonly store: MoveStore,
+    private readonly rebalance: RebalanceService,
+    private readonly planner: PlannerService,
+    private readonly sender: MoveSenderService,
+    private readonly metrics: CoordinatorMetrics,
+  ) {}
+
+  /** One look at a pool. @throws BroomwagonError UNAVAILABLE */
+  async look(pool: PoolName): Promise<void> {
+    const settings = await this.rebalance.settings(pool);
+    if (settings.mode === 'off') {
+      this.seen.delete(pool);
+      return;
+    }
+    const seen = this.seen.get(pool) ?? { plannedAtMs: Date.now() };
+    this.seen.set(pool, seen);
+    const servers = await this.planner.servers(pool);
+    seen.trigger = rebalanceTrigger(seen.servers, servers, settings.tiers) ?? seen.trigger;
+    seen.servers = servers;
+    if (seen.trigger === undefined && Date.now() - seen.plannedAtMs >= settings.planIntervalMs)
+      seen.trigger = 'interval';
+    if (seen.trigger === undefined || !(await this.store.takeTurn(pool, settings.minPlanIntervalMs))) return;
+    const { trigger } = seen;
+    seen.trigger = undefined;
+    seen.plannedAtMs = Date.now();
+    await this.planNow(pool, settings, trigger);
+  }
+
+  private async planNow(pool: PoolName, settings: RebalanceSettings, trigger: RebalanceTrigger): Promise<void> {
+    const plan = await this.planner.plan(pool, settings);
+    const isExecuted = plan.moves.length > 0 && settings.mode === 'on';
+    this.metrics.planned(trigger, plan.reason ?? (isExecuted ? 'executed' : 'dry-run'));
+    if (plan.moves.length === 0) return;
+    const planId = `${trigger}-${randomUUID()}`;
+    await this.rebalance.keep(pool, planId, plan);
+    const { moves, ...summary } = plan;
+    this.logger.log({ pool, planId, moves: moves.length, ...summary }, isExecuted ? 'Rebalancing' : 'A rebalance plan');
+    if (!isExecuted) return;
+    await this.sender.send(pool, planId, settings.maxMovesPerRequest);
+    this.metrics.planExecuted(plan);
+  }
+}

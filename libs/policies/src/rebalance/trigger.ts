@@ -1,0 +1,61 @@
+import type { ServerStatus } from '@broomwagon/contracts';
+import { tierOf } from './tiers';
+
+/** What is looked at between plans. */
+export type ServerView = Pick<ServerStatus, 'serverId' | 'epoch' | 'state' | 'inflight' | 'load'>;
+
+/** Why a plan is worth making now; `interval` is the fallback when nothing has happened. */
+export const REBALANCE_TRIGGERS = [
+  'drain',
+  'failure',
+  'new-server',
+  'preemption',
+  'tier',
+  'idle',
+  'waiting',
+  'interval',
+] as const;
+export type RebalanceTrigger = (typeof REBALANCE_TRIGGERS)[number];
+
+/**
+ * What has happened between two looks at the servers of a pool; the weightiest when there is more. A drain goes on being
+ * a reason as long as anything runs there, all else is one once.
+ */
+export function rebalanceTrigger(
+  before: readonly ServerView[] | undefined,
+  now: readonly ServerView[],
+  tiers: readonly number[],
+): RebalanceTrigger | undefined {
+  if (now.some(({ state, inflight }) => state === 'draining' && inflight > 0)) return 'drain';
+  if (before === undefined) return undefined;
+  const known = new Map(before.map((server) => [server.serverId, server]));
+  const present = new Map(now.map((server) => [server.serverId, server]));
+  const was = (server: ServerView): ServerView | undefined => {
+    const earlier = known.get(server.serverId);
+    return earlier?.epoch === server.epoch ? earlier : undefined;
+  };
+  const lost = before.some((server) => server.state === 'ready' && present.get(server.serverId)?.state !== 'ready');
+  if (lost) return 'failure';
+  const ready = now.filter(({ state }) => state === 'ready');
+  if (ready.some((server) => was(server)?.state !== 'ready')) return 'new-server';
+  if (now.some((server) => (server.load?.preemptions ?? 0) > (was(server)?.load?.preemptions ?? Infinity))) {
+    return 'preemption';
+  }
+  const [reached, reachable] = tiersOf(now, tiers);
+  const [reachedBefore, reachableBefore] = tiersOf(before, tiers);
+  const isCrossed = reached !== reachedBefore || reachable !== reachableBefore;
+  if (reachable < reached && isCrossed) return 'tier';
+  const isUneven = now.some(({ inflight }) => inflight > 1);
+  if (isUneven && ready.some((server) => server.inflight === 0 && (was(server)?.inflight ?? 0) > 0)) return 'idle';
+  const waits = (server: ServerView | undefined): boolean => (server?.load?.waiting ?? 0) > 0;
+  if (now.some((server) => waits(server) && !waits(was(server)))) return 'waiting';
+  return undefined;
+}
+
+/** The largest tier in use, and the one that an even load would need. */
+function tiersOf(servers: readonly ServerView[], tiers: readonly number[]): [reached: number, reachable: number] {
+  const ready = servers.filter(({ state }) => state === 'ready');
+  const calls = servers.reduce((sum, { inflight }) => sum + inflight, 0);
+  const reached = servers.reduce((most, { inflight }) => Math.max(most, tierOf(inflight, tiers)), 0);
+  return [reached, tierOf(Math.ceil(calls / Math.max(1, ready.length)), tiers)];
+}

@@ -1,0 +1,211 @@
+import { requestIdOf, type MoveStatus, type RebalanceStatus, type WantedMove } from '@broomwagon/contracts';
+import { setFailpoints } from '@broomwagon/platform';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { inEngine, startEngine, stateOf } from '../apps/engine-simulator/src/test-engine';
+import { SEED, trueTokens } from './system/data-set';
+import { ServiceBench } from './system/service-bench';
+
+const JOB = 'job';
+const TOKENS = 400;
+const PROMPT = { text: 'What is moved?' };
+let bench: ServiceBench;
+/** The second engine, as server s2. */
+let other: Awaited<ReturnType<typeof startEngine>>;
+let plans = 0;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({ rebalanceCheckMs: 100 });
+});
+afterAll(() => bench.close());
+beforeEach(async () => {
+  await bench.begin(TOKENS);
+  other = await startEngine('vllm', { speed: 1, lengths: { name: 'long', lengthOf: () => TOKENS } });
+});
+afterEach(async () => {
+  setFailpoints('');
+  await bench.end();
+  expect(await inEngine(other.url)).toBe(0);
+  await other.close();
+});
+
+/** One round with one group, all on s1. */
+async function begin(samples: number, workerSettings: Parameters<ServiceBench['startWorker']>[0] = {}): Promise<void> {
+  await bench.register();
+  const policy = { name: 'resume' as const, overProvision: 1 };
+  const plan = {
+    planId: '1-short-1-1-0',
+    step: 1,
+    kind: 'short' as const,
+    neededGroups: 1,
+    newGroups: 1,
+    takeGroups: 0,
+  };
+  const round = { job: JOB, roundId: 'r1' };
+  await bench.client.call(bench.pool, 'round.open', { ...round, ...plan, policy, weightVersion: 0 });
+  const groups = [{ groupId: 'g', samples, maxTokens: 8_000, prompt: PROMPT, sampling: { seed: SEED } }];
+  await bench.client.call(bench.pool, 'round.submit', { ...round, trainerEpoch: 1, groups });
+  await bench.startWorker(workerSettings);
+  await bench.running(samples);
+  await bench.client.call(bench.pool, 'server.register', {
+    serverId: 's2',
+    endpoint: other.url,
+    dialect: 'vllm',
+    instanceId: 'i2',
+    maxInflight: 64,
+  });
+}
+const requestId = (index = 0) => requestIdOf(JOB, 'g', index);
+function execute(moves: WantedMove[], planId = `p${plans++}`): Promise<RebalanceStatus> {
+  return bench.client.call(bench.pool, 'rebalance.execute', { planId, moves });
+}
+const statusOf = (planId: string) => bench.client.call(bench.pool, 'rebalance.status', { planId });
+async function stateOfMove(planId: string): Promise<MoveStatus['state']> {
+  return (await statusOf(planId)).results[0]!.state;
+}
+/** Waits until the round has its group, and reads the tokens of its samples. */
+async function tokensOfSamples(): Promise<number[][]> {
+  const page = { job: JOB, roundId: 'r1' };
+  await expect
+    .poll(async () => (await bench.client.call(bench.pool, 'round.results', page)).groups.length, { timeout: 20_000 })
+    .toBe(1);
+  const { groups } = await bench.client.call(bench.pool, 'round.results', page);
+  const samples = groups[0]!.samples.toSorted((one, another) => one.sampleIndex - another.sampleIndex);
+  return Promise.all(
+    samples.map(async ({ segments }) => {
+      const parts = segments.map(async ({ ref }) => {
+        const { data } = await bench.client.call(bench.pool, 'payload.get', { ref });
+        return (JSON.parse(Buffer.from(data, 'base64').toString('utf8')) as { tokenIds: number[] }).tokenIds;
+      });
+      return (await Promise.all(parts)).flat();
+    }),
+  );
+}
+const expected = (samples: number) =>
+  Array.from({ length: samples }, (_, index) =>
+    trueTokens({ id: 'p', line: 1, prompt: PROMPT, lengths: Array<number>(samples).fill(TOKENS) }, index),
+  );
+
+describe('a move with a real worker and two engines', () => {
+  it('goes on elsewhere with its tokens, again and again, and makes the tokens it would have made', async () => {
+    await begin(2);
+    await bench.client.call(bench.pool, 'rebalance.configure', { maxMovesPerRequest: 4 });
+    for (const [round, targetServerId] of ['s2', 's1', 's2'].entries()) {
+      const before = (await bench.books()).requests;
+      expect(before).toMatchObject({ running: 2 });
+      const { planId } = await execute([{ requestId: requestId(), targetServerId }], `hop-${round}`);
+      await expect.poll(() => stateOfMove(planId), { timeout: 10_000 }).toBe('moved');
+      await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(targetServerId === 's2' ? 1 : 0);
+      // A token or two more before the next one.
+      const { tokensMade } = await stateOf(targetServerId === 's2' ? other.url : bench.engine.url);
+      const target = targetServerId === 's2' ? other.url : bench.engine.url;
+      await expect.poll(async () => (await stateOf(target)).tokensMade).toBeGreaterThan(tokensMade + 2);
+    }
+    expect(await tokensOfSamples()).toEqual(expected(2));
+    const { groups } = await bench.client.call(bench.pool, 'round.results', { job: JOB, roundId: 'r1' });
+    expect(groups[0]!.samples[0]!.segments.map(({ serverId }) => serverId)).toEqual(['s1', 's2', 's1', 's2']);
+    expect(groups[0]!.cuts).toBe(0);
+    expect([await stateOf(bench.engine.url), await stateOf(other.url)].map((one) => one.resumeMismatches)).toEqual([
+      0, 0,
+    ]);
+  });
+
+  it('is carried out though the replica dies after the intent, and is sent once', async () => {
+    await begin(1);
+    setFailpoints('coordinator.move.after-intent=throw@1');
+    await expect(execute([{ requestId: requestId(), targetServerId: 's2' }], 'once')).rejects.toMatchObject({
+      code: 'INTERNAL',
+    });
+    await expect.poll(() => stateOfMove('once'), { timeout: 10_000 }).toBe('moved');
+    const again = await execute([{ requestId: requestId(), targetServerId: 's2' }], 'once');
+    expect(again).toMatchObject({ sentMoves: 1, states: { moved: 1 } });
+    expect(await tokensOfSamples()).toEqual(expected(1));
+  });
+
+  it('survives its worker and its server', async () => {
+    await begin(2);
+    // Nobody answers any more on s1.
+    await bench.engine.close();
+    await execute([0, 1].map((index) => ({ requestId: requestId(index), targetServerId: 's2' })));
+    await expect.poll(() => inEngine(other.url), { timeout: 20_000 }).toBe(2);
+    // Another process takes the worker's name, as after a partition.
+    const back = await execute([{ requestId: requestId(), targetServerId: 's2' }]);
+    expect(back.results).toMatchObject([{ state: 'refused', refusal: 'same-server' }]);
+    await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: 'another', ttlMs: 500 });
+    expect(await tokensOfSamples()).toEqual(expected(2));
+    bench.engine = await startEngine('vllm', { speed: 1 });
+  });
+
+  it('races completion: exactly one wins', async () => {
+    await begin(4);
+    await expect
+      .poll(async () => (await bench.books()).requests.finished, { timeout: 20_000, interval: 1 })
+      .toBeGreaterThan(0);
+    const moves = [0, 1, 2, 3].map((index) => ({ requestId: requestId(index), targetServerId: 's2' }));
+    const { planId } = await execute(moves);
+    expect(await tokensOfSamples()).toEqual(expected(4));
+    const { states } = await statusOf(planId);
+    expect(Object.keys(states).filter((state) => state !== 'moved')).toEqual(['completed-first']);
+    expect((await bench.books()).requests).toMatchObject({ submitted: 4, finished: 4 });
+  });
+
+  it('is planned, refused and told of by typed answers', async () => {
+    await begin(6);
+    const engine = { tiers: [8, 4], stepBaseSeconds: 0.01, stepPerSequenceSeconds: 0.01, minRemainingTokens: 1 };
+    await bench.client.call(bench.pool, 'rebalance.configure', engine);
+    const plan = await bench.client.call(bench.pool, 'rebalance.plan', { planId: 'dry' });
+    expect(plan).toMatchObject({ tierBefore: 8, tierAfter: 4, moves: 2, sentMoves: 0, states: { planned: 2 } });
+    expect(plan.results[0]).toMatchObject({ fromServerId: 's1', toServerId: 's2', purpose: 'tier', state: 'planned' });
+    expect(plan.results[0]!.costSeconds).toBeGreaterThan(0);
+    expect(plan.gainSeconds).toBeGreaterThan(plan.stallSeconds!);
+    expect(await inEngine(other.url)).toBe(0);
+    await bench.client.call(bench.pool, 'rebalance.execute', { planId: 'dry' });
+    await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(2);
+
+    const refused = (operation: 'rebalance.plan' | 'rebalance.execute' | 'rebalance.configure', body: object) =>
+      expect(bench.client.call(bench.pool, operation, body as never)).rejects;
+    for (const tiers of [[], [4, 8], [8, -4]]) {
+      await refused('rebalance.plan', { planId: 'bad', tiers }).toMatchObject({
+        code: 'VALIDATION_FAILED',
+        field: 'tiers',
+      });
+      await refused('rebalance.configure', { tiers }).toMatchObject({ code: 'VALIDATION_FAILED', field: 'tiers' });
+    }
+    await refused('rebalance.execute', { planId: 'nobody' }).toMatchObject({ code: 'PLAN_NOT_FOUND' });
+    await refused('rebalance.execute', { planId: 'bad', moves: [] }).toMatchObject({ field: 'moves' });
+    const nothing = [{ targetServerId: 's2' }];
+    await refused('rebalance.execute', { planId: 'bad', moves: nothing }).toMatchObject({ field: 'moves.0' });
+    await refused('rebalance.execute', {
+      planId: 'dry',
+      moves: [{ requestId: requestId(), targetServerId: 's2' }],
+    }).toMatchObject({ code: 'VALIDATION_FAILED', field: 'planId' });
+  });
+});
+
+const EAGER = {
+  tiers: [8, 4],
+  stepBaseSeconds: 0.01,
+  stepPerSequenceSeconds: 0.01,
+  minRemainingTokens: 1,
+  minPlanIntervalMs: 100,
+};
+
+describe('a pool that rebalances by itself', () => {
+  it('moves nothing in a dry run; then evens out, and empties a server in drain', async () => {
+    const configure = (mode: 'dry-run' | 'on') =>
+      bench.client.call(bench.pool, 'rebalance.configure', { mode, ...EAGER, planIntervalMs: 200 });
+    await configure('dry-run');
+    await begin(6);
+    await expect.poll(() => bench.metric('rebalance_plans_total')).toBeGreaterThan(1);
+    expect(await inEngine(other.url)).toBe(0);
+    await configure('on');
+    await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(2);
+    await bench.client.call(bench.pool, 'server.drain', { serverId: 's1', deadlineMs: 60_000 });
+    await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(6);
+    await expect
+      .poll(async () =>
+        (await bench.client.call(bench.pool, 'server.list', {})).servers.map(({ serverId }) => serverId),
+      )
+      .toEqual(['s2']);
+    expect(await tokensOfSamples()).toEqual(expected(6));
+  });
+});
