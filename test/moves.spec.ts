@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 beforeEach(async () => {
-  await bench.begin(TOKENS);
+  await bench.begin(() => TOKENS);
   other = await startEngine('vllm', { speed: 1, lengths: { name: 'long', lengthOf: () => TOKENS } });
 });
 afterEach(async () => {
