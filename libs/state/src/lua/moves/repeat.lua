@@ -24,9 +24,9 @@ for position = 1, #page, 2 do
     stop_held(request, {}, aborts)
   else
     local group = load_group(request.job, request.groupId)
-    local round = load_round(request.job, group.roundId)
+    local round = group and load_round(request.job, group.roundId)
     -- A cut or an abort that came meanwhile has its own deadline.
-    if group.state == 'live' and takes_results(round) then
+    if round and group.state == 'live' and takes_results(round) then
       move_request(request, group, 'running')
       expired = expired + 1
     end

@@ -33,7 +33,7 @@ local function target_refusal(move)
 end
 
 local function request_refusal(request, group, round, move)
-  if not request then return 'unknown-request' end
+  if not request or not group then return 'unknown-request' end
   if request.state == 'finished' or request.state == 'trained' then return 'completed-first' end
   if group.state ~= 'live' or not round or not takes_results(round) or request.state == 'cutting' then return 'ending' end
   local attempt = optional(move.attempt)
