@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { PoolName, RebalanceSettings, RebalanceSummary, ServerStatus } from '@broomwagon/contracts';
+import type { PoolName, RebalanceSettings, ServerStatus } from '@broomwagon/contracts';
 import { planTierCost, planTierMin, type RebalancePlan } from '@broomwagon/policies';
 import { MoveStore, RoutingStore } from '@broomwagon/state';
 import { fleetSnapshots } from './fleet-snapshot';
@@ -50,9 +50,4 @@ function joined(plans: readonly RebalancePlan[], { policy }: RebalanceSettings):
     stallSeconds: most((plan) => plan.stallSeconds),
     ...(moves.length === 0 && { reason: plans.find(({ reason }) => reason !== 'balanced')?.reason ?? 'balanced' }),
   };
-}
-
-/** The plan without its moves. */
-export function summaryOf({ moves: _, ...summary }: RebalancePlan): RebalanceSummary {
-  return summary;
 }

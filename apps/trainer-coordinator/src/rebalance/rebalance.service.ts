@@ -21,7 +21,7 @@ import type { RebalancePlan } from '@broomwagon/policies';
 import { MoveStore, PoolDirectory, type KeptMove } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { MoveSenderService } from './move-sender.service';
-import { PlannerService, summaryOf } from './planner.service';
+import { PlannerService } from './planner.service';
 import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
 
 /** Plans of moves: made, kept for a while, carried out, and looked at. */
@@ -60,8 +60,9 @@ export class RebalanceService {
 
   /** Keeps a plan under its id. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
   async keep(pool: PoolName, planId: string, plan: RebalancePlan, digest = ''): Promise<void> {
-    const summary = JSON.stringify(summaryOf(plan));
-    await this.store.save(pool, { planId, moves: plan.moves, summary, digest, keptMs: this.config.planKeptMs });
+    const { moves, ...summary } = plan;
+    const kept = { planId, moves, summary: JSON.stringify(summary), digest };
+    await this.store.save(pool, { ...kept, keptMs: this.config.planKeptMs });
   }
 
   /** @throws BroomwagonError PLAN_NOT_FOUND, VALIDATION_FAILED, UNAVAILABLE: then a part may be sent; repeating is safe */
