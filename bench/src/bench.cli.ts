@@ -2,11 +2,12 @@ import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { benchAbort } from './abort/abort-bench';
 import { benchAcquire } from './acquire/acquire-bench';
+import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|payload|abort|plan [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|coordinator|payload|abort|plan [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
@@ -29,6 +30,7 @@ async function run(bench: Bench, options: Options): Promise<void> {
 const program = new Command('bench').description('Measures this machine; see bench/README.md for how to read it.');
 const commands: [string, string, Bench][] = [
   ['acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire],
+  ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],

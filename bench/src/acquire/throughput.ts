@@ -1,5 +1,5 @@
 import { median, medianRatio } from '../arithmetic';
-import type { BenchWorker, Job, JobResult } from '../generator/jobs';
+import type { BenchWorker, Job, JobResult, ListJob } from '../generator/jobs';
 import type { Progress } from '../progress';
 import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
 
@@ -35,7 +35,7 @@ type RowName =
 export interface Row {
   name: RowName;
   label: string;
-  job: Job;
+  job: Exclude<Job, ListJob>;
   results: JobResult[];
 }
 
@@ -80,7 +80,8 @@ export class Throughput {
   private addRows(workers: BenchWorker[], replica: number): void {
     const { warmUpMs, measureMs } = this.effort;
     const { redis } = this.stage.services;
-    const add = (name: RowName, label: string, job: Job) => this.rows.push({ name, label, job, results: [] });
+    const add = (name: RowName, label: string, job: Exclude<Job, ListJob>) =>
+      this.rows.push({ name, label, job, results: [] });
     const load = { workers, warmUpMs, measureMs, processIds: [replica, ...(redis.pid ? [redis.pid] : [])] };
     const raw = { ...load, pool: 'raw' };
     const one = { ...load, pool: 'replicas-1' };

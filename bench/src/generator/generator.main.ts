@@ -1,6 +1,7 @@
 import { answerParent } from '../child';
 import { bursts, closedLoop, openLoop, type RunningLoad } from './loads';
 import type { Job, JobResult } from './jobs';
+import { listLoad } from './list-load';
 import { NatsSocket } from './nats-socket';
 import { scriptLoad } from './script-load';
 
@@ -11,6 +12,7 @@ let running: RunningLoad | undefined;
 function load(job: Exclude<Job, { kind: 'script' }>): RunningLoad {
   if (job.kind === 'open') return openLoop(socket, job);
   if (job.kind === 'many') return bursts(socket, job);
+  if (job.kind === 'list') return listLoad(socket, job);
   return closedLoop(socket, job);
 }
 

@@ -32,7 +32,19 @@ export type Job =
   /** Pairs at a fixed rate per second, whether answered or not. */
   | (Load & { kind: 'open'; ratePerSecond: number })
   /** `lb.acquire-many` of so many, again and again, alone. */
-  | (Load & { kind: 'many'; count: number });
+  | (Load & { kind: 'many'; count: number })
+  | ListJob;
+
+/** These requests to one subject, each once, `window` at a time; `perSecond` counts them all. */
+export interface ListJob {
+  kind: 'list';
+  subject: string;
+  bodies: readonly string[];
+  window: number;
+  processIds?: readonly number[];
+  /** Hand the replies back, in the order of the bodies. */
+  keepReplies?: boolean;
+}
 
 export interface JobResult extends LatencySummary {
   /** Requests, pairs or bursts that ended while it was measured. */
@@ -44,4 +56,6 @@ export interface JobResult extends LatencySummary {
   cpuSeconds: number[];
   /** Acquires whose leases are still held. */
   heldAcquireIds: string[];
+  /** Of a list that keeps them. */
+  replies?: string[];
 }

@@ -1,6 +1,6 @@
 import { summarizeLatencies } from '../arithmetic';
 import { cpuSecondsOf } from './cpu-time';
-import type { Job, JobResult } from './jobs';
+import type { Job, JobResult, ListJob } from './jobs';
 
 /** Warm-up, then the stretch that counts. */
 export class Measurement {
@@ -11,7 +11,7 @@ export class Measurement {
   private cpuAtStart: number[] = [];
   private cpuAtEnd: number[] = [];
 
-  constructor(private readonly job: Job) {
+  constructor(private readonly job: Exclude<Job, ListJob>) {
     setTimeout(() => this.begin(), job.warmUpMs);
   }
 

@@ -38,7 +38,11 @@ export interface PayloadReport {
 /** `bench payload`: what the queue costs when the payloads behind its references are large. */
 export async function benchPayload(stage: Stage, isQuick: boolean): Promise<{ report: PayloadReport; text: string }> {
   await stage.start((line) => console.error(line));
-  const rounds = isQuick ? 5 : 15;
+  return measurePayloads(stage, isQuick ? 5 : 15);
+}
+
+/** The same on a stage that is started. */
+export async function measurePayloads(stage: Stage, rounds: number): Promise<{ report: PayloadReport; text: string }> {
   const bench = await PayloadBench.prepare(stage);
   const progress = new Progress(rounds * SIZES.length);
   try {

@@ -1,0 +1,81 @@
+import { RequestStore, RoundStore, ScriptRunner, type AttemptFence } from '@broomwagon/state';
+import type { Redis } from 'ioredis';
+import type { BenchWorker } from '../generator/jobs';
+import { KEY_PREFIX } from '../stage';
+import { WINDOW, type RoundShape } from './round-flow';
+
+const PAGE = 128;
+
+/** The scripts of claim and complete by EVALSHA alone, as many at once as over NATS: the least that Redis costs. */
+export class ScriptFlow {
+  private readonly rounds: RoundStore;
+  private readonly requests: RequestStore;
+
+  constructor(
+    redis: Redis,
+    private readonly pool: string,
+    private readonly job: string,
+    private readonly worker: BenchWorker,
+    private readonly shape: RoundShape,
+  ) {
+    const runner = new ScriptRunner(redis, KEY_PREFIX);
+    this.rounds = new RoundStore(runner);
+    this.requests = new RequestStore(runner);
+  }
+
+  async run(): Promise<{ claimPerSecond: number; completePerSecond: number }> {
+    const { job, pool, worker } = this;
+    const { neededGroups, samples } = this.shape;
+    const { trainerEpoch } = await this.rounds.open(pool, {
+      job,
+      roundId: 'round',
+      planId: 'plan',
+      step: 1,
+      kind: 'short',
+      neededGroups,
+      takeGroups: 0,
+      newGroups: neededGroups,
+      policy: { name: 'resume', overProvision: 1 },
+      weightVersion: 0,
+      orphanAfterMs: 86_400_000,
+    });
+    for (let first = 0; first < neededGroups; first += PAGE) {
+      const groups = Array.from({ length: Math.min(PAGE, neededGroups - first) }, (_, offset) => ({
+        groupId: `group-${first + offset}`,
+        digest: 'digest',
+        samples,
+        maxTokens: 1_000,
+        promptRef: 'redis~bench~prompt~1',
+        sampling: '{}',
+      }));
+      await this.rounds.submit(pool, { job, roundId: 'round', trainerEpoch }, groups);
+    }
+    const fences: AttemptFence[] = [];
+    const claimPerSecond = await rateOf(neededGroups * samples, async (index) => {
+      const { claims } = await this.requests.claim(pool, { claimId: `${job}-${index}`, ...worker, max: 1 });
+      const { requestId, attempt } = claims[0]!;
+      fences.push({ requestId, attempt, ...worker });
+    });
+    const completePerSecond = await rateOf(fences.length, async (index) => {
+      const fence = fences[index]!;
+      const ref = 'redis~bench~tokens~1';
+      const segment = { serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: 100, ref, attempt: fence.attempt };
+      const end = { segment: JSON.stringify(segment), tokens: 100, finishReason: 'stop' as const };
+      await this.requests.complete(pool, { ...fence, ...end });
+    });
+    await this.rounds.close(pool, { job, roundId: 'round', trainerEpoch });
+    while (!(await this.rounds.fold(pool, { job, roundId: 'round' })).done);
+    return { claimPerSecond, completePerSecond };
+  }
+}
+
+/** @returns how many a second, with `WINDOW` at once */
+async function rateOf(count: number, work: (index: number) => Promise<void>): Promise<number> {
+  const startedAtMs = performance.now();
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: WINDOW }, lane));
+  return count / ((performance.now() - startedAtMs) / 1_000);
+}
