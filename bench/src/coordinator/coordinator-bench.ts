@@ -21,7 +21,7 @@ const FAN_OUT = { neededGroups: 1, groups: IN_FLIGHT / 16 + 1, samples: 16 };
 const QUEUES = [1_000, 1_000_000] as const;
 
 /** How often; groups of the large round. */
-const FULL = { rounds: 5, payloadRounds: 7, fanOuts: 3, steps: 9, largeGroups: 8_192 };
+const FULL = { rounds: 5, payloadRounds: 5, fanOuts: 3, steps: 9, largeGroups: 8_192 };
 const QUICK = { rounds: 3, payloadRounds: 3, fanOuts: 1, steps: 5, largeGroups: 1_024 };
 
 const ROWS = {
