@@ -1,10 +1,31 @@
 import Table from 'cli-table3';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { POOL_PATTERN } from '@broomwagon/contracts';
-import { connectRedis, PoolAudit, ScriptRunner, type AuditReport, type Finding } from '@broomwagon/state';
+import {
+  connectRedis,
+  openPayloadStore,
+  PAYLOAD_DRIVERS,
+  PoolAudit,
+  ScriptRunner,
+  type AuditReport,
+  type Finding,
+  type PayloadDriver,
+} from '@broomwagon/state';
 
 /** Rows of one table; the rest is only counted. */
 const MOST_ROWS = 200;
+
+interface AuditOptions {
+  pool: string;
+  repair: boolean;
+  json: boolean;
+  redis: string;
+  prefix: string;
+  payloads: boolean;
+  payloadDriver: PayloadDriver;
+  payloadUrl?: string;
+  payloadDir: string;
+}
 
 /**
  * `npm run audit -- --pool P [--repair] [--json]`: proves the books of a pool on a live system and says where they are
@@ -12,12 +33,23 @@ const MOST_ROWS = 200;
  */
 async function main(argv: string[]): Promise<number> {
   const command = new Command('audit')
-    .description('Proves the books of a pool: leases, sets, indexes, sessions, waiters, and the requests of each job.')
+    .description(
+      'Proves the books of a pool: leases, sets, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
+        'and checkpoints of each job.',
+    )
     .requiredOption('--pool <pool>', 'the pool')
-    .option('--repair', 'mend indexes from the leases, which are the truth', false)
+    .option('--repair', 'mend indexes and counters from the leases and requests, which are the truth', false)
     .option('--json', 'print the outcome as JSON', false)
     .option('--redis <url>', 'Redis address', process.env.REDIS_URL ?? 'redis://127.0.0.1:6379')
     .option('--prefix <prefix>', 'first part of all keys', process.env.REDIS_KEY_PREFIX ?? 'rollout')
+    .addOption(
+      new Option('--payload-driver <driver>', 'where payloads lie')
+        .choices(PAYLOAD_DRIVERS)
+        .default(process.env.PAYLOAD_DRIVER ?? 'redis'),
+    )
+    .option('--payload-url <url>', 'Redis of the payloads; default that of the pool', process.env.PAYLOAD_URL)
+    .option('--payload-dir <folder>', 'folder of the payloads', process.env.PAYLOAD_DIR ?? './payloads')
+    .option('--no-payloads', 'do not look whether the payloads are there')
     .exitOverride();
   try {
     command.parse(argv, { from: 'user' });
@@ -25,15 +57,16 @@ async function main(argv: string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     throw error;
   }
-  const options = command.opts<{ pool: string; repair: boolean; json: boolean; redis: string; prefix: string }>();
+  const options = command.opts<AuditOptions>();
   if (!POOL_PATTERN.test(options.pool)) {
     console.error(`audit: the pool must match ${POOL_PATTERN.source}`);
     return 2;
   }
   const redis = connectRedis({ url: options.redis });
   redis.on('error', () => undefined);
+  const payloads = options.payloads ? openPayloadStore(payloadOptionsOf(options)) : undefined;
   try {
-    const audit = new PoolAudit(redis, new ScriptRunner(redis, options.prefix));
+    const audit = new PoolAudit(redis, new ScriptRunner(redis, options.prefix), payloads);
     const report = await audit.run(options.pool, { repair: options.repair });
     console.log(options.json ? JSON.stringify(report, undefined, 2) : inWords(report));
     return report.balanced ? 0 : 1;
@@ -42,14 +75,19 @@ async function main(argv: string[]): Promise<number> {
     return 2;
   } finally {
     redis.disconnect();
+    await payloads?.close();
   }
+}
+
+function payloadOptionsOf({ payloadDriver, payloadUrl, redis, payloadDir, prefix }: AuditOptions) {
+  return { driver: payloadDriver, url: payloadUrl ?? redis, dir: payloadDir, keyPrefix: prefix };
 }
 
 function inWords({ pool, balanced, findings, repaired, counts, unproven }: AuditReport): string {
   const { servers, leases, sessions, workers, jobs, requests } = counts;
   return [
     `pool ${pool}: ${leases} leases (${counts.serverLoads} on ${servers} servers, ${counts.workerLoads} with ` +
-      `${workers} workers), ${sessions} sessions, ${requests} requests of ${jobs} jobs`,
+      `${workers} workers), ${sessions} sessions, ${requests} requests of ${jobs} jobs, ${counts.payloads} payloads`,
     ...(repaired.length > 0 ? [`repaired ${repaired.length}:`, tableOf(repaired)] : []),
     ...(findings.length > 0 ? [`off ${findings.length}:`, tableOf(findings)] : []),
     ...unproven.map((job) => `not proven: the requests of job ${job} never stood still; run again`),

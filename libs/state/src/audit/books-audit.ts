@@ -3,7 +3,9 @@ import { script, type ScriptRunner } from '../scripts/script-runner';
 import type { Finding } from './findings';
 import { keysBelow } from './key-scan';
 
-const groupsScript = script<{ job: string; groupIds: string[] }, { findings: Finding[] }>('audit/groups');
+const groupsScript = script<{ job: string; groupIds: string[]; repair: boolean }, { findings: Finding[] }>(
+  'audit/groups',
+);
 
 /** States whose requests are kept one by one; the others may be folded into the books. */
 const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished'] as const;
@@ -14,7 +16,7 @@ const REQUESTS_PER_SCRIPT = 128;
 /** What one look at the requests of all jobs of a pool found. */
 export interface BooksLook {
   findings: Finding[];
-  jobs: number;
+  jobs: string[];
   requests: number;
   /** Jobs whose requests changed while they were counted: nothing can be said of their sums. */
   busyJobs: string[];
@@ -30,17 +32,18 @@ export class BooksAudit {
     private readonly runner: ScriptRunner,
   ) {}
 
-  async look(pool: string): Promise<BooksLook> {
+  /** @param repair mends what each group and its requests tell exactly; the sums of the books are never changed */
+  async look(pool: string, repair: boolean): Promise<BooksLook> {
     const root = this.runner.rootKey(pool);
-    const look: BooksLook = { findings: [], jobs: 0, requests: 0, busyJobs: [] };
+    const look: BooksLook = { findings: [], jobs: [], requests: 0, busyJobs: [] };
     for (const job of (await this.redis.smembers(`${root}:jobs`)).sort()) {
-      look.jobs++;
-      await this.lookAtJob(pool, root, job, look);
+      look.jobs.push(job);
+      await this.lookAtJob(pool, root, job, look, repair);
     }
     return look;
   }
 
-  private async lookAtJob(pool: string, root: string, job: string, look: BooksLook): Promise<void> {
+  private async lookAtJob(pool: string, root: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
     const before = await this.redis.hgetall(`${root}:job-books:${job}`);
     const balance = imbalanceOf(before);
     if (balance) look.findings.push({ check: 'books-balance', where: job, says: balance, repaired: false });
@@ -57,7 +60,7 @@ export class BooksAudit {
         look.findings.push({ check: 'books-recount', where: job, says, repaired: false });
       }
     }
-    await this.groups(pool, root, job, look);
+    await this.groups(pool, root, job, look, repair);
   }
 
   /** Requests by state. */
@@ -79,14 +82,14 @@ export class BooksAudit {
     return counted;
   }
 
-  private async groups(pool: string, root: string, job: string, look: BooksLook): Promise<void> {
+  private async groups(pool: string, root: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
     const prefix = `${root}:group:${job}/`;
     const seen = new Set<string>();
     let page: string[] = [];
     let requests = 0;
     const judge = async () => {
       if (page.length === 0) return;
-      look.findings.push(...(await this.runner.run(groupsScript, pool, { job, groupIds: page })).findings);
+      look.findings.push(...(await this.runner.run(groupsScript, pool, { job, groupIds: page, repair })).findings);
       page = [];
       requests = 0;
     };
@@ -108,6 +111,15 @@ export class BooksAudit {
       for (let at = 0; at < entries.length; at += 2) if (!seen.has(entries[at]!)) lost.add(entries[at]!);
     }
     for (const groupId of lost) {
+      // Judged again: it may have come since the groups were listed.
+      if (
+        repair &&
+        (await this.runner.run(groupsScript, pool, { job, groupIds: [groupId], repair })).findings.length > 0
+      ) {
+        const says = 'in the long-tail queue, but there was no such group';
+        look.findings.push({ check: 'longtail-without-group', where: `${job}/${groupId}`, says, repaired: true });
+        continue;
+      }
       const says = 'in the long-tail queue, but there is no such group';
       look.findings.push({ check: 'longtail-without-group', where: `${job}/${groupId}`, says, repaired: false });
     }

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { ScriptRunner } from '../scripts/script-runner';
-import { BooksAudit } from './books-audit';
+import type { PayloadStore } from '../payload';
+import { BooksAudit, type BooksLook } from './books-audit';
+import { CheckpointAudit } from './checkpoint-audit';
 import { confirmed, type Finding } from './findings';
+import { PayloadAudit } from './payload-audit';
+import { RoundAudit } from './round-audit';
 import { RoutingAudit, type RoutingCounts, type RoutingLook } from './routing-audit';
 
 /** Looks at most: a finding needs two that agree, and busy jobs need one in which nothing moved. */
@@ -19,25 +23,35 @@ export interface AuditReport {
   findings: Finding[];
   /** What was mended. */
   repaired: Finding[];
-  counts: RoutingCounts & { jobs: number; requests: number };
+  counts: RoutingCounts & { jobs: number; requests: number; payloads: number };
   /** Jobs whose requests never stood still for a recount: their sums are neither proven nor wrong. */
   unproven: string[];
 }
 
 /**
  * Proves the books of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters,
- * and for each job submitted = the sum of its states. Reads in pages; blocks nobody.
+ * for each job submitted = the sum of its states, its groups, rounds, checkpoints, and the payloads they name. Reads in pages; blocks nobody.
  */
 export class PoolAudit {
   private readonly routing: RoutingAudit;
   private readonly books: BooksAudit;
+  private readonly rounds: RoundAudit;
+  private readonly checkpoints: CheckpointAudit;
+  private readonly payloads?: PayloadAudit;
 
-  constructor(redis: Redis, runner: ScriptRunner) {
+  /** @param payloads without it, references are not looked at */
+  constructor(redis: Redis, runner: ScriptRunner, payloads?: PayloadStore) {
+    this.rounds = new RoundAudit(runner);
+    this.checkpoints = new CheckpointAudit(redis, runner);
+    this.payloads = payloads && new PayloadAudit(redis, runner, payloads);
     this.routing = new RoutingAudit(redis, runner);
     this.books = new BooksAudit(redis, runner);
   }
 
-  /** @param options.repair mends indexes from the leases, which are the truth; books of jobs are never changed */
+  /**
+   * @param options.repair mends indexes from the leases and requests, which are the truth; the sums of the books of jobs
+   *   are never changed
+   */
   async run(pool: string, options: { repair?: boolean } = {}): Promise<AuditReport> {
     let proof = await this.prove(pool);
     let repaired: Finding[] = [];
@@ -65,18 +79,33 @@ export class PoolAudit {
   }
 
   private async look(pool: string): Promise<Pick<AuditReport, 'findings' | 'unproven' | 'counts'>> {
-    const [{ findings, counts }, books] = [await this.routing.look(pool, false), await this.books.look(pool)];
+    const [{ findings, counts }, jobs] = [await this.routing.look(pool, false), await this.lookAtJobs(pool, false)];
     return {
-      findings: [...findings, ...books.findings],
-      unproven: books.busyJobs,
-      counts: { ...counts, jobs: books.jobs, requests: books.requests },
+      findings: [...findings, ...jobs.findings],
+      unproven: jobs.busyJobs,
+      counts: { ...counts, jobs: jobs.jobs.length, requests: jobs.requests, payloads: jobs.payloads },
     };
+  }
+
+  private async lookAtJobs(pool: string, repair: boolean): Promise<BooksLook & { payloads: number }> {
+    const look = { ...(await this.books.look(pool, repair)), payloads: 0 };
+    for (const job of look.jobs) {
+      look.findings.push(...(await this.rounds.look(pool, job, repair)));
+      const named: [string, string][] = [];
+      look.findings.push(...(await this.checkpoints.look(pool, job, repair, (owner, ref) => named.push([owner, ref]))));
+      if (this.payloads === undefined) continue;
+      const { findings, references } = await this.payloads.look(pool, job, named);
+      look.findings.push(...findings);
+      look.payloads += references;
+    }
+    return look;
   }
 
   /** Entries are judged and mended in one script each; sums only when they are still as two looks have seen them. */
   private async repair(pool: string, known: readonly Finding[]): Promise<Finding[]> {
     const look = await this.routing.look(pool, true);
-    const repaired = look.findings.filter((finding) => finding.repaired);
+    const jobs = await this.lookAtJobs(pool, true);
+    const repaired = [...look.findings, ...jobs.findings].filter((finding) => finding.repaired);
     return [...repaired, ...(await this.mendSums(known, look))];
   }
 

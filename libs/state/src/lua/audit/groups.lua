@@ -1,12 +1,15 @@
 --[[ Some groups against their requests: the counters, the long-tail queue, the pending queue and what workers hold.
-Writes nothing.
-ARGV[1] JSON: {job; groupIds: list; about 128 requests in all}
+ARGV[1] JSON: {job; groupIds: list; about 128 requests in all; repair: boolean}
 Reply: findings    list of {check, where, says, repaired}
 Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/rounds"
 --- @include "includes/findings"
 local args = cjson.decode(ARGV[1])
+-- The state of a request is the truth; its group's counters and the indexes follow from it.
+local function mend(...)
+  if args.repair then redis.call(...) end
+end
 for _, group_id in ipairs(args.groupIds) do
   local group = load_group(args.job, group_id)
   local live, finished = 0, 0
@@ -20,18 +23,34 @@ for _, group_id in ipairs(args.groupIds) do
       if request.state == 'finished' then finished = finished + 1 end
       if HELD[request.state] and redis.call('SISMEMBER', key.workerAttempts(request.workerId, integer(request.workerEpoch)),
         id) == 0 then
-        found('request-not-with-worker', id, request.state)
+        mend('SADD', key.workerAttempts(request.workerId, integer(request.workerEpoch)), id)
+        found('request-not-with-worker', id, request.state, args.repair)
       end
       local queued = redis.call('ZSCORE', key.pending(args.job), id) ~= false
-      if queued ~= (request.state == 'pending') then found('request-pending-queue', id, request.state) end
+      if queued ~= (request.state == 'pending') then
+        if args.repair and queued then redis.call('ZREM', key.pending(args.job), id) end
+        if args.repair and not queued then enqueue(args.job, { id }, request.attempt > 0) end
+        found('request-pending-queue', id, request.state, args.repair)
+      end
     end
   end
   if group then
     local where = args.job .. '/' .. group_id
     local says = string.format('live %d, counted %d; finished %d, counted %d', group.live, live, group.finished, finished)
-    if group.live ~= live or group.finished ~= finished then found('group-counters', where, says) end
+    if group.live ~= live or group.finished ~= finished then
+      mend('HSET', key.group(args.job, group_id), 'live', live, 'finished', finished)
+      found('group-counters', where, says, args.repair)
+    end
     local queued = redis.call('ZSCORE', key.longtail(args.job), group_id) ~= false
-    if queued ~= (group.state == 'unfinished') then found('group-longtail-queue', where, group.state) end
+    if queued ~= (group.state == 'unfinished') then
+      if args.repair and queued then redis.call('ZREM', key.longtail(args.job), group_id) end
+      local place = redis.call('HGET', key.group(args.job, group_id), 'longtailSequence')
+      if args.repair and not queued and place then redis.call('ZADD', key.longtail(args.job), place, group_id) end
+      found('group-longtail-queue', where, group.state, args.repair)
+    end
+  elseif redis.call('ZSCORE', key.longtail(args.job), group_id) then
+    mend('ZREM', key.longtail(args.job), group_id)
+    found('longtail-without-group', args.job .. '/' .. group_id, '', args.repair)
   end
 end
 return '{"findings":' .. encode_list(findings) .. '}'

@@ -1,0 +1,162 @@
+import type { Claim } from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { CheckpointStore } from '../checkpoints';
+import { RedisPayloadStore } from '../payload';
+import { connectRedis } from '../redis';
+import { RequestStore } from '../requests';
+import { RoundStore } from '../rounds';
+import { RoutingStore } from '../routing';
+import { ScriptRunner } from '../scripts/script-runner';
+import { PoolAudit } from './pool-audit';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+const payloads = new RedisPayloadStore(connectRedis({ url: testRedisUrl() }), prefix, 1_000_000);
+const [rounds, requests, routing, checkpoints] = [
+  new RoundStore(runner),
+  new RequestStore(runner),
+  new RoutingStore(runner),
+  new CheckpointStore(runner),
+];
+const audit = new PoolAudit(redis, runner, payloads);
+let pool: string;
+let job: string;
+let pools = 0;
+
+beforeEach(() => {
+  pool = `audit-${pools}`;
+  job = `job-${pools++}`;
+});
+afterAll(async () => {
+  await redis.quit();
+  await payloads.close();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+const key = (name: string) => `${runner.rootKey(pool)}:${name}`;
+const policy = { name: 'resume' as const, overProvision: 2 };
+
+/** A round of one step; groups of two samples, those that are not needed go to the queue with tokens. */
+async function open(step: number, neededGroups: number, newGroups: number, trainerEpoch?: number) {
+  const plan = { planId: 'p', step, kind: 'short' as const, neededGroups, takeGroups: 0, newGroups };
+  const round = { job, roundId: `r${step}`, policy, weightVersion: 1, orphanAfterMs: 600_000 };
+  const opened = await rounds.open(pool, { ...plan, ...round, trainerEpoch });
+  const groups = await Promise.all(
+    Array.from({ length: newGroups }, async (_, index) => {
+      const groupId = `g${step}-${index}`;
+      const promptRef = await payloads.put(job, groupId, 'prompt', Buffer.from('prompt'));
+      return { groupId, digest: 'd', samples: 2, maxTokens: 10, promptRef, sampling: '{}' };
+    }),
+  );
+  await rounds.submit(pool, { job, roundId: round.roundId, trainerEpoch: opened.trainerEpoch }, groups);
+  return { job, roundId: round.roundId, trainerEpoch: opened.trainerEpoch };
+}
+
+/** A checkpoint with a queue of two groups, then an open round with an accepted group, held and pending requests. */
+async function jobInUse() {
+  const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
+  const { workerEpoch } = await routing.registerWorker(pool, worker);
+  const holder = { workerId: 'w', workerEpoch };
+  const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
+  const tokensOf = async ({ requestId, attempt }: Claim) => {
+    const ref = await payloads.put(job, requestId, String(attempt), Buffer.from('tokens'));
+    return { segment: JSON.stringify({ attempt, tokenCount: 3, ref }), tokens: 3 };
+  };
+  const claim = async (max: number, claimId: string) =>
+    (await requests.claim(pool, { claimId, ...holder, max })).claims;
+
+  const first = await open(1, 1, 3);
+  const claims = await claim(6, 'c1');
+  for (const one of claims.slice(0, 2)) {
+    await requests.complete(pool, { ...fence(one), ...(await tokensOf(one)), finishReason: 'stop' });
+  }
+  await rounds.cut(pool, first, 0);
+  for (const one of claims.slice(2)) {
+    await requests.fail(pool, { ...fence(one), ...(await tokensOf(one)), countsAsFailure: false, retryable: true });
+  }
+  await rounds.close(pool, first);
+  await rounds.fold(pool, first);
+  await checkpoints.save(pool, { job, trainerEpoch: first.trainerEpoch, tag: 'a' });
+  await open(2, 2, 3, first.trainerEpoch);
+  const later = await claim(3, 'c2');
+  for (const one of later.slice(0, 2)) {
+    await requests.complete(pool, { ...fence(one), ...(await tokensOf(one)), finishReason: 'stop' });
+  }
+  await requests.checkpoint(pool, { ...fence(later[2]!), ...(await tokensOf(later[2]!)) });
+  return { workerEpoch };
+}
+const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
+
+describe('the audit of a job', () => {
+  it('finds groups, rounds, checkpoints and payloads of a job in use as they should be', async () => {
+    await jobInUse();
+    expect(await audit.run(pool)).toMatchObject({
+      balanced: true,
+      findings: [],
+      unproven: [],
+      // Six prompts and the tokens of seven attempts; the trained ones of the first round are folded.
+      counts: { jobs: 1, requests: 10, payloads: 12 },
+    });
+  });
+
+  it('does not mistake what a sweep has not done yet', async () => {
+    await jobInUse();
+    await rounds.cancel(pool, { job, roundId: 'r2', trainerEpoch: 1, mode: 'requeue', reason: 'test' });
+    expect((await audit.run(pool)).findings).toEqual([]);
+    await rounds.giveBack(pool, { job, roundId: 'r2' });
+    await rounds.cut(pool, { job, roundId: 'r2' }, 0);
+    expect((await audit.run(pool)).findings).toEqual([]);
+  });
+
+  const mended: [string, () => Promise<unknown>, string[]][] = [
+    ['counters of a group', () => redis.hincrby(key(`group:${job}/g1-1`), 'finished', 1), ['group-counters']],
+    ['a place in the queue', () => redis.zrem(key(`job-longtail:${job}`), 'g1-1'), ['group-longtail-queue']],
+    [
+      'a place in the queue of nobody',
+      () => redis.zadd(key(`job-longtail:${job}`), 9, 'x'),
+      ['longtail-without-group'],
+    ],
+    ['a pending request', () => redis.zrem(key(`job-pending:${job}`), `${job}/g2-2/1`), ['request-pending-queue']],
+    ['what a worker has', () => redis.del(key('worker-attempts:w:1')), ['request-not-with-worker']],
+    ['groups on their way', () => redis.hincrby(key(`job:${job}`), 'settlingGroups', 2), ['job-settling']],
+    ['a round that nobody sweeps', () => redis.hset(key(`round:${job}/r1`), 'folded', 0), ['round-not-swept']],
+    ['a round without a hash', () => redis.zadd(key(`job-rounds:${job}`), 9, 'r9'), ['round-without-hash']],
+    [
+      'a checkpoint of nobody',
+      () => redis.hset(key(`checkpoint-groups:${job}/77`), 'g', '{"requests":[],"group":[]}'),
+      ['checkpoint-of-nobody'],
+    ],
+  ];
+  it.each(mended)('finds and mends %s', async (_, damage, expected) => {
+    await jobInUse();
+    await damage();
+    const found = await audit.run(pool);
+    expect(checksOf(found.findings)).toEqual(expected);
+    const after = await audit.run(pool, { repair: true });
+    expect(checksOf(after.repaired)).toEqual(expected);
+    expect(after).toMatchObject({ balanced: true, findings: [] });
+  });
+
+  const told: [string, () => Promise<unknown>, string[]][] = [
+    ['a request that is gone', () => redis.del(key(`request:${job}/g1-1/0`)), ['books-recount', 'request-missing']],
+    ['a counter of a round', () => redis.hincrby(key(`round:${job}/r2`), 'liveGroups', 1), ['round-live']],
+    [
+      'an accepted group too many',
+      () => redis.rpush(key(`round-accepted:${job}/r2`), 'x'),
+      ['round-accepted', 'round-group'],
+    ],
+    ['an open round that is not there', () => redis.hset(key(`job:${job}`), 'openRoundId', 'r0'), ['job-open-round']],
+    ['a payload that is gone', () => payloads.remove([`redis~${job}~g1-1~prompt`]), ['payload-missing']],
+    ['a saved group that is gone', () => redis.hdel(key(`checkpoint-groups:${job}/1`), 'g1-1'), ['checkpoint-groups']],
+    ['a checkpoint without its header', () => redis.del(key(`checkpoint:${job}/1`)), ['checkpoint-without-header']],
+  ];
+  it.each(told)('tells of %s, which it cannot mend', async (_, damage, expected) => {
+    await jobInUse();
+    await damage();
+    const { findings, balanced } = await audit.run(pool, { repair: true });
+    expect(balanced).toBe(false);
+    expect(checksOf(findings)).toEqual(expected);
+  });
+});
