@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RoundStatus, SamplingParameters, TailPolicyName } from '@broomwagon/contracts';
+import type { RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
 import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
 import { runChecker } from './checker/run-checker';
 import { TrainerLoop, type IdleMeter } from './loop/trainer-loop';
+import { tailPolicyOf } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
 import { renderStep } from './progress/progress-view';
@@ -46,12 +47,11 @@ export class ReferenceRun {
   async run(): Promise<Report> {
     const { options, dataSet, system } = this;
     const promptsFile = await this.promptsFile();
-    const { tailPolicy } = options;
-    const overProvision = tailPolicy === 'wait' ? 1 : options.overProvision;
-    const run = await this.rollOut(tailPolicy, overProvision, this.jobBase, promptsFile, options.results);
+    const policy = tailPolicyOf(options);
+    const run = await this.rollOut(policy, this.jobBase, promptsFile, options.results);
     let baseline: RunReport | null = null;
-    if (options.baseline && tailPolicy !== 'wait') {
-      baseline = await this.rollOut('wait', 1, `${this.jobBase}-wait`, promptsFile);
+    if (options.baseline && policy.name !== 'wait') {
+      baseline = await this.rollOut({ name: 'wait', overProvision: 1 }, `${this.jobBase}-wait`, promptsFile);
     }
     const problems = invalidities(this.clockLagShare, baseline === null ? [run] : [run, baseline]);
     const notes = [...problems];
@@ -86,11 +86,10 @@ export class ReferenceRun {
   }
 
   private async rollOut(
-    policy: TailPolicyName,
-    overProvision: number,
+    policy: TailPolicy,
     job: string,
     promptsFile: string,
-    resultsFile = join(this.folder, `results-${policy}.jsonl`),
+    resultsFile = join(this.folder, `results-${policy.name}.jsonl`),
   ): Promise<RunReport> {
     const { options, dataSet, system, display } = this;
     await system.simulator?.reset();
@@ -106,15 +105,15 @@ export class ReferenceRun {
         samples: options.samples,
         maxTokens: this.maxTokens(),
         sampling: this.sampling(),
-        policy: { name: policy, overProvision },
+        policy,
         signal: this.signal,
       },
       {
         sink,
         meter: this.meter(),
         setWeightVersion: (version) => system.fleet.setWeightVersion(version),
-        onStatus: (status) => this.show(policy, steps, status),
-        onStep: (step) => display.say(renderStep(policy, step, steps)),
+        onStatus: (status) => this.show(policy.name, steps, status),
+        onStep: (step) => display.say(renderStep(policy.name, step, steps)),
       },
     );
     let reports: StepReport[];
@@ -127,7 +126,8 @@ export class ReferenceRun {
     const wallSeconds = reports.reduce((sum, step) => sum + step.wallSeconds, 0);
     await this.readClockLag();
     const totals = await this.totalsOf(job, reports, promptsFile, resultsFile);
-    return { policy, overProvision, wallSeconds, steps: reports, totals };
+    const { name, overProvision } = policy;
+    return { policy: name, overProvision, parameters: policy, wallSeconds, steps: reports, totals };
   }
 
   private maxTokens(): number {

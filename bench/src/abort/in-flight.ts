@@ -6,6 +6,7 @@ import {
   type Claim,
 } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
+import { roundTerms } from '@broomwagon/policies';
 import { RequestStore, RoundStore, ScriptRunner } from '@broomwagon/state';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX, type PoolState } from '../stage';
@@ -98,15 +99,16 @@ export class InFlight {
   /** Groups of one request. */
   private async submit(state: PoolState, count: number): Promise<void> {
     const rounds = new RoundStore(new ScriptRunner(state.redis, KEY_PREFIX));
+    const policy = { name: 'resume', overProvision: 1 } as const;
+    const shape = { kind: 'short', neededGroups: count, takeGroups: 0 } as const;
     const { trainerEpoch } = await rounds.open(this.pool, {
       ...ROUND,
+      ...shape,
+      ...roundTerms(policy, shape, {}),
       planId: 'plan',
       step: 1,
-      kind: 'short',
-      neededGroups: count,
-      takeGroups: 0,
       newGroups: count,
-      policy: { name: 'resume', overProvision: 1 },
+      policy,
       weightVersion: 0,
       orphanAfterMs: 86_400_000,
     });

@@ -1,4 +1,5 @@
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import { roundTerms } from '@broomwagon/policies';
 import { openPayloadStore, RequestStore, RoundStore, ScriptRunner, type AttemptFence } from '@broomwagon/state';
 import type { Claim, Segment } from '@broomwagon/contracts';
 import { median, medianRatio, significant } from '../arithmetic';
@@ -186,14 +187,16 @@ class PayloadBench {
   private async openAndClaim(pool: string, job: string, worker: BenchWorker): Promise<Claim[]> {
     const step = 1;
     const shape = { neededGroups: GROUPS, takeGroups: 0, newGroups: 2 * GROUPS };
+    const policy = { name: 'resume', overProvision: 2 } as const;
     const { trainerEpoch } = await this.rounds.open(pool, {
       ...shape,
+      ...roundTerms(policy, { ...shape, kind: 'short' }, {}),
       job,
       roundId: 'round',
       planId: `${step}-short-${GROUPS}-${2 * GROUPS}-0`,
       step,
       kind: 'short',
-      policy: { name: 'resume', overProvision: 2 },
+      policy,
       weightVersion: 0,
       orphanAfterMs: 86_400_000,
     });

@@ -17,7 +17,7 @@ import {
 import { IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, type Segment } from './segment.dto';
-import { TailPolicy, type TailChoice } from './tail-policy.dto';
+import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
 
 /** What a prompt payload holds: exactly one of the three. */
 export interface Prompt {
@@ -154,6 +154,14 @@ export class RoundStatusRequest {
   /** Keeps the round from being orphaned. */
   @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
 }
+/** Why a request failed for good. */
+export interface RequestFailure {
+  requestId: RequestId;
+  /** Of `request.fail`. */
+  reason: string;
+  message?: string;
+  atMs: number;
+}
 export interface RoundStatus {
   roundId: RoundId;
   step: number;
@@ -179,8 +187,19 @@ export interface RoundStatus {
   requestsCut: number;
   /** Groups that went to the long-tail queue. */
   groupsRequeued: number;
-  /** Tokens thrown away by `regenerate`, by failures and by aborts. */
+  /** Groups with a reserved place that are not accepted yet: the round waits for them. */
+  pinnedGroups: number;
+  /** Groups that are finished and have no place yet. */
+  heldGroups: number;
+  /** Requests that workers have; only with a fixed concurrency. */
+  requestsInFlight?: number;
+  /** Tokens thrown away, for whatever reason. */
   wastedTokens: number;
+  wastedByReason: Partial<Record<WasteReason, number>>;
+  /** What an adaptive policy chose for this round, and why. */
+  choice?: TailChoice;
+  /** The last failures that were for good, oldest first; at most 5. */
+  lastFailures?: RequestFailure[];
   /** All cut requests are confirmed and all unaccepted groups are in the long-tail queue. */
   settled: boolean;
   completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';
@@ -193,6 +212,8 @@ export class RoundResultsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
   @IsOptional() @IsInt() @Min(0) cursor?: number;
+  /** Samples of the group at the cursor that are known; of the page before. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.samplesPerGroup) sampleCursor?: number;
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: number;
   @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
 }
@@ -212,12 +233,16 @@ export interface GroupResult {
   /** Step in which it was first submitted. */
   firstStep: number;
   samples: SampleResult[];
+  /** The page ends in the middle of this group; its other samples follow. */
+  more?: boolean;
 }
 export interface RoundResultsReply {
   state: RoundState;
   groups: GroupResult[];
   /** Where the next page starts. */
   cursor: number;
+  /** Samples of the group at the cursor that were in this page; 0 = it starts with a new group. */
+  sampleCursor: number;
   /** No further page will come: the round is completed and this was the last one. */
   complete: boolean;
 }

@@ -24,6 +24,9 @@ import { segmentOf } from './segment-of';
 /** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is nobody's failure. */
 const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
 
+/** What is kept of a message that says why a request failed, characters. */
+const REASON_LENGTH = 300;
+
 /** A payload store that is full or away is nobody's failure; a payload that is not there or is no prompt is. */
 function countsAsFailure({ reason, retryable }: FailRequest): boolean {
   return COUNTED_REASONS.has(reason) && !(reason === 'payload' && retryable);
@@ -69,6 +72,7 @@ export class RequestService {
     const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segmentOf(body), finishReason });
     this.metrics.attemptEnded(answer.state);
     this.discards.soon(answer.discardedRefs);
+    this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     if (answer.madeRoom) this.grants.soon(pool);
     await failpoint('coordinator.complete.before-reply');
@@ -83,6 +87,8 @@ export class RequestService {
       ...segmentOf(body),
       countsAsFailure: countsAsFailure(body),
       retryable: body.retryable,
+      reason: body.reason,
+      message: body.message?.slice(0, REASON_LENGTH),
     });
     this.metrics.attemptEnded(answer.state);
     this.discards.soon(answer.discardedRefs);

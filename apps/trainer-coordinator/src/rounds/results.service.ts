@@ -8,7 +8,7 @@ import {
 } from '@broomwagon/contracts';
 import { RoundStore } from '@broomwagon/state';
 
-/** A reply stays well below the limit of a message; the next group may be as large as all before it. */
+/** A reply stays well below the limit of a message; the next sample may be as large as all before it. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
 /** Puts pages of results together from pages of scripts. */
@@ -16,31 +16,35 @@ const REPLY_BYTES = LIMITS.bodyBytes / 2;
 export class ResultsService {
   constructor(private readonly rounds: RoundStore) {}
 
-  /** @throws BroomwagonError FENCED, ROUND_NOT_FOUND, ROUND_CLOSED */
+  /** A page may end in the middle of a group. @throws BroomwagonError FENCED, ROUND_NOT_FOUND, ROUND_CLOSED */
   async results(pool: PoolName, body: RoundResultsRequest): Promise<RoundResultsReply> {
     const { job, roundId, trainerEpoch, limit = LIMITS.groupsPerResultsPage } = body;
     const groups: GroupResult[] = [];
-    let bytes = 0;
-    let cursor = body.cursor ?? 0;
+    let { cursor = 0, sampleCursor = 0 } = body;
+    let maxBytes = REPLY_BYTES;
     for (;;) {
-      const page = await this.rounds.results(pool, {
-        job,
-        roundId,
-        trainerEpoch,
-        cursor,
-        limit: limit - groups.length,
-      });
-      for (const group of page.groups) {
-        const size = Buffer.byteLength(JSON.stringify(group));
-        if (groups.length > 0 && bytes + size > REPLY_BYTES) {
-          return { state: page.state, groups, cursor, complete: false };
-        }
-        groups.push(group);
-        bytes += size;
-        cursor += 1;
-      }
+      const wanted = limit - groups.length + (groups.at(-1)?.more === true ? 1 : 0);
+      const args = { job, roundId, trainerEpoch, cursor, sampleCursor, limit: wanted, maxBytes };
+      const page = await this.rounds.results(pool, args);
+      append(groups, page.groups);
+      ({ cursor, sampleCursor } = page);
+      maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
       const { state, complete } = page;
-      if (complete || page.groups.length === 0 || groups.length >= limit) return { state, groups, cursor, complete };
+      const isFull = maxBytes <= 0 || (groups.length >= limit && sampleCursor === 0);
+      if (complete || page.groups.length === 0 || isFull) return { state, groups, cursor, sampleCursor, complete };
     }
+  }
+}
+
+/** The first group of a page may be the rest of the last one before it. */
+function append(groups: GroupResult[], page: readonly GroupResult[]): void {
+  for (const group of page) {
+    const last = groups.at(-1);
+    if (last?.more !== true) {
+      groups.push(group);
+      continue;
+    }
+    last.samples.push(...group.samples);
+    if (group.more !== true) delete last.more;
   }
 }

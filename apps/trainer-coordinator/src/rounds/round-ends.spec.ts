@@ -40,6 +40,7 @@ describe('how a round ends when it cannot have all its groups', () => {
       state: 'completed',
       groups: [],
       cursor: 0,
+      sampleCursor: 0,
       complete: true,
     });
     expect(await call(fixture.pool, 'round.close', round)).toMatchObject({ stepsTrained: 1, trainedGroups: 0 });

@@ -5,14 +5,25 @@ import {
   type CloseRoundReply,
   type CloseRoundRequest,
   type NextRoundRequest,
+  type JobId,
   type OpenRoundReply,
   type OpenRoundRequest,
   type PoolName,
+  type RoundId,
   type RoundPlan,
   type TailPolicy,
 } from '@broomwagon/contracts';
-import { findPolicyFault, planRound } from '@broomwagon/policies';
-import { PoolDirectory, RoundStore } from '@broomwagon/state';
+import {
+  findPolicyFault,
+  hasPins,
+  looksBack,
+  planRound,
+  roundRules,
+  roundTerms,
+  type PlanSnapshot,
+  type RoundTerms,
+} from '@broomwagon/policies';
+import { PoolDirectory, RoundStore, type JobSnapshot } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
 import { OpeningService } from './opening.service';
@@ -35,10 +46,15 @@ export class RoundService {
   async next(pool: PoolName, body: NextRoundRequest): Promise<RoundPlan> {
     checkPolicy(body.policy, body.groupsPerStep);
     checkDomains(body);
-    const { openRoundId, ...snapshot } = await this.rounds.snapshot(pool, body.job);
+    const { openRoundId, ...snapshot } = await this.snapshot(pool, body.job, looksBack(body.policy));
     if (openRoundId !== undefined) {
       throw new BroomwagonError('ROUND_CONFLICT', `Round ${openRoundId} of the job is not closed`, {
         details: { roundId: openRoundId },
+      });
+    }
+    if (snapshot.settlingGroups > 0 && hasPins(roundRules(body.policy, 'short'))) {
+      throw new BroomwagonError('ROUND_SETTLING', 'A bound may pin groups whose cut is still being confirmed', {
+        retryAfterMs: 50,
       });
     }
     return planRound(snapshot, body);
@@ -57,11 +73,26 @@ export class RoundService {
     // Before the round is there, so that no round is ever without a sweeper.
     await this.pools.add(pool);
     const { orphanAfterMs = this.config.orphanAfterMs, ...round } = body;
-    const opened = await this.rounds.open(pool, { ...round, orphanAfterMs });
+    const opened = await this.rounds.open(pool, { ...round, orphanAfterMs, ...(await this.terms(pool, body)) });
     if (opened.state !== 'opening') return opened;
     const { state, takenGroups } = await this.openings.finish(pool, body);
     if (state === 'completed') this.sweeper.cutSoon(pool, body);
     return { ...opened, state, takenGroups };
+  }
+
+  /** Worked out anew, so that the round needs nothing from whoever planned it. */
+  private async terms(pool: PoolName, { job, policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
+    return roundTerms(policy, plan, looksBack(policy) ? await this.snapshot(pool, job, true) : {});
+  }
+
+  private async snapshot(
+    pool: PoolName,
+    job: JobId,
+    history: boolean,
+  ): Promise<PlanSnapshot & { openRoundId?: RoundId }> {
+    const snapshot = await this.rounds.snapshot(pool, job, history);
+    // The store keeps them, and does not know what they mean.
+    return snapshot as JobSnapshot & Pick<PlanSnapshot, 'control' | 'history'>;
   }
 
   /** @throws BroomwagonError as the script `rounds/close` says */

@@ -38,7 +38,7 @@ export class SubmissionService {
     checkGroups(groups);
     const args = { job, roundId, trainerEpoch };
     const digests = new Map(groups.map((group) => [group.groupId, groupDigest(group)]));
-    const named = groups.map(({ groupId }) => ({ groupId, digest: digests.get(groupId)! }));
+    const named = groups.map(({ groupId, samples }) => ({ groupId, samples, digest: digests.get(groupId)! }));
     const checked = await this.rounds.checkSubmit(pool, args, named);
     const fresh = new Set(checked.fresh);
     const missing = groups.filter(({ groupId }) => fresh.has(groupId));
@@ -55,7 +55,7 @@ export class SubmissionService {
       domain: group.domain,
     }));
     let { roundGroups } = checked;
-    for (const page of pagesOfGroups(added)) {
+    for (const page of pagesOfGroups(added, checked.launchFactor)) {
       const answer = await this.rounds.submit(pool, args, page);
       ({ roundGroups } = answer);
       if (answer.completed) this.sweeper.cutSoon(pool, { job, roundId });

@@ -115,7 +115,8 @@ export class SweepService {
       this.metrics.swept('fold');
       this.discards.soon(page.owned.flatMap(ownRefs));
       await failpoint('coordinator.fold.between-pages');
-      done = page.done;
+      // A surplus sample is not confirmed yet: the next sweep goes on.
+      done = page.done || page.waiting;
     }
   }
 

@@ -147,7 +147,10 @@ export class FakeCoordinator {
       requestsDone: accepted.length,
       requestsCut: roundGroups - accepted.length,
       groupsRequeued: roundGroups - accepted.length,
+      pinnedGroups: 0,
+      heldGroups: 0,
       wastedTokens: 0,
+      wastedByReason: {},
       settled: true,
       openedAtMs: 0,
     };
@@ -166,7 +169,13 @@ export class FakeCoordinator {
       })),
     }));
     const next = cursor + groups.length;
-    return { state: 'open', groups, cursor: next, complete: this.completed(round) && next === round.accepted.length };
+    return {
+      state: 'open',
+      groups,
+      cursor: next,
+      sampleCursor: 0,
+      complete: this.completed(round) && next === round.accepted.length,
+    };
   }
 
   private close(): unknown {

@@ -10,6 +10,7 @@ const PARALLEL_SAMPLES = 16;
 export class ResultsReader {
   private readonly payloads: PayloadTransfer;
   private cursor = 0;
+  private sampleCursor = 0;
   private done = false;
   /** In the order of acceptance. */
   readonly lines: ResultLine[] = [];
@@ -31,37 +32,46 @@ export class ResultsReader {
   /** Reads what has been accepted since the last call. */
   async readNew(): Promise<void> {
     while (!this.done) {
-      const { groups, cursor, complete } = await this.operations.call('round.results', {
+      const { groups, cursor, sampleCursor, complete } = await this.operations.call('round.results', {
         job: this.job,
         roundId: this.roundId,
         cursor: this.cursor,
+        sampleCursor: this.sampleCursor,
         limit: LIMITS.groupsPerResultsPage,
         trainerEpoch: this.trainerEpoch,
       });
-      this.lines.push(...(await this.linesOf(groups)));
+      this.lines.push(...(await this.linesOf(groups, this.sampleCursor)));
       this.cursor = cursor;
+      this.sampleCursor = sampleCursor;
       this.done = complete;
       if (groups.length === 0) return;
     }
   }
 
-  private async linesOf(groups: readonly GroupResult[]): Promise<ResultLine[]> {
-    const samples = groups.flatMap((group) => group.samples.map((sample) => ({ group, sample })));
+  /** Of more samples than a group needs, the first to finish are numbered anew. `known`: of the first group. */
+  private async linesOf(groups: readonly GroupResult[], known: number): Promise<ResultLine[]> {
+    const samples = groups.flatMap((group, order) =>
+      group.samples.map((sample, index) => ({ group, sample, sampleIndex: index + (order === 0 ? known : 0) })),
+    );
     const lines: ResultLine[] = [];
     for (let start = 0; start < samples.length; start += PARALLEL_SAMPLES) {
       const page = samples.slice(start, start + PARALLEL_SAMPLES);
-      lines.push(...(await Promise.all(page.map(({ group, sample }) => this.lineOf(group.groupId, sample)))));
+      lines.push(
+        ...(await Promise.all(
+          page.map(({ group, sample, sampleIndex }) => this.lineOf(group.groupId, sampleIndex, sample)),
+        )),
+      );
     }
     return lines;
   }
 
-  private async lineOf(promptId: string, sample: SampleResult): Promise<ResultLine> {
+  private async lineOf(promptId: string, sampleIndex: number, sample: SampleResult): Promise<ResultLine> {
     const payloads = await Promise.all(sample.segments.map(({ ref }) => this.payloads.getSegment(ref)));
     const texts = payloads.flatMap(({ text }) => (text === undefined ? [] : [text]));
     const tokenIds = payloads.flatMap((payload) => (payload.tokenIds === undefined ? [] : [payload.tokenIds]));
     return {
       promptId,
-      sampleIndex: sample.sampleIndex,
+      sampleIndex,
       roundId: this.roundId,
       ...(texts.length === payloads.length ? { text: texts.join('') } : {}),
       ...(tokenIds.length === payloads.length ? { tokenIds: tokenIds.flat() } : {}),

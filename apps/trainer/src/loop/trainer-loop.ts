@@ -30,7 +30,7 @@ export interface TrainerLoopSettings extends GroupSettings {
   /** The data set, in order; every prompt is trained exactly once. */
   prompts: readonly PromptRecord[];
   groupsPerStep: number;
-  policy: Pick<TailPolicy, 'name' | 'overProvision' | 'maxFailures'>;
+  policy: TailPolicy;
   /** Continues a job whose trainer is gone (or fences it, if it is not). Default false: a new job. */
   takeover?: boolean;
   /** Pause between two looks at an open round. Default 100. */

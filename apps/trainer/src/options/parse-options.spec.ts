@@ -3,6 +3,7 @@ import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
+import { tailPolicyOf } from './tail-options';
 import { UsageError } from './usage-error';
 
 function messageOf(...argv: string[]): string {
@@ -45,6 +46,7 @@ describe('the command line', () => {
       samples: 2,
       overProvision: 1.5,
       tailPolicy: 'regenerate',
+      tail: {},
       seed: 7,
       once: true,
       report,
@@ -58,6 +60,30 @@ describe('the command line', () => {
       workers: 3,
       keepLogs: tmpdir(),
     });
+  });
+
+  it('reads the parameters of the tail policy', () => {
+    const options = parseOptions(
+      `--tail-policy drip --adaptive-drip --adaptive-over-provision --sample-over-provision 1.25 --on-cut discard
+       --max-cuts 3 --max-age-steps 9 --max-version-span 2 --max-off-policy-share 0.25 --max-longtail-share 0.5
+       --deadline-ms 5000`.split(/\s+/),
+    );
+    expect(tailPolicyOf(options)).toEqual({
+      name: 'drip',
+      overProvision: 1.375,
+      overProvisionMode: 'adaptive',
+      dripMode: 'adaptive',
+      sampleOverProvision: 1.25,
+      onCut: 'discard',
+      maxCuts: 3,
+      maxAgeSteps: 9,
+      maxVersionSpan: 2,
+      maxOffPolicyShare: 0.25,
+      maxLongtailShare: 0.5,
+      deadlineMs: 5_000,
+    });
+    const fixed = parseOptions(['--tail-policy', 'fixed-concurrency', '--groups', '16', '--samples', '4']);
+    expect(tailPolicyOf(fixed)).toEqual({ name: 'fixed-concurrency', overProvision: 1.375, concurrency: 64 });
   });
 
   it('takes several engines', () => {
@@ -79,7 +105,11 @@ describe('the command line', () => {
     [['--steps', '0'], /--steps/],
     [['--over-provision', '0.99'], /--over-provision.*number from 1/],
     [['--over-provision', 'NaN'], /--over-provision/],
-    [['--tail-policy', 'drop'], /--tail-policy.*wait, regenerate, resume/],
+    [['--tail-policy', 'drop'], /--tail-policy.*wait, regenerate, resume, drip, fixed-concurrency/],
+    [['--concurrency', '8'], /--concurrency.*only for the policy fixed-concurrency/],
+    [['--tail-policy', 'drip', '--drip-groups', '33'], /--drip-groups.*a step has 32 groups/],
+    [['--max-longtail-share', '0'], /--max-longtail-share.*could ever be trained/],
+    [['--on-cut', 'burn'], /--on-cut.*keep, discard/],
     [['--seed', '-1'], /--seed|argument missing/],
     [['--lengths', 'huge'], /--lengths.*math-short-16k/],
     [['--speed', '0'], /--speed/],

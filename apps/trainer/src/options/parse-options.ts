@@ -4,6 +4,8 @@ import { LIMITS, MAX_ID_LENGTH, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/
 import { LENGTH_PRESETS } from '@broomwagon/policies';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DEFAULTS, type TrainerOptions } from './trainer-options';
+import { decimal, integer } from './numbers';
+import { addTailOptions, checkTail, takeTail } from './tail-options';
 import { UsageError } from './usage-error';
 
 const EXAMPLES = `
@@ -40,14 +42,16 @@ export function parseOptions(argv: readonly string[]): TrainerOptions {
     if (error.code === 'commander.helpDisplayed') throw new HelpRequested(output);
     throw new UsageError(`${error.message.replace(/^error: /, '').replaceAll('\n', ' ')} (see --help)`);
   }
-  const { engine, ...rest } = command.opts<Omit<TrainerOptions, 'engineUrls'> & { engine: string[] }>();
-  const options: TrainerOptions = { ...rest, engineUrls: engine };
+  const { engine, ...given } = command.opts<Record<string, unknown> & { engine: string[] }>();
+  const { tail, rest } = takeTail(given);
+  const options = { ...rest, engineUrls: engine, tail } as TrainerOptions;
+  checkTail(options);
   checkTogether(options, (name) => command.getOptionValueSource(name) === 'cli');
   return options;
 }
 
 function trainerCommand(): Command {
-  return new Command('npm start --')
+  const command = new Command('npm start --')
     .description('Brings up the whole system, rolls out prompts, cuts and requeues the long tail, and reports.')
     .usage('[options]')
     .allowExcessArguments(false)
@@ -81,6 +85,7 @@ function trainerCommand(): Command {
     .option('--workers <n>', 'worker processes', integer(1, 64), DEFAULTS.workers)
     .option('--keep-logs <folder>', 'keep the logs of all processes here', logFolder)
     .addHelpText('after', EXAMPLES);
+  return addTailOptions(command);
 }
 
 function checkTogether(options: TrainerOptions, given: (name: string) => boolean): void {
@@ -109,26 +114,6 @@ function isSameFile(path: string | undefined, other: string | undefined): boolea
   if (path === undefined || other === undefined) return false;
   const [one, two] = [path, other].map((name) => statSync(name, { throwIfNoEntry: false }));
   return one !== undefined && two !== undefined && one.dev === two.dev && one.ino === two.ino;
-}
-
-function integer(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || value < least || value > most) {
-      throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
-    }
-    return value;
-  };
-}
-
-function decimal(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d+(\.\d+)?$/.test(text) || value < least || value > most) {
-      throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`);
-    }
-    return value;
-  };
 }
 
 function steps(text: string): number | 'all' {

@@ -1,4 +1,5 @@
 import type { TailPolicyName } from '@broomwagon/contracts';
+import type { TailParameters } from './tail-options';
 
 /** What one run of the reference trainer does; the command line after validation. */
 export interface TrainerOptions {
@@ -17,6 +18,8 @@ export interface TrainerOptions {
   /** Launched groups / needed groups in a short round, at least 1. */
   overProvision: number;
   tailPolicy: TailPolicyName;
+  /** Its parameters. */
+  tail: TailParameters;
   seed: number;
   /** Stop everything after the report. */
   once: boolean;

@@ -1,4 +1,4 @@
-import type { RoundKind, TailPolicyName } from '@broomwagon/contracts';
+import type { RoundKind, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
 
 /** What was measured of one training step. */
 export interface StepReport {
@@ -38,6 +38,8 @@ export interface Totals {
 export interface RunReport {
   policy: TailPolicyName;
   overProvision: number;
+  /** The whole policy, as the rounds had it. */
+  parameters: TailPolicy;
   wallSeconds: number;
   steps: StepReport[];
   totals: Totals;

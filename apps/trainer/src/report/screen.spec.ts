@@ -28,7 +28,8 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
     tailSeconds: 0.5,
   };
   const steps = policy === 'wait' ? [step, step] : [step, { ...step, step: 2, kind: 'long' as const, requestsCut: 0 }];
-  return { policy, overProvision: policy === 'wait' ? 1 : 1.375, wallSeconds, totals, steps };
+  const overProvision = policy === 'wait' ? 1 : 1.375;
+  return { policy, overProvision, parameters: { name: policy, overProvision }, wallSeconds, totals, steps };
 }
 
 function report(part: Partial<Report> = {}): Report {

@@ -1,3 +1,4 @@
+import { tailPolicyOf } from '../options/tail-options';
 import type { TrainerOptions } from '../options/trainer-options';
 
 /** How many requests are in flight at once, and what follows from it. */
@@ -28,8 +29,8 @@ const MAX_SPEED = 35;
 
 /** The load of a run by its options. */
 export function loadOf(options: TrainerOptions): Load {
-  const launched = Math.ceil(options.groups * (options.tailPolicy === 'wait' ? 1 : options.overProvision));
-  const requestsPerRound = launched * options.samples;
+  const { overProvision, sampleOverProvision = 1 } = tailPolicyOf(options);
+  const requestsPerRound = Math.ceil(options.groups * overProvision) * Math.ceil(options.samples * sampleOverProvision);
   const engines = options.engineUrls.length > 0 ? options.engineUrls.length : options.engines;
   return {
     requestsPerRound,

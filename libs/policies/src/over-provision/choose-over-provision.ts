@@ -1,5 +1,5 @@
 import type { OverProvisionWhy } from '@broomwagon/contracts';
-import { survival, type GroupLengths } from './group-lengths';
+import { tailShares, type GroupLengths } from './group-lengths';
 import { roundTime, type RoundTime } from './round-time';
 
 /** What an over-provision of one domain is chosen from. */
@@ -21,6 +21,7 @@ const SAFETY = 1;
 const HIGHEST = 1.75;
 const STEP = 1 / 16;
 const FEWEST_GROUPS = 32;
+const ROUNDING = 1e-9;
 /** Knees looked at: quantiles of the longest sample of a group. */
 const QUANTILES = Array.from({ length: 50 }, (_, index) => 0.5 + index / 100);
 
@@ -41,7 +42,7 @@ export function overProvisionFor(tailShare: number, neededGroups: number, safety
  * what the KV caches hold.
  */
 export function chooseOverProvision(input: OverProvisionInput): { overProvision: number; why: OverProvisionWhy } {
-  const { steps, groups, censoredGroups, longest } = survival(input.lengths);
+  const { shares, groups, censoredGroups, longest } = tailShares(input.lengths);
   const why: OverProvisionWhy = { groups, censored: censoredGroups };
   if (groups < FEWEST_GROUPS) return { overProvision: input.current, why: { ...why, limitedBy: 'too-few' } };
 
@@ -50,8 +51,8 @@ export function chooseOverProvision(input: OverProvisionInput): { overProvision:
   // Without over-provision every round is as long as the longest.
   let best = { wanted: 1, mean: longRoundTime, knee: longest, tailShare: 0, shortRoundTime: longRoundTime };
   for (const quantile of QUANTILES) {
-    const knee = steps.find(({ share }) => share <= 1 - quantile);
-    if (knee === undefined || knee.share === 0) break;
+    const knee = shares.find(({ share }) => share <= 1 - quantile + ROUNDING);
+    if (knee === undefined || knee.share < ROUNDING) break;
     const wanted = overProvisionFor(knee.share, input.neededGroups);
     if (wanted <= 1) continue;
     const shortRounds = 1 / (wanted - 1);

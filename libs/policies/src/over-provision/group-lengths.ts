@@ -1,19 +1,7 @@
-/** Lengths are counted in bins of equal ratio, 2^(1/8): about 9 % wide, however long they are. */
-const BINS_PER_DOUBLING = 8;
-// A power of two falls into its own bin whatever the logarithm's last bit is.
-const ROUNDING = 1e-9;
+import { kaplanMeier, type Observed } from '../ledger/kaplan-meier';
+import { binTokens } from '../ledger/length-bins';
 
-/** The bin of a length in tokens; 0 for one token or none. */
-export function lengthBin(tokens: number): number {
-  return Math.floor((Math.log(Math.max(1, tokens)) / Math.log(2)) * BINS_PER_DOUBLING + ROUNDING);
-}
-
-/** The longest length of a bin, tokens. */
-export function binTokens(bin: number): number {
-  return 2 ** ((bin + 1) / BINS_PER_DOUBLING);
-}
-
-/** Counts by bin, of the longest sample of each group. Plain data, as it is kept in Redis. */
+/** Counts by bin (libs/policies/src/ledger/length-bins.ts) of the longest sample of each group, as kept in Redis. */
 export interface GroupLengths {
   finished: Record<number, number>;
   /** Cut at this length and not finished since: it is longer than this. */
@@ -33,36 +21,31 @@ export function mergeLengths(parts: readonly GroupLengths[]): GroupLengths {
   return merged;
 }
 
-/** P(length > tokens) at the end of each bin in which something finished, longest last. */
-export interface SurvivalStep {
+/** The share of groups whose longest sample is longer than `tokens`. */
+export interface TailShare {
   tokens: number;
   share: number;
 }
 
-/** The survival function by Kaplan and Meier: a group that was cut counts as one at risk up to where it was cut. */
-export function survival({ finished, censored }: GroupLengths): {
-  steps: SurvivalStep[];
+/** The tail at every length at which something finished, shortest first; cut groups count as far as they came. */
+export function tailShares({ finished, censored }: GroupLengths): {
+  shares: TailShare[];
   groups: number;
   censoredGroups: number;
   longest: number;
 } {
-  const bins = [...new Set([...Object.keys(finished), ...Object.keys(censored)].map(Number))].sort((a, b) => a - b);
-  const count = (of: Record<number, number>, bin: number): number => Math.max(0, of[bin] ?? 0);
-  const groups = bins.reduce((sum, bin) => sum + count(finished, bin) + count(censored, bin), 0);
-  const censoredGroups = bins.reduce((sum, bin) => sum + count(censored, bin), 0);
-  const steps: SurvivalStep[] = [];
-  let atRisk = groups;
-  let share = 1;
-  let longest = 0;
-  for (const bin of bins) {
-    const ended = count(finished, bin);
-    if (ended + count(censored, bin) > 0) longest = binTokens(bin);
-    if (ended > 0) {
-      share *= 1 - ended / atRisk;
-      steps.push({ tokens: binTokens(bin), share });
-    }
-    // Those cut within a bin are taken to have outlived those that ended in it.
-    atRisk -= ended + count(censored, bin);
-  }
-  return { steps, groups, censoredGroups, longest };
+  const bins = new Set([...Object.keys(finished), ...Object.keys(censored)].map(Number));
+  const observed: Observed[] = [...bins].map((bin) => ({
+    value: binTokens(bin),
+    // A group that is put right leaves a zero behind.
+    ended: Math.max(0, finished[bin] ?? 0),
+    censored: Math.max(0, censored[bin] ?? 0),
+  }));
+  const { steps, count } = kaplanMeier(observed);
+  return {
+    shares: steps.map(({ value, survival }) => ({ tokens: value, share: survival })),
+    groups: count,
+    censoredGroups: observed.reduce((sum, one) => sum + one.censored, 0),
+    longest: Math.max(0, ...observed.filter((one) => one.ended + one.censored > 0).map(({ value }) => value)),
+  };
 }

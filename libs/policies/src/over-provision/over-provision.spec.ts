@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LENGTH_PRESETS, responseLength } from '../lengths';
-import { binTokens, chooseOverProvision, lengthBin, overProvisionFor, roundTime, survival, type GroupLengths } from '.';
+import { lengthBin } from '../ledger/length-bins';
+import { chooseOverProvision, overProvisionFor, roundTime, tailShares, type GroupLengths } from '.';
 
 it('has the over-provision that the rule was published with', () => {
   expect(overProvisionFor(0.177, 128)).toBeCloseTo(1.265, 2);
@@ -25,27 +26,16 @@ it('keeps the needed groups with a margin of z deviations, and is the smallest t
   );
 });
 
-it('counts lengths in bins that grow by a twelfth, whatever the length', () => {
-  fc.assert(
-    fc.property(fc.integer({ min: 1, max: 10_000_000 }), (tokens) => {
-      const longest = binTokens(lengthBin(tokens));
-      expect(longest).toBeGreaterThanOrEqual(tokens * (1 - 1e-6));
-      expect(longest).toBeLessThanOrEqual(tokens * 2 ** (1 / 8) * (1 + 1e-6));
-    }),
-  );
-});
+describe('tailShares', () => {
+  const rounded = (lengths: GroupLengths) => tailShares(lengths).shares.map(({ share }) => Number(share.toFixed(9)));
 
-describe('survival', () => {
   it('is the share of longer groups when nothing is censored', () => {
-    const { steps } = survival({ finished: { 10: 6, 20: 3, 30: 1 }, censored: {} });
-    expect(steps.map(({ share }) => Number(share.toFixed(9)))).toEqual([0.4, 0.1, 0]);
+    expect(rounded({ finished: { 10: 6, 20: 3, 30: 1 }, censored: { 5: 0 } })).toEqual([0.4, 0.1, 0]);
   });
 
   it('counts a group that was cut as one that would have been longer', () => {
-    const { steps, censoredGroups } = survival({ finished: { 10: 6, 30: 1 }, censored: { 20: 3 } });
-    expect(steps.map(({ share }) => Number(share.toFixed(9)))).toEqual([0.4, 0]);
-    expect(censoredGroups).toBe(3);
-    expect(survival({ finished: { 10: 6 }, censored: { 20: 4 } }).steps.at(-1)!.share).toBeCloseTo(0.4);
+    expect(rounded({ finished: { 10: 6, 30: 1 }, censored: { 20: 3 } })).toEqual([0.4, 0]);
+    expect(tailShares({ finished: { 10: 6 }, censored: { 20: 4 } })).toMatchObject({ groups: 10, censoredGroups: 4 });
   });
 });
 

@@ -44,8 +44,8 @@ export class GroupTransitions {
     if (group.live === 0) return;
     for (const request of group.requests) {
       if (request.state === 'pending') this.drop(request, round, 'surplus');
-      else if (request.state === 'claimed' || request.state === 'running') {
-        this.moves.move(request, 'cutting');
+      else if (HELD.has(request.state)) {
+        if (request.state !== 'cutting') this.moves.move(request, 'cutting');
         aborts.push({ request, attempt: request.attempt });
       }
     }
@@ -60,8 +60,7 @@ export class GroupTransitions {
     group.state = 'accepted';
     round.live.delete(group);
     round.accepted.push(group);
-    const tokens = group.requests.reduce((sum, { state, tokens: made }) => sum + (state === 'finished' ? made : 0), 0);
-    round.acceptedTokens += tokens;
+    round.acceptedTokens += group.tokens;
     round.longestTokens = Math.max(round.longestTokens, group.longest);
     const kind = group.taken ? 'tail' : 'bulk';
     round[`${kind}Groups`] += 1;

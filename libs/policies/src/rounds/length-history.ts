@@ -1,4 +1,4 @@
-import { lengthBin } from '../over-provision';
+import { lengthBin } from '../ledger/length-bins';
 import { HISTORY_STEPS, type StepRecord } from '../tail';
 import type { ModelGroup, ModelRound } from './round-model.types';
 

@@ -1,19 +1,7 @@
-import { sharePlaces } from '../tail';
 import type { ModelGroup, ModelRound } from './round-model.types';
 
-/**
- * The places of a round: `needed`, of which some are reserved for pinned groups, and with quotas each domain has its
- * own. With quotas, domains' places + spare ones + reserved ones + accepted groups = needed.
- */
-export function placesByDomain(
-  quotas: Readonly<Record<string, number>>,
-  groupsPerStep: number,
-  places: number,
-): Map<string, number> {
-  const shares = Object.entries(sharePlaces(quotas, groupsPerStep, places));
-  const named = shares.reduce((sum, [, share]) => sum + share, 0);
-  return new Map([...shares, ['', places - named]]);
-}
+// The places of a round: `needed`, of which some are reserved for pinned groups, and with quotas each domain has its
+// own. With quotas, domains' places + spare ones + reserved ones + accepted groups = needed.
 
 /** Places that are neither taken nor reserved. */
 export function openPlaces(round: ModelRound): number {

@@ -1,10 +1,11 @@
 import type { TailChoice } from '@broomwagon/contracts';
-import { chooseTail, hasPins, launchedSamples, meanGroupTokens, NEVER, NO_VERSION_SPAN, roundRules } from '../tail';
+import { hasPins, launchedSamples, NEVER, NO_VERSION_SPAN } from '../tail';
 import type { TailControl } from '../tail';
 import { GroupTransitions, takesResults } from './group-transitions';
 import { isWhole } from './longtail-queue';
-import { countLiveOfDomain, openPlaces, placesByDomain } from './places';
+import { countLiveOfDomain, openPlaces } from './places';
 import type { PlanSnapshot } from './plan-round';
+import { roundTerms } from './round-terms';
 import { HELD, keepTokens, wasteTokens } from './request-moves';
 import type {
   Holder,
@@ -87,26 +88,21 @@ export class RoundModel {
    */
   open(opening: ModelOpening, nowMs: number): 'open' | 'completed' | 'ROUND_SETTLING' | 'PLAN_STALE' {
     const { longtail, groups, history } = this.state;
-    const { policy, kind, neededGroups, takeGroups } = opening;
-    const rules = roundRules(policy, kind);
-    if (hasPins(rules) && groups.settling > 0) return 'ROUND_SETTLING';
-    if (longtail.size < takeGroups)
+    const { policy, neededGroups, takeGroups } = opening;
+    const terms = roundTerms(policy, opening, { control: this.control, history: history.read() });
+    if (hasPins(terms.rules) && groups.settling > 0) return 'ROUND_SETTLING';
+    if (longtail.size < takeGroups) {
       return longtail.size + groups.settling < takeGroups ? 'PLAN_STALE' : 'ROUND_SETTLING';
-    const steps = history.read();
-    const chosen = chooseTail(policy, neededGroups, { control: this.control, history: steps });
-    if (chosen !== undefined) this.control = chosen.control;
-    const { domainQuotas: quotas, maxOffPolicyShare: share } = policy;
-    const quotaSum = Object.values(quotas ?? {}).reduce((sum, quota) => sum + quota, 0);
+    }
+    if (terms.control !== undefined) this.control = terms.control;
     const round: ModelRound = {
       ...roundZeros(),
       ...opening,
-      rules,
-      choice: chosen?.choice,
+      rules: terms.rules,
+      choice: terms.choice,
       openedAtMs: nowMs,
-      places:
-        quotas &&
-        placesByDomain(quotas, Math.max(neededGroups, quotaSum), neededGroups - Math.min(neededGroups, takeGroups)),
-      keepTokens: share === undefined ? Infinity : Math.floor(share * neededGroups * meanGroupTokens(steps)),
+      places: terms.places && new Map(terms.places.map(({ domain, places }) => [domain, places])),
+      keepTokens: terms.keepTokens ?? Infinity,
     };
     if (this.round !== undefined) this.left.push(this.round);
     this.round = round;
@@ -279,7 +275,7 @@ export class RoundModel {
     const { round } = group;
     if (!HELD.has(request.state)) return { state: request.state, aborts };
     if (isEnding(group)) this.endForgotten(round, request, segment);
-    else if (!takesResults(round) || request.state === 'cutting') this.state.cut(round, request, segment);
+    else if (!takesResults(round)) this.state.cut(round, request, segment);
     else if (countsAsFailure && (++request.failures > round.rules.maxFailures || !retryable)) {
       this.state.fail(round, request, nowMs, aborts, segment);
     } else this.putBack(request, segment);
@@ -367,12 +363,13 @@ export class RoundModel {
     this.state.history.record(round);
   }
 
-  /** Counts the accepted groups of closed rounds as trained and forgets them, except those with a live surplus. */
+  /** Counts the accepted groups of closed rounds as trained and forgets them, in order, up to one with a live surplus. */
   fold(): void {
     for (const round of [...this.left, ...(this.round === undefined ? [] : [this.round])]) {
       if (round.state !== 'closed') continue;
       for (const group of round.accepted) {
-        if (group.state === 'trained' || group.live > 0) continue;
+        if (group.state === 'trained') continue;
+        if (group.live > 0) break;
         group.state = 'trained';
         for (const request of group.requests)
           if (request.state === 'finished') this.state.moves.move(request, 'trained');

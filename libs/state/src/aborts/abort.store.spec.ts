@@ -1,4 +1,5 @@
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
@@ -34,7 +35,7 @@ afterAll(async () => {
 async function open(neededGroups: number, newGroups: number, samples = 2) {
   const round = { job, roundId: 'r1' };
   const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups, takeGroups: 0, newGroups };
-  const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000 };
+  const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
   const { trainerEpoch } = await rounds.open(pool, { ...round, ...plan, ...parameters });
   const groups = Array.from({ length: newGroups }, (_, index) => ({
     groupId: `g${index}`,

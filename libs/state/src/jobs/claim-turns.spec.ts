@@ -1,4 +1,4 @@
-import { type ClaimTurns, returnToLine, takeTurns, type TurnJob } from '@broomwagon/policies';
+import { type ClaimTurns, returnToLine, takeTurns, type TurnJob, roundTerms } from '@broomwagon/policies';
 import type { Claim } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
@@ -37,7 +37,7 @@ async function openJobs() {
   const policy = { name: 'wait' as const, overProvision: 1 };
   for (const job of NAMES) {
     const round = { job, roundId: 'r', policy, weightVersion: 1, orphanAfterMs: 600_000, newGroups: MOST_GROUPS };
-    await rounds.open(pool, { ...plan, ...round });
+    await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}) });
   }
   const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
   const { workerEpoch } = await routing.registerWorker(pool, worker);

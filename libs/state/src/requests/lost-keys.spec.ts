@@ -1,3 +1,4 @@
+import { roundTerms } from '@broomwagon/policies';
 import type { Claim } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -21,7 +22,7 @@ beforeEach(async () => {
   const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: 3, takeGroups: 0, newGroups: 3 };
   const policy = { name: 'resume' as const, overProvision: 1 };
   const round = { job, roundId: 'r', policy, weightVersion: 1, orphanAfterMs: 600_000 };
-  await rounds.open(pool, { ...plan, ...round });
+  await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}) });
   const group = { digest: 'd', samples: 2, maxTokens: 10, promptRef: 'p', sampling: '{}' };
   const groups = ['g0', 'g1', 'g2'].map((groupId) => ({ ...group, groupId }));
   await rounds.submit(pool, { job, roundId: 'r', trainerEpoch: 1 }, groups);

@@ -2,6 +2,7 @@ import type {
   Claim,
   CheckpointReply,
   CompleteReply,
+  FailReason,
   FailReply,
   JobId,
   RequestId,
@@ -53,13 +54,16 @@ export type CompleteArgs = AttemptFence & SegmentArgs & { finishReason: 'stop' |
 export interface CompleteAnswer extends CompleteReply {
   job: JobId;
   roundId: RoundId;
-  /** A job that was at its cap has room again: parked claims may be granted. */
+  /** Surplus samples of the group. */
+  aborts: AttemptFence[];
+  /** A job that could give no more has room again: parked claims may be granted. */
   madeRoom: boolean;
   /** Payloads nobody names any more. */
   discardedRefs: string[];
 }
 
-export type FailArgs = AttemptFence & SegmentArgs & { countsAsFailure: boolean; retryable: boolean };
+export type FailArgs = AttemptFence &
+  SegmentArgs & { countsAsFailure: boolean; retryable: boolean; reason?: FailReason; message?: string };
 export interface FailAnswer extends FailReply {
   job: JobId;
   roundId: RoundId;

@@ -31,26 +31,25 @@ import type {
   TakeAnswer,
 } from './round.types';
 
-/** Engine failures of one request before it fails for good, unless the policy says otherwise. */
-export const DEFAULT_MAX_FAILURES = 3;
-
-interface OpenScriptArgs extends Omit<OpenRoundArgs, 'policy'> {
+interface OpenScriptArgs extends Omit<OpenRoundArgs, 'policy' | 'choice' | 'control'> {
   policy: string;
-  policyName: string;
-  shortfall: string;
-  maxFailures: number;
   deadlineMs?: number;
   digest: string;
+  choice?: string;
+  control?: string;
 }
-type SubmitScriptArgs = SubmitArgs & { check: boolean; groups: readonly Pick<NewGroup, 'groupId' | 'digest'>[] };
+type SubmitScriptArgs = SubmitArgs & {
+  check: boolean;
+  groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples'>[];
+};
 
-const snapshot = script<{ job: JobId }, JobSnapshot>('rounds/snapshot');
+const snapshot = script<{ job: JobId; history: boolean }, JobSnapshot>('rounds/snapshot');
 const open = script<OpenScriptArgs, OpenRoundAnswer>('rounds/open');
 const take = script<RoundName, TakeAnswer>('rounds/take');
 const takeover = script<{ job: JobId; takeoverId: string }, TakeoverRoundReply>('rounds/takeover');
 const submit = script<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
 const status = script<{ job: JobId; roundId?: RoundId; trainerEpoch?: number }, RoundStatus>('rounds/status');
-const results = script<ResultsArgs, ResultsPage>('rounds/results');
+const results = script<Required<Omit<ResultsArgs, 'trainerEpoch'>> & ResultsArgs, ResultsPage>('rounds/results');
 const close = script<RoundName & { trainerEpoch: number }, CloseRoundReply>('rounds/close');
 const cancel = script<CancelRoundArgs, CancelRoundReply>('rounds/cancel');
 const giveBack = script<RoundName, GiveBackPage>('rounds/give-back');
@@ -70,23 +69,29 @@ const owns = script<{ job: JobId; owner: string }, { owned: boolean }>('rounds/o
 export class RoundStore {
   constructor(private readonly scripts: ScriptRunner) {}
 
-  /** What the plan of the next round is made from; zeros for a job that is not there. */
-  snapshot(pool: PoolName, job: JobId): Promise<JobSnapshot> {
-    return this.scripts.run(snapshot, pool, { job });
+  /**
+   * What the plan of the next round is made from; zeros for a job that is not there.
+   * @param history lengths and times of the last rounds too, for policies that look at them
+   */
+  snapshot(pool: PoolName, job: JobId, history = false): Promise<JobSnapshot> {
+    return this.scripts.run(snapshot, pool, { job, history });
   }
 
   /** @throws ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
   open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundAnswer> {
-    const { trainerEpoch, policy, ...parameters } = args;
-    const canonicalPolicy = JSON.stringify(policy, Object.keys(policy).sort());
+    const { trainerEpoch, policy, rules, keepTokens, places, choice, control, ...parameters } = args;
+    const canonicalPolicy = JSON.stringify(Object.fromEntries(Object.entries(policy).toSorted()));
     return this.scripts.run(open, pool, {
       ...parameters,
       trainerEpoch,
+      rules,
+      keepTokens,
+      places,
+      choice: choice && JSON.stringify(choice),
+      control: control && JSON.stringify(control),
       policy: canonicalPolicy,
-      policyName: policy.name,
-      shortfall: policy.shortfall ?? 'replace',
-      maxFailures: policy.maxFailures ?? DEFAULT_MAX_FAILURES,
       deadlineMs: policy.deadlineMs,
+      // Not of what is worked out from the state: a repeat meets another one.
       digest: digestOf({ ...parameters, policy: canonicalPolicy }),
     });
   }
@@ -105,7 +110,7 @@ export class RoundStore {
   async checkSubmit(
     pool: PoolName,
     args: SubmitArgs,
-    groups: readonly Pick<NewGroup, 'groupId' | 'digest'>[],
+    groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples'>[],
   ): Promise<SubmitAnswer & { fresh: GroupId[] }> {
     const answer = await this.scripts.run(submit, pool, { ...args, check: true, groups });
     return { ...answer, fresh: answer.fresh ?? [] };
@@ -126,7 +131,7 @@ export class RoundStore {
 
   /** A page of accepted groups; it may end before `limit`. @throws FENCED, ROUND_NOT_FOUND, ROUND_CLOSED */
   results(pool: PoolName, args: ResultsArgs): Promise<ResultsPage> {
-    return this.scripts.run(results, pool, args);
+    return this.scripts.run(results, pool, { sampleCursor: 0, maxBytes: LIMITS.bodyBytes / 2, ...args });
   }
 
   /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED */
@@ -184,17 +189,24 @@ export class RoundStore {
   }
 }
 
-/** Pages of about 128 requests, at least one group each: what one script touches. */
-export function pagesOfGroups<Group extends { samples: number }>(groups: readonly Group[]): Group[][] {
+/**
+ * Pages of about 128 requests, at least one group each: what one script touches.
+ * @param launchFactor launched samples / samples of a group
+ */
+export function pagesOfGroups<Group extends { samples: number }>(
+  groups: readonly Group[],
+  launchFactor = 1,
+): Group[][] {
   const pages: Group[][] = [];
   let room = 0;
   for (const group of groups) {
-    if (room < group.samples) {
+    const launched = group.samples * launchFactor;
+    if (room < launched) {
       pages.push([]);
       room = LIMITS.page;
     }
     pages.at(-1)!.push(group);
-    room -= group.samples;
+    room -= launched;
   }
   return pages;
 }

@@ -1,4 +1,5 @@
 import type {
+  CutSemantics,
   GroupId,
   GroupResult,
   JobId,
@@ -6,6 +7,7 @@ import type {
   RoundId,
   RoundKind,
   RoundState,
+  TailChoice,
   TailPolicy,
 } from '@broomwagon/contracts';
 import type { AttemptFence } from '../requests/request.types';
@@ -15,6 +17,13 @@ export interface JobSnapshot {
   stepsTrained: number;
   longtailGroups: number;
   settlingGroups: number;
+  /** Of the queue: finished, and to be taken in the next step. */
+  finishedGroups: number;
+  pinnedGroups: number;
+  /** What an adaptive policy kept; see TailControl of libs/policies. */
+  control?: object;
+  /** Of closed rounds, oldest first; see StepRecord of libs/policies. Empty unless it was asked for. */
+  history: object[];
   /** The round that is not closed, if any. */
   openRoundId?: RoundId;
 }
@@ -33,6 +42,27 @@ export interface OpenRoundArgs {
   weightVersion: number;
   orphanAfterMs: number;
   trainerEpoch?: number;
+  /** What follows from the policy. */
+  rules: RoundRulesArgs;
+  /** Tokens that groups of the queue may bring; absent: any. */
+  keepTokens?: number;
+  /** Places of domains, '' for all that have no quota; absent without quotas. */
+  places?: { domain: string; places: number }[];
+  /** What an adaptive policy chose, and what it keeps for the next round. */
+  choice?: TailChoice;
+  control?: object;
+}
+/** See RoundRules of libs/policies. */
+export interface RoundRulesArgs {
+  onCut: CutSemantics;
+  reservesTaken: boolean;
+  sampleOverProvision: number;
+  concurrency: number;
+  maxFailures: number;
+  acceptsFewer: boolean;
+  maxCuts: number;
+  maxAgeSteps: number;
+  maxVersionSpan: number;
 }
 export type OpenRoundAnswer = OpenRoundReply;
 
@@ -66,19 +96,26 @@ export interface SubmitAnswer {
   roundGroups: number;
   /** The round was completed before: these groups are to be cut. */
   completed: boolean;
+  /** Launched samples / samples of a group in this round. */
+  launchFactor: number;
 }
 
 export interface ResultsArgs {
   job: JobId;
   roundId: RoundId;
   cursor: number;
+  /** Samples of the first group that are known. */
+  sampleCursor?: number;
   limit: number;
+  /** The page ends with the sample that makes it so many. */
+  maxBytes?: number;
   trainerEpoch?: number;
 }
 export interface ResultsPage {
   state: RoundState;
   groups: GroupResult[];
   cursor: number;
+  sampleCursor: number;
   complete: boolean;
 }
 
@@ -114,6 +151,8 @@ export interface FreedGroup {
 }
 export interface FoldPage {
   done: boolean;
+  /** The next group has a surplus sample that is not confirmed: come again later. */
+  waiting: boolean;
   owned: FreedGroup[];
 }
 

@@ -1,4 +1,5 @@
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
@@ -69,7 +70,7 @@ const states = async () => (await rounds.jobStatus(pool, 'job')).requests;
 /** An open round with one group, of weight version 1. */
 async function submit(samples: number) {
   const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: 1, takeGroups: 0, newGroups: 1 };
-  const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000 };
+  const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
   const { trainerEpoch } = await rounds.open(pool, { ...round, ...plan, ...parameters });
   const group = { groupId: 'g', digest: 'd', samples, maxTokens: 10, promptRef: 'p', sampling: '{}' };
   await rounds.submit(pool, { ...round, trainerEpoch }, [group]);

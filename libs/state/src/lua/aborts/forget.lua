@@ -15,7 +15,7 @@ local due = redis.call('ZRANGEBYSCORE', key.droppedGroups, '-inf', integer(now_m
 for _, name in ipairs(due) do
   if touched >= PAGE then break end
   local job, group_id = string.match(name, '^([^/]+)/(.+)$')
-  local field = redis.call('HMGET', key.group(job, group_id), 'samples', 'promptRef')
+  local field = redis.call('HMGET', key.group(job, group_id), 'launched', 'promptRef')
   local refs = {}
   for index = 0, tonumber(field[1]) - 1 do
     local request = load_request(request_id(job, group_id, index))

@@ -1,5 +1,5 @@
---[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has, and leases without
-a request of ours. Those of void holders end here; those whose holders have had their time are listed as overdue too.
+--[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has (aborted ones, and
+surplus siblings of those that have all their samples), and leases without a request of ours. Those of void holders end here; those whose holders have had their time are listed as overdue too.
 A page ends with the group that makes it 128 requests.
 ARGV[1] JSON: {groupCursor, leaseCursor, deadlineMs}   numbers; 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
@@ -22,13 +22,19 @@ for position = 1, #groups, 2 do
   seen = seen + 1
   local job, group_id = string.match(groups[position], '^([^/]+)/(.+)$')
   local group = load_group(job, group_id)
-  touched = touched + group.samples
-  local first = #aborts + 1
-  end_aborting(load_round(job, group.roundId), group, aborts)
-  for index = first, is_overdue(groups[position + 1]) and #aborts or 0 do
-    table.insert(overdue, { requestId = aborts[index].requestId, attempt = aborts[index].attempt })
+  touched = touched + group.launched
+  local first, round = #aborts + 1, load_round(job, group.roundId)
+  if group.state == 'aborting' then
+    end_aborting(round, group, aborts)
+    for index = first, is_overdue(groups[position + 1]) and #aborts or 0 do
+      table.insert(overdue, { requestId = aborts[index].requestId, attempt = aborts[index].attempt })
+    end
+  elseif not honour_abort(round, group, aborts) then
+    end_live_requests(group, aborts, function(request) end_surplus(round, group, request, nil, 0) end)
+    -- Confirmed or settled meanwhile.
+    if group.live == 0 then redis.call('ZREM', key.abortingGroups, groups[position]) end
   end
-  if group.state == 'aborting' then remaining = remaining + 1 end
+  if redis.call('ZSCORE', key.abortingGroups, groups[position]) then remaining = remaining + 1 end
 end
 local group_cursor = args.groupCursor + remaining
 local more_groups = seen > 0 and group_cursor < redis.call('ZCARD', key.abortingGroups)

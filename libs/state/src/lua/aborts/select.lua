@@ -44,7 +44,7 @@ local function bury_acquires(id)
 end
 
 local function select_group(round, group)
-  touched = touched + group.samples
+  touched = touched + group.launched
   abort_group(round, group, args.abortId, aborts)
   record_group(args.abortId, group)
 end
@@ -53,8 +53,9 @@ local function select_request(request)
   touched = touched + 1
   record_abort(args.abortId, 'R|' .. request.id)
   local group = load_group(request.job, request.groupId)
-  if not may_be_aborted(group) or request.state == 'finished' then return end
-  touched = touched + group.samples
+  if not may_be_aborted(group) then return end
+  if request.state == 'finished' or request.state == 'failed' or request.state == 'dropped' then return end
+  touched = touched + group.launched
   abort_group(load_round(request.job, group.roundId), group, args.abortId, aborts)
 end
 

@@ -13,7 +13,7 @@ end
 for _, group_id in ipairs(args.groupIds) do
   local group = load_group(args.job, group_id)
   local live, finished = 0, 0
-  for index = 0, group and group.samples - 1 or -1 do
+  for index = 0, group and group.launched - 1 or -1 do
     local id = request_id(args.job, group_id, index)
     local request = load_request(id)
     if not request then

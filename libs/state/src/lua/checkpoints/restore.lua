@@ -61,7 +61,7 @@ end
 
 -- Deletes a group with its requests, and takes them off the books.
 local function delete_group(group_id)
-  local group = redis.call('HMGET', key.group(job, group_id), 'samples', 'promptRef')
+  local group = redis.call('HMGET', key.group(job, group_id), 'launched', 'promptRef')
   local states, refs, samples = {}, {}, tonumber(group[1])
   for index = 0, samples - 1 do
     local request = load_request(request_id(job, group_id, index))
@@ -86,7 +86,10 @@ local phases = {}
 function phases.empty()
   while touched < PAGE do
     local group_id = redis.call('ZPOPMIN', key.longtail(job))[1]
-    if not group_id then return 'forget' end
+    if not group_id then
+      redis.call('UNLINK', key.pins(job))
+      return 'forget'
+    end
     delete_group(group_id)
   end
 end
@@ -126,6 +129,8 @@ function phases.fill()
         states[state] = (states[state] or 0) + 1
       end
       redis.call('ZADD', key.longtail(job), saved.place, group_id)
+      local pin = value_of(saved.group, 'pin')
+      if pin then redis.call('ZADD', key.pins(job), pin, group_id) end
       count(states, #saved.requests, 1)
       touched = touched + #saved.requests
     end
@@ -135,6 +140,11 @@ end
 
 local function finish()
   local kept = redis.call('HMGET', hash, unpack(FENCES))
+  local saved_step, last = tonumber(redis.call('HGET', header, 'step')), tonumber(redis.call('HGET', hash, 'stepsTrained') or 0) + 1
+  for step = math.max(saved_step + 1, last - SAVED_LENGTHS), last do redis.call('UNLINK', key.lengths(job, integer(step))) end
+  for back = 0, SAVED_LENGTHS - 1 do
+    redis.call('COPY', lengths_part(job, number, back), key.lengths(job, integer(saved_step - back)), 'REPLACE')
+  end
   redis.call('UNLINK', hash)
   redis.call('HSET', hash, unpack(cjson.decode(redis.call('HGET', header, 'job'))))
   for position, name in ipairs(FENCES) do

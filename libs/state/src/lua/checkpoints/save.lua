@@ -50,6 +50,10 @@ local function begin()
   for part, key_of in pairs(COPIED) do
     redis.call('COPY', key_of(job), key.checkpointPart(job, number, part), 'REPLACE')
   end
+  local steps = tonumber(redis.call('HGET', hash, 'stepsTrained') or 0)
+  for back = 0, SAVED_LENGTHS - 1 do
+    redis.call('COPY', key.lengths(job, integer(steps - back)), lengths_part(job, number, back), 'REPLACE')
+  end
   redis.call('COPY', key.rounds(job), key.checkpointPart(job, number, SAVED_ROUNDS), 'REPLACE')
 end
 if not number or redis.call('HMGET', key.checkpoint(job, number), 'tag')[1] ~= args.tag
@@ -66,7 +70,7 @@ for position = 1, #page, 2 do
   if requests >= PAGE then break end
   local group_id = page[position]
   local saved = { place = page[position + 1], group = redis.call('HGETALL', key.group(job, group_id)), requests = {} }
-  for index = 0, tonumber(value_of(saved.group, 'samples')) - 1 do
+  for index = 0, tonumber(value_of(saved.group, 'launched')) - 1 do
     saved.requests[index + 1] = redis.call('HGETALL', key.request(request_id(job, group_id, index)))
   end
   redis.call('HSET', key.checkpointPart(job, number, SAVED_GROUPS), group_id, cjson.encode(saved))

@@ -1,6 +1,5 @@
 --- @include "clock"
---- @include "ending"
---- @include "rounds"
+--- @include "settling"
 -- Aborts. A group that loses a sample to an abort can never be whole, so it is dropped as a whole. It leaves its round
 -- or the long-tail queue at once; it is `aborting` as long as a worker has one of its requests, then `dropped`.
 local DEFAULT_KEPT_MS = 600000
@@ -17,7 +16,7 @@ local function record_abort(abort_id, row)
 end
 
 local function record_group(abort_id, group)
-  for index = 0, group.samples - 1 do
+  for index = 0, group.launched - 1 do
     record_abort(abort_id, 'R|' .. request_id(group.job, group.groupId, index))
   end
 end
@@ -25,9 +24,8 @@ end
 local MAY_BE_ABORTED = { live = true, leaving = true, unfinished = true }
 local function may_be_aborted(group) return MAY_BE_ABORTED[group.state] or false end
 
-local function leave_round(round, group)
-  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
-  round.live = bump(round, 'liveGroups', -1)
+local function leave_dropped(round, group)
+  leave_round(round, group)
   bump(round, 'droppedGroups', 1)
   if takes_results(round) then return review_round(round) end
   if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(round.job), 'settlingGroups', -1) end
@@ -36,18 +34,18 @@ end
 
 -- Takes a group out of wherever it is.
 local function take_out(round, group)
-  if group.state == 'live' then return leave_round(round, group) end
+  if group.state == 'live' then return leave_dropped(round, group) end
   if group.state == 'leaving' then
     redis.call('HINCRBY', key.job(group.job), 'settlingGroups', -1)
     return forget_leaving(round, group)
   end
-  redis.call('ZREM', key.longtail(group.job), group.groupId)
+  leave_longtail(group.job, group.groupId)
 end
 
 -- Ends a request with its tokens: they are in the answer until the group is forgotten, and waste of the round.
 local function drop_request(round, group, request, segment, tokens)
   keep_tokens(request, segment, tokens)
-  if round and request.tokens > 0 then bump(round, 'wastedTokens', request.tokens) end
+  if round and request.tokens > 0 then count_waste(round, 'aborted', request.tokens) end
   move_request(request, group, 'dropped')
   fact('request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })
 end
@@ -76,7 +74,7 @@ local function drop_group(round, group, reason, abort_id, aborts)
   redis.call('HINCRBY', key.job(group.job), 'droppedGroups', 1)
   redis.call('ZADD', key.abortingGroups, integer(now_ms()), group.job .. '/' .. group.groupId)
   fact('group.dropped', { job = group.job, groupId = group.groupId, roundId = group.roundId, abortId = abort_id, reason = reason })
-  for index = 0, group.samples - 1 do
+  for index = 0, group.launched - 1 do
     local request = load_request(request_id(group.job, group.groupId, index))
     if request.state == 'finished' or request.state == 'unfinished' then drop_request(round, group, request, nil, 0) end
   end

@@ -10,7 +10,7 @@ local function gone(id)
   return fail('REQUEST_NOT_FOUND', 'There is no request ' .. id, 'requestId')
 end
 
--- The request of the attempt that speaks, or nil and the error to answer.
+-- What every word about an attempt begins with: its request, group and round, or nil and the error to answer.
 local function load_attempt(args)
   if not worker_is_current(args.workerId, args.workerEpoch) then
     return nil, fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
@@ -20,14 +20,20 @@ local function load_attempt(args)
   if request.attempt ~= args.attempt or request.workerId ~= args.workerId or request.workerEpoch ~= args.workerEpoch then
     return nil, fail('FENCED', 'Another attempt has the request now', 'attempt')
   end
-  return request
+  local group = load_group(request.job, request.groupId)
+  local round = load_round(request.job, group.roundId)
+  if honour_abort(round, group, {}) then request = load_request(request.id) end
+  return request, group, round
 end
 
 local function superseded() return fail('FENCED', 'The attempt has ended', 'attempt') end
 
--- What the attempt's holder says of a group that is aborted only confirms it: the abort has won.
-local function confirm_abort(round, group, request, args)
-  drop_request(round, group, request, optional(args.segment), args.tokens)
+-- Nothing of the live requests is wanted: the group is aborted, or has all its samples. What holders say confirms it.
+local function is_ending(group) return group.state == 'aborting' or is_whole(group) end
+
+local function end_unwanted(round, group, request, segment, tokens)
+  if group.state ~= 'aborting' then return end_surplus(round, group, request, segment, tokens) end
+  drop_request(round, group, request, segment, tokens)
   review_dropped(group)
 end
 
@@ -38,9 +44,8 @@ local function return_attempt(request)
   honour_abort(round, group, {})
   -- Dropped with its group, now or since the list of the holder was read.
   if group.state == 'dropped' or not HELD[redis.call('HGET', key.request(request.id), 'state')] then return false end
-  if group.state == 'aborting' then
-    drop_request(round, group, request, nil, 0)
-    review_dropped(group)
+  if is_ending(group) then
+    end_unwanted(round, group, request, nil, 0)
     return false
   end
   if is_cut(round, group) then

@@ -6,6 +6,10 @@
 local SAVED_GROUPS, SAVED_ROUNDS = 'groups', 'rounds'
 -- Keys of the job that are copied whole; small ones only.
 local COPIED = { books = key.books }
+-- Lengths of the last steps are copied too; a later step changes them.
+local SAVED_LENGTHS = 8
+local function lengths_part(job, number, back) return key.checkpointPart(job, number, 'lengths-' .. back) end
+
 -- What says who may speak and what came before; a restore never turns these back.
 local FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'attemptFloor', 'abortedUpTo', 'abortedBy', 'saving',
   'restoring', 'restorePhase', 'restoreCursor', 'restoredFrom', 'restoredEpoch', 'restoredNumber' }

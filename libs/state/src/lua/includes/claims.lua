@@ -28,7 +28,12 @@ local function claim_json(request, group, round)
   return string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. ',"segments":' .. request.segments .. '}'
 end
 
--- Gives at most `most` pending requests of one job. Returns how many requests were looked at.
+-- A round with a fixed concurrency gives out no more while workers have so many of its requests.
+local function is_gate_closed(round)
+  return round.concurrency > 0 and round.inFlight >= round.concurrency and takes_results(round)
+end
+
+-- Gives at most `most` pending requests of one job. Returns how many requests were looked at, and true at a closed gate.
 local function take_of_job(job, most, claims, worker, now)
   local looked, groups, rounds, last = 0, {}, {}, #claims + most
   while #claims < last and looked < REQUESTS_LOOKED_AT do
@@ -45,10 +50,13 @@ local function take_of_job(job, most, claims, worker, now)
       else
         lose_missing(id, 'pending', function() redis.call('ZREM', key.pending(job), id) end)
       end
-      if group and honour_abort(round, group, {}) then looked = looked + group.samples end
+      if group and honour_abort(round, group, {}) then looked = looked + group.launched end
       if not group or request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
         -- Dropped just now or lost, it or a sibling that came before it in this page.
+      elseif is_gate_closed(round) then
+        return looked, true
       elseif takes_results(round) then
+        if round.concurrency > 0 then rounds[job .. '/' .. request.groupId].inFlight = round.inFlight + 1 end
         request.attempt = math.max(request.attempt, attempt_floor(job)) + 1
         request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
         redis.call('HSET', key.request(id), 'attempt', request.attempt, 'workerId', worker.id, 'workerEpoch',
@@ -60,7 +68,7 @@ local function take_of_job(job, most, claims, worker, now)
       end
     end
   end
-  return looked
+  return looked, false
 end
 
 -- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
@@ -77,8 +85,10 @@ local function take_claims(worker_id, worker_epoch, max, now)
       withhold_job(job)
     else
       local before = #claims
-      looked = looked + take_of_job(job, most, claims, { id = worker_id, epoch = worker_epoch }, now)
+      local seen, is_gated = take_of_job(job, most, claims, { id = worker_id, epoch = worker_epoch }, now)
+      looked = looked + seen
       charge_job(job, service, #claims - before)
+      if is_gated then withhold_job(job) end
     end
   end
   return claims, #claims == 0 and (looked >= REQUESTS_LOOKED_AT or jobs >= JOBS_LOOKED_AT)

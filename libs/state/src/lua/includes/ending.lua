@@ -1,7 +1,7 @@
 --- @include "worker-fence"
 --- @include "transition"
--- The mechanism of a cut, of an abort and of a change of weights: what nobody has ends at once, by `ending`; what a worker has becomes `cutting`
--- and is listed for an abort command, again each time until it is confirmed (request.fail) or its holder is void.
+-- The mechanism of a cut, of an abort, of surplus siblings and of a change of weights: what nobody has ends at once, by
+-- `ending`; what a worker has becomes `cutting` and is listed for an abort command, again each time until it is confirmed (request.fail) or its holder is void.
 local function stop_held(request, group, aborts)
   if request.state ~= 'cutting' then move_request(request, group, 'cutting') end
   table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
@@ -9,7 +9,7 @@ local function stop_held(request, group, aborts)
 end
 
 local function end_live_requests(group, aborts, ending)
-  for index = 0, group.samples - 1 do
+  for index = 0, group.launched - 1 do
     local request = load_request(request_id(group.job, group.groupId, index))
     if request.state == 'pending' then
       ending(request)

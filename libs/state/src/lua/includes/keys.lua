@@ -75,9 +75,13 @@ function key.jobQuota(job) return root .. 'job-quota:' .. job end -- hash: weigh
 function key.books(job) return root .. 'job-books:' .. job end -- hash: requests by state
 function key.pending(job) return root .. 'job-pending:' .. job end -- zset: requestId by dispatch order
 function key.longtail(job) return root .. 'job-longtail:' .. job end -- zset: groupId by sequence of the first cut
+function key.pins(job) return root .. 'job-pins:' .. job end -- zset: groupId of the long-tail queue by step from which it must be taken * 2^32 + its place
+function key.lengths(job, step) return root .. 'job-lengths:' .. job .. '/' .. step end -- hash: domain|kind|bin -> groups first submitted in this step
 function key.rounds(job) return root .. 'job-rounds:' .. job end -- zset: roundId by step
 function key.round(job, round) return root .. 'round:' .. job .. '/' .. round end -- hash
 function key.roundGroups(job, round) return root .. 'round-groups:' .. job .. '/' .. round end -- zset: live groupId by arrival
+function key.roundHeld(job, round) return root .. 'round-held:' .. job .. '/' .. round end -- zset: groupId that is finished and has no place, by order
+function key.roundPlaces(job, round) return root .. 'round-places:' .. job .. '/' .. round end -- hash: domain -> places, live:<domain> -> groups, *spare; only with quotas
 function key.roundFailed(job, round) return root .. 'round-failed:' .. job .. '/' .. round end -- list: groupId
 function key.roundAccepted(job, round) return root .. 'round-accepted:' .. job .. '/' .. round end -- list: groupId
 function key.trainedGroups(job) return root .. 'job-trained:' .. job end -- zset: groupId by step, of the rounds whose summaries are kept

@@ -27,10 +27,10 @@ end
 local function lose_group(round, group)
   if group.state == 'dropped' or group.state == 'failed' then return end
   if round and group.state == 'live' then return fail_group(round, group, {}) end
-  redis.call('ZREM', key.longtail(group.job), group.groupId)
+  leave_longtail(group.job, group.groupId)
   redis.call('ZREM', key.abortingGroups, group.job .. '/' .. group.groupId)
   redis.call('ZREM', key.leavingGroups, group.job .. '/' .. group.groupId)
-  for index = 0, group.samples - 1 do
+  for index = 0, group.launched - 1 do
     local request = load_request(request_id(group.job, group.groupId, index))
     if request and request.state ~= 'dropped' then move_request(request, group, 'dropped') end
   end
@@ -50,7 +50,7 @@ local function lose_missing(id, from, remove_entry)
   redis.call('HINCRBY', key.books(job), state, -1)
   redis.call('HINCRBY', key.books(job), 'dropped', 1)
   local group = load_group(job, group_id)
-  if not group or tonumber(index) >= group.samples then return end
+  if not group or tonumber(index) >= group.launched then return end
   redis.call('HSET', key.request(id), 'state', 'dropped', 'attempt', 0, 'failures', 0)
   group.live = redis.call('HINCRBY', key.group(job, group_id), 'live', -1)
   lose_group(load_round(job, group.roundId), group)

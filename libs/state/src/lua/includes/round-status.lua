@@ -2,6 +2,7 @@
 -- RoundStatus of the protocol, as JSON.
 local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
   'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'wastedTokens', 'openedAtMs' }
+local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy' }
 local function round_status(job, round_id)
   local round = load_round(job, round_id)
   if not round then return nil end
@@ -9,12 +10,20 @@ local function round_status(job, round_id)
   local values = redis.call('HMGET', hash, unpack(PLAIN_NUMBERS))
   local status = {}
   for position, name in ipairs(PLAIN_NUMBERS) do status[name] = tonumber(values[position] or 0) end
-  local texts = redis.call('HMGET', hash, 'kind', 'completedReason', 'completedAtMs', 'policy')
+  local texts = redis.call('HMGET', hash, 'kind', 'completedReason', 'completedAtMs', 'policy', 'choice', 'lastFailures')
   status.roundId, status.kind, status.state, status.settled = round_id, texts[1], round.state, round.settled
   status.completedReason = texts[2] or nil
   status.completedAtMs = tonumber(texts[3] or nil)
   status.trainerEpoch = tonumber(redis.call('HGET', key.job(job), 'trainerEpoch'))
   status.roundGroups = status.takenGroups + round.submitted
   status.shortfallGroups = takes_results(round) and shortfall_of(round) or 0
-  return string.sub(cjson.encode(status), 1, -2) .. ',"policy":' .. texts[4] .. '}'
+  status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil
+  status.heldGroups = takes_results(round) and redis.call('ZCARD', key.roundHeld(job, round_id)) or 0
+  local wasted = {}
+  for _, reason in ipairs(WASTE_REASONS) do
+    local tokens = tonumber(redis.call('HGET', hash, 'wasted:' .. reason) or 0)
+    if tokens > 0 then table.insert(wasted, cjson.encode(reason) .. ':' .. integer(tokens)) end
+  end
+  return string.sub(cjson.encode(status), 1, -2) .. ',"wastedByReason":{' .. table.concat(wasted, ',') .. '},"policy":' .. texts[4]
+    .. (texts[5] and ',"choice":' .. texts[5] or '') .. (texts[6] and ',"lastFailures":' .. texts[6] or '') .. '}'
 end

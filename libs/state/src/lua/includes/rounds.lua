@@ -3,7 +3,9 @@
 --- @include "facts"
 --- @include "transition"
 --- @include "segments"
--- How a round gets its groups and what becomes of the others.
+--- @include "places"
+--- @include "lengths"
+-- How a round gets its groups. What becomes of the others: settling.lua.
 
 -- A large abort is a number that every script compares: of the round, its job or the pool, all groups submitted up to
 -- it are aborted. Returns the highest and the abortId, or -1.
@@ -18,28 +20,35 @@ end
 
 local function load_round(job, round_id)
   local field = redis.call('HMGET', key.round(job, round_id), 'state', 'neededGroups', 'acceptedGroups', 'liveGroups',
-    'newGroups', 'submittedGroups', 'policyName', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
-    'cancelMode', 'cancelReason')
+    'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
+    'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
+    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs')
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(job, round_id)
   return {
     job = job, roundId = round_id, state = field[1], needed = tonumber(field[2]), accepted = tonumber(field[3]),
     live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]),
     -- A round that was cancelled throws nothing away: what it gives back goes on under the policy of a later round.
-    policy = field[13] and 'resume' or field[7], cancelMode = field[13] or nil, cancelReason = field[14] or nil,
+    discards = field[7] == 'discard' and not field[13], cancelMode = field[13] or nil, cancelReason = field[14] or nil,
     shortfall = field[8], maxFailures = tonumber(field[9]), weightVersion = tonumber(field[10]),
     step = tonumber(field[11]), settled = field[12] == '1', abortedUpTo = aborted_up_to, abortedBy = aborted_by,
+    reserved = tonumber(field[15] or 0), concurrency = tonumber(field[16] or 0), inFlight = tonumber(field[17] or 0),
+    hasQuotas = field[18] == '1', sampleOverProvision = tonumber(field[19] or 1), maxCuts = tonumber(field[20] or 0),
+    maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1), openedAtMs = tonumber(field[23]),
   }
 end
 
+-- `samples` is what the group needs, `launched` what it has.
 local function load_group(job, group_id)
   local field = redis.call('HMGET', key.group(job, group_id), 'state', 'samples', 'finished', 'live', 'roundId', 'maxTokens',
-    'promptRef', 'sampling', 'arrival')
+    'promptRef', 'sampling', 'arrival', 'launched', 'domain', 'firstStep', 'pinned', 'held', 'taken', 'gated')
   if not field[1] then return nil end
   return {
     job = job, groupId = group_id, state = field[1], samples = tonumber(field[2]), finished = tonumber(field[3]),
     live = tonumber(field[4]), roundId = field[5], maxTokens = tonumber(field[6]), promptRef = field[7],
-    sampling = field[8], arrival = tonumber(field[9] or 0),
+    sampling = field[8], arrival = tonumber(field[9] or 0), launched = tonumber(field[10] or field[2]),
+    domain = field[11] or nil, firstStep = tonumber(field[12]), pinned = field[13] == '1', held = field[14] == '1',
+    taken = field[15] == '1', gated = field[16] == '1',
   }
 end
 
@@ -48,16 +57,21 @@ local function takes_results(round) return round.state == 'open' or round.state 
 -- Its requests go to the long-tail queue, whatever their holders say.
 local function is_cut(round, group) return not round or not takes_results(round) or group.state == 'leaving' end
 
+-- It has all the samples it needs; others are surplus.
+local function is_whole(group) return group.finished >= group.samples end
+
 local function bump(round, field, by)
   return redis.call('HINCRBY', key.round(round.job, round.roundId), field, by)
 end
 
 local function sweep_name(round) return round.job .. '/' .. round.roundId end
 
+-- New groups that are still to be submitted.
+local function to_come(round) return math.max(0, round.newGroups - round.submitted) end
+
 -- Groups asked for as replacements: nothing that is live or still to be submitted can fill these places.
 local function shortfall_of(round)
-  local to_come = math.max(0, round.newGroups - round.submitted)
-  return math.max(0, round.needed - round.accepted - round.live - to_come)
+  return math.max(0, round.needed - round.accepted - round.live - to_come(round))
 end
 
 -- All its unaccepted groups are in the long-tail queue.
@@ -85,114 +99,72 @@ local function complete_round(round, reason)
   end
 end
 
+local function accept_group(round, group)
+  local group_key = key.group(group.job, group.groupId)
+  if group.held then
+    redis.call('ZREM', key.roundHeld(round.job, round.roundId), group.groupId)
+  else
+    count_live_of_domain(round, group, -1)
+  end
+  take_place(round, group)
+  redis.call('HSET', group_key, 'state', 'accepted')
+  redis.call('HDEL', group_key, 'pinned', 'held')
+  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
+  redis.call('RPUSH', key.roundAccepted(round.job, round.roundId), group.groupId)
+  group.state, group.pinned, group.held = 'accepted', false, false
+  round.accepted = bump(round, 'acceptedGroups', 1)
+  round.live = bump(round, 'liveGroups', -1)
+  bump(round, 'acceptedRequests', group.samples)
+  local made = redis.call('HMGET', group_key, 'tokens', 'longest')
+  bump(round, 'acceptedTokens', made[1] or 0)
+  local hash, kind = key.round(round.job, round.roundId), group.taken and 'tail' or 'bulk'
+  local longest = math.max(tonumber(made[2] or 0), tonumber(redis.call('HGET', hash, 'longestTokens') or 0))
+  bump(round, kind .. 'Groups', 1)
+  redis.call('HSET', hash, kind .. 'Ms', integer(now_ms() - round.openedAtMs), 'longestTokens', longest)
+  count_length(group, 'finished', round.step)
+  fact('round.progressed', { job = round.job, roundId = round.roundId, groupId = group.groupId,
+    acceptedGroups = round.accepted, neededGroups = round.needed })
+end
+
+-- Gives free places to those that are held. True when there may be more than one script gives.
+local PLACES_A_SCRIPT = 32
+local function give_places(round)
+  local held = key.roundHeld(round.job, round.roundId)
+  if redis.call('EXISTS', held) == 0 then return false end
+  for given = 0, PLACES_A_SCRIPT do
+    local free = round.hasQuotas and tonumber(redis.call('HGET', places_hash(round), SPARE) or 0) or open_places(round)
+    local group_id = free > 0 and redis.call('ZRANGE', held, 0, 0)[1]
+    if not group_id then return false end
+    if given == PLACES_A_SCRIPT then return true end
+    accept_group(round, load_group(round.job, group_id))
+  end
+end
+
 -- Completes an open round that has all it can get. Not before all its groups are there.
 local function review_round(round)
+  if not takes_results(round) then return end
+  if round.state == 'open' and to_come(round) == 0 then release_domains(round) end
+  -- The sweep gives the rest.
+  if give_places(round) then redis.call('SADD', key.sweeps, sweep_name(round)) end
   if round.state ~= 'open' then return end
   if round.accepted >= round.needed then return complete_round(round, 'accepted') end
-  local to_come = math.max(0, round.newGroups - round.submitted)
-  if round.shortfall == 'accept-fewer' and round.live == 0 and to_come == 0 then
+  if round.shortfall == 'accept-fewer' and round.live == 0 and to_come(round) == 0 then
     complete_round(round, 'accepted-fewer')
   end
 end
 
-local function accept_group(round, group)
-  redis.call('HSET', key.group(group.job, group.groupId), 'state', 'accepted')
-  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
-  redis.call('RPUSH', key.roundAccepted(round.job, round.roundId), group.groupId)
-  group.state = 'accepted'
-  round.accepted = bump(round, 'acceptedGroups', 1)
-  round.live = bump(round, 'liveGroups', -1)
-  bump(round, 'acceptedRequests', group.samples)
-  fact('round.progressed', { job = round.job, roundId = round.roundId, groupId = group.groupId,
-    acceptedGroups = round.accepted, neededGroups = round.needed })
-  review_round(round)
-end
-
--- A group of which a sample was handed in leaves its round at once; it is `leaving` as long as a worker has a sample.
-local function leave_for_longtail(round, group)
-  redis.call('HSET', key.group(group.job, group.groupId), 'state', 'leaving')
-  group.state = 'leaving'
-  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
-  redis.call('ZADD', key.leavingGroups, integer(now_ms()), group.job .. '/' .. group.groupId)
-  redis.call('HINCRBY', key.job(group.job), 'settlingGroups', 1)
-  bump(round, 'leavingGroups', 1)
-  round.live = bump(round, 'liveGroups', -1)
-end
-
-local function forget_leaving(round, group)
-  redis.call('ZREM', key.leavingGroups, group.job .. '/' .. group.groupId)
-  bump(round, 'leavingGroups', -1)
-end
-
--- A group of a completed round, or one that has left its round, with nothing live any more goes to the long-tail queue, finished samples and all;
--- `regenerate` keeps nothing. Its place in the queue is that of its first cut.
-local function settle_group(round, group)
-  if round.policy == 'regenerate' and group.finished > 0 then
-    for index = 0, group.samples - 1 do
-      local request = load_request(request_id(group.job, group.groupId, index))
-      if request.state == 'finished' then
-        waste_tokens(request, round, nil, 0)
-        move_request(request, group, 'unfinished')
-      end
-    end
+-- A live group leaves its round for wherever its caller says.
+local function leave_round(round, group)
+  if group.pinned then
+    release_reserved(round)
+  elseif not group.held then
+    count_live_of_domain(round, group, -1)
   end
-  local group_key = key.group(group.job, group.groupId)
-  local had_left = group.state == 'leaving'
-  redis.call('HSET', group_key, 'state', 'unfinished')
-  group.state = 'unfinished'
-  if redis.call('HDEL', group_key, 'cutStarted') == 1 then redis.call('HINCRBY', group_key, 'cuts', 1) end
-  local place = redis.call('HGET', group_key, 'longtailSequence')
-  if not place then
-    place = redis.call('HINCRBY', key.meta, 'longtailSequence', 1)
-    redis.call('HSET', group_key, 'longtailSequence', place)
+  if group.pinned or group.held then
+    redis.call('HDEL', key.group(group.job, group.groupId), 'pinned', 'held')
+    redis.call('ZREM', key.roundHeld(round.job, round.roundId), group.groupId)
+    group.pinned, group.held = false, false
   end
-  redis.call('ZADD', key.longtail(group.job), place, group.groupId)
-  bump(round, 'groupsRequeued', 1)
-  redis.call('HINCRBY', key.job(group.job), 'settlingGroups', -1)
-  fact('longtail.requeued', { job = group.job, groupId = group.groupId, roundId = round.roundId,
-    finishedSamples = group.finished, samples = group.samples })
-  if had_left then return forget_leaving(round, group) end
   redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
   round.live = bump(round, 'liveGroups', -1)
-  if round.live == 0 then mark_settled(round) end
-end
-
--- Ends a live request of a completed round. Only what had been started counts as cut.
-local function cut_request(round, group, request, segment, tokens)
-  local _, made = made_by_attempt(request, segment, tokens)
-  if HELD[request.state] and (request.started or made > 0) then
-    bump(round, 'requestsCut', 1)
-    redis.call('HSET', key.group(group.job, group.groupId), 'cutStarted', 1)
-  end
-  if round.policy == 'regenerate' then
-    waste_tokens(request, round, segment, tokens)
-  else
-    keep_tokens(request, segment, tokens)
-  end
-  move_request(request, group, 'unfinished')
-  if group.live == 0 then settle_group(round, group) end
-end
-
--- The group can never be whole again: its other requests are dropped, and their holders told.
-local function fail_group(round, group, aborts)
-  for index = 0, group.samples - 1 do
-    local request = load_request(request_id(group.job, group.groupId, index))
-    if request.state ~= 'failed' then
-      if HELD[request.state] then
-        table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
-          workerEpoch = request.workerEpoch })
-      end
-      waste_tokens(request, round, nil, 0)
-      move_request(request, group, 'dropped')
-    end
-  end
-  redis.call('HSET', key.group(group.job, group.groupId), 'state', 'failed')
-  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group.groupId)
-  redis.call('RPUSH', key.roundFailed(round.job, round.roundId), group.groupId)
-  group.state = 'failed'
-  bump(round, 'failedGroups', 1)
-  round.live = bump(round, 'liveGroups', -1)
-  redis.call('HINCRBY', key.job(group.job), 'failedGroups', 1)
-  fact('group.failed', { job = group.job, groupId = group.groupId, roundId = round.roundId })
-  review_round(round)
 end

@@ -12,6 +12,15 @@ local function made_by_attempt(request, segment, tokens)
   return nil, 0
 end
 
+-- What bounds and histories need to know of a group without looking at its requests.
+local function note_tokens(request, count, version)
+  local group = key.group(request.job, request.groupId)
+  redis.call('HINCRBY', group, 'tokens', count)
+  local known = redis.call('HMGET', group, 'longest', 'oldestVersion')
+  if request.tokens > tonumber(known[1] or 0) then redis.call('HSET', group, 'longest', request.tokens) end
+  if version and (not known[2] or version < tonumber(known[2])) then redis.call('HSET', group, 'oldestVersion', version) end
+end
+
 -- Ends the attempt's tokens: they become a segment of the sample.
 local function keep_tokens(request, segment, tokens)
   local made, count = made_by_attempt(request, segment, tokens)
@@ -21,7 +30,7 @@ local function keep_tokens(request, segment, tokens)
       or string.sub(request.segments, 1, -2) .. ',' .. made .. ']'
     request.tokens = request.tokens + count
     redis.call('HSET', key.request(request.id), 'segments', request.segments, 'tokens', request.tokens)
-    redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', count)
+    note_tokens(request, count, cjson.decode(made).weightVersion)
   end
   if request.checkpoint then
     redis.call('HDEL', key.request(request.id), 'checkpoint', 'checkpointTokens')
@@ -37,9 +46,15 @@ local function note_length(request)
   if request.tokens > longest then redis.call('HSET', hash, 'longestTokens', request.tokens) end
 end
 
+local function count_waste(round, reason, tokens)
+  local hash = key.round(round.job, round.roundId)
+  redis.call('HINCRBY', hash, 'wastedTokens', tokens)
+  redis.call('HINCRBY', hash, 'wasted:' .. reason, tokens)
+end
+
 -- Throws all tokens of the request away and counts them as waste of the round.
-local function waste_tokens(request, round, segment, tokens)
-  keep_tokens(request, segment, tokens)
+local function waste_tokens(request, round, reason, segment, tokens)
+  keep_tokens(request, segment, tokens or 0)
   if request.tokens == 0 then return end
   local kept = refs_in_checkpoints(request.job, request.groupId)
   for _, made in ipairs(cjson.decode(request.segments)) do
@@ -47,6 +62,6 @@ local function waste_tokens(request, round, segment, tokens)
   end
   redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
   redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -request.tokens)
-  redis.call('HINCRBY', key.round(round.job, round.roundId), 'wastedTokens', request.tokens)
+  count_waste(round, reason, request.tokens)
   request.segments, request.tokens = '[]', 0
 end

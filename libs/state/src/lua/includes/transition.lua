@@ -2,7 +2,7 @@
 --- @include "turns"
 --- @include "moves"
 -- The one place where a request changes its state: it keeps the books, the index of its holder, the pending queue and
--- the counters of its group in step, so that at every moment submitted = the sum of all states.
+-- the counters of its group and round in step, so that at every moment submitted = the sum of all states.
 local HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
 local LIVE = { pending = true, claimed = true, running = true, cutting = true }
 local FRONT = 2 ^ 40 -- what was begun before goes ahead of what was not
@@ -52,6 +52,7 @@ local function move_request(request, group, to, front)
     local held = key.workerAttempts(request.workerId, integer(request.workerEpoch))
     redis.call(HELD[to] and 'SADD' or 'SREM', held, request.id)
     if HELD[from] then readmit_job(request.job) end
+    if group.gated then redis.call('HINCRBY', key.round(request.job, group.roundId), 'inFlight', HELD[to] and 1 or -1) end
   end
   if LIVE[from] ~= LIVE[to] then
     group.live = redis.call('HINCRBY', key.group(request.job, request.groupId), 'live', LIVE[to] and 1 or -1)

@@ -24,7 +24,7 @@ saw_trainer(args.job)
 local dropped, not_queued, requests, tokens = {}, {}, 0, 0
 local function drop(group)
   tokens = tokens + tonumber(redis.call('HGET', key.group(args.job, group.groupId), 'tokens') or 0)
-  requests = requests + group.samples
+  requests = requests + group.launched
   drop_group(load_round(args.job, group.roundId), group, args.reason, nil, {})
   -- Nobody asks for what they were: the sweep deletes them now.
   redis.call('ZADD', key.droppedGroups, integer(now_ms()), args.job .. '/' .. group.groupId)

@@ -17,7 +17,7 @@ for _, name in ipairs(page) do
   local job, group_id = string.match(name, '^([^/]+)/(.+)$')
   local group = load_group(job, group_id)
   local round = load_round(job, group.roundId)
-  touched = touched + group.samples
+  touched = touched + group.launched
   if not honour_abort(round, group, aborts) then
     end_live_requests(group, aborts, function(request) cut_request(round, group, request, nil, 0) end)
   end

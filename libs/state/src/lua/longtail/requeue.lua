@@ -12,11 +12,8 @@ Reply: state            'unfinished' | 'dropped' | 'failed'; a repeat of the att
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: longtail.requeued, round.completed, round.settled. ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
-local request, refused = load_attempt(args)
-if not request then return refused end
-local group = load_group(request.job, request.groupId)
-local round = load_round(request.job, group.roundId)
-if honour_abort(round, group, {}) then request = load_request(request.id) end
+local request, group, round = load_attempt(args)
+if not request then return group end
 if request.state == 'finished' or request.state == 'pending' then return superseded() end
 local aborts = {}
 local was_open = round ~= nil and takes_results(round)
@@ -29,8 +26,8 @@ local function answer()
 end
 
 if not HELD[request.state] then return answer() end
-if group.state == 'aborting' then
-  confirm_abort(round, group, request, args)
+if is_ending(group) then
+  end_unwanted(round, group, request, optional(args.segment), args.tokens)
   return answer()
 end
 local leaves = was_open and group.state == 'live'

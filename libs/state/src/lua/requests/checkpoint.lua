@@ -8,11 +8,8 @@ Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with reque
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none. ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
-local request, refused = load_attempt(args)
-if not request then return refused end
-local group = load_group(request.job, request.groupId)
-local round = load_round(request.job, group.roundId)
-if honour_abort(round, group, {}) then request = load_request(request.id) end
+local request, group, round = load_attempt(args)
+if not request then return group end
 if not HELD[request.state] then
   if request.state == 'pending' then return superseded() end
   return '{"action":"abort"}'

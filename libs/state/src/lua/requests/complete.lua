@@ -1,5 +1,6 @@
 --[[ The sample is finished. The last sample of a group accepts the group, the last group completes the round.
-Wins over a cut that is not confirmed, never over an abort; only `regenerate` throws away what comes after the completion.
+Wins over a cut that is not confirmed, never over an abort; only a policy that discards throws away what comes after the completion.
+The first samples a group needs count; its others are surplus.
 ARGV[1] JSON:
   requestId, attempt, workerId, workerEpoch
   finishReason   'stop' | 'length'
@@ -9,23 +10,23 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        groupAccepted    boolean
        roundCompleted   boolean: what is left of the round is to be cut
        job, roundId     of the request; absent when nothing was changed
-       madeRoom         boolean: a job that was at its cap has room again
+       madeRoom         boolean: a job that could give no more has room again
+       aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
        discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued. ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
-local request, refused = load_attempt(args)
-if not request then return refused end
-local group = load_group(request.job, request.groupId)
-local round = load_round(request.job, group.roundId)
-if honour_abort(round, group, {}) then request = load_request(request.id) end
+local request, group, round = load_attempt(args)
+if not request then return group end
+
+local aborts = {}
 
 local function answer(state)
   return cjson.encode({
     state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
     roundCompleted = round ~= nil and not takes_results(round), madeRoom = jobs_readmitted,
-  }):sub(1, -2) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
 end
 
 if not HELD[request.state] then
@@ -33,11 +34,11 @@ if not HELD[request.state] then
   if request.state == 'pending' then return superseded() end
   return answer('dropped')
 end
-if group.state == 'aborting' then
-  confirm_abort(round, group, request, args)
+if is_ending(group) then
+  end_unwanted(round, group, request, optional(args.segment), args.tokens)
   return answer('dropped')
 end
-if not takes_results(round) and round.policy == 'regenerate' then
+if not takes_results(round) and round.discards then
   cut_request(round, group, request, optional(args.segment), args.tokens)
   return answer('unfinished')
 end
@@ -49,9 +50,9 @@ move_request(request, group, 'finished')
 bump(round, 'requestsDone', 1)
 fact('request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
   tokens = request.tokens, finishReason = args.finishReason })
-if takes_results(round) and group.state ~= 'leaving' then
-  if group.finished == group.samples then accept_group(round, group) end
-elseif group.live == 0 then
+if is_whole(group) then
+  place_whole(round, group, aborts)
+elseif group.live == 0 and is_settling(round, group) then
   settle_group(round, group)
 end
 return answer('finished')

@@ -3,6 +3,7 @@ ARGV[1] JSON:
   requestId, attempt, workerId, workerEpoch
   countsAsFailure   boolean: failures + 1; above the cap of the round, or when not retryable, the group fails
   retryable         boolean
+  reason, message   string; message may be absent
   segment           JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
   tokens            number of tokens of the segment
 Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repeat of the attempt gets the same
@@ -15,11 +16,8 @@ Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: group.failed, round.completed, round.settled, longtail.requeued. ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
-local request, refused = load_attempt(args)
-if not request then return refused end
-local group = load_group(request.job, request.groupId)
-local round = load_round(request.job, group.roundId)
-if honour_abort(round, group, {}) then request = load_request(request.id) end
+local request, group, round = load_attempt(args)
+if not request then return group end
 if request.state == 'finished' then return superseded() end
 local aborts = {}
 local was_open = round ~= nil and takes_results(round)
@@ -32,11 +30,22 @@ local function answer()
 end
 
 if not HELD[request.state] then return answer() end
-if group.state == 'aborting' then
-  confirm_abort(round, group, request, args)
+if is_ending(group) then
+  end_unwanted(round, group, request, optional(args.segment), args.tokens)
   return answer()
 end
 local segment = optional(args.segment)
+
+-- The last reasons stand in the status of the round.
+local FAILURES_KEPT = 5
+local function note_failure()
+  local hash = key.round(round.job, round.roundId)
+  local failures = cjson.decode(redis.call('HGET', hash, 'lastFailures') or '[]')
+  table.insert(failures, { requestId = request.id, reason = args.reason, message = optional(args.message), atMs = now_ms() })
+  if #failures > FAILURES_KEPT then table.remove(failures, 1) end
+  redis.call('HSET', hash, 'lastFailures', cjson.encode(failures))
+end
+
 if is_cut(round, group) then
   cut_request(round, group, request, segment, args.tokens)
   return answer()
@@ -46,9 +55,8 @@ end
 if args.countsAsFailure and request.state ~= 'cutting' then
   request.failures = redis.call('HINCRBY', key.request(request.id), 'failures', 1)
   if not args.retryable or request.failures > round.maxFailures then
-    waste_tokens(request, round, segment, args.tokens)
-    move_request(request, group, 'failed')
-    fail_group(round, group, aborts)
+    note_failure()
+    fail_request(round, group, request, aborts, segment, args.tokens)
     return answer()
   end
 end

@@ -20,6 +20,7 @@ if round.state == 'completed' then
   redis.call('HDEL', key.job(args.job), 'openRoundId')
   redis.call('HINCRBY', key.job(args.job), 'stepsTrained', 1)
   redis.call('HINCRBY', key.job(args.job), 'trainedGroups', round.accepted)
+  redis.call('UNLINK', key.lengths(args.job, integer(round.step - HISTORY_STEPS)))
   redis.call('SADD', key.sweeps, sweep_name(round))
   fact('round.closed', { job = args.job, roundId = args.roundId, step = round.step, trainedGroups = round.accepted })
 end

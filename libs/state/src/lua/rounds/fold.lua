@@ -3,6 +3,7 @@ A cancelled round has given its accepted groups back before; only the failed one
 A page ends with the group that makes it 128 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: done     true when nothing is left to fold
+       waiting  true when the next group has a surplus sample that is not confirmed: come again later
        owned    list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the prompt
                 is theirs only if they own it
 Errors: none. Facts: none. ]]
@@ -11,13 +12,13 @@ local PAGE = 128
 local SUMMARIES_KEPT = 16
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
-if not round or takes_results(round) or round.state == 'completed' then return '{"done":true,"owned":[]}' end
+if not round or takes_results(round) or round.state == 'completed' then return '{"done":true,"waiting":false,"owned":[]}' end
 
-local owned, touched = {}, 0
+local owned, touched, waiting = {}, 0, false
 local function fold_group(group_id, trained)
   local group = load_group(args.job, group_id)
   local refs = {}
-  for index = 0, group.samples - 1 do
+  for index = 0, group.launched - 1 do
     local request = load_request(request_id(args.job, group_id, index))
     for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
     redis.call('UNLINK', key.request(request.id))
@@ -29,12 +30,16 @@ local function fold_group(group_id, trained)
   end
   redis.call('UNLINK', key.group(args.job, group_id))
   table.insert(owned, freed_payloads(args.job, group_id, group.promptRef, refs))
-  touched = touched + group.samples
+  touched = touched + group.launched
 end
 local function fold_list(list, trained)
   while touched < PAGE do
-    local group_id = redis.call('LPOP', list)
+    local group_id = redis.call('LINDEX', list, 0)
     if not group_id then return end
+    -- A worker still has a surplus sample: it is told, again and again, by the sweep of aborts.
+    waiting = tonumber(redis.call('HGET', key.group(args.job, group_id), 'live')) > 0
+    if waiting then return end
+    redis.call('LPOP', list)
     fold_group(group_id, trained)
   end
 end
@@ -46,6 +51,7 @@ local done = redis.call('EXISTS', accepted, failed) == 0
 if done and round.settled then
   redis.call('SREM', key.sweeps, sweep_name(round))
   redis.call('HSET', key.round(args.job, args.roundId), 'folded', 1)
+  redis.call('UNLINK', key.roundHeld(args.job, args.roundId), key.roundPlaces(args.job, args.roundId))
   local rounds = key.rounds(args.job)
   local surplus = redis.call('ZCARD', rounds) - SUMMARIES_KEPT
   if surplus > 0 then
@@ -59,4 +65,4 @@ if done and round.settled then
     redis.call('ZREMRANGEBYSCORE', key.trainedGroups(args.job), '-inf', '(' .. redis.call('ZRANGE', rounds, 0, 0, 'WITHSCORES')[2])
   end
 end
-return '{"done":' .. tostring(done) .. ',"owned":[' .. table.concat(owned, ',') .. ']}'
+return '{"done":' .. tostring(done) .. ',"waiting":' .. tostring(waiting) .. ',"owned":[' .. table.concat(owned, ',') .. ']}'

@@ -15,7 +15,7 @@ while round and round.state == 'cancelled' and touched < PAGE do
   local group_id = redis.call('LPOP', accepted)
   if not group_id then break end
   local group = load_group(args.job, group_id)
-  touched = touched + group.samples
+  touched = touched + group.launched
   redis.call('HSET', key.group(args.job, group_id), 'state', 'live')
   redis.call('ZADD', key.roundGroups(args.job, args.roundId), group.arrival, group_id)
   group.state = 'live'

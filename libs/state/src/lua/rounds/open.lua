@@ -3,10 +3,13 @@ ARGV[1] JSON:
   job, roundId, planId, kind    string
   step, neededGroups, takeGroups, newGroups, weightVersion, orphanAfterMs   number
   policy                        JSON of the policy as a string
-  policyName, shortfall         string
-  maxFailures                   number
   deadlineMs                    number or absent
   digest                        string: of all of the above; the same round opened with another one is a conflict
+  rules                         {onCut, reservesTaken, sampleOverProvision, concurrency, maxFailures, acceptsFewer, maxCuts,
+                                maxAgeSteps, maxVersionSpan}: what follows from the policy
+  keepTokens                    number of tokens that groups taken may bring in all, or absent: any
+  places                        list of {domain, places} when domains have quotas, or absent
+  choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
   trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
 Reply: roundId, trainerEpoch, state, takenGroups
 Errors: ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED. Facts: round.opened. ]]
@@ -41,6 +44,11 @@ if open_round then return fail('ROUND_CONFLICT', 'Round ' .. open_round .. ' of 
 if args.step ~= steps + 1 then
   return fail('PLAN_STALE', 'The job has trained ' .. integer(steps) .. ' steps', 'step')
 end
+local rules = args.rules
+local has_pins = rules.maxCuts > 0 or rules.maxAgeSteps > 0 or rules.maxVersionSpan >= 0
+if has_pins and settling > 0 then
+  return fail('ROUND_SETTLING', 'A bound may pin groups whose cut is still being confirmed', nil, 50)
+end
 local queued = redis.call('ZCARD', key.longtail(args.job))
 if queued < args.takeGroups then
   if queued + settling >= args.takeGroups then
@@ -58,8 +66,18 @@ redis.call('HSET', key.job(args.job), 'trainerEpoch', epoch, 'trainerSeenAtMs', 
 redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.digest, 'kind', args.kind,
   'step', args.step, 'neededGroups', args.neededGroups, 'newGroups', args.newGroups, 'takeGroups', args.takeGroups,
   'takenGroups', 0, 'submittedGroups', 0, 'acceptedGroups', 0, 'acceptedRequests', 0, 'failedGroups', 0, 'liveGroups', 0,
-  'policy', args.policy, 'policyName', args.policyName, 'shortfall', args.shortfall, 'maxFailures', args.maxFailures,
+  'policy', args.policy, 'shortfall', rules.acceptsFewer and 'accept-fewer' or 'replace', 'maxFailures', rules.maxFailures,
+  'onCut', rules.onCut, 'reservesTaken', rules.reservesTaken and 1 or 0, 'concurrency', rules.concurrency,
+  'sampleOverProvision', rules.sampleOverProvision, 'maxCuts', rules.maxCuts, 'maxAgeSteps', rules.maxAgeSteps,
+  'maxVersionSpan', rules.maxVersionSpan, 'reservedGroups', 0, 'inFlight', 0,
   'weightVersion', args.weightVersion, 'trainerEpoch', epoch, 'settled', 0, 'openedAtMs', integer(now))
+if optional(args.keepTokens) then redis.call('HSET', hash, 'keepTokens', integer(args.keepTokens)) end
+if optional(args.choice) then redis.call('HSET', hash, 'choice', args.choice) end
+if optional(args.control) then redis.call('HSET', key.job(args.job), 'tailControl', args.control) end
+for _, one in ipairs(optional(args.places) or {}) do
+  redis.call('HSET', hash, 'hasQuotas', 1)
+  redis.call('HSET', key.roundPlaces(args.job, args.roundId), one.domain, one.places)
+end
 redis.call('ZADD', key.rounds(args.job), args.step, args.roundId)
 local name = args.job .. '/' .. args.roundId
 if state == 'opening' then redis.call('SADD', key.sweeps, name) end

@@ -1,14 +1,48 @@
 --[[ What the plan of the next round is made from. Writes nothing.
-ARGV[1] JSON: {job}
+ARGV[1] JSON: {job, history}   history: boolean, the lengths and times of the last 8 closed rounds are wanted
 Reply: stepsTrained, longtailGroups, settlingGroups   numbers; all 0 for a job that is not there
+       finishedGroups, pinnedGroups                   numbers of the queue: finished, and to be taken in the next step
        openRoundId                                    string, absent when no round is open
+       control                                        what an adaptive policy kept, or absent
+       history                                        list of {acceptedGroups, acceptedTokens, longestTokens, durationMs,
+                                                      bulkGroups, bulkMs, tailGroups, tailMs, lengths}, oldest first
 Errors: none. Facts: none. ]]
---- @include "../includes/keys"
+--- @include "../includes/reply"
+--- @include "../includes/lengths"
+local STEP_OF_PIN = 2 ^ 32
+local NUMBERS = { 'acceptedGroups', 'acceptedTokens', 'longestTokens', 'bulkGroups', 'bulkMs', 'tailGroups', 'tailMs',
+  'step', 'openedAtMs', 'completedAtMs' }
 local args = cjson.decode(ARGV[1])
-local field = redis.call('HMGET', key.job(args.job), 'stepsTrained', 'settlingGroups', 'openRoundId')
+local field = redis.call('HMGET', key.job(args.job), 'stepsTrained', 'settlingGroups', 'openRoundId', 'tailControl')
+local steps = tonumber(field[1] or 0)
+
+-- Domain -> {finished, censored}, each bin -> groups.
+local function lengths_of(step)
+  local lengths = {}
+  local counts = redis.call('HGETALL', key.lengths(args.job, integer(step)))
+  for position = 1, #counts, 2 do
+    local domain, kind, bin = string.match(counts[position], '^(.*)|(%a+)|(%d+)$')
+    lengths[domain] = lengths[domain] or { finished = {}, censored = {} }
+    lengths[domain][kind][bin] = tonumber(counts[position + 1])
+  end
+  return lengths
+end
+
+local function record_of(round_id)
+  local values = redis.call('HMGET', key.round(args.job, round_id), unpack(NUMBERS))
+  local record = {}
+  for position, name in ipairs(NUMBERS) do record[name] = tonumber(values[position] or 0) end
+  record.durationMs, record.lengths = record.completedAtMs - record.openedAtMs, lengths_of(record.step)
+  return record
+end
+
+local history = {}
+for _, round_id in ipairs(args.history and redis.call('ZRANGEBYSCORE', key.rounds(args.job), steps - HISTORY_STEPS + 1, steps) or {}) do
+  if redis.call('HGET', key.round(args.job, round_id), 'state') == 'closed' then table.insert(history, record_of(round_id)) end
+end
+local longtail = key.longtail(args.job)
 return cjson.encode({
-  stepsTrained = tonumber(field[1] or 0),
-  settlingGroups = tonumber(field[2] or 0),
-  longtailGroups = redis.call('ZCARD', key.longtail(args.job)),
-  openRoundId = field[3] or nil,
-})
+  stepsTrained = steps, settlingGroups = tonumber(field[2] or 0), openRoundId = field[3] or nil,
+  longtailGroups = redis.call('ZCARD', longtail), finishedGroups = redis.call('ZCOUNT', longtail, '-inf', '(0'),
+  pinnedGroups = redis.call('ZCOUNT', key.pins(args.job), '-inf', '(' .. integer((steps + 2) * STEP_OF_PIN)),
+}):sub(1, -2) .. (field[4] and ',"control":' .. field[4] or '') .. ',"history":' .. encode_list(history) .. '}'

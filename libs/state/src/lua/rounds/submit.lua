@@ -5,16 +5,18 @@ ARGV[1] JSON:
   trainerEpoch    number
   check           boolean: all groups of the page (at most 128) are checked, nothing is stored
   groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain or absent};
-                  without `check`, about 128 requests in all
+                  without `check`, about 128 requests in all, as many as the round launches
 Reply: fresh         check: list of groupId that are not there yet
+       launchFactor  launched samples / samples of a group in this round
        added         number
        repeated      number: already there with the same digest
        roundGroups   number
        completed     true when the round was completed before
 Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED.
-Facts: none. ]]
+Facts: round.progressed, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
 --- @include "../includes/trainer"
+local MOST_SAMPLES = 1024
 local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer said `not-found`
 local args = cjson.decode(ARGV[1])
 local refused = trainer_error(args.job, args.trainerEpoch)
@@ -45,6 +47,14 @@ if #fresh > 0 then
     end
   end
 end
+-- 1.1 x 10 is a little more than 11 in binary.
+local function launched_of(group) return math.ceil(round.sampleOverProvision * group.samples - 1e-9) end
+for _, group in ipairs(args.check and fresh or {}) do
+  if launched_of(group) > MOST_SAMPLES then
+    return fail('VALIDATION_FAILED', integer(launched_of(group)) .. ' samples would be launched for group ' .. group.groupId
+      .. '; at most ' .. MOST_SAMPLES, 'groups.samples')
+  end
+end
 local completed = not takes_results(round)
 if #fresh > 0 then
   if round.state == 'opening' or (completed and args.check and repeated == 0) then
@@ -58,7 +68,8 @@ end
 
 local function answer(extra)
   local taken, submitted = unpack(redis.call('HMGET', key.round(args.job, args.roundId), 'takenGroups', 'submittedGroups'))
-  return cjson.encode({ added = #fresh, repeated = repeated, roundGroups = taken + submitted, completed = completed })
+  return cjson.encode({ added = #fresh, repeated = repeated, roundGroups = taken + submitted, completed = completed,
+    launchFactor = round.sampleOverProvision })
     :sub(1, -2) .. extra .. '}'
 end
 saw_trainer(args.job)
@@ -70,19 +81,22 @@ end
 
 for _, group in ipairs(fresh) do
   local arrival = redis.call('HINCRBY', key.meta, 'arrivalSequence', 1)
+  local launched = launched_of(group)
   redis.call('HSET', key.group(args.job, group.groupId), 'state', 'live', 'digest', group.digest, 'samples', group.samples,
-    'finished', 0, 'live', group.samples, 'roundId', args.roundId, 'firstRoundId', args.roundId, 'firstStep', round.step,
+    'launched', launched, 'finished', 0, 'live', launched, 'roundId', args.roundId, 'firstRoundId', args.roundId, 'firstStep', round.step,
     'maxTokens', group.maxTokens, 'promptRef', group.promptRef, 'sampling', group.sampling,
     'arrival', arrival)
+  if round.concurrency > 0 then redis.call('HSET', key.group(args.job, group.groupId), 'gated', 1) end
+  count_live_of_domain(round, { domain = optional(group.domain) }, 1)
   if optional(group.domain) then redis.call('HSET', key.group(args.job, group.groupId), 'domain', group.domain) end
   local ids = {}
-  for index = 0, group.samples - 1 do
+  for index = 0, launched - 1 do
     ids[index + 1] = request_id(args.job, group.groupId, index)
     redis.call('HSET', key.request(ids[index + 1]), 'state', 'pending', 'attempt', 0, 'failures', 0)
   end
   enqueue(args.job, ids)
-  redis.call('HINCRBY', key.books(args.job), 'submitted', group.samples)
-  redis.call('HINCRBY', key.books(args.job), 'pending', group.samples)
+  redis.call('HINCRBY', key.books(args.job), 'submitted', launched)
+  redis.call('HINCRBY', key.books(args.job), 'pending', launched)
   redis.call('ZADD', key.roundGroups(args.job, args.roundId), arrival, group.groupId)
 end
 if #fresh > 0 then
@@ -93,6 +107,8 @@ if #fresh > 0 then
     if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(args.job), 'settlingGroups', #fresh) end
     redis.call('HSET', key.round(args.job, args.roundId), 'settled', 0)
     redis.call('SADD', key.sweeps, sweep_name(round))
+  else
+    review_round(round)
   end
 end
 
@@ -107,7 +123,7 @@ local function is_aborted(group_id, samples)
 end
 if #fresh > 0 and redis.call('EXISTS', key.abortTombstones) == 1 then
   for _, added in ipairs(fresh) do
-    if is_aborted(added.groupId, added.samples) then
+    if is_aborted(added.groupId, launched_of(added)) then
       abort_group(round, load_group(args.job, added.groupId), TOMBSTONE, {})
     end
   end

@@ -1,6 +1,8 @@
---[[ Takes one page of groups of the long-tail queue into a round that is opening; the last page opens it. Finished
-samples stay; the others are pending again, with their tokens unless the round's policy is `regenerate`.
-A page ends with the group that makes it 128 requests.
+--[[ Takes one page of groups of the long-tail queue into a round that is opening; the last page opens it. Finished groups
+come first and are accepted; then those that a bound pins to this step, each with a reserved place; then the others, by
+the place of their first cut. Finished samples stay; the others are pending again, with their tokens unless the round may
+not use them: it discards, they are too old, or too much of the batch. Without surplus samples a group is trimmed to
+those it needs. A page ends with the group that makes it 128 requests.
 ARGV[1] JSON: {job, roundId}   strings
 Reply: state           state of the round; no further page is needed unless it is 'opening'
        takenGroups     number, so far
@@ -12,34 +14,109 @@ local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
 if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
 local hash = key.round(args.job, args.roundId)
-local field = redis.call('HMGET', hash, 'takeGroups', 'takenGroups')
-local take, taken = tonumber(field[1]), tonumber(field[2])
+local field = redis.call('HMGET', hash, 'takeGroups', 'takenGroups', 'reservesTaken', 'keepTokens')
+local take, taken, reserves_taken, keep = tonumber(field[1]), tonumber(field[2]), field[3] == '1', tonumber(field[4] or nil)
 
-local touched = 0
-while round.state == 'opening' and touched < PAGE and taken < take do
-  local group_id = redis.call('ZRANGE', key.longtail(args.job), 0, 0)[1]
-  -- Only opening takes from the queue, so it holds what was promised, unless a part of that was aborted.
-  if not group_id then break end
-  redis.call('ZREM', key.longtail(args.job), group_id)
-  local group = load_group(args.job, group_id)
-  touched = touched + group.samples
-  taken = bump(round, 'takenGroups', 1)
-  round.live = bump(round, 'liveGroups', 1)
-  redis.call('HSET', key.group(args.job, group_id), 'roundId', args.roundId, 'state', 'live')
-  redis.call('ZADD', key.roundGroups(args.job, args.roundId), redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), group_id)
-  group.state, group.roundId = 'live', args.roundId
-  -- An abort flag may have come since the groups were promised.
-  local dropped = honour_abort(round, group, {})
-  for index = 0, dropped and -1 or group.samples - 1 do
-    local request = load_request(request_id(args.job, group_id, index))
-    if request.state ~= 'finished' then
-      if round.policy == 'regenerate' then waste_tokens(request, round, nil, 0) end
-      move_request(request, group, 'pending')
+-- The next group, and whether it cannot wait.
+local function next_group()
+  local head = redis.call('ZRANGE', key.longtail(args.job), 0, 0, 'WITHSCORES')
+  if not head[1] then return nil end
+  if tonumber(head[2]) < 0 then return head[1], true end
+  local due = integer((round.step + 1) * STEP_OF_PIN)
+  local pinned = redis.call('ZRANGEBYSCORE', key.pins(args.job), '-inf', '(' .. due, 'LIMIT', 0, 1)[1]
+  return pinned or head[1], pinned ~= nil or reserves_taken
+end
+
+local function requests_of(group)
+  local requests = {}
+  for index = 0, group.launched - 1 do
+    requests[index + 1] = load_request(request_id(args.job, group.groupId, index))
+  end
+  return requests
+end
+
+local function oldest_version(request)
+  return request.segments ~= '[]' and cjson.decode(request.segments)[1].weightVersion or nil
+end
+
+-- Throws away what the round may not use.
+local function discard_old(group, requests)
+  local function waste(request, reason)
+    waste_tokens(request, round, reason)
+    if request.state == 'finished' then move_request(request, group, 'unfinished') end
+  end
+  local limit = round.maxVersionSpan >= 0 and round.weightVersion - round.maxVersionSpan or -1
+  local oldest
+  for _, request in ipairs(requests) do
+    local version = oldest_version(request)
+    if version and round.discards then
+      waste(request, request.state == 'finished' and 'unaccepted' or 'cut')
+    elseif version and version < limit then
+      waste(request, 'version-span')
+    elseif version then
+      oldest = math.min(oldest or version, version)
     end
   end
-  if not dropped and group.finished == group.samples then accept_group(round, group) end
+  local group_key = key.group(args.job, group.groupId)
+  if oldest and oldest < round.weightVersion and keep then
+    local tokens = tonumber(redis.call('HGET', group_key, 'tokens') or 0)
+    if tokens <= keep then
+      keep = redis.call('HINCRBY', hash, 'keepTokens', -tokens)
+    else
+      for _, request in ipairs(requests) do
+        if oldest_version(request) then waste(request, 'off-policy') end
+      end
+      oldest = nil
+    end
+  end
+  if oldest then redis.call('HSET', group_key, 'oldestVersion', oldest) else redis.call('HDEL', group_key, 'oldestVersion') end
 end
-if round.state == 'opening' and (taken >= take or touched < PAGE) then
+
+local function take_group(group_id, is_urgent)
+  leave_longtail(args.job, group_id)
+  local group, group_key = load_group(args.job, group_id), key.group(args.job, group_id)
+  taken = bump(round, 'takenGroups', 1)
+  round.live = bump(round, 'liveGroups', 1)
+  redis.call('HSET', group_key, 'roundId', args.roundId, 'state', 'live', 'taken', 1)
+  if round.concurrency > 0 then redis.call('HSET', group_key, 'gated', 1) end
+  redis.call('ZADD', key.roundGroups(args.job, args.roundId), redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), group_id)
+  group.state, group.roundId, group.taken, group.gated, group.pinned = 'live', args.roundId, true, round.concurrency > 0, is_urgent
+  if is_urgent then
+    redis.call('HSET', group_key, 'pinned', 1)
+    reserve(round, 1)
+  else
+    count_live_of_domain(round, group, 1)
+  end
+  -- An abort flag may have come since the groups were promised.
+  if honour_abort(round, group, {}) then return group.launched end
+  local requests = requests_of(group)
+  discard_old(group, requests)
+  local room = round.sampleOverProvision > 1 and group.launched or group.samples - group.finished
+  for _, request in ipairs(requests) do
+    if request.state == 'unfinished' and room > 0 then
+      room = room - 1
+      move_request(request, group, 'pending')
+    elseif request.state == 'unfinished' then
+      waste_tokens(request, round, 'surplus')
+      move_request(request, group, 'dropped')
+    end
+  end
+  if is_whole(group) then place_whole(round, group, {}) end
+  return group.launched
+end
+
+local touched, is_done = 0, false
+while round.state == 'opening' and touched < PAGE and taken < take do
+  local group_id, is_urgent = next_group()
+  -- Only opening takes from the queue, so it holds what was promised, unless a part of that was aborted. What must be
+  -- taken and finds no place waits for the next step.
+  is_done = not group_id or (is_urgent and open_places(round) <= 0)
+  if is_done then break end
+  touched = touched + take_group(group_id, is_urgent)
+end
+if round.state == 'opening' and (taken >= take or is_done) then
+  -- Places kept for groups that did not come.
+  if round.hasQuotas then redis.call('HINCRBY', places_hash(round), SPARE, math.min(round.needed, take) - taken) end
   redis.call('HSET', hash, 'state', 'open')
   redis.call('SREM', key.sweeps, args.job .. '/' .. args.roundId)
   round.state = 'open'

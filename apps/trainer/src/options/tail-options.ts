@@ -1,0 +1,80 @@
+import { CUT_SEMANTICS, LIMITS, type TailPolicy } from '@broomwagon/contracts';
+import { findPolicyFault } from '@broomwagon/policies';
+import { Option, type Command } from 'commander';
+import { decimal, integer } from './numbers';
+import type { TrainerOptions } from './trainer-options';
+import { UsageError } from './usage-error';
+
+/** Parameters of the tail policy besides its name and over-provision. */
+export type TailParameters = Omit<TailPolicy, 'name' | 'overProvision' | 'shortfall' | 'maxFailures' | 'domainQuotas'>;
+
+/** The option of each parameter, as a message names it. */
+const FLAGS: Partial<Record<keyof TailPolicy, string>> = {
+  overProvisionMode: '--adaptive-over-provision',
+  sampleOverProvision: '--sample-over-provision',
+  onCut: '--on-cut',
+  dripGroups: '--drip-groups',
+  dripMode: '--adaptive-drip',
+  concurrency: '--concurrency',
+  maxCuts: '--max-cuts',
+  maxAgeSteps: '--max-age-steps',
+  maxVersionSpan: '--max-version-span',
+  maxOffPolicyShare: '--max-off-policy-share',
+  maxLongtailShare: '--max-longtail-share',
+  deadlineMs: '--deadline-ms',
+};
+
+export function addTailOptions(command: Command): Command {
+  return command
+    .option('--adaptive-over-provision', 'begin with --over-provision, then go by the lengths of the last steps')
+    .option(
+      '--sample-over-provision <x>',
+      'launched samples / samples of a group; the first to finish count',
+      decimal(1, 16),
+    )
+    .addOption(new Option('--on-cut <what>', 'tokens that are cut (default: by the policy)').choices(CUT_SEMANTICS))
+    .option(
+      '--drip-groups <n>',
+      'drip: groups each round takes from the long-tail queue',
+      integer(1, LIMITS.groupsPerRound),
+    )
+    .option('--adaptive-drip', 'drip: as many as end at the pace of the new groups')
+    .option(
+      '--concurrency <n>',
+      'fixed-concurrency: requests in flight (default: those of one step)',
+      integer(1, 1_000_000),
+    )
+    .option('--max-cuts <n>', 'a group cut so often is taken next and runs to its end', integer(1, 1_000))
+    .option('--max-age-steps <n>', 'a group is trained so many steps after its first', integer(1, 1_000_000))
+    .option('--max-version-span <n>', 'weight versions in one group', integer(0, 1_000_000))
+    .option('--max-off-policy-share <x>', 'tokens of older weights in a batch', decimal(0, 1))
+    .option('--max-longtail-share <x>', 'groups of the long-tail queue in a batch', decimal(0, 1))
+    .option('--deadline-ms <n>', 'a round ends after this with what it has', integer(1, 2 ** 31 - 1));
+}
+
+/** Separates the parameters of the tail policy from the other options. */
+export function takeTail(given: Record<string, unknown>): { tail: TailParameters; rest: Record<string, unknown> } {
+  const { adaptiveOverProvision, adaptiveDrip, ...rest } = given;
+  const tail: Record<string, unknown> = {
+    ...(adaptiveOverProvision === true ? { overProvisionMode: 'adaptive' } : {}),
+    ...(adaptiveDrip === true ? { dripMode: 'adaptive' } : {}),
+  };
+  for (const field of Object.keys(FLAGS)) {
+    if (rest[field] !== undefined) tail[field] = rest[field];
+    delete rest[field];
+  }
+  return { tail, rest };
+}
+
+/** The tail policy that the options ask for. */
+export function tailPolicyOf({ tailPolicy: name, overProvision, tail, groups, samples }: TailChoices): TailPolicy {
+  const concurrency = name === 'fixed-concurrency' ? { concurrency: groups * samples } : {};
+  return { name, overProvision: name === 'wait' ? 1 : overProvision, ...concurrency, ...tail };
+}
+type TailChoices = Pick<TrainerOptions, 'tailPolicy' | 'overProvision' | 'tail' | 'groups' | 'samples'>;
+
+/** @throws UsageError what the policy cannot be, by the name of the option */
+export function checkTail(options: TailChoices): void {
+  const fault = findPolicyFault(tailPolicyOf(options), options.groups);
+  if (fault !== undefined) throw new UsageError(`${FLAGS[fault.field] ?? fault.field} ${fault.reason} (see --help)`);
+}

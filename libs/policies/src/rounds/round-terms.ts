@@ -1,0 +1,48 @@
+import type { RoundKind, TailChoice, TailPolicy } from '@broomwagon/contracts';
+import {
+  chooseTail,
+  meanGroupTokens,
+  roundRules,
+  sharePlaces,
+  type ControlInput,
+  type RoundRules,
+  type TailControl,
+} from '../tail';
+
+/** What a round is opened with besides its plan: all that follows from the policy and the last rounds. */
+export interface RoundTerms {
+  rules: RoundRules;
+  /** Tokens that groups of the queue may bring; absent: any. */
+  keepTokens?: number;
+  /** Places of new groups by domain, '' for all that no quota names; absent without quotas. */
+  places?: { domain: string; places: number }[];
+  choice?: TailChoice;
+  /** For the next round. */
+  control?: TailControl;
+}
+
+/** Whether a policy looks at the lengths and times of the last rounds. */
+export function looksBack({ overProvisionMode, dripMode, maxOffPolicyShare }: TailPolicy): boolean {
+  return overProvisionMode === 'adaptive' || dripMode === 'adaptive' || maxOffPolicyShare !== undefined;
+}
+
+/** @param past may be empty when the policy does not look back */
+export function roundTerms(
+  policy: TailPolicy,
+  { kind, neededGroups, takeGroups }: { kind: RoundKind; neededGroups: number; takeGroups: number },
+  past: ControlInput,
+): RoundTerms {
+  const { domainQuotas, maxOffPolicyShare } = policy;
+  const terms: RoundTerms = { rules: roundRules(policy, kind), ...chooseTail(policy, neededGroups, past) };
+  if (maxOffPolicyShare !== undefined) {
+    terms.keepTokens = Math.floor(maxOffPolicyShare * neededGroups * meanGroupTokens(past.history ?? []));
+  }
+  if (domainQuotas !== undefined) {
+    const free = neededGroups - Math.min(neededGroups, takeGroups);
+    const sum = Object.values(domainQuotas).reduce((total, quota) => total + quota, 0);
+    const shares = Object.entries(sharePlaces(domainQuotas, Math.max(neededGroups, sum), free));
+    const rest = shares.reduce((left, [, share]) => left - share, free);
+    terms.places = [...shares, ['', rest] as const].map(([domain, places]) => ({ domain, places }));
+  }
+  return terms;
+}

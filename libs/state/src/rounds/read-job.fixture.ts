@@ -1,0 +1,106 @@
+import type { Redis } from 'ioredis';
+
+/** All of a job and of one round, as a test compares it. */
+export interface JobView {
+  books: Record<string, number>;
+  counts: { trained: number; failed: number; dropped: number; settling: number };
+  longtail: string[];
+  groups: {
+    groupId: string;
+    state: string;
+    live: number;
+    finished: number;
+    tokens: number;
+    longest: number;
+    cuts: number;
+    pinned: boolean;
+    held: boolean;
+    oldestVersion: number | null;
+    requests: (string | number)[][];
+  }[];
+  round?: {
+    state: string;
+    accepted: string[];
+    held: string[];
+    numbers: Record<string, number>;
+    wasted: Record<string, number>;
+    places?: Record<string, number>;
+    spare?: number;
+  };
+}
+
+const STATES = 'submitted pending claimed running cutting unfinished finished trained failed dropped'.split(' ');
+const NUMBERS =
+  `takenGroups submittedGroups liveGroups acceptedGroups failedGroups droppedGroups reservedGroups requestsDone
+  requestsCut groupsRequeued inFlight settled`.split(/\s+/);
+
+/** Reads the keys themselves, not what scripts say about them. */
+export async function readJob(redis: Redis, root: string, roundId: string | undefined): Promise<JobView> {
+  const [books, job, longtail, names] = await Promise.all([
+    redis.hgetall(`${root}:job-books:job`),
+    redis.hgetall(`${root}:job:job`),
+    redis.zrange(`${root}:job-longtail:job`, '0', '-1'),
+    redis.keys(`${root}:group:*`),
+  ]);
+  const number = (value: string | undefined): number => Number(value ?? 0);
+  return {
+    books: Object.fromEntries(STATES.map((state) => [state, number(books[state])])),
+    counts: {
+      trained: number(job['trainedGroups']),
+      failed: number(job['failedGroups']),
+      dropped: number(job['droppedGroups']),
+      settling: number(job['settlingGroups']),
+    },
+    longtail,
+    groups: await Promise.all(names.toSorted().map((name) => readGroup(redis, root, name))),
+    ...(roundId === undefined ? {} : { round: await readRound(redis, root, roundId) }),
+  };
+}
+
+async function readGroup(redis: Redis, root: string, name: string): Promise<JobView['groups'][number]> {
+  const group = await redis.hgetall(name);
+  const groupId = name.slice(name.lastIndexOf('/') + 1);
+  const ids = Array.from(
+    { length: Number(group['launched']) },
+    (_, index) => `${root}:request:job/${groupId}/${index}`,
+  );
+  const fields = ['state', 'attempt', 'failures', 'tokens'] as const;
+  const requests = await Promise.all(ids.map((id) => redis.hmget(id, ...fields)));
+  return {
+    groupId,
+    state: group['state']!,
+    live: Number(group['live']),
+    finished: Number(group['finished']),
+    tokens: Number(group['tokens'] ?? 0),
+    longest: Number(group['longest'] ?? 0),
+    cuts: Number(group['cuts'] ?? 0),
+    pinned: group['pinned'] === '1',
+    held: group['held'] === '1',
+    oldestVersion: group['oldestVersion'] === undefined ? null : Number(group['oldestVersion']),
+    requests: requests.map(([state, ...numbers]) => [state!, ...numbers.map((value) => Number(value ?? 0))]),
+  };
+}
+
+async function readRound(redis: Redis, root: string, roundId: string): Promise<NonNullable<JobView['round']>> {
+  const [round, accepted, held, places] = await Promise.all([
+    redis.hgetall(`${root}:round:job/${roundId}`),
+    redis.lrange(`${root}:round-accepted:job/${roundId}`, '0', '-1'),
+    redis.zrange(`${root}:round-held:job/${roundId}`, '0', '-1'),
+    redis.hgetall(`${root}:round-places:job/${roundId}`),
+  ]);
+  const counts = Object.entries(places).map(([name, count]) => [name, Number(count)] as const);
+  const wasted = Object.entries(round).filter(([name]) => name.startsWith('wasted:'));
+  return {
+    state: round['state']!,
+    accepted,
+    held,
+    numbers: Object.fromEntries(NUMBERS.map((name) => [name, Number(round[name] ?? 0)])),
+    wasted: Object.fromEntries(wasted.map(([name, tokens]) => [name.slice('wasted:'.length), Number(tokens)])),
+    ...(round['state'] === 'closed'
+      ? {}
+      : {
+          places: Object.fromEntries(counts.filter(([name, count]) => !/^(live:|\*)/.test(name) && count > 0)),
+          spare: Number(places['*spare'] ?? 0),
+        }),
+  };
+}

@@ -1,0 +1,447 @@
+import { isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
+import {
+  planRound,
+  RoundModel,
+  roundTerms,
+  type ModelAbort,
+  type ModelGroup,
+  type ModelRequest,
+  type ModelRound,
+  type ModelSegment,
+  type PlanSnapshot,
+} from '@broomwagon/policies';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { expect } from 'vitest';
+import { AbortStore } from '../aborts';
+import { connectRedis } from '../redis';
+import { RequestStore, type AttemptFence } from '../requests';
+import { RoutingStore } from '../routing';
+import { ScriptRunner } from '../scripts/script-runner';
+import { readJob } from './read-job.fixture';
+import { RoundStore } from './round.store';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+const rounds = new RoundStore(runner);
+const requests = new RequestStore(runner);
+const aborts = new AbortStore(runner);
+const routing = new RoutingStore(runner);
+const JOB = 'job';
+const WORKERS = ['w0', 'w1', 'w2'];
+let opened = 0;
+
+/** Ends the connection and removes all keys. */
+export async function closeStores(): Promise<void> {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+}
+
+/** A request of both sides. */
+interface Held {
+  request: ModelRequest;
+  fence: AttemptFence;
+}
+export interface PairSetting {
+  groups: number;
+  samples: number;
+  groupsPerStep: number;
+  policy: TailPolicy;
+}
+
+/** The scripts on a real Redis and the model, driven by the same events. Every event compares what both answer. */
+export class RoundPair {
+  private readonly model = new RoundModel();
+  private readonly pool = `pair-${opened++}`;
+  private readonly epochs = new Map<string, number>();
+  private readonly groups = new Map<string, ModelGroup>();
+  /** Every attempt ever given out, so that late messages can be sent. */
+  private readonly given: Held[] = [];
+  private readonly roundIds = new Map<ModelRound, string>();
+  private trainerEpoch?: number;
+  private submitted = 0;
+  private registrations = 0;
+  steps = 0;
+
+  constructor(
+    private readonly setting: PairSetting,
+    private readonly decide: (choices: number) => number,
+  ) {}
+
+  async start(): Promise<void> {
+    for (const workerId of WORKERS) await this.register(workerId);
+  }
+
+  async end(): Promise<void> {
+    await flushPrefix(testRedisUrl(), `${runner.rootKey(this.pool)}:`);
+  }
+
+  /** The next step of the trainer. False when all is trained. */
+  async train(): Promise<boolean> {
+    const { round } = this.model;
+    if (round === undefined || round.state === 'closed') return this.open();
+    if (round.state === 'completed') await this.close(round);
+    else await this.work();
+    return true;
+  }
+
+  private async open(): Promise<boolean> {
+    const { groups, samples, groupsPerStep, policy } = this.setting;
+    const expected = this.model.snapshot();
+    const snapshot = (await rounds.snapshot(this.pool, JOB, true)) as unknown as PlanSnapshot;
+    expect(normalized(snapshot)).toEqual(normalized(expected));
+    // The scripts open a round and take its groups one after the other, the model at once.
+    for (const [position, { durationMs }] of (snapshot.history ?? []).entries()) {
+      expect(Math.abs(durationMs - expected.history![position]!.durationMs)).toBeLessThan(1_000);
+    }
+    const remainingGroups = groups - this.submitted;
+    const remainingByDomain: Record<string, number> = {};
+    for (let position = this.submitted; position < groups; position++) {
+      remainingByDomain[domainOf(position)] = (remainingByDomain[domainOf(position)] ?? 0) + 1;
+    }
+    const plan = planRound(expected, { groupsPerStep, remainingGroups, remainingByDomain, policy });
+    if (plan.kind === 'done') return false;
+    const roundId = `r${plan.step}`;
+    const opening = { ...plan, kind: plan.kind, policy, weightVersion: 2 * plan.step };
+    const common = { ...opening, job: JOB, roundId, orphanAfterMs: 600_000, trainerEpoch: this.trainerEpoch };
+    const terms = roundTerms(policy, opening, expected);
+    const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(codeOf);
+    let state: string = typeof answer === 'string' ? answer : answer.state;
+    while (state === 'opening') ({ state } = await rounds.take(this.pool, { job: JOB, roundId }));
+    expect(this.model.open(opening, await this.nowMs())).toBe(state);
+    if (typeof answer === 'string') {
+      await this.work();
+      return true;
+    }
+    this.roundIds.set(this.model.round!, roundId);
+    this.trainerEpoch = answer.trainerEpoch;
+    await this.compare();
+    const fresh = Array.from({ length: plan.newGroups }, (_, offset) => this.submitted + offset).map((position) => ({
+      groupId: `g${position}`,
+      samples,
+      domain: domainOf(position),
+    }));
+    this.submitted += fresh.length;
+    if (fresh.length === 0) return true;
+    const stored = fresh.map((group) => ({ ...group, digest: 'd', maxTokens: 100, promptRef: 'p', sampling: '{}' }));
+    await rounds.submit(this.pool, { job: JOB, roundId, trainerEpoch: answer.trainerEpoch }, stored);
+    for (const group of this.model.submit(fresh, await this.nowMs())) this.groups.set(group.groupId, group);
+    return true;
+  }
+
+  private async close(round: ModelRound): Promise<void> {
+    const args = { job: JOB, roundId: this.roundIds.get(round)! };
+    const { groups } = await rounds.results(this.pool, { ...args, cursor: 0, limit: 128 });
+    expect(groups.map(({ groupId }) => groupId)).toEqual(round.accepted.map(({ groupId }) => groupId));
+    for (const { groupId, samples, cuts } of groups) {
+      const model = this.groups.get(groupId)!;
+      const finished = model.requests.filter(({ state }) => state === 'finished');
+      expect(samples.map((one) => [one.sampleIndex, one.tokenCount])).toEqual(
+        finished.map(({ index, tokens }) => [index, tokens]),
+      );
+      expect(
+        samples.map(({ segments }) => segments.map((one) => [one.attempt, one.weightVersion, one.tokenCount])),
+      ).toEqual(finished.map(({ segments }) => segments.map((one) => [one.attempt, one.weightVersion, one.tokens])));
+      expect(cuts).toBe(model.cuts);
+    }
+    await rounds.close(this.pool, { ...args, trainerEpoch: this.trainerEpoch! });
+    this.model.close();
+    this.steps += 1;
+  }
+
+  async work(): Promise<void> {
+    switch (this.decide(8)) {
+      case 0:
+      case 1:
+        return this.claim();
+      case 2:
+        return this.checkpoint();
+      case 3:
+      case 4:
+        return this.complete();
+      case 5:
+        return this.fail();
+      case 6:
+        return this.cut();
+      default:
+        return this.seldom();
+    }
+  }
+
+  private async seldom(): Promise<void> {
+    switch (this.decide(5)) {
+      case 0:
+        return this.voidWorker();
+      case 1:
+        return this.drop();
+      case 2:
+        return this.expire();
+      default:
+        return this.fold();
+    }
+  }
+
+  private async claim(): Promise<void> {
+    const workerId = WORKERS[this.decide(WORKERS.length)]!;
+    const fence = { workerId, workerEpoch: this.epochs.get(workerId)! };
+    const max = 1 + this.decide(4);
+    const { claims } = await requests.claim(this.pool, {
+      claimId: `c${opened}-${this.given.length}-${Math.random()}`,
+      ...fence,
+      max,
+    });
+    const expected = this.model.claim(max, workerId);
+    expect(claims.map(({ requestId, attempt }) => [requestId, attempt])).toEqual(
+      expected.map((request) => [idOf(request), request.attempt]),
+    );
+    for (const request of expected) {
+      this.given.push({ request, fence: { requestId: idOf(request), attempt: request.attempt, ...fence } });
+    }
+  }
+
+  private async checkpoint(): Promise<void> {
+    await this.say(async ({ request, fence }, made) => {
+      const answer = await requests.checkpoint(this.pool, { ...fence, ...wire(made) }).catch(codeOf);
+      const expected = this.model.checkpoint(request, fence.attempt, made);
+      expect(typeof answer === 'string' ? answer : answer.action).toBe(expected);
+    });
+  }
+
+  private async complete(): Promise<void> {
+    await this.say(async ({ request, fence }, made) => {
+      const answer = await requests
+        .complete(this.pool, { ...fence, ...wire(made), finishReason: 'stop' })
+        .catch(codeOf);
+      const expected = this.model.complete(request, fence.attempt, made, await this.nowMs());
+      this.compareAnswer(answer, expected);
+    });
+  }
+
+  private async fail(): Promise<void> {
+    await this.say(async ({ request, fence }, made) => {
+      const how = { countsAsFailure: this.decide(3) === 0, retryable: this.decide(8) > 0 };
+      const answer = await requests.fail(this.pool, { ...fence, ...wire(made), ...how }).catch(codeOf);
+      const expected = this.model.fail(request, fence.attempt, { segment: made, ...how }, await this.nowMs());
+      this.compareAnswer(answer, expected);
+    });
+  }
+
+  private compareAnswer(
+    answer: string | { state: string; aborts: AttemptFence[] },
+    expected: { state: string; aborts: ModelAbort[] },
+  ): void {
+    if (typeof answer === 'string') return expect(answer).toBe(expected.state);
+    expect(answer.state).toBe(expected.state);
+    this.compareAborts(answer.aborts, expected.aborts);
+  }
+
+  private compareAborts(real: readonly AttemptFence[], expected: readonly ModelAbort[]): void {
+    expect(real.map(({ requestId, attempt }) => `${requestId} ${attempt}`).sort()).toEqual(
+      expected.map(({ request, attempt }) => `${idOf(request)} ${attempt}`).sort(),
+    );
+  }
+
+  /** Something about an attempt, mostly one of the last; nothing about one that was folded with its round. */
+  private async say(act: (held: Held, made: ModelSegment) => Promise<void>): Promise<void> {
+    const recent =
+      this.decide(6) === 0 ? this.given : this.given.filter(({ request, fence }) => isHeld(request, fence));
+    const held = recent[this.decide(Math.max(1, recent.length))];
+    if (held === undefined || this.isGone(held.request) || this.isFenced(held)) return;
+    const { request, fence } = held;
+    const tokens = (request.checkpoint?.tokens ?? 0) + this.decide(200);
+    await act(held, { attempt: fence.attempt, weightVersion: request.group.round.weightVersion, tokens });
+  }
+
+  private isGone({ group }: ModelRequest): boolean {
+    return group.state === 'trained' || (group.state === 'failed' && group.round.state === 'closed');
+  }
+
+  private isFenced({ fence }: Held): boolean {
+    return this.epochs.get(fence.workerId) !== fence.workerEpoch;
+  }
+
+  /** One look at all that completed rounds have left, and some holders confirm. */
+  private async cut(): Promise<void> {
+    const told: AttemptFence[] = [];
+    for (const roundId of this.roundIds.values()) {
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        const page = await rounds.cut(this.pool, { job: JOB, roundId }, cursor);
+        told.push(...page.aborts);
+        ({ cursor } = page);
+      }
+    }
+    this.compareAborts(told, this.model.cut());
+  }
+
+  private async fold(): Promise<void> {
+    for (const [round, roundId] of this.roundIds) {
+      if (round.state !== 'closed') continue;
+      for (let done = false; !done;) {
+        const page = await rounds.fold(this.pool, { job: JOB, roundId });
+        done = page.done || page.waiting;
+      }
+    }
+    this.model.fold();
+  }
+
+  /** Only with one attempt in hand: the order in which several come back is the scripts' own. */
+  private async voidWorker(): Promise<void> {
+    const workerId = WORKERS[this.decide(WORKERS.length)]!;
+    if (this.model.held(workerId).size > 1) return;
+    await routing.deregisterWorker(this.pool, workerId, this.epochs.get(workerId)!);
+    for (let more = true; more;) ({ more } = await requests.voidAttempts(this.pool));
+    this.model.voidHolder(workerId);
+    await this.register(workerId);
+  }
+
+  private async drop(): Promise<void> {
+    const group = this.groups.get(`g${this.decide(this.setting.groups)}`);
+    if (group === undefined || this.decide(3) > 0) return;
+    const abortId = `a${group.groupId}-${this.steps}`;
+    await aborts.begin(this.pool, {
+      abortId,
+      selector: { groupId: group.groupId, job: JOB },
+      reason: 'test',
+      keptMs: 600_000,
+    });
+    const told: AttemptFence[] = [];
+    for (let more = true; more;) {
+      const page = await aborts.select(this.pool, abortId);
+      told.push(...page.aborts);
+      more = page.more;
+    }
+    this.compareAborts(told, this.model.dropGroup(group, await this.nowMs()));
+  }
+
+  private async expire(): Promise<void> {
+    const expired = await rounds.expire(this.pool);
+    if (expired.length > 0) this.model.expire(await this.nowMs());
+  }
+
+  /** All that both sides hold, side by side. */
+  async compare(): Promise<void> {
+    const { model } = this;
+    const { round } = model;
+    const real = await readJob(redis, runner.rootKey(this.pool), round && this.roundIds.get(round));
+    const { trained, failed, dropped, settling } = model.groups;
+    const groups = [...this.groups.values()].filter(
+      (group) => group.state !== 'trained' && !(group.state === 'failed' && group.round.state === 'closed'),
+    );
+    expect({ ...real, groups: undefined, round: undefined }).toEqual({
+      books: model.books,
+      counts: { trained, failed, dropped, settling },
+      longtail: inOrder([...model.longtail.groups()]),
+      groups: undefined,
+      round: undefined,
+    });
+    expect(real.groups.filter(({ groupId }) => groups.some((group) => group.groupId === groupId))).toEqual(
+      groups.map(viewOf).toSorted((a, b) => (a.groupId < b.groupId ? -1 : 1)),
+    );
+    if (round !== undefined) expect(real.round).toEqual(viewOfRound(round));
+  }
+
+  private async register(workerId: string): Promise<void> {
+    const registrationId = `reg${this.registrations++}`;
+    const { workerEpoch } = await routing.registerWorker(this.pool, { workerId, registrationId, ttlMs: 600_000 });
+    this.epochs.set(workerId, workerEpoch);
+  }
+
+  /** The time of the last script that looked at it. */
+  private async nowMs(): Promise<number> {
+    return Number(await redis.hget(`${runner.rootKey(this.pool)}:meta`, 'clockMs'));
+  }
+}
+
+const idOf = (request: ModelRequest): string => `${JOB}/${request.group.groupId}/${request.index}`;
+const domainOf = (position: number): string => `d${position % 3}`;
+const codeOf = (error: unknown): string => {
+  if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
+  return error.code;
+};
+
+function isHeld(request: ModelRequest, fence: AttemptFence): boolean {
+  return request.attempt === fence.attempt && ['claimed', 'running', 'cutting'].includes(request.state);
+}
+
+function wire({ attempt, weightVersion, tokens }: ModelSegment): { segment: string; tokens: number } {
+  const segment = { attempt, serverId: 's', serverEpoch: 1, weightVersion, tokenCount: tokens, ref: 'ref' };
+  return { segment: JSON.stringify(segment), tokens };
+}
+
+/** Zeros that a correction has left behind are no lengths. */
+function normalized({ history = [], control, ...snapshot }: PlanSnapshot) {
+  const steps = history.map(({ lengths, ...record }) => ({
+    ...pick(record),
+    lengths: Object.fromEntries(
+      Object.entries(lengths).flatMap(([domain, { finished, censored }]) => {
+        const counts = { finished: withoutZeros(finished), censored: withoutZeros(censored) };
+        return Object.keys(counts.finished).length + Object.keys(counts.censored).length === 0
+          ? []
+          : [[domain, counts]];
+      }),
+    ),
+  }));
+  return { ...snapshot, control: control ?? {}, history: steps };
+}
+
+type Times = Omit<NonNullable<PlanSnapshot['history']>[number], 'lengths'>;
+function pick({ acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups }: Times) {
+  return { acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups };
+}
+
+function withoutZeros(counts: Record<number, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
+}
+
+/** Finished groups first, then by the place of their first cut. */
+function inOrder(groups: readonly ModelGroup[]): string[] {
+  const isWhole = ({ finished, samples }: ModelGroup): number => (finished >= samples ? 0 : 1);
+  return groups.toSorted((a, b) => isWhole(a) - isWhole(b) || a.place - b.place).map(({ groupId }) => groupId);
+}
+
+function viewOf(group: ModelGroup) {
+  const { groupId, state, live, finished, tokens, longest, cuts, pinned, held, oldestVersion } = group;
+  return {
+    groupId,
+    state: state === 'dropped' && live > 0 ? 'aborting' : state,
+    live,
+    finished,
+    tokens,
+    longest,
+    cuts,
+    pinned,
+    held,
+    oldestVersion: oldestVersion ?? null,
+    requests: group.requests.map((request) => [request.state, request.attempt, request.failures, request.tokens]),
+  };
+}
+
+function placesOf({ places, spare }: ModelRound) {
+  const taken = [...(places ?? [])].filter(([, count]) => count > 0);
+  return { places: Object.fromEntries(taken), spare: places === undefined ? 0 : spare };
+}
+
+function viewOfRound(round: ModelRound) {
+  return {
+    state: round.state,
+    accepted: round.accepted.map(({ groupId, state }) => (state === 'trained' ? '' : groupId)).filter(Boolean),
+    held: [...round.held].map(({ groupId }) => groupId),
+    numbers: {
+      takenGroups: round.takenGroups,
+      submittedGroups: round.submittedGroups,
+      liveGroups: round.live.size,
+      acceptedGroups: round.accepted.length,
+      failedGroups: round.failed.length,
+      droppedGroups: round.droppedGroups,
+      reservedGroups: round.reserved,
+      requestsDone: round.requestsDone,
+      requestsCut: round.requestsCut,
+      groupsRequeued: round.groupsRequeued,
+      inFlight: round.rules.concurrency > 0 ? round.inFlight : 0,
+      settled: round.settled && round.state !== 'open' ? 1 : 0,
+    },
+    wasted: round.wasted,
+    // Deleted when the round is folded.
+    ...(round.state === 'closed' ? {} : placesOf(round)),
+  };
+}
