@@ -142,7 +142,7 @@ local function finish()
   local kept = redis.call('HMGET', hash, unpack(FENCES))
   local saved_step, last = tonumber(redis.call('HGET', header, 'step')), tonumber(redis.call('HGET', hash, 'stepsTrained') or 0) + 1
   for step = math.max(saved_step + 1, last - SAVED_LENGTHS), last do redis.call('UNLINK', key.lengths(job, integer(step))) end
-  for back = 0, SAVED_LENGTHS - 1 do
+  for back = -1, SAVED_LENGTHS - 1 do
     redis.call('COPY', lengths_part(job, number, back), key.lengths(job, integer(saved_step - back)), 'REPLACE')
   end
   redis.call('UNLINK', hash)

@@ -51,7 +51,7 @@ local function begin()
     redis.call('COPY', key_of(job), key.checkpointPart(job, number, part), 'REPLACE')
   end
   local steps = tonumber(redis.call('HGET', hash, 'stepsTrained') or 0)
-  for back = 0, SAVED_LENGTHS - 1 do
+  for back = -1, SAVED_LENGTHS - 1 do
     redis.call('COPY', key.lengths(job, integer(steps - back)), lengths_part(job, number, back), 'REPLACE')
   end
   redis.call('COPY', key.rounds(job), key.checkpointPart(job, number, SAVED_ROUNDS), 'REPLACE')

@@ -25,7 +25,7 @@ while touched < PAGE do
 end
 if redis.call('EXISTS', saved_groups) == 0 then
   redis.call('UNLINK', key.checkpoint(job, number), key.checkpointPart(job, number, SAVED_ROUNDS))
-  for back = 0, SAVED_LENGTHS - 1 do redis.call('UNLINK', lengths_part(job, number, back)) end
+  for back = -1, SAVED_LENGTHS - 1 do redis.call('UNLINK', lengths_part(job, number, back)) end
   for part in pairs(COPIED) do redis.call('UNLINK', key.checkpointPart(job, number, part)) end
   redis.call('SREM', key.oldCheckpoints, name)
 end

@@ -6,7 +6,7 @@
 local SAVED_GROUPS, SAVED_ROUNDS = 'groups', 'rounds'
 -- Keys of the job that are copied whole; small ones only.
 local COPIED = { books = key.books }
--- Lengths of the last steps are copied too; a later step changes them.
+-- Lengths of the last steps are copied too, and of the next one, whose round may have been cancelled; they change later.
 local SAVED_LENGTHS = 8
 local function lengths_part(job, number, back) return key.checkpointPart(job, number, 'lengths-' .. back) end
 
