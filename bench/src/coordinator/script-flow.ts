@@ -1,3 +1,4 @@
+import { roundTerms } from '@broomwagon/policies';
 import { RequestStore, RoundStore, ScriptRunner, type AttemptFence } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
 import type { BenchWorker } from '../generator/jobs';
@@ -26,7 +27,9 @@ export class ScriptFlow {
   async run(): Promise<{ claimPerSecond: number; completePerSecond: number }> {
     const { job, pool, worker } = this;
     const { neededGroups, samples } = this.shape;
+    const policy = { name: 'resume', overProvision: 1 } as const;
     const { trainerEpoch } = await this.rounds.open(pool, {
+      ...roundTerms(policy, { kind: 'short', neededGroups, takeGroups: 0 }, {}),
       job,
       roundId: 'round',
       planId: 'plan',
@@ -35,7 +38,7 @@ export class ScriptFlow {
       neededGroups,
       takeGroups: 0,
       newGroups: neededGroups,
-      policy: { name: 'resume', overProvision: 1 },
+      policy,
       weightVersion: 0,
       orphanAfterMs: 86_400_000,
     });

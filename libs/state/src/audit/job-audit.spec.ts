@@ -1,4 +1,5 @@
 import type { Claim } from '@broomwagon/contracts';
+import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { CheckpointStore } from '../checkpoints';
@@ -42,7 +43,7 @@ const policy = { name: 'resume' as const, overProvision: 2 };
 async function open(step: number, neededGroups: number, newGroups: number, trainerEpoch?: number) {
   const plan = { planId: 'p', step, kind: 'short' as const, neededGroups, takeGroups: 0, newGroups };
   const round = { job, roundId: `r${step}`, policy, weightVersion: 1, orphanAfterMs: 600_000 };
-  const opened = await rounds.open(pool, { ...plan, ...round, trainerEpoch });
+  const opened = await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}), trainerEpoch });
   const groups = await Promise.all(
     Array.from({ length: newGroups }, async (_, index) => {
       const groupId = `g${step}-${index}`;

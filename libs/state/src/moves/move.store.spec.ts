@@ -1,4 +1,5 @@
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
@@ -37,6 +38,7 @@ beforeEach(async () => {
   const { trainerEpoch } = await rounds.open(pool, {
     ...round,
     ...plan,
+    ...roundTerms(policy, plan, {}),
     policy,
     weightVersion: 1,
     orphanAfterMs: 600_000,

@@ -3,7 +3,7 @@ ARGV[1] JSON: {job; groupIds: list; about 128 requests in all; repair: boolean}
 Reply: findings    list of {check, where, says, repaired}
 Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
---- @include "../includes/rounds"
+--- @include "../includes/settling"
 --- @include "includes/findings"
 local args = cjson.decode(ARGV[1])
 -- The state of a request is the truth; its group's counters and the indexes follow from it.
@@ -45,7 +45,9 @@ for _, group_id in ipairs(args.groupIds) do
     if queued ~= (group.state == 'unfinished') then
       if args.repair and queued then redis.call('ZREM', key.longtail(args.job), group_id) end
       local place = redis.call('HGET', key.group(args.job, group_id), 'longtailSequence')
-      if args.repair and not queued and place then redis.call('ZADD', key.longtail(args.job), place, group_id) end
+      if args.repair and not queued and place then
+        redis.call('ZADD', key.longtail(args.job), integer(is_whole(group) and place - FINISHED_FIRST or place), group_id)
+      end
       found('group-longtail-queue', where, group.state, args.repair)
     end
   elseif redis.call('ZSCORE', key.longtail(args.job), group_id) then
