@@ -2,11 +2,8 @@ import { CUT_SEMANTICS, LIMITS, type TailPolicy } from '@broomwagon/contracts';
 import { findPolicyFault } from '@broomwagon/policies';
 import { Option, type Command } from 'commander';
 import { decimal, integer } from './numbers';
-import type { TrainerOptions } from './trainer-options';
+import type { TailParameters, TrainerOptions } from './trainer-options';
 import { UsageError } from './usage-error';
-
-/** Parameters of the tail policy besides its name and over-provision. */
-export type TailParameters = Omit<TailPolicy, 'name' | 'overProvision' | 'shortfall' | 'maxFailures' | 'domainQuotas'>;
 
 /** The option of each parameter, as a message names it. */
 const FLAGS: Partial<Record<keyof TailPolicy, string>> = {

@@ -1,5 +1,7 @@
-import type { TailPolicyName } from '@broomwagon/contracts';
-import type { TailParameters } from './tail-options';
+import type { TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+
+/** Parameters of the tail policy besides its name and over-provision. */
+export type TailParameters = Omit<TailPolicy, 'name' | 'overProvision' | 'shortfall' | 'maxFailures' | 'domainQuotas'>;
 
 /** What one run of the reference trainer does; the command line after validation. */
 export interface TrainerOptions {
