@@ -5,9 +5,11 @@ import { benchAcquire } from './acquire/acquire-bench';
 import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
+import { benchPrompts } from './prompts/prompts-bench';
 import { Stage } from './stage';
 
 /** `npm run bench -- acquire|coordinator|payload|abort|plan [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|payload|abort|plan|prompts [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
@@ -33,6 +35,7 @@ const commands: [string, string, Bench][] = [
   ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
+  ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
 for (const [name, description, bench] of commands) {

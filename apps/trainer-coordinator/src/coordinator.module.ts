@@ -10,6 +10,9 @@ import { CoordinatorMetrics } from './coordinator.metrics';
 import { FactRelayService } from './facts/fact-relay.service';
 import { JobController } from './jobs/job.controller';
 import { JobQuotaController } from './jobs/job-quota.controller';
+import { LedgerController } from './ledger/ledger.controller';
+import { LedgerMetrics } from './ledger/ledger.metrics';
+import { LedgerService } from './ledger/ledger.service';
 import { DropLongtailService } from './longtail/drop-longtail.service';
 import { LongtailController } from './longtail/longtail.controller';
 import { LongtailSweepService } from './longtail/longtail-sweep.service';
@@ -20,6 +23,7 @@ import { PlannerService } from './rebalance/planner.service';
 import { RebalanceController } from './rebalance/rebalance.controller';
 import { RebalanceWatchService } from './rebalance/rebalance-watch.service';
 import { RebalanceService } from './rebalance/rebalance.service';
+import { PromptsController } from './prompts/prompts.controller';
 import { DiscardService } from './requests/discard.service';
 import { GrantService } from './requests/grant.service';
 import { RequestController } from './requests/request.controller';
@@ -56,6 +60,8 @@ import { WeightsController } from './weights/weights.controller';
     LongtailController,
     JobController,
     JobQuotaController,
+    LedgerController,
+    PromptsController,
     CheckpointController,
     WeightsController,
     RebalanceController,
@@ -70,6 +76,8 @@ import { WeightsController } from './weights/weights.controller';
     DropLongtailService,
     FactRelayService,
     GrantService,
+    LedgerMetrics,
+    LedgerService,
     LongtailSweepService,
     MoveSenderService,
     OpeningService,

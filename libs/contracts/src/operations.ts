@@ -2,10 +2,12 @@ import * as abort from './abort.dto';
 import * as checkpoint from './checkpoint.dto';
 import * as jobQuota from './job-quota.dto';
 import * as lb from './lb.dto';
+import * as ledger from './ledger.dto';
 import * as longtail from './longtail.dto';
 import * as payload from './payload.dto';
 import * as pool from './pool.dto';
 import * as rebalance from './rebalance.dto';
+import * as prompt from './prompt.dto';
 import * as request from './request.dto';
 import * as roundCancel from './round-cancel.dto';
 import * as round from './round.dto';
@@ -93,6 +95,9 @@ export const OPERATIONS = {
   'rebalance.status': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.RebalanceStatusRequest),
   'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),
   'job.list': operation<round.ListJobsReply>()(coordinator, round.ListJobsRequest),
+  'job.ledger': operation<ledger.JobLedgerReply>()(coordinator, ledger.JobLedgerRequest),
+  'prompt.remember': operation<prompt.RememberPromptsReply>()(coordinator, prompt.RememberPromptsRequest),
+  'prompt.lengths': operation<prompt.PromptLengthsReply>()(coordinator, prompt.PromptLengthsRequest),
   'payload.put': operation<payload.PutPayloadReply>()(coordinator, payload.PutPayloadRequest),
   'payload.get': operation<payload.GetPayloadReply>()(coordinator, payload.GetPayloadRequest),
   'payload.stat': operation<payload.StatPayloadReply>()(coordinator, payload.StatPayloadRequest),

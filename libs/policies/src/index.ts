@@ -8,3 +8,4 @@ export * from './rebalance';
 export * from './rounds';
 export * from './routing';
 export * from './tail';
+export * from './prompt-lengths';

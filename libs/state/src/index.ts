@@ -12,3 +12,4 @@ export * from './longtail';
 export * from './jobs';
 export * from './checkpoints';
 export * from './moves';
+export * from './ledger';

@@ -1,5 +1,6 @@
 import type { PoolSettings, TailPolicy } from '@broomwagon/contracts';
-import { summariseLedger, type LedgerSummary, type LengthDistribution } from '@broomwagon/policies';
+import type { LedgerSummary } from '@broomwagon/contracts';
+import { summariseLedger, type LengthDistribution } from '@broomwagon/policies';
 import { STEP_OVERHEAD_SECONDS, type Setup } from '../parameters';
 import { Rollout, type RolloutOptions, type RolloutOutcome, type StepOutcome } from '../rollout/rollout';
 import { IndexedRouter } from '../routing/indexed-router';

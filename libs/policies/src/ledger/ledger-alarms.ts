@@ -1,22 +1,4 @@
-import type { LedgerSummary } from './ledger-summary';
-
-/** What a trainer can afford; absent = any amount. Shares are 0 to 1. */
-export interface LedgerBounds {
-  /** |trained mean length / admitted mean length - 1|. */
-  lengthBias?: number;
-  offPolicyShare?: number;
-  versionSpan?: number;
-  wasteShare?: number;
-  batchVariation?: number;
-  cutsPerGroup?: number;
-}
-export interface LedgerAlarm {
-  bound: keyof LedgerBounds;
-  value: number;
-  limit: number;
-  /** `near`: above 80 % of the bound. */
-  state: 'near' | 'over';
-}
+import type { LedgerAlarm, LedgerBounds, LedgerSummary } from '@broomwagon/contracts';
 
 /** A length bias of more than 5 % is worth a word even when nobody has set a bound. */
 export const DEFAULT_LEDGER_BOUNDS: LedgerBounds = { lengthBias: 0.05 };

@@ -98,3 +98,7 @@ function key.planMoves(id) return root .. 'plan-moves:' .. id end -- list: moves
 function key.planStates(id) return root .. 'plan-states:' .. id end -- hash: requestId or leaseId -> state of its move
 function key.endedSync(id) return root .. 'weights:ended:' .. id end -- string, 1 h: how a change of weights ended, JSON
 function key.claim(id) return root .. 'claim:' .. id end -- string: first answer of a claim, limited life
+function key.roundLedger(job, round) return root .. 'round-ledger:' .. job .. '/' .. round end -- hash: counters
+function key.jobLedger(job) return root .. 'job-ledger:' .. job end -- hash: counters of rounds that are folded
+function key.openLengths(job) return root .. 'job-open-lengths:' .. job end -- hash: length bin -> samples cut without an end
+function key.promptLengths(bucket) return root .. 'prompt-lengths:' .. bucket end -- hash of 48 bits of a prompt's hash -> packed; 90 days

@@ -1,0 +1,46 @@
+import { Injectable } from '@nestjs/common';
+import type { JobId, JobLedgerReply, PoolName } from '@broomwagon/contracts';
+import { Metrics } from '@broomwagon/platform';
+
+/** Gauges of the ledgers, read periodically, so every replica shows the same. */
+@Injectable()
+export class LedgerMetrics {
+  private readonly values;
+  private readonly waste;
+  private readonly alarms;
+
+  constructor(metrics: Metrics) {
+    const labels = ['pool', 'job'];
+    const gauge = (name: string, help: string) => metrics.gauge(`ledger_${name}`, help, labels);
+    this.values = {
+      lengthBias: gauge('length_bias_ratio', 'Mean length of trained samples / of all that were begun; 1 = unbiased'),
+      offPolicy: gauge('off_policy_ratio', 'Share of trained tokens made by older weights'),
+      waste: gauge('waste_ratio', 'Share of all tokens that were thrown away'),
+      variation: gauge('batch_variation_ratio', 'Standard deviation / mean of the mean lengths of the steps'),
+      span: gauge('version_span_max', 'Most weight versions between a token and its training'),
+      cuts: gauge('cuts_per_group_max', 'Most cuts of a trained group'),
+    };
+    this.waste = metrics.gauge('ledger_wasted_tokens', 'Tokens thrown away, by reason', [...labels, 'reason']);
+    this.alarms = metrics.gauge('ledger_alarms', 'Bounds that are near (1) or broken (2), else 0', [
+      ...labels,
+      'bound',
+    ]);
+  }
+
+  show(pool: PoolName, job: JobId, { summary, alarms }: JobLedgerReply): void {
+    const labels = { pool, job };
+    const { values } = this;
+    values.lengthBias.set(labels, summary.lengthBias);
+    values.offPolicy.set(labels, summary.offPolicyShare);
+    values.waste.set(labels, summary.waste.share);
+    values.variation.set(labels, summary.batchVariation);
+    values.span.set(labels, summary.versionSpan.max);
+    values.cuts.set(labels, summary.cutsPerGroup.max);
+    for (const [reason, tokens] of Object.entries(summary.waste.byReason))
+      this.waste.set({ ...labels, reason }, tokens);
+    for (const bound of ['lengthBias', 'offPolicyShare', 'versionSpan', 'cutsPerGroup']) {
+      const alarm = alarms.find((one) => one.bound === bound);
+      this.alarms.set({ ...labels, bound }, alarm === undefined ? 0 : alarm.state === 'near' ? 1 : 2);
+    }
+  }
+}

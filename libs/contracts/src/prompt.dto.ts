@@ -1,0 +1,58 @@
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  IsArray,
+  IsBoolean,
+  IsInt,
+  IsOptional,
+  Max,
+  Min,
+  ValidateNested,
+} from 'class-validator';
+import { IsCorrelationId } from './ids';
+import { LIMITS } from './limits';
+
+/** Lengths that are known of a prompt from elsewhere, an earlier run for example. */
+export class KnownPrompt {
+  @IsCorrelationId() promptId!: string;
+  /** Of its responses, tokens. */
+  @IsArray()
+  @ArrayMinSize(1)
+  @ArrayMaxSize(LIMITS.samplesPerGroup)
+  @IsInt({ each: true })
+  @Min(0, { each: true })
+  @Max(LIMITS.maxTokens, { each: true })
+  lengths!: number[];
+  /** They all ended at their token budget. */
+  @IsOptional() @IsBoolean() atCap?: boolean;
+}
+/** `prompt.remember`: adds lengths to the prompt memory of the pool; those that rounds train are added by themselves. */
+export class RememberPromptsRequest {
+  @IsArray()
+  @ArrayMinSize(1)
+  @ArrayMaxSize(LIMITS.page)
+  @ValidateNested({ each: true })
+  @Type(() => KnownPrompt)
+  prompts!: KnownPrompt[];
+}
+export interface RememberPromptsReply {
+  remembered: number;
+}
+/** `prompt.lengths`: what the memory expects of prompts. */
+export class PromptLengthsRequest {
+  @IsArray() @ArrayMinSize(1) @ArrayMaxSize(LIMITS.page) @IsCorrelationId({ each: true }) promptIds!: string[];
+}
+export interface PromptLengthsReply {
+  /** Without those that were never seen. */
+  prompts: {
+    promptId: string;
+    /** Counted up to 64, from where on old ones fade. */
+    samples: number;
+    medianTokens: number;
+    /** Standard deviation of the natural logarithm. */
+    deviationLog: number;
+    /** Share that ended at the token budget. */
+    capShare: number;
+  }[];
+}

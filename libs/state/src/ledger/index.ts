@@ -1,0 +1,2 @@
+export * from './ledger.store';
+export * from './prompt-memory.store';

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import type { PoolName } from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+
+/** Names a prompt in the memory: 16 hex digits. */
+export type PromptHash = string;
+
+export interface RememberedPrompt {
+  hash: PromptHash;
+  samples: number;
+  /** Of the natural logarithm of its lengths, tokens. */
+  meanLog: number;
+  deviationLog: number;
+  capShare: number;
+}
+export interface LengthsOfPrompt {
+  hash: PromptHash;
+  lengths: readonly number[];
+  atCap: boolean;
+}
+
+const remember = script<{ prompts: readonly LengthsOfPrompt[] }, { remembered: number }>('prompts/remember');
+const lengths = script<{ hashes: readonly PromptHash[] }, { prompts: RememberedPrompt[] }>('prompts/lengths');
+
+/** Prompts by what names them best: the id the trainer gives, or their contents. */
+export function promptHash(name: string): PromptHash {
+  return createHash('sha256').update(name).digest('hex').slice(0, 16);
+}
+
+/** Response lengths by prompt, of all jobs of a pool: 65,536 packed hashes, at most 120 prompts each. */
+export class PromptMemoryStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  /** At most 128 prompts. @throws BroomwagonError UNAVAILABLE: a repeat may count them twice */
+  async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[]): Promise<number> {
+    return (await this.scripts.run(remember, pool, { prompts })).remembered;
+  }
+
+  /** At most 128. Those that were never seen are missing. @throws BroomwagonError UNAVAILABLE */
+  async lengths(pool: PoolName, hashes: readonly PromptHash[]): Promise<RememberedPrompt[]> {
+    return (await this.scripts.run(lengths, pool, { hashes })).prompts;
+  }
+}

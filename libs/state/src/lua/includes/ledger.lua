@@ -1,0 +1,48 @@
+--- @include "keys"
+-- The ledger of a round, a hash of counters as in libs/policies/src/ledger: each is only ever added to. It is folded into
+-- the job's with its round; what comes after that is counted there. In `open.length.*` it also has the samples that were
+-- cut without an end, which the job counts in a hash of its own for as long as they stand so.
+local ledger_hashes = {}
+
+local function length_bin(tokens)
+  if tokens < 64 then return tokens end
+  local _, exponent = math.frexp(tokens) -- 2^(exponent - 1) <= tokens < 2^exponent
+  local base = 2 ^ (exponent - 1)
+  return 64 + (exponent - 7) * 32 + math.floor((tokens - base) * 32 / base)
+end
+
+local function count_ledger(job, round_id, name, by)
+  local id = job .. '/' .. round_id
+  local hash = ledger_hashes[id]
+  if not hash then
+    local folded = redis.call('HGET', key.round(job, round_id), 'ledgerFolded')
+    local known = redis.call('HEXISTS', key.round(job, round_id), 'state') == 1
+    hash = (folded or not known) and key.jobLedger(job) or key.roundLedger(job, round_id)
+    ledger_hashes[id] = hash
+  end
+  redis.call('HINCRBY', hash, name, string.format('%.0f', by))
+end
+
+-- A sample has ended by itself or at its budget.
+local function count_ended(job, round_id, tokens, at_cap)
+  local bin = string.format('%.0f', length_bin(tokens))
+  count_ledger(job, round_id, 'ended.length.' .. bin, 1)
+  if at_cap then count_ledger(job, round_id, 'ended.atCap.' .. bin, 1) end
+end
+
+-- A draw of a sample is lost before its end: it would have become longer.
+local function count_lost(job, round_id, tokens)
+  count_ledger(job, round_id, 'cut.length.' .. string.format('%.0f', length_bin(tokens)), 1)
+end
+
+-- A sample was cut with its tokens kept. Returns what close_open needs when it goes on.
+local function count_open(job, round_id, tokens)
+  local bin = string.format('%.0f', length_bin(tokens))
+  count_ledger(job, round_id, 'open.length.' .. bin, 1)
+  redis.call('HINCRBY', key.openLengths(job), bin, 1)
+  return bin
+end
+
+local function close_open(job, bin)
+  if redis.call('HINCRBY', key.openLengths(job), bin, -1) <= 0 then redis.call('HDEL', key.openLengths(job), bin) end
+end
