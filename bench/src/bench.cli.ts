@@ -8,8 +8,7 @@ import { benchPlan } from './plan/plan-bench';
 import { benchPrompts } from './prompts/prompts-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|coordinator|payload|abort|plan [--json FILE] [--quick]` */
-/** `npm run bench -- acquire|payload|abort|plan|prompts [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|coordinator|payload|abort|plan|prompts [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;

@@ -14,7 +14,8 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
+import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
+import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, type Segment } from './segment.dto';
 import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
@@ -126,6 +127,8 @@ export class GroupSubmission {
   @IsInt() @Min(1) @Max(LIMITS.maxTokens) maxTokens!: number;
   @IsOptional() @IsObject() sampling?: SamplingParameters;
   @IsOptional() @IsId() domain?: string;
+  /** Names the prompt in the prompt memory, the same in every epoch and job; default: its contents or promptRef. */
+  @IsOptional() @IsCorrelationId() promptId?: string;
 }
 
 /** `round.submit`: one page of groups; a group already there with the same contents is skipped. */
@@ -245,6 +248,8 @@ export interface RoundResultsReply {
   sampleCursor: number;
   /** No further page will come: the round is completed and this was the last one. */
   complete: boolean;
+  /** With the last page: what the policy cost in this round. Its `acceptance` reweights samples by their length. */
+  ledger?: LedgerSummary;
 }
 
 /** `round.close`: the trainer acknowledges that it has trained on the results. */

@@ -28,6 +28,14 @@ export const WASTE_REASONS = [
 ] as const;
 export type WasteReason = (typeof WASTE_REASONS)[number];
 
+/**
+ * In which order requests of new groups are claimed. `arrival`: as submitted. `longest-first`: by the prompt memory, those it
+ * does not know as if they took their whole budget. `probe-first`: one sample of each unknown prompt first, whose length then
+ * stands for its siblings (Seer); else longest first.
+ */
+export const DISPATCH_ORDERS = ['arrival', 'longest-first', 'probe-first'] as const;
+export type DispatchOrder = (typeof DISPATCH_ORDERS)[number];
+
 const FINITE = { allowNaN: false, allowInfinity: false };
 
 /** The tail policy of a round, as data. What goes together and what contradicts itself: libs/policies/src/tail. */
@@ -53,6 +61,9 @@ export class TailPolicy {
   @IsOptional() @IsObject() domainQuotas?: Record<string, number>;
   /** Tokens that fit into the KV caches of all engines; a bound of adaptive over-provision. */
   @IsOptional() @IsInt() @Min(1) fleetKvTokens?: number;
+
+  /** Default `arrival`. */
+  @IsOptional() @IsIn(DISPATCH_ORDERS) dispatchOrder?: DispatchOrder;
 
   /** A group that was cut this often is taken next and runs to its end. */
   @IsOptional() @IsInt() @Min(1) maxCuts?: number;

@@ -2,8 +2,16 @@ import { createHash } from 'node:crypto';
 import type { GroupSubmission } from '@broomwagon/contracts';
 
 /** What a group is, whatever the order of its fields: the same group again is a repeat, another one a duplicate. */
-export function groupDigest({ samples, prompt, promptRef, maxTokens, sampling, domain }: GroupSubmission): string {
-  const contents = canonical({ samples, prompt, promptRef, maxTokens, sampling: sampling ?? {}, domain });
+export function groupDigest({
+  samples,
+  prompt,
+  promptRef,
+  maxTokens,
+  sampling,
+  domain,
+  promptId,
+}: GroupSubmission): string {
+  const contents = canonical({ samples, prompt, promptRef, maxTokens, sampling: sampling ?? {}, domain, promptId });
   return createHash('sha256').update(JSON.stringify(contents)).digest('base64url');
 }
 

@@ -7,6 +7,7 @@ import {
   type RoundResultsRequest,
 } from '@broomwagon/contracts';
 import { RoundStore } from '@broomwagon/state';
+import { LedgerService } from '../ledger/ledger.service';
 
 /** A reply stays well below the limit of a message; the next sample may be as large as all before it. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
@@ -14,7 +15,10 @@ const REPLY_BYTES = LIMITS.bodyBytes / 2;
 /** Puts pages of results together from pages of scripts. */
 @Injectable()
 export class ResultsService {
-  constructor(private readonly rounds: RoundStore) {}
+  constructor(
+    private readonly rounds: RoundStore,
+    private readonly ledgers: LedgerService,
+  ) {}
 
   /** A page may end in the middle of a group. @throws BroomwagonError FENCED, ROUND_NOT_FOUND, ROUND_CLOSED */
   async results(pool: PoolName, body: RoundResultsRequest): Promise<RoundResultsReply> {
@@ -31,7 +35,11 @@ export class ResultsService {
       maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
       const { state, complete } = page;
       const isFull = maxBytes <= 0 || (groups.length >= limit && sampleCursor === 0);
-      if (complete || page.groups.length === 0 || isFull) return { state, groups, cursor, sampleCursor, complete };
+      if (complete) {
+        const ledger = await this.ledgers.ofRound(pool, { job, roundId });
+        return { state, groups, cursor, sampleCursor, complete, ledger };
+      }
+      if (page.groups.length === 0 || isFull) return { state, groups, cursor, sampleCursor, complete };
     }
   }
 }

@@ -9,7 +9,7 @@ import {
   type SubmitGroupsRequest,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { PayloadStore, pagesOfGroups, RoundStore, type NewGroup } from '@broomwagon/state';
+import { PayloadStore, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
 import { GrantService } from '../requests/grant.service';
 import { SweepService } from '../upkeep/sweep.service';
 import { checkGroups } from './check-groups';
@@ -53,6 +53,7 @@ export class SubmissionService {
       promptRef: refs.get(group.groupId)!,
       sampling: JSON.stringify(group.sampling ?? {}),
       domain: group.domain,
+      promptHash: hashOf(group),
     }));
     let { roundGroups } = checked;
     for (const page of pagesOfGroups(added, checked.launchFactor)) {
@@ -97,4 +98,9 @@ export class SubmissionService {
     }
     return refs;
   }
+}
+
+/** The same prompt has the same hash in every epoch and job, if it comes inline or by the same id or reference. */
+function hashOf({ promptId, prompt, promptRef }: GroupSubmission): string {
+  return promptHash(promptId ?? promptRef ?? JSON.stringify(prompt));
 }

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { RequestStore, RoundStore, type RoundName } from '@broomwagon/state';
+import { RequestStore, type RoundName, RoundStore } from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
 import { CheckpointSweepService } from '../checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from '../coordinator.config';

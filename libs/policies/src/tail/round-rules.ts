@@ -1,4 +1,4 @@
-import type { CutSemantics, RoundKind, TailPolicy } from '@broomwagon/contracts';
+import type { CutSemantics, DispatchOrder, RoundKind, TailPolicy } from '@broomwagon/contracts';
 import { TAIL_RULES } from './tail-rules';
 
 /** Engine failures of one request before it fails for good, unless the policy says otherwise. */
@@ -19,6 +19,7 @@ export interface RoundRules {
   maxCuts: number;
   maxAgeSteps: number;
   maxVersionSpan: number;
+  dispatchOrder: DispatchOrder;
 }
 
 export const NO_VERSION_SPAN = -1;
@@ -39,6 +40,7 @@ export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
     maxCuts: policy.maxCuts ?? 0,
     maxAgeSteps: policy.maxAgeSteps ?? 0,
     maxVersionSpan: policy.maxVersionSpan ?? NO_VERSION_SPAN,
+    dispatchOrder: policy.dispatchOrder ?? 'arrival',
   };
 }
 

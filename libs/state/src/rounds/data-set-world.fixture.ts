@@ -10,6 +10,7 @@ import {
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { AbortStore, type AbortSelector, type AbortResultsPage } from '../aborts';
+import { LedgerStore } from '../ledger';
 import { LongtailStore } from '../longtail';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
@@ -28,6 +29,7 @@ export const runner = new ScriptRunner(redis, prefix);
 export const rounds = new RoundStore(runner);
 export const aborts = new AbortStore(runner);
 export const longtail = new LongtailStore(runner);
+export const ledgers = new LedgerStore(runner);
 const requests = new RequestStore(runner);
 const routing = new RoutingStore(runner);
 export const JOB = 'job';

@@ -1,10 +1,30 @@
 import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { endWorlds, JOB, rounds, RUNS, World } from './data-set-world.fixture';
+import { endWorlds, JOB, ledgers, rounds, RUNS, World } from './data-set-world.fixture';
 import { runDataSet } from './run-data-set.fixture';
 
 afterAll(endWorlds);
+
+/** The ledger of the whole job says what its results said, and nothing is left open. */
+async function expectLedgerOf({ pool, trained }: World): Promise<void> {
+  const { counters, open } = await ledgers.read(pool, JOB);
+  const samples = [...trained.values()].flatMap((group) => group.samples);
+  const sum = (prefix: string) =>
+    Object.entries(counters).reduce((total, [name, count]) => total + (name.startsWith(prefix) ? count : 0), 0);
+  expect(open).toEqual({});
+  expect(counters).toMatchObject({
+    'trained.samples': samples.length,
+    'trained.tokens': samples.reduce((total, { tokenCount }) => total + tokenCount, 0),
+  });
+  expect(sum('trained.length.')).toBe(samples.length);
+  expect(sum('groups.cuts.')).toBe(trained.size);
+  // Each trained sample has ended once; one that was made anew, more often.
+  expect(sum('ended.length.')).toBeGreaterThanOrEqual(samples.length);
+  expect(sum('ended.length.') - samples.length).toBeLessThanOrEqual(
+    counters['waste.unaccepted'] === undefined ? 0 : Infinity,
+  );
+}
 
 describe('a whole data set under random interleavings, repeats, failures and dead workers', () => {
   for (const name of TAIL_POLICIES) {
@@ -25,6 +45,7 @@ describe('a whole data set under random interleavings, repeats, failures and dea
             const { requests: books, ...job } = await rounds.jobStatus(world.pool, JOB);
             expect(books).toMatchObject({ submitted: groups * samples, trained: groups * samples });
             expect(job).toMatchObject({ trainedGroups: groups, longtail: { groups: 0, settlingGroups: 0 } });
+            await expectLedgerOf(world);
             await world.end();
           },
         ),

@@ -84,6 +84,8 @@ export interface NewGroup {
   /** JSON. */
   sampling: string;
   domain?: string;
+  /** Its name in the prompt memory. */
+  promptHash?: string;
 }
 export interface SubmitArgs {
   job: JobId;

@@ -45,7 +45,10 @@ end
 -- Ends a request with its tokens: they are in the answer until the group is forgotten, and waste of the round.
 local function drop_request(round, group, request, segment, tokens)
   keep_tokens(request, segment, tokens)
-  if round and request.tokens > 0 then count_waste(round, 'aborted', request.tokens) end
+  if round and request.tokens > 0 then
+    count_waste(round, 'aborted', request.tokens)
+    if request.state ~= 'finished' then count_lost(request.job, round.roundId, request.tokens) end
+  end
   move_request(request, group, 'dropped')
   fact('request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })
 end

@@ -5,7 +5,7 @@
 -- Checkpoints of a job: what it has between two rounds, by reference.
 local SAVED_GROUPS, SAVED_ROUNDS = 'groups', 'rounds'
 -- Keys of the job that are copied whole; small ones only.
-local COPIED = { books = key.books }
+local COPIED = { books = key.books, ledger = key.jobLedger, openLengths = key.openLengths }
 -- Lengths of the last steps are copied too, and of the next one, whose round may have been cancelled; they change later.
 local SAVED_LENGTHS = 8
 local function lengths_part(job, number, back) return key.checkpointPart(job, number, 'lengths-' .. back) end

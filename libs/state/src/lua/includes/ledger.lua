@@ -1,15 +1,9 @@
 --- @include "keys"
+--- @include "length-bin"
 -- The ledger of a round, a hash of counters as in libs/policies/src/ledger: each is only ever added to. It is folded into
 -- the job's with its round; what comes after that is counted there. In `open.length.*` it also has the samples that were
 -- cut without an end, which the job counts in a hash of its own for as long as they stand so.
 local ledger_hashes = {}
-
-local function length_bin(tokens)
-  if tokens < 64 then return tokens end
-  local _, exponent = math.frexp(tokens) -- 2^(exponent - 1) <= tokens < 2^exponent
-  local base = 2 ^ (exponent - 1)
-  return 64 + (exponent - 7) * 32 + math.floor((tokens - base) * 32 / base)
-end
 
 local function count_ledger(job, round_id, name, by)
   local id = job .. '/' .. round_id

@@ -1,15 +1,6 @@
 --- @include "transition"
 -- The longest sample of each group, by the step of its first round: what adaptive policies look at.
 local HISTORY_STEPS = 8
--- As libs/policies/src/ledger/length-bins.ts: exact below 64 tokens, then 32 bins to each doubling.
-local EXACT, PER_DOUBLING = 64, 32
-
-local function length_bin(tokens)
-  if tokens < EXACT then return tokens end
-  local _, exponent = math.frexp(tokens)
-  local base = 2 ^ (exponent - 1)
-  return EXACT + (exponent - 7) * PER_DOUBLING + math.floor((tokens - base) * PER_DOUBLING / base)
-end
 
 -- Counts a group once: as censored when it is cut, and put right when it finishes. One that was made anew counts with
 -- the longest of its tries.

@@ -50,6 +50,7 @@ local function count_waste(round, reason, tokens)
   local hash = key.round(round.job, round.roundId)
   redis.call('HINCRBY', hash, 'wastedTokens', tokens)
   redis.call('HINCRBY', hash, 'wasted:' .. reason, tokens)
+  count_ledger(round.job, round.roundId, 'waste.' .. reason, tokens)
 end
 
 -- Throws all tokens of the request away and counts them as waste of the round.
@@ -63,5 +64,6 @@ local function waste_tokens(request, round, reason, segment, tokens)
   redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
   redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -request.tokens)
   count_waste(round, reason, request.tokens)
+  if request.state ~= 'finished' then count_lost(request.job, round.roundId, request.tokens) end
   request.segments, request.tokens = '[]', 0
 end

@@ -1,4 +1,5 @@
 --- @include "keys"
+--- @include "ledger"
 --- @include "turns"
 --- @include "moves"
 -- The one place where a request changes its state: it keeps the books, the index of its holder, the pending queue and
@@ -27,17 +28,19 @@ local function load_request(id)
   }
 end
 
--- Puts requests of one job into the pending queue, in their order.
-local function enqueue(job, ids, front)
+-- Puts requests of one job into the pending queue, in their order; `ahead`, a list: by how much each goes ahead of that.
+-- Returns the place of the first.
+local function enqueue(job, ids, front, ahead)
   local last = redis.call('HINCRBY', key.meta, 'pendingSequence', #ids)
   local entries = {}
   for position, id in ipairs(ids) do
     local sequence = last - #ids + position
-    entries[2 * position - 1] = integer(front and sequence - FRONT or sequence)
+    entries[2 * position - 1] = integer(sequence - (front and FRONT or 0) - (ahead and ahead[position] or 0))
     entries[2 * position] = id
   end
   redis.call('ZADD', key.pending(job), unpack(entries))
   offer_job(job)
+  return last - #ids + 1
 end
 
 -- `front` only matters for `pending`; `group` gets the counters as they are afterwards.
@@ -62,5 +65,12 @@ local function move_request(request, group, to, front)
   end
   if from == 'cutting' and request.movePlan then end_move(request, to)
   elseif from == 'pending' and request.boundServerId then unbind(request) end
+  if to == 'unfinished' and request.tokens > 0 then
+    redis.call('HSET', key.request(request.id), 'openBin', count_open(request.job, group.roundId, request.tokens))
+  elseif from == 'unfinished' then
+    local bin = redis.call('HGET', key.request(request.id), 'openBin')
+    if bin then close_open(request.job, bin) end
+    redis.call('HDEL', key.request(request.id), 'openBin')
+  end
   request.state = to
 end

@@ -16,6 +16,7 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued. ]]
 --- @include "../includes/attempts"
+--- @include "../includes/dispatch"
 local args = cjson.decode(ARGV[1])
 local request, group, round = load_attempt(args)
 if not request then return group end
@@ -48,6 +49,8 @@ redis.call('HSET', key.request(request.id), 'finishReason', args.finishReason)
 note_length(request)
 move_request(request, group, 'finished')
 bump(round, 'requestsDone', 1)
+follow_probe(group)
+count_ended(request.job, round.roundId, request.tokens, args.finishReason == 'length')
 fact('request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
   tokens = request.tokens, finishReason = args.finishReason })
 if is_whole(group) then

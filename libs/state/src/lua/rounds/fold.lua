@@ -1,4 +1,5 @@
---[[ Folds one page of a closed round into the books: accepted groups are trained, they and the failed ones are deleted.
+--[[ Folds one page of a closed round into the books: accepted groups are counted into
+the ledger, then they are trained and deleted, as are the failed ones.
 A cancelled round has given its accepted groups back before; only the failed ones are left.
 A page ends with the group that makes it 128 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
@@ -8,6 +9,7 @@ Reply: done     true when nothing is left to fold
                 is theirs only if they own it
 Errors: none. Facts: none. ]]
 --- @include "../includes/rounds"
+--- @include "../includes/trained-ledger"
 local PAGE = 128
 local SUMMARIES_KEPT = 16
 local args = cjson.decode(ARGV[1])
@@ -44,11 +46,32 @@ local function fold_list(list, trained)
   end
 end
 local accepted, failed = key.roundAccepted(args.job, args.roundId), key.roundFailed(args.job, args.roundId)
+-- First the ledger: it needs what is deleted here.
+if not count_accepted(args.job, args.roundId) then return '{"done":false,"waiting":false,"owned":[]}' end
 if round.state == 'closed' then fold_list(accepted, true) end
 fold_list(failed, false)
 
+-- The ledger of the round becomes a part of the job's, and stays with its summary.
+local function fold_ledger()
+  if redis.call('HSETNX', key.round(args.job, args.roundId), 'ledgerFolded', 1) == 0 then return end
+  local flat, counters = redis.call('HGETALL', key.roundLedger(args.job, args.roundId)), {}
+  for position = 1, #flat, 2 do
+    counters[flat[position]] = tonumber(flat[position + 1])
+    -- Samples that are cut without an end are counted by the job for as long as they are.
+    if not string.match(flat[position], '^open%.') then
+      redis.call('HINCRBY', key.jobLedger(args.job), flat[position], flat[position + 1])
+    end
+  end
+  if not counters['trained.samples'] then return end
+  local mean = math.floor(counters['trained.tokens'] / counters['trained.samples'] + 0.5)
+  redis.call('HINCRBY', key.jobLedger(args.job), 'batch.count', 1)
+  redis.call('HINCRBY', key.jobLedger(args.job), 'batch.sum', integer(mean))
+  redis.call('HINCRBY', key.jobLedger(args.job), 'batch.squares', integer(mean * mean))
+end
+
 local done = redis.call('EXISTS', accepted, failed) == 0
 if done and round.settled then
+  fold_ledger()
   redis.call('SREM', key.sweeps, sweep_name(round))
   redis.call('HSET', key.round(args.job, args.roundId), 'folded', 1)
   redis.call('UNLINK', key.roundHeld(args.job, args.roundId), key.roundPlaces(args.job, args.roundId))
@@ -58,7 +81,7 @@ if done and round.settled then
     for _, old in ipairs(redis.call('ZRANGE', rounds, 0, surplus - 1)) do
       local kept = redis.call('HMGET', key.round(args.job, old), 'folded', 'leavingGroups')
       if kept[1] ~= '1' or tonumber(kept[2] or 0) > 0 then break end
-      redis.call('UNLINK', key.round(args.job, old))
+      redis.call('UNLINK', key.round(args.job, old), key.roundLedger(args.job, old))
       redis.call('ZREM', rounds, old)
     end
     -- Groups trained before are forgotten with their rounds.

@@ -6,7 +6,7 @@ ARGV[1] JSON:
   deadlineMs                    number or absent
   digest                        string: of all of the above; the same round opened with another one is a conflict
   rules                         {onCut, reservesTaken, sampleOverProvision, concurrency, maxFailures, acceptsFewer, maxCuts,
-                                maxAgeSteps, maxVersionSpan}: what follows from the policy
+                                maxAgeSteps, maxVersionSpan, dispatchOrder}: what follows from the policy
   keepTokens                    number of tokens that groups taken may bring in all, or absent: any
   places                        list of {domain, places} when domains have quotas, or absent
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
@@ -69,7 +69,7 @@ redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.d
   'policy', args.policy, 'shortfall', rules.acceptsFewer and 'accept-fewer' or 'replace', 'maxFailures', rules.maxFailures,
   'onCut', rules.onCut, 'reservesTaken', rules.reservesTaken and 1 or 0, 'concurrency', rules.concurrency,
   'sampleOverProvision', rules.sampleOverProvision, 'maxCuts', rules.maxCuts, 'maxAgeSteps', rules.maxAgeSteps,
-  'maxVersionSpan', rules.maxVersionSpan, 'reservedGroups', 0, 'inFlight', 0,
+  'maxVersionSpan', rules.maxVersionSpan, 'dispatchOrder', rules.dispatchOrder, 'reservedGroups', 0, 'inFlight', 0,
   'weightVersion', args.weightVersion, 'trainerEpoch', epoch, 'settled', 0, 'openedAtMs', integer(now))
 if optional(args.keepTokens) then redis.call('HSET', hash, 'keepTokens', integer(args.keepTokens)) end
 if optional(args.choice) then redis.call('HSET', hash, 'choice', args.choice) end

@@ -4,7 +4,8 @@ ARGV[1] JSON:
   job, roundId    string
   trainerEpoch    number
   check           boolean: all groups of the page (at most 128) are checked, nothing is stored
-  groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain or absent};
+  groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain,
+                  promptHash or absent};
                   without `check`, about 128 requests in all, as many as the round launches
 Reply: fresh         check: list of groupId that are not there yet
        launchFactor  launched samples / samples of a group in this round
@@ -16,6 +17,7 @@ Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DU
 Facts: round.progressed, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
 --- @include "../includes/trainer"
+--- @include "../includes/dispatch"
 local MOST_SAMPLES = 1024
 local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer said `not-found`
 local args = cjson.decode(ARGV[1])
@@ -89,12 +91,15 @@ for _, group in ipairs(fresh) do
   if round.concurrency > 0 then redis.call('HSET', key.group(args.job, group.groupId), 'gated', 1) end
   count_live_of_domain(round, { domain = optional(group.domain) }, 1)
   if optional(group.domain) then redis.call('HSET', key.group(args.job, group.groupId), 'domain', group.domain) end
+  if optional(group.promptHash) then redis.call('HSET', key.group(args.job, group.groupId), 'promptHash', group.promptHash) end
   local ids = {}
   for index = 0, launched - 1 do
     ids[index + 1] = request_id(args.job, group.groupId, index)
     redis.call('HSET', key.request(ids[index + 1]), 'state', 'pending', 'attempt', 0, 'failures', 0)
   end
-  enqueue(args.job, ids)
+  local ahead, probes = dispatch_ahead(round, group, launched)
+  local place = enqueue(args.job, ids, false, ahead)
+  if probes then redis.call('HSET', key.group(args.job, group.groupId), 'probing', 1, 'placeInQueue', integer(place)) end
   redis.call('HINCRBY', key.books(args.job), 'submitted', launched)
   redis.call('HINCRBY', key.books(args.job), 'pending', launched)
   redis.call('ZADD', key.roundGroups(args.job, args.roundId), arrival, group.groupId)

@@ -72,6 +72,9 @@ local function discard_old(group, requests)
   if oldest then redis.call('HSET', group_key, 'oldestVersion', oldest) else redis.call('HDEL', group_key, 'oldestVersion') end
 end
 
+-- With an order of its own a round begins with what was begun before.
+local has_order = (redis.call('HGET', hash, 'dispatchOrder') or 'arrival') ~= 'arrival'
+
 local function take_group(group_id, is_urgent)
   leave_longtail(args.job, group_id)
   local group, group_key = load_group(args.job, group_id), key.group(args.job, group_id)
@@ -95,7 +98,7 @@ local function take_group(group_id, is_urgent)
   for _, request in ipairs(requests) do
     if request.state == 'unfinished' and room > 0 then
       room = room - 1
-      move_request(request, group, 'pending')
+      move_request(request, group, 'pending', has_order)
     elseif request.state == 'unfinished' then
       waste_tokens(request, round, 'surplus')
       move_request(request, group, 'dropped')

@@ -1,0 +1,52 @@
+--- @include "transition"
+--- @include "ledger"
+--- @include "prompt-lengths"
+-- What a step is trained on is counted once, in the order of acceptance, page by page: when its results are read, or
+-- before it is folded.
+local LEDGER_PAGE = 128
+
+-- `sums` gets the counters of one finished sample; returns its length for the prompt memory.
+local function count_sample(request, version, add)
+  local tokens, off_policy, oldest = 0, 0, version
+  for _, segment in ipairs(cjson.decode(request.segments)) do
+    tokens = tokens + segment.tokenCount
+    if segment.weightVersion < version then off_policy = off_policy + segment.tokenCount end
+    if segment.tokenCount > 0 then oldest = math.min(oldest, segment.weightVersion) end
+  end
+  local at_cap = redis.call('HGET', key.request(request.id), 'finishReason') == 'length'
+  add('trained.samples', 1)
+  add('trained.tokens', tokens)
+  add('trained.offPolicyTokens', off_policy)
+  add('trained.length.' .. integer(length_bin(tokens)), 1)
+  add('trained.span.' .. integer(version - oldest), 1)
+  if at_cap then add('trained.atCap', 1) end
+  return { tokens = tokens, capped = at_cap }
+end
+
+-- Counts one page of the accepted groups of a completed round into its ledger and the prompt memory. A page ends with the
+-- group that makes it 128 requests. Returns true when nothing is left to count.
+local function count_accepted(job, round_id)
+  local hash = key.round(job, round_id)
+  local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion')
+  if field[1] ~= 'completed' and field[1] ~= 'closed' then return true end
+  local counted, accepted, version = tonumber(field[2] or 0), tonumber(field[3]), tonumber(field[4])
+  if counted >= accepted then return true end
+
+  local sums, touched = {}, 0
+  local function add(name, by) sums[name] = (sums[name] or 0) + by end
+  while counted < accepted and touched < LEDGER_PAGE do
+    local group_id = redis.call('LINDEX', key.roundAccepted(job, round_id), counted)
+    local group = redis.call('HMGET', key.group(job, group_id), 'launched', 'cuts', 'promptHash')
+    local lengths, launched = {}, tonumber(group[1])
+    for index = 0, launched - 1 do
+      local request = load_request(request_id(job, group_id, index))
+      if request.state == 'finished' then table.insert(lengths, count_sample(request, version, add)) end
+    end
+    add('groups.cuts.' .. integer(tonumber(group[2] or 0)), 1)
+    if group[3] then remember_lengths(group[3], lengths) end
+    counted, touched = counted + 1, touched + launched
+  end
+  for name, by in pairs(sums) do count_ledger(job, round_id, name, by) end
+  redis.call('HSET', hash, 'ledgerGroups', integer(counted))
+  return counted >= accepted
+end
