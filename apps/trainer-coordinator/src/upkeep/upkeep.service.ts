@@ -6,6 +6,8 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { FactRelayService } from '../facts/fact-relay.service';
 import { RebalanceWatchService } from '../rebalance/rebalance-watch.service';
+import { LedgerMetrics } from '../ledger/ledger.metrics';
+import { LedgerService } from '../ledger/ledger.service';
 import { GrantService } from '../requests/grant.service';
 import { SweepService } from './sweep.service';
 
@@ -23,6 +25,8 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly rounds: RoundStore,
     private readonly payloads: PayloadStore,
     private readonly counts: CoordinatorMetrics,
+    private readonly ledgers: LedgerService,
+    private readonly ledgerMetrics: LedgerMetrics,
     private readonly config: CoordinatorConfig,
     sweeper: SweepService,
     grants: GrantService,
@@ -70,7 +74,10 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
   private async readTotals(pool: PoolName): Promise<void> {
     const jobs = await this.rounds.listJobs(pool, false);
     const statuses = [];
-    for (const job of jobs) statuses.push(await this.rounds.jobStatus(pool, job));
+    for (const job of jobs) {
+      statuses.push(await this.rounds.jobStatus(pool, job));
+      this.ledgerMetrics.show(pool, job, await this.ledgers.read(pool, job));
+    }
     this.counts.totals(pool, statuses);
   }
 

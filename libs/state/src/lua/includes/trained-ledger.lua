@@ -9,9 +9,10 @@ local LEDGER_PAGE = 128
 local function count_sample(request, version, add)
   local tokens, off_policy, oldest = 0, 0, version
   for _, segment in ipairs(cjson.decode(request.segments)) do
+    local made_by = segment.weightVersion or version
     tokens = tokens + segment.tokenCount
-    if segment.weightVersion < version then off_policy = off_policy + segment.tokenCount end
-    if segment.tokenCount > 0 then oldest = math.min(oldest, segment.weightVersion) end
+    if made_by < version then off_policy = off_policy + segment.tokenCount end
+    if segment.tokenCount > 0 then oldest = math.min(oldest, made_by) end
   end
   local at_cap = redis.call('HGET', key.request(request.id), 'finishReason') == 'length'
   add('trained.samples', 1)

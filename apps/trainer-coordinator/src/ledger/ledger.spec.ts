@@ -1,0 +1,140 @@
+import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CoordinatorFixture, groups, segmentOf } from '../coordinator.fixture';
+
+describe('the ledger and the prompt memory', () => {
+  let fixture: CoordinatorFixture;
+  let call: CoordinatorFixture['client']['call'];
+  const job = 'job';
+
+  beforeAll(async () => {
+    fixture = await CoordinatorFixture.start(1);
+    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
+  });
+  afterAll(() => fixture.stop());
+  beforeEach(() => fixture.freshPool());
+
+  async function open(policy: TailPolicy, needed: number, remaining: number, trainerEpoch?: number) {
+    const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: remaining, policy, trainerEpoch });
+    return { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
+  }
+
+  it('says with the results of each round what it cost, and of the job what all did', async () => {
+    const policy: TailPolicy = { name: 'resume', overProvision: 2, maxCuts: 1 };
+    const first = await open(policy, 1, 2);
+    await call(fixture.pool, 'round.submit', { ...first, groups: groups(2) });
+    const worker = await fixture.worker('ledger');
+    const [a, b, kept, cut] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
+    await worker.complete(kept, 7);
+    await call(fixture.pool, 'request.checkpoint', { ...worker.fence(cut), segment: segmentOf(cut, 5) });
+    await worker.complete(a, 3);
+    await worker.complete(b, 5);
+    await call(fixture.pool, 'request.fail', {
+      ...worker.fence(cut),
+      reason: 'aborted',
+      retryable: true,
+      segment: segmentOf(cut, 6),
+    });
+    const short = await call(fixture.pool, 'round.results', first);
+    expect(short.ledger).toMatchObject({
+      trained: { samples: 2, meanTokens: 4, p99Tokens: 5, capShare: 0 },
+      // 3, 5, 7 ended; one is longer than 6.
+      admitted: { samples: 4, meanTokens: (3 + 5 + 7 * 2) / 4 },
+      offPolicyShare: 0,
+      versionSpan: { max: 0 },
+      waste: { tokens: 0 },
+      cutsPerGroup: { max: 0 },
+    });
+    expect((await call(fixture.pool, 'job.ledger', { job, roundId: first.roundId })).summary).toEqual(short.ledger);
+    await call(fixture.pool, 'round.close', first);
+    await fixture.swept();
+    expect((await call(fixture.pool, 'job.ledger', { job })).summary.admitted).toEqual(short.ledger?.admitted);
+
+    const second = await open(policy, 1, 0, first.trainerEpoch);
+    const [again] = (await worker.claim(4)) as [Claim];
+    await worker.complete(again, 4);
+    const long = await call(fixture.pool, 'round.results', second);
+    expect(long.ledger).toMatchObject({
+      trained: { samples: 2, meanTokens: 8.5 },
+      offPolicyShare: 13 / 17,
+      versionSpan: { mean: 1, max: 1 },
+      cutsPerGroup: { mean: 1, max: 1 },
+    });
+    await call(fixture.pool, 'round.close', second);
+    await fixture.swept();
+    const { summary, alarms } = await call(fixture.pool, 'job.ledger', { job });
+    expect(summary).toMatchObject({
+      trained: { samples: 4, meanTokens: 6.25 },
+      admitted: { samples: 4, meanTokens: 6.25 },
+      lengthBias: 1,
+      offPolicyShare: 13 / 25,
+    });
+    // Steps of 4 and of 9 (8.5) tokens.
+    expect(summary.batchVariation).toBeCloseTo(2.5 / 6.5, 6);
+    expect(alarms).toEqual([{ bound: 'cutsPerGroup', value: 1, limit: 1, state: 'near' }]);
+  });
+
+  it('counts what is thrown away by its reason, and as lengths that were not seen to their end', async () => {
+    const round = await open({ name: 'regenerate', overProvision: 2 }, 1, 2);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(2) });
+    const worker = await fixture.worker('waste');
+    const [a, b, done, running] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
+    await worker.complete(done, 7);
+    await worker.complete(a, 3);
+    await worker.complete(b, 3);
+    await worker.complete(running, 4);
+    await expect.poll(async () => (await call(fixture.pool, 'round.status', { job })).settled).toBe(true);
+    const { summary } = await call(fixture.pool, 'job.ledger', { job, roundId: round.roundId });
+    expect(summary.waste).toEqual({ tokens: 11, share: 11 / 17, byReason: { cut: 4, unaccepted: 7 } });
+    expect(summary.admitted.meanTokens).toBe((3 + 3 + 7 * 2) / 4);
+    expect(summary.lengthBias).toBeCloseTo(3 / 5, 6);
+  });
+
+  it('refuses a job or a round that is not there', async () => {
+    await expect(call(fixture.pool, 'job.ledger', { job: 'none' })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    await open({ name: 'wait', overProvision: 1 }, 1, 1);
+    await expect(call(fixture.pool, 'job.ledger', { job, roundId: 'none' })).rejects.toMatchObject({
+      code: 'ROUND_NOT_FOUND',
+    });
+  });
+
+  it('remembers the lengths that rounds train, by prompt, and what it is told', async () => {
+    const round = await open({ name: 'wait', overProvision: 1 }, 1, 1);
+    const [group] = groups(1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: [{ ...group!, promptId: 'p/1' }] });
+    await (await fixture.worker('memory')).finishAll();
+    await call(fixture.pool, 'round.close', round);
+    await fixture.swept();
+    const told = { promptId: 'p/2', lengths: [100, 100], atCap: true };
+    expect(await call(fixture.pool, 'prompt.remember', { prompts: [told] })).toEqual({ remembered: 1 });
+    const { prompts } = await call(fixture.pool, 'prompt.lengths', { promptIds: ['p/1', 'p/2', 'p/3'] });
+    expect(prompts).toMatchObject([
+      { promptId: 'p/1', samples: 2, medianTokens: 3, capShare: 0 },
+      { promptId: 'p/2', samples: 2, medianTokens: 100, capShare: 1 },
+    ]);
+  });
+
+  it('gives out longest prompts first, and probes unknown ones, when the policy says so', async () => {
+    const prompts = [10, 80, 40].map((tokens, index) => ({ promptId: `g${index}`, lengths: [64 * tokens] }));
+    await call(fixture.pool, 'prompt.remember', { prompts });
+    const worker = await fixture.worker('order');
+    const order = async (claims: Promise<Claim[]>) =>
+      (await claims).map(({ groupId, sampleIndex }) => `${groupId}.${sampleIndex}`);
+    const submitted = groups(4).map((group) => ({ ...group, maxTokens: 6_400, promptId: group.groupId }));
+
+    const longest = await open({ name: 'wait', overProvision: 1, dispatchOrder: 'longest-first' }, 4, 4);
+    await call(fixture.pool, 'round.submit', { ...longest, groups: submitted });
+    // g3 is unknown and counts as its whole budget.
+    expect(await order(worker.claim(8))).toEqual(['g3.0', 'g3.1', 'g1.0', 'g1.1', 'g2.0', 'g2.1', 'g0.0', 'g0.1']);
+
+    fixture.freshPool();
+    await call(fixture.pool, 'prompt.remember', { prompts });
+    const prober = await fixture.worker('prober');
+    const probe = await open({ name: 'wait', overProvision: 1, dispatchOrder: 'probe-first' }, 4, 4);
+    await call(fixture.pool, 'round.submit', { ...probe, groups: submitted });
+    const [first] = await prober.claim(1);
+    expect(first).toMatchObject({ groupId: 'g3', sampleIndex: 0 });
+    await prober.complete(first!, 64 * 20);
+    expect(await order(prober.claim(8))).toEqual(['g1.0', 'g1.1', 'g2.0', 'g2.1', 'g3.1', 'g0.0', 'g0.1']);
+  });
+});
