@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isBroomwagonError, requestIdOf, type MoveState } from '@broomwagon/contracts';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { killAtRandom } from './system/chaos';
+import { dataSet, faultsOf } from './system/data-set';
+import { TestSystem } from './system/test-system';
+
+const PROMPTS = dataSet(16, 4);
+const ENGINES = 3;
+
+describe('requests moved at random while rounds are cut and processes killed', () => {
+  let system: TestSystem;
+  beforeAll(async () => {
+    system = await TestSystem.start({ coordinators: 2, engines: ENGINES, prompts: PROMPTS, speed: 80 });
+    await system.call('rebalance.configure', { maxMovesPerRequest: 1_000 });
+  });
+  afterEach(() => system.expectAtRest());
+  afterAll(() => system?.stop());
+
+  it('makes the tokens of an undisturbed run, each sample once', async () => {
+    const mover = moveAtRandom(system, 'job');
+    const chaos = killAtRandom(system, ['worker-1', 'worker-2', 'trainer-coordinator-1'], 7);
+    let trained;
+    try {
+      trained = await system.train('job', PROMPTS, { groupsPerStep: 4, policy: 'resume' });
+    } finally {
+      await chaos.stop();
+      await mover.stop();
+    }
+    expect(faultsOf(PROMPTS, trained.lines)).toEqual([]);
+    const segments = trained.lines.map((line) => new Set(line.segments.map(({ serverId }) => serverId)).size);
+    expect(Math.max(...segments), 'servers of one sample').toBeGreaterThan(1);
+    expect(mover.states.get('moved')).toBeGreaterThan(10);
+    // Nothing of any plan is left in the air.
+    for (const planId of mover.planIds.slice(-20)) {
+      const { states } = await system.call('rebalance.status', { planId });
+      expect(states.sent ?? 0).toBe(0);
+    }
+  });
+});
+
+/** Executes plans of random moves until it is stopped; most are refused, since nobody asks what runs where. */
+function moveAtRandom(system: TestSystem, job: string) {
+  const stopping = new AbortController();
+  const states = new Map<MoveState, number>();
+  const planIds: string[] = [];
+  const pick = (count: number): number => Math.floor(Math.random() * count);
+  const work = (async () => {
+    while (!stopping.signal.aborted) {
+      const moves = Array.from({ length: 24 }, () => ({
+        requestId: requestIdOf(job, PROMPTS[pick(PROMPTS.length)]!.id, pick(4)),
+        targetServerId: `engine-${pick(ENGINES)}`,
+      }));
+      const planId = randomUUID();
+      try {
+        await system.call('rebalance.execute', { planId, moves });
+        planIds.push(planId);
+      } catch (error) {
+        if (!isBroomwagonError(error) || !error.retryable) throw error;
+      }
+      await delay(100, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  })();
+  return {
+    states,
+    planIds,
+    async stop(): Promise<void> {
+      stopping.abort();
+      await work;
+      for (const planId of planIds) {
+        for (const [state, count] of Object.entries((await system.call('rebalance.status', { planId })).states)) {
+          states.set(state as MoveState, (states.get(state as MoveState) ?? 0) + count);
+        }
+      }
+    },
+  };
+}
