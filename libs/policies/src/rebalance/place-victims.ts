@@ -79,18 +79,19 @@ function placeGreedily(
   const line = new ReceiverLine(receivers);
   const placements: Placement[] = [];
   const chosen: Victim[] = [];
-  const replacements = new Map<PlannedServer, Iterator<Victim>>();
+  const replacements = new Map<PlannedServer, { next: number; candidates: readonly Victim[] }>();
   for (const { count, candidates } of donations) {
     for (let index = 0; index < count; index += 1) chosen.push(candidates[index] as Victim);
-    if (count > 0) replacements.set((candidates[0] as Victim).from, candidates.slice(count).values());
+    if (count > 0) replacements.set((candidates[0] as Victim).from, { next: count, candidates });
   }
   if (isLargestFirst) chosen.sort((one, other) => other.endTokens - one.endTokens);
   let costSeconds = 0;
   for (const first of chosen) {
     let victim: Victim | undefined = first;
     let to = line.place(victim, limit);
+    const rest = replacements.get(first.from);
     while (to === undefined && victim !== undefined) {
-      victim = replacements.get(first.from)?.next().value as Victim | undefined;
+      victim = rest?.candidates[rest.next++];
       to = victim && line.place(victim, limit);
     }
     if (to === undefined || victim === undefined) {
@@ -122,7 +123,9 @@ export class ReceiverLine {
       for (let index = 0; index < receivers.length && tried < RECEIVERS_TRIED; index += 1, tried += 1) {
         const to = receivers[index] as PlannedServer;
         if (!to.fits(request, limit)) continue;
-        receivers.splice(index, 1);
+        // Their order says nothing; a splice of a long list would be dear.
+        receivers[index] = receivers.at(-1) as PlannedServer;
+        receivers.pop();
         to.take(request, costSeconds);
         this.insert(to);
         return to;

@@ -11,9 +11,12 @@ export class PlannedServer {
   /** Engine time for those that are to come, seconds. */
   stallSeconds = 0;
   private readonly usableKvTokens: number;
-  /** Those that are to come; the longest remaining first, as the residents. */
+  /** Those that are to come. */
   private readonly arrivals: RebalanceRequest[] = [];
+  private sortedArrivals?: readonly RebalanceRequest[];
   private sortedResidents?: readonly RebalanceRequest[];
+  /** Tokens that each has still to make, ascending. */
+  private sortedEnds?: Float64Array;
   /** KV tokens now, and as if each had ended but left its cache behind: bounds of the peak, in O(1). */
   private leastPeak = 0;
   private mostPeak = 0;
@@ -35,8 +38,8 @@ export class PlannedServer {
   }
 
   take(request: RebalanceRequest, costSeconds: number): void {
-    const position = this.arrivals.findIndex((other) => other.remainingTokens < request.remainingTokens);
-    this.arrivals.splice(position < 0 ? this.arrivals.length : position, 0, request);
+    this.arrivals.push(request);
+    this.sortedArrivals = undefined;
     this.load += 1;
     this.stallSeconds += costSeconds;
     this.count(request, 1);
@@ -44,7 +47,9 @@ export class PlannedServer {
 
   /** Undoes {@link take}. */
   untake(request: RebalanceRequest, costSeconds: number): void {
-    this.arrivals.splice(this.arrivals.indexOf(request), 1);
+    // Mostly the last one.
+    this.arrivals.splice(this.arrivals.lastIndexOf(request), 1);
+    this.sortedArrivals = undefined;
     this.load -= 1;
     this.stallSeconds -= costSeconds;
     this.count(request, -1);
@@ -54,8 +59,8 @@ export class PlannedServer {
   stepsUntil(load: number): number {
     const excess = this.load - load;
     if (excess <= 0) return 0;
-    const residents = this.residents();
-    return residents[Math.max(0, residents.length - excess)]?.remainingTokens ?? 0;
+    const ends = (this.sortedEnds ??= sortedEnds(this.server.requests));
+    return ends[Math.min(excess, ends.length) - 1] ?? 0;
   }
 
   /**
@@ -64,7 +69,7 @@ export class PlannedServer {
    */
   private peakWith(request: RebalanceRequest): number {
     const residents = this.residents();
-    const { arrivals } = this;
+    const arrivals = (this.sortedArrivals ??= longestFirst(this.arrivals));
     let [peak, present, tokens] = [0, 0, 0];
     let [resident, arrival] = [residents[0], arrivals[0]];
     let [next, nextArrival] = [1, 1];
@@ -98,4 +103,10 @@ export class PlannedServer {
 /** By what they have still to make. */
 export function longestFirst(requests: readonly RebalanceRequest[]): RebalanceRequest[] {
   return [...requests].sort((one, other) => other.remainingTokens - one.remainingTokens);
+}
+
+function sortedEnds(requests: readonly RebalanceRequest[]): Float64Array {
+  const ends = new Float64Array(requests.length);
+  requests.forEach(({ remainingTokens }, index) => (ends[index] = remainingTokens));
+  return ends.sort();
 }

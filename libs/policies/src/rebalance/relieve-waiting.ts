@@ -14,14 +14,17 @@ export interface Relief extends Placement {
 /**
  * Requests without a cache go free to where they run at once: servers without a queue, up to the largest tier in use, so
  * that no step becomes slower than the slowest. Those that wait longest first.
- * @param given leave their server anyway
+ * @param given their victims leave their server anyway
  */
 export function relieveWaiting(
   servers: readonly PlannedServer[],
-  given: ReadonlySet<RebalanceRequest>,
+  given: readonly Placement[],
   settings: TierCostSettings,
 ): Relief[] {
-  const waits = servers.flatMap((server) => waitsOf(server, given, settings));
+  const queueing = servers.filter(({ server }) => server.requests.some(({ phase }) => phase !== 'running'));
+  if (queueing.length === 0) return [];
+  const leaving = new Set(given.map(({ victim }) => victim.request));
+  const waits = queueing.flatMap((server) => waitsOf(server, leaving, settings));
   if (waits.length === 0) return [];
   const limit = Math.min(highestTier(servers, settings.tiers), settings.tiers[0] as number);
   const busy = new Set(waits.map(({ victim }) => victim.from));
@@ -41,13 +44,13 @@ export function relieveWaiting(
 /** Each place in the queue is reached when one more of those that run has ended. */
 function waitsOf(
   from: PlannedServer,
-  given: ReadonlySet<RebalanceRequest>,
+  leaving: ReadonlySet<RebalanceRequest>,
   settings: TierCostSettings,
 ): { victim: Victim; gainSeconds: number }[] {
   const queue: RebalanceRequest[] = [];
   const ends: number[] = [];
   for (const request of from.server.requests) {
-    if (given.has(request)) continue;
+    if (leaving.has(request)) continue;
     if (request.phase === 'running') ends.push(request.remainingTokens);
     else queue.push(request);
   }

@@ -31,7 +31,7 @@ export function planTierCost(snapshot: RebalanceSnapshot, options: TierCostOptio
   const lowered = lowerTier(staying, settings);
   const tierMoves = 'reason' in lowered ? [] : lowered.placements;
   const tierGainSeconds = 'reason' in lowered ? 0 : lowered.gainSeconds;
-  const reliefs = relieveWaiting(staying, new Set(tierMoves.map(({ victim }) => victim.request)), settings);
+  const reliefs = relieveWaiting(staying, tierMoves, settings);
 
   const moves = [
     ...left.map((placement) => plannedMove(placement, 'leave', 0)),
