@@ -51,10 +51,38 @@ describe('a replica killed at a named place, another one beside it', () => {
       const moves = [{ requestId: 'nobody/g/0', targetServerId: 'engine-0' }];
       return Promise.all(calls.map((planId) => system.call('rebalance.execute', { planId, moves })));
     }
+    if (name.startsWith('coordinator.requeue')) return handInUnknown(calls);
+    if (/^coordinator\.(give-back|checkpoint|restore|unlink)\./.test(name)) {
+      return Promise.all(calls.slice(0, 8).map((job) => saveAndFallBack(job)));
+    }
     if (name.startsWith('load-balancer.configure')) {
       return Promise.all(calls.map(() => system.call('pool.configure', {})));
     }
     return Promise.resolve();
+  }
+
+  async function handInUnknown(calls: readonly string[]): Promise<void> {
+    const identity = { workerId: 'aside', registrationId: calls[0]!, ttlMs: 60_000 };
+    const { workerId, workerEpoch } = { ...identity, ...(await system.call('worker.register', identity)) };
+    const requests = [{ requestId: 'nobody/g/0', attempt: 1 }];
+    await Promise.all(
+      calls.map(() => system.call('longtail.requeue', { job: 'nobody', workerId, workerEpoch, requests })),
+    );
+    await system.call('worker.deregister', { workerId, workerEpoch });
+  }
+
+  /** A job of its own: its round is given up, then it is saved three times, which retires one, and falls back. */
+  async function saveAndFallBack(job: string): Promise<void> {
+    const wish = { job, policy: { name: 'resume', overProvision: 1 } as const };
+    const plan = await system.call('round.next', { ...wish, groupsPerStep: 1, remainingGroups: 1 });
+    const roundId = 'round';
+    const round = { ...plan, ...wish, roundId, kind: 'short' as const, weightVersion: 0 };
+    const { trainerEpoch } = await system.call('round.open', round);
+    await system.call('round.cancel', { job, roundId, trainerEpoch, mode: 'requeue' });
+    for (const tag of ['a', 'b', 'c']) await system.call('job.checkpoint', { job, trainerEpoch, tag });
+    expect(await system.call('job.restore', { job, trainerEpoch, tag: 'b' })).toMatchObject({ state: 'restored' });
+    const { checkpoints } = await system.call('job.checkpoints', { job });
+    expect(checkpoints.map(({ tag }) => tag)).toEqual(['b']);
   }
 
   it.each(failpointNames())('loses nothing and does nothing twice: %s', async (name) => {

@@ -33,8 +33,8 @@ export class CheckpointService {
       const { retired, ...reply } = await this.checkpoints.save(pool, { job, trainerEpoch, tag });
       this.metrics.swept('checkpoint');
       if (retired) this.sweeper.soon(pool);
-      if (reply.state === 'complete' || Date.now() >= endsAtMs) return reply;
       await failpoint('coordinator.checkpoint.between-pages');
+      if (reply.state === 'complete' || Date.now() >= endsAtMs) return reply;
     }
   }
 
@@ -48,8 +48,8 @@ export class CheckpointService {
       if (retired) this.sweeper.soon(pool);
       // The trainer may submit the same groups again at once, and put the same payloads.
       await this.discards.done(freed.flatMap(ownRefs));
-      if (reply.state === 'restored' || Date.now() >= endsAtMs) return reply;
       await failpoint('coordinator.restore.between-pages');
+      if (reply.state === 'restored' || Date.now() >= endsAtMs) return reply;
     }
   }
 }
