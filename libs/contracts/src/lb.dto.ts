@@ -14,6 +14,7 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
+import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
 import type { WireError } from './errors';
 import { IsCorrelationId, IsId, MAX_ID_LENGTH, type LeaseId, type ServerId, type WorkerId } from './ids';
 import { IsLabels, type Labels } from './labels';
@@ -50,6 +51,12 @@ export class AcquireItem {
   excludeServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
+  /** Only a server whose engine has all of these, as far as is known. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(ENGINE_FEATURES.length)
+  @IsIn(ENGINE_FEATURES, { each: true })
+  needs?: EngineFeature[];
   /** Data-parallel rank the session runs on; kept with its binding and told to its later turns. */
   @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: number;
   /**
@@ -124,6 +131,8 @@ export interface SnapshotServer {
   /** Its next turn; only under `round-robin`. */
   turn?: number;
   labels?: Labels;
+  /** What its engine is known not to have. */
+  lacks?: EngineFeature[];
   /** Reported KV use, 0 to 1. */
   kvUse?: number;
   /** Leases of the acquire's group. */

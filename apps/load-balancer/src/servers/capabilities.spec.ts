@@ -27,3 +27,26 @@ it('shows what it was told, and refuses what is no capability', async () => {
     await expect(lb.server('c', engine.url, 1, { capabilities })).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
   }
 });
+
+it('gives a server that has what is needed, waits for one, and says at once that there can be none', async () => {
+  lb.nextPool();
+  const w = await lb.worker();
+  const needs = ['tokenIdsIn', 'logprobs'];
+  await lb.server('text-only', engine.url, 100, { capabilities: { tokenIdsIn: false } });
+  await expect(lb.acquire(w, { needs, waitMs: 20_000 })).rejects.toMatchObject({
+    code: 'NO_CAPABLE_SERVER',
+    retryable: false,
+  });
+  // It has all that is known to be needed, and is the only one; the other is full.
+  await lb.server('whole', engine.url, 1, { capabilities: { tokenIdsIn: true } });
+  expect(await lb.acquire(w, { needs: ['logprobs'] })).toMatchObject({ serverId: 'text-only' });
+  const first = await lb.acquire(w, { needs });
+  expect(first.serverId).toBe('whole');
+  const waiting = lb.acquire(w, { needs, waitMs: 20_000 });
+  await expect.poll(async () => (await lb.status()).waiters).toBe(1);
+  await lb.release(first.leaseId);
+  expect(await waiting).toMatchObject({ serverId: 'whole' });
+  await lb.client.call(lb.pool, 'server.remove', { serverId: 'whole' });
+  await expect(lb.acquire(w, { needs })).rejects.toMatchObject({ code: 'NO_CAPABLE_SERVER' });
+  await expect(lb.acquire(w, { needs: ['wings'] })).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+});

@@ -7,6 +7,7 @@ import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
+import { lackedFeatures } from './lacked-features';
 
 /** Probes under way at once. */
 const PROBES_AT_ONCE = 64;
@@ -81,7 +82,8 @@ export class ProbeService {
     if (capabilities === undefined) return;
     const { serverId, epoch } = server;
     try {
-      this.waiters.sendAll(pool, await this.servers.update(pool, { serverId, epoch, capabilities }));
+      const lacks = lackedFeatures(capabilities);
+      this.waiters.sendAll(pool, await this.servers.update(pool, { serverId, epoch, capabilities, lacks }));
     } catch (error) {
       // It was removed or registered anew meanwhile; then it is looked at again.
       if (!isBroomwagonError(error, 'FENCED') && !isBroomwagonError(error, 'SERVER_NOT_FOUND')) throw error;

@@ -18,6 +18,7 @@ import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineAllowList } from './engine-allow-list';
+import { lackedFeatures } from './lacked-features';
 
 /** The registry of servers. */
 @Injectable()
@@ -47,6 +48,7 @@ export class ServersService {
       ...rest,
       weight: request.weight ?? 1,
       capabilities: capabilities && JSON.stringify(capabilities),
+      lacks: lackedFeatures(capabilities),
       labels: labels == null ? undefined : JSON.stringify(labels),
       discovered,
     });

@@ -99,6 +99,21 @@ describe('AttemptRunner', () => {
     expect(new Set(controlPlane.of('lb.acquire').map(({ acquireId }) => acquireId)).size).toBe(1);
   });
 
+  it('leaves a server that takes text only to others, and says from then on that it needs token ids', async () => {
+    const { run, controlPlane, engines, claim, module } = await start();
+    controlPlane.on('lb.acquire', ({ acquireId, needs }) => {
+      const dialect = needs?.includes('tokenIdsIn') ? 'vllm' : 'openai';
+      return { ...LEASE, leaseId: `7.${acquireId}`, dialect };
+    });
+    expect(await run()).toBe('no-server');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
+    expect(controlPlane.of('lb.release')).toHaveLength(1);
+    expect(engines.requests).toEqual([]);
+    const again = module.get(AttemptRegistry).admit(claim({ attempt: 2 }), WORKER)!;
+    expect(await module.get(AttemptRunner).run(again)).toBe('finished');
+    expect(controlPlane.of('lb.acquire').map(({ needs }) => needs)).toEqual([undefined, ['tokenIdsIn']]);
+  });
+
   it('fails a request whose acquire is refused, instead of asking for ever', async () => {
     const { run, controlPlane } = await start();
     controlPlane.on('lb.acquire', () => {

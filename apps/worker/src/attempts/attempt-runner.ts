@@ -1,6 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BroomwagonError, isBroomwagonError, type LeaseGrant, type Segment } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  type EngineFeature,
+  type LeaseGrant,
+  type Segment,
+} from '@broomwagon/contracts';
 import {
   engineRequestId,
   type GenerateOptions,
@@ -32,6 +38,11 @@ type Generated = { made: MadeSegment } & ({ finishReason: 'stop' | 'length' } | 
 @Injectable()
 export class AttemptRunner {
   private readonly logger = new Logger(AttemptRunner.name);
+  /**
+   * A server without token ids was met. Only from then on do acquires say that they need them: most pools are of one
+   * kind, and an acquire that asks for nothing is the cheapest.
+   */
+  private metTextOnly = false;
 
   constructor(
     private readonly registry: AttemptRegistry,
@@ -81,12 +92,25 @@ export class AttemptRunner {
     if (attempt.signal.aborted) return this.handBack(attempt);
     if ((input.made?.tokenCount ?? 0) >= attempt.claim.maxTokens) return this.reporter.complete(attempt, 'length');
 
-    const acquisition = await this.acquirer.acquire(attempt, contextTokensOf(input));
-    if ('lease' in acquisition) return this.runOn(attempt, input, acquisition.lease);
+    const hasTokenIds = input.prompt.promptTokenIds !== undefined;
+    const needs: EngineFeature[] | undefined = hasTokenIds && this.metTextOnly ? ['tokenIdsIn'] : undefined;
+    const acquisition = await this.acquirer.acquire(attempt, contextTokensOf(input), needs);
+    if ('lease' in acquisition) {
+      if (hasTokenIds && acquisition.lease.dialect === 'openai') return this.leaveTextOnly(attempt, acquisition.lease);
+      return this.runOn(attempt, input, acquisition.lease);
+    }
     if (acquisition.failed === 'stopped') return this.handBack(attempt);
     const { failed, message } = acquisition;
     if (failed === 'refused')
       return this.reporter.fail(attempt, { reason: 'engine-rejected', retryable: false, message });
+    return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
+  }
+
+  /** Nobody's failure: the next attempt asks for a server that can do it, or is told that there is none. */
+  private leaveTextOnly(attempt: Attempt, { leaseId, serverId }: LeaseGrant): Promise<AttemptOutcome> {
+    this.metTextOnly = true;
+    void this.releaser.release(attempt, { leaseId }, 'aborted');
+    const message = `${serverId} takes no token ids`;
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 

@@ -1,6 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
+import {
+  isBroomwagonError,
+  type AcquireItem,
+  type EngineFeature,
+  type ErrorCode,
+  type LeaseGrant,
+} from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { ControlPlane } from '../control-plane';
 import { unlessAborted } from '../unless-aborted';
@@ -38,7 +44,7 @@ export class LeaseAcquirer {
   ) {}
 
   /** Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws. */
-  async acquire(attempt: Attempt, contextTokens: number): Promise<Acquisition> {
+  async acquire(attempt: Attempt, contextTokens: number, needs?: EngineFeature[]): Promise<Acquisition> {
     const endsAtMs = Date.now() + this.config.noServerDeadlineMs;
     this.leases.asking(attempt);
     let message: string | undefined;
@@ -47,7 +53,7 @@ export class LeaseAcquirer {
       const leftMs = endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(attempt.signal, this.ask(attempt, contextTokens, leftMs, tries));
+        const lease = await unlessAborted(attempt.signal, this.ask(attempt, { contextTokens, needs }, leftMs, tries));
         if (lease === undefined) break;
         this.leases.granted(attempt, lease.leaseId);
         return { lease };
@@ -72,14 +78,14 @@ export class LeaseAcquirer {
 
   private ask(
     { acquireId, claim, worker }: Attempt,
-    contextTokens: number,
+    wish: Pick<AcquireItem, 'contextTokens' | 'needs'>,
     leftMs: number,
     tries: number,
   ): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
     const { requestId, groupId, boundServerId, boundServerEpoch } = claim;
     const bound = { boundServerId, boundServerEpoch };
-    const body = { acquireId, requestId, groupId, contextTokens, waitMs, ...bound, ...worker };
+    const body = { acquireId, requestId, groupId, ...wish, waitMs, ...bound, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
     return this.controlPlane.call('lb.acquire', body, { timeoutMs });
   }

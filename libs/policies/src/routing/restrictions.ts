@@ -1,3 +1,4 @@
+import type { EngineFeature } from '@broomwagon/contracts';
 import type { RoutingServer } from './routing-order';
 
 /** What an acquire asks of its server. */
@@ -7,21 +8,24 @@ export interface Restrictions {
   maxWeightLag?: number;
   excludeServers?: readonly string[];
   labels?: Readonly<Record<string, string>>;
+  needs?: readonly EngineFeature[];
 }
 
 /** @param newestWeightVersion of the servers that take leases */
 export function fits(
-  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels'>,
+  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks'>,
   wish: Restrictions,
   newestWeightVersion: number,
 ): boolean {
   const { weightVersion, minWeightVersion = 0, maxWeightLag = Infinity, excludeServers = [], labels = {} } = wish;
+  const { needs = [] } = wish;
   return (
     (weightVersion === undefined || server.weightVersion === weightVersion) &&
     server.weightVersion >= minWeightVersion &&
     newestWeightVersion - server.weightVersion <= maxWeightLag &&
     !excludeServers.includes(server.serverId) &&
-    Object.entries(labels).every(([name, value]) => server.labels?.[name] === value)
+    Object.entries(labels).every(([name, value]) => server.labels?.[name] === value) &&
+    !needs.some((feature) => server.lacks?.includes(feature))
   );
 }
 
@@ -29,25 +33,31 @@ export function fits(
 export function laneOf(wish: Restrictions): string {
   const excluded = (wish.excludeServers ?? []).toSorted();
   const labels = Object.entries(wish.labels ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
+  const needs = (wish.needs ?? []).toSorted();
   const { weightVersion, minWeightVersion, maxWeightLag } = wish;
-  const others = [minWeightVersion, maxWeightLag].some((one) => one !== undefined) || excluded.length || labels.length;
+  const others =
+    [minWeightVersion, maxWeightLag].some((one) => one !== undefined) ||
+    excluded.length ||
+    labels.length ||
+    needs.length;
   if (!others) return weightVersion === undefined ? '*' : `@${weightVersion}`;
-  return `@${JSON.stringify([weightVersion, minWeightVersion, maxWeightLag, excluded, labels])}`;
+  return `@${JSON.stringify([weightVersion, minWeightVersion, maxWeightLag, excluded, labels, needs])}`;
 }
 
 /** True when a server may serve those who wait in the lane. */
 export function servesLane(
-  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels'>,
+  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks'>,
   lane: string,
   newestWeightVersion: number,
 ): boolean {
   if (!lane.startsWith('@[')) return [server.serverId, '*', `@${server.weightVersion}`].includes(lane);
-  const [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels] = JSON.parse(lane.slice(1)) as [
+  const [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs] = JSON.parse(lane.slice(1)) as [
     number | null,
     number | null,
     number | null,
     string[],
     [string, string][],
+    EngineFeature[],
   ];
   const wish = {
     weightVersion: weightVersion ?? undefined,
@@ -55,6 +65,7 @@ export function servesLane(
     maxWeightLag: maxWeightLag ?? undefined,
     excludeServers,
     labels: Object.fromEntries(labels),
+    needs,
   };
   return fits(server, wish, newestWeightVersion);
 }

@@ -60,7 +60,7 @@ export class RoutingBooks {
   }
 
   protected asSeen(server: ModelServer, groupId: string | undefined): RoutingServer {
-    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels } = server;
+    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels, lacks } = server;
     const onIt = ({ serverId: id, serverEpoch }: ModelLease) => id === serverId && serverEpoch === epoch;
     const leases = [...this.leases.values()].filter(onIt);
     const tokensOf = ({ acquire }: ModelLease) => Math.max(TOKENS_PER_LOAD, acquire.contextTokens ?? 0);
@@ -73,6 +73,7 @@ export class RoutingBooks {
       weightVersion,
       chosen,
       labels,
+      lacks,
       tokens: leases.reduce((sum, lease) => sum + tokensOf(lease), 0),
       sessions: bound.length + leases.filter(({ acquire }) => acquire.sessionId === undefined).length,
       turn: Math.max(server.turn, this.virtualTurn),

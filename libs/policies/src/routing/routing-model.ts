@@ -32,8 +32,15 @@ export class RoutingModel extends RoutingBooks {
     const known = this.servers.get(registration.serverId);
     const sameStart = known?.instanceId !== undefined && known.instanceId === registration.instanceId;
     const epoch = sameStart ? known.epoch : ++this.sequence.server;
-    const { chosen = 0, turn = 0, labels = undefined } = sameStart ? known : {};
-    const server = { ...registration, labels: registration.labels ?? labels, epoch, chosen, turn };
+    const { chosen = 0, turn = 0, labels = undefined, lacks = undefined } = sameStart ? known : {};
+    const server = {
+      ...registration,
+      labels: registration.labels ?? labels,
+      lacks: registration.lacks ?? lacks,
+      epoch,
+      chosen,
+      turn,
+    };
     this.servers.set(registration.serverId, server);
     if (!sameStart) this.fenced.delete(registration.serverId);
     return { epoch, answers: this.grantWaiters([registration.serverId]) };
@@ -140,9 +147,15 @@ export class RoutingModel extends RoutingBooks {
     if (parked) this.lanes.remove(parked);
     const choice = this.place(acquire);
     if ('server' in choice) return this.grant(acquire, choice);
+    if (this.nobodyHas(acquire.needs)) return { error: 'NO_CAPABLE_SERVER' };
     if (!acquire.waits) return { error: this.paused ? 'POOL_PAUSED' : 'NO_SERVER_AVAILABLE' };
     this.lanes.park(acquire, choice.lane);
     return { parked: true };
+  }
+
+  private nobodyHas(needs: ModelAcquire['needs'] = []): boolean {
+    const servers = [...this.servers.values()];
+    return servers.length > 0 && needs.some((feature) => servers.every(({ lacks }) => lacks?.includes(feature)));
   }
 
   /** With `seq` only that very lease is meant. */

@@ -1,4 +1,4 @@
-import type { Decision } from '@broomwagon/contracts';
+import type { Decision, EngineFeature } from '@broomwagon/contracts';
 import type { ModelAcquire } from './waiting-lanes';
 
 /** A server of the model. */
@@ -45,4 +45,5 @@ export interface ModelRegistration {
   weight: number;
   weightVersion: number;
   labels?: Record<string, string>;
+  lacks?: EngineFeature[];
 }

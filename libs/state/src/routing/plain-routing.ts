@@ -108,6 +108,7 @@ export function isPlainAcquire(item: AcquireEntry): boolean {
     item.maxWeightLag == null &&
     item.excludeServers == null &&
     item.labels == null &&
+    item.needs == null &&
     item.dpRank == null &&
     item.boundServerId == null &&
     !item.explain

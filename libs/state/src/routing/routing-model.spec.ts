@@ -1,4 +1,10 @@
-import { GROUP_PLACEMENTS, ROUTING_POLICIES, type BroomwagonError, type Labels } from '@broomwagon/contracts';
+import {
+  GROUP_PLACEMENTS,
+  ROUTING_POLICIES,
+  type BroomwagonError,
+  type EngineFeature,
+  type Labels,
+} from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { afterAll, expect, it, vi } from 'vitest';
 import { closeStores, Pair, pools, replayed, replays, servers, store } from './routing-model.fixture';
@@ -46,6 +52,7 @@ const acquire = fc
     maxWeightLag: rarely(fc.constantFrom(0, 1)),
     excludeServers: rarely(fc.subarray(['s1', 's2', 's3', 's4'])),
     labels: rarely(fc.constantFrom<Labels>({}, { zone: 'a' }, { zone: 'b' })),
+    needs: rarely(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'])),
     dpRank: rarely(fc.constantFrom(0, 1)),
     boundServerId: rarely(serverId),
     boundServerEpoch: rarely(fc.integer({ min: 1, max: 6 })),
@@ -126,6 +133,7 @@ const registerServer = fc
     weight: fc.constantFrom(1, 1, 0.5, 2),
     weightVersion: fc.constantFrom(0, 0, 1),
     labels: fc.option(fc.constantFrom<Labels>({ zone: 'a' }, { zone: 'b' }), { nil: undefined }),
+    lacks: rarely(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'])),
   })
   .map((registration) =>
     command(`register ${JSON.stringify(registration)}`, async (pair) => {
@@ -134,7 +142,15 @@ const registerServer = fc
       const inflight = pair.model.inflight(registration.serverId);
       const maxInflight = Math.max(registration.maxInflight, inflight);
       const labels = registration.labels && JSON.stringify(registration.labels);
-      const full = { ...registration, labels, maxInflight, endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const };
+      const lacks = registration.lacks?.join(',');
+      const full = {
+        ...registration,
+        labels,
+        lacks,
+        maxInflight,
+        endpoint: 'http://127.0.0.1:1',
+        dialect: 'vllm' as const,
+      };
       const expected = pair.model.registerServer({ ...registration, maxInflight });
       pair.hasVoid = true;
       const reply = await store.registerServer(pair.pool, full);

@@ -105,6 +105,8 @@ export type ServerRegistration = Omit<RegisterServerRequest, 'capabilities' | 'l
   capabilities?: string;
   /** JSON text. */
   labels?: string;
+  /** Features its engine does not have, commas between. */
+  lacks?: string;
   /** Found by a list: what was set for a known server by name goes before it. */
   discovered?: boolean;
 };

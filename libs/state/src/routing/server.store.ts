@@ -12,6 +12,8 @@ export interface ServerUpdate {
   weightVersion?: number;
   labels?: Labels;
   capabilities?: EngineCapabilities;
+  /** Features its engine does not have, commas between. */
+  lacks?: string;
   /** Only while this is its epoch. */
   epoch?: number;
 }

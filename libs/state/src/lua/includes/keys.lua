@@ -13,6 +13,7 @@ local key = {
   serverTokens = root .. 'servers:tokens', -- hash: serverId:epoch -> context tokens of its leases, what each has above 256
   serverSessions = root .. 'servers:sessions', -- hash: serverId:epoch -> sessions bound to it less the leases of sessions
   serverChosen = root .. 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
+  lackingServers = root .. 'servers:lacking', -- hash: feature of engines -> how many servers lack it
   serverCards = root .. 'servers:cards', -- hash: serverId -> its card, see routing/includes/plain-pool.lua
   ring = root .. 'ring', -- zset: serverId#index by hash; only under consistent-hash
   decisions = root .. 'decisions', -- list: the latest decisions, packed, one for each lease sequence

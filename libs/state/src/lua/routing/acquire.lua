@@ -1,7 +1,7 @@
 --[[ Grants leases: each item gets the least loaded server (or that of its session), waits in a lane, or is refused.
 ARGV[1] JSON:
   items            list of {acquireId, requestId, workerId, workerEpoch, sessionId?, groupId?, priority?, contextTokens?,
-                   weightVersion?, minWeightVersion?, maxWeightLag?, excludeServers?, labels?, dpRank?,
+                   weightVersion?, minWeightVersion?, maxWeightLag?, excludeServers?, labels?, needs?, dpRank?,
                    boundServerId?, boundServerEpoch?, explain?, waitMs?, replyTo?}; at most 128. Without replyTo an item is never parked
   mostSessions     number: sessions kept; above it the longest idle one goes
   mostWaiters      number: parked acquires of the pool
@@ -11,7 +11,7 @@ Reply: results     list, in the order of the items: {seq, serverId, branch, infl
                    the ring of decisions has no key, best and eligible
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
 Errors per item: FENCED (worker epoch is void), RELEASED (a release by this acquireId came first), ABORTED (so did an abort),
-  NO_SERVER_AVAILABLE, POOL_PAUSED, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
+  NO_SERVER_AVAILABLE, NO_CAPABLE_SERVER, POOL_PAUSED, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
 replyTo and keeps its place.
 Facts: none. ]]
@@ -66,6 +66,15 @@ local function is_aborted(request_id)
   return until_ms and tonumber(until_ms) > now
 end
 
+-- True when there are servers, and all of them lack the same thing that is needed.
+local function nobody_has(needs)
+  for _, feature in ipairs(needs or {}) do
+    local lacking = tonumber(redis.call('HGET', key.lackingServers, feature) or nil)
+    if lacking and lacking == redis.call('ZCARD', key.servers) then return true end
+  end
+  return false
+end
+
 local function acquire(item)
   if not is_current_worker(item.workerId, item.workerEpoch) then return { error = 'FENCED' } end
   local answer = repeated(item)
@@ -86,6 +95,7 @@ local function acquire(item)
   end
   local server, branch, lane = place_of(item)
   if server then return lease_answer(grant_lease(item, server, now, args.mostSessions), branch, servers) end
+  if nobody_has(item.needs) then return { error = 'NO_CAPABLE_SERVER' } end
   if not may_wait then return { error = pool_is_paused() and 'POOL_PAUSED' or 'NO_SERVER_AVAILABLE' } end
   -- No lane: too many different restrictions are waiting.
   if waiters >= args.mostWaiters or not lane then return { error = 'QUEUE_FULL' } end
@@ -103,6 +113,7 @@ for index, item in ipairs(args.items) do
   for name, value in pairs(item) do
     if value == cjson.null then item[name] = nil end
   end
+  if item.needs and not item.needs[1] then item.needs = nil end
   local result = acquire(item)
   if optional(args.brief) and result.seq and not item.explain then
     result = { seq = result.seq, serverId = result.serverId, branch = result.branch, inflight = result.inflight,

@@ -4,6 +4,7 @@ ARGV[1] JSON:
   serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
   weightVersion?   absent: as it was, for the same start of the server, else 0
   instanceId?, model?, capabilities? (JSON text), labels? (JSON text)
+  lacks?           string: features its engine does not have, commas between
   discovered?      boolean: found by a list. Then a server that is known keeps what was set for it, and one whose drain
                    has ended stays away until it is registered by name or starts anew
   mostSessions     number: as in acquire
@@ -35,7 +36,10 @@ if same_start and discovered then
   max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
 end
 if known and not same_start then void_server_epoch(id, known.epoch) end
-if not same_start then delete_server(id) end
+if not same_start then
+  set_lacks(id, '')
+  delete_server(id)
+end
 
 local stays_fenced = same_start and is_fenced(known)
 set_server(id, 'epoch', epoch, 'state', stays_fenced and 'failed' or 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
@@ -54,6 +58,7 @@ for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
     unset_server(id, field)
   end
 end
+if optional(args.lacks) then set_lacks(id, args.lacks) end
 redis.call('ZADD', key.servers, string.format('%.0f', now), id)
 if not stays_fenced then redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id) end
 known_servers[id] = nil

@@ -2,6 +2,7 @@
 ARGV[1] JSON:
   serverId
   maxInflight?, weight?, weightVersion?, labels?, capabilities? (JSON text)   what is absent stays as it is
+  lacks?           string: features its engine does not have, commas between
   epoch?           number: only while this is its epoch
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
@@ -27,5 +28,9 @@ if optional(args.maxInflight) then
 end
 for _, field in ipairs({ 'labels', 'capabilities' }) do
   if optional(args[field]) then set_server(server.id, field, args[field]) end
+end
+if optional(args.lacks) then
+  set_lacks(server.id, args.lacks)
+  server.lacks = nil
 end
 return changed_server(server, now_ms(), args.mostSessions)

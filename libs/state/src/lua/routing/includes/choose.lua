@@ -177,7 +177,9 @@ local function choose_free(item, policy)
 end
 
 local function snapshot_server(server, policy, held)
-  local labels = labels_of(server)
+  local labels, lacks = labels_of(server), {}
+  for feature in pairs(lacks_of(server)) do table.insert(lacks, feature) end
+  table.sort(lacks)
   return {
     serverId = server.id,
     leases = server.load,
@@ -189,13 +191,14 @@ local function snapshot_server(server, policy, held)
     sessions = policy == 'least-sessions' and sessions_of(server) or nil,
     turn = policy == 'round-robin' and turn_of(server) or nil,
     labels = next(labels) and labels or nil,
+    lacks = lacks[1] and lacks or nil,
     kvUse = kv_use_of(server),
     groupLeases = held and held[count_name(server.id, server.epoch)] or nil,
   }
 end
 
 local WISH = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion', 'minWeightVersion',
-  'maxWeightLag', 'labels', 'dpRank', 'boundServerId', 'boundServerEpoch' }
+  'maxWeightLag', 'labels', 'needs', 'dpRank', 'boundServerId', 'boundServerEpoch' }
 local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
   'groupSpreadAboveKvUse' }
 

@@ -3,7 +3,7 @@
 -- What an acquire asks of its server, and the lanes of those who wait with such wishes: one lane for each different
 -- wish, so that nobody who cannot use a server stands in the way of one who can.
 local MOST_LANES = 128
-local NAMES = { 'weightVersion', 'minWeightVersion', 'maxWeightLag', 'excludeServers', 'labels' }
+local NAMES = { 'weightVersion', 'minWeightVersion', 'maxWeightLag', 'excludeServers', 'labels', 'needs' }
 
 -- Of the servers that take leases; entries that are out of date are corrected on the way.
 local function newest_weight_version()
@@ -24,6 +24,7 @@ end
 local function is_restricted(item)
   return item.weightVersion ~= nil or item.minWeightVersion ~= nil or item.maxWeightLag ~= nil
     or (item.excludeServers ~= nil and #item.excludeServers > 0) or (item.labels ~= nil and next(item.labels) ~= nil)
+    or (item.needs ~= nil and #item.needs > 0)
 end
 
 -- The first wish that this server does not meet, or nil.
@@ -36,6 +37,9 @@ local function unmet_wish(server, item)
   end
   for name, value in pairs(item.labels or {}) do
     if labels_of(server)[name] ~= value then return 'labels' end
+  end
+  for _, feature in ipairs(item.needs or {}) do
+    if lacks_of(server)[feature] then return 'needs' end
   end
   return nil
 end
@@ -56,12 +60,15 @@ local function restriction_text(item)
   for _, name in ipairs({ 'weightVersion', 'minWeightVersion', 'maxWeightLag' }) do
     table.insert(parts, item[name] and string.format('%.0f', item[name]) or '')
   end
-  local excluded, labels = {}, {}
+  local excluded, labels, needs = {}, {}, {}
   for _, id in ipairs(item.excludeServers or {}) do table.insert(excluded, id) end
   for name, value in pairs(item.labels or {}) do table.insert(labels, name .. '=' .. value) end
   table.sort(excluded)
+  for _, feature in ipairs(item.needs or {}) do table.insert(needs, feature) end
   table.sort(labels)
+  table.sort(needs)
   return table.concat(parts, '|') .. '|' .. table.concat(excluded, ',') .. '|' .. table.concat(labels, ',')
+    .. '|' .. table.concat(needs, ',')
 end
 
 local restricted_lanes -- lane -> restriction, read once
@@ -84,7 +91,7 @@ end
 local function lane_of(item)
   if not is_restricted(item) then return '*' end
   local text = restriction_text(item)
-  if text == string.format('%.0f||||', item.weightVersion or -1) then return string.format('@%.0f', item.weightVersion) end
+  if text == string.format('%.0f|||||', item.weightVersion or -1) then return string.format('@%.0f', item.weightVersion) end
   local lane = '@r' .. string.sub(redis.sha1hex(text), 1, 16)
   local may_wait = item.replyTo ~= nil and (item.waitMs or 0) > 0
   if not may_wait or redis.call('HEXISTS', key.restrictedLanes, lane) == 1 then return lane end

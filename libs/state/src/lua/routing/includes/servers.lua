@@ -25,6 +25,26 @@ local function labels_of(server)
   return server.labels
 end
 
+-- What its engine is known not to have: feature -> true.
+local function lacks_of(server)
+  if not server.lacks then
+    server.lacks = {}
+    for feature in string.gmatch(redis.call('HGET', key.server(server.id), 'lacks') or '', '%a+') do
+      server.lacks[feature] = true
+    end
+  end
+  return server.lacks
+end
+
+-- `lacks`: names with commas between. Servers that lack a feature are counted, so that what none has is known at once.
+local function set_lacks(id, lacks)
+  for feature in string.gmatch(redis.call('HGET', key.server(id), 'lacks') or '', '%a+') do
+    if redis.call('HINCRBY', key.lackingServers, feature, -1) == 0 then redis.call('HDEL', key.lackingServers, feature) end
+  end
+  for feature in string.gmatch(lacks, '%a+') do redis.call('HINCRBY', key.lackingServers, feature, 1) end
+  set_server(id, 'lacks', lacks)
+end
+
 -- The weight-version gate: a server that reports another version than the pool wants takes no leases. While the weights
 -- change those that have the coming version pass too, so that they stand ready at the commit.
 local function is_quarantined(server)
@@ -145,6 +165,7 @@ local function is_fenced(server) return redis.call('HEXISTS', key.server(server.
 -- Out of every index; leases and sessions are void at once.
 local function forget_server(server)
   void_server_epoch(server.id, server.epoch)
+  set_lacks(server.id, '')
   delete_server(server.id)
   order = nil
   for _, index in ipairs({ 'servers', 'watchedServers', 'eligible', 'warmingServers', 'drainingServers' }) do
