@@ -11,6 +11,12 @@ const program = new Command('lab')
   .showHelpAfterError();
 for (const add of [headlineCommand, frontierCommand, whatifCommand, recordCommand, validateCommand]) add(program);
 program.parseAsync().catch((error: unknown) => {
-  console.error(error instanceof Error ? (error.stack ?? error.message) : error);
+  console.error(describe(error));
   process.exitCode = 1;
 });
+
+/** Wrong input says what is wrong and no more; anything else shows where it happened. */
+function describe(error: unknown): string {
+  if (error instanceof RangeError || (error instanceof Error && 'code' in error)) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

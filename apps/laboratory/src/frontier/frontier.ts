@@ -8,11 +8,9 @@ export interface PolicyFamily {
   policy(overProvision: number): TailPolicy;
 }
 
-const ENOUGH_TO_REFILL = 4;
-
-/** Every policy of production, and RollPacker's use of both axes. */
+/** Every policy of production, and RollPacker's use of both axes; the fixed concurrency is that of one step. */
 export function policyFamilies(setup: Setup): PolicyFamily[] {
-  const inFlight = setup.groupsPerStep * setup.samples;
+  const concurrency = setup.groupsPerStep * setup.samples;
   return [
     { name: 'regenerate', policy: (overProvision) => ({ name: 'regenerate', overProvision }) },
     {
@@ -27,12 +25,7 @@ export function policyFamilies(setup: Setup): PolicyFamily[] {
     },
     {
       name: 'fixed-concurrency',
-      // There must always be something to refill with: the concurrency is the knob, not what is launched.
-      policy: (overProvision) => ({
-        name: 'fixed-concurrency',
-        overProvision: ENOUGH_TO_REFILL,
-        concurrency: Math.round(inFlight * overProvision),
-      }),
+      policy: (overProvision) => ({ name: 'fixed-concurrency', overProvision, concurrency }),
     },
   ];
 }

@@ -43,7 +43,7 @@ export const BANDS: readonly Band[] = [
       ];
       return { holds: high > middle && middle < low, value: [low, middle, high].map(Math.round).join(' ') };
     },
-    why: 'With a quarter of all groups holding a runaway, 1.25 is not enough to do without them: the least is near 1.4, as the adaptive rule says.',
+    why: 'A quarter of all groups has a runaway here, so 1.25 is too little to do without them; 1.5 is not yet too much.',
   },
   {
     id: 'A4',
@@ -67,6 +67,7 @@ export const BANDS: readonly Band[] = [
       const holds = 1 < context && none < context && context <= oracle && context >= 0.9 * oracle && gainAtLow <= 1.02;
       return { holds, value: `${list([none, context, oracle])}; at 41 % context / none ${two(gainAtLow)}` };
     },
+    why: 'The order holds, and the gain vanishes at 41 %; under some seeds context is more than 10 % behind the oracle.',
   },
   {
     id: 'A6',

@@ -8,7 +8,7 @@ export interface Headline {
   unit: 's' | 'x' | 'share' | 'count';
   /** A number, or the range that was published. */
   published: number | readonly [least: number, most: number];
-  /** It holds when our mean is not further off than this share. */
+  /** It holds when our mean is not further off than this share; of a speed, when it also has half of the gain. */
   tolerance: number;
   /** Name of the measure. */
   measure: string;
@@ -26,6 +26,9 @@ export interface HeadlineResult {
   holds: boolean;
 }
 
+/** A gain of 12 % is not held by none at all, though that is only 11 % off. */
+const LEAST_GAIN = 0.5;
+
 /** @param values one per seed */
 export function judge(headline: Headline, values: readonly number[]): HeadlineResult {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -38,6 +41,6 @@ export function judge(headline: Headline, values: readonly number[]): HeadlineRe
     least: Math.min(...values),
     most: Math.max(...values),
     ratio,
-    holds: Math.abs(ratio - 1) <= headline.tolerance,
+    holds: Math.abs(ratio - 1) <= headline.tolerance && (headline.unit !== 'x' || mean - 1 >= LEAST_GAIN * (low - 1)),
   };
 }

@@ -19,6 +19,7 @@ describe('headlines', () => {
   it('hold within their tolerance of the number, or of the nearer end of the range', () => {
     expect(judge(headline, [2, 2.25])).toMatchObject({ mean: 2.125, least: 2, most: 2.25, ratio: 1.0625, holds: true });
     expect(judge(headline, [2.5]).holds).toBe(false);
+    expect(judge({ ...headline, published: 1.1 }, [1]).holds).toBe(false);
     const range = { ...headline, published: [1.5, 2] as const };
     expect(judge(range, [1.7])).toMatchObject({ ratio: 1, holds: true });
     expect(judge(range, [1.2]).ratio).toBeCloseTo(0.8, 9);

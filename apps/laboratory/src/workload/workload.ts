@@ -1,4 +1,4 @@
-import { responseLength, type LengthDistribution, type LengthTrace } from '@broomwagon/policies';
+import { RandomStream, responseLength, type LengthDistribution, type LengthTrace } from '@broomwagon/policies';
 
 /** What an experiment rolls out: prompts numbered from 0, as many as are asked for. */
 export interface Workload {
@@ -29,7 +29,7 @@ export function generatedWorkload(
   };
 }
 
-/** What a sample that is begun anew is like: a sibling, or, as under simulated engines with a seed, the same again. */
+/** What a sample that is begun anew is like: any sibling, or, as under simulated engines with a seed, the same again. */
 export type Redraw = 'sibling' | 'same';
 
 /** Recorded lengths: prompts in their order, over and over. */
@@ -47,7 +47,10 @@ export function tracedWorkload(
     promptTokens: () => promptTokens,
     lengthOf: (prompt, sample, draw) => {
       const lengths = prompts[prompt % prompts.length]!;
-      return Math.min(capTokens, lengths[(sample + (redraw === 'same' ? 0 : draw)) % lengths.length]!);
+      const isDrawnAgain = draw > 0 && redraw === 'sibling';
+      // By chance, not in turn: in turn, a group would get the same lengths again, and no bias would ever show.
+      const index = isDrawnAgain ? new RandomStream('redraw', prompt, sample, draw).uniform() * lengths.length : sample;
+      return Math.min(capTokens, lengths[Math.floor(index) % lengths.length]!);
     },
   };
 }
