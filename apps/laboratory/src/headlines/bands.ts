@@ -6,7 +6,7 @@ export interface Band {
   id: string;
   what: string;
   check(mean: MeanOf): { holds: boolean; value: string };
-  /** Why it does not hold, when that is known. */
+  /** Why it does not hold, as far as can be told. */
   why?: string;
 }
 
@@ -133,7 +133,7 @@ export const BANDS: readonly Band[] = [
       const value = [base, both, fixed].map(Math.round).join(' -> ');
       return { holds: both > 5_000 && base < both && fixed < both, value: `${value} a step` };
     },
-    why: 'The signs hold, the number does not: vLLM preempts by blocks and again and again, the model once per sequence that has no room.',
+    why: 'The signs hold, the number does not: sequences are preempted one by one here; probably vLLM, by blocks, preempts the same ones again and again.',
   },
   {
     id: 'A11',

@@ -12,7 +12,7 @@ export interface Headline {
   tolerance: number;
   /** Name of the measure. */
   measure: string;
-  /** Why it does not hold, when that is known. */
+  /** Why it does not hold, as far as can be told. */
   why?: string;
 }
 

@@ -28,11 +28,11 @@ const ROLLPACKER_WORDS: Record<string, string> = {
   r: 'samples over-provisioned',
 };
 const TOO_FAST =
-  'Runaways are drawn per sample here; in reality the hard prompts run away in all their samples, so a spare sample helps less.';
+  'Runaways are drawn per sample here; probably real hard prompts run away in all their samples, so that a spare one helps less.';
 const WAITS_FOR_RUNAWAYS =
   'A quarter of all groups has a runaway here, so at 1.25 the step waits for some of them, the longer the higher the cap.';
 const CHEAP_BATCH =
-  'A larger batch costs little here: 0.04 ms a sequence, as fitted to the baseline; 0.15 would fit better, and is not tuned.';
+  'A larger batch costs little here, as fitted to the baselines; more (for 7B 0.15 ms a sequence, not 0.04) would fit these rows, and is not tuned.';
 
 /** Why a row of the table does not hold, by axis and value. */
 const WHY: Record<string, string> = {
@@ -102,7 +102,7 @@ const others: Headline[] = [
   seer('gap', 'first to last server, share of the time of veRL', 0.7, 'base.gap', { unit: 'share', why: LONGEST_FEW }),
   seer('preemptions', 'preemptions of veRL', 13_686, 'base.preemptions', {
     unit: 'count',
-    why: 'The model admits up to 98 % of the KV cache and preempts one sequence at a time; vLLM admits by blocks and thrashes earlier.',
+    why: 'Sequences are preempted one by one here, and come back when there is room for all of their context; probably vLLM, by blocks, preempts the same ones again and again.',
   }),
   {
     id: 'ascend-base',
@@ -123,7 +123,7 @@ const others: Headline[] = [
     published: 1.67,
     tolerance: TOLERANCE,
     measure: 'ascend.both.speedup',
-    why: 'Two thirds of the step are bound by throughput here, then one long response decides; moves cannot shorten either.',
+    why: 'Most of the step is bound by throughput here, then by its longest responses; moves shorten neither.',
   },
   {
     id: 'april-mean',
@@ -154,7 +154,7 @@ const others: Headline[] = [
     published: 0.4,
     tolerance: TOLERANCE,
     measure: 'april.wide.1.5.offPolicy',
-    why: 'Every group that was cut is resumed at once here; the published mean is over runs with different over-provision.',
+    why: 'Every group that was cut is resumed at once here; the published mean is over other models and over-provisions.',
   },
   ...Object.entries({ '8k': 1.27, '15k': [1.58, 1.94] as const, '40k': 2.26 }).map(([cap, published]): Headline => ({
     id: `copris-${cap}`,
@@ -165,7 +165,7 @@ const others: Headline[] = [
     published,
     tolerance: TOLERANCE,
     measure: `copris.${cap}.endToEnd`,
-    why: 'The share of the rollout in a step is taken to be the same at every cap; at 8k it is smaller.',
+    why: 'The rollout is taken to be the same share of a step at every cap; probably it is less at 8k.',
   })),
   ...Object.entries({ 64: 1.35, 256: 1.12 }).map(([groups, published]): Headline => ({
     id: `tailsieve-${groups}`,
@@ -176,7 +176,7 @@ const others: Headline[] = [
     published,
     tolerance: TOLERANCE,
     measure: `tailsieve.${groups}.1.25.speedup`,
-    why: 'Needs the measured step time of a small batch, which is far shorter on their engines than in the linear model.',
+    why: 'Probably the step of a small batch is far shorter on their engines than in the linear model.',
   })),
   {
     id: 'unirl-spread',
