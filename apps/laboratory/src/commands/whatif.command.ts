@@ -68,7 +68,7 @@ function table(recorded: readonly number[], again: RunResult, own: TailPolicy, t
     name,
     `${Math.round(mean(outcome.steps.map((step) => step.seconds)))} s`,
     `${Math.round(outcome.seconds)} s`,
-    percent(again.outcome.seconds / outcome.seconds - 1),
+    `${(again.outcome.seconds / outcome.seconds).toFixed(2)}x`,
     percent(ledger.offPolicyShare),
     lengthBias.toFixed(3),
     ledger.batchVariation.toFixed(2),
@@ -76,7 +76,7 @@ function table(recorded: readonly number[], again: RunResult, own: TailPolicy, t
   ];
   const blank = ['', '', '', ''];
   return {
-    head: ['', 'mean step', 'all steps', 'faster', 'off-policy', 'bias', 'variation', 'waste'],
+    head: ['', 'mean step', 'all steps', 'speed', 'off-policy', 'bias', 'variation', 'waste'],
     rows: [
       ['recorded', `${Math.round(mean(recorded))} s`, `${Math.round(sum(recorded))} s`, '', ...blank],
       row(`${nameOf(own)}, simulated`, again),
