@@ -2,7 +2,8 @@ import type { PoolSettings, TailPolicy } from '@broomwagon/contracts';
 import type { LedgerSummary } from '@broomwagon/contracts';
 import { summariseLedger, type LengthDistribution } from '@broomwagon/policies';
 import { STEP_OVERHEAD_SECONDS, type Setup } from '../parameters';
-import { Rollout, type RolloutOptions, type RolloutOutcome, type StepOutcome } from '../rollout/rollout';
+import { Rollout } from '../rollout/rollout';
+import type { RolloutOptions, RolloutOutcome } from '../rollout/rollout.types';
 import { IndexedRouter } from '../routing/indexed-router';
 import { ProductionRouter } from '../routing/production-router';
 import { generatedWorkload, type Workload } from '../workload/workload';
@@ -22,7 +23,6 @@ export interface RunChoices extends Partial<Pick<RolloutOptions, 'router' | 'dis
   seed: number;
   lengths?: LengthDistribution;
   workload?: Workload;
-  onStep?: (step: StepOutcome) => void;
 }
 
 /** A finished run, in the words of the tables. Times in seconds, shares 0 to 1. */
@@ -65,7 +65,6 @@ export function runSetup(setup: Setup, choices: RunChoices): RunResult {
     mover: choices.mover,
     transfer,
     overheadSeconds: choices.overheadSeconds ?? STEP_OVERHEAD_SECONDS,
-    onStep: choices.onStep,
   }).run();
   return resultOf(outcome);
 }

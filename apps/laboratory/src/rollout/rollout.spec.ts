@@ -7,7 +7,8 @@ import { unrouted } from '../baselines/unrouted';
 import { makespanIdentity, simulatedMakespans } from '../experiments/oracle';
 import { ProductionRouter } from '../routing/production-router';
 import { generatedWorkload, type Workload } from '../workload/workload';
-import { Rollout, type RolloutOptions, type RolloutOutcome } from './rollout';
+import { Rollout } from './rollout';
+import type { RolloutOptions, RolloutOutcome } from './rollout.types';
 import { TierMover } from './tier-mover';
 
 const parameters = { ...ENGINE_PRESETS['14b-16k'], kvCapacityTokens: 60_000 };

@@ -8,10 +8,10 @@ import {
   type RebalanceServer,
 } from '@broomwagon/policies';
 import type { Placement } from './placement';
-import type { Mover } from './rollout';
+import type { Mover } from './rollout.types';
 import { keptTokens, type Sample } from './sample';
 
-/** Times no such request is expected to make less, tokens. */
+/** No request is expected to make less than this, tokens. */
 const LEAST_REMAINING = 256;
 
 export interface TierMoverOptions {
@@ -37,8 +37,6 @@ export class TierMover implements Mover {
   roundBegins(): void {
     this.planLater(++this.round);
   }
-
-  changed(): void {}
 
   roundEnds(): void {
     this.round += 1;

@@ -21,9 +21,6 @@ export class VirtualClock {
     return this.seconds;
   }
 
-  /** Actions done so far. */
-  actions = 0;
-
   at(atSeconds: number, action: () => void): void {
     this.heap.push({ atSeconds: Math.max(atSeconds, this.seconds), order: ++this.scheduled, action });
   }
@@ -50,7 +47,6 @@ export class VirtualClock {
       }
       this.heap.pop();
       this.seconds = next.atSeconds;
-      this.actions += 1;
       next.action();
     }
   }
