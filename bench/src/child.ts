@@ -25,6 +25,10 @@ export class Child<Question, Result> {
     return new Child(fork(file, { execArgv: [] }));
   }
 
+  get processId(): number {
+    return this.child.pid!;
+  }
+
   ask(question: Question): Promise<Result> {
     return new Promise((resolve, reject) => {
       const id = this.count++;

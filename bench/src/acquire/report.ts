@@ -3,7 +3,7 @@ import { median, significant } from '../arithmetic';
 import type { JobResult } from '../generator/jobs';
 import { plainTable } from '../table';
 import type { Scaling } from './scaling';
-import { OPEN_RATES, ratesOf, type Row, type Throughput } from './throughput';
+import { OPEN_RATES, ratesOf, type CpuMicroseconds, type Row, type Throughput } from './throughput';
 
 /** What `--json` holds; README.md of bench says what each number means. */
 export interface AcquireReport {
@@ -18,6 +18,8 @@ export interface AcquireReport {
   bytesPerLease: number;
   bytesPerSession: number;
   cpuSecondsPer1000Decisions: { replica: number; redis: number };
+  /** CPU time of every process for one request, microseconds. */
+  cpuMicroseconds: { echo: CpuMicroseconds; acquire: CpuMicroseconds };
   rows: { name: string; label: string; perSecond: number; p50Ms: number; p95Ms: number; p99Ms: number }[];
   costs: { pool: string; label: string; cpuMicroseconds: number; perSecond: number }[];
 }
@@ -26,7 +28,11 @@ const over = (row: Row, field: 'p50Ms' | 'p95Ms' | 'p99Ms') =>
   significant(median(row.results.map((result: JobResult) => result[field])));
 
 export function acquireReport(throughput: Throughput, scaling: Scaling, rounds: number): AcquireReport {
-  const { replica, redis } = throughput.cpuSecondsPer1000();
+  const cpuMicroseconds = {
+    echo: rounded(throughput.cpuMicroseconds('echo')),
+    acquire: rounded(throughput.cpuMicroseconds('acquire')),
+  };
+  const { replica, redis } = cpuMicroseconds.acquire;
   return {
     measuredAt: new Date().toISOString(),
     machine: `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`,
@@ -49,7 +55,8 @@ export function acquireReport(throughput: Throughput, scaling: Scaling, rounds: 
     },
     bytesPerLease: Math.round(scaling.bytesPerLease),
     bytesPerSession: Math.round(scaling.bytesPerSession),
-    cpuSecondsPer1000Decisions: { replica: significant(replica), redis: significant(redis) },
+    cpuSecondsPer1000Decisions: { replica: replica / 1_000, redis: redis / 1_000 },
+    cpuMicroseconds,
     rows: throughput.rows.map((row) => ({
       name: row.name,
       label: row.label,
@@ -65,6 +72,10 @@ export function acquireReport(throughput: Throughput, scaling: Scaling, rounds: 
       perSecond: Math.round(median(sized.perSecond)),
     })),
   };
+}
+
+function rounded(cpu: CpuMicroseconds): CpuMicroseconds {
+  return Object.fromEntries(Object.entries(cpu).map(([name, value]) => [name, significant(value)])) as CpuMicroseconds;
 }
 
 /** The report for people. */
@@ -84,7 +95,7 @@ export function acquireText(report: AcquireReport, throughput: Throughput, scali
     const ratio = scaling.ratio(sized.pool, scaling.baselineOf(sized));
     return [label, cpuMicroseconds.toFixed(1), ratio.toFixed(2), perSecond.toLocaleString('en')];
   });
-  const { replica, redis } = report.cpuSecondsPer1000Decisions;
+  const { echo, acquire } = report.cpuMicroseconds;
   return [
     '',
     `${report.machine}; medians of ${report.rounds} interleaved rounds`,
@@ -93,7 +104,8 @@ export function acquireText(report: AcquireReport, throughput: Throughput, scali
     '',
     plainTable(['acquire in a pool with', 'CPU us', 'ratio', 'per second'], costs),
     '',
-    `CPU for 1,000 acquires: ${replica.toFixed(4)} s of the replica, ${redis.toFixed(4)} s of Redis.`,
+    `CPU us of an echo: generator ${echo.generator}, NATS ${echo.nats}, responder ${echo.echo}.`,
+    `CPU us of an acquire: generator ${acquire.generator}, NATS ${acquire.nats}, replica ${acquire.replica}, Redis ${acquire.redis}.`,
     `Longest script of a burst: ${report.longestBurstScriptMs.toFixed(2)} ms.`,
     `Redis memory: ${report.bytesPerLease} bytes for a live lease, ${report.bytesPerSession} for an idle session.`,
     '',

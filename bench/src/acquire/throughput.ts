@@ -31,6 +31,10 @@ type RowName =
   | 'many'
   | `open-${number}`;
 
+/** Whose CPU time is read. */
+const CPU_PROCESSES = ['replica', 'redis', 'generator', 'nats', 'echo'] as const;
+export type CpuMicroseconds = Record<(typeof CPU_PROCESSES)[number], number>;
+
 /** One line of the table: every round of one load. */
 export interface Row {
   name: RowName;
@@ -58,9 +62,8 @@ export class Throughput {
     const { nats, redis } = stage.services;
     const state = stage.state(redis);
     const throughput = new Throughput(stage, state, effort);
-    await stage
-      .child<{ natsUrl: string; subject: string }, void>('raw/echo.main.js')
-      .ask({ natsUrl: nats.url, subject: ECHO_SUBJECT });
+    const echo = stage.child<{ natsUrl: string; subject: string }, void>('raw/echo.main.js');
+    await echo.ask({ natsUrl: nats.url, subject: ECHO_SUBJECT });
     await stage
       .child<object, void>('raw/handler.main.js')
       .ask({ natsUrl: nats.url, redisUrl: redis.url, keyPrefix: KEY_PREFIX, pool: 'raw' });
@@ -73,16 +76,18 @@ export class Throughput {
         processIds.push(await stage.startApp('load-balancer', `${pool}.${index}`, [pool], redis));
       }
     }
-    throughput.addRows(workers, processIds[0]!);
+    throughput.addRows(workers, processIds[0]!, echo.processId);
     return throughput;
   }
 
-  private addRows(workers: BenchWorker[], replica: number): void {
+  private addRows(workers: BenchWorker[], replica: number, echo: number): void {
     const { warmUpMs, measureMs } = this.effort;
-    const { redis } = this.stage.services;
+    const { nats, redis } = this.stage.services;
     const add = (name: RowName, label: string, job: Exclude<Job, ListJob>) =>
       this.rows.push({ name, label, job, results: [] });
-    const load = { workers, warmUpMs, measureMs, processIds: [replica, ...(redis.pid ? [redis.pid] : [])] };
+    // In the order of CPU_PROCESSES.
+    const processIds = [replica, redis.pid ?? 0, this.stage.generator.processId, nats.pid ?? 0, echo];
+    const load = { workers, warmUpMs, measureMs, processIds };
     const raw = { ...load, pool: 'raw' };
     const one = { ...load, pool: 'replicas-1' };
     add('echo', `raw nats.js echo, window ${WINDOW}`, { ...raw, kind: 'echo', subject: ECHO_SUBJECT, window: WINDOW });
@@ -135,12 +140,12 @@ export class Throughput {
     return medianRatio(ratesOf(this.row(name)), ratesOf(this.row(other)));
   }
 
-  /** CPU seconds of one replica and of Redis for 1,000 acquires. */
-  cpuSecondsPer1000(): { replica: number; redis: number } {
-    const { results } = this.row('acquire');
+  /** CPU time of each process for one request of this row, microseconds. */
+  cpuMicroseconds(name: RowName): CpuMicroseconds {
+    const { results } = this.row(name);
     const of = (index: number) =>
-      median(results.map(({ cpuSeconds, completed }) => ((cpuSeconds[index] ?? Number.NaN) / completed) * 1_000));
-    return { replica: of(0), redis: of(1) };
+      median(results.map(({ cpuSeconds, completed }) => ((cpuSeconds[index] ?? Number.NaN) / completed) * 1_000_000));
+    return Object.fromEntries(CPU_PROCESSES.map((process, index) => [process, of(index)])) as CpuMicroseconds;
   }
 
   private async watchScripts(): Promise<void> {
