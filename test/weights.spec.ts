@@ -88,8 +88,17 @@ describe('a change of weights with a real worker and engine', () => {
     await bench.startWorker();
     await bench.running(2);
     expect(await begin({ mode: 'keep' })).toMatchObject({ running: 2 });
+    // The engine itself stands still while it gets the new weights.
+    const isPaused = async () =>
+      ((await (await fetch(`${bench.engine.url}/is_paused`)).json()) as { is_paused: boolean }).is_paused;
+    const { client, pool } = bench;
+    await expect
+      .poll(async () => (await client.call(pool, 'weights.status', { cursor: '0' })).servers)
+      .toMatchObject([{ paused: true }]);
+    expect(await isPaused()).toBe(true);
     await bench.register({ weightVersion: 1 });
     expect(await commit()).toMatchObject({ running: 2, confirmedServers: 1 });
+    await expect.poll(isPaused).toBe(false);
     await bench.running(2);
     await bench.made(3);
     const aborted = { abortId: 'look', requestIds: ['job/g0/0'], waitMs: 10_000 };

@@ -1,4 +1,4 @@
-import type { JobStatus, TailPolicy } from '@broomwagon/contracts';
+import { PAUSE_MODES, type JobStatus, type TailPolicy } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, ScriptRunner } from '@broomwagon/state';
@@ -107,7 +107,8 @@ export class ServiceBench {
   /** The engine as server s1. */
   async register(more: { maxInflight?: number; weightVersion?: number } = {}): Promise<void> {
     const { url: endpoint } = this.engine;
-    const body = { serverId: 's1', endpoint, dialect: 'vllm' as const, instanceId: 'i1', maxInflight: 64, ...more };
+    const engine = { dialect: 'vllm' as const, capabilities: { pauseModes: [...PAUSE_MODES] } };
+    const body = { serverId: 's1', endpoint, instanceId: 'i1', maxInflight: 64, ...engine, ...more };
     await this.client.call(this.pool, 'server.register', body);
   }
 

@@ -12,6 +12,7 @@ import { RedisModule } from './redis.module';
 import { AdmissionController } from './admission/admission.controller';
 import { DiscoveryService } from './servers/discovery.service';
 import { EngineAllowList } from './servers/engine-allow-list';
+import { EnginePausesService } from './servers/engine-pauses.service';
 import { EngineSources } from './servers/engine-sources';
 import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
@@ -37,6 +38,7 @@ import { WorkersService } from './workers/workers.service';
     WorkersService,
     SweepService,
     ProbeService,
+    EnginePausesService,
     EngineAllowList,
     EngineSources,
     DiscoveryService,

@@ -8,6 +8,7 @@ import {
   RoutingStore,
   ScriptRunner,
   ServerStore,
+  WeightStore,
 } from '@broomwagon/state';
 import { LoadBalancerConfig } from './load-balancer.config';
 
@@ -50,13 +51,18 @@ type RedisConnection = ReturnType<typeof connectRedis>;
       useFactory: (scripts: ScriptRunner) => new PoolStore(scripts),
     },
     {
+      provide: WeightStore,
+      inject: [ScriptRunner],
+      useFactory: (scripts: ScriptRunner) => new WeightStore(scripts),
+    },
+    {
       provide: PoolDirectory,
       inject: [REDIS, LoadBalancerConfig],
       useFactory: (redis: RedisConnection, config: LoadBalancerConfig) =>
         new PoolDirectory(redis, config.redisKeyPrefix),
     },
   ],
-  exports: [RoutingStore, ServerStore, PoolStore, PoolDirectory],
+  exports: [RoutingStore, ServerStore, PoolStore, PoolDirectory, WeightStore],
 })
 export class RedisModule implements OnModuleInit, OnApplicationShutdown {
   constructor(

@@ -95,6 +95,7 @@ export class ReferenceRun {
     await system.simulator?.reset();
     const steps = Math.ceil(dataSet.length / options.groups);
     const sink = await ResultsFile.create(resultsFile);
+    await system.fleet.countOn();
     const loop = new TrainerLoop(
       system.client,
       {

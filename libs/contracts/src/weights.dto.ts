@@ -80,6 +80,8 @@ export interface WeightServer {
   inflight: number;
   /** Nothing is in flight on it. */
   quiesced: boolean;
+  /** Its engine was paused for a change of weights, and not told to go on yet. Only of engines that can. */
+  paused: boolean;
   /** It reports the version that is coming, or, without a change under way, the one of the pool. */
   confirmed: boolean;
 }

@@ -1,4 +1,4 @@
-import { isBroomwagonError, type EngineCapabilities, type ServerStatus } from '@broomwagon/contracts';
+import { isBroomwagonError, type EngineCapabilities, type PauseMode, type ServerStatus } from '@broomwagon/contracts';
 import { createEngineAdapter, type EngineAdapter, type EngineLoad } from '@broomwagon/engines';
 
 /** Asks an engine whether it lives. A port, so that tests can speak for engines. */
@@ -9,6 +9,16 @@ export abstract class EngineHealth {
   /** What the engine says of its load; undefined when it says nothing within `timeoutMs`. Never throws. */
   load(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>, _timeoutMs: number): Promise<EngineLoad | undefined> {
     return Promise.resolve(undefined);
+  }
+
+  /** Stops generating, as the adapters say. @throws BroomwagonError of the adapter, within its call timeout */
+  pause(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>, _mode: PauseMode): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** @throws BroomwagonError of the adapter, within its call timeout */
+  resume(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>): Promise<void> {
+    return Promise.resolve();
   }
 
   /** What the engine can do; undefined when it does not say so, or not as its dialect would. Never throws. */
@@ -56,6 +66,14 @@ export class HttpEngineHealth extends EngineHealth {
       .probe()
       .catch(() => undefined);
     return description?.capabilities;
+  }
+
+  override async pause(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, mode: PauseMode): Promise<void> {
+    await this.adapterOf(server).pause(mode);
+  }
+
+  override async resume(server: Pick<ServerStatus, 'dialect' | 'endpoint'>): Promise<void> {
+    await this.adapterOf(server).resume();
   }
 
   private adapterOf({ dialect, endpoint }: Pick<ServerStatus, 'dialect' | 'endpoint'>): EngineAdapter {

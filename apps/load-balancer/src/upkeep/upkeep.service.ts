@@ -5,11 +5,14 @@ import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { PoolSettingsService } from '../pool/pool-settings.service';
+import { EnginePausesService } from '../servers/engine-pauses.service';
 import { ProbeService } from '../servers/probe.service';
 import { SweepService } from './sweep.service';
 
 /** Waiters are answered this late at most. */
 const WAITERS_INTERVAL_MS = 100;
+/** When the weights have changed, engines go on this late at most. */
+const ENGINES_INTERVAL_MS = 100;
 const SESSIONS_INTERVAL_MS = 30_000;
 const TOTALS_INTERVAL_MS = 5_000;
 /** A change of settings that a dying replica left behind goes on after this. */
@@ -31,6 +34,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly sweeper: SweepService,
     private readonly settings: PoolSettingsService,
     private readonly prober: ProbeService,
+    private readonly pauses: EnginePausesService,
     private readonly counts: LoadBalancerMetrics,
     private readonly config: LoadBalancerConfig,
     metrics: Metrics,
@@ -46,6 +50,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
         this.waiters.sendAll(pool, await this.servers.warm(pool)),
       ),
       inEachPool('probe', config.probeIntervalMs, (pool) => this.prober.probe(pool)),
+      inEachPool('engine-pauses', ENGINES_INTERVAL_MS, (pool) => this.pauses.tell(pool)),
       inEachPool('settings', SETTINGS_INTERVAL_MS, (pool) => this.settings.resume(pool)),
       inEachPool('evict-sessions', SESSIONS_INTERVAL_MS, (pool) => this.evictSessions(pool)),
       inEachPool('totals', TOTALS_INTERVAL_MS, async (pool) => this.counts.totals(pool, await this.store.status(pool))),

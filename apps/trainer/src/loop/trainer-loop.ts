@@ -53,8 +53,8 @@ export interface IdleMeter {
 export interface TrainerLoopHooks {
   sink: ResultSink;
   meter?: IdleMeter;
-  /** The engines get these weights; before each new round. */
-  setWeightVersion?(version: number): Promise<void>;
+  /** The engines get the weights of so many steps; before each new round. Returns their version, if that is another. */
+  setWeightVersion?(version: number): Promise<number | void>;
   /** At each look at the open round. */
   onStatus?(status: RoundStatus): void;
   /** After each step, once the cut of its round is confirmed and counted. */
@@ -151,8 +151,7 @@ export class TrainerLoop {
   private async open(plan: RoundPlan & { kind: RoundKind }, remainingGroups: number): Promise<CurrentRound> {
     const { job, policy } = this.settings;
     const { planId, step, kind, neededGroups, newGroups, takeGroups } = plan;
-    const weightVersion = step - 1;
-    await this.hooks.setWeightVersion?.(weightVersion);
+    const weightVersion = (await this.hooks.setWeightVersion?.(step - 1)) ?? step - 1;
     const roundId = `${job}-step-${step}`;
     // Failed groups are replaced as long as the data set has as many again; near its end the step needs fewer.
     const shortfall = remainingGroups - newGroups >= neededGroups ? 'replace' : 'accept-fewer';

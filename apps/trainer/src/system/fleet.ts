@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { EngineCapabilities, EngineDialect, PoolName, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
@@ -51,8 +52,13 @@ export function findEngines(
   );
 }
 
+/** What the round before has cut needs a moment to end. */
+const QUIESCE_WAIT_MS = 2_000;
+
 /** The engines of a pool, as the load-balancer is told about them. */
 export class Fleet {
+  private firstVersion = 0;
+
   constructor(
     private readonly operations: Operations,
     readonly engines: readonly FleetEngine[],
@@ -65,8 +71,30 @@ export class Fleet {
     return this.operations.pool;
   }
 
+  /** The version of a pool never goes back: what is version 0 from here on is one that it has not had yet. */
+  async countOn(): Promise<void> {
+    const { version = -1 } = await this.operations.call('weights.status', {});
+    this.firstVersion = version + 1;
+  }
+
+  /**
+   * Gives all engines new weights, while nothing runs on them and nothing is begun.
+   * @param version counted from {@link countOn}
+   * @returns that of the pool
+   */
+  async setWeightVersion(version: number): Promise<number> {
+    const syncId = randomUUID();
+    const poolVersion = this.firstVersion + version;
+    const begin = { syncId, version: poolVersion, mode: 'abort', waitMs: QUIESCE_WAIT_MS } as const;
+    await this.operations.call('weights.begin', begin);
+    await this.register(poolVersion);
+    // Refused, and repeated, as long as something runs.
+    await this.operations.call('weights.commit', { syncId });
+    return poolVersion;
+  }
+
   /** Registers all engines with these weights. The same start of an engine keeps its epoch. */
-  async setWeightVersion(weightVersion: number): Promise<void> {
+  async register(weightVersion: number): Promise<void> {
     await Promise.all(
       this.engines.map((engine) =>
         this.operations.call('server.register', {

@@ -86,7 +86,7 @@ export class RolloutSystem {
     });
     const engines = simulated?.engines ?? realEngines;
     const fleet = new Fleet(operations, engines, this.load.inflightPerEngine, runId);
-    await fleet.setWeightVersion(0);
+    await fleet.register(0);
     const simulator = simulated?.client;
     return { pool, natsUrl: nats.url, redisUrl: redis.url, client, operations, fleet, simulator };
   }

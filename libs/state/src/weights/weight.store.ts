@@ -1,10 +1,12 @@
 import type {
+  EngineDialect,
   JobId,
   PoolName,
   WeightServer,
   WeightSync,
   WeightSyncMode,
   WeightsStatusReply,
+  ServerId,
 } from '@broomwagon/contracts';
 import type { LeaseFence, ServerFence } from '../aborts/abort.types';
 import type { AttemptFence } from '../requests/request.types';
@@ -18,6 +20,14 @@ export interface BeginSyncArgs {
   deadlineMs: number;
   job?: JobId;
   trainerEpoch?: number;
+}
+/** What an engine is to be told; without a mode: to resume. */
+export interface EngineStep {
+  serverId: ServerId;
+  endpoint: string;
+  dialect: EngineDialect;
+  syncId: string;
+  mode?: WeightSyncMode;
 }
 export interface EndSyncArgs {
   syncId: string;
@@ -37,6 +47,10 @@ export interface StopPage {
 const begin = script<BeginSyncArgs, WeightSync>('weights/begin');
 const end = script<EndSyncArgs & { overdueOnly: boolean }, WeightSync>('weights/end');
 const stop = script<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop');
+const engineSteps = script<{ cursor: string }, { steps: EngineStep[]; cursor: string }>('weights/engine-steps');
+const engineTold = script<{ serverId: ServerId; syncId: string; paused: boolean; lateMs: number }, { late: boolean }>(
+  'weights/engine-told',
+);
 const status = script<
   { syncId?: string; cursor?: string },
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
@@ -67,6 +81,16 @@ export class WeightStore {
   /** One page of what is to be stopped in mode `abort`; begin with cursor `0`, which also ends it. */
   stop(pool: PoolName, args: { syncId: string; cursor: string; fenceAfterMs: number }): Promise<StopPage> {
     return this.scripts.run(stop, pool, args);
+  }
+
+  /** One page of what engines are to be told now; begin with cursor `0`, which also ends it. */
+  engineSteps(pool: PoolName, cursor: string): Promise<{ steps: EngineStep[]; cursor: string }> {
+    return this.scripts.run(engineSteps, pool, { cursor });
+  }
+
+  /** @param lateMs longest a call of an engine takes. `late`: the change has ended meanwhile, the engine must resume */
+  engineTold(pool: PoolName, { serverId, syncId, mode }: EngineStep, lateMs: number): Promise<{ late: boolean }> {
+    return this.scripts.run(engineTold, pool, { serverId, syncId, paused: mode !== undefined, lateMs });
   }
 
   /** @param cursor `0` for the first page of servers; without it none are read. @throws WEIGHT_SYNC_NOT_FOUND */

@@ -29,7 +29,8 @@ if cursor then
     if server then
       table.insert(servers, { serverId = server.id, epoch = server.epoch, state = shown_state(server),
         weightVersion = server.weightVersion, inflight = server.load, quiesced = server.load == 0,
-        confirmed = wanted == nil or server.weightVersion == wanted })
+        confirmed = wanted == nil or server.weightVersion == wanted,
+        paused = string.find(redis.call('HGET', key.pausedEngines, server.id) or '', '|paused|', 1, true) ~= nil })
     end
   end
 end

@@ -173,6 +173,7 @@ local function forget_server(server)
   end
   forget_place(server)
   redis.call('SREM', key.usableServers, server.id)
+  redis.call('HDEL', key.pausedEngines, server.id)
   redis.call('SADD', key.rehomedLanes, server.id)
   known_servers[server.id] = false
   moved_servers[server.id] = nil
