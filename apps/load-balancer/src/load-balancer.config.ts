@@ -25,6 +25,11 @@ export class LoadBalancerConfig extends ServiceConfig {
   @Max(86_400_000)
   startGraceMs: number = 300_000;
 
+  @Env('ENGINE_API_KEY', { description: 'bearer token for the engines, as of the workers', secret: true })
+  @IsOptional()
+  @IsString()
+  engineApiKey?: string;
+
   @Env('ENGINE_ALLOW_LIST', {
     description: 'hosts engines may have: names, patterns as *.engines.svc, addresses and CIDR; empty = all',
     kind: 'list',
@@ -88,6 +93,15 @@ export class LoadBalancerConfig extends ServiceConfig {
   @IsOptional()
   @IsString()
   k8sPortName?: string;
+
+  @Env('K8S_DRAIN_MS', {
+    description: 'calls on a pod that ends are handed back after this; below its terminationGracePeriodSeconds',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(0)
+  @Max(86_400_000)
+  k8sDrainMs: number = 25_000;
 
   @Env('K8S_API_URL', { description: 'API server of Kubernetes; default that of the cluster of this pod' })
   @IsOptional()

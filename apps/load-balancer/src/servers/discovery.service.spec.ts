@@ -6,14 +6,17 @@ import { Metrics } from '@broomwagon/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { DiscoveryService, serverIdOf } from './discovery.service';
+import { HttpEngineHealth } from './engine-health';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
 
 const engines: Server[] = [];
+let keys: (string | undefined)[] = [];
 
 /** An OpenAI-compatible engine that only says which model it has. */
 async function startEngine(port = 0): Promise<string> {
   const engine = createServer((request, response) => {
+    keys.push(request.headers.authorization);
     const found = request.url === '/v1/models';
     response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' });
     response.end(JSON.stringify(found ? { object: 'list', data: [{ id: 'tiny', object: 'model' }] } : {}));
@@ -23,29 +26,31 @@ async function startEngine(port = 0): Promise<string> {
   return `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
 }
 
-async function discover(engineUrls: string[]) {
+async function discover(engineUrls: string[], sources?: Pick<EngineSources, 'all'>, engineApiKey?: string) {
   const registered: { pool: string; request: RegisterServerRequest }[] = [];
   const register = vi.fn(async (pool: string, request: RegisterServerRequest) => {
     registered.push({ pool, request });
     return { serverId: request.serverId, epoch: 1, state: 'ready' as const };
   });
+  const drain = vi.fn(async (_pool: string, _request: object) => ({}));
   const module = await Test.createTestingModule({
     providers: [
       DiscoveryService,
-      EngineSources,
+      sources ? { provide: EngineSources, useValue: sources } : EngineSources,
       Metrics,
       {
         provide: LoadBalancerConfig,
-        useValue: Object.assign(new LoadBalancerConfig(), { engineUrls, probeIntervalMs: 50 }),
+        useValue: Object.assign(new LoadBalancerConfig(), { engineUrls, engineApiKey, probeIntervalMs: 50 }),
       },
-      { provide: ServersService, useValue: { register } },
+      { provide: ServersService, useValue: { register, drain } },
     ],
   }).compile();
   await module.init();
-  return { module, registered };
+  return { module, registered, drain };
 }
 
 afterEach(() => {
+  keys = [];
   for (const engine of engines.splice(0)) engine.close();
 });
 
@@ -75,5 +80,25 @@ describe('discovery by a static list', () => {
       .poll(() => registered.some(({ request }) => request.endpoint === late), { timeout: 10_000 })
       .toBe(true);
     await module.close();
+  });
+
+  it('drains an engine that its source says is about to end, and does not register it', async () => {
+    const url = await startEngine();
+    const sources = { all: [{ engines: () => Promise.resolve([{ url, drainMs: 7_000 }]) }] };
+    const { module, registered, drain } = await discover([], sources);
+    await expect.poll(() => drain.mock.calls.length).toBeGreaterThan(0);
+    await module.close();
+    expect(drain.mock.calls[0]).toEqual(['default', { serverId: serverIdOf(url), deadlineMs: 7_000 }]);
+    expect(registered).toEqual([]);
+  });
+
+  it('asks with the key of the engines', async () => {
+    const url = await startEngine();
+    const { module, registered } = await discover([url], undefined, 'sesame');
+    await expect.poll(() => registered.length).toBeGreaterThan(0);
+    const health = new HttpEngineHealth(Object.assign(new LoadBalancerConfig(), { engineApiKey: 'sesame' }));
+    expect(await health.answers({ dialect: 'openai', endpoint: url }, 5_000)).toBe(true);
+    await module.close();
+    expect(new Set(keys)).toEqual(new Set(['Bearer sesame']));
   });
 });

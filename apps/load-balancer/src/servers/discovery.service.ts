@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import type { ServerId } from '@broomwagon/contracts';
+import { isBroomwagonError, type ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
 import { LoadBalancerConfig } from '../load-balancer.config';
@@ -14,7 +14,7 @@ const UNKNOWN_START = 'unknown';
 
 /**
  * Discovery: every engine that a source names (a static list, Kubernetes) is asked what it is and registered, again when
- * it was restarted. Safe in all replicas at once, because registration is idempotent. One that is named no more is not
+ * it was restarted; one that the source says is about to end is drained. Safe in all replicas at once, because registration is idempotent. One that is named no more is not
  * removed: its silence is judged like that of others.
  */
 @Injectable()
@@ -22,6 +22,7 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
   private readonly logger = new Logger(DiscoveryService.name);
   private readonly task: PeriodicTask;
   private readonly unreachable = new Set<string>();
+  private readonly ending = new Set<string>();
 
   constructor(
     private readonly servers: ServersService,
@@ -46,9 +47,14 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
     const errors: unknown[] = [];
     for (const source of this.sources.all) {
       try {
-        const urls = await source.engineUrls(signal);
-        for (let from = 0; from < urls.length; from += ENGINES_AT_ONCE) {
-          await Promise.all(urls.slice(from, from + ENGINES_AT_ONCE).map((url) => this.discover(url, signal)));
+        const engines = await source.engines(signal);
+        for (let from = 0; from < engines.length; from += ENGINES_AT_ONCE) {
+          const some = engines.slice(from, from + ENGINES_AT_ONCE);
+          await Promise.all(
+            some.map(({ url, drainMs }) =>
+              drainMs === undefined ? this.discover(url, signal) : this.drain(url, drainMs),
+            ),
+          );
         }
       } catch (error) {
         errors.push(error);
@@ -57,9 +63,25 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
     if (errors.length > 0) throw errors[0];
   }
 
+  /** A repeat never moves the deadline back; one that is not registered, or removed by now, is left alone. */
+  private async drain(url: string, deadlineMs: number): Promise<void> {
+    const serverId = serverIdOf(url);
+    try {
+      await this.servers.drain(this.config.enginePool, { serverId, deadlineMs });
+      if (!this.ending.has(url)) this.logger.log({ url }, 'An engine is about to end: it is drained');
+      this.ending.add(url);
+    } catch (error) {
+      if (isBroomwagonError(error, 'SERVER_NOT_FOUND')) this.ending.delete(url);
+      else this.logger.warn({ url, error }, 'An engine that ends cannot be drained; it is tried again');
+    }
+  }
+
   private async discover(url: string, signal: AbortSignal): Promise<void> {
     try {
-      const { adapter, model, instanceId, capabilities } = await detectEngine(url, { signal });
+      const { adapter, model, instanceId, capabilities } = await detectEngine(url, {
+        signal,
+        apiKey: this.config.engineApiKey,
+      });
       const engine = {
         serverId: serverIdOf(url),
         endpoint: adapter.url,

@@ -1,5 +1,7 @@
+import { Injectable } from '@nestjs/common';
 import { isBroomwagonError, type EngineCapabilities, type PauseMode, type ServerStatus } from '@broomwagon/contracts';
 import { createEngineAdapter, type EngineAdapter, type EngineLoad } from '@broomwagon/engines';
+import { LoadBalancerConfig } from '../load-balancer.config';
 
 /** Asks an engine whether it lives. A port, so that tests can speak for engines. */
 export abstract class EngineHealth {
@@ -31,8 +33,13 @@ export abstract class EngineHealth {
 const MOST_ADAPTERS = 16_384;
 
 /** Asks over HTTP. */
+@Injectable()
 export class HttpEngineHealth extends EngineHealth {
   private readonly adapters = new Map<string, EngineAdapter>();
+
+  constructor(private readonly config: LoadBalancerConfig) {
+    super();
+  }
 
   async answers(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, timeoutMs: number): Promise<boolean> {
     try {
@@ -82,7 +89,7 @@ export class HttpEngineHealth extends EngineHealth {
     if (!adapter) {
       const oldest = this.adapters.size >= MOST_ADAPTERS ? this.adapters.keys().next().value : undefined;
       if (oldest !== undefined) this.adapters.delete(oldest);
-      adapter = createEngineAdapter(dialect, endpoint);
+      adapter = createEngineAdapter(dialect, endpoint, { apiKey: this.config.engineApiKey });
       this.adapters.set(name, adapter);
     }
     return adapter;

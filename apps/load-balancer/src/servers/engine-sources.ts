@@ -10,7 +10,8 @@ export class EngineSources {
 
   constructor(config: LoadBalancerConfig) {
     const all: EngineSource[] = [];
-    if (config.engineUrls.length > 0) all.push({ engineUrls: () => Promise.resolve(config.engineUrls) });
+    const listed = config.engineUrls.map((url) => ({ url }));
+    if (listed.length > 0) all.push({ engines: () => Promise.resolve(listed) });
     if (config.k8sLabelSelector !== '') all.push(EndpointSliceSource.ofConfig(config));
     this.all = all;
   }

@@ -1,11 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createServer as createSecureServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { EndpointSliceSource } from './endpoint-slice-source';
 import { KubernetesApi } from './kubernetes-api';
+import { TEST_CERTIFICATE, TEST_KEY } from './test-certificate.fixture';
 
 const SIGNAL = new AbortController().signal;
 const dir = mkdtempSync(join(tmpdir(), 'service-account-'));
@@ -45,10 +47,11 @@ beforeEach(() => {
 const source = (more: object = {}) =>
   new EndpointSliceSource(new KubernetesApi({ url, serviceAccountDir: dir }), {
     labelSelector: 'app=vllm,role in (actor)',
+    drainMs: 20_000,
     ...more,
   });
 
-it('finds the ready endpoints of all pages by their labels, as the service account of the pod', async () => {
+it('finds the ready endpoints of all pages by their labels, and those that end, as the service account of the pod', async () => {
   const ports = [{ name: 'http', port: 8000 }];
   answer = (page) =>
     page === null
@@ -68,7 +71,7 @@ it('finds the ready endpoints of all pages by their labels, as the service accou
           slice(
             [
               ['10.0.0.3', { ready: false }],
-              ['10.0.0.4', { ready: true, terminating: true }],
+              ['10.0.0.4', { ready: false, serving: true, terminating: true }],
             ],
             ports,
           ),
@@ -81,10 +84,11 @@ it('finds the ready endpoints of all pages by their labels, as the service accou
           ),
           { endpoints: null, ports: null },
         ]);
-  expect(await source().engineUrls(SIGNAL)).toEqual([
-    'http://10.0.0.1:8000',
-    'http://10.0.0.2:8000',
-    'http://[fd00::5]:8000',
+  expect(await source().engines(SIGNAL)).toEqual([
+    { url: 'http://10.0.0.1:8000' },
+    { url: 'http://10.0.0.2:8000' },
+    { url: 'http://10.0.0.4:8000', drainMs: 20_000 },
+    { url: 'http://[fd00::5]:8000' },
   ]);
   const first = new URL(asked[0]!.url!, url);
   expect(first.pathname).toBe('/apis/discovery.k8s.io/v1/namespaces/rl/endpointslices');
@@ -98,20 +102,40 @@ it('takes the port of the given name, and https where the port says so', async (
     { name: 'api', port: 8443, appProtocol: 'https' },
   ];
   answer = () => list([slice([['10.0.0.1']], ports)]);
-  expect(await source({ portName: 'api', namespace: 'other' }).engineUrls(SIGNAL)).toEqual(['https://10.0.0.1:8443']);
+  expect(await source({ portName: 'api', namespace: 'other' }).engines(SIGNAL)).toEqual([
+    { url: 'https://10.0.0.1:8443' },
+  ]);
   expect(asked[0]!.url).toContain('/namespaces/other/');
-  expect(await source({ portName: 'none' }).engineUrls(SIGNAL)).toEqual([]);
+  expect(await source({ portName: 'none' }).engines(SIGNAL)).toEqual([]);
 });
 
 it('says what the API server said when it refuses, and fails without a service account', async () => {
   answer = () => ({ status: 403, body: '{"message":"endpointslices is forbidden"}' });
-  await expect(source().engineUrls(SIGNAL)).rejects.toMatchObject({
+  await expect(source().engines(SIGNAL)).rejects.toMatchObject({
     code: 'UNAVAILABLE',
     message: expect.stringContaining('403') as string,
   });
   answer = () => ({ status: 200, body: 'not json' });
-  await expect(source().engineUrls(SIGNAL)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+  await expect(source().engines(SIGNAL)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
   const api = new KubernetesApi({ url, serviceAccountDir: join(dir, 'nothing') });
-  const nobody = new EndpointSliceSource(api, { labelSelector: 'a' });
-  await expect(nobody.engineUrls(SIGNAL)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+  const nobody = new EndpointSliceSource(api, { labelSelector: 'a', drainMs: 0 });
+  await expect(nobody.engines(SIGNAL)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+});
+
+it('asks over HTTPS and trusts nothing but the authority of the service account', async () => {
+  const secure = createSecureServer({ cert: TEST_CERTIFICATE, key: TEST_KEY }, (_, response) => {
+    response.end(list([slice([['10.0.0.1']], [{ port: 8000 }])]).body);
+  });
+  await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve));
+  const access = { url: `https://127.0.0.1:${(secure.address() as AddressInfo).port}`, serviceAccountDir: dir };
+  const engines = () =>
+    new EndpointSliceSource(new KubernetesApi(access), { labelSelector: 'a', drainMs: 0 }).engines(SIGNAL);
+  writeFileSync(join(dir, 'ca.crt'), TEST_CERTIFICATE);
+  expect(await engines()).toEqual([{ url: 'http://10.0.0.1:8000' }]);
+  writeFileSync(join(dir, 'ca.crt'), '');
+  await expect(engines()).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringContaining('self-signed') as string,
+  });
+  secure.close();
 });

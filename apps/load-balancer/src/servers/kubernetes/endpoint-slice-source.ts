@@ -1,5 +1,5 @@
 import type { LoadBalancerConfig } from '../../load-balancer.config';
-import type { EngineSource } from '../engine-source';
+import type { EngineSource, FoundEngine } from '../engine-source';
 import { KubernetesApi } from './kubernetes-api';
 
 /** EndpointSlices in one answer. */
@@ -24,10 +24,13 @@ export interface EndpointSliceOptions {
   namespace?: string;
   /** Default: the first port of each slice. */
   portName?: string;
+  /** What a pod that ends has left for its calls, milliseconds. */
+  drainMs: number;
 }
 
 /**
- * Engines that are pods behind a Kubernetes service: the ready endpoints of the EndpointSlices with certain labels. A
+ * Engines that are pods behind a Kubernetes service: the ready endpoints of the EndpointSlices with certain labels, and
+ * those that end, to be drained. A
  * look at the list every time, no watch: it is as fresh as the probes, and nothing can be missed. Needs the right to
  * `list` `endpointslices` of `discovery.k8s.io` in the namespace.
  */
@@ -47,34 +50,39 @@ export class EndpointSliceSource implements EngineSource {
       labelSelector: config.k8sLabelSelector,
       namespace: config.k8sNamespace,
       portName: config.k8sPortName,
+      drainMs: config.k8sDrainMs,
     });
   }
 
-  async engineUrls(signal: AbortSignal): Promise<string[]> {
+  async engines(signal: AbortSignal): Promise<FoundEngine[]> {
     const namespace = this.options.namespace ?? (await this.api.namespace());
-    const urls = new Set<string>();
+    const found = new Map<string, FoundEngine>();
     let next = '';
     for (let page = 0; page < MOST_PAGES; page++) {
       const query = new URLSearchParams({ labelSelector: this.options.labelSelector, limit: String(PAGE) });
       if (next !== '') query.set('continue', next);
       const path = `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices?${query}`;
       const list = (await this.api.get(path, signal)) as EndpointSliceList;
-      for (const slice of list.items ?? []) for (const url of this.urlsOf(slice)) urls.add(url);
+      for (const slice of list.items ?? []) this.findIn(slice, found);
       next = list.metadata?.continue ?? '';
       if (next === '') break;
     }
-    return [...urls];
+    return [...found.values()];
   }
 
-  /** `ready` that is missing counts as ready, as Kubernetes says; a pod that ends is not to be found anew. */
-  private urlsOf(slice: EndpointSlice): string[] {
+  /** `ready` that is missing counts as ready, as Kubernetes says. A pod that ends is never ready; it may be in several slices. */
+  private findIn(slice: EndpointSlice, found: Map<string, FoundEngine>): void {
     const { portName } = this.options;
     const port = (slice.ports ?? []).find(({ name }) => portName === undefined || name === portName);
-    if (!port?.port) return [];
+    if (!port?.port) return;
     const protocol = port.appProtocol === 'https' || port.name === 'https' ? 'https' : 'http';
-    return (slice.endpoints ?? [])
-      .filter(({ conditions }) => conditions?.ready !== false && conditions?.terminating !== true)
-      .flatMap(({ addresses }) => addresses?.slice(0, 1) ?? [])
-      .map((address) => `${protocol}://${address.includes(':') ? `[${address}]` : address}:${port.port}`);
+    for (const { addresses, conditions } of slice.endpoints ?? []) {
+      const [address] = addresses ?? [];
+      const ends = conditions?.terminating === true;
+      if (address === undefined || (conditions?.ready === false && !ends)) continue;
+      const url = `${protocol}://${address.includes(':') ? `[${address}]` : address}:${port.port}`;
+      if (ends) found.set(url, { url, drainMs: this.options.drainMs });
+      else if (!found.has(url)) found.set(url, { url });
+    }
   }
 }
