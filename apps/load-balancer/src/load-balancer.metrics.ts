@@ -12,6 +12,7 @@ export class LoadBalancerMetrics {
   private readonly transfers;
   private readonly reaped;
   private readonly fenced;
+  private readonly broken;
   private readonly expired;
   private readonly alarms;
   private readonly batches;
@@ -42,6 +43,10 @@ export class LoadBalancerMetrics {
     this.fenced = metrics.counter(
       'servers_fenced_total',
       'Epochs taken from servers by name: engines that did not do what they were told',
+    );
+    this.broken = metrics.counter(
+      'servers_broken_total',
+      'Servers made suspect by the breaker: their calls failed, look at the engine',
     );
     this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
     this.alarms = metrics.counter(
@@ -126,6 +131,10 @@ export class LoadBalancerMetrics {
 
   serverFenced(): void {
     this.fenced.inc();
+  }
+
+  serverBroken(): void {
+    this.broken.inc();
   }
 
   workersExpired(count: number): void {

@@ -213,7 +213,11 @@ export class TransferLeaseRequest {
   @IsOptional() @MaxLength(256) reason?: string;
 }
 
-export const RELEASE_OUTCOMES = ['finished', 'failed', 'aborted', 'unclaimed'] as const;
+/**
+ * How the call under a lease ended. `failed`: no connection, a broken stream or 5xx, which speaks against the server;
+ * `rejected`: the engine refused the request itself (4xx), which does not. `unclaimed`: a lease nobody held.
+ */
+export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed'] as const;
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 
 export class ReleaseItem {

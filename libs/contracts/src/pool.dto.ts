@@ -55,6 +55,13 @@ export class PoolSettings {
   slowStartFraction?: number;
   /** A new start that was never heard of does not fail before this, milliseconds. Default: START_GRACE_MS. */
   @IsOptional() @IsInt() @Min(0) @Max(86_400_000) startGraceMs?: number;
+  /**
+   * So many calls of a server that failed one after the other (released as `failed`: no connection, a broken stream, 5xx)
+   * make it suspect, though it answers probes; never when fewer than half of the servers would be left. Unset = off.
+   */
+  @IsOptional() @IsInt() @Min(1) @Max(10_000) breakerFailures?: number;
+  /** For how long, milliseconds. Default 10,000. */
+  @IsOptional() @IsInt() @Min(100) @Max(3_600_000) breakerOpenMs?: number;
   /** 1 = the capacity of each server follows its load reports (libs/policies/src/admission). Default 0 = off. */
   @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;
   /** Pause between two changes of a server's capacity, milliseconds. Default 2,000. */
@@ -78,6 +85,8 @@ export const POOL_SETTING_NAMES = [
   'slowStartMs',
   'slowStartFraction',
   'startGraceMs',
+  'breakerFailures',
+  'breakerOpenMs',
   'adaptiveConcurrency',
   'adaptIntervalMs',
 ] as const satisfies readonly (keyof PoolSettings)[];

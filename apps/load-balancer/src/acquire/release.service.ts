@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, type ReleaseItem, type ReleaseManyReply, type ReleaseReply } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { parseLeaseId, RoutingStore, type ReleaseEntry } from '@broomwagon/state';
@@ -11,6 +11,7 @@ const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
 /** `lb.release` and `lb.release-many`: a repeat, a late or an unknown release changes nothing and is counted. */
 @Injectable()
 export class ReleaseService {
+  private readonly logger = new Logger(ReleaseService.name);
   private readonly coalescers = new PoolCoalescers<ReleaseEntry, ReleaseReply>((pool, items) => this.run(pool, items));
   private readonly pages = new PoolCoalescers<ReleaseEntry[], ReleaseReply[]>(
     async (pool, [page]) => [await this.run(pool, page!)],
@@ -50,14 +51,20 @@ export class ReleaseService {
   private async run(pool: string, items: ReleaseEntry[]): Promise<ReleaseReply[]> {
     const reply = await this.store.release(pool, items);
     this.metrics.releasedAll(reply.results);
+    for (const serverId of reply.broken ?? []) {
+      this.metrics.serverBroken();
+      this.logger.warn({ pool, serverId }, 'Calls of a server failed one after the other: suspect for a while');
+    }
     this.waiters.sendAll(pool, reply);
     return reply.results;
   }
 }
 
 /** Undefined for a lease id that is none of ours. */
-function entryOf({ leaseId, acquireId }: ReleaseItem, path: string): ReleaseEntry | undefined {
-  if (leaseId != null) return parseLeaseId(leaseId);
-  if (acquireId != null) return { acquireId };
+function entryOf({ leaseId, acquireId, outcome }: ReleaseItem, path: string): ReleaseEntry | undefined {
+  const said = outcome === 'finished' || outcome === 'failed' ? { outcome } : {};
+  const lease = leaseId == null ? undefined : parseLeaseId(leaseId);
+  if (leaseId != null) return lease && { ...lease, ...said };
+  if (acquireId != null) return { acquireId, ...said };
   throw new BroomwagonError('VALIDATION_FAILED', 'One of leaseId and acquireId is needed', { field: `${path}leaseId` });
 }

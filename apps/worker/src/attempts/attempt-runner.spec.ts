@@ -270,6 +270,7 @@ describe('AttemptRunner', () => {
     engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
     expect(await run()).toBe('engine-rejected');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: false });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'rejected' });
   });
 
   it('says nothing more about an attempt that is not its own', async () => {

@@ -5,6 +5,7 @@ import {
   isBroomwagonError,
   type EngineFeature,
   type LeaseGrant,
+  type ReleaseOutcome,
   type Segment,
 } from '@broomwagon/contracts';
 import {
@@ -118,7 +119,7 @@ export class AttemptRunner {
     const generated = await this.generate(attempt, input, lease);
     this.metrics.tokens.inc(generated.made.tokenCount);
 
-    const outcome = 'finishReason' in generated ? 'finished' : 'stopped' in generated ? 'aborted' : 'failed';
+    const outcome = releaseOutcomeOf(generated);
     if ('error' in generated) await this.holdFailedServer(attempt, generated.error);
     // The room is given back at once, whatever becomes of the payload.
     const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
@@ -192,6 +193,13 @@ export class AttemptRunner {
     if (isBroomwagonError(error, 'ENGINE_REJECTED')) return;
     await delay(this.config.engineFailurePauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
   }
+}
+
+/** What the end of a call says of its server: a request that was refused speaks against the request. */
+function releaseOutcomeOf(generated: Generated): ReleaseOutcome {
+  if ('finishReason' in generated) return 'finished';
+  if ('stopped' in generated) return 'aborted';
+  return isBroomwagonError(generated.error, 'ENGINE_REJECTED') ? 'rejected' : 'failed';
 }
 
 /** An engine that cannot be reached has not seen the request: that is no failure of the request, and not counted. */

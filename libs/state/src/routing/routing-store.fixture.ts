@@ -41,8 +41,8 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
       const { results } = await store.acquire(pool, [item]);
       return { acquireId: item.acquireId, ...(results[0] as { seq: number; serverId: string; branch: string }) };
     },
-    async release(acquireId: string, seq?: number) {
-      return store.release(pool, [{ acquireId, seq }]);
+    async release(acquireId: string, seq?: number, outcome?: 'finished' | 'failed') {
+      return store.release(pool, [{ acquireId, seq, outcome }]);
     },
     /** Sweeps until nothing is left; the number of leases returned. */
     async sweep() {

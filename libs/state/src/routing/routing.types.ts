@@ -26,6 +26,8 @@ export interface AcquireEntry extends AcquireItem {
 export interface ReleaseEntry {
   acquireId: string;
   seq?: number;
+  /** For the breaker; absent when it says nothing of the server. */
+  outcome?: 'finished' | 'failed';
 }
 
 /** What a caller must know of a server. */
@@ -84,6 +86,8 @@ export interface WaiterAnswers {
 }
 export interface ReleaseScriptReply extends WaiterAnswers {
   results: ReleaseReply[];
+  /** Servers that the breaker made suspect. */
+  broken?: ServerId[];
 }
 /** The answer of the one that waited, if so, stands in `answers`. */
 export interface CancelScriptReply extends WaiterAnswers {

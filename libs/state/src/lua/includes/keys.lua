@@ -15,6 +15,7 @@ local key = {
   serverChosen = root .. 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
   lackingServers = root .. 'servers:lacking', -- hash: feature of engines -> how many servers lack it
   serverCards = root .. 'servers:cards', -- hash: serverId -> its card, see routing/includes/plain-pool.lua
+  serverFailures = root .. 'servers:failures', -- hash: serverId -> epoch|failed calls in a row|end of its break, ms; only with a breaker
   ring = root .. 'ring', -- zset: serverId#index by hash; only under consistent-hash
   decisions = root .. 'decisions', -- list: the latest decisions, packed, one for each lease sequence
   fullDecisions = root .. 'decisions:full', -- list: the latest decisions with their snapshots, JSON

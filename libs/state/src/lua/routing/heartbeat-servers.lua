@@ -1,5 +1,6 @@
 --[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes suspect ones
-ready; a failed one comes back under the epoch it was given when it failed, unless it is fenced.
+ready, unless the breaker holds them; a failed one comes back under the epoch it was given when it failed, unless it is
+fenced.
 ARGV[1] JSON:
   serverIds        list of string, at most 128
   epoch?           number: of a server's own heartbeat (then one serverId); a probe gives none
@@ -14,6 +15,7 @@ Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
+--- @include "includes/breaker"
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local epoch = optional(args.epoch)
@@ -42,7 +44,8 @@ for _, id in ipairs(args.serverIds) do
       publish_state(server)
       table.insert(changed, id)
     end
-    if server.state == 'pending' or server.state == 'suspect' or server.state == 'failed' then
+    local stays_suspect = server.state == 'suspect' and is_broken(server)
+    if server.state == 'pending' or (server.state == 'suspect' and not stays_suspect) or server.state == 'failed' then
       if server.state == 'failed' then
         table.insert(revived, id)
         begin_slow_start(server)

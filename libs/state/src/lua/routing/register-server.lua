@@ -15,6 +15,7 @@ Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
+--- @include "includes/breaker"
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local id = args.serverId
@@ -42,8 +43,9 @@ if not same_start then
 end
 
 local stays_fenced = same_start and is_fenced(known)
-set_server(id, 'epoch', epoch, 'state', stays_fenced and 'failed' or 'ready', 'endpoint', args.endpoint, 'dialect', args.dialect,
-  'maxInflight', max_inflight, 'weight', tostring(weight), 'weightVersion', weight_version)
+local state = stays_fenced and 'failed' or (same_start and is_broken(known)) and 'suspect' or 'ready'
+set_server(id, 'epoch', epoch, 'state', state, 'endpoint', args.endpoint, 'dialect', args.dialect, 'maxInflight', max_inflight,
+  'weight', tostring(weight), 'weightVersion', weight_version)
 if known and not same_start then
   if known.cordoned then set_server(id, 'cordoned', '1') end
   if known.drainUntilMs then

@@ -172,6 +172,7 @@ local function forget_server(server)
     redis.call('ZREM', key[index], server.id)
   end
   forget_place(server)
+  redis.call('HDEL', key.serverFailures, server.id)
   redis.call('SREM', key.usableServers, server.id)
   redis.call('HDEL', key.pausedEngines, server.id)
   redis.call('SADD', key.rehomedLanes, server.id)

@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { PoolStore } from './pool.store';
+import { openTestStore } from './routing-store.fixture';
+
+let test: ReturnType<typeof openTestStore>;
+let worker: { workerId: string; workerEpoch: number };
+beforeEach(async () => {
+  test = openTestStore();
+  worker = await test.worker('w');
+});
+afterEach(() => test.close());
+
+const configure = (breakerOpenMs: number) =>
+  new PoolStore(test.runner).configure(test.pool, { breakerFailures: 3, breakerOpenMs });
+/** One call on this server; whether that broke it. */
+async function call(serverId: string, outcome?: 'finished' | 'failed') {
+  const lease = await test.acquire(worker, { boundServerId: serverId });
+  expect(lease).toMatchObject({ serverId, branch: 'bound' });
+  return (await test.release(lease.acquireId, lease.seq, outcome)).broken !== undefined;
+}
+const probe = async (serverId: string) => (await test.store.heardFrom(test.pool, [serverId])).states[serverId];
+
+it('makes a server suspect whose calls fail one after the other, for a while, though it answers probes', async () => {
+  for (const id of ['a', 'b', 'c']) await test.server(id);
+  await configure(60_000);
+  const outcomes = ['failed', 'failed', 'finished', 'failed', undefined, 'failed', 'failed'] as const;
+  const broken = [];
+  for (const outcome of outcomes) broken.push(await call('a', outcome));
+  expect(broken).toEqual([false, false, false, false, false, false, true]);
+  expect(await test.acquire(worker, { boundServerId: 'a' })).toMatchObject({ branch: 'bound-unavailable' });
+  expect(await probe('a')).toBe('suspect');
+  expect(await test.server('a')).toMatchObject({ state: 'suspect' });
+  // Two of three are left; with another one gone it would be fewer than half.
+  for (let n = 0; n < 5; n++) expect(await call('b', 'failed')).toBe(false);
+  expect(await probe('b')).toBe('ready');
+});
+
+it('tries a server again after the break: one more failure breaks it at once, a finished call ends the matter', async () => {
+  await test.server('a');
+  await test.server('b');
+  await configure(100);
+  for (let n = 0; n < 3; n++) await call('a', 'failed');
+  await expect.poll(() => probe('a')).toBe('ready');
+  expect(await call('a', 'failed')).toBe(true);
+  await expect.poll(() => probe('a')).toBe('ready');
+  await call('a', 'finished');
+  expect(await call('a', 'failed')).toBe(false);
+});
+
+it('is off unless it is configured, and never takes the last server', async () => {
+  await test.server('a');
+  await test.server('b');
+  for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
+  await configure(60_000);
+  await test.store.removeServer(test.pool, 'b');
+  for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
+});
