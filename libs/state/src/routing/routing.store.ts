@@ -172,6 +172,7 @@ export class RoutingStore {
       reply.answers.push(...page.answers);
       Object.assign(reply.servers, page.servers);
       reply.more ||= page.more;
+      if (page.broken) reply.broken = [...(reply.broken ?? []), ...page.broken];
     }
     return reply;
   }
