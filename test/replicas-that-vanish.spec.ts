@@ -8,11 +8,12 @@ const CALLERS = 48;
 const CAPACITY = 16;
 /** Pairs of acquire and release between two kills. */
 const PAIRS_BETWEEN_KILLS = 400;
+const PAIRS_WHILE_STOPPED = 60;
 /** A reply that is this late was lost with its replica; the call is sent again under the same id. */
 const REPLY_TIMEOUT_MS = 1_000;
 const CALL_DEADLINE_MS = 20_000;
 
-describe('two load-balancers, one of them killed in the middle of a burst', () => {
+describe('two load-balancers, one of them away in the middle of a burst', () => {
   let system: TestSystem;
   beforeAll(async () => {
     system = await TestSystem.start({ balancers: 2, coordinators: 0, workers: 0, engines: 1 });
@@ -31,8 +32,9 @@ describe('two load-balancers, one of them killed in the middle of a burst', () =
     }
   }
 
-  it('loses no call, gives no lease twice, and leaves balanced books', async () => {
-    const worker = { workerId: 'w', registrationId: 'once', ttlMs: 120_000 };
+  /** Callers at work while `disturb` does what it does; `untilMore` waits for so many pairs more. */
+  async function burst(workerId: string, disturb: (untilMore: (more: number) => Promise<void>) => Promise<void>) {
+    const worker = { workerId, registrationId: 'once', ttlMs: 120_000 };
     const { workerEpoch } = await system.call('worker.register', worker);
     const leaseIds = new Set<string>();
     const outcomes = new Map<string, number>();
@@ -40,7 +42,7 @@ describe('two load-balancers, one of them killed in the middle of a burst', () =
     const stopping = new AbortController();
     const caller = async (name: number) => {
       for (let turn = 0; !stopping.signal.aborted; turn++) {
-        const item = { acquireId: `${name}-${turn}`, requestId: `job/g/${name}`, workerId: 'w', workerEpoch };
+        const item = { acquireId: `${workerId}-${name}-${turn}`, requestId: `job/g/${name}`, workerId, workerEpoch };
         const { leaseId } = await untilAnswered('lb.acquire', { ...item, waitMs: CALL_DEADLINE_MS });
         expect(leaseIds.has(leaseId), `${leaseId} was given twice`).toBe(false);
         leaseIds.add(leaseId);
@@ -50,20 +52,11 @@ describe('two load-balancers, one of them killed in the middle of a burst', () =
       }
     };
     const callers = Promise.all(Array.from({ length: CALLERS }, (_, name) => caller(name)));
-    const work = async () => {
-      for (const name of ['load-balancer-1', 'load-balancer-2']) {
-        const killAt = pairs + PAIRS_BETWEEN_KILLS;
-        await expect.poll(() => pairs, { timeout: CALL_DEADLINE_MS }).toBeGreaterThan(killAt);
-        const victim = system.process(name);
-        victim.kill('SIGKILL');
-        await victim.exited;
-        // The other one goes on alone.
-        const alone = pairs + PAIRS_BETWEEN_KILLS;
-        await expect.poll(() => pairs, { timeout: CALL_DEADLINE_MS }).toBeGreaterThan(alone);
-        await victim.start();
-      }
+    const untilMore = (more: number) => {
+      const wanted = pairs + more;
+      return expect.poll(() => pairs, { timeout: CALL_DEADLINE_MS }).toBeGreaterThan(wanted);
     };
-    await Promise.race([work(), callers]).finally(() => stopping.abort());
+    await Promise.race([disturb(untilMore), callers]).finally(() => stopping.abort());
     await callers;
     // A release whose reply was lost is answered `already-released` when it is repeated.
     expect([...outcomes.keys()].filter((reason) => !['released', 'already-released'].includes(reason))).toEqual([]);
@@ -73,5 +66,32 @@ describe('two load-balancers, one of them killed in the middle of a burst', () =
     const report = await new PoolAudit(redis, new ScriptRunner(redis, system.keyPrefix)).run(system.pool);
     redis.disconnect();
     expect(report).toMatchObject({ balanced: true, findings: [] });
-  });
+  }
+
+  it('killed: loses no call, gives no lease twice, and leaves balanced books', () =>
+    burst('w', async (untilMore) => {
+      for (const name of ['load-balancer-1', 'load-balancer-2']) {
+        await untilMore(PAIRS_BETWEEN_KILLS);
+        const victim = system.process(name);
+        victim.kill('SIGKILL');
+        await victim.exited;
+        // The other one goes on alone.
+        await untilMore(PAIRS_BETWEEN_KILLS);
+        await victim.start();
+      }
+    }));
+
+  it('stopped and continued: what it does late of what was long repeated elsewhere changes nothing', () =>
+    burst('v', async (untilMore) => {
+      await untilMore(PAIRS_BETWEEN_KILLS);
+      const victim = system.process('load-balancer-1');
+      victim.kill('SIGSTOP');
+      try {
+        // It is still sent half of the calls, which time out and are sent again.
+        await untilMore(PAIRS_WHILE_STOPPED);
+      } finally {
+        victim.kill('SIGCONT');
+      }
+      await untilMore(PAIRS_BETWEEN_KILLS);
+    }));
 });

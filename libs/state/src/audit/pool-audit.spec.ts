@@ -19,7 +19,12 @@ async function pool() {
   await test.server('b:1', 4);
   const worker = await test.worker('w');
   for (let n = 0; n < 6; n++)
-    await test.acquire(worker, { acquireId: `a${n}`, sessionId: n < 3 ? `s${n % 2}` : undefined });
+    await test.acquire(worker, {
+      acquireId: `a${n}`,
+      sessionId: n < 3 ? `s${n % 2}` : undefined,
+      groupId: n < 4 ? 'g' : undefined,
+      contextTokens: 1_000 * n,
+    });
   await test.release((await test.acquire(worker, { sessionId: 'idle' })).acquireId);
   for (let n = 0; n < 5; n++)
     await test.acquire(worker, { acquireId: `p${n}`, waitMs: 20_000, replyTo: `inbox.p${n}` });
@@ -100,6 +105,16 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
   ],
   ['an idle session that is not idle', () => test.redis.zrem(key('sessions:idle'), 'idle'), ['session-idle']],
   ['a digest that is off', () => test.redis.hincrby(key('worker:w'), 'leaseDigest', 3), ['worker-digest']],
+  [
+    'counters of tokens, sessions and siblings that are off, and one of a group that is gone',
+    async ({ epoch }) => {
+      await test.redis.hincrby(key('servers:tokens'), `a:${epoch}`, 5_000);
+      await test.redis.hincrby(key('servers:sessions'), `a:${epoch}`, -1);
+      await test.redis.hset(key('group-leases:g'), `a:${epoch}`, 9);
+      await test.redis.hset(key('group-leases:gone'), 'x:1', 1);
+    },
+    ['group-leases', 'server-sessions', 'server-tokens'],
+  ],
   ['a waiter in no lane', () => test.redis.zrem(key('waiters:lane:*'), 'p2'), ['waiter-not-in-lane']],
   ['a place in a lane of nobody', () => test.redis.zadd(key('waiters:lane:*'), 5, 'nobody'), ['lane-without-waiter']],
   [

@@ -1,22 +1,13 @@
-import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { script, type ScriptRunner } from '../scripts/script-runner';
-import type { Finding } from './findings';
+import { CounterAudit } from './counter-audit';
+import { digestOf, groupBy, type Finding, type Mend, type PackedLease } from './findings';
 import { keysBelow } from './key-scan';
 
 interface Page {
   cursor: string;
   findings: Finding[];
 }
-type PackedLease = [
-  acquireId: string,
-  seq: number,
-  serverId: string,
-  serverEpoch: number,
-  workerId: string,
-  workerEpoch: number,
-  sessionId: string,
-];
 /** Above it sessions that seem off are not counted in one script, which would hold the others up. */
 const MOST_LEASES_COUNTED = 10_000;
 const SESSIONS_PER_SCRIPT = 128;
@@ -64,12 +55,6 @@ export interface RoutingCounts {
   workerLoads: number;
 }
 
-/** A number of a record that must be the sum over leases; mended only if the record is still as it was seen. */
-interface Mend {
-  finding: Finding;
-  mend: () => Promise<{ mended: boolean }>;
-}
-
 /** What one look at the routing state of a pool found. */
 export interface RoutingLook {
   findings: Finding[];
@@ -83,10 +68,14 @@ export interface RoutingLook {
  * say what they were made of and are only wrong when a second look says the same.
  */
 export class RoutingAudit {
+  private readonly counters: CounterAudit;
+
   constructor(
     private readonly redis: Redis,
     private readonly runner: ScriptRunner,
-  ) {}
+  ) {
+    this.counters = new CounterAudit(redis, runner);
+  }
 
   /** @param repair mends indexes from the leases, entry by entry; sums are in `mends` */
   async look(pool: string, repair: boolean): Promise<RoutingLook> {
@@ -104,7 +93,8 @@ export class RoutingAudit {
     const sessions = await this.sessions(pool, repair, findings, bySession);
     const workers = await this.workers(pool, findings, byWorker);
     await this.waiters(pool, repair, findings);
-    const mends = [...sessions.mends, ...workers.mends];
+    const counters = await this.counters.look(pool, [...leases.values()], sessions.bindings);
+    const mends = [...sessions.mends, ...workers.mends, ...counters];
     return {
       findings: [...findings, ...mends.map(({ finding }) => finding)],
       mends,
@@ -179,11 +169,13 @@ export class RoutingAudit {
   private async sessions(pool: string, repair: boolean, findings: Finding[], leases: Map<string, PackedLease[]>) {
     const mends: Mend[] = [];
     const seen = new Set<string>();
+    const bindings: string[] = [];
     await this.pages(findings, async (cursor) => {
       const page = await this.runner.run(SCRIPTS.sessions, pool, { cursor, repair });
       for (const [sessionId, packed, counted] of page.sessions) {
         if (seen.has(sessionId)) continue;
         seen.add(sessionId);
+        bindings.push(packed);
         const own = leases.get(sessionId) ?? [];
         if (own.length === counted) continue;
         const says = `${counted} leases in ${packed}, ${own.length} found (${digestOf(own)})`;
@@ -193,7 +185,7 @@ export class RoutingAudit {
       }
       return page;
     });
-    return { mends, count: seen.size };
+    return { mends, count: seen.size, bindings };
   }
 
   private async workers(pool: string, findings: Finding[], leases: Map<string, PackedLease[]>) {
@@ -231,21 +223,4 @@ export class RoutingAudit {
       for (const key of keys) await look({ lane: key.slice(prefix.length) });
     }
   }
-}
-
-function groupBy(leases: Iterable<PackedLease>, nameOf: (lease: PackedLease) => string): Map<string, PackedLease[]> {
-  const groups = new Map<string, PackedLease[]>();
-  for (const lease of leases) {
-    const name = nameOf(lease);
-    const group = groups.get(name);
-    if (group) group.push(lease);
-    else groups.set(name, [lease]);
-  }
-  return groups;
-}
-
-/** Tells apart two equally long lists of leases, so that a busy session is not taken for one that is off. */
-function digestOf(leases: PackedLease[]): string {
-  const ids = leases.map(([acquireId, seq]) => `${seq}.${acquireId}`).sort();
-  return createHash('sha1').update(ids.join(' ')).digest('hex').slice(0, 12);
 }

@@ -3,7 +3,8 @@ themselves and the session. The lease is the truth.
 ARGV[1] JSON: {cursor: string, '0' to begin; repair: boolean}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
-       leases      list of [acquireId, seq, serverId, serverEpoch, workerId, workerEpoch, sessionId or '']
+       leases      list of [acquireId, seq, serverId, serverEpoch, workerId, workerEpoch, sessionId or '',
+                   groupId or '', contextTokens or 0]
 Errors: none. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../routing/includes/leases"
@@ -44,7 +45,7 @@ for index = 1, #page[2], 2 do
       found('lease-of-lost-session', acquire_id, lease.sessionId)
     end
     table.insert(leases, { acquire_id, lease.seq, lease.serverId, lease.serverEpoch, lease.workerId, lease.workerEpoch,
-      lease.sessionId or '' })
+      lease.sessionId or '', lease.groupId or '', lease.contextTokens or 0 })
   end
 end
 return '{"cursor":' .. cjson.encode(page[1]) .. ',"findings":' .. encode_list(findings) .. ',"leases":'
