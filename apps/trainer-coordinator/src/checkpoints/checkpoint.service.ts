@@ -41,8 +41,11 @@ export class CheckpointService {
   /** @throws BroomwagonError as the script `checkpoints/restore` says */
   async restore(pool: PoolName, { job, trainerEpoch, tag }: RestoreJobRequest): Promise<RestoreJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
+    // Of the first page on: one call is one trainer.
+    let epoch = trainerEpoch ?? undefined;
     for (;;) {
-      const page = await this.checkpoints.restore(pool, { job, trainerEpoch: trainerEpoch ?? undefined, tag });
+      const page = await this.checkpoints.restore(pool, { job, trainerEpoch: epoch, tag });
+      epoch = page.trainerEpoch;
       const { freed, retired, ...reply } = page;
       this.metrics.swept('restore');
       if (retired) this.sweeper.soon(pool);

@@ -12,7 +12,7 @@ describe('a data set whose trainer falls back to checkpoints', () => {
     let restores = 0;
     await fc.assert(
       fc.asyncProperty(
-        fc.integer({ min: 1, max: 8 }),
+        fc.integer({ min: 3, max: 8 }),
         fc.integer({ min: 1, max: 3 }),
         fc.integer({ min: 1, max: 3 }),
         fc.constantFrom(...TAIL_POLICIES),
@@ -22,11 +22,11 @@ describe('a data set whose trainer falls back to checkpoints', () => {
           const policy: TailPolicy = { name, overProvision: 1.5 };
           const world = new CheckpointWorld(groups, samples, groupsPerStep, policy, decide);
           const act = () => {
-            const choice = decide(8);
-            if (choice === 0) return world.restores < 5 ? world.restore() : world.save();
-            return choice < 3 ? world.cancel('requeue') : world.save();
+            const choice = decide(6);
+            if (choice < 2 && world.restores < 5) return world.restore();
+            return choice === 2 ? world.cancel('requeue') : world.save();
           };
-          await runDataSet(world, decide, WEIGHTS, { weight: 1, act });
+          await runDataSet(world, decide, WEIGHTS, { weight: 2, act });
           expect(world.trained.size).toBe(groups);
           expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
           const { requests, longtail } = await rounds.jobStatus(world.pool, JOB);

@@ -4,7 +4,7 @@ counters and books. Groups submitted after the checkpoint are forgotten: they ar
 A page ends with the group that makes it 128 requests.
 ARGV[1] JSON:
   job, tag       string
-  trainerEpoch   number, or absent: whoever it was is fenced, as by a takeover
+  trainerEpoch   number, or absent: whoever it was is fenced, as by a takeover, by each such call
 Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three of the checkpoint
        state     'restoring' (call again) | 'restored'; a repeat gets the same until something else happens to the job
        freed     list of {job, groupId, promptRef, refs}: payloads that no checkpoint names; the prompt is theirs only if
@@ -25,7 +25,7 @@ local number = redis.call('ZSCORE', key.checkpoints(job), args.tag)
 local header = number and key.checkpoint(job, number)
 local mark = number and redis.call('HGET', header, 'mark')
 -- The same call again: its first page has made a new epoch, and nothing has happened since.
-local is_repeat = number and field[7] == number and tonumber(field[4]) == epoch and (given or 0) == tonumber(field[3])
+local is_repeat = given and number and field[7] == number and tonumber(field[4]) == epoch and given == tonumber(field[3])
   and (field[2] == number or mark == state_mark(job))
 if given and given ~= epoch and not is_repeat then
   return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
@@ -46,9 +46,11 @@ if field[2] ~= number then
   if is_repeat and not field[2] then return answer('restored') end
   local unrest = unrest_of(job)
   if unrest then return unrest end
-  epoch = redis.call('HINCRBY', hash, 'trainerEpoch', 1)
   redis.call('HINCRBY', hash, 'attemptFloor', ATTEMPTS_APART)
   phase, cursor = 'empty', '0'
+end
+if field[2] ~= number or not given then
+  epoch = redis.call('HINCRBY', hash, 'trainerEpoch', 1)
   redis.call('HSET', hash, 'restoring', number, 'restoredFrom', given or 0, 'restoredEpoch', epoch,
     'restoredNumber', number)
 end
