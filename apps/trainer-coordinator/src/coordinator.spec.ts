@@ -455,7 +455,8 @@ describe('Redis after many rounds', () => {
     await run(20, 200);
     const late = await usage();
     expect(late.keys).toBe(early.keys);
-    expect(late.bytes).toBeLessThan(early.bytes * 1.02);
+    // Numbers of three digits take a few bytes more than those of two; one field kept of each round would take far more.
+    expect(late.bytes).toBeLessThan(early.bytes * 1.05);
     expect((await client.call(pool, 'job.status', { job: 'job' })).trainedGroups).toBe(400);
     await fixture.stop();
   });
