@@ -59,6 +59,7 @@ export const OPERATIONS = {
   'server.cordon': operation<server.ServerChangeReply>()(balancer, server.CordonServerRequest),
   'server.uncordon': operation<server.ServerChangeReply>()(balancer, server.UncordonServerRequest),
   'server.fence': operation<server.FenceServerReply>()(balancer, server.FenceServerRequest),
+  'server.reconcile': operation<server.ReconcileServerReply>()(balancer, server.ReconcileServerRequest),
   'server.list': operation<server.ListServersReply>()(balancer, server.ListServersRequest),
   'worker.register': operation<worker.RegisterWorkerReply>()(balancer, worker.RegisterWorkerRequest),
   'worker.heartbeat': operation<worker.WorkerHeartbeatReply>()(balancer, worker.WorkerHeartbeatRequest),

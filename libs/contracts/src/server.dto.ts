@@ -1,7 +1,7 @@
 import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsNumber, IsOptional, IsUrl, Max, MaxLength, Min, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
-import { IsCorrelationId, IsId, type ServerId } from './ids';
+import { IsCorrelationId, IsId, type ServerId, type WorkerId } from './ids';
 import { IsLabels, type Labels } from './labels';
 
 export const ENGINE_DIALECTS = ['vllm', 'sglang', 'openai'] as const;
@@ -117,6 +117,42 @@ export interface FenceServerReply {
   /** As they are now. */
   epoch: number;
   state: ServerState;
+}
+
+/**
+ * `server.reconcile`: has the leases of a server proven by their holders, when they drift from what its engine has in
+ * hand. Leases of void worker epochs are returned at once; live holders are asked for a `worker.sync` by the reply of
+ * their next heartbeat, and return what they do not hold. SERVER_NOT_FOUND, FENCED.
+ */
+export class ReconcileServerRequest {
+  @IsId() serverId!: ServerId;
+  /** Only while this is its epoch. */
+  @IsOptional() @IsInt() @Min(1) epoch?: number;
+  @IsOptional() @MaxLength(256) cursor?: string;
+}
+/** A live worker epoch with leases on the server, which is asked for a sync. */
+export interface LeaseHolder {
+  workerId: WorkerId;
+  workerEpoch: number;
+  /** Of this page. */
+  leases: number;
+}
+export interface ReconcileServerReply {
+  /** All leases of the server now. */
+  leases: number;
+  /** Requests its engine said it has in hand; these four are absent when it says nothing of its load. */
+  engineRunning?: number;
+  engineWaiting?: number;
+  /** Of what the engine said: an old report explains a drift. */
+  reportAgeMs?: number;
+  /** Leases less running and waiting requests. */
+  drift?: number;
+  /** Of this page of leases; one worker may come in several pages. */
+  holders: LeaseHolder[];
+  /** Leases of void worker epochs in this page. */
+  returned: number;
+  /** Absent at the end. */
+  cursor?: string;
 }
 
 /** `server.remove`: leases on it are void at once; later releases change nothing. */

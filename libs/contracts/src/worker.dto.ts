@@ -35,6 +35,8 @@ export interface WorkerHeartbeatReply {
   leaseCount: number;
   leaseDigest: number;
   attemptCount: number;
+  /** Page through `worker.sync` now, even if all agrees: somebody reconciles a server (`server.reconcile`). */
+  syncAsked?: boolean;
 }
 
 /** `worker.sync`: what Redis says this epoch holds, page by page. */

@@ -6,6 +6,7 @@ import {
   FenceServerRequest,
   ListServersRequest,
   patternOf,
+  ReconcileServerRequest,
   RegisterServerRequest,
   RemoveServerRequest,
   ServerHeartbeatRequest,
@@ -83,6 +84,14 @@ export class ServersController {
     @Ctx() context: MessageContext,
   ): Promise<ReplyOf<'server.remove'>> {
     return this.servers.remove(context.pool, body.serverId);
+  }
+
+  @MessagePattern(patternOf('server.reconcile'))
+  reconcile(
+    @Payload(new ContractPipe(ReconcileServerRequest)) body: ReconcileServerRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReplyOf<'server.reconcile'>> {
+    return this.servers.reconcile(context.pool, body);
   }
 
   @MessagePattern(patternOf('server.list'))

@@ -5,6 +5,8 @@ import {
   type DrainServerRequest,
   type FenceServerReply,
   type FenceServerRequest,
+  type ReconcileServerReply,
+  type ReconcileServerRequest,
   type RegisterServerReply,
   type RegisterServerRequest,
   type RemoveServerReply,
@@ -19,6 +21,11 @@ import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineAllowList } from './engine-allow-list';
 import { lackedFeatures } from './lacked-features';
+
+function checkCursor(cursor: string): void {
+  if (/^\d{1,20}$/.test(cursor)) return;
+  throw new BroomwagonError('VALIDATION_FAILED', 'The cursor is not one of ours', { field: 'cursor' });
+}
 
 /** The registry of servers. */
 @Injectable()
@@ -101,6 +108,16 @@ export class ServersService {
     return reply;
   }
 
+  /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, VALIDATION_FAILED for a cursor that is none, UNAVAILABLE */
+  async reconcile(pool: string, request: ReconcileServerRequest): Promise<ReconcileServerReply> {
+    const from = request.cursor ?? '0';
+    checkCursor(from);
+    const page = await this.changes.reconcile(pool, request.serverId, from, request.epoch);
+    const { answers, servers, more, cursor, ...reply } = page;
+    this.waiters.sendAll(pool, { answers, servers, more });
+    return { ...reply, ...(cursor === '0' ? {} : { cursor }) };
+  }
+
   /** @throws BroomwagonError UNAVAILABLE */
   async remove(pool: string, serverId: string): Promise<RemoveServerReply> {
     const reply = await this.store.removeServer(pool, serverId);
@@ -110,9 +127,7 @@ export class ServersService {
 
   /** @throws BroomwagonError VALIDATION_FAILED for a cursor that is none, UNAVAILABLE */
   async list(pool: string, cursor: string): Promise<ListServersReply> {
-    if (!/^\d{1,20}$/.test(cursor)) {
-      throw new BroomwagonError('VALIDATION_FAILED', 'The cursor is not one of ours', { field: 'cursor' });
-    }
+    checkCursor(cursor);
     const page = await this.store.listServers(pool, cursor);
     return { servers: page.servers, ...(page.cursor === '0' ? {} : { cursor: page.cursor }) };
   }

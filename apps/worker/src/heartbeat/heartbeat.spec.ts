@@ -66,6 +66,21 @@ describe('Heartbeat', () => {
     expect(controlPlane.of('worker.sync').length).toBeGreaterThan(0);
   });
 
+  it('asks for the books at once when told to, though they agree', async () => {
+    const { heartbeat, controlPlane, registry, leases, claim, books } = await start();
+    const attempt = registry.admit(claim(), WORKER)!;
+    leases.granted(attempt, `41.${attempt.acquireId}`);
+    books.leases = [{ id: `41.${attempt.acquireId}`, sinceMs: 0 }];
+    const reply = { serverTimeMs: NOW, ttlMs: 15_000, leaseCount: 1, leaseDigest: 41, attemptCount: 1 };
+    controlPlane.on('worker.heartbeat', () => reply);
+    await heartbeat.beat();
+    expect(controlPlane.of('worker.sync')).toEqual([]);
+    controlPlane.on('worker.heartbeat', () => ({ ...reply, syncAsked: true }));
+    await heartbeat.beat();
+    expect(controlPlane.of('worker.sync').map(({ kind }) => kind)).toContain('leases');
+    expect(controlPlane.of('lb.release')).toEqual([]);
+  });
+
   it('returns what is old in the books and unknown here, on every page, and nothing that may be on its way', async () => {
     const { heartbeat, controlPlane, books, leases, registry, claim } = await start();
     const held = registry.admit(claim({ requestId: 'held' }), WORKER)!;

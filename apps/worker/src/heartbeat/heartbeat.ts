@@ -42,7 +42,10 @@ export class Heartbeat {
     return this.task.stop();
   }
 
-  /** One heartbeat; when the books differ from what we hold twice in a row, both are made to agree. */
+  /**
+   * One heartbeat; when the books differ from what we hold twice in a row, or a sync is asked for, both are made to
+   * agree.
+   */
   async beat(): Promise<void> {
     const worker = this.session.current();
     if (worker === undefined) return;
@@ -53,7 +56,7 @@ export class Heartbeat {
       reply.leaseDigest === this.leases.digest &&
       reply.attemptCount === this.attempts.size;
     this.mismatches = agrees ? 0 : this.mismatches + 1;
-    if (this.mismatches < MISMATCHES_BEFORE_SYNC) return;
+    if (!reply.syncAsked && this.mismatches < MISMATCHES_BEFORE_SYNC) return;
     this.mismatches = 0;
     await this.reconciler.reconcile(worker, reply.serverTimeMs);
   }

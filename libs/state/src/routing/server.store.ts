@@ -1,4 +1,11 @@
-import type { EngineCapabilities, FenceServerReply, Labels, ServerChangeReply, ServerId } from '@broomwagon/contracts';
+import type {
+  EngineCapabilities,
+  FenceServerReply,
+  Labels,
+  ReconcileServerReply,
+  ServerChangeReply,
+  ServerId,
+} from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import { ROUTING_BOUNDS, type RoutingBounds, type WaiterAnswers } from './routing.types';
 
@@ -18,6 +25,7 @@ export interface ServerUpdate {
   epoch?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
+export type ReconciledPage = ReconcileServerReply & WaiterAnswers & { cursor: string };
 
 /** What an engine said of its own load. */
 export interface LoadReport {
@@ -67,6 +75,9 @@ const SCRIPTS = {
   cordon: script<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('routing/cordon-server'),
   drain: script<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('routing/drain-server'),
   fence: script<{ serverId: ServerId; epoch: number; reason: string }, FenceServerReply>('routing/fence-server'),
+  reconcile: script<Bounded<{ serverId: ServerId; epoch?: number; cursor: string }>, ReconciledPage>(
+    'routing/reconcile-server',
+  ),
   endDrains: script<
     { offset: number; rememberMs: number },
     { removed: { serverId: ServerId; leases: number }[]; next?: number }
@@ -110,6 +121,16 @@ export class ServerStore {
   /** The epoch is void as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND, VALIDATION_FAILED */
   fence(pool: string, serverId: ServerId, epoch: number, reason: string): Promise<FenceServerReply> {
     return this.runner.run(SCRIPTS.fence, pool, { serverId, epoch, reason });
+  }
+
+  /**
+   * One page of its leases: returns those of void worker epochs, asks live holders for a sync; begin with cursor `0`,
+   * which also ends it.
+   * @throws BroomwagonError SERVER_NOT_FOUND, FENCED
+   */
+  reconcile(pool: string, serverId: ServerId, cursor: string, epoch?: number): Promise<ReconciledPage> {
+    const { mostSessions } = this.bounds;
+    return this.runner.run(SCRIPTS.reconcile, pool, { serverId, epoch, cursor, mostSessions });
   }
 
   /** One page of removing what has drained; begin with offset 0. */

@@ -2,6 +2,7 @@
 ARGV[1] JSON: {workerId, workerEpoch}
 Reply: serverTimeMs, ttlMs, leaseCount, attemptCount   numbers
        leaseDigest   string: sum of the sequences of its leases, not yet reduced modulo 2^40
+       syncAsked     true from routing/reconcile-server until a sync of leases begins; absent otherwise
 Errors: FENCED (the epoch is void: register anew). Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
@@ -12,7 +13,7 @@ if not worker_is_current(args.workerId, args.workerEpoch) then
 end
 local now = now_ms()
 local epoch = string.format('%.0f', args.workerEpoch)
-local known = redis.call('HMGET', key.worker(args.workerId), 'ttlMs', 'leaseDigest')
+local known = redis.call('HMGET', key.worker(args.workerId), 'ttlMs', 'leaseDigest', 'syncAsked')
 keep_worker(args.workerId, tonumber(known[1]), now)
 return cjson.encode({
   serverTimeMs = now,
@@ -20,4 +21,5 @@ return cjson.encode({
   leaseCount = redis.call('SCARD', key.workerLeases(args.workerId, epoch)),
   leaseDigest = known[2],
   attemptCount = redis.call('SCARD', key.workerAttempts(args.workerId, epoch)),
+  syncAsked = known[3] and true or nil,
 })

@@ -1,4 +1,5 @@
 --[[ One page of what a worker epoch holds; a scan: each one that is there all the time comes at least once.
+The first page of the leases is the answer to a sync that was asked for.
 ARGV[1] JSON:
   workerId, workerEpoch
   kind             'leases' | 'attempts'
@@ -13,6 +14,8 @@ local args = cjson.decode(ARGV[1])
 if not worker_is_current(args.workerId, args.workerEpoch) then
   return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
 end
+-- Not with the heartbeat that tells of it: its reply may be lost.
+if args.kind == 'leases' and args.cursor == '0' then redis.call('HDEL', key.worker(args.workerId), 'syncAsked') end
 local epoch = string.format('%.0f', args.workerEpoch)
 local is_leases = args.kind == 'leases'
 local index = is_leases and key.workerLeases(args.workerId, epoch) or key.workerAttempts(args.workerId, epoch)
