@@ -51,6 +51,7 @@ describe('a replica killed at a named place, another one beside it', () => {
       const moves = [{ requestId: 'nobody/g/0', targetServerId: 'engine-0' }];
       return Promise.all(calls.map((planId) => system.call('rebalance.execute', { planId, moves })));
     }
+    if (name.startsWith('coordinator.weights')) return changeWeights(calls.slice(0, 8));
     if (name.startsWith('coordinator.requeue')) return handInUnknown(calls);
     if (/^coordinator\.(give-back|checkpoint|restore|unlink)\./.test(name)) {
       return Promise.all(calls.slice(0, 8).map((job) => saveAndFallBack(job)));
@@ -59,6 +60,14 @@ describe('a replica killed at a named place, another one beside it', () => {
       return Promise.all(calls.map(() => system.call('pool.configure', {})));
     }
     return Promise.resolve();
+  }
+
+  /** To the version that the engines have: what runs is stopped, and goes on. */
+  async function changeWeights(calls: readonly string[]): Promise<void> {
+    for (const syncId of calls) {
+      await system.call('weights.begin', { syncId, version: 0, mode: 'abort', waitMs: 5_000 });
+      await system.call('weights.commit', { syncId });
+    }
   }
 
   async function handInUnknown(calls: readonly string[]): Promise<void> {
