@@ -90,6 +90,55 @@ describe('the ledger and the prompt memory', () => {
     expect(summary.lengthBias).toBeCloseTo(3 / 5, 6);
   });
 
+  it('counts nothing as trained of a round that is cancelled after its results were read, nor of steps that are undone', async () => {
+    const policy: TailPolicy = { name: 'wait', overProvision: 1 };
+    const worker = await fixture.worker('undone');
+    const train = async (step: number, trainerEpoch?: number) => {
+      const round = await open(policy, 1, 1, trainerEpoch);
+      await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, step) });
+      await worker.finishAll();
+      expect((await call(fixture.pool, 'round.results', round)).ledger?.trained.samples).toBe(2);
+      return round;
+    };
+    const first = await train(0);
+    await call(fixture.pool, 'round.cancel', { ...first, mode: 'requeue' });
+    await fixture.swept();
+    const trained = async () => (await call(fixture.pool, 'job.ledger', { job })).summary.trained.samples;
+    expect(await trained()).toBe(0);
+
+    // The same step and roundId once more after a fall back: the first try has left nothing.
+    const { trainerEpoch } = first;
+    await expect
+      .poll(async () => (await call(fixture.pool, 'job.checkpoint', { job, trainerEpoch, tag: 'before' })).state)
+      .toBe('complete');
+    const second = await fixture.open(job, {
+      groupsPerStep: 1,
+      remainingGroups: 0,
+      policy,
+      trainerEpoch,
+      roundId: 'again',
+    });
+    const round = { job, roundId: 'again', trainerEpoch: second.trainerEpoch };
+    await call(fixture.pool, 'round.results', round);
+    await call(fixture.pool, 'round.close', round);
+    await fixture.swept();
+    expect(await trained()).toBe(2);
+    const restored = await call(fixture.pool, 'job.restore', { job, trainerEpoch, tag: 'before' });
+    expect(await trained()).toBe(0);
+    const third = await fixture.open(job, {
+      groupsPerStep: 1,
+      remainingGroups: 0,
+      policy,
+      trainerEpoch: restored.trainerEpoch,
+      roundId: 'again',
+    });
+    const last = { job, roundId: 'again', trainerEpoch: third.trainerEpoch };
+    expect((await call(fixture.pool, 'round.results', last)).ledger?.trained.samples).toBe(2);
+    await call(fixture.pool, 'round.close', last);
+    await fixture.swept();
+    expect(await trained()).toBe(2);
+  });
+
   it('refuses a job or a round that is not there', async () => {
     await expect(call(fixture.pool, 'job.ledger', { job: 'none' })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     await open({ name: 'wait', overProvision: 1 }, 1, 1);

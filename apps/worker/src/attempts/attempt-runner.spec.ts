@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LEASE, WORKER, errorOf, streamUntilStopped, workerBench, type WorkerBench } from '../worker.fixture';
-import type { Claim } from '@broomwagon/contracts';
+import { BroomwagonError, type Claim } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import type { WorkerConfig } from '../worker.config';
 import { WorkerSession } from '../session/worker-session';
@@ -16,6 +16,8 @@ async function start(changes: (bench: WorkerBench) => Partial<Claim> = () => ({}
   return { ...bench, attempt, run, leases: bench.module.get(HeldLeases), registry: bench.module.get(AttemptRegistry) };
 }
 const identity = { requestId: 'j/g/0', attempt: 1, ...WORKER };
+
+const REFUSED = new BroomwagonError('ENGINE_UNREACHABLE', 'refused', { details: { code: 'ECONNREFUSED' } });
 
 describe('AttemptRunner', () => {
   afterEach(() => setFailpoints(''));
@@ -187,11 +189,11 @@ describe('AttemptRunner', () => {
   });
 
   it.each([
-    ['the engine has answered', ['ENGINE_ERROR', 'ENGINE_STALLED'], 3],
-    ['nothing listens there any more', ['ENGINE_ERROR', 'ENGINE_UNREACHABLE', 'ENGINE_ERROR'], 2],
+    ['the engine has answered', [errorOf('ENGINE_ERROR'), errorOf('ENGINE_UNREACHABLE')], 3],
+    ['nothing listens there any more', [errorOf('ENGINE_ERROR'), REFUSED, errorOf('ENGINE_ERROR')], 2],
   ] as const)('keeps its lease and says nothing until %s', async (_, errors, calls) => {
     const { run, controlPlane, attempt, engines } = await start();
-    engines.abortErrors.push(...errors.map(errorOf));
+    engines.abortErrors.push(...errors);
     const stream = streamUntilStopped([1, 2], () => attempt.stop('abort'));
     engines.generate = async (...args) => ({ ...(await stream(...args)), stopUnanswered: true });
     const ended: number[] = [];

@@ -20,8 +20,14 @@ export async function stopOnEngine(
       await engine.abort(engineRequestId);
       return;
     } catch (error) {
-      if (isBroomwagonError(error, 'ENGINE_UNREACHABLE')) return;
+      if (isRefused(error)) return;
     }
     await delay(retryDelayMs(tries, 0, {}));
   }
+}
+
+/** Nothing listens there any more. An engine that only does not answer may still be generating. */
+function isRefused(error: unknown): boolean {
+  if (!isBroomwagonError(error, 'ENGINE_UNREACHABLE')) return false;
+  return (error.details as { code?: string } | undefined)?.code === 'ECONNREFUSED';
 }

@@ -34,8 +34,10 @@ export function roundTerms(
 ): RoundTerms {
   const { domainQuotas, maxOffPolicyShare } = policy;
   const terms: RoundTerms = { rules: roundRules(policy, kind), ...chooseTail(policy, neededGroups, past) };
-  if (maxOffPolicyShare !== undefined) {
-    terms.keepTokens = Math.floor(maxOffPolicyShare * neededGroups * meanGroupTokens(past.history ?? []));
+  const groupTokens = meanGroupTokens(past.history ?? []);
+  // Without a history (after a restore) nobody knows what the share is of; that is no reason to throw everything away.
+  if (maxOffPolicyShare !== undefined && groupTokens > 0) {
+    terms.keepTokens = Math.floor(maxOffPolicyShare * neededGroups * groupTokens);
   }
   if (domainQuotas !== undefined) {
     const free = neededGroups - Math.min(neededGroups, takeGroups);

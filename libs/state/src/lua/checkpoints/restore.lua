@@ -160,7 +160,7 @@ local function finish()
   end
   redis.call('ZREMRANGEBYSCORE', key.trainedGroups(job), '(' .. redis.call('HGET', header, 'step'), '+inf')
   for _, round_id in ipairs(redis.call('ZDIFF', 2, key.rounds(job), key.checkpointPart(job, number, SAVED_ROUNDS))) do
-    redis.call('UNLINK', key.round(job, round_id))
+    redis.call('UNLINK', key.round(job, round_id), key.roundLedger(job, round_id))
     redis.call('ZREM', key.rounds(job), round_id)
   end
   -- Checkpoints of a time that has not been.

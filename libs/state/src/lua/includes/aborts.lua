@@ -45,9 +45,10 @@ end
 -- Ends a request with its tokens: they are in the answer until the group is forgotten, and waste of the round.
 local function drop_request(round, group, request, segment, tokens)
   keep_tokens(request, segment, tokens)
-  if round and request.tokens > 0 then
-    count_waste(round, 'aborted', request.tokens)
-    if request.state ~= 'finished' then count_lost(request.job, round.roundId, request.tokens) end
+  if request.tokens > 0 then
+    -- The summary of its last round may be gone; then the ledger of the job has it.
+    count_waste(round or { job = request.job, roundId = group.roundId }, 'aborted', request.tokens)
+    if request.state ~= 'finished' then count_lost(request.job, group.roundId, request.tokens) end
   end
   move_request(request, group, 'dropped')
   fact('request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })

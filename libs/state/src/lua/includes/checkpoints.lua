@@ -27,11 +27,11 @@ local function unrest_of(job)
   if moving > 0 then return fail('ROUND_SETTLING', 'An earlier round is not settled and folded yet', nil, 50) end
 end
 
--- What changes when anything of a job at rest is dropped or aborted.
+-- What changes when anything of a job at rest is dropped or aborted, or a round of it was cancelled.
 local function state_mark(job)
-  local field = redis.call('HMGET', key.job(job), 'stepsTrained', 'submittedGroups', 'droppedGroups')
+  local field = redis.call('HMGET', key.job(job), 'stepsTrained', 'submittedGroups', 'droppedGroups', 'lastRoundId')
   return table.concat({ field[1] or '0', field[2] or '0', field[3] or '0',
-    integer(redis.call('ZCARD', key.longtail(job))) }, '/')
+    integer(redis.call('ZCARD', key.longtail(job))), field[4] or '' }, '/')
 end
 
 local function retire_checkpoint(job, number)

@@ -35,7 +35,7 @@ end
 
 -- Gives at most `most` pending requests of one job. Returns how many requests were looked at, and true at a closed gate.
 local function take_of_job(job, most, claims, worker, now)
-  local looked, groups, rounds, last = 0, {}, {}, #claims + most
+  local looked, groups, rounds, by_id, last = 0, {}, {}, {}, #claims + most
   while #claims < last and looked < REQUESTS_LOOKED_AT do
     local ids = redis.call('ZRANGE', key.pending(job), 0, last - #claims - 1)
     if #ids == 0 then break end
@@ -47,6 +47,11 @@ local function take_of_job(job, most, claims, worker, now)
         local group_name = job .. '/' .. request.groupId
         if not groups[group_name] then groups[group_name], rounds[group_name] = owners_of(request) end
         group, round = groups[group_name], rounds[group_name]
+        -- All groups of a round see the same count of what is in flight.
+        if round then
+          by_id[round.roundId] = by_id[round.roundId] or round
+          round, rounds[group_name] = by_id[round.roundId], by_id[round.roundId]
+        end
       else
         lose_missing(id, 'pending', function() redis.call('ZREM', key.pending(job), id) end)
       end
@@ -56,7 +61,7 @@ local function take_of_job(job, most, claims, worker, now)
       elseif is_gate_closed(round) then
         return looked, true
       elseif takes_results(round) then
-        if round.concurrency > 0 then rounds[job .. '/' .. request.groupId].inFlight = round.inFlight + 1 end
+        if round.concurrency > 0 then round.inFlight = round.inFlight + 1 end
         request.attempt = math.max(request.attempt, attempt_floor(job)) + 1
         request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
         redis.call('HSET', key.request(id), 'attempt', request.attempt, 'workerId', worker.id, 'workerEpoch',

@@ -48,9 +48,10 @@ end
 
 local function count_waste(round, reason, tokens)
   local hash = key.round(round.job, round.roundId)
+  count_ledger(round.job, round.roundId, 'waste.' .. reason, tokens)
+  if redis.call('EXISTS', hash) == 0 then return end
   redis.call('HINCRBY', hash, 'wastedTokens', tokens)
   redis.call('HINCRBY', hash, 'wasted:' .. reason, tokens)
-  count_ledger(round.job, round.roundId, 'waste.' .. reason, tokens)
 end
 
 -- Throws all tokens of the request away and counts them as waste of the round.

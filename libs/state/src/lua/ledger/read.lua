@@ -13,25 +13,29 @@ if round_id and not policy then return fail('ROUND_NOT_FOUND', 'There is no roun
 
 local counters, open = {}, {}
 local function add(into, name, count) into[name] = (into[name] or 0) + tonumber(count) end
-local function add_ledger(hash)
-  local flat = redis.call('HGETALL', hash)
+local function add_ledger(id)
+  -- Its results may have been read before it was cancelled, but nothing was trained on them.
+  local is_cancelled = redis.call('HGET', key.round(args.job, id), 'state') == 'cancelled'
+  local flat = redis.call('HGETALL', key.roundLedger(args.job, id))
   for position = 1, #flat, 2 do
     local length = string.match(flat[position], '^open%.length%.(%d+)$')
-    if not length then
+    local is_training = string.match(flat[position], '^trained%.') or string.match(flat[position], '^groups%.')
+    if not length and not (is_training and is_cancelled) then
       add(counters, flat[position], flat[position + 1])
-    elseif round_id then
+    elseif length and round_id then
       add(open, 'cut.length.' .. length, flat[position + 1])
     end
   end
 end
 if round_id then
-  add_ledger(key.roundLedger(args.job, round_id))
+  add_ledger(round_id)
 else
-  add_ledger(key.jobLedger(args.job))
+  local flat = redis.call('HGETALL', key.jobLedger(args.job))
+  for position = 1, #flat, 2 do add(counters, flat[position], flat[position + 1]) end
   for _, id in ipairs(redis.call('ZRANGE', key.rounds(args.job), 0, -1)) do
-    if not redis.call('HGET', key.round(args.job, id), 'ledgerFolded') then add_ledger(key.roundLedger(args.job, id)) end
+    if not redis.call('HGET', key.round(args.job, id), 'ledgerFolded') then add_ledger(id) end
   end
-  local flat = redis.call('HGETALL', key.openLengths(args.job))
+  flat = redis.call('HGETALL', key.openLengths(args.job))
   for position = 1, #flat, 2 do add(open, 'cut.length.' .. flat[position], flat[position + 1]) end
 end
 local function object(table) return next(table) and cjson.encode(table) or '{}' end

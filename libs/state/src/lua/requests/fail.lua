@@ -52,7 +52,9 @@ if is_cut(round, group) then
 end
 
 -- In an open round only a change of weights or a move stops it: the request goes on afterwards.
-if args.countsAsFailure and request.state ~= 'cutting' then
+-- An engine that stands still for new weights, its requests kept, looks stalled.
+local stands_still = redis.call('HGET', key.weightSync, 'mode') == 'keep'
+if args.countsAsFailure and request.state ~= 'cutting' and not stands_still then
   request.failures = redis.call('HINCRBY', key.request(request.id), 'failures', 1)
   if not args.retryable or request.failures > round.maxFailures then
     note_failure()

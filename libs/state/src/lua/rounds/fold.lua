@@ -57,12 +57,13 @@ local function fold_ledger()
   local flat, counters = redis.call('HGETALL', key.roundLedger(args.job, args.roundId)), {}
   for position = 1, #flat, 2 do
     counters[flat[position]] = tonumber(flat[position + 1])
-    -- Samples that are cut without an end are counted by the job for as long as they are.
-    if not string.match(flat[position], '^open%.') then
+    -- Samples that are cut without an end are counted by the job for as long as they are; a cancelled round trains nothing.
+    local is_training = string.match(flat[position], '^trained%.') or string.match(flat[position], '^groups%.')
+    if not string.match(flat[position], '^open%.') and not (is_training and round.state == 'cancelled') then
       redis.call('HINCRBY', key.jobLedger(args.job), flat[position], flat[position + 1])
     end
   end
-  if not counters['trained.samples'] then return end
+  if not counters['trained.samples'] or round.state == 'cancelled' then return end
   local mean = math.floor(counters['trained.tokens'] / counters['trained.samples'] + 0.5)
   redis.call('HINCRBY', key.jobLedger(args.job), 'batch.count', 1)
   redis.call('HINCRBY', key.jobLedger(args.job), 'batch.sum', integer(mean))

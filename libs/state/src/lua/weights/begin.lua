@@ -43,6 +43,11 @@ local deadline = now + args.deadlineMs
 redis.call('HSET', key.weightSync, 'syncId', args.syncId, 'version', plain(args.version), 'mode', args.mode, 'fromVersion',
   plain(from), 'startedAtMs', plain(now), 'deadlineAtMs', plain(deadline))
 if job then redis.call('HSET', key.weightSync, 'job', job, 'trainerEpoch', plain(args.trainerEpoch)) end
+-- The gate of a rollback: the one there is, or the version that all servers have; servers of several versions go on so.
+local oldest = redis.call('ZRANGE', key.serverVersions, 0, 0, 'WITHSCORES')[2]
+local is_uniform = oldest ~= nil and tonumber(oldest) == from
+local gate = redis.call('HGET', key.settings, 'requiredWeightVersion') or (is_uniform and plain(from)) or ''
+redis.call('HSET', key.weightSync, 'gateBefore', gate)
 redis.call('HSET', key.settings, 'syncing', plain(args.version))
 if args.mode == 'keep' then
   redis.call('HSET', key.weights, 'keptVersion', plain(args.version))

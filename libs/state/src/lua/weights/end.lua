@@ -1,5 +1,5 @@
 --[[ Ends a change of weights. Committed, servers that do not report the new version are quarantined until they do; rolled
-back, those that report it are. The pool goes on, unless it is paused by hand.
+back, those that do not report what all had before are. The pool goes on, unless it is paused by hand.
 ARGV[1] JSON:
   syncId
   outcome         'committed' | 'rolled-back'; a repeat gets the same answer
@@ -38,9 +38,9 @@ if committed and sync.mode ~= 'keep' and running > 0 then
   return fail('WEIGHTS_NOT_QUIESCED', plain(running) .. ' requests still run under the old weights', nil, 100)
 end
 
-local gate = committed and sync.version or sync.fromVersion
-if redis.call('HGET', key.settings, 'requiredWeightVersion') ~= plain(gate) then
-  redis.call('HSET', key.settings, 'requiredWeightVersion', plain(gate))
+local gate = committed and plain(sync.version) or redis.call('HGET', key.weightSync, 'gateBefore')
+if gate and gate ~= '' and redis.call('HGET', key.settings, 'requiredWeightVersion') ~= gate then
+  redis.call('HSET', key.settings, 'requiredWeightVersion', gate)
   -- The load-balancer puts every server where changed settings say.
   redis.call('HINCRBY', key.settings, 'version', 1)
 end

@@ -8,6 +8,7 @@ Errors: none. Facts: none. ]]
 --- @include "includes/weight-sync"
 --- @include "../routing/includes/servers"
 local PAGE = 128
+local REMOVED_KEPT_MS = 3600000
 local args = cjson.decode(ARGV[1])
 local sync = load_sync()
 if not sync and redis.call('EXISTS', key.pausedEngines) == 0 then return '{"steps":[],"cursor":"0"}' end
@@ -24,6 +25,18 @@ local function can_pause(server)
   end
   return false
 end
+
+-- A server that was removed while its engine was paused: it is told to go on if it comes back, and forgotten after an hour.
+local function forget_removed()
+  local some = redis.call('HRANDFIELD', key.pausedEngines, 16, 'WITHVALUES')
+  for position = 1, #some, 2 do
+    local asked_at = tonumber(string.match(some[position + 1], '|(%d+)$'))
+    if not redis.call('ZSCORE', key.servers, some[position]) and now_ms() - asked_at > REMOVED_KEPT_MS then
+      redis.call('HDEL', key.pausedEngines, some[position])
+    end
+  end
+end
+if not sync and args.cursor == '0' then forget_removed() end
 
 local page = redis.call('ZSCAN', key.servers, args.cursor, 'COUNT', PAGE)
 for position = 1, #page[2], 2 do

@@ -174,7 +174,6 @@ local function forget_server(server)
   forget_place(server)
   redis.call('HDEL', key.serverFailures, server.id)
   redis.call('SREM', key.usableServers, server.id)
-  redis.call('HDEL', key.pausedEngines, server.id)
   redis.call('SADD', key.rehomedLanes, server.id)
   known_servers[server.id] = false
   moved_servers[server.id] = nil

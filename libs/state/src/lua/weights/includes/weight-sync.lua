@@ -31,7 +31,8 @@ end
 
 -- The version the pool is at: the last one committed, else the newest that a server reports.
 local function pool_version()
-  local committed = redis.call('HGET', key.weights, 'version') or redis.call('HGET', key.settings, 'requiredWeightVersion')
-  if committed then return tonumber(committed) end
+  local committed = tonumber(redis.call('HGET', key.weights, 'version') or nil)
+  local gate = tonumber(redis.call('HGET', key.settings, 'requiredWeightVersion') or nil)
+  if committed or gate then return math.max(committed or gate, gate or committed) end
   return tonumber(redis.call('ZREVRANGE', key.serverVersions, 0, 0, 'WITHSCORES')[2] or 0)
 end
