@@ -63,7 +63,6 @@ async function main(argv: string[]): Promise<number> {
     return 2;
   }
   const redis = connectRedis({ url: options.redis });
-  redis.on('error', () => undefined);
   const payloads = options.payloads ? openPayloadStore(payloadOptionsOf(options)) : undefined;
   try {
     const audit = new PoolAudit(redis, new ScriptRunner(redis, options.prefix), payloads);

@@ -8,7 +8,6 @@ import { WaiterAnswersService } from './acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
 import { PoolController } from './pool/pool.controller';
 import { PoolSettingsService } from './pool/pool-settings.service';
-import { RedisModule } from './redis.module';
 import { AdmissionController } from './admission/admission.controller';
 import { DiscoveryService } from './servers/discovery.service';
 import { EngineAllowList } from './servers/engine-allow-list';
@@ -18,6 +17,7 @@ import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
 import { ServersController } from './servers/servers.controller';
 import { ServersService } from './servers/servers.service';
+import { StateModule } from './state.module';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkersController } from './workers/workers.controller';
@@ -25,7 +25,7 @@ import { WorkersService } from './workers/workers.service';
 
 /** Leases, registry, sessions, waiting and health of the servers of a pool. */
 @Module({
-  imports: [RedisModule],
+  imports: [StateModule],
   controllers: [LoadBalancerController, AdmissionController, PoolController, ServersController, WorkersController],
   providers: [
     AcquireService,

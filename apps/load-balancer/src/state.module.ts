@@ -1,0 +1,41 @@
+import { Module } from '@nestjs/common';
+import { HealthRegistry, ServiceConfig } from '@broomwagon/platform';
+import {
+  PoolStore,
+  RedisModule,
+  ROUTING_BOUNDS,
+  RoutingStore,
+  ScriptRunner,
+  ServerStore,
+  storesOfScripts,
+  WeightStore,
+} from '@broomwagon/state';
+import { LoadBalancerConfig } from './load-balancer.config';
+
+const redis = RedisModule.forService(ServiceConfig, HealthRegistry);
+
+/** The stores of the load-balancer. */
+@Module({
+  imports: [redis],
+  providers: [
+    ...storesOfScripts(PoolStore, WeightStore),
+    {
+      provide: RoutingStore,
+      inject: [ScriptRunner, LoadBalancerConfig],
+      useFactory: (scripts: ScriptRunner, config: LoadBalancerConfig) =>
+        new RoutingStore(scripts, {
+          ...ROUTING_BOUNDS,
+          mostSessions: config.maxSessions,
+          mostWaiters: config.maxWaiters,
+        }),
+    },
+    {
+      provide: ServerStore,
+      inject: [ScriptRunner, LoadBalancerConfig],
+      useFactory: (scripts: ScriptRunner, config: LoadBalancerConfig) =>
+        new ServerStore(scripts, { mostSessions: config.maxSessions }),
+    },
+  ],
+  exports: [redis, RoutingStore, ServerStore, PoolStore, WeightStore],
+})
+export class StateModule {}
