@@ -1,41 +1,22 @@
-import type { Claim, TailPolicy } from '@broomwagon/contracts';
-import { roundTerms } from '@broomwagon/policies';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
-import { connectRedis } from '../redis';
-import { RequestStore } from '../requests';
-import { RoundStore } from '../rounds';
-import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
+import { TestPools } from '../rounds/test-pools.fixture';
+import { PoolStore } from '../routing';
 import { WeightStore, type BeginSyncArgs } from './weight.store';
 
-const redis = connectRedis({ url: testRedisUrl() });
-const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+const test = new TestPools();
+const { redis, runner, rounds, requests, routing } = test;
 const weights = new WeightStore(runner);
 const aborts = new AbortStore(runner);
-const rounds = new RoundStore(runner);
-const requests = new RequestStore(runner);
-const routing = new RoutingStore(runner);
-const policy: TailPolicy = { name: 'resume', overProvision: 1 };
-const round = { job: 'job', roundId: 'r1' };
 let pool: string;
-let pools = 0;
-let calls = 0;
-let holder: { workerId: string; workerEpoch: number };
 
 beforeEach(async () => {
-  pool = `weights-${pools++}`;
-  const { workerEpoch } = await routing.registerWorker(pool, { workerId: 'w', registrationId: 'r', ttlMs: 600_000 });
-  holder = { workerId: 'w', workerEpoch };
+  await test.fresh();
+  ({ pool } = test);
   await server('s1');
   await server('s2');
 });
-afterAll(async () => {
-  await redis.quit();
-  await flushPrefix(testRedisUrl(), `${prefix}:`);
-});
+afterAll(() => test.close());
 
 const server = (serverId: string, weightVersion = 1, capabilities?: string) =>
   routing.registerServer(pool, {
@@ -52,37 +33,32 @@ const begin = (more: Partial<BeginSyncArgs> = {}) =>
   weights.begin(pool, { syncId: 'sync', version: 2, mode: 'abort', deadlineMs: 60_000, ...more });
 const end = (outcome: 'committed' | 'rolled-back', more: { syncId?: string; trainerEpoch?: number } = {}) =>
   weights.end(pool, { syncId: 'sync', outcome, reason: 'asked', ...more });
-const claim = (more: { claimId?: string; waitMs?: number; replyTo?: string } = {}) =>
-  requests.claim(pool, { claimId: `c${calls++}`, ...holder, max: 8, ...more });
+const claim = (more: { waitMs?: number; replyTo?: string } = {}) =>
+  requests.claim(pool, { claimId: test.unique('c'), ...test.holder, max: 8, ...more });
 async function acquire(more: { requestId?: string; waitMs?: number; replyTo?: string } = {}) {
-  const acquireId = `q${calls++}`;
-  const { results } = await routing.acquire(pool, [{ acquireId, requestId: 'free', ...holder, ...more }]);
+  const acquireId = test.unique('q');
+  const { results } = await routing.acquire(pool, [{ acquireId, requestId: 'free', ...test.holder, ...more }]);
   return { acquireId, result: results[0]! };
 }
 const stop = (fenceAfterMs = 60_000) => weights.stop(pool, { syncId: 'sync', cursor: '0', fenceAfterMs });
 const release = (acquireId: string) => routing.release(pool, [{ acquireId }]);
-const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
-const segment = (tokenCount: number, weightVersion = 1, attempt = 1) => ({
-  segment: JSON.stringify({ attempt, serverId: 's1', serverEpoch: 1, weightVersion, tokenCount, ref: 'ref' }),
-  tokens: tokenCount,
-});
-const states = async () => (await rounds.jobStatus(pool, 'job')).requests;
+const states = () => test.states();
 
 /** An open round with one group, of weight version 1. */
-async function submit(samples: number) {
-  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: 1, takeGroups: 0, newGroups: 1 };
-  const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
-  const { trainerEpoch } = await rounds.open(pool, { ...round, ...plan, ...parameters });
-  const group = { groupId: 'g', digest: 'd', samples, maxTokens: 10, promptRef: 'p', sampling: '{}' };
-  await rounds.submit(pool, { ...round, trainerEpoch }, [group]);
-  return trainerEpoch;
-}
+const submit = (samples: number) =>
+  test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 1, samples });
 /** Claims everything, and takes a lease for each. */
 async function run() {
-  const { claims } = await claim();
-  const leases = [];
+  const claims = await test.claim();
+  const leases: string[] = [];
   for (const { requestId } of claims) leases.push((await acquire({ requestId })).acquireId);
   return { claims, leases };
+}
+
+/** State of each server, and whether it has the version that is wanted. */
+async function shown() {
+  const { servers } = await weights.status(pool, undefined, '0');
+  return Object.fromEntries(servers.map(({ serverId, state, confirmed }) => [serverId, [state, confirmed]]));
 }
 
 describe('a change of weights', () => {
@@ -100,7 +76,7 @@ describe('a change of weights', () => {
     expect((await acquire()).result).toEqual({ error: 'POOL_PAUSED' });
     expect((await acquire({ waitMs: 40, replyTo: 'inbox' })).result).toEqual({ parked: true });
     // Longer than they would wait: their clock stands still.
-    await redis.hincrby(`${runner.rootKey(pool)}:meta`, 'pausedAtMs', -60_000);
+    await redis.hincrby(test.key('meta'), 'pausedAtMs', -60_000);
     expect((await routing.expireWaiters(pool)).answers).toEqual([]);
     expect((await requests.expireClaims(pool)).replyTo).toEqual([]);
     expect((await requests.grantClaims(pool)).grants).toEqual([]);
@@ -118,7 +94,10 @@ describe('a change of weights', () => {
     await expect(end('committed')).rejects.toMatchObject({ code: 'WEIGHTS_NOT_QUIESCED' });
     for (const repeat of [1, 2]) {
       const page = await stop();
-      expect(page.aborts.map(({ requestId }) => requestId).sort(), `repeat ${repeat}`).toEqual(['job/g/0', 'job/g/1']);
+      expect(page.aborts.map(({ requestId }) => requestId).sort(), `repeat ${repeat}`).toEqual([
+        'job/g0/0',
+        'job/g0/1',
+      ]);
       expect(page.leases).toMatchObject([{ requestId: 'free' }]);
     }
     expect(await states()).toMatchObject({ cutting: 2, running: 0 });
@@ -127,16 +106,16 @@ describe('a change of weights', () => {
     expect(fences.map(({ serverId }) => serverId).sort()).toEqual(['s1', 's1', 's2']);
     // One confirms, one was just finished; a failure while it is stopped is none.
     const [first, second] = claims;
-    const failed = { ...fence(first!), ...segment(3), countsAsFailure: true, retryable: false };
-    expect(await requests.fail(pool, failed)).toMatchObject({ state: 'pending', roundCompleted: false });
-    await requests.complete(pool, { ...fence(second!), ...segment(4), finishReason: 'stop' });
+    const failure = { countsAsFailure: true, retryable: false };
+    expect(await test.fail(first!, 3, failure)).toMatchObject({ state: 'pending', roundCompleted: false });
+    await test.complete(second!, 4);
     for (const acquireId of [...leases, free.acquireId]) await release(acquireId);
     expect((await weights.status(pool)).sync).toMatchObject({ running: 0 });
     expect((await stop()).aborts).toEqual([]);
     await server('s2', 2);
     await end('committed');
-    const [again] = (await claim()).claims;
-    expect(again).toMatchObject({ requestId: 'job/g/0', attempt: 2, weightVersion: 2, segments: [{ tokenCount: 3 }] });
+    const [again] = await test.claim();
+    expect(again).toMatchObject({ requestId: 'job/g0/0', attempt: 2, weightVersion: 2, segments: [{ tokenCount: 3 }] });
     expect((await acquire()).result).toMatchObject({ serverId: 's2' });
     expect((await stop()).aborts).toEqual([]);
   });
@@ -149,8 +128,7 @@ describe('a change of weights', () => {
     await aborts.begin(pool, { abortId: 'a', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
     await aborts.select(pool, 'a');
     for (const one of claims) {
-      const confirmed = { ...fence(one), ...segment(1), countsAsFailure: false, retryable: true };
-      expect(await requests.fail(pool, confirmed)).toMatchObject({ state: 'dropped' });
+      expect(await test.fail(one, 1)).toMatchObject({ state: 'dropped' });
     }
     expect(await states()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
   });
@@ -158,16 +136,16 @@ describe('a change of weights', () => {
   it('marks the tokens of what goes on under it', async () => {
     await submit(3);
     const { claims } = await run();
-    await requests.complete(pool, { ...fence(claims[0]!), ...segment(3), finishReason: 'stop' });
+    await test.complete(claims[0]!, 3);
     await begin({ mode: 'keep' });
-    await requests.checkpoint(pool, { ...fence(claims[1]!), ...segment(2) });
-    await requests.fail(pool, { ...fence(claims[1]!), tokens: 0, countsAsFailure: false, retryable: true });
+    await test.checkpoint(claims[1]!, 2);
+    await test.fail(claims[1]!);
     expect(await end('committed')).toMatchObject({ state: 'committed', running: 3 });
-    await requests.complete(pool, { ...fence(claims[2]!), ...segment(5), finishReason: 'stop' });
-    const [again] = (await claim()).claims;
+    await test.complete(claims[2]!, 5);
+    const [again] = await test.claim();
     expect(again!.segments).toMatchObject([{ tokenCount: 2, weightVersion: 1, toWeightVersion: 2 }]);
-    await requests.complete(pool, { ...fence(again!), ...segment(4, 2, 2), finishReason: 'stop' });
-    const { groups } = await rounds.results(pool, { ...round, cursor: 0, limit: 10 });
+    await test.complete(again!, 4);
+    const { groups } = await rounds.results(pool, { job: 'job', roundId: 'r1', cursor: 0, limit: 10 });
     const versions = groups[0]!.samples.map(({ segments }) =>
       segments.map(({ weightVersion, toWeightVersion }) => [weightVersion, toWeightVersion ?? null]),
     );
@@ -184,10 +162,6 @@ describe('a change of weights', () => {
   it('quarantines servers that missed it, or that have what was rolled back', async () => {
     await begin();
     await server('s2', 2);
-    const shown = async () => {
-      const { servers } = await weights.status(pool, undefined, '0');
-      return Object.fromEntries(servers.map(({ serverId, state, confirmed }) => [serverId, [state, confirmed]]));
-    };
     expect(await shown()).toEqual({ s1: ['ready', false], s2: ['ready', true] });
     await end('committed');
     expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['ready', true] });
@@ -204,10 +178,48 @@ describe('a change of weights', () => {
     expect(await weights.status(pool)).toMatchObject({ version: 2 });
   });
 
+  it('counts no failure while engines stand still with their requests: they look stalled', async () => {
+    await submit(1);
+    const [stalled] = await test.claim();
+    const failure = { countsAsFailure: true, retryable: false };
+    await begin({ mode: 'keep' });
+    expect(await test.fail(stalled!, 2, failure)).toMatchObject({ state: 'pending' });
+    await end('committed');
+    const [again] = await test.claim();
+    expect(again).toMatchObject({ attempt: 2, segments: [{ tokenCount: 2 }] });
+    expect(await test.fail(again!, 1, failure)).toMatchObject({ state: 'failed' });
+  });
+
+  it('leaves the gate there was when it is rolled back: none, when servers of several versions went on before', async () => {
+    await begin();
+    await server('s2', 2);
+    await end('rolled-back');
+    expect(await shown(), 'all had one version').toEqual({ s1: ['ready', true], s2: ['quarantined', false] });
+
+    await test.fresh();
+    ({ pool } = test);
+    await server('s1', 1);
+    await server('s2', 2);
+    await begin({ version: 3 });
+    await server('s2', 3);
+    await end('rolled-back');
+    expect(await shown()).toEqual({ s1: ['ready', true], s2: ['ready', true] });
+
+    await test.fresh();
+    ({ pool } = test);
+    await server('s1', 1);
+    await server('s2', 2);
+    await new PoolStore(runner).configure(pool, { requiredWeightVersion: 1 });
+    await begin({ version: 3 });
+    await server('s1', 3);
+    await end('rolled-back');
+    expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['quarantined', false] });
+  });
+
   it('is rolled back at its deadline, and then cannot be committed', async () => {
     await begin({ deadlineMs: 60_000 });
     expect(await weights.rollbackOverdue(pool, 'sync')).toMatchObject({ state: 'begun' });
-    await redis.hset(`${runner.rootKey(pool)}:weights:sync`, 'deadlineAtMs', 1);
+    await redis.hset(test.key('weights:sync'), 'deadlineAtMs', 1);
     expect(await weights.rollbackOverdue(pool, 'sync')).toMatchObject({ state: 'rolled-back', reason: 'deadline' });
     await expect(end('committed')).rejects.toMatchObject({ code: 'WEIGHT_SYNC_ENDED', retryable: false });
     expect((await acquire()).result).toMatchObject({ seq: 1 });
@@ -219,7 +231,7 @@ describe('a change of weights', () => {
       expect(call).rejects.toMatchObject({ code, ...(field === undefined ? {} : { field }) });
     await refused(begin({ version: 0 }), 'WEIGHT_VERSION_STALE', 'version');
     await refused(begin({ job: 'job', trainerEpoch: 1 }), 'JOB_NOT_FOUND');
-    const trainerEpoch = await submit(1);
+    const { trainerEpoch } = await submit(1);
     await refused(begin({ job: 'job', trainerEpoch: trainerEpoch + 1 }), 'FENCED', 'trainerEpoch');
     const begun = await begin({ job: 'job', trainerEpoch });
     expect(await begin({ job: 'job', trainerEpoch })).toEqual(begun);
@@ -270,6 +282,25 @@ describe('a change of weights', () => {
     expect(await steps()).toEqual([]);
   });
 
+  it('remembers a paused engine whose server is removed meanwhile, for an hour', async () => {
+    const pausing = JSON.stringify({ pauseModes: ['keep'] });
+    await server('s1', 1, pausing);
+    const steps = async () => (await weights.engineSteps(pool, '0')).steps;
+    await begin({ mode: 'keep' });
+    const [paused] = await steps();
+    await weights.engineTold(pool, paused!, 60_000);
+    await routing.removeServer(pool, 's1');
+    await end('committed');
+    expect(await steps()).toEqual([]);
+    await server('s1', 2, pausing);
+    expect(await steps(), 'to go on, now that it is there again').toMatchObject([{ serverId: 's1', syncId: 'sync' }]);
+
+    await routing.removeServer(pool, 's1');
+    await redis.hset(test.key('weights:engines'), 's1', `sync|paused|${Date.now() - 3_700_000}`);
+    await steps();
+    expect(await redis.hlen(test.key('weights:engines'))).toBe(0);
+  });
+
   it('nests with a pause by hand: the pool goes on when both are over', async () => {
     const parked = () => acquire({ waitMs: 1_000, replyTo: 'inbox' });
     await begin();
@@ -280,9 +311,9 @@ describe('a change of weights', () => {
     expect(await claim()).toEqual({ claims: [] });
     await begin({ syncId: 'second' });
     expect((await routing.pausePool(pool, false)).answers).toEqual([]);
-    expect(await redis.hexists(`${runner.rootKey(pool)}:meta`, 'pausedAtMs')).toBe(1);
+    expect(await redis.hexists(test.key('meta'), 'pausedAtMs')).toBe(1);
     await end('rolled-back', { syncId: 'second' });
-    expect(await redis.hexists(`${runner.rootKey(pool)}:meta`, 'pausedAtMs')).toBe(0);
+    expect(await redis.hexists(test.key('meta'), 'pausedAtMs')).toBe(0);
     expect((await routing.grantWaiters(pool)).answers).toHaveLength(1);
   });
 });

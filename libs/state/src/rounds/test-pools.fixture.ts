@@ -1,0 +1,125 @@
+import { roundTerms } from '@broomwagon/policies';
+import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { connectRedis } from '../redis';
+import { RequestStore } from '../requests';
+import { RoutingStore } from '../routing';
+import { ScriptRunner } from '../scripts/script-runner';
+import { pagesOfGroups, RoundStore } from './round.store';
+
+const JOB = 'job';
+
+/** The first rounds of a job are short; what is not said is for one of them. */
+export interface TestRound {
+  policy: TailPolicy;
+  neededGroups: number;
+  /** Named g0, g1, .. after those of earlier steps. Default: as many as are needed. */
+  newGroups?: number;
+  takeGroups?: number;
+  samples?: number;
+  maxTokens?: number;
+  job?: string;
+  /** Default 1; the round is r1. */
+  step?: number;
+  roundId?: string;
+  trainerEpoch?: number;
+}
+
+/** Pools of one test file, the stores of their jobs, and in each a worker that says what it is told to. */
+export class TestPools {
+  readonly redis = connectRedis({ url: testRedisUrl() });
+  private readonly prefix = testPool().pool;
+  readonly runner = new ScriptRunner(this.redis, this.prefix);
+  readonly rounds = new RoundStore(this.runner);
+  readonly requests = new RequestStore(this.runner);
+  readonly routing = new RoutingStore(this.runner);
+  pool = '';
+  holder = { workerId: 'w', workerEpoch: 0 };
+  private pools = 0;
+  private calls = 0;
+  private submitted = 0;
+
+  /** The next test has a pool of its own. */
+  async fresh(): Promise<void> {
+    this.pool = `pool-${this.pools++}`;
+    this.submitted = 0;
+    const { workerEpoch } = await this.routing.registerWorker(this.pool, {
+      workerId: 'w',
+      registrationId: 'r',
+      ttlMs: 600_000,
+    });
+    this.holder = { workerId: 'w', workerEpoch };
+  }
+
+  async close(): Promise<void> {
+    await this.redis.quit();
+    await flushPrefix(testRedisUrl(), `${this.prefix}:`);
+  }
+
+  key(name: string): string {
+    return `${this.runner.rootKey(this.pool)}:${name}`;
+  }
+
+  /** An open round with its groups of the queue, and its new ones. */
+  async open(wish: TestRound) {
+    const { policy, neededGroups, newGroups = neededGroups, takeGroups = 0, samples = 2, maxTokens = 10 } = wish;
+    const { job = JOB, step = 1, roundId = `r${step}`, trainerEpoch } = wish;
+    const kind = takeGroups > 0 && newGroups === 0 ? ('long' as const) : ('short' as const);
+    const plan = { planId: `p${step}`, step, kind, neededGroups, takeGroups, newGroups };
+    const parameters = { policy, weightVersion: step, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
+    const opened = await this.rounds.open(this.pool, { job, roundId, ...plan, ...parameters, trainerEpoch });
+    const round = { job, roundId, trainerEpoch: opened.trainerEpoch };
+    for (let { state } = opened; state === 'opening';) ({ state } = await this.rounds.take(this.pool, round));
+    const groups = Array.from({ length: newGroups }, (_, index) => ({
+      groupId: `g${this.submitted + index}`,
+      digest: 'd',
+      samples,
+      maxTokens,
+      promptRef: `prompt${this.submitted + index}`,
+      sampling: '{}',
+    }));
+    this.submitted += newGroups;
+    for (const page of pagesOfGroups(groups)) await this.rounds.submit(this.pool, round, page);
+    return round;
+  }
+
+  async claim(max = 8): Promise<Claim[]> {
+    return (await this.requests.claim(this.pool, { claimId: this.unique('c'), ...this.holder, max })).claims;
+  }
+
+  /** The attempt of a claim, as its worker names it. */
+  fence({ requestId, attempt }: Claim) {
+    return { requestId, attempt, ...this.holder };
+  }
+
+  checkpoint(claim: Claim, tokens: number) {
+    return this.requests.checkpoint(this.pool, { ...this.fence(claim), ...segmentOf(claim, tokens) });
+  }
+
+  complete(claim: Claim, tokens = 3) {
+    const args = { ...this.fence(claim), ...segmentOf(claim, tokens), finishReason: 'stop' as const };
+    return this.requests.complete(this.pool, args);
+  }
+
+  /** Default: no failure of the request. */
+  fail(claim: Claim, tokens = 0, as: { countsAsFailure: boolean; retryable: boolean } = ENDED) {
+    return this.requests.fail(this.pool, { ...this.fence(claim), ...segmentOf(claim, tokens), ...as });
+  }
+
+  /** How many requests of the job are in each state. */
+  async states(job = JOB) {
+    return (await this.rounds.jobStatus(this.pool, job)).requests;
+  }
+
+  unique(name: string): string {
+    return `${name}${this.calls++}`;
+  }
+}
+
+const ENDED = { countsAsFailure: false, retryable: true };
+
+/** What an attempt has made, as the arguments of its words; its payload is named after it. */
+export function segmentOf({ requestId, attempt, weightVersion }: Claim, tokens: number) {
+  const made = { attempt, serverId: 's1', serverEpoch: 1, weightVersion, tokenCount: tokens };
+  return { segment: JSON.stringify({ ...made, ref: `${requestId}-${attempt}` }), tokens };
+}
