@@ -2,18 +2,13 @@ import { subjectOf } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import * as fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { MeteredEngine, openLoadBalancers, type TestWorker } from './load-balancer.fixture';
+import { openLoadBalancers, type LoadBalancers, type TestWorker } from './load-balancer.fixture';
 
-let lb: Awaited<ReturnType<typeof openLoadBalancers>>;
-let engine: MeteredEngine;
+let lb: LoadBalancers;
 beforeAll(async () => {
-  engine = await MeteredEngine.start();
   lb = await openLoadBalancers(2);
 });
-afterAll(async () => {
-  await lb.close();
-  engine.stop();
-});
+afterAll(() => lb.close());
 beforeEach(() => lb.nextPool());
 afterEach(() => setFailpoints(''));
 
@@ -55,7 +50,7 @@ describe('two replicas, with lost and repeated messages', () => {
       fc.asyncProperty(fc.array(step, { minLength: 80, maxLength: 200 }), fc.nat(3), async (steps, lost) => {
         const names = [0, 1, 2].map((n) => `w${run}-${n}`);
         run++;
-        for (const id of ['a', 'b']) await lb.server(id, engine.url, 5);
+        for (const id of ['a', 'b']) await lb.server(id, 5);
         const workers: TestWorker[] = [];
         for (const name of names) workers.push(await lb.worker(name));
         // Replies that are lost after the script ran: the caller sees an error and may repeat.
@@ -103,7 +98,7 @@ describe('two replicas, with lost and repeated messages', () => {
           expect(kept.length, inbox).toBeLessThanOrEqual(1);
         }
         // One worker goes, one registers anew, one is fenced by that: what they held comes back.
-        await lb.client.call(lb.pool, 'worker.deregister', workers[0]!);
+        await lb.call('worker.deregister', workers[0]!);
         await lb.worker(names[1]);
         await lb.worker(names[2]);
         await expect.poll(async () => (await lb.status()).leases, { timeout: 10_000 }).toBe(0);
@@ -116,7 +111,7 @@ describe('two replicas, with lost and repeated messages', () => {
   });
 
   it('go on when one of them goes away in the middle of a burst, and another one joins', async () => {
-    for (const id of ['a', 'b', 'c']) await lb.server(id, engine.url, 4);
+    for (const id of ['a', 'b', 'c']) await lb.server(id, 4);
     const w = await lb.worker();
     let joined: Awaited<ReturnType<typeof lb.start>> | undefined;
     let done = 0;

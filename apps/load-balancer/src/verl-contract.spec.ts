@@ -1,9 +1,8 @@
 import { isBroomwagonError, VERL_NO_SERVER_MESSAGE } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { MeteredEngine, openLoadBalancers, type TestWorker } from './load-balancer.fixture';
+import { openLoadBalancers, type LoadBalancers, type TestWorker } from './load-balancer.fixture';
 
-let lb: Awaited<ReturnType<typeof openLoadBalancers>>;
-let engine: MeteredEngine;
+let lb: LoadBalancers;
 let calls = 0;
 
 /** verl's `RequestLoadBalancer`, all its methods, in terms of our operations: what an adapter has to do. */
@@ -11,15 +10,12 @@ class VerlLoadBalancer {
   /** Leases by server and request, the oldest first; one request id may hold several. */
   private readonly held: { serverId: string; requestId: string; leaseId: string }[] = [];
 
-  constructor(
-    private readonly worker: TestWorker,
-    private readonly endpoint: string,
-  ) {}
+  constructor(private readonly worker: TestWorker) {}
 
   async acquireServer(requestId: string): Promise<string> {
     const acquire = { acquireId: `verl-${calls++}`, requestId, sessionId: requestId, ...this.worker };
     try {
-      const { serverId, leaseId } = await lb.client.call(lb.pool, 'lb.acquire', acquire);
+      const { serverId, leaseId } = await lb.call('lb.acquire', acquire);
       this.held.push({ serverId, requestId, leaseId });
       return serverId;
     } catch (error) {
@@ -38,15 +34,15 @@ class VerlLoadBalancer {
   }
 
   async addServers(...serverIds: string[]): Promise<void> {
-    for (const serverId of serverIds) await lb.server(serverId, this.endpoint, 1_000_000);
+    for (const serverId of serverIds) await lb.server(serverId, 1_000_000);
   }
 
   async removeServers(...serverIds: string[]): Promise<void> {
-    for (const serverId of serverIds) await lb.client.call(lb.pool, 'server.remove', { serverId });
+    for (const serverId of serverIds) await lb.call('server.remove', { serverId });
   }
 
   async clearStickyCache(): Promise<number> {
-    return (await lb.client.call(lb.pool, 'lb.clear-sessions', {})).cleared;
+    return (await lb.call('lb.clear-sessions', {})).cleared;
   }
 
   async getStatus(): Promise<Record<string, number>> {
@@ -60,26 +56,19 @@ class VerlLoadBalancer {
 }
 
 async function unknownReleases(): Promise<number> {
-  const pages = await Promise.all(
-    lb.replicas.map(async ({ httpPort }) => (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text()),
-  );
-  return pages
+  return (await lb.metrics())
     .map((page) => Number(/releases_total\{[^}]*reason="unknown"[^}]*\} (\d+)/.exec(page)?.[1] ?? 0))
     .reduce((sum, count) => sum + count, 0);
 }
 
 beforeAll(async () => {
-  engine = await MeteredEngine.start();
   lb = await openLoadBalancers(2);
 });
-afterAll(async () => {
-  await lb.close();
-  engine.stop();
-});
+afterAll(() => lb.close());
 let verl: VerlLoadBalancer;
 beforeEach(async () => {
   lb.nextPool();
-  verl = new VerlLoadBalancer(await lb.worker(), engine.url);
+  verl = new VerlLoadBalancer(await lb.worker());
 });
 
 describe("verl's contract, on two replicas", () => {

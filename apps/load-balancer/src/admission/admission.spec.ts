@@ -1,28 +1,24 @@
+import type { OperationName } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { MeteredEngine, openLoadBalancers } from '../load-balancer.fixture';
+import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
-let lb: Awaited<ReturnType<typeof openLoadBalancers>>;
-let engine: MeteredEngine;
+let lb: LoadBalancers;
 beforeAll(async () => {
-  engine = await MeteredEngine.start();
   lb = await openLoadBalancers(2, { ENGINE_ALLOW_LIST: '127.0.0.1,*.engines.svc' });
 });
-afterAll(async () => {
-  await lb.close();
-  engine.stop();
-});
+afterAll(() => lb.close());
 beforeEach(() => lb.nextPool());
 
 describe('admission by two replicas', () => {
   it('parks while the pool is paused, refuses who does not wait, and grants with the resume', async () => {
-    await lb.server('a', engine.url);
+    await lb.server('a');
     const w = await lb.worker();
-    expect(await lb.client.call(lb.pool, 'pool.pause', {})).toEqual({ paused: true, changed: true });
+    expect(await lb.call('pool.pause', {})).toEqual({ paused: true, changed: true });
     await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true });
     // Its wait begins with the resume.
     const waiting = lb.acquire(w, { waitMs: 1 });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
-    expect(await lb.client.call(lb.pool, 'pool.resume', {})).toEqual({ paused: false, changed: true });
+    expect(await lb.call('pool.resume', {})).toEqual({ paused: false, changed: true });
     expect(await waiting).toMatchObject({ serverId: 'a', decision: { branch: 'waited' } });
   });
 
@@ -33,7 +29,7 @@ describe('admission by two replicas', () => {
       code: 'RELEASED',
     });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
-    expect(await lb.client.call(lb.pool, 'lb.cancel', { ...w, acquireId: 'gone' })).toEqual({
+    expect(await lb.call('lb.cancel', { ...w, acquireId: 'gone' })).toEqual({
       cancelled: true,
       reason: 'cancelled',
     });
@@ -42,11 +38,11 @@ describe('admission by two replicas', () => {
       code: 'RELEASED',
     });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
-    await lb.client.call(lb.pool, 'lb.release', { acquireId: 'other', outcome: 'aborted' });
+    await lb.call('lb.release', { acquireId: 'other', outcome: 'aborted' });
     await other;
-    await lb.server('a', engine.url);
+    await lb.server('a');
     const { leaseId } = await lb.acquire(w, { acquireId: 'held' });
-    expect(await lb.client.call(lb.pool, 'lb.cancel', { ...w, acquireId: 'held' })).toEqual({
+    expect(await lb.call('lb.cancel', { ...w, acquireId: 'held' })).toEqual({
       cancelled: false,
       reason: 'granted',
       leaseId,
@@ -54,24 +50,24 @@ describe('admission by two replicas', () => {
   });
 
   it('keeps to the bound of the pool, changed while it runs', async () => {
-    await lb.server('a', engine.url);
-    await lb.server('b', engine.url);
+    await lb.server('a');
+    await lb.server('b');
     const w = await lb.worker();
-    await lb.client.call(lb.pool, 'pool.configure', { poolMaxInflight: 2 });
+    await lb.call('pool.configure', { poolMaxInflight: 2 });
     const leases = [await lb.acquire(w), await lb.acquire(w)];
     await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
     const waiting = lb.acquire(w, { waitMs: 20_000 });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
     await lb.release(leases[0]!.leaseId);
     expect(await waiting).toMatchObject({ decision: { branch: 'waited' } });
-    await lb.client.call(lb.pool, 'pool.configure', { reset: ['poolMaxInflight'] });
+    await lb.call('pool.configure', { reset: ['poolMaxInflight'] });
     await lb.acquire(w);
     expect(await lb.status()).toMatchObject({ leases: 3 });
   });
 
   it('grants the waiters of a slowly starting server as it grows', async () => {
-    await lb.client.call(lb.pool, 'pool.configure', { slowStartMs: 1_500, slowStartFraction: 0 });
-    await lb.server('a', engine.url, 10);
+    await lb.call('pool.configure', { slowStartMs: 1_500, slowStartFraction: 0 });
+    await lb.server('a', 10);
     const w = await lb.worker();
     const startedAt = performance.now();
     const grants = await Promise.all(Array.from({ length: 10 }, () => lb.acquire(w, { waitMs: 20_000 })));
@@ -81,17 +77,17 @@ describe('admission by two replicas', () => {
   });
 
   it('shows what engines say of their load, and follows it only where that is on', async () => {
-    engine.metrics = { running: 3, waiting: 4, kvUse: 0.97, preemptions: 5 };
-    await lb.server('a', engine.url, 100);
+    lb.engine.metrics = { running: 3, waiting: 4, kvUse: 0.97, preemptions: 5 };
+    await lb.server('a', 100);
     const w = await lb.worker();
     for (let n = 0; n < 8; n++) await lb.acquire(w);
     await expect
       .poll(async () => (await lb.list()).get('a')?.load)
       .toMatchObject({ running: 3, waiting: 4, kvUse: 0.97, preemptions: 5 });
     expect((await lb.list()).get('a')).toMatchObject({ capacity: 100, inflight: 8 });
-    await lb.client.call(lb.pool, 'pool.configure', { adaptiveConcurrency: 1, adaptIntervalMs: 100 });
+    await lb.call('pool.configure', { adaptiveConcurrency: 1, adaptIntervalMs: 100 });
     await expect.poll(async () => (await lb.list()).get('a')?.capacity, { timeout: 5_000 }).toBe(1);
-    engine.metrics = { running: 0, waiting: 0, kvUse: 0.1, preemptions: 5 };
+    lb.engine.metrics = { running: 0, waiting: 0, kvUse: 0.1, preemptions: 5 };
     await expect.poll(async () => (await lb.list()).get('a')?.capacity, { timeout: 5_000 }).toBeGreaterThan(3);
     await expect
       .poll(async () => {
@@ -104,49 +100,49 @@ describe('admission by two replicas', () => {
   });
 
   it('drains: no new leases, removed with the last one, and by the deadline with what still runs', async () => {
-    await lb.server('a', engine.url);
+    await lb.server('a');
     const w = await lb.worker();
     const held = await lb.acquire(w, { sessionId: 's' });
-    const drained = await lb.client.call(lb.pool, 'server.drain', { serverId: 'a', deadlineMs: 60_000 });
+    const drained = await lb.call('server.drain', { serverId: 'a', deadlineMs: 60_000 });
     expect(drained).toMatchObject({ serverId: 'a', state: 'draining', inflight: 1 });
     await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
     expect((await lb.release(held.leaseId)).released).toBe(true);
     await expect.poll(async () => (await lb.status()).servers).toBe(0);
 
-    await lb.server('b', engine.url);
+    await lb.server('b');
     const late = await lb.acquire(w);
-    await lb.client.call(lb.pool, 'server.drain', { serverId: 'b', deadlineMs: 50 });
+    await lb.call('server.drain', { serverId: 'b', deadlineMs: 50 });
     await expect.poll(async () => (await lb.status()).servers).toBe(0);
     // The holder sees by the count of its heartbeat that it holds something void.
     const beat = { ...w, leaseCount: 1, leaseDigest: 1, attemptCount: 0 };
-    await expect.poll(async () => (await lb.client.call(lb.pool, 'worker.heartbeat', beat)).leaseCount).toBe(0);
+    await expect.poll(async () => (await lb.call('worker.heartbeat', beat)).leaseCount).toBe(0);
     expect((await lb.release(late.leaseId)).released).toBe(false);
   });
 
   it('cordons and quarantines, and ends both', async () => {
-    await lb.server('a', engine.url, 100, { weightVersion: 1 });
+    await lb.server('a', 100, { weightVersion: 1 });
     const w = await lb.worker();
-    expect(await lb.client.call(lb.pool, 'server.cordon', { serverId: 'a' })).toMatchObject({ state: 'cordoned' });
+    expect(await lb.call('server.cordon', { serverId: 'a' })).toMatchObject({ state: 'cordoned' });
     const waiting = lb.acquire(w, { waitMs: 20_000 });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
-    expect(await lb.client.call(lb.pool, 'server.uncordon', { serverId: 'a' })).toMatchObject({ state: 'ready' });
+    expect(await lb.call('server.uncordon', { serverId: 'a' })).toMatchObject({ state: 'ready' });
     expect(await waiting).toMatchObject({ serverId: 'a' });
-    await lb.client.call(lb.pool, 'pool.configure', { requiredWeightVersion: 2 });
+    await lb.call('pool.configure', { requiredWeightVersion: 2 });
     expect((await lb.list()).get('a')).toMatchObject({ state: 'quarantined' });
     await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
     const updated = { serverId: 'a', weightVersion: 2, labels: { zone: 'x' } };
-    expect(await lb.client.call(lb.pool, 'server.update', updated)).toMatchObject({ state: 'ready' });
+    expect(await lb.call('server.update', updated)).toMatchObject({ state: 'ready' });
     expect(await lb.acquire(w)).toMatchObject({ serverId: 'a', weightVersion: 2 });
     expect((await lb.list()).get('a')).toMatchObject({ labels: { zone: 'x' } });
   });
 
   it('refuses bad input with a typed error and changes nothing', async () => {
-    await lb.server('a', engine.url);
+    await lb.server('a');
     const w = await lb.worker();
     await lb.acquire(w);
     const before = [await lb.status(), (await lb.list()).get('a')?.maxInflight];
     const ids = (count: number) => Array.from({ length: count }, (_, n) => ({ acquireId: `x${n}`, requestId: 'r' }));
-    const bad: [string, object, string][] = [
+    const bad: [OperationName, object, string][] = [
       ['server.update', { serverId: 'a', maxInflight: 0 }, 'VALIDATION_FAILED'],
       ['server.update', { serverId: 'a', maxInflight: -1 }, 'VALIDATION_FAILED'],
       ['server.update', { serverId: 'a', weight: Number.NaN, maxInflight: 'x' }, 'VALIDATION_FAILED'],
@@ -174,12 +170,12 @@ describe('admission by two replicas', () => {
       ],
       [
         'server.register',
-        { serverId: 'b', endpoint: engine.url, dialect: 'vllm', maxInflight: -3 },
+        { serverId: 'b', endpoint: lb.engine.url, dialect: 'vllm', maxInflight: -3 },
         'VALIDATION_FAILED',
       ],
       [
         'server.register',
-        { serverId: 'b', endpoint: engine.url, dialect: 'vllm', maxInflight: 1, weight: -1 },
+        { serverId: 'b', endpoint: lb.engine.url, dialect: 'vllm', maxInflight: 1, weight: -1 },
         'VALIDATION_FAILED',
       ],
       ['pool.configure', { poolMaxInflight: 0 }, 'VALIDATION_FAILED'],
@@ -188,11 +184,11 @@ describe('admission by two replicas', () => {
       ['lb.acquire-many', { ...w, acquires: ids(2_049) }, 'VALIDATION_FAILED'],
     ];
     for (const [operation, body, code] of bad) {
-      const call = lb.client.messaging.request(`rollout.v1.${lb.pool}.${operation}`, body);
+      const call = lb.request(operation, body);
       await expect(call, `${operation} ${JSON.stringify(body).slice(0, 200)}`).rejects.toMatchObject({ code });
     }
     // A million ids are over the limit of any message: the sender is told before anything is sent.
-    const burst = lb.client.messaging.request(`rollout.v1.${lb.pool}.lb.acquire-many`, {
+    const burst = lb.request('lb.acquire-many', {
       ...w,
       acquires: ids(1_000_000),
     });

@@ -1,30 +1,25 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MeteredEngine, openLoadBalancers } from '../load-balancer.fixture';
+import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
-let lb: Awaited<ReturnType<typeof openLoadBalancers>>;
-let engine: MeteredEngine;
+let lb: LoadBalancers;
 beforeAll(async () => {
-  engine = await MeteredEngine.start();
   lb = await openLoadBalancers(1);
 });
-afterAll(async () => {
-  await lb.close();
-  engine.stop();
-});
+afterAll(() => lb.close());
 const capabilitiesOf = async (serverId: string) => (await lb.list()).get(serverId)?.capabilities;
 
 it('asks an engine what it can do when nobody said so, and keeps that for this start', async () => {
-  await lb.server('a', engine.url);
+  await lb.server('a');
   await expect.poll(() => capabilitiesOf('a')).toMatchObject({ version: '0.11.0', maxModelTokens: 4_096 });
-  await lb.server('a', engine.url);
+  await lb.server('a');
   expect(await capabilitiesOf('a')).toMatchObject({ tokenIdsIn: true, pauseModes: ['abort', 'wait', 'keep'] });
 });
 
 it('shows what it was told, and refuses what is no capability', async () => {
-  await lb.server('b', engine.url, 1, { capabilities: { tokenIdsIn: false, pauseModes: [] } });
+  await lb.server('b', 1, { capabilities: { tokenIdsIn: false, pauseModes: [] } });
   expect(await capabilitiesOf('b')).toEqual({ tokenIdsIn: false, pauseModes: [] });
   for (const capabilities of [{ tokenIdsIn: 'yes' }, { pauseModes: ['sleep'] }, { dataParallelRanks: 0 }, 7]) {
-    await expect(lb.server('c', engine.url, 1, { capabilities })).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+    await expect(lb.server('c', 1, { capabilities })).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
   }
 });
 
@@ -32,13 +27,13 @@ it('gives a server that has what is needed, waits for one, and says at once that
   lb.nextPool();
   const w = await lb.worker();
   const needs = ['tokenIdsIn', 'logprobs'];
-  await lb.server('text-only', engine.url, 100, { capabilities: { tokenIdsIn: false } });
+  await lb.server('text-only', 100, { capabilities: { tokenIdsIn: false } });
   await expect(lb.acquire(w, { needs, waitMs: 20_000 })).rejects.toMatchObject({
     code: 'NO_CAPABLE_SERVER',
     retryable: false,
   });
   // It has all that is known to be needed, and is the only one; the other is full.
-  await lb.server('whole', engine.url, 1, { capabilities: { tokenIdsIn: true } });
+  await lb.server('whole', 1, { capabilities: { tokenIdsIn: true } });
   expect(await lb.acquire(w, { needs: ['logprobs'] })).toMatchObject({ serverId: 'text-only' });
   const first = await lb.acquire(w, { needs });
   expect(first.serverId).toBe('whole');
@@ -46,7 +41,7 @@ it('gives a server that has what is needed, waits for one, and says at once that
   await expect.poll(async () => (await lb.status()).waiters).toBe(1);
   await lb.release(first.leaseId);
   expect(await waiting).toMatchObject({ serverId: 'whole' });
-  await lb.client.call(lb.pool, 'server.remove', { serverId: 'whole' });
+  await lb.call('server.remove', { serverId: 'whole' });
   await expect(lb.acquire(w, { needs })).rejects.toMatchObject({ code: 'NO_CAPABLE_SERVER' });
   await expect(lb.acquire(w, { needs: ['wings'] })).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
 });

@@ -1,33 +1,27 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MeteredEngine, openLoadBalancers } from '../load-balancer.fixture';
+import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
-let lb: Awaited<ReturnType<typeof openLoadBalancers>>;
-let engine: MeteredEngine;
+let lb: LoadBalancers;
 beforeAll(async () => {
-  engine = await MeteredEngine.start();
   lb = await openLoadBalancers(1);
 });
-afterAll(async () => {
-  await lb.close();
-  engine.stop();
-});
+afterAll(() => lb.close());
 
 it('reconciles a drift: the holder is asked once, returns what it does not hold, and keeps the rest', async () => {
-  engine.metrics = { ...engine.metrics, running: 1 };
-  await lb.server('a', engine.url);
+  lb.engine.metrics = { ...lb.engine.metrics, running: 1 };
+  await lb.server('a');
   const w = await lb.worker();
   const held = await lb.acquire(w);
   const forgotten = await lb.acquire(w);
-  const reconcile = () => lb.client.call(lb.pool, 'server.reconcile', { serverId: 'a' });
+  const reconcile = () => lb.call('server.reconcile', { serverId: 'a' });
   const asked = { leases: 2, engineRunning: 1, engineWaiting: 0, drift: 1, returned: 0 };
   await expect.poll(reconcile).toMatchObject({ ...asked, holders: [{ ...w, leases: 2 }] });
 
-  const beat = () =>
-    lb.client.call(lb.pool, 'worker.heartbeat', { ...w, leaseCount: 2, leaseDigest: 3, attemptCount: 0 });
+  const beat = () => lb.call('worker.heartbeat', { ...w, leaseCount: 2, leaseDigest: 3, attemptCount: 0 });
   expect(await beat()).toMatchObject({ syncAsked: true });
-  const { items } = await lb.client.call(lb.pool, 'worker.sync', { ...w, kind: 'leases' });
+  const { items } = await lb.call('worker.sync', { ...w, kind: 'leases' });
   expect(items.map(({ id }) => id).sort()).toEqual([held.leaseId, forgotten.leaseId].sort());
-  await lb.client.call(lb.pool, 'lb.release', { leaseId: forgotten.leaseId, outcome: 'unclaimed' });
+  await lb.call('lb.release', { leaseId: forgotten.leaseId, outcome: 'unclaimed' });
   expect(await beat()).not.toHaveProperty('syncAsked');
   const settled = await reconcile();
   expect(settled).toMatchObject({ leases: 1, drift: 0, holders: [{ ...w, leases: 1 }] });
@@ -36,9 +30,8 @@ it('reconciles a drift: the holder is asked once, returns what it does not hold,
 });
 
 it('answers an unknown server, another epoch and a cursor of nobody with typed errors', async () => {
-  const { epoch } = await lb.server('b', engine.url);
-  const reconcile = (body: { serverId: string; epoch?: number; cursor?: string }) =>
-    lb.client.call(lb.pool, 'server.reconcile', body);
+  const { epoch } = await lb.server('b');
+  const reconcile = (body: { serverId: string; epoch?: number; cursor?: string }) => lb.call('server.reconcile', body);
   await expect(reconcile({ serverId: 'none' })).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND', field: 'serverId' });
   const fenced = reconcile({ serverId: 'b', epoch: epoch + 1 });
   await expect(fenced).rejects.toMatchObject({ code: 'FENCED', field: 'epoch' });

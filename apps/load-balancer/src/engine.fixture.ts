@@ -1,0 +1,42 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const ABOUT: Record<string, string> = {
+  '/version': '{"version":"0.11.0"}',
+  '/v1/models': '{"data":[{"id":"tiny","max_model_len":4096}]}',
+};
+
+/** An engine with a metrics page of vLLM; it answers what `status` says, or hangs up when it is stopped. */
+export class TestEngine {
+  status = 200;
+  metrics = { running: 0, waiting: 0, kvUse: 0, preemptions: 0 };
+  private constructor(private readonly server: Server) {}
+
+  static async start(): Promise<TestEngine> {
+    const server: Server = createServer((request, response) => {
+      response.writeHead(engine.status).end(request.url === '/metrics' ? engine.page() : ABOUT[request.url!]);
+    });
+    const engine = new TestEngine(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return engine;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  private page(): string {
+    const { running, waiting, kvUse, preemptions } = this.metrics;
+    return [
+      `vllm:num_requests_running ${running}`,
+      `vllm:num_requests_waiting ${waiting}`,
+      `vllm:kv_cache_usage_perc ${kvUse}`,
+      `vllm:num_preemptions_total ${preemptions}`,
+    ].join('\n');
+  }
+}
