@@ -2,10 +2,13 @@ import {
   type AbortAttemptsCommand,
   type AbortRequestsRequest,
   type AbortResult,
+  subjectOf,
   workerCommandSubject,
 } from '@broomwagon/contracts';
+import { engineRequestId } from '@broomwagon/engines';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { inject } from '../apps/engine-simulator/src/test-engine';
 import { liveRows, ServiceBench } from './system/service-bench';
 
 const JOB = 'job';
@@ -249,6 +252,26 @@ describe('a holder that lives and does not confirm', () => {
     });
     await impatient.end();
     await impatient.close();
+  });
+});
+
+describe('a stream that the worker gives up on', () => {
+  it('is stopped on the engine before its lease is given back, though its connection seems to live on', async () => {
+    await bench.register();
+    await inject(bench.engine.url, { kind: 'stall-unnoticed', afterTokens: 5 });
+    await inject(bench.engine.url, { kind: 'abort-500', count: 3 });
+    const inEngine: Promise<boolean>[] = [];
+    bench.client.messaging.subscribe(subjectOf(bench.pool, 'lb.release'), () => {
+      const id = engineRequestId('job/g0/0', 1);
+      inEngine.push(bench.engineState().then((state) => liveRows(state).some((row) => row.id === id)));
+    });
+    await bench.submit(1, 1);
+    await bench.startWorker({ engineStallTimeoutMs: 200, engineFailurePauseMs: 0 });
+    await expect.poll(() => inEngine.length, { timeout: 10_000 }).toBe(1);
+    expect(await Promise.all(inEngine)).toEqual([false]);
+    // The same request goes on from its tokens.
+    await bench.running(1);
+    await abort({ all: true });
   });
 });
 

@@ -218,11 +218,11 @@ describe('a server that is no engine', () => {
 
 describe('an abort by id', () => {
   it.each([
-    [200, undefined],
+    [200, 0],
     // It has no such route: the closed connection is all there is.
-    [404, undefined],
-    [500, true],
-  ])('answered %s: unanswered is %s', async (status, stopUnanswered) => {
+    [404, 0],
+    [500, 1],
+  ])('answered %s: unanswered %s times', async (status, expected) => {
     const server = createServer((call, response) => {
       if (call.url === '/abort_requests') response.writeHead(status).end();
       else
@@ -232,9 +232,10 @@ describe('an abort by id', () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const stop = new AbortController();
     const request = { engineRequestId: engineRequestId('s', status), prompt: { text: 'x' }, maxTokens: 9 };
-    const options = { signal: stop.signal, onTokens: () => stop.abort() };
+    let unanswered = 0;
+    const options = { signal: stop.signal, onTokens: () => stop.abort(), onUnstopped: () => void unanswered++ };
     const result = await createEngineAdapter('vllm', url, { model: 'm' }).generate(request, options);
-    expect([result.finishReason, result.stopUnanswered]).toEqual(['aborted', stopUnanswered]);
+    expect([result.finishReason, unanswered]).toEqual(['aborted', expected]);
     server.closeAllConnections();
     server.close();
   });

@@ -47,8 +47,6 @@ export interface GenerationResult {
   usage?: { promptTokens: number; completionTokens: number };
   /** How made tokens were handed back; absent when this was a fresh start. `text` is exact up to the tokenizer. */
   resumedBy?: 'tokens' | 'text';
-  /** The engine has not answered the abort by id: it may still be at work. Say it again by {@link EngineAdapter.abort}. */
-  stopUnanswered?: boolean;
 }
 
 export interface GenerateOptions {
@@ -58,6 +56,11 @@ export interface GenerateOptions {
   onTokens?: (increment: TokenIncrement) => void;
   /** Called once, before the engine is asked: how made tokens are handed back. Must not throw. */
   onPlan?: (plan: Pick<GenerationResult, 'resumedBy'>) => void;
+  /**
+   * Called before the end when it was stopped or has failed and the engine has not answered the abort by id: it may still
+   * be at work. Say it again by {@link EngineAdapter.abort}. Must not throw.
+   */
+  onUnstopped?: () => void;
 }
 
 /** What an engine says about its load. */

@@ -15,6 +15,10 @@ export const FAULT_KINDS = [
   'stall',
   'error-in-stream',
   'long-line',
+  /** As `stall`, behind a proxy that keeps the connection when its client is gone: only an abort by id ends it. */
+  'stall-unnoticed',
+  /** The next aborts by id are answered 500. */
+  'abort-500',
   /** `/health` answers 503 until cleared. */
   'unhealthy',
   /** Clears everything above. */
@@ -33,11 +37,13 @@ export interface Fault {
 /** Faults that wait for the next requests, in order. */
 export class FaultQueue {
   unhealthy = false;
+  private refusedAborts = 0;
   private queue: Fault[] = [];
 
   add(fault: Fault): void {
     if (fault.kind === 'none') this.clear();
     else if (fault.kind === 'unhealthy') this.unhealthy = true;
+    else if (fault.kind === 'abort-500') this.refusedAborts += fault.count;
     else this.queue.push({ ...fault });
   }
 
@@ -48,8 +54,14 @@ export class FaultQueue {
     return fault;
   }
 
+  /** Whether an abort that has just come is refused. */
+  takeAbort(): boolean {
+    return this.refusedAborts > 0 && this.refusedAborts-- > 0;
+  }
+
   clear(): void {
     this.queue = [];
+    this.refusedAborts = 0;
     this.unhealthy = false;
   }
 }

@@ -62,7 +62,7 @@ export class StreamSink implements TokenSink {
 
   private strike(fault: Fault): void {
     this.silent = true;
-    if (fault.kind === 'stall') return;
+    if (fault.kind === 'stall' || fault.kind === 'stall-unnoticed') return;
     if (fault.kind === 'error-in-stream') {
       this.write(JSON.stringify(errorBody(500, 'simulated failure of the engine')));
       this.response.end('data: [DONE]\n\n');

@@ -177,7 +177,7 @@ export class EngineServer {
       },
     );
     sink = call.stream ? new StreamSink(response, format, start, fault) : new WholeSink(response, format, start);
-    response.on('close', drop);
+    if (fault?.kind !== 'stall-unnoticed') response.on('close', drop);
   }
 
   /** Faults that need no engine. True when it has struck. */
@@ -193,14 +193,20 @@ export class EngineServer {
   private async abortRequests(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { request_ids: ids } = await readObject(request);
     if (!Array.isArray(ids)) throw new RefusedError(400, "Missing 'request_ids' in request body");
+    this.refuseAbort();
     const wanted = new Set(ids as unknown[]);
     // As the real one: an empty list means all.
     this.options.engine.abort((name) => wanted.size === 0 || wanted.has(name));
     sendJson(response, 200, {});
   }
 
+  private refuseAbort(): void {
+    if (this.options.engine.faults.takeAbort()) throw new RefusedError(500, 'simulated refusal');
+  }
+
   private async abortByPrefix(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { rid, abort_all: all } = await readObject(request);
+    this.refuseAbort();
     this.options.engine.abort((name) => all === true || (typeof rid === 'string' && name.startsWith(rid)));
     sendBody(response, 200, 'text/plain', '');
   }

@@ -195,7 +195,11 @@ describe('AttemptRunner', () => {
     const { run, controlPlane, attempt, engines } = await start();
     engines.abortErrors.push(...errors);
     const stream = streamUntilStopped([1, 2], () => attempt.stop('abort'));
-    engines.generate = async (...args) => ({ ...(await stream(...args)), stopUnanswered: true });
+    engines.generate = async (request, options) => {
+      const result = await stream(request, options);
+      options.onUnstopped!();
+      return result;
+    };
     const ended: number[] = [];
     controlPlane.on('lb.release', () => {
       ended.push(engines.aborts.length);
@@ -205,6 +209,33 @@ describe('AttemptRunner', () => {
     expect(engines.aborts).toEqual(Array.from({ length: calls }, () => engines.requests[0]!.engineRequestId));
     expect(ended).toEqual([calls]);
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2 } });
+  });
+
+  it.each([
+    ['the engine has answered', 2],
+    ['its lease is void', 1_000],
+  ])('keeps the lease of a stalled stream, and reports nothing, until %s', async (until, refusals) => {
+    const { run, controlPlane, attempt, engines } = await start();
+    engines.abortErrors.push(...Array.from({ length: refusals }, () => errorOf('ENGINE_ERROR')));
+    engines.generate = (_, { onTokens, onUnstopped }) => {
+      onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
+      onUnstopped!();
+      return Promise.reject(errorOf('ENGINE_STALLED'));
+    };
+    const ended: number[] = [];
+    controlPlane
+      .on('lb.release', () => (ended.push(engines.aborts.length), { released: true, reason: 'released' }))
+      .on('request.fail', () => (ended.push(engines.aborts.length), { state: 'pending' }));
+    const running = run();
+    if (until === 'its lease is void') {
+      await vi.waitFor(() => expect(engines.aborts.length).toBeGreaterThan(0));
+      expect(ended).toEqual([]);
+      attempt.stop('lease-lost');
+    }
+    await running;
+    expect(ended).toEqual(Array.from({ length: 2 }, () => engines.aborts.length));
+    expect(engines.aborts.length).toBeLessThan(until === 'its lease is void' ? 100 : 4);
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ segment: { tokenCount: 2 } });
   });
 
   it('stops when the answer to a checkpoint says so', async () => {

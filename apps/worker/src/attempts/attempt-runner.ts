@@ -31,6 +31,8 @@ import { madeOf, TokenCollector, type MadeSegment } from './token-collector';
 
 /** The end of an attempt does not wait longer than this for the answer to its release. */
 const RELEASE_HEAD_START_MS = 1_000;
+/** Longest time in which an engine that has failed is told to stop the request. */
+const FAILED_STOP_DEADLINE_MS = 30_000;
 
 /** How the engine's part ended: a finished sample, or something that stops or fails with the tokens so far. */
 type Generated = { made: MadeSegment } & ({ finishReason: 'stop' | 'length' } | { stopped: true } | { error: Error });
@@ -148,15 +150,16 @@ export class AttemptRunner {
     const timer = this.metrics.generationSeconds.startTimer();
     let result: GenerationResult | undefined;
     let error: Error | undefined;
+    let stopAgain: ((deadlineMs: number) => Promise<void>) | undefined;
     try {
-      const onTokens = tokens.take.bind(tokens);
-      const onPlan: GenerateOptions['onPlan'] = ({ resumedBy }) => (tokens.resumedBy = resumedBy);
       const request = generationRequest(attempt, input);
       const engine = this.engines.of(lease);
-      result = await engine.generate(request, { signal: attempt.signal, onTokens, onPlan });
-      if (result.stopUnanswered) {
-        await stopOnEngine(engine, request.engineRequestId, attempt, this.config.transitionDeadlineMs);
-      }
+      const onTokens = tokens.take.bind(tokens);
+      const onPlan: GenerateOptions['onPlan'] = ({ resumedBy }) => (tokens.resumedBy = resumedBy);
+      const onUnstopped = (): void => {
+        stopAgain = (deadlineMs) => stopOnEngine(engine, request.engineRequestId, attempt, deadlineMs);
+      };
+      result = await engine.generate(request, { signal: attempt.signal, onTokens, onPlan, onUnstopped });
       if (result.finishReason === 'aborted' && !attempt.signal.aborted) {
         error = new BroomwagonError('ENGINE_ERROR', 'The engine stopped the request by itself');
       }
@@ -164,6 +167,8 @@ export class AttemptRunner {
       error = thrown as Error;
     }
     await checkpoints.stop();
+    // While it may run there its lease says the truth.
+    await stopAgain?.(this.stopDeadlineMs(error));
     // A sample that is finished is finished: completing wins over a stop that came at the same moment.
     if (result !== undefined && result.finishReason !== 'aborted') {
       timer({ result: 'finished' });
@@ -172,6 +177,12 @@ export class AttemptRunner {
     timer({ result: error === undefined ? 'aborted' : 'failed' });
     const made = tokens.made();
     return error === undefined || attempt.signal.aborted ? { made, stopped: true } : { made, error };
+  }
+
+  /** Whoever asked for a stop waits for its end as long as for any; nobody asked a failed attempt to keep its tokens. */
+  private stopDeadlineMs(error: Error | undefined): number {
+    const { transitionDeadlineMs } = this.config;
+    return error === undefined ? transitionDeadlineMs : Math.min(transitionDeadlineMs, FAILED_STOP_DEADLINE_MS);
   }
 
   /** Nothing made, nothing stored. */

@@ -1,4 +1,4 @@
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
 import { isRefusal, parseObject, quote, type EngineHttp, type EngineResponse } from '../http/engine-http';
 import { AttemptTokens } from './attempt-tokens';
@@ -23,14 +23,15 @@ export interface StreamCall {
 
 /**
  * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways: a result with the
- * engine's finish reason, a result `aborted` once the caller's signal fired (connection closed and abort by id sent),
- * or an error of ours. The body is always consumed or destroyed.
+ * engine's finish reason, a result `aborted` once the caller's signal fired, or an error of ours. In the last two the
+ * connection is closed, and an engine that may still be at work is told once to stop. The body is always consumed or
+ * destroyed.
  */
 export async function streamGeneration(
   http: EngineHttp,
   call: StreamCall,
   options: EngineAdapterOptions,
-  { signal, onTokens }: GenerateOptions,
+  { signal, onTokens, onUnstopped }: GenerateOptions,
 ): Promise<GenerationResult> {
   const tokens = new AttemptTokens(onTokens);
   if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
@@ -57,13 +58,13 @@ export async function streamGeneration(
   } catch (error) {
     // The engine said how it ended; what breaks after that changes nothing.
     if (tokens.finishReason !== undefined) return tokens.result(tokens.finishReason, call.resumedBy);
-    if (signal?.aborted) {
-      const isStopped = await call.abortById();
-      return { ...tokens.result('aborted', call.resumedBy), ...(isStopped ? {} : { stopUnanswered: true }) };
-    }
-    // The engine may still be at work on what nobody will read.
-    if (opened || silence.error) void call.abortById();
-    throw silence.error ?? http.transportError(error);
+    const failure = silence.error ?? http.transportError(error);
+    // One that refused, or was not reached, has not begun.
+    const isBroken = !isBroomwagonError(error) && failure.code !== 'ENGINE_UNREACHABLE';
+    const mayBeAtWork = opened || signal?.aborted || silence.error !== undefined || isBroken;
+    if (mayBeAtWork && !(await call.abortById())) onUnstopped?.();
+    if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
+    throw failure;
   } finally {
     silence.stop();
     signal?.removeEventListener('abort', onAbort);
