@@ -6,7 +6,8 @@ import { ManagedProcess } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { optionsOf, TestSystem } from './system/test-system';
 
-const PROMPTS = 20;
+// More steps than a busy machine trains while this test looks away.
+const PROMPTS = 32;
 const GROUPS = 4;
 const SAMPLES = 2;
 const STEPS = PROMPTS / GROUPS;
@@ -17,8 +18,8 @@ describe('a trainer with a plain NATS client', () => {
   const trainers: ManagedProcess[] = [];
 
   beforeAll(async () => {
-    // 3,000 tokens take half a second: a step is long enough to be interrupted.
-    system = await TestSystem.start({ workers: 1 });
+    // 300 tokens take half a second: a step is long enough to be interrupted.
+    system = await TestSystem.start({ workers: 1, speed: 10 });
   });
   beforeEach(() => {
     out = mkdtempSync(join(tmpdir(), 'broomwagon-plain-'));

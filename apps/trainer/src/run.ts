@@ -112,7 +112,7 @@ export class ReferenceRun {
       {
         sink,
         meter: this.meter(),
-        setWeightVersion: (version) => system.fleet.setWeightVersion(version),
+        setWeightVersion: (version, trainer) => system.fleet.setWeightVersion(version, trainer),
         onStatus: (status) => this.show(policy.name, steps, status),
         onStep: (step) => display.say(renderStep(policy.name, step, steps)),
       },

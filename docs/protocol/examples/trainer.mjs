@@ -54,7 +54,8 @@ async function call(operation, body, deadlineMs = 60_000) {
       });
       const reply = message.json();
       if (!reply.error) return reply;
-      error = Object.assign(new Error(`${operation}: ${reply.error.code}: ${reply.error.message}`), reply.error);
+      const { message: reason, ...about } = reply.error;
+      error = Object.assign(new Error(`${operation}: ${about.code}: ${reason}`), about);
     } catch (cause) {
       error = Object.assign(new Error(`${operation}: ${cause.message}`, { cause }), {
         code: cause.code,
@@ -80,7 +81,8 @@ let { trainerEpoch, stepsTrained, submittedGroups, round } = await takeOver();
 
 /** Opens the next round, or nothing when all is trained. */
 async function openRound() {
-  const plan = await call('round.next', { job, groupsPerStep, remainingGroups: data.length - submittedGroups, policy });
+  const remainingGroups = data.length - submittedGroups;
+  const plan = await call('round.next', { job, groupsPerStep, remainingGroups, policy, trainerEpoch });
   if (plan.kind === 'done') return undefined;
   const { step, kind, planId, neededGroups, newGroups, takeGroups } = plan;
   const roundId = `step-${step}`;
@@ -138,8 +140,10 @@ for (;;) {
   const groups = await readResults(round.roundId);
   // "Training": the step's batch, written whole or not at all. Done twice after a crash, it is the same file.
   const file = join(out, `step-${round.step}.json`);
-  writeFileSync(`${file}.part`, JSON.stringify({ step: round.step, groups }));
-  renameSync(`${file}.part`, file);
+  // Under a name of its own until then: a trainer that was taken over may wake up here.
+  const part = `${file}.${trainerEpoch}.part`;
+  writeFileSync(part, JSON.stringify({ step: round.step, groups }));
+  renameSync(part, file);
   ({ stepsTrained } = await call('round.close', { job, roundId: round.roundId, trainerEpoch }));
   console.log(JSON.stringify({ step: round.step, kind: round.kind, groups: groups.length, stepsTrained }));
   round = undefined;

@@ -56,6 +56,8 @@ export class NextRoundRequest {
   /** The same by domain; needed with `domainQuotas`. */
   @IsOptional() @IsObject() remainingByDomain?: Record<string, number>;
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
+  /** Of an earlier open or takeover: a trainer that was taken over learns it here too (`FENCED`). */
+  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
 }
 export interface RoundPlan {
   /** Fences `round.open`: names the state this plan was made for. */

@@ -31,7 +31,7 @@ export class BeginWeightsRequest {
 
 class EndWeightsRequest {
   @IsId() syncId!: string;
-  /** Needed when it was begun for a job and that has a new trainer. */
+  /** Of the job it was begun for; absent: of the trainer that began it. */
   @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
 }
 /**
@@ -45,6 +45,8 @@ export class RollbackWeightsRequest extends EndWeightsRequest {}
 /** One change of the weights of a pool. */
 export interface WeightSync {
   syncId: string;
+  /** It was begun for. */
+  job?: JobId;
   version: number;
   mode: WeightSyncMode;
   /** Version of the pool before. */

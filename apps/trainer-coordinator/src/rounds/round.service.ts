@@ -5,7 +5,6 @@ import {
   type CloseRoundReply,
   type CloseRoundRequest,
   type NextRoundRequest,
-  type JobId,
   type OpenRoundReply,
   type OpenRoundRequest,
   type PoolName,
@@ -41,12 +40,13 @@ export class RoundService {
 
   /**
    * The plan of the next round; writes nothing.
-   * @throws BroomwagonError VALIDATION_FAILED; ROUND_CONFLICT while a round is not closed
+   * @throws BroomwagonError VALIDATION_FAILED; with `trainerEpoch` JOB_NOT_FOUND and FENCED; ROUND_CONFLICT while a round
+   *   is not closed; ROUND_SETTLING
    */
   async next(pool: PoolName, body: NextRoundRequest): Promise<RoundPlan> {
     checkPolicy(body.policy, body.groupsPerStep);
     checkDomains(body);
-    const { openRoundId, ...snapshot } = await this.snapshot(pool, body.job, looksBack(body.policy));
+    const { openRoundId, ...snapshot } = await this.snapshot(pool, body, looksBack(body.policy));
     if (openRoundId !== undefined) {
       throw new BroomwagonError('ROUND_CONFLICT', `Round ${openRoundId} of the job is not closed`, {
         details: { roundId: openRoundId },
@@ -82,15 +82,15 @@ export class RoundService {
 
   /** Worked out anew, so that the round needs nothing from whoever planned it. */
   private async terms(pool: PoolName, { job, policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
-    return roundTerms(policy, plan, looksBack(policy) ? await this.snapshot(pool, job, true) : {});
+    return roundTerms(policy, plan, looksBack(policy) ? await this.snapshot(pool, { job }, true) : {});
   }
 
   private async snapshot(
     pool: PoolName,
-    job: JobId,
+    { job, trainerEpoch }: Pick<NextRoundRequest, 'job' | 'trainerEpoch'>,
     history: boolean,
   ): Promise<PlanSnapshot & { openRoundId?: RoundId }> {
-    const snapshot = await this.rounds.snapshot(pool, job, history);
+    const snapshot = await this.rounds.snapshot(pool, job, history, trainerEpoch);
     // The store keeps them, and does not know what they mean.
     return snapshot as JobSnapshot & Pick<PlanSnapshot, 'control' | 'history'>;
   }

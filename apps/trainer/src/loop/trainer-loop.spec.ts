@@ -103,16 +103,19 @@ describe('the trainer loop', () => {
     }
   });
 
-  it('is fenced when another trainer takes over', async () => {
+  const words = ['round.next', 'round.open', 'round.submit', 'round.status', 'round.results', 'round.close'] as const;
+  it.each(words)('is fenced when another trainer has taken over at its %s', async (word) => {
     const coordinator = new FakeCoordinator();
     let taken = false;
     coordinator.before = (operation) => {
-      if (operation !== 'round.close' || taken) return;
+      // The first word of a job is said without an epoch.
+      if (operation !== word || taken || !coordinator.calls.includes('round.open')) return;
       taken = true;
       void coordinator.client.callWithRetry('p', 'round.takeover', { job: 'j', takeoverId: 't' }, { deadlineMs: 1 });
     };
     await expect(trainer(coordinator).run()).rejects.toMatchObject({ code: 'FENCED' });
-    expect(coordinator.trained).toEqual([]);
+    // Nothing after the takeover, its own call, and the word that was refused.
+    expect(coordinator.calls.slice(coordinator.calls.indexOf('round.takeover') + 1)).toEqual([word]);
   });
 
   it('sends prompts over 32 kB in chunks and the others inline, in pages below the body limit', async () => {

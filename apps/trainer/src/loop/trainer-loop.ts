@@ -53,8 +53,11 @@ export interface IdleMeter {
 export interface TrainerLoopHooks {
   sink: ResultSink;
   meter?: IdleMeter;
-  /** The engines get the weights of so many steps; before each new round. Returns their version, if that is another. */
-  setWeightVersion?(version: number): Promise<number | void>;
+  /**
+   * The engines get the weights of so many steps; before each new round. Returns their version, if that is another.
+   * @param trainer for whom; absent before the first round
+   */
+  setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: number }): Promise<number | void>;
   /** At each look at the open round. */
   onStatus?(status: RoundStatus): void;
   /** After each step, once the cut of its round is confirmed and counted. */
@@ -138,7 +141,9 @@ export class TrainerLoop {
     for (;;) {
       const remainingGroups = prompts.length - this.position;
       const policy = { ...this.settings.policy };
-      const plan = await this.operations.call('round.next', { job, groupsPerStep, remainingGroups, policy });
+      const { trainerEpoch } = this;
+      const wish = { job, groupsPerStep, remainingGroups, policy, trainerEpoch };
+      const plan = await this.operations.call('round.next', wish);
       if (plan.kind === 'done') return undefined;
       try {
         return await this.open(plan as RoundPlan & { kind: RoundKind }, remainingGroups);
@@ -151,7 +156,9 @@ export class TrainerLoop {
   private async open(plan: RoundPlan & { kind: RoundKind }, remainingGroups: number): Promise<CurrentRound> {
     const { job, policy } = this.settings;
     const { planId, step, kind, neededGroups, newGroups, takeGroups } = plan;
-    const weightVersion = (await this.hooks.setWeightVersion?.(step - 1)) ?? step - 1;
+    const { trainerEpoch } = this;
+    const trainer = trainerEpoch === undefined ? undefined : { job, trainerEpoch };
+    const weightVersion = (await this.hooks.setWeightVersion?.(step - 1, trainer)) ?? step - 1;
     const roundId = `${job}-step-${step}`;
     // Failed groups are replaced as long as the data set has as many again; near its end the step needs fewer.
     const shortfall = remainingGroups - newGroups >= neededGroups ? 'replace' : 'accept-fewer';
@@ -166,7 +173,7 @@ export class TrainerLoop {
       takeGroups,
       policy: { ...policy, shortfall },
       weightVersion,
-      trainerEpoch: this.trainerEpoch,
+      trainerEpoch,
     });
     this.trainerEpoch = reply.trainerEpoch;
     return { roundId, step, kind, neededGroups, newGroups, basePosition: this.position };

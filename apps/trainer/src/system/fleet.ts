@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { EngineCapabilities, EngineDialect, PoolName, ServerId } from '@broomwagon/contracts';
+import type { EngineCapabilities, EngineDialect, JobId, PoolName, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
 import { UsageError } from '../options/usage-error';
@@ -80,16 +80,18 @@ export class Fleet {
   /**
    * Gives all engines new weights, while nothing runs on them and nothing is begun.
    * @param version counted from {@link countOn}
+   * @param trainer absent before its first round
    * @returns that of the pool
+   * @throws BroomwagonError FENCED when another trainer has taken the job over
    */
-  async setWeightVersion(version: number): Promise<number> {
+  async setWeightVersion(version: number, trainer?: { job: JobId; trainerEpoch: number }): Promise<number> {
     const syncId = randomUUID();
     const poolVersion = this.firstVersion + version;
-    const begin = { syncId, version: poolVersion, mode: 'abort', waitMs: QUIESCE_WAIT_MS } as const;
+    const begin = { syncId, version: poolVersion, mode: 'abort', waitMs: QUIESCE_WAIT_MS, ...trainer } as const;
     await this.operations.call('weights.begin', begin);
     await this.register(poolVersion);
     // Refused, and repeated, as long as something runs.
-    await this.operations.call('weights.commit', { syncId });
+    await this.operations.call('weights.commit', { syncId, trainerEpoch: trainer?.trainerEpoch });
     return poolVersion;
   }
 

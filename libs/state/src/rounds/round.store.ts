@@ -43,7 +43,7 @@ type SubmitScriptArgs = SubmitArgs & {
   groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples'>[];
 };
 
-const snapshot = script<{ job: JobId; history: boolean }, JobSnapshot>('rounds/snapshot');
+const snapshot = script<{ job: JobId; history: boolean; trainerEpoch?: number }, JobSnapshot>('rounds/snapshot');
 const open = script<OpenScriptArgs, OpenRoundAnswer>('rounds/open');
 const take = script<RoundName, TakeAnswer>('rounds/take');
 const takeover = script<{ job: JobId; takeoverId: string }, TakeoverRoundReply>('rounds/takeover');
@@ -72,9 +72,10 @@ export class RoundStore {
   /**
    * What the plan of the next round is made from; zeros for a job that is not there.
    * @param history lengths and times of the last rounds too, for policies that look at them
+   * @throws JOB_NOT_FOUND, FENCED, both only with `trainerEpoch`
    */
-  snapshot(pool: PoolName, job: JobId, history = false): Promise<JobSnapshot> {
-    return this.scripts.run(snapshot, pool, { job, history });
+  snapshot(pool: PoolName, job: JobId, history = false, trainerEpoch?: number): Promise<JobSnapshot> {
+    return this.scripts.run(snapshot, pool, { job, history, trainerEpoch });
   }
 
   /** @throws ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */

@@ -244,7 +244,8 @@ describe('a change of weights', () => {
     await refused(end('committed'), 'FENCED');
     const committed = await end('committed', { trainerEpoch: newer });
     expect(await end('committed', { trainerEpoch: newer })).toEqual(committed);
-    expect(await begin({ job: 'job', trainerEpoch })).toEqual(committed);
+    expect(await begin({ job: 'job', trainerEpoch: newer })).toEqual(committed);
+    await refused(begin({ job: 'job', trainerEpoch }), 'FENCED');
     await refused(end('rolled-back'), 'WEIGHT_SYNC_ENDED');
     await refused(begin({ syncId: 'older', version: 1 }), 'WEIGHT_VERSION_STALE');
   });

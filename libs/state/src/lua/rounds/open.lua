@@ -12,7 +12,7 @@ ARGV[1] JSON:
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
   trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
 Reply: roundId, trainerEpoch, state, takenGroups
-Errors: ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED. Facts: round.opened. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED. Facts: round.opened. ]]
 --- @include "../includes/rounds"
 local args = cjson.decode(ARGV[1])
 local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring')
@@ -27,17 +27,14 @@ if given and not current then return fail('JOB_NOT_FOUND', 'There is no job ' ..
 
 local hash = key.round(args.job, args.roundId)
 local known = redis.call('HMGET', hash, 'state', 'digest', 'takenGroups', 'trainerEpoch')
+-- Who opened this very round and lost the answer is the trainer it was opened by.
+local speaker = given or (known[2] == args.digest and tonumber(known[4])) or current
+if speaker ~= current then return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch') end
 if known[1] then
   if known[1] == 'closed' then return fail('ROUND_CLOSED', 'The round is closed', 'roundId') end
   if known[1] == 'cancelled' then return fail('ROUND_CANCELLED', 'The round was cancelled; open one with another roundId', 'roundId') end
   if known[2] ~= args.digest then return fail('ROUND_CONFLICT', 'The round was opened with other parameters', 'roundId') end
-  if (given or tonumber(known[4])) ~= current then
-    return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
-  end
   return answer(known[1], tonumber(known[3]), current)
-end
-if given and given ~= current then
-  return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
 end
 if field[5] then return fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50) end
 if open_round then return fail('ROUND_CONFLICT', 'Round ' .. open_round .. ' of the job is not closed', 'roundId') end

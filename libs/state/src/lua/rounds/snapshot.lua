@@ -1,18 +1,25 @@
 --[[ What the plan of the next round is made from. Writes nothing.
-ARGV[1] JSON: {job, history}   history: boolean, the lengths and times of the last 8 closed rounds are wanted
+ARGV[1] JSON:
+  job            string
+  history        boolean: the lengths and times of the last 8 closed rounds are wanted
+  trainerEpoch   number or absent
 Reply: stepsTrained, longtailGroups, settlingGroups   numbers; all 0 for a job that is not there
        finishedGroups, pinnedGroups                   numbers of the queue: finished, and to be taken in the next step
        openRoundId                                    string, absent when no round is open
        control                                        what an adaptive policy kept, or absent
        history                                        list of {acceptedGroups, acceptedTokens, longestTokens, durationMs,
                                                       bulkGroups, bulkMs, tailGroups, tailMs, lengths}, oldest first
-Errors: none. Facts: none. ]]
+Errors: with trainerEpoch: JOB_NOT_FOUND, FENCED. Facts: none. ]]
 --- @include "../includes/reply"
 --- @include "../includes/lengths"
+--- @include "../includes/trainer"
 local STEP_OF_PIN = 2 ^ 32
 local NUMBERS = { 'acceptedGroups', 'acceptedTokens', 'longestTokens', 'bulkGroups', 'bulkMs', 'tailGroups', 'tailMs',
   'step', 'openedAtMs', 'completedAtMs' }
 local args = cjson.decode(ARGV[1])
+local epoch = optional(args.trainerEpoch)
+local refused = epoch and trainer_error(args.job, epoch)
+if refused then return refused end
 local field = redis.call('HMGET', key.job(args.job), 'stepsTrained', 'settlingGroups', 'openRoundId', 'tailControl')
 local steps = tonumber(field[1] or 0)
 

@@ -8,14 +8,14 @@ Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Facts: none. ]]
 --- @include "../includes/round-status"
 --- @include "../includes/trainer"
 local args = cjson.decode(ARGV[1])
-local last = redis.call('HGET', key.job(args.job), 'lastRoundId')
-if not last then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
 local epoch = optional(args.trainerEpoch)
 if epoch then
   local refused = trainer_error(args.job, epoch)
   if refused then return refused end
   saw_trainer(args.job)
 end
+local last = redis.call('HGET', key.job(args.job), 'lastRoundId')
+if not last then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
 local round_id = optional(args.roundId) or last
 local status = round_status(args.job, round_id)
 if not status then return fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId') end

@@ -7,14 +7,16 @@ ARGV[1] JSON:
   deadlineMs      number: rolled back when it is not committed by then
   job, trainerEpoch   string and number, or absent: then only this trainer, or one that took over, may end it
 Reply: WeightSync of the protocol
-Errors: VALIDATION_FAILED (the syncId meant something else), WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND,
-  FENCED. Facts: weights.begun. ]]
+Errors: JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else), WEIGHT_SYNC_CONFLICT,
+  WEIGHT_VERSION_STALE. Facts: weights.begun. ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"
 --- @include "../includes/waiting-clock"
 local args = cjson.decode(ARGV[1])
 local job = optional(args.job)
+local refused = job and trainer_error(job, args.trainerEpoch)
+if refused then return refused end
 
 local function meant_this(sync)
   return sync.version == args.version and sync.mode == args.mode
@@ -28,10 +30,6 @@ if sync and sync.syncId == args.syncId then return meant_this(sync) and sync_jso
 if sync then
   return fail('WEIGHT_SYNC_CONFLICT', 'The weights change to version ' .. plain(sync.version) .. ' just now: ' .. sync.syncId,
     'syncId', 500)
-end
-if job then
-  local refused = trainer_error(job, args.trainerEpoch)
-  if refused then return refused end
 end
 local from = pool_version()
 if args.version < from then

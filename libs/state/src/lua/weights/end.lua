@@ -4,22 +4,25 @@ ARGV[1] JSON:
   syncId
   outcome         'committed' | 'rolled-back'; a repeat gets the same answer
   reason          string
-  trainerEpoch    number or absent; needed when the change was begun for a job
+  trainerEpoch    number or absent: whoever began it; for a change that was begun for a job
   overdueOnly     boolean: do nothing before the deadline
 Reply: WeightSync of the protocol; state 'begun' when `overdueOnly` had nothing to do
-Errors: WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED (otherwise), WEIGHTS_NOT_QUIESCED (a commit while requests run that were to
-  be stopped or waited for), JOB_NOT_FOUND, FENCED. Facts: weights.committed, weights.rolled-back. ]]
+Errors: WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise), WEIGHTS_NOT_QUIESCED (a commit while
+  requests run that were to be stopped or waited for). Facts: weights.committed, weights.rolled-back. ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"
 --- @include "../includes/waiting-clock"
 local args = cjson.decode(ARGV[1])
+local epoch = optional(args.trainerEpoch)
 
 local ended = redis.call('GET', key.endedSync(args.syncId))
 if ended then
-  local state = cjson.decode(ended).state
-  if state == args.outcome then return ended end
-  return fail('WEIGHT_SYNC_ENDED', 'The change of weights is ' .. state .. ': ' .. cjson.decode(ended).reason, 'syncId')
+  local known = cjson.decode(ended)
+  local refused = known.job and epoch and trainer_error(known.job, epoch)
+  if refused then return refused end
+  if known.state == args.outcome then return ended end
+  return fail('WEIGHT_SYNC_ENDED', 'The change of weights is ' .. known.state .. ': ' .. known.reason, 'syncId')
 end
 local sync = load_sync()
 if not sync or sync.syncId ~= args.syncId then
@@ -29,7 +32,7 @@ local now = now_ms()
 if args.overdueOnly then
   if now < sync.deadlineAtMs then return sync_json(sync, 'begun') end
 elseif sync.job then
-  local refused = trainer_error(sync.job, optional(args.trainerEpoch) or sync.trainerEpoch)
+  local refused = trainer_error(sync.job, epoch or sync.trainerEpoch)
   if refused then return refused end
 end
 local committed = args.outcome == 'committed'

@@ -21,7 +21,7 @@ end
 local function sync_json(sync, state, ended_at, reason)
   local version = plain(sync.version)
   return cjson.encode({
-    syncId = sync.syncId, version = sync.version, mode = sync.mode, fromVersion = sync.fromVersion, state = state,
+    syncId = sync.syncId, job = sync.job, version = sync.version, mode = sync.mode, fromVersion = sync.fromVersion, state = state,
     startedAtMs = sync.startedAtMs, deadlineAtMs = sync.deadlineAtMs, endedAtMs = ended_at, reason = reason,
     running = redis.call('HLEN', key.leases),
     servers = redis.call('SCARD', key.usableServers),

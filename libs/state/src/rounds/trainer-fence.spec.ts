@@ -1,0 +1,112 @@
+import type { TailPolicy } from '@broomwagon/contracts';
+import { roundTerms } from '@broomwagon/policies';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { CheckpointStore } from '../checkpoints';
+import { LongtailStore } from '../longtail';
+import { connectRedis } from '../redis';
+import { ScriptRunner } from '../scripts/script-runner';
+import { WeightStore } from '../weights';
+import { RoundStore } from './round.store';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new ScriptRunner(redis, prefix);
+const rounds = new RoundStore(runner);
+const longtail = new LongtailStore(runner);
+const checkpoints = new CheckpointStore(runner);
+const weights = new WeightStore(runner);
+const policy: TailPolicy = { name: 'resume', overProvision: 1, shortfall: 'accept-fewer', deadlineMs: 1 };
+const job = 'job';
+const FIRST = { job, roundId: 'r1' };
+const sync = { syncId: 'sync', version: 2, mode: 'wait', deadlineMs: 60_000 } as const;
+let pool: string;
+let pools = 0;
+let old: number;
+
+function open(roundId: string, trainerEpoch?: number, newGroups = 1) {
+  const plan = {
+    planId: `plan-${roundId}`,
+    step: 1,
+    kind: 'short' as const,
+    neededGroups: 1,
+    takeGroups: 0,
+    newGroups,
+  };
+  const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
+  return rounds.open(pool, { job, roundId, trainerEpoch, ...plan, ...parameters });
+}
+const group = { groupId: 'g', digest: 'd', samples: 1, maxTokens: 10, promptRef: 'p', sampling: '{}' };
+const cancel = (trainerEpoch: number, mode: 'requeue' | 'drop') =>
+  rounds.cancel(pool, { ...FIRST, trainerEpoch, mode, reason: 'test' });
+
+/** All that a trainer may say about its job, and each of it out of place in one state or another. */
+const WORDS: Record<string, (trainerEpoch: number) => Promise<unknown>> = {
+  'round.next': (trainerEpoch) => rounds.snapshot(pool, job, false, trainerEpoch),
+  'round.open of the same': (trainerEpoch) => open('r1', trainerEpoch),
+  'round.open with other parameters': (trainerEpoch) => open('r1', trainerEpoch, 2),
+  'round.open of another': (trainerEpoch) => open('r2', trainerEpoch),
+  'round.submit, checked': (trainerEpoch) => rounds.checkSubmit(pool, { ...FIRST, trainerEpoch }, [group]),
+  'round.submit': (trainerEpoch) => rounds.submit(pool, { ...FIRST, trainerEpoch }, [group]),
+  'round.status': (trainerEpoch) => rounds.status(pool, { ...FIRST, trainerEpoch }),
+  'round.status of an unknown one': (trainerEpoch) => rounds.status(pool, { job, roundId: 'r9', trainerEpoch }),
+  'round.results': (trainerEpoch) => rounds.results(pool, { ...FIRST, cursor: 0, limit: 1, trainerEpoch }),
+  'round.close': (trainerEpoch) => rounds.close(pool, { ...FIRST, trainerEpoch }),
+  'round.cancel': (trainerEpoch) => cancel(trainerEpoch, 'requeue'),
+  'longtail.drop': (trainerEpoch) => longtail.drop(pool, { job, trainerEpoch, reason: 'test', groupIds: ['g'] }),
+  'job.checkpoint': (trainerEpoch) => checkpoints.save(pool, { job, trainerEpoch, tag: 't' }),
+  'job.restore': (trainerEpoch) => checkpoints.restore(pool, { job, trainerEpoch, tag: 'unknown' }),
+  'weights.begin of the same': (trainerEpoch) => weights.begin(pool, { ...sync, job, trainerEpoch }),
+  'weights.begin with other parameters': (trainerEpoch) =>
+    weights.begin(pool, { ...sync, mode: 'keep', job, trainerEpoch }),
+  'weights.begin of another': (trainerEpoch) =>
+    weights.begin(pool, { ...sync, syncId: 'sync-2', version: 1, job, trainerEpoch }),
+  'weights.commit': (trainerEpoch) =>
+    weights.end(pool, { syncId: 'sync', outcome: 'committed', reason: 'asked', trainerEpoch }),
+  'weights.rollback': (trainerEpoch) =>
+    weights.end(pool, { syncId: 'sync', outcome: 'rolled-back', reason: 'asked', trainerEpoch }),
+};
+
+/** What the trainer that took over does before the one before wakes up. */
+const STATES: Record<string, (trainerEpoch: number) => Promise<unknown>> = {
+  'is open': async () => undefined,
+  'is closed, and the weights are changed': async (trainerEpoch) => {
+    await expect.poll(() => rounds.expire(pool)).toHaveLength(1);
+    await WORDS['round.close']!(trainerEpoch);
+    await WORDS['weights.commit']!(trainerEpoch);
+  },
+  'is cancelled, and the weights are as before': async (trainerEpoch) => {
+    await cancel(trainerEpoch, 'drop');
+    await WORDS['weights.rollback']!(trainerEpoch);
+  },
+};
+
+beforeEach(async () => {
+  pool = `fence-${pools++}`;
+  ({ trainerEpoch: old } = await open('r1'));
+  await WORDS['weights.begin of the same']!(old);
+});
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+describe('a trainer that was taken over learns just that, whatever it says, when its round', () => {
+  it.each(Object.entries(STATES))('%s', async (_, goOn) => {
+    const { trainerEpoch } = await rounds.takeover(pool, job, 'second');
+    await goOn(trainerEpoch);
+    const before = await rounds.status(pool, { job });
+    const answers = Object.entries(WORDS).map(async ([word, say]) => {
+      await expect(say(old), word).rejects.toMatchObject({ code: 'FENCED', field: 'trainerEpoch' });
+    });
+    await Promise.all(answers);
+    await expect(open('r1'), 'a repeat of the first word').rejects.toMatchObject({ code: 'FENCED' });
+    expect(await rounds.status(pool, { job })).toEqual(before);
+  });
+});
+
+it('lets a reader without an epoch plan, and knows no trainer of a job that is not there', async () => {
+  expect(await rounds.snapshot(pool, job)).toMatchObject({ openRoundId: 'r1' });
+  expect(await rounds.snapshot(pool, job, false, old)).toMatchObject({ openRoundId: 'r1' });
+  await expect(rounds.snapshot(pool, 'none', false, 1)).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+});
