@@ -150,6 +150,8 @@ export class Stage {
         POOLS: pools.join(','),
         HTTP_PORT: String(port),
         LOG_LEVEL: 'warn',
+        // As in deploy/Dockerfile.
+        NODE_OPTIONS: '--max-semi-space-size=64',
         // The windows measured go above the default of 1,024.
         MAX_IN_FLIGHT: '4096',
         ...(app === 'load-balancer' ? { PROBE_INTERVAL_MS: '600000', SERVER_FAILED_AFTER_MS: String(LONG_MS) } : {}),

@@ -7,8 +7,8 @@ import { Throughput, type Effort } from './throughput';
 const FULL: Effort = { rounds: 5, warmUpMs: 250, measureMs: 1_000 };
 /** The same, with less confidence. */
 const QUICK: Effort = { rounds: 3, warmUpMs: 150, measureMs: 400 };
-/** Pools prepared: those of leases, sessions (in one step) and servers. */
-const PREPARATIONS = 3 + 1 + 4;
+/** Of throughput; then the pools of leases, sessions (in one step) and servers, and their replica. */
+const PREPARATIONS = Throughput.preparations + 3 + 1 + 4 + 1;
 
 /** `bench acquire`: everything in one run on servers of its own. */
 export async function benchAcquire(stage: Stage, isQuick: boolean): Promise<{ report: AcquireReport; text: string }> {
@@ -17,7 +17,7 @@ export async function benchAcquire(stage: Stage, isQuick: boolean): Promise<{ re
   const steps = effort.rounds * (Throughput.rowCount + Scaling.poolCount) + PREPARATIONS;
   const progress = new Progress(steps);
   try {
-    const throughput = await Throughput.prepare(stage, effort);
+    const throughput = await Throughput.prepare(stage, effort, progress);
     await throughput.run(progress);
     const scaling = await Scaling.prepare(stage, effort, progress);
     await scaling.run(progress);

@@ -3,7 +3,7 @@ import { median, medianRatio } from '../arithmetic';
 import type { BenchWorker } from '../generator/jobs';
 import type { Progress } from '../progress';
 import type { PoolState, Stage } from '../stage';
-import type { Effort } from './throughput';
+import { warmUp, type Effort } from './throughput';
 
 const SERVER_COUNTS = [10, 100, 1_000, 10_000] as const;
 const LEASE_COUNTS = [0, 10_000, 1_000_000] as const;
@@ -53,6 +53,9 @@ export class Scaling {
     await scaling.quiet();
     const pools = scaling.pools.map(({ pool }) => pool);
     const replica = await stage.startApp('load-balancer', 'scaling', pools, redis);
+    progress.step('warming up');
+    const { pool, workers } = scaling.pools.find((sized) => sized.pool === 'leases-0')!;
+    await warmUp(stage, pool, workers);
     scaling.processIds = [replica, ...(redis.pid ? [redis.pid] : [])];
     return scaling;
   }

@@ -57,10 +57,12 @@ export class Throughput {
     private readonly effort: Effort,
   ) {}
 
+  /** Steps of `prepare`. */
+  static readonly preparations = 1 + REPLICAS.length;
   static readonly rowCount = 4 + 1 + CONCURRENCIES.length + 2 + 1 + OPEN_RATES.length;
 
-  /** Starts a raw echo, a raw handler, and one, two and three replicas, each with a pool of its own. */
-  static async prepare(stage: Stage, effort: Effort): Promise<Throughput> {
+  /** Starts a raw echo, a raw handler, and one, two and three replicas, each with a pool of its own, and warms them up. */
+  static async prepare(stage: Stage, effort: Effort, progress: Progress): Promise<Throughput> {
     const { nats, redis } = stage.services;
     const state = stage.state(redis);
     const throughput = new Throughput(stage, state, effort);
@@ -79,6 +81,10 @@ export class Throughput {
       }
     }
     throughput.addRows(workers, processIds[0]!, echo.processId);
+    for (const pool of ['raw', ...REPLICAS.map((replicas) => `replicas-${replicas}`)]) {
+      progress.step(`warming up ${pool}`);
+      await warmUp(stage, pool, workers);
+    }
     return throughput;
   }
 
@@ -163,6 +169,15 @@ export class Throughput {
     }
     await this.state.redis.config('SET', 'slowlog-log-slower-than', -1);
   }
+}
+
+/** So long that a process which serves for days is measured as it runs then: V8 compiles what it sees run often. */
+const WARM_UP_MS = 4_000;
+
+/** Load on whatever serves this pool, of which nothing is noted. */
+export async function warmUp(stage: Stage, pool: string, workers: readonly BenchWorker[]): Promise<void> {
+  const job: Job = { kind: 'pairs', pool, workers, window: WINDOW, warmUpMs: 0, measureMs: WARM_UP_MS };
+  await stage.generator.ask(job);
 }
 
 export function ratesOf(row: Row): number[] {

@@ -2,9 +2,9 @@ import { Coalescer, type CoalescerOptions } from './coalescer';
 
 /**
  * So many that what a script costs whatever it does is shared by many, and so few that no script holds Redis up for more
- * than 2 ms (16 us an acquire); two at once keep Redis busy while a reply is being written.
+ * than 2 ms (12 us an acquire, 17 with 10,000 servers); two at once keep Redis busy while a reply is being written.
  */
-const OPTIONS: CoalescerOptions = { batchSize: 64, batchesInFlight: 2 };
+const OPTIONS: CoalescerOptions = { batchSize: 96, batchesInFlight: 2 };
 /** For what comes in pages already. */
 export const PAGE_BY_PAGE: CoalescerOptions = { batchSize: 1, batchesInFlight: OPTIONS.batchesInFlight };
 
