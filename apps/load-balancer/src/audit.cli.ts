@@ -34,7 +34,7 @@ interface AuditOptions {
 async function main(argv: string[]): Promise<number> {
   const command = new Command('audit')
     .description(
-      'Proves the books of a pool: leases, sets, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
+      'Proves the books of a pool: leases, servers, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
         'and checkpoints of each job.',
     )
     .requiredOption('--pool <pool>', 'the pool')

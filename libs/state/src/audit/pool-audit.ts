@@ -70,7 +70,7 @@ export class PoolAudit {
       await sleep(PAUSE_MS);
       const next = await this.look(pool);
       const both = confirmed(last.findings, next.findings);
-      const findings = await this.routing.withoutBusySessions(pool, both);
+      const findings = await this.routing.withoutBusy(pool, both);
       if (findings.length > 0 && next.unproven.length === 0) return { ...next, findings };
       if (looks === MOST_LOOKS - 1) return { ...next, findings };
       last = next;

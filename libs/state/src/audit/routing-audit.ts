@@ -30,6 +30,7 @@ const SCRIPTS = {
   leases: script<PageArgs, Page & { leases: PackedLease[] }>('audit/leases'),
   leaseIndex: script<PageArgs & { kind: string; id: string; epoch: string }, Page>('audit/lease-index'),
   servers: script<PageArgs & { index: string }, Page & { loads: [string, number, number][] }>('audit/servers'),
+  cards: script<PageArgs, Page>('audit/cards'),
   sessions: script<PageArgs, Page & { sessions: [string, string, number][] }>('audit/sessions'),
   workers: script<{ cursor: string }, Page & { workers: [string, number, number, string][] }>('audit/workers'),
   waiters: script<PageArgs & { lane?: string; deadlines?: boolean }, Page>('audit/waiters'),
@@ -63,8 +64,8 @@ export interface RoutingLook {
 }
 
 /**
- * Looks once at everything the load-balancer keeps of a pool: leases, their sets by server and worker, servers and their
- * indexes, sessions, worker digests, waiters. Each entry is judged within one script; sums over entries are not, so they
+ * Looks once at everything the load-balancer keeps of a pool: leases, their sets by server and worker, servers, their
+ * indexes and cards, sessions, worker digests, waiters. Each entry is judged within one script; sums over entries are not, so they
  * say what they were made of and are only wrong when a second look says the same.
  */
 export class RoutingAudit {
@@ -88,6 +89,7 @@ export class RoutingAudit {
     });
     await this.leaseIndexes(pool, repair, findings);
     const loads = await this.servers(pool, repair, findings);
+    await this.pages(findings, (cursor) => this.runner.run(SCRIPTS.cards, pool, { cursor, repair }));
     const bySession = groupBy(leases.values(), (lease) => lease[6]);
     const byWorker = groupBy(leases.values(), (lease) => `${lease[4]}:${lease[5]}`);
     const sessions = await this.sessions(pool, repair, findings, bySession);
@@ -110,10 +112,14 @@ export class RoutingAudit {
   }
 
   /**
-   * The findings without the sessions that were only busy: theirs is the one sum that two looks can get wrong in the
-   * same way. Counted again in one script; in a pool with more than 10,000 leases the looks must do.
+   * The findings without the sums that were only busy: two looks can get them wrong in the same way. Counted again in
+   * one script; in a pool with more than 10,000 leases the looks must do.
    */
-  async withoutBusySessions(pool: string, findings: Finding[]): Promise<Finding[]> {
+  async withoutBusy(pool: string, findings: Finding[]): Promise<Finding[]> {
+    return this.counters.withoutBusy(pool, await this.withoutBusySessions(pool, findings));
+  }
+
+  private async withoutBusySessions(pool: string, findings: Finding[]): Promise<Finding[]> {
     const seeming = findings.filter(({ check }) => check === 'session-lease-count');
     const busy = new Set<Finding>();
     for (let from = 0; from < seeming.length; from += SESSIONS_PER_SCRIPT) {

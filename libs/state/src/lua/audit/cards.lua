@@ -1,0 +1,40 @@
+--[[ One page of the cards of servers against their hashes. A card is what the plain scripts go by for up to ten seconds,
+so one that says something else lets a server take leases that it has no room for, or none.
+ARGV[1] JSON: {cursor: string, '0' to begin; repair: boolean}
+Reply: cursor      string, '0' at the end
+       findings    list of {check, where, says, repaired}
+Errors: none. Facts: none. ]]
+--- @include "../includes/reply"
+--- @include "../routing/includes/plain-pool"
+--- @include "includes/findings"
+local PAGE = 128
+local args = cjson.decode(ARGV[1])
+
+local function in_words(card)
+  if not card then return 'no server' end
+  if #card <= struct.size(CARD) then return 'unreadable' end
+  local _, epoch, most, weight, version, started, at = struct.unpack(CARD, card)
+  return string.format('epoch %.0f, %.0f leases at most, weight %s, version %.0f, started %.0f, %s', epoch, most, weight,
+    version, started, string.sub(card, at))
+end
+
+-- Nobody believes one that is out of date.
+local function is_believed(card)
+  if #card <= struct.size(CARD) then return true end
+  return struct.unpack(CARD, card) >= now
+end
+
+local page = redis.call('HSCAN', key.serverCards, args.cursor, 'COUNT', PAGE)
+for index = 1, #page[2], 2 do
+  local id, card = page[2][index], page[2][index + 1]
+  local true_card = make_card(id)
+  local said, is = in_words(card), in_words(true_card)
+  local is_wrong = is_believed(card) and said ~= is
+  if not (is_wrong and args.repair) then
+    redis.call('HSET', key.serverCards, id, card)
+  elseif not true_card then
+    redis.call('HDEL', key.serverCards, id)
+  end
+  if is_wrong then found('server-card', id, said .. '; the server: ' .. is, args.repair) end
+end
+return '{"cursor":' .. cjson.encode(page[1]) .. ',"findings":' .. encode_list(findings) .. '}'
