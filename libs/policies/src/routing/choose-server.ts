@@ -133,7 +133,7 @@ function chooseFree(
   return { server: first, branch: lowest.length > 1 ? 'tie' : 'least-loaded', order };
 }
 
-/** Under affinity: the server with most leases of the group below the cap, among equals the first by id. */
+/** Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago. */
 function chooseByAffinity(
   candidates: readonly RoutingServer[],
   settings: PoolSettings,
@@ -146,7 +146,7 @@ function chooseByAffinity(
   const leasesOf = (server: RoutingServer) => server.groupLeases ?? 0;
   const chosen = candidates
     .filter((server) => leasesOf(server) > 0 && leasesOf(server) < cap)
-    .sort((one, other) => leasesOf(other) - leasesOf(one) || (one.serverId < other.serverId ? -1 : 1))[0];
+    .sort((one, other) => leasesOf(other) - leasesOf(one) || one.chosen - other.chosen)[0];
   return groupPlacement === 'auto' && (chosen?.kvUse ?? 0) > pressed ? undefined : chosen;
 }
 

@@ -7,7 +7,7 @@ export type RoutingServer = SnapshotServer;
 const HIGHEST_LOAD = 2 ** 20;
 /** One unit of load under `least-tokens`; also what a lease without contextTokens counts. */
 export const TOKENS_PER_LOAD = 256;
-const TURN = 65_536;
+const TURN = 4_096;
 
 /** Amount per weight, in whole units. */
 export function weighed(amount: number, weight: number): number {
@@ -22,18 +22,17 @@ export function policyLoad(server: RoutingServer, policy: RoutingPolicy): number
   return weighed(server.leases, server.weight);
 }
 
-/** Round robin: a lease moves the server's turn on by 65,536 / weight. */
+/** Round robin: a lease moves the server's turn on by 4,096 / weight. */
 export function turnAfter(turn: number, weight: number): number {
   return turn + Math.max(1, Math.floor(TURN / weight + 0.5));
 }
 
-/** By load; among equals the one chosen longest ago (under round-robin the turns say that), then by id. */
+/** By load; among equals the one chosen longest ago, then by id. */
 export function inOrder(servers: readonly RoutingServer[], policy: RoutingPolicy): RoutingServer[] {
-  const tie = (server: RoutingServer) => (policy === 'round-robin' ? 0 : server.chosen);
   return servers.toSorted(
     (one, other) =>
       policyLoad(one, policy) - policyLoad(other, policy) ||
-      tie(one) - tie(other) ||
+      one.chosen - other.chosen ||
       (one.serverId < other.serverId ? -1 : 1),
   );
 }

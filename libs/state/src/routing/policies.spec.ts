@@ -111,7 +111,16 @@ describe('policies', () => {
     const later = await placesOf(40);
     expect(later.filter((id) => id === 'c').length).toBeGreaterThanOrEqual(9);
     expect(later.filter((id) => id === 'c').length).toBeLessThanOrEqual(11);
-    expect(turnAfter(0, 2)).toBe(32_768);
+    expect(turnAfter(0, 2)).toBe(2_048);
+  });
+
+  it('round-robin: of equal turns the one chosen longest ago, whatever its id', async () => {
+    await test.server('a');
+    await test.server('b');
+    await configure({ policy: 'round-robin' });
+    // The session brings b its second turn before a has had it.
+    const wishes = [{}, { sessionId: 's' }, { sessionId: 's' }, {}, {}];
+    expect(await placesOf(5, (n) => wishes[n]!)).toEqual(['a', 'b', 'b', 'a', 'b']);
   });
 
   it('consistent-hash: the same choice on a fresh start in any order of registration, and the next one when full', async () => {

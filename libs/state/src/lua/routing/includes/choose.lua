@@ -63,7 +63,7 @@ local function choose_first(policy)
     if not id then break end
     best[position] = { serverId = id, key = load_in_score(scores[at + position - 1], policy) }
   end
-  if policy == 'round-robin' then return server, 'round-robin', best, scores[at] end
+  if policy == 'round-robin' then return server, 'round-robin', best, lowest end
   return server, best[2] and best[2].key == lowest and 'tie' or 'least-loaded', best
 end
 
@@ -74,8 +74,8 @@ local function choose_in_order(item, policy, held)
   local best, first, pick, lowest, reached = {}, nil, nil, nil, nil
   local is_stale = false
   visit_eligible(restricted and CANDIDATES_PER_PAGE or BEST, function(id, score, looked_at)
-    reached = reached or score
     local load = load_in_score(score, policy)
+    reached = reached or load
     -- Past the fast part only a choice is worth looking on for, not the rest of the receipt.
     local is_enough = #best == BEST or looked_at >= FAST_SCAN
     if restricted and not fits(server_of(id), item) then return pick ~= nil and is_enough end
@@ -142,7 +142,7 @@ local function kv_use_of(server)
   return tonumber(field[1])
 end
 
--- Under affinity: the server with most leases of the group below the cap, among equals the first by id.
+-- Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago.
 local function choose_by_affinity(item, policy, held)
   local placement = setting('groupPlacement') or 'group-spread'
   if not held or placement == 'group-spread' or policy == 'consistent-hash' then return nil end
@@ -156,7 +156,7 @@ local function choose_by_affinity(item, policy, held)
       local id, epoch = string.match(name, '^(.*):(%d+)$')
       local server = server_of(id)
       if server and server.epoch == tonumber(epoch) and has_room(server) and fits(server, item)
-        and (not most or count > most or id < chosen.id) then
+        and (not most or count > most or server.chosen < chosen.chosen) then
         chosen, most = server, count
       end
     end

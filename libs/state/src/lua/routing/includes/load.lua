@@ -3,7 +3,9 @@
 --- @include "counts"
 -- How much a server has to do, in the unit of the pool's policy: its place in the order of the eligible ones.
 -- Each score is an exact integer below 2^53.
-local TURN = 65536 -- a turn of a server of weight 1
+local TURN = 4096 -- a turn of a server of weight 1
+-- Room beside a turn for the last choice. Exact for 2^25 turns of each server; then, little by little, equal turns go by id.
+local TURN_UNIT = 65536
 local POINTS_PER_WEIGHT, MOST_POINTS = 64, 1024 -- of one server on the ring
 
 -- The eligible servers as order.lua keeps them; nil = to be read anew.
@@ -57,16 +59,15 @@ local function policy_load(server, policy)
   return weighed(server.load, server)
 end
 
+-- By load, among equals the one chosen longest ago.
 local function score_of(server, policy)
-  local load = policy_load(server, policy)
-  if policy == 'round-robin' then return load end
-  return load * LOAD_UNIT + server.chosen
+  local unit = policy == 'round-robin' and TURN_UNIT or LOAD_UNIT
+  return policy_load(server, policy) * unit + server.chosen % unit
 end
 
 -- The load a score was made of.
 local function load_in_score(score, policy)
-  if policy == 'round-robin' then return score end
-  return math.floor(score / LOAD_UNIT)
+  return math.floor(score / (policy == 'round-robin' and TURN_UNIT or LOAD_UNIT))
 end
 
 local function points_of(weight)
