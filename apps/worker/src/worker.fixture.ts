@@ -82,7 +82,8 @@ export class MemoryPayloadStore extends PayloadStore {
     const names = [...this.payloads.keys()].map((ref) => parsePayloadRef('redis', ref));
     return names.filter((payload) => payload.owner === owner).map((payload) => payload.name);
   }
-  putChunk = unused;
+  protected readonly driver = 'redis';
+  protected writeChunk = unused;
   getChunk = unused;
   stat = unused;
   sweepOrphans = unused;

@@ -117,3 +117,21 @@ export interface TailChoice {
   dripGroups?: number;
   drip?: DripWhy;
 }
+
+/** What the transitions of a round depend on, worked out once from its policy when it is opened. */
+export interface RoundRules {
+  onCut: CutSemantics;
+  /** A place is reserved for every group taken. */
+  reservesTaken: boolean;
+  /** Launched samples / samples of a group; 1 in a long round and under `wait`: groups of the queue are trimmed to it. */
+  sampleOverProvision: number;
+  /** Requests that workers may have at once; 0 = any number. */
+  concurrency: number;
+  maxFailures: number;
+  acceptsFewer: boolean;
+  /** 0 = no such bound (a version span of 0 is -1). */
+  maxCuts: number;
+  maxAgeSteps: number;
+  maxVersionSpan: number;
+  dispatchOrder: DispatchOrder;
+}

@@ -126,7 +126,8 @@ export class GroupTransitions {
   cut(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
     const { group } = request;
     if (isWhole(group)) return this.endSurplus(round, request, last);
-    if (HELD.has(request.state) && (request.started || madeByAttempt(request, last) !== undefined)) {
+    const made = madeByAttempt(request, last)?.tokens ?? 0;
+    if (HELD.has(request.state) && (request.started || made > 0)) {
       round.requestsCut += 1;
       group.wasCut = true;
     }

@@ -1,5 +1,4 @@
-import type { RoundKind, RoundState, TailChoice, TailPolicy, WasteReason } from '@broomwagon/contracts';
-import type { RoundRules } from '../tail';
+import type { RoundKind, RoundRules, RoundState, TailChoice, TailPolicy, WasteReason } from '@broomwagon/contracts';
 
 export type RequestState =
   'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';

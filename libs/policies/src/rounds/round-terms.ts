@@ -1,13 +1,5 @@
-import type { RoundKind, TailChoice, TailPolicy } from '@broomwagon/contracts';
-import {
-  chooseTail,
-  meanGroupTokens,
-  roundRules,
-  sharePlaces,
-  type ControlInput,
-  type RoundRules,
-  type TailControl,
-} from '../tail';
+import type { RoundKind, RoundRules, TailChoice, TailPolicy } from '@broomwagon/contracts';
+import { chooseTail, meanGroupTokens, roundRules, sharePlaces, type ControlInput, type TailControl } from '../tail';
 
 /** What a round is opened with besides its plan: all that follows from the policy and the last rounds. */
 export interface RoundTerms {

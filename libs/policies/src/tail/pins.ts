@@ -1,4 +1,4 @@
-import type { RoundRules } from './round-rules';
+import type { RoundRules } from '@broomwagon/contracts';
 import { NO_VERSION_SPAN } from './round-rules';
 
 /** A group as its bounds see it when it goes to the long-tail queue. */

@@ -1,26 +1,8 @@
-import type { CutSemantics, DispatchOrder, RoundKind, TailPolicy } from '@broomwagon/contracts';
+import type { RoundKind, RoundRules, TailPolicy } from '@broomwagon/contracts';
 import { TAIL_RULES } from './tail-rules';
 
 /** Engine failures of one request before it fails for good, unless the policy says otherwise. */
 export const DEFAULT_MAX_FAILURES = 3;
-
-/** What the transitions of a round depend on, worked out once from its policy when it is opened. */
-export interface RoundRules {
-  onCut: CutSemantics;
-  /** A place is reserved for every group taken. */
-  reservesTaken: boolean;
-  /** Launched samples / samples of a group; 1 in a long round and under `wait`: groups of the queue are trimmed to it. */
-  sampleOverProvision: number;
-  /** Requests that workers may have at once; 0 = any number. */
-  concurrency: number;
-  maxFailures: number;
-  acceptsFewer: boolean;
-  /** 0 = no such bound (a version span of 0 is -1). */
-  maxCuts: number;
-  maxAgeSteps: number;
-  maxVersionSpan: number;
-  dispatchOrder: DispatchOrder;
-}
 
 export const NO_VERSION_SPAN = -1;
 

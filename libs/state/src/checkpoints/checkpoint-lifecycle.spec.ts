@@ -1,8 +1,7 @@
-import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
-import fc from 'fast-check';
+import type { TailPolicy } from '@broomwagon/contracts';
 import { afterAll, describe, expect, it } from 'vitest';
-import { endWorlds, JOB, rounds, RUNS } from '../rounds/data-set-world.fixture';
-import { runDataSet, WEIGHTS } from '../rounds/run-data-set.fixture';
+import { endWorlds, JOB, rounds } from '../rounds/data-set-world.fixture';
+import { forDataSets, runDataSet, WEIGHTS } from '../rounds/run-data-set.fixture';
 import { CheckpointWorld } from './checkpoint-world.fixture';
 
 afterAll(endWorlds);
@@ -10,34 +9,23 @@ afterAll(endWorlds);
 describe('a data set whose trainer falls back to checkpoints', () => {
   it('is exactly where it was at step k, and goes on to train every group exactly once in ceil(N/G) steps', async () => {
     let restores = 0;
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 3, max: 8 }),
-        fc.integer({ min: 1, max: 3 }),
-        fc.integer({ min: 1, max: 3 }),
-        fc.constantFrom(...TAIL_POLICIES),
-        fc.infiniteStream(fc.nat()),
-        async (groups, samples, groupsPerStep, name, stream) => {
-          const decide = (choices: number) => (stream.next().value as number) % choices;
-          const policy: TailPolicy = { name, overProvision: 1.5 };
-          const world = new CheckpointWorld(groups, samples, groupsPerStep, policy, decide);
-          const act = () => {
-            const choice = decide(6);
-            if (choice < 2 && world.restores < 5) return world.restore();
-            return choice === 2 ? world.cancel('requeue') : world.save();
-          };
-          await runDataSet(world, decide, WEIGHTS, { weight: 2, act });
-          expect(world.trained.size).toBe(groups);
-          expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
-          const { requests, longtail } = await rounds.jobStatus(world.pool, JOB);
-          expect(requests).toMatchObject({ submitted: groups * samples, trained: groups * samples, dropped: 0 });
-          expect(longtail).toEqual({ groups: 0, settlingGroups: 0 });
-          restores += world.restores;
-          await world.end();
-        },
-      ),
-      { numRuns: RUNS },
-    );
+    await forDataSets(async ({ groups, samples, groupsPerStep, name, decide }) => {
+      const policy: TailPolicy = { name, overProvision: 1.5 };
+      const world = new CheckpointWorld(groups, samples, groupsPerStep, policy, decide);
+      const act = () => {
+        const choice = decide(6);
+        if (choice < 2 && world.restores < 5) return world.restore();
+        return choice === 2 ? world.cancel('requeue') : world.save();
+      };
+      await runDataSet(world, decide, WEIGHTS, { weight: 2, act });
+      expect(world.trained.size).toBe(groups);
+      expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
+      const { requests, longtail } = await rounds.jobStatus(world.pool, JOB);
+      expect(requests).toMatchObject({ submitted: groups * samples, trained: groups * samples, dropped: 0 });
+      expect(longtail).toEqual({ groups: 0, settlingGroups: 0 });
+      restores += world.restores;
+      await world.end();
+    });
     expect(restores).toBeGreaterThan(0);
   });
 });

@@ -1,62 +1,28 @@
-import type { Claim, TailPolicy } from '@broomwagon/contracts';
-import { roundTerms } from '@broomwagon/policies';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
-import { connectRedis } from '../redis';
-import { RequestStore } from '../requests';
-import { RoundStore } from '../rounds';
-import { RoutingStore, ServerStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
+import { TestPools } from '../rounds/test-pools.fixture';
+import { ServerStore } from '../routing';
 import { MoveStore } from './move.store';
 import type { KeptMove } from './move.types';
 
-const redis = connectRedis({ url: testRedisUrl() });
-const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+const test = new TestPools();
+const { redis, runner, rounds, requests, routing } = test;
 const moves = new MoveStore(runner);
 const aborts = new AbortStore(runner);
-const rounds = new RoundStore(runner);
-const requests = new RequestStore(runner);
-const routing = new RoutingStore(runner);
 const servers = new ServerStore(runner);
-const policy: TailPolicy = { name: 'resume', overProvision: 2 };
-const round = { job: 'job', roundId: 'r1' };
 const FIRST = 'job/g0/0';
 const SECOND = 'job/g1/0';
 let pool: string;
-let pools = 0;
-let calls = 0;
 let holder: { workerId: string; workerEpoch: number };
 
 beforeEach(async () => {
-  pool = `moves-${pools++}`;
-  const { workerEpoch } = await routing.registerWorker(pool, { workerId: 'w', registrationId: 'r', ttlMs: 600_000 });
-  holder = { workerId: 'w', workerEpoch };
+  await test.fresh();
+  ({ pool, holder } = test);
   for (const serverId of ['a', 'b']) await server(serverId);
-  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: 1, takeGroups: 0, newGroups: 2 };
-  const { trainerEpoch } = await rounds.open(pool, {
-    ...round,
-    ...plan,
-    ...roundTerms(policy, plan, {}),
-    policy,
-    weightVersion: 1,
-    orphanAfterMs: 600_000,
-  });
-  const groups = ['g0', 'g1'].map((groupId) => ({
-    groupId,
-    digest: 'd',
-    samples: 1,
-    maxTokens: 100,
-    promptRef: 'p',
-    sampling: '{}',
-  }));
-  await rounds.submit(pool, { ...round, trainerEpoch }, groups);
+  const policy = { name: 'resume' as const, overProvision: 2 };
+  await test.open({ policy, neededGroups: 1, newGroups: 2, samples: 1, maxTokens: 100 });
 });
-afterAll(async () => {
-  await redis.quit();
-  await flushPrefix(testRedisUrl(), `${prefix}:`);
-});
+afterAll(() => test.close());
 
 const server = (serverId: string, maxInflight = 2) =>
   routing.registerServer(pool, {
@@ -68,23 +34,22 @@ const server = (serverId: string, maxInflight = 2) =>
     weight: 1,
     weightVersion: 1,
   });
-const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
-const segment = (tokens: number, attempt = 1) => ({
-  segment: JSON.stringify({ attempt, serverId: 'a', serverEpoch: 1, weightVersion: 1, tokenCount: tokens, ref: 'ref' }),
-  tokens,
-});
-const claim = async (max = 1) => (await requests.claim(pool, { claimId: `c${calls++}`, ...holder, max })).claims;
-const stopped = { countsAsFailure: false, retryable: true };
+const claim = (max = 1) => test.claim(max);
 /** Claims one, takes a lease for it on `serverId`, and says that it runs there. */
 async function run(serverId = 'a') {
-  const [claimed] = (await claim()) as [Claim];
-  const item = { acquireId: `q${calls++}`, requestId: claimed.requestId, boundServerId: serverId, contextTokens: 30 };
+  const claimed = (await claim())[0]!;
+  const item = {
+    acquireId: test.unique('q'),
+    requestId: claimed.requestId,
+    boundServerId: serverId,
+    contextTokens: 30,
+  };
   const { results } = await routing.acquire(pool, [{ ...item, ...holder }]);
   expect(results[0]).toMatchObject({ serverId });
-  await requests.checkpoint(pool, { ...fence(claimed), tokens: 0, serverId });
+  await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0, serverId });
   return claimed;
 }
-async function execute(list: KeptMove[], planId = `plan${calls++}`, maxMovesPerRequest = 2) {
+async function execute(list: KeptMove[], planId = test.unique('plan'), maxMovesPerRequest = 2) {
   await moves.save(pool, { planId, moves: list, summary: '{}', digest: '', keptMs: 60_000 });
   const page = await moves.send(pool, { planId, maxMovesPerRequest, keptMs: 60_000 });
   return { planId, page };
@@ -93,19 +58,19 @@ async function statesOf(planId: string) {
   const { page } = await moves.status(pool, { planId, cursor: 0, limit: 128 });
   return page.map(({ state }) => state);
 }
-const books = async () => (await rounds.jobStatus(pool, 'job')).requests;
+const books = () => test.states();
 
 describe('a move', () => {
   it('stops a running request with its tokens, and binds the next attempt to the target', async () => {
     const claimed = await run();
-    await requests.checkpoint(pool, { ...fence(claimed), ...segment(3) });
+    await test.checkpoint(claimed, 3);
     const { planId, page } = await execute([{ requestId: FIRST, attempt: 1, toServerId: 'b' }]);
     expect(page).toMatchObject({ aborts: [{ requestId: FIRST, attempt: 1, ...holder }], refused: 0, more: false });
     expect(await statesOf(planId)).toEqual(['sent']);
     expect(await books()).toMatchObject({ cutting: 1, pending: 1 });
-    expect(await requests.checkpoint(pool, { ...fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
+    expect(await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
 
-    const ended = await requests.fail(pool, { ...fence(claimed), ...segment(5), ...stopped });
+    const ended = await test.fail(claimed, 5);
     expect(ended.state).toBe('pending');
     expect(await statesOf(planId)).toEqual(['moved']);
     const [next] = await claim();
@@ -117,7 +82,7 @@ describe('a move', () => {
       segments: [{ tokenCount: 5 }],
     });
     // The binding is for one attempt: should that fail, the next goes where there is room.
-    await requests.fail(pool, { ...fence(next!), tokens: 0, countsAsFailure: true, retryable: true });
+    await test.fail(next!, 0, { countsAsFailure: true, retryable: true });
     expect((await claim())[0]).not.toHaveProperty('boundServerId');
   });
 
@@ -140,7 +105,7 @@ describe('a move', () => {
   it('goes back to the round it came from, and leaves what has finished first', async () => {
     const claimed = await run();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
-    const done = await requests.complete(pool, { ...fence(claimed), ...segment(4), finishReason: 'stop' });
+    const done = await test.complete(claimed, 4);
     expect(done).toMatchObject({ state: 'finished', groupAccepted: true, roundId: 'r1' });
     expect(await statesOf(planId)).toEqual(['completed-first']);
     expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
@@ -160,18 +125,18 @@ describe('a move', () => {
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await aborts.begin(pool, { abortId: 'x', selector: { requestIds: [FIRST] }, reason: 'test', keptMs: 60_000 });
     await aborts.select(pool, 'x');
-    const ended = await requests.fail(pool, { ...fence(claimed), tokens: 0, ...stopped });
+    const ended = await test.fail(claimed);
     expect(ended.state).toBe('dropped');
     expect(await statesOf(planId)).toEqual(['superseded']);
 
     const second = await run();
     const other = await execute([{ requestId: SECOND, toServerId: 'b' }]);
-    await requests.fail(pool, { ...fence(second), tokens: 0, ...stopped });
+    await test.fail(second);
     await aborts.begin(pool, { abortId: 'y', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
     expect(await claim()).toEqual([]);
     expect(await statesOf(other.planId)).toEqual(['moved']);
     expect(await books()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
-    expect(await redis.hexists(`${runner.rootKey(pool)}:request:${SECOND}`, 'boundServerId')).toBe(0);
+    expect(await redis.hexists(test.key(`request:${SECOND}`), 'boundServerId')).toBe(0);
   });
 
   it('survives the death of its holder, and is given up when a live one does not confirm', async () => {
@@ -179,7 +144,7 @@ describe('a move', () => {
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: -1 })).toMatchObject({ expired: 1, aborts: [] });
     expect(await statesOf(planId)).toEqual(['expired']);
-    expect(await requests.checkpoint(pool, { ...fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
+    expect(await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
 
     const again = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await routing.registerWorker(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });
@@ -236,7 +201,7 @@ describe('a move', () => {
 
 it('reads what runs, for a plan', async () => {
   const claimed = await run();
-  await requests.checkpoint(pool, { ...fence(claimed), ...segment(7) });
+  await test.checkpoint(claimed, 7);
   await routing.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', contextTokens: 500, ...holder }]);
   expect(await moves.snapshot(pool)).toEqual({
     running: [

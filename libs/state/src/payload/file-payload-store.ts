@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
-import { checkChunk, chunksOf, pagesOf } from './chunks';
+import { chunksOf, pagesOf } from './chunks';
 import { withFolderLock } from './folder-lock';
 import {
   bytesOf,
@@ -19,7 +19,6 @@ import {
   type PayloadOwnership,
   type PayloadStat,
   type PayloadSweep,
-  type PutChunkReply,
 } from './payload-store';
 
 /** Chunks that change in one write; a list replaces the whole payload. */
@@ -30,6 +29,8 @@ type Change = { index: number; count: number; chunk: Buffer } | Buffer[];
  * machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait.
  */
 export class FilePayloadStore extends PayloadStore {
+  protected readonly driver = 'file';
+
   /** @param quotaBytes of each job */
   constructor(
     private readonly folder: string,
@@ -44,19 +45,8 @@ export class FilePayloadStore extends PayloadStore {
     return ref;
   }
 
-  async putChunk(
-    job: string,
-    owner: string,
-    name: string,
-    index: number,
-    count: number,
-    bytes: Buffer,
-  ): Promise<PutChunkReply> {
-    checkChunk(index, count, bytes);
-    const ref = formatPayloadRef('file', { job, owner, name });
-    const header = await this.write({ job, owner, name }, { index, count, chunk: bytes });
-    const receivedChunks = receivedOf(header);
-    return receivedChunks === count ? { ref, receivedChunks } : { receivedChunks };
+  protected async writeChunk(payload: PayloadName, index: number, count: number, chunk: Buffer): Promise<number> {
+    return receivedOf(await this.write(payload, { index, count, chunk }));
   }
 
   async get(ref: string): Promise<Buffer> {

@@ -1,3 +1,6 @@
+import { checkChunk } from './chunks';
+import { formatPayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
+
 /** What a store knows about a complete payload. */
 export interface PayloadStat {
   bytes: number;
@@ -46,14 +49,20 @@ export abstract class PayloadStore {
    * Replacing a payload this way is not atomic for readers; {@link put} is.
    * @throws BroomwagonError as {@link put}
    */
-  abstract putChunk(
+  async putChunk(
     job: string,
     owner: string,
     name: string,
     index: number,
     count: number,
     bytes: Buffer,
-  ): Promise<PutChunkReply>;
+  ): Promise<PutChunkReply> {
+    checkChunk(index, count, bytes);
+    const payload = { job, owner, name };
+    const ref = formatPayloadRef(this.driver, payload);
+    const receivedChunks = await this.writeChunk(payload, index, count, bytes);
+    return receivedChunks === count ? { ref, receivedChunks } : { receivedChunks };
+  }
 
   /** The whole payload. @throws BroomwagonError PAYLOAD_NOT_FOUND, PAYLOAD_INCOMPLETE, VALIDATION_FAILED (the ref) */
   abstract get(ref: string): Promise<Buffer>;
@@ -76,4 +85,10 @@ export abstract class PayloadStore {
 
   /** Gives up connections. */
   abstract close(): Promise<void>;
+
+  /** First part of its references. */
+  protected abstract readonly driver: PayloadDriver;
+
+  /** Stores a chunk that is as it should be. @returns how many of the payload are there now */
+  protected abstract writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number>;
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { ScriptRunner } from '../scripts/script-runner';
-import { checkChunk, chunksOf, pagesOf } from './chunks';
+import { chunksOf, pagesOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
 import { COMMIT, FORGET_JOB, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } from './payload-scripts';
 import {
@@ -11,7 +11,6 @@ import {
   type PayloadOwnership,
   type PayloadStat,
   type PayloadSweep,
-  type PutChunkReply,
 } from './payload-store';
 
 /** Root of the registry of jobs; `~` is part of no job id. */
@@ -23,6 +22,7 @@ const HEADER_FIELDS = 4;
 
 /** Payloads in Redis: one hash each, on a connection of its own so that large values never delay a transition. */
 export class RedisPayloadStore extends PayloadStore {
+  protected readonly driver = 'redis';
   private readonly scripts: ScriptRunner;
 
   /**
@@ -62,18 +62,8 @@ export class RedisPayloadStore extends PayloadStore {
     return ref;
   }
 
-  async putChunk(
-    job: string,
-    owner: string,
-    name: string,
-    index: number,
-    count: number,
-    bytes: Buffer,
-  ): Promise<PutChunkReply> {
-    checkChunk(index, count, bytes);
-    const ref = formatPayloadRef('redis', { job, owner, name });
-    const receivedChunks = await this.write(job, itemOf({ job, owner, name }), index, count, bytes);
-    return receivedChunks === count ? { ref, receivedChunks } : { receivedChunks };
+  protected writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
+    return this.write(payload.job, itemOf(payload), index, count, bytes);
   }
 
   async get(ref: string): Promise<Buffer> {

@@ -1,43 +1,23 @@
-import { roundTerms } from '@broomwagon/policies';
 import type { Claim } from '@broomwagon/contracts';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { connectRedis } from '../redis';
-import { RoundStore } from '../rounds';
-import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
-import { RequestStore } from './request.store';
+import { TestPools } from '../rounds/test-pools.fixture';
 
-const redis = connectRedis({ url: testRedisUrl() });
-const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
-const [rounds, requests, routing] = [new RoundStore(runner), new RequestStore(runner), new RoutingStore(runner)];
+const test = new TestPools();
+const { redis, rounds, requests, routing } = test;
 const job = 'job';
 let pool: string;
-let pools = 0;
 let holder: { workerId: string; workerEpoch: number };
 
 beforeEach(async () => {
-  pool = `lost-${pools++}`;
-  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: 3, takeGroups: 0, newGroups: 3 };
-  const policy = { name: 'resume' as const, overProvision: 1 };
-  const round = { job, roundId: 'r', policy, weightVersion: 1, orphanAfterMs: 600_000 };
-  await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}) });
-  const group = { digest: 'd', samples: 2, maxTokens: 10, promptRef: 'p', sampling: '{}' };
-  const groups = ['g0', 'g1', 'g2'].map((groupId) => ({ ...group, groupId }));
-  await rounds.submit(pool, { job, roundId: 'r', trainerEpoch: 1 }, groups);
-  const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
-  holder = { workerId: 'w', workerEpoch: (await routing.registerWorker(pool, worker)).workerEpoch };
+  await test.fresh();
+  ({ pool, holder } = test);
+  await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 3, roundId: 'r' });
 });
-afterAll(async () => {
-  await redis.quit();
-  await flushPrefix(testRedisUrl(), `${prefix}:`);
-});
+afterAll(() => test.close());
 
-const lose = (name: string) => redis.unlink(`${runner.rootKey(pool)}:${name}`);
-let claims = 0;
-const claim = async (max: number) => (await requests.claim(pool, { claimId: `c${claims++}`, ...holder, max })).claims;
-const books = async () => (await rounds.jobStatus(pool, job)).requests;
+const lose = (name: string) => redis.unlink(test.key(name));
+const claim = (max: number) => test.claim(max);
+const books = () => test.states();
 const lost = async () => (await rounds.due(pool)).lostEntries;
 const idsOf = (given: readonly Claim[]) => given.map(({ requestId }) => requestId);
 
@@ -67,7 +47,7 @@ describe('what an index names and is not there', () => {
     await routing.deregisterWorker(pool, holder.workerId, holder.workerEpoch);
     for (let more = true; more;) ({ more } = await requests.voidAttempts(pool));
     expect(await books()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
-    expect(await redis.keys(`${runner.rootKey(pool)}:*:job/g0*`)).toEqual([]);
+    expect(await redis.keys(test.key('*:job/g0*'))).toEqual([]);
   });
 
   it('drops the groups of a round that is gone', async () => {
@@ -83,9 +63,9 @@ describe('what an index names and is not there', () => {
     for (const name of ['first', 'second']) {
       await requests.claim(pool, { claimId: name, replyTo: `inbox.${name}`, ...parked });
     }
-    await redis.hdel(`${runner.rootKey(pool)}:waiters:claim`, 'first');
-    await redis.zadd(`${runner.rootKey(pool)}:job-pending:job`, 1, 'job/g0/0');
-    await redis.zadd(`${runner.rootKey(pool)}:jobs:claimable`, 1, job);
+    await redis.hdel(test.key('waiters:claim'), 'first');
+    await redis.zadd(test.key('job-pending:job'), 1, 'job/g0/0');
+    await redis.zadd(test.key('jobs:claimable'), 1, job);
     const { grants } = await requests.grantClaims(pool);
     expect(grants.map(({ replyTo, claims: given }) => [replyTo, idsOf(given)])).toEqual([
       ['inbox.second', ['job/g0/0']],

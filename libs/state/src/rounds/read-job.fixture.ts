@@ -5,6 +5,8 @@ export interface JobView {
   books: Record<string, number>;
   counts: { trained: number; failed: number; dropped: number; settling: number };
   longtail: string[];
+  /** Tokens of all its rounds, by reason. */
+  wasted: Record<string, number>;
   groups: {
     groupId: string;
     state: string;
@@ -23,7 +25,6 @@ export interface JobView {
     accepted: string[];
     held: string[];
     numbers: Record<string, number>;
-    wasted: Record<string, number>;
     places?: Record<string, number>;
     spare?: number;
   };
@@ -52,9 +53,28 @@ export async function readJob(redis: Redis, root: string, roundId: string | unde
       settling: number(job['settlingGroups']),
     },
     longtail,
+    wasted: await readWaste(redis, root),
     groups: await Promise.all(names.toSorted().map((name) => readGroup(redis, root, name))),
     ...(roundId === undefined ? {} : { round: await readRound(redis, root, roundId) }),
   };
+}
+
+/** A round that is folded has passed its counters on to the job's. */
+async function readWaste(redis: Redis, root: string): Promise<Record<string, number>> {
+  const ledgers = [`${root}:job-ledger:job`];
+  for (const name of await redis.keys(`${root}:round-ledger:*`)) {
+    const round = name.replace(':round-ledger:', ':round:');
+    if ((await redis.hexists(round, 'ledgerFolded')) === 0) ledgers.push(name);
+  }
+  const wasted: Record<string, number> = {};
+  for (const ledger of ledgers) {
+    for (const [name, tokens] of Object.entries(await redis.hgetall(ledger))) {
+      if (!name.startsWith('waste.')) continue;
+      const reason = name.slice('waste.'.length);
+      wasted[reason] = (wasted[reason] ?? 0) + Number(tokens);
+    }
+  }
+  return wasted;
 }
 
 async function readGroup(redis: Redis, root: string, name: string): Promise<JobView['groups'][number]> {
@@ -89,13 +109,11 @@ async function readRound(redis: Redis, root: string, roundId: string): Promise<N
     redis.hgetall(`${root}:round-places:job/${roundId}`),
   ]);
   const counts = Object.entries(places).map(([name, count]) => [name, Number(count)] as const);
-  const wasted = Object.entries(round).filter(([name]) => name.startsWith('wasted:'));
   return {
     state: round['state']!,
     accepted,
     held,
     numbers: Object.fromEntries(NUMBERS.map((name) => [name, Number(round[name] ?? 0)])),
-    wasted: Object.fromEntries(wasted.map(([name, tokens]) => [name.slice('wasted:'.length), Number(tokens)])),
     ...(round['state'] === 'closed'
       ? {}
       : {

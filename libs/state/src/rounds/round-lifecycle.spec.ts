@@ -1,8 +1,7 @@
 import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
-import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { endWorlds, JOB, ledgers, rounds, RUNS, World } from './data-set-world.fixture';
-import { runDataSet } from './run-data-set.fixture';
+import { endWorlds, JOB, ledgers, rounds, World } from './data-set-world.fixture';
+import { forDataSets, runDataSet } from './run-data-set.fixture';
 
 afterAll(endWorlds);
 
@@ -28,53 +27,33 @@ async function expectLedgerOf({ pool, trained }: World): Promise<void> {
 
 describe('a whole data set under random interleavings, repeats, failures and dead workers', () => {
   for (const name of TAIL_POLICIES) {
-    it(`trains every group exactly once in ceil(N/G) steps with exact books: ${name}`, async () => {
-      await fc.assert(
-        fc.asyncProperty(
-          fc.integer({ min: 1, max: 9 }),
-          fc.integer({ min: 1, max: 3 }),
-          fc.integer({ min: 1, max: 4 }),
-          fc.constantFrom(1, 1.5, 2),
-          fc.infiniteStream(fc.nat()),
-          async (groups, samples, groupsPerStep, overProvision, stream) => {
-            const decide = (choices: number) => (stream.next().value as number) % choices;
-            const policy: TailPolicy = { name, overProvision };
-            const world = await runDataSet(new World(groups, samples, groupsPerStep, policy, decide), decide);
-            expect(world.trained.size).toBe(groups);
-            expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
-            const { requests: books, ...job } = await rounds.jobStatus(world.pool, JOB);
-            expect(books).toMatchObject({ submitted: groups * samples, trained: groups * samples });
-            expect(job).toMatchObject({ trainedGroups: groups, longtail: { groups: 0, settlingGroups: 0 } });
-            await expectLedgerOf(world);
-            await world.end();
-          },
-        ),
-        { numRuns: RUNS },
-      );
-    });
-  }
-
-  it('ends every group exactly once, trained or failed, when requests fail for good', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.integer({ min: 1, max: 8 }),
-        fc.integer({ min: 1, max: 3 }),
-        fc.constantFrom(...TAIL_POLICIES),
-        fc.infiniteStream(fc.nat()),
-        async (groups, groupsPerStep, name, stream) => {
-          const decide = (choices: number) => (stream.next().value as number) % choices;
-          const policy: TailPolicy = { name, overProvision: 1.5, shortfall: 'accept-fewer', maxFailures: 0 };
-          const world = await runDataSet(new World(groups, 2, groupsPerStep, policy, decide), decide);
-          const status = await rounds.jobStatus(world.pool, JOB);
-          expect(status.trainedGroups).toBe(world.trained.size);
-          expect(status.trainedGroups + status.failedGroups).toBe(groups);
-          expect(status.longtail).toEqual({ groups: 0, settlingGroups: 0 });
-          const { submitted, trained, failed, dropped } = status.requests;
-          expect(trained + failed + dropped).toBe(submitted);
+    it(`trains every group exactly once in ceil(N/G) steps with exact books: ${name}`, () =>
+      forDataSets(
+        async ({ groups, samples, groupsPerStep, overProvision, decide }) => {
+          const policy: TailPolicy = { name, overProvision };
+          const world = await runDataSet(new World(groups, samples, groupsPerStep, policy, decide), decide);
+          expect(world.trained.size).toBe(groups);
+          expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
+          const { requests: books, ...job } = await rounds.jobStatus(world.pool, JOB);
+          expect(books).toMatchObject({ submitted: groups * samples, trained: groups * samples });
+          expect(job).toMatchObject({ trainedGroups: groups, longtail: { groups: 0, settlingGroups: 0 } });
+          await expectLedgerOf(world);
           await world.end();
         },
-      ),
-      { numRuns: RUNS },
-    );
-  });
+        { name },
+      ));
+  }
+
+  it('ends every group exactly once, trained or failed, when requests fail for good', () =>
+    forDataSets(async ({ groups, samples, groupsPerStep, name, decide }) => {
+      const policy: TailPolicy = { name, overProvision: 1.5, shortfall: 'accept-fewer', maxFailures: 0 };
+      const world = await runDataSet(new World(groups, samples, groupsPerStep, policy, decide), decide);
+      const status = await rounds.jobStatus(world.pool, JOB);
+      expect(status.trainedGroups).toBe(world.trained.size);
+      expect(status.trainedGroups + status.failedGroups).toBe(groups);
+      expect(status.longtail).toEqual({ groups: 0, settlingGroups: 0 });
+      const { submitted, trained, failed, dropped } = status.requests;
+      expect(trained + failed + dropped).toBe(submitted);
+      await world.end();
+    }));
 });

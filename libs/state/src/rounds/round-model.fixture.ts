@@ -331,6 +331,7 @@ export class RoundPair {
       books: model.books,
       counts: { trained, failed, dropped, settling },
       longtail: inOrder([...model.longtail.groups()]),
+      wasted: totalsOf([...this.roundIds.keys()].map(({ wasted }) => wasted)),
       groups: undefined,
       round: undefined,
     });
@@ -389,6 +390,12 @@ function pick({ acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailG
   return { acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups };
 }
 
+function totalsOf(counts: readonly Record<string, number>[]): Record<string, number> {
+  const totals: Record<string, number> = {};
+  for (const [name, count] of counts.flatMap((one) => Object.entries(one))) totals[name] = (totals[name] ?? 0) + count;
+  return totals;
+}
+
 function withoutZeros(counts: Record<number, number>): Record<string, number> {
   return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
 }
@@ -440,7 +447,6 @@ function viewOfRound(round: ModelRound) {
       inFlight: round.rules.concurrency > 0 ? round.inFlight : 0,
       settled: round.settled && round.state !== 'open' ? 1 : 0,
     },
-    wasted: round.wasted,
     // Deleted when the round is folded.
     ...(round.state === 'closed' ? {} : placesOf(round)),
   };

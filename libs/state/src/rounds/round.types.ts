@@ -1,11 +1,11 @@
 import type {
-  CutSemantics,
   GroupId,
   GroupResult,
   JobId,
   OpenRoundReply,
   RoundId,
   RoundKind,
+  RoundRules,
   RoundState,
   TailChoice,
   TailPolicy,
@@ -43,7 +43,7 @@ export interface OpenRoundArgs {
   orphanAfterMs: number;
   trainerEpoch?: number;
   /** What follows from the policy. */
-  rules: RoundRulesArgs;
+  rules: RoundRules;
   /** Tokens that groups of the queue may bring; absent: any. */
   keepTokens?: number;
   /** Places of domains, '' for all that have no quota; absent without quotas. */
@@ -51,18 +51,6 @@ export interface OpenRoundArgs {
   /** What an adaptive policy chose, and what it keeps for the next round. */
   choice?: TailChoice;
   control?: object;
-}
-/** See RoundRules of libs/policies. */
-export interface RoundRulesArgs {
-  onCut: CutSemantics;
-  reservesTaken: boolean;
-  sampleOverProvision: number;
-  concurrency: number;
-  maxFailures: number;
-  acceptsFewer: boolean;
-  maxCuts: number;
-  maxAgeSteps: number;
-  maxVersionSpan: number;
 }
 export type OpenRoundAnswer = OpenRoundReply;
 

@@ -1,4 +1,6 @@
-import type { World } from './data-set-world.fixture';
+import { TAIL_POLICIES, type TailPolicyName } from '@broomwagon/contracts';
+import fc from 'fast-check';
+import { RUNS, type World } from './data-set-world.fixture';
 
 const ACTIONS = [
   'claim',
@@ -49,4 +51,34 @@ export async function runDataSet(
   for (let page = 0; page < 200; page++) await world.sweep();
   await world.audit();
   return world;
+}
+
+/** A data set of random size, its policy, and who decides what comes next. */
+export interface RandomDataSet {
+  groups: number;
+  samples: number;
+  groupsPerStep: number;
+  name: TailPolicyName;
+  overProvision: number;
+  decide: (choices: number) => number;
+}
+const DATA_SET = fc.record({
+  groups: fc.integer({ min: 1, max: 9 }),
+  samples: fc.integer({ min: 1, max: 3 }),
+  groupsPerStep: fc.integer({ min: 1, max: 4 }),
+  name: fc.constantFrom(...TAIL_POLICIES),
+  overProvision: fc.constantFrom(1, 1.5, 2),
+  stream: fc.infiniteStream(fc.nat()),
+});
+
+/** Holds a property for data sets of every kind, or of one policy. */
+export function forDataSets(
+  property: (dataSet: RandomDataSet) => Promise<void>,
+  { runs = RUNS, name }: { runs?: number; name?: TailPolicyName } = {},
+): Promise<void> {
+  const check = ({ stream, ...dataSet }: Omit<RandomDataSet, 'decide'> & { stream: fc.Stream<number> }) => {
+    const decide = (choices: number) => (stream.next().value as number) % choices;
+    return property({ ...dataSet, ...(name && { name }), decide });
+  };
+  return fc.assert(fc.asyncProperty(DATA_SET, check), { numRuns: runs });
 }

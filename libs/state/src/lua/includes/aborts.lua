@@ -47,7 +47,7 @@ local function drop_request(round, group, request, segment, tokens)
   keep_tokens(request, segment, tokens)
   if request.tokens > 0 then
     -- The summary of its last round may be gone; then the ledger of the job has it.
-    count_waste(round or { job = request.job, roundId = group.roundId }, 'aborted', request.tokens)
+    count_ledger(request.job, group.roundId, 'waste.aborted', request.tokens)
     if request.state ~= 'finished' then count_lost(request.job, group.roundId, request.tokens) end
   end
   move_request(request, group, 'dropped')

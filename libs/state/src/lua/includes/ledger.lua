@@ -17,6 +17,13 @@ local function count_ledger(job, round_id, name, by)
   redis.call('HINCRBY', hash, name, string.format('%.0f', by))
 end
 
+-- Whether a counter of a round is one of its job too. Samples cut without an end are counted by the job for as long as
+-- they are; a cancelled round has trained nothing, though its results may have been read before.
+local function passes_on(name, is_cancelled)
+  if string.match(name, '^open%.') then return false end
+  return not is_cancelled or not (string.match(name, '^trained%.') or string.match(name, '^groups%.'))
+end
+
 -- A sample has ended by itself or at its budget.
 local function count_ended(job, round_id, tokens, at_cap)
   local bin = string.format('%.0f', length_bin(tokens))

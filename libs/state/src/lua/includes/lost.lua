@@ -2,7 +2,7 @@
 -- Requests that an index names and that cannot be run: a Redis that came back without a part of its keys. What is left
 -- of the group is failed or dropped and counted, so that everything else goes on; the audit says what the books lack.
 
-local function count_lost(id)
+local function note_lost(id)
   redis.call('HINCRBY', key.meta, 'lostEntries', 1)
   fact('request.lost', { requestId = id })
 end
@@ -42,7 +42,7 @@ end
 
 -- Puts a request in the place of one that is gone, so that its group is whole for every script, and ends the group.
 local function lose_missing(id, from, remove_entry)
-  count_lost(id)
+  note_lost(id)
   remove_entry()
   local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
   if not job then return end
@@ -60,13 +60,13 @@ end
 local function owners_of(request)
   local group = load_group(request.job, request.groupId)
   if not group then
-    count_lost(request.id)
+    note_lost(request.id)
     lose_request(request)
     return nil
   end
   local round = load_round(request.job, group.roundId)
   if not round and group.state ~= 'aborting' and group.state ~= 'dropped' then
-    count_lost(request.id)
+    note_lost(request.id)
     lose_group(nil, group)
     return nil
   end

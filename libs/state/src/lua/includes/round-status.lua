@@ -1,7 +1,7 @@
 --- @include "rounds"
 -- RoundStatus of the protocol, as JSON.
 local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
-  'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'wastedTokens', 'openedAtMs' }
+  'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'openedAtMs' }
 local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy' }
 local function round_status(job, round_id)
   local round = load_round(job, round_id)
@@ -20,8 +20,10 @@ local function round_status(job, round_id)
   status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil
   status.heldGroups = takes_results(round) and redis.call('ZCARD', key.roundHeld(job, round_id)) or 0
   local wasted = {}
+  status.wastedTokens = 0
   for _, reason in ipairs(WASTE_REASONS) do
-    local tokens = tonumber(redis.call('HGET', hash, 'wasted:' .. reason) or 0)
+    local tokens = tonumber(redis.call('HGET', key.roundLedger(job, round_id), 'waste.' .. reason) or 0)
+    status.wastedTokens = status.wastedTokens + tokens
     if tokens > 0 then table.insert(wasted, cjson.encode(reason) .. ':' .. integer(tokens)) end
   end
   return string.sub(cjson.encode(status), 1, -2) .. ',"wastedByReason":{' .. table.concat(wasted, ',') .. '},"policy":' .. texts[4]

@@ -89,6 +89,8 @@ local function complete_round(round, reason)
   redis.call('HSET', key.round(round.job, round.roundId), 'state', 'completed', 'completedReason', reason,
     'completedAtMs', integer(now_ms()))
   redis.call('ZREM', key.roundDeadlines, sweep_name(round))
+  -- Its gate holds nothing back any more: what is pending is to be cut.
+  readmit_job(round.job)
   fact('round.completed', { job = round.job, roundId = round.roundId, step = round.step, reason = reason,
     acceptedGroups = round.accepted })
   if round.live > 0 then

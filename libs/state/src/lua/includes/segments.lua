@@ -46,14 +46,6 @@ local function note_length(request)
   if request.tokens > longest then redis.call('HSET', hash, 'longestTokens', request.tokens) end
 end
 
-local function count_waste(round, reason, tokens)
-  local hash = key.round(round.job, round.roundId)
-  count_ledger(round.job, round.roundId, 'waste.' .. reason, tokens)
-  if redis.call('EXISTS', hash) == 0 then return end
-  redis.call('HINCRBY', hash, 'wastedTokens', tokens)
-  redis.call('HINCRBY', hash, 'wasted:' .. reason, tokens)
-end
-
 -- Throws all tokens of the request away and counts them as waste of the round.
 local function waste_tokens(request, round, reason, segment, tokens)
   keep_tokens(request, segment, tokens or 0)
@@ -64,7 +56,7 @@ local function waste_tokens(request, round, reason, segment, tokens)
   end
   redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
   redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -request.tokens)
-  count_waste(round, reason, request.tokens)
+  count_ledger(request.job, round.roundId, 'waste.' .. reason, request.tokens)
   if request.state ~= 'finished' then count_lost(request.job, round.roundId, request.tokens) end
   request.segments, request.tokens = '[]', 0
 end

@@ -3,8 +3,8 @@ ARGV[1] JSON: {job, roundId or absent}
 Reply: counters, open   objects: name -> number, as in libs/policies/src/ledger
        policy           JSON object: the tail policy of that round, or of the job's last one; absent without any
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. Facts: none. ]]
---- @include "../includes/keys"
 --- @include "../includes/reply"
+--- @include "../includes/ledger"
 local args = cjson.decode(ARGV[1])
 local round_id = optional(args.roundId)
 if redis.call('EXISTS', key.job(args.job)) == 0 then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
@@ -14,13 +14,11 @@ if round_id and not policy then return fail('ROUND_NOT_FOUND', 'There is no roun
 local counters, open = {}, {}
 local function add(into, name, count) into[name] = (into[name] or 0) + tonumber(count) end
 local function add_ledger(id)
-  -- Its results may have been read before it was cancelled, but nothing was trained on them.
   local is_cancelled = redis.call('HGET', key.round(args.job, id), 'state') == 'cancelled'
   local flat = redis.call('HGETALL', key.roundLedger(args.job, id))
   for position = 1, #flat, 2 do
     local length = string.match(flat[position], '^open%.length%.(%d+)$')
-    local is_training = string.match(flat[position], '^trained%.') or string.match(flat[position], '^groups%.')
-    if not length and not (is_training and is_cancelled) then
+    if passes_on(flat[position], is_cancelled) then
       add(counters, flat[position], flat[position + 1])
     elseif length and round_id then
       add(open, 'cut.length.' .. length, flat[position + 1])

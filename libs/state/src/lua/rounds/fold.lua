@@ -57,9 +57,7 @@ local function fold_ledger()
   local flat, counters = redis.call('HGETALL', key.roundLedger(args.job, args.roundId)), {}
   for position = 1, #flat, 2 do
     counters[flat[position]] = tonumber(flat[position + 1])
-    -- Samples that are cut without an end are counted by the job for as long as they are; a cancelled round trains nothing.
-    local is_training = string.match(flat[position], '^trained%.') or string.match(flat[position], '^groups%.')
-    if not string.match(flat[position], '^open%.') and not (is_training and round.state == 'cancelled') then
+    if passes_on(flat[position], round.state == 'cancelled') then
       redis.call('HINCRBY', key.jobLedger(args.job), flat[position], flat[position + 1])
     end
   end
