@@ -193,7 +193,8 @@ describe('admission by two replicas', () => {
       acquires: ids(1_000_000),
     });
     await expect(burst).rejects.toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
-    expect([await lb.status(), (await lb.list()).get('a')?.maxInflight]).toEqual(before);
+    // The server is suspect for a moment when making the million ids has kept this process from its probes.
+    await expect.poll(async () => [await lb.status(), (await lb.list()).get('a')?.maxInflight]).toEqual(before);
     expect((await lb.audit()).findings).toEqual([]);
   });
 });

@@ -116,6 +116,36 @@ describe('AbortStore', () => {
     expect(await rounds.status(pool, { job })).toMatchObject({ droppedGroups: 0, acceptedGroups: 1 });
   });
 
+  it('finds every lease of a request that no round knows, and no other', async () => {
+    const { holder } = await worker();
+    await routing.registerServer(pool, {
+      serverId: 'server',
+      endpoint: 'http://10.0.0.1:8000',
+      dialect: 'vllm',
+      instanceId: 'i',
+      model: 'm',
+      maxInflight: 1_000,
+      weight: 1,
+      weightVersion: 0,
+    });
+    const take = async (requestId: string, count: number) => {
+      const items = Array.from({ length: count }, (_, n) => ({ acquireId: `${requestId}.${n}`, requestId, ...holder }));
+      const { results } = await routing.acquire(pool, items);
+      return results.map((result, n) => ('seq' in result ? `${result.seq}.${items[n]!.acquireId}` : 'refused'));
+    };
+    await take('other', 3);
+    const held = [...(await take('turns', 100)), ...(await take('one', 1))];
+    await routing.release(pool, [{ acquireId: 'turns.0' }]);
+    await begin({ requestIds: ['turns', 'one', 'nobody'] });
+    const pages = await selectAll();
+    expect(pages.length).toBeGreaterThan(1);
+    expect(pages.flatMap(({ leases }) => leases.map(({ leaseId }) => leaseId)).sort()).toEqual(held.slice(1).sort());
+    const { results } = await resultsOf();
+    expect(results.filter(({ outcome }) => outcome === 'not-found').map(({ requestId }) => requestId)).toEqual([
+      'nobody',
+    ]);
+  });
+
   it('takes groups out of the long-tail queue, and forgets them with their payloads after their life', async () => {
     const round = await open(1, 2, 1);
     const [first, second] = (await test.claim(2)) as [Claim, Claim];

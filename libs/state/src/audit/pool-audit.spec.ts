@@ -80,6 +80,11 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
     ['set-of-server-without-lease'],
   ],
   [
+    'a lease that its request does not know, and one that only its request knows',
+    () => test.redis.hset(key('leases:requests'), 'job/group/0', 'ghost'),
+    ['lease-not-of-request', 'request-without-lease'],
+  ],
+  [
     'a set of a server epoch that is long gone',
     () => test.redis.sadd(key('server-leases:gone:77'), 'a1'),
     ['set-of-server-without-lease'],

@@ -29,6 +29,7 @@ const SERVER_INDEXES = [
 const SCRIPTS = {
   leases: script<PageArgs, Page & { leases: PackedLease[] }>('audit/leases'),
   leaseIndex: script<PageArgs & { kind: string; id: string; epoch: string }, Page>('audit/lease-index'),
+  requestLeases: script<PageArgs, Page>('audit/request-leases'),
   servers: script<PageArgs & { index: string }, Page & { loads: [string, number, number][] }>('audit/servers'),
   cards: script<PageArgs, Page>('audit/cards'),
   sessions: script<PageArgs, Page & { sessions: [string, string, number][] }>('audit/sessions'),
@@ -64,9 +65,9 @@ export interface RoutingLook {
 }
 
 /**
- * Looks once at everything the load-balancer keeps of a pool: leases, their sets by server and worker, servers, their
- * indexes and cards, sessions, worker digests, waiters. Each entry is judged within one script; sums over entries are not, so they
- * say what they were made of and are only wrong when a second look says the same.
+ * Looks once at everything the load-balancer keeps of a pool: leases, their sets by server and worker and their lists by
+ * request, servers, their indexes and cards, sessions, worker digests, waiters. Each entry is judged within one script;
+ * sums over entries are not, so they say what they were made of and are only wrong when a second look says the same.
  */
 export class RoutingAudit {
   private readonly counters: CounterAudit;
@@ -88,6 +89,7 @@ export class RoutingAudit {
       return page;
     });
     await this.leaseIndexes(pool, repair, findings);
+    await this.pages(findings, (cursor) => this.runner.run(SCRIPTS.requestLeases, pool, { cursor, repair }));
     const loads = await this.servers(pool, repair, findings);
     await this.pages(findings, (cursor) => this.runner.run(SCRIPTS.cards, pool, { cursor, repair }));
     const bySession = groupBy(leases.values(), (lease) => lease[6]);

@@ -65,7 +65,7 @@ export class PlainRouting {
       argv.push(
         acquireId,
         `${workerId}|${workerEpoch}`,
-        `${requestId}|${session}|${group}`,
+        requestId,
         hasMore ? `${session}|${group}|${contextTokens ?? ''}` : '',
       );
     }

@@ -70,10 +70,23 @@ export class Pair {
     this.hasVoid = false;
   }
 
+  private async acquiresByRequest(): Promise<Record<string, string[]>> {
+    const lists = await redis.hgetall(`${runner.rootKey(this.pool)}:leases:requests`);
+    return Object.fromEntries(Object.entries(lists).map(([requestId, list]) => [requestId, list.split('|').sort()]));
+  }
+
+  private modelAcquiresByRequest(): Record<string, string[]> {
+    const lists: Record<string, string[]> = {};
+    for (const [acquireId, { acquire }] of this.model.leases) (lists[acquire.requestId] ??= []).push(acquireId);
+    for (const list of Object.values(lists)) list.sort();
+    return lists;
+  }
+
   /** In-flight == leases == sum over worker epochs, and all as the model has it. */
   async compareBooks(): Promise<void> {
     const status = await store.status(this.pool);
     expect(status.leases).toBe(this.model.leases.size);
+    expect(await this.acquiresByRequest()).toEqual(this.modelAcquiresByRequest());
     expect(status.waiters).toBe(this.model.lanes.size);
     expect(this.waiting.size).toBe(this.model.lanes.size);
     expect(status.sessions).toBe(this.model.sessions.size);

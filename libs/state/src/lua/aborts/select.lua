@@ -11,8 +11,9 @@ Steps of the work: {kind: ..}
   jobs       all jobs
   attempts   workerId: what its live epoch has claimed
   waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofBooks: those of requests that are aborted
-  leases     workerId | serverId | sessionId | wanted (requestId -> 0, 1 when found) | nothing = all;
+  leases     workerId | serverId | sessionId | nothing = all;
              booked: leases of our own requests are selected too, by their request
+  requestLeases  wanted (requestId -> 0, 1 when found)
 Reply: more            boolean
        aborts          list of {requestId, attempt, workerId, workerEpoch}
        leases          list of {leaseId, requestId, workerId, workerEpoch}
@@ -88,7 +89,6 @@ end
 -- What every lease that is meant has in it, so that the others are passed over quickly.
 local function needle_of(step)
   local id = step.workerId or step.serverId or step.sessionId
-  if step.wanted and next(step.wanted, next(step.wanted)) == nil then id = next(step.wanted) end
   return id and '|' .. id .. '|'
 end
 
@@ -189,7 +189,7 @@ function steps.requests(step)
   end
   if #step.ids > 0 then return false end
   if step.unknown then
-    table.insert(work, 2, { kind = 'leases', wanted = step.unknown })
+    table.insert(work, 2, { kind = 'requestLeases', wanted = step.unknown })
     table.insert(work, 2, { kind = 'waiters', wanted = step.unknown })
   end
   return true
@@ -259,12 +259,7 @@ function steps.leases(step)
   step.ids = step.ids or {}
   select_ids(step)
   if #step.ids > 0 or touched >= PAGE then return false end
-  if step.cursor == '0' then
-    for id, found in pairs(step.wanted or {}) do
-      if found == 0 then record_abort(args.abortId, 'N|' .. id) end
-    end
-    return true
-  end
+  if step.cursor == '0' then return true end
   local needle = needle_of(step)
   local cursor, found = '0', not step.cursor and step.sessionId and leases_of_session(step.sessionId)
   if not found then
@@ -282,6 +277,29 @@ function steps.leases(step)
   -- A look at many leases is a page of its own.
   touched = PAGE
   return false
+end
+
+function steps.requestLeases(step)
+  if not step.acquires then
+    step.acquires = {}
+    for id in pairs(step.wanted) do
+      for acquire_id in string.gmatch(redis.call('HGET', key.requestLeases, id) or '', '[^|]+') do
+        table.insert(step.acquires, acquire_id)
+      end
+    end
+  end
+  while #step.acquires > 0 and touched < PAGE do
+    local acquire_id = table.remove(step.acquires)
+    local packed = redis.call('HGET', key.leases, acquire_id)
+    local lease = packed and read_lease(packed)
+    if lease and matches(step, lease) then select_lease(step, acquire_id, lease) end
+    touched = touched + 1
+  end
+  if #step.acquires > 0 then return false end
+  for id, found in pairs(step.wanted) do
+    if found == 0 then record_abort(args.abortId, 'N|' .. id) end
+  end
+  return true
 end
 
 local looked = 0

@@ -1,5 +1,5 @@
---[[ One page of the leases against their indexes: the set of their server, the set of their worker epoch, the epochs
-themselves and the session. The lease is the truth.
+--[[ One page of the leases against their indexes: the set of their server, the set of their worker epoch, the list of
+their request, the epochs themselves and the session. The lease is the truth.
 ARGV[1] JSON: {cursor: string, '0' to begin; repair: boolean}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
@@ -19,6 +19,13 @@ local function check_index(check, index, acquire_id)
   found(check, acquire_id, index, args.repair)
 end
 
+local function check_request(request_id, acquire_id)
+  local held = redis.call('HGET', key.requestLeases, request_id)
+  if held and string.find('|' .. held .. '|', '|' .. acquire_id .. '|', 1, true) then return end
+  if args.repair then change_request_leases(request_id, acquire_id, true) end
+  found('lease-not-of-request', acquire_id, request_id, args.repair)
+end
+
 -- A lease of a void epoch is the sweeper's; without the mark nobody would return it.
 local function check_epoch(check, is_current, owner, acquire_id)
   if is_current or redis.call('SISMEMBER', key.voidLeaseEpochs, owner) == 1 then return end
@@ -36,6 +43,7 @@ for index = 1, #page[2], 2 do
     local worker_epoch = string.format('%.0f', lease.workerEpoch)
     local server_epoch = string.format('%.0f', lease.serverEpoch)
     check_index('lease-not-in-set-of-server', key.serverLeases(lease.serverId, server_epoch), acquire_id)
+    check_request(lease.requestId, acquire_id)
     check_index('lease-not-in-set-of-worker', key.workerLeases(lease.workerId, worker_epoch), acquire_id)
     check_epoch('lease-of-lost-server', is_on_current_epoch(lease), 'server:' .. lease.serverId .. ':' .. server_epoch,
       acquire_id)
@@ -48,5 +56,6 @@ for index = 1, #page[2], 2 do
       lease.sessionId or '', lease.groupId or '', lease.contextTokens or 0 })
   end
 end
+save_request_leases()
 return '{"cursor":' .. cjson.encode(page[1]) .. ',"findings":' .. encode_list(findings) .. ',"leases":'
   .. encode_list(leases) .. '}'

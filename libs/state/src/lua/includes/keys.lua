@@ -20,6 +20,7 @@ local key = {
   decisions = root .. 'decisions', -- list: the latest decisions, packed, one for each lease sequence
   fullDecisions = root .. 'decisions:full', -- list: the latest decisions with their snapshots, JSON
   leases = root .. 'leases', -- hash: acquireId -> packed lease
+  requestLeases = root .. 'leases:requests', -- hash: requestId -> acquireIds of its leases, with | between them
   sessions = root .. 'sessions', -- hash: sessionId -> packed binding
   idleSessions = root .. 'sessions:idle', -- zset: sessionId without leases, by last use, ms
   acquireWaiters = root .. 'waiters:acquire', -- hash: acquireId -> packed waiter

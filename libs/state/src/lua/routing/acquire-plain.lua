@@ -4,7 +4,7 @@ for all after it, nothing is changed: they are for routing/acquire.
 ARGV: mostSessions as in acquire; then for each of at most 128 items
   acquireId
   workerId|workerEpoch
-  requestId|sessionId|groupId   as in a packed lease
+  requestId
   sessionId|groupId|contextTokens, or empty when there is none of them
 Reply, a list:
   why it ended: '' (all are granted) | 'pool' (this pool is not plain now) | 'item' | 'sample' (the next one is due for a
@@ -29,7 +29,8 @@ for index = 1, count do
   local extra = ARGV[at + 3]
   if extra ~= '' then
     local session, group, tokens = string.match(extra, '^([^|]*)|([^|]*)|(%d*)$')
-    wishes[index] = { session = session ~= '' and session, group = group ~= '' and group, tokens = tokens }
+    wishes[index] = { session = session ~= '' and session, group = group ~= '' and group, tokens = tokens,
+      text = session .. '|' .. group }
     if session ~= '' then session_ids[#session_ids + 1] = session end
   end
 end
@@ -147,7 +148,7 @@ for index = 1, count do
   local at = FIRST + (index - 1) * STRIDE
   local worker = ARGV[at + 1]
   local is_new = not known[index] and not released[index] and not taken[acquire_id]
-  if any_aborted and redis.call('ZSCORE', key.abortedAcquires, string.match(ARGV[at + 2], '^[^|]*')) then is_new = false end
+  if any_aborted and redis.call('ZSCORE', key.abortedAcquires, ARGV[at + 2]) then is_new = false end
   local holder = is_new and holder_of(worker)
   local position, branch, server
   local wish = wishes[index]
@@ -178,7 +179,8 @@ for index = 1, count do
   lines[index] = line
   leases[#leases + 1] = acquire_id
   leases[#leases + 1] = seq_text .. '|' .. server.id .. '|' .. server.epochText .. '|' .. worker .. '|'
-    .. ARGV[at + 2] .. at_text .. (wish and wish.tokens or '') .. '|'
+    .. ARGV[at + 2] .. '|' .. (wish and wish.text or '|') .. at_text .. (wish and wish.tokens or '') .. '|'
+  change_request_leases(ARGV[at + 2], acquire_id, true)
   taken[acquire_id] = true
   put_into(server, acquire_id)
   put_into(holder, acquire_id)
@@ -215,6 +217,7 @@ end
 local described, descriptions = {}, {}
 if #lines > 0 then
   redis.call('HSET', key.leases, unpack(leases))
+  save_request_leases()
   save_members('SADD')
   local placed, gone, chosen = {}, {}, {}
   for id, server in pairs(servers) do

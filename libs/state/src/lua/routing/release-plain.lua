@@ -32,8 +32,8 @@ for index = 1, count do
   results[index] = 0
   if packed and not is_seen[acquire_id] then
     is_seen[acquire_id] = true
-    local seq, server_id, epoch, worker, session, group, tokens = string.match(packed,
-      '^(%d+)|([^|]*)|(%d+)|([^|]*|%d+)|[^|]*|([^|]*)|([^|]*)|%d+|?(%d*)')
+    local seq, server_id, epoch, worker, request, session, group, tokens = string.match(packed,
+      '^(%d+)|([^|]*)|(%d+)|([^|]*|%d+)|([^|]*)|([^|]*)|([^|]*)|%d+|?(%d*)')
     local asked = ARGV[FIRST + (index - 1) * STRIDE + 1]
     local server = (asked == '' or asked == seq) and server_by(server_id)
     local holder = server and server.name == server_id .. ':' .. epoch and not server.isWarming and holder_of(worker)
@@ -43,6 +43,7 @@ for index = 1, count do
       results[index] = 1
       returned[#returned + 1] = acquire_id
       redis.call('SET', key.released(acquire_id), packed, 'PX', ARGV[1])
+      change_request_leases(request, acquire_id, false)
       put_into(server, acquire_id)
       put_into(holder, acquire_id)
       holder.digest = holder.digest - tonumber(seq)
@@ -63,6 +64,7 @@ end
 if #returned == 0 then return results end
 
 redis.call('HDEL', key.leases, unpack(returned))
+save_request_leases()
 local moved, ids = {}, {}
 for id, server in pairs(servers) do
   if server and server.count > 1 then

@@ -1,4 +1,5 @@
 --- @include "../../includes/keys"
+--- @include "request-leases"
 -- Leases and the sets that index them, as this script sees them: read together, moved here, written together by
 -- `save_leases`. One call of Redis for many entries costs a fraction of as many calls.
 local known_leases, changed_leases = {}, {} -- acquireId -> packed, or false; acquireId -> true
@@ -20,11 +21,19 @@ local function packed_lease(acquire_id)
   return known_leases[acquire_id]
 end
 
+-- The sixth field of a packed lease, see lease-text.lua.
+local function request_of(packed) return string.match(packed, '^%d+|[^|]*|%d+|[^|]*|%d+|([^|]*)') end
+
 -- Puts a lease, or with false takes it away.
 local function put_lease(acquire_id, packed)
   local before = packed_lease(acquire_id)
-  if packed and not before then lease_balance = lease_balance + 1 end
-  if before and not packed then lease_balance = lease_balance - 1 end
+  if packed and not before then
+    lease_balance = lease_balance + 1
+    change_request_leases(request_of(packed), acquire_id, true)
+  elseif before and not packed then
+    lease_balance = lease_balance - 1
+    change_request_leases(request_of(before), acquire_id, false)
+  end
   known_leases[acquire_id] = packed
   changed_leases[acquire_id] = true
 end
@@ -55,6 +64,7 @@ local function save_leases()
   end
   if #put > 0 then redis.call('HSET', key.leases, unpack(put)) end
   if #taken > 0 then redis.call('HDEL', key.leases, unpack(taken)) end
+  save_request_leases()
   for set, members in pairs(changed_members) do
     local added, removed = {}, {}
     for acquire_id, is_member in pairs(members) do

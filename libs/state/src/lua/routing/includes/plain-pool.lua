@@ -3,6 +3,7 @@
 --- @include "server-hash"
 --- @include "counts"
 --- @include "session-text"
+--- @include "request-leases"
 -- What the plain acquire and release share: the common case of a pool by least-inflight where nobody waits. Servers are
 -- read by their cards, workers and sessions once, and everything is written by one command for many. What is not plain
 -- is left to the full scripts before anything of it was written. A script of this kind is set up for each call, so it
