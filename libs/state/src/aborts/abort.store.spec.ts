@@ -5,7 +5,7 @@ import { AbortStore } from './abort.store';
 import type { AbortSelector } from './abort.types';
 
 const test = new TestPools();
-const { redis, rounds } = test;
+const { redis, rounds, routing } = test;
 const aborts = new AbortStore(test.runner);
 const job = 'job';
 let pool: string;
@@ -117,7 +117,7 @@ describe('AbortStore', () => {
   });
 
   it('finds every lease of a request that no round knows, and no other', async () => {
-    const { holder } = await worker();
+    const { holder } = test;
     await routing.registerServer(pool, {
       serverId: 'server',
       endpoint: 'http://10.0.0.1:8000',
