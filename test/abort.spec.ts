@@ -108,7 +108,7 @@ describe('request.abort with a real worker and engine', () => {
     await bench.running(2);
     setFailpoints('coordinator.abort.after-intent=throw@1');
     await expect(abort({ job: JOB })).rejects.toMatchObject({ code: 'INTERNAL' });
-    await expect.poll(async () => (await bench.books()).requests, { timeout: 10_000 }).toMatchObject({ dropped: 2 });
+    await expect.poll(async () => (await bench.books()).requests).toMatchObject({ dropped: 2 });
     await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
 
     const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', {
@@ -238,7 +238,7 @@ describe('a holder that lives and does not confirm', () => {
     const look = () => client.call(pool, 'request.abort', { abortId: 'a', all: true, waitMs: 200 });
     expect((await look()).results.map(({ outcome }) => outcome)).toEqual(['aborting', 'aborting']);
     await expect
-      .poll(async () => (await look()).results, { timeout: 10_000 })
+      .poll(async () => (await look()).results)
       .toMatchObject([
         { requestId: 'job/g0/0', outcome: 'aborted', fenced: true },
         { requestId: 'traj/1', outcome: 'aborted', fenced: true },
@@ -267,7 +267,7 @@ describe('a stream that the worker gives up on', () => {
     });
     await bench.submit(1, 1);
     await bench.startWorker({ engineStallTimeoutMs: 200, engineFailurePauseMs: 0 });
-    await expect.poll(() => inEngine.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => inEngine.length).toBe(1);
     expect(await Promise.all(inEngine)).toEqual([false]);
     // The same request goes on from its tokens.
     await bench.running(1);
@@ -296,7 +296,7 @@ describe("a worker's own end", () => {
     // Another process takes its name, as after a partition.
     await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: 'another' });
     await bench.client.call(bench.pool, 'request.abort', { abortId: 'lost', job: JOB });
-    await expect.poll(() => bench.inflight(), { timeout: 15_000 }).toEqual({ engine: 0, leases: 0, waiters: 0 });
-    await expect.poll(async () => (await bench.books()).requests, { timeout: 10_000 }).toMatchObject({ dropped: 2 });
+    await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
+    await expect.poll(async () => (await bench.books()).requests).toMatchObject({ dropped: 2 });
   });
 });

@@ -36,6 +36,7 @@ describe('what is kept and moved', () => {
       // The last round folds in the background.
       await expect.poll(async () => (await system.call('job.status', { job: 'tiny' })).requests.finished).toBe(0);
       await expect.poll(() => system.redis.exists('sweeps')).toBe(false);
+      await expect.poll(() => payloads.keys('*:item:*')).toEqual([]);
       const control = await system.redis.keySizes();
       const bytes = [...control.values()].reduce((sum, size) => sum + size, 0);
       return { keys: control.size, bytes, payloadKeys: await payloads.dbsize() };
@@ -64,12 +65,19 @@ describe('what is kept and moved', () => {
   it('costs the control plane the same with payloads of 1 kB and of 10 MB: complete, cut and requeue', async () => {
     // The first time, Redis is sent the scripts.
     await costOf('first', 10);
-    const small = await costOf('small', 1_000);
-    const large = await costOf('large', 10_000_000);
+    const small = await leastCostOf('small', 1_000);
+    const large = await leastCostOf('large', 10_000_000);
     expect(large.payloadBytes).toBeGreaterThan(2 * 10_000_000);
-    // Names and counters differ by some bytes, and a background look at the queue may fall between.
+    // Names and counters differ by some bytes.
     expect(Math.abs(large.controlBytes - small.controlBytes)).toBeLessThan(4_000);
   });
+
+  /** What the services ask of Redis by themselves comes on top, by how long it takes: the least of some tries is nearest. */
+  async function leastCostOf(name: string, payloadBytes: number) {
+    const costs = [];
+    for (const attempt of [1, 2, 3]) costs.push(await costOf(`${name}-${attempt}`, payloadBytes));
+    return costs.reduce((least, cost) => (cost.controlBytes < least.controlBytes ? cost : least));
+  }
 
   /** Bytes that reach each Redis while one request of a round completes and another is cut and requeued. */
   async function costOf(job: string, payloadBytes: number) {

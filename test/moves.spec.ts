@@ -65,9 +65,7 @@ async function stateOfMove(planId: string): Promise<MoveStatus['state']> {
 /** Waits until the round has its group, and reads the tokens of its samples. */
 async function tokensOfSamples(): Promise<number[][]> {
   const page = { job: JOB, roundId: 'r1' };
-  await expect
-    .poll(async () => (await bench.client.call(bench.pool, 'round.results', page)).groups.length, { timeout: 20_000 })
-    .toBe(1);
+  await expect.poll(async () => (await bench.client.call(bench.pool, 'round.results', page)).groups.length).toBe(1);
   const { groups } = await bench.client.call(bench.pool, 'round.results', page);
   const samples = groups[0]!.samples.toSorted((one, another) => one.sampleIndex - another.sampleIndex);
   return Promise.all(
@@ -93,8 +91,8 @@ describe('a move with a real worker and two engines', () => {
       const before = (await bench.books()).requests;
       expect(before).toMatchObject({ running: 2 });
       const { planId } = await execute([{ requestId: requestId(), targetServerId }], `hop-${round}`);
-      await expect.poll(() => stateOfMove(planId), { timeout: 10_000 }).toBe('moved');
-      await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(targetServerId === 's2' ? 1 : 0);
+      await expect.poll(() => stateOfMove(planId)).toBe('moved');
+      await expect.poll(() => inEngine(other.url)).toBe(targetServerId === 's2' ? 1 : 0);
       // A token or two more before the next one.
       const { tokensMade } = await stateOf(targetServerId === 's2' ? other.url : bench.engine.url);
       const target = targetServerId === 's2' ? other.url : bench.engine.url;
@@ -115,7 +113,7 @@ describe('a move with a real worker and two engines', () => {
     await expect(execute([{ requestId: requestId(), targetServerId: 's2' }], 'once')).rejects.toMatchObject({
       code: 'INTERNAL',
     });
-    await expect.poll(() => stateOfMove('once'), { timeout: 10_000 }).toBe('moved');
+    await expect.poll(() => stateOfMove('once')).toBe('moved');
     const again = await execute([{ requestId: requestId(), targetServerId: 's2' }], 'once');
     expect(again).toMatchObject({ sentMoves: 1, states: { moved: 1 } });
     expect(await tokensOfSamples()).toEqual(expected(1));
@@ -126,7 +124,7 @@ describe('a move with a real worker and two engines', () => {
     // Nobody answers any more on s1.
     await bench.engine.close();
     await execute([0, 1].map((index) => ({ requestId: requestId(index), targetServerId: 's2' })));
-    await expect.poll(() => inEngine(other.url), { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => inEngine(other.url)).toBe(2);
     // Another process takes the worker's name, as after a partition.
     const back = await execute([{ requestId: requestId(), targetServerId: 's2' }]);
     expect(back.results).toMatchObject([{ state: 'refused', refusal: 'same-server' }]);
@@ -137,9 +135,7 @@ describe('a move with a real worker and two engines', () => {
 
   it('races completion: exactly one wins', async () => {
     await begin(4);
-    await expect
-      .poll(async () => (await bench.books()).requests.finished, { timeout: 20_000, interval: 1 })
-      .toBeGreaterThan(0);
+    await expect.poll(async () => (await bench.books()).requests.finished, { interval: 1 }).toBeGreaterThan(0);
     const moves = [0, 1, 2, 3].map((index) => ({ requestId: requestId(index), targetServerId: 's2' }));
     const { planId } = await execute(moves);
     expect(await tokensOfSamples()).toEqual(expected(4));
@@ -159,7 +155,7 @@ describe('a move with a real worker and two engines', () => {
     expect(plan.gainSeconds).toBeGreaterThan(plan.stallSeconds!);
     expect(await inEngine(other.url)).toBe(0);
     await bench.client.call(bench.pool, 'rebalance.execute', { planId: 'dry' });
-    await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => inEngine(other.url)).toBe(2);
 
     const refused = (operation: 'rebalance.plan' | 'rebalance.execute' | 'rebalance.configure', body: object) =>
       expect(bench.client.call(bench.pool, operation, body as never)).rejects;
@@ -198,9 +194,9 @@ describe('a pool that rebalances by itself', () => {
     await expect.poll(() => bench.metric('rebalance_plans_total')).toBeGreaterThan(1);
     expect(await inEngine(other.url)).toBe(0);
     await configure('on');
-    await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => inEngine(other.url)).toBe(2);
     await bench.client.call(bench.pool, 'server.drain', { serverId: 's1', deadlineMs: 60_000 });
-    await expect.poll(() => inEngine(other.url), { timeout: 10_000 }).toBe(6);
+    await expect.poll(() => inEngine(other.url)).toBe(6);
     await expect
       .poll(async () =>
         (await bench.client.call(bench.pool, 'server.list', {})).servers.map(({ serverId }) => serverId),

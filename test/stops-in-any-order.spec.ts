@@ -199,13 +199,13 @@ it('leaves engine, leases, requests and waiters agreed, whatever the order of ab
         await bench.begin(({ script }) => (script.sampleKey % 2 === 0 ? 60 : 4_000), 5);
         await bench.register({ weightVersion: 0, maxInflight: 6 });
         const trainerEpoch = await bench.openRound(GROUPS);
-        await bench.startWorker({ workerTtlMs: 900, concurrency: 16 });
+        await bench.startWorker({ workerTtlMs: 3_000, concurrency: 16 });
         const run = new Run(await Router.register(), trainerEpoch, decide);
         await run.submit();
         for (const name of steps) await run[name]();
         await run.end();
         // The worker is alive all the time; what it lost it stops by itself.
-        await expect.poll(() => bench.inflight(), { timeout: 15_000 }).toEqual({ engine: 0, leases: 0, waiters: 0 });
+        await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
         const { requests } = await bench.books();
         const { submitted, finished, trained, dropped, ...others } = requests;
         expect({ ...others, ended: finished + trained + dropped }).toEqual({

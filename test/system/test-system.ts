@@ -14,9 +14,9 @@ import {
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import {
   flushPrefix,
-  freePort,
   type ManagedProcess,
   ProcessGroup,
+  readyByFile,
   testNatsUrl,
   testPool,
   testRedisUrl,
@@ -132,12 +132,12 @@ export class TestSystem {
 
   /** Starts one more process of an application and waits until it is ready. */
   async startApp(app: string, name: string, environment: Record<string, string> = {}): Promise<ManagedProcess> {
-    const port = await freePort();
+    const found = readyByFile(join(this.folder, `${name}.json`));
     return this.group.start({
       name,
       app,
-      environment: { HTTP_PORT: String(port), WORKER_ID: name, ...environment },
-      ready: `http://127.0.0.1:${port}/readyz`,
+      ...found,
+      environment: { ...found.environment, WORKER_ID: name, ...environment },
     });
   }
 

@@ -83,8 +83,8 @@ describe('two replicas, with lost and repeated messages', () => {
           ...others.filter((inbox) => !isAnswered(inbox)),
           ...[...calls].filter(([, own]) => !own.some(isAnswered)).map(([acquireId]) => acquireId),
         ];
-        await expect.poll(unanswered, { timeout: 10_000 }).toEqual([]);
-        await expect.poll(async () => (await lb.status()).waiters, { timeout: 10_000 }).toBe(0);
+        await expect.poll(unanswered).toEqual([]);
+        await expect.poll(async () => (await lb.status()).waiters).toBe(0);
         for (const { inflight, maxInflight } of (await lb.status()).perServer) {
           expect(inflight).toBeLessThanOrEqual(maxInflight);
         }
@@ -101,7 +101,7 @@ describe('two replicas, with lost and repeated messages', () => {
         await lb.call('worker.deregister', workers[0]!);
         await lb.worker(names[1]);
         await lb.worker(names[2]);
-        await expect.poll(async () => (await lb.status()).leases, { timeout: 10_000 }).toBe(0);
+        await expect.poll(async () => (await lb.status()).leases).toBe(0);
         await expect(lb.acquire(workers[1]!)).rejects.toMatchObject({ code: 'FENCED' });
         setFailpoints('');
       }),

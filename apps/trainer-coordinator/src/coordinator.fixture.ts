@@ -42,7 +42,7 @@ export class CoordinatorFixture {
       pools: Array.from({ length: POOLS }, (_, position) => `${prefix}-${position}`),
       sweepIntervalMs: 20,
       cutRepeatMs: 100,
-      claimAnswerKeptMs: 300,
+      claimAnswerKeptMs: 5_000,
       logLevel: 'silent',
     });
     const services: RunningService[] = [];
@@ -114,6 +114,11 @@ export class CoordinatorFixture {
       { deadlineMs: 5_000 },
     );
     return { ...opened, plan };
+  }
+
+  /** Makes the deadline of a round come now. */
+  async deadlineComes({ job, roundId }: { job: string; roundId: string }): Promise<void> {
+    await this.redis.zadd(`${this.rootKey}:rounds:deadlines`, 'XX', 1, `${job}/${roundId}`);
   }
 
   /** Waits until the round is settled and folded: nothing of it is left to sweep. */

@@ -304,8 +304,9 @@ describe('trainer-coordinator', () => {
   });
 
   it('completes a round with fewer groups at its deadline, or when no more can come', async () => {
-    const late = await openRound({ ...WAIT, deadlineMs: 50 }, 1);
+    const late = await openRound({ ...WAIT, deadlineMs: 60_000 }, 1);
     await call(fixture.pool, 'round.submit', { ...late.round, groups: groups(1) });
+    await fixture.deadlineComes(late.round);
     await expect
       .poll(() => call(fixture.pool, 'round.status', { job: late.job }))
       .toMatchObject({ state: 'completed', completedReason: 'deadline', acceptedGroups: 0, settled: true });
@@ -325,10 +326,10 @@ describe('trainer-coordinator', () => {
   it('stops the claims of a job whose trainer is silent, until it is heard again', async () => {
     const job = newJob();
     const plan = await call(fixture.pool, 'round.next', { job, groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
-    const request = openRequest(job, plan, WAIT, { orphanAfterMs: 1_000 });
+    const request = openRequest(job, plan, WAIT, { orphanAfterMs: 30_000 });
     const { roundId, trainerEpoch } = await call(fixture.pool, 'round.open', request);
     await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch, groups: groups(1, 0, 1) });
-    await fixture.redis.hincrby(`${fixture.rootKey}:job:${job}`, 'trainerSeenAtMs', -2_000);
+    await fixture.redis.hincrby(`${fixture.rootKey}:job:${job}`, 'trainerSeenAtMs', -31_000);
     const worker = await fixture.worker('orphan');
     expect(await worker.claim(1)).toEqual([]);
     const waiting = worker.claim(1, 20_000);
@@ -424,10 +425,13 @@ describe('Redis after many rounds', () => {
         async () => (await redis.xlen(`${fixture.rootKey}:facts`)) === 0,
         within('the facts to be relayed'),
       );
+      const prefix = fixture.rootKey.split(':')[0];
+      // They are removed behind the fold.
+      await expect.poll(() => redis.keys(`${prefix}:payload:*:item:*`)).toEqual([]);
       let keys = 0;
       let bytes = 0;
       for await (const page of redis.scanStream({
-        match: `${fixture.rootKey.split(':')[0]}:*`,
+        match: `${prefix}:*`,
         count: 500,
       }) as AsyncIterable<string[]>) {
         for (const key of page) {

@@ -79,7 +79,7 @@ describe('the programs from the command line', () => {
     await expect.poll(output, { timeout: 60_000 }).toMatch(/Redis on /);
     child.kill('SIGINT');
     expect(await ended).toMatchObject({ code: 130, out: expect.stringMatching(/Ending everything/) as string });
-    await expect.poll(() => readdirSync(folder), { timeout: 15_000 }).toEqual(before);
+    await expect.poll(() => readdirSync(folder)).toEqual(before);
   });
 
   it('checks results from nothing but the two files', async () => {

@@ -12,7 +12,7 @@ import { connectNats, MessagingClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
 import { openPayloadStore, type PayloadStore } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { StubEngine, type EngineStream } from './stub-engine.fixture';
 import { WorkerConfig } from './worker.config';
 import { WorkerModule } from './worker.module';
@@ -74,7 +74,7 @@ describe('worker on real NATS and Redis', () => {
     engine.bodies.length = 0;
     engine.disconnected = 0;
     stubs = new StubServices(client, pool);
-    const now = () => ({ serverTimeMs: Date.now(), ttlMs: 900 });
+    const now = () => ({ serverTimeMs: Date.now(), ttlMs: 3_000 });
     const fenced = new BroomwagonError('FENCED', 'void');
     stubs.answer('worker.register', () => ({ workerEpoch: ++epoch, ...now() }));
     stubs.answer('worker.heartbeat', ({ workerEpoch, leaseCount, leaseDigest, attemptCount }) =>
@@ -104,7 +104,7 @@ describe('worker on real NATS and Redis', () => {
       logLevel: 'silent',
       pool,
       workerId: 'w1',
-      workerTtlMs: 900,
+      workerTtlMs: 3_000,
       claimWaitMs: 20,
       drainMs: 50,
       engineFailurePauseMs: 1,
@@ -130,7 +130,7 @@ describe('worker on real NATS and Redis', () => {
       stream.finish('stop');
     };
     await submit('j/g/0');
-    await vi.waitFor(() => expect(stubs.of('request.complete')).toHaveLength(1), 10_000);
+    await expect.poll(() => stubs.of('request.complete')).toHaveLength(1);
     expect(engine.bodies[0]).toMatchObject({ prompt: 'Say it:', max_tokens: 50, temperature: 0.5 });
     const [complete] = stubs.of('request.complete');
     expect(complete).toMatchObject({ requestId: 'j/g/0', attempt: 1, workerEpoch: 1, finishReason: 'stop' });
@@ -142,13 +142,13 @@ describe('worker on real NATS and Redis', () => {
   it('stops the stream when it is told so on its own subject, and answers by handing the tokens back', async () => {
     play = (stream) => stream.token('x');
     await submit('j/g/1', 2);
-    await vi.waitFor(() => expect(engine.bodies).toHaveLength(1), 10_000);
+    await expect.poll(() => engine.bodies).toHaveLength(1);
     const command = { workerEpoch: 1, cause: 'cut', attempts: [{ requestId: 'j/g/1', attempt: 2 }] };
     client.publish(workerCommandSubject(pool, 'w1', 'abort'), command);
     client.publish(workerCommandSubject(pool, 'w1', 'abort'), command);
-    await vi.waitFor(() => expect(fails()).toHaveLength(1), 10_000);
+    await expect.poll(() => fails()).toHaveLength(1);
     expect(fails()[0]).toMatchObject({ requestId: 'j/g/1', attempt: 2, reason: 'aborted' });
-    await vi.waitFor(() => expect(engine.disconnected).toBe(1));
+    await expect.poll(() => engine.disconnected).toBe(1);
   });
 
   it('lets an abort win that overtakes its claim', async () => {
@@ -156,7 +156,7 @@ describe('worker on real NATS and Redis', () => {
     const reply = await client.request(workerCommandSubject(pool, 'w1', 'abort'), command);
     expect(reply).toEqual({ stopped: 0 });
     await submit('j/g/2');
-    await vi.waitFor(() => expect(fails()).toHaveLength(1), 10_000);
+    await expect.poll(() => fails()).toHaveLength(1);
     expect(fails()[0]).toMatchObject({ reason: 'aborted' });
     expect(engine.bodies).toEqual([]);
   });
@@ -167,7 +167,7 @@ describe('worker on real NATS and Redis', () => {
       setImmediate(() => stream.break());
     };
     await submit('j/g/3');
-    await vi.waitFor(() => expect(fails()).toHaveLength(1), 10_000);
+    await expect.poll(() => fails()).toHaveLength(1);
     expect(fails()[0]).toMatchObject({ reason: 'engine-error', retryable: true });
     expect(stubs.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
   });
@@ -175,11 +175,11 @@ describe('worker on real NATS and Redis', () => {
   it('drops everything when its epoch is void, and works on under a new one', async () => {
     play = (stream, index) => (index === 0 ? stream.token('z') : stream.finish('stop'));
     await submit('j/g/4');
-    await vi.waitFor(() => expect(engine.bodies).toHaveLength(1), 10_000);
+    await expect.poll(() => engine.bodies).toHaveLength(1);
     fencedEpoch = 1;
-    await vi.waitFor(() => expect(engine.disconnected).toBe(1), 10_000);
+    await expect.poll(() => engine.disconnected).toBe(1);
     await submit('j/g/4', 2);
-    await vi.waitFor(() => expect(stubs.of('request.complete')).toHaveLength(1), 10_000);
+    await expect.poll(() => stubs.of('request.complete')).toHaveLength(1);
     expect(stubs.of('request.complete')[0]).toMatchObject({ attempt: 2, workerEpoch: 2 });
     expect(fails()).toEqual([]);
   });
@@ -187,7 +187,7 @@ describe('worker on real NATS and Redis', () => {
   it('hands back what runs when it is shut down, and gives its epoch up', async () => {
     play = (stream) => stream.token('w');
     await submit('j/g/5');
-    await vi.waitFor(() => expect(engine.bodies).toHaveLength(1), 10_000);
+    await expect.poll(() => engine.bodies).toHaveLength(1);
     await service.close();
     expect(fails()[0]).toMatchObject({ reason: 'shutdown', retryable: true });
     expect(stubs.of('worker.deregister')).toEqual([{ workerId: 'w1', workerEpoch: 1 }]);

@@ -1,5 +1,6 @@
 export { freePort } from './free-port';
 export { ManagedProcess, type ProcessDescription, type ProcessExit } from './processes/managed-process';
+export { readyByFile } from './processes/ready-file';
 export { ProcessGroup, type ProcessGroupOptions, type ServiceDescription } from './processes/process-group';
 export { type FindOptions, type FoundServer, findServers, type ServerSource } from './provision/find-servers';
 export { cacheFolder } from './provision/private-copy';

@@ -76,9 +76,7 @@ describe('discovery by a static list', () => {
     await expect.poll(() => registered.some(({ request }) => request.endpoint === url)).toBe(true);
     expect(registered.some(({ request }) => request.endpoint === late)).toBe(false);
     await startEngine(port);
-    await expect
-      .poll(() => registered.some(({ request }) => request.endpoint === late), { timeout: 10_000 })
-      .toBe(true);
+    await expect.poll(() => registered.some(({ request }) => request.endpoint === late)).toBe(true);
     await module.close();
   });
 

@@ -48,8 +48,9 @@ describe('how a round ends when it cannot have all its groups', () => {
   });
 
   it('is over at its deadline with every request cut, and the next step takes them all', async () => {
-    const round = await open({ ...RESUME, deadlineMs: 300 }, 3, 3);
+    const round = await open({ ...RESUME, deadlineMs: 60_000 }, 3, 3);
     const [mine] = (await worker.claim(1)) as [Claim];
+    await fixture.deadlineComes(round);
     await expect.poll(async () => (await status()).state).toBe('completed');
     await call(fixture.pool, 'request.fail', { ...worker.fence(mine), reason: 'aborted', retryable: true });
     await expect.poll(status).toMatchObject({ acceptedGroups: 0, groupsRequeued: 3, settled: true });

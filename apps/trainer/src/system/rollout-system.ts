@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type MessagingConnection } from '@broomwagon/messaging';
-import { freePort, ProcessGroup, provideServices, type Services } from '@broomwagon/testing';
+import { ProcessGroup, provideServices, readyByFile, type Services } from '@broomwagon/testing';
 import { Operations } from '../loop/operations';
 import type { TrainerOptions } from '../options/trainer-options';
 import { serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
@@ -122,13 +122,13 @@ export class RolloutSystem {
   }
 
   private async startService(name: string, app: string, environment: Record<string, string>): Promise<void> {
-    const port = await freePort();
+    const found = readyByFile(join(this.folder, `${name}.json`));
     this.throwIfStopping();
     const started = await this.group.start({
       name,
       app,
-      environment: { ...environment, HTTP_PORT: String(port) },
-      ready: `http://127.0.0.1:${port}/readyz`,
+      ...found,
+      environment: { ...environment, ...found.environment },
       readyTimeoutMs: READY_TIMEOUT_MS,
     });
     this.supervisor.watch(started, true);

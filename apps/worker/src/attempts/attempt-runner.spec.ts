@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { LEASE, WORKER, errorOf, streamUntilStopped, workerBench, type WorkerBench } from '../worker.fixture';
 import { BroomwagonError, type Claim } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
@@ -134,14 +134,14 @@ describe('AttemptRunner', () => {
     expect(await run()).toBe('no-server');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
     expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
-    await vi.waitFor(() => expect(leases.knows(`7.${attempt.acquireId}`)).toBe(false));
+    await expect.poll(() => leases.knows(`7.${attempt.acquireId}`)).toBe(false);
   });
 
   it('obeys a stop while its acquire still waits, and gives back what may yet be granted', async () => {
     const { run, controlPlane, attempt, engines } = await start();
     controlPlane.on('lb.acquire', () => new Promise(() => undefined));
     const running = run();
-    await vi.waitFor(() => expect(controlPlane.of('lb.acquire')).toHaveLength(1));
+    await expect.poll(() => controlPlane.of('lb.acquire')).toHaveLength(1);
     attempt.stop('cut');
     expect(await running).toBe('aborted');
     expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
@@ -158,7 +158,7 @@ describe('AttemptRunner', () => {
     expect(await run()).toBe('aborted');
     expect(controlPlane.of('lb.release')).toHaveLength(1);
     expect(controlPlane.of('request.fail')).toHaveLength(1);
-    await vi.waitFor(() => expect([leases.count, leases.knows(`7.${attempt.acquireId}`)]).toEqual([0, false]));
+    await expect.poll(() => [leases.count, leases.knows(`7.${attempt.acquireId}`)]).toEqual([0, false]);
     // Stopped before it began, if it was asked at all.
     for (const options of engines.options) expect(options.signal?.aborted).toBe(true);
   });
@@ -228,7 +228,7 @@ describe('AttemptRunner', () => {
       .on('request.fail', () => (ended.push(engines.aborts.length), { state: 'pending' }));
     const running = run();
     if (until === 'its lease is void') {
-      await vi.waitFor(() => expect(engines.aborts.length).toBeGreaterThan(0));
+      await expect.poll(() => engines.aborts.length).toBeGreaterThan(0);
       expect(ended).toEqual([]);
       attempt.stop('lease-lost');
     }
@@ -257,13 +257,13 @@ describe('AttemptRunner', () => {
     engines.generate = async (_, { onTokens }) => {
       for (const round of [1, 2, 3]) {
         onTokens!({ tokenIds: [round], text: 'x', tokenCount: 1 });
-        await vi.waitFor(() => expect(complete).toHaveLength(round));
+        await expect.poll(() => complete).toHaveLength(round);
       }
       await released;
       return { tokenIds: [1, 2, 3], text: 'xxx', tokenCount: 3, finishReason: 'length' };
     };
     const running = run();
-    await vi.waitFor(() => expect(payloads.namesOf('j/g/0')).toEqual(['1.3']));
+    await expect.poll(() => payloads.namesOf('j/g/0')).toEqual(['1.3']);
     release();
     expect(await running).toBe('finished');
     expect(complete).toEqual(['true', 'true', 'true']);
@@ -290,7 +290,7 @@ describe('AttemptRunner', () => {
     const { run, controlPlane, engines, attempt, leases } = await start(undefined, { engineFailurePauseMs: 60_000 });
     engines.generate = () => Promise.reject(errorOf('ENGINE_UNREACHABLE'));
     const running = run();
-    await vi.waitFor(() => expect(leases.count).toBe(1));
+    await expect.poll(() => leases.count).toBe(1);
     expect(controlPlane.of('lb.release')).toEqual([]);
     attempt.stop('cut');
     expect(await running).toBe('no-server');
@@ -324,7 +324,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')).toEqual([]);
     expect(controlPlane.of('lb.release')).toEqual([]);
     expect(leases.count).toBe(0);
-    await vi.waitFor(() => expect(controlPlane.of('worker.register')).toHaveLength(2));
+    await expect.poll(() => controlPlane.of('worker.register')).toHaveLength(2);
     const [first, second] = controlPlane.of('worker.register');
     expect(first!.registrationId).not.toBe(second!.registrationId);
   });
@@ -371,6 +371,6 @@ describe('AttemptRunner', () => {
     setFailpoints('worker.complete.between-payload-and-complete=throw');
     expect(await run()).toBe('engine-error');
     expect(controlPlane.of('request.fail')).toMatchObject([{ reason: 'engine-error', retryable: true }]);
-    await vi.waitFor(() => expect([leases.count, leases.digest, registry.size]).toEqual([0, 0, 0]));
+    await expect.poll(() => [leases.count, leases.digest, registry.size]).toEqual([0, 0, 0]);
   });
 });

@@ -1,5 +1,5 @@
 import type { Claim } from '@broomwagon/contracts';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { WorkerSession } from '../session/worker-session';
 import { errorOf, streamUntilStopped, WORKER, workerBench } from '../worker.fixture';
@@ -33,7 +33,7 @@ describe('ClaimLoop', () => {
       return play(...args);
     };
     loop.start();
-    await vi.waitFor(() => expect(controlPlane.of('request.complete')).toHaveLength(100));
+    await expect.poll(() => controlPlane.of('request.complete')).toHaveLength(100);
     expect(most).toBe(10);
     expect(new Set(controlPlane.of('request.claim').map(({ claimId }) => claimId)).size).toBe(
       controlPlane.of('request.claim').length,
@@ -50,7 +50,7 @@ describe('ClaimLoop', () => {
       return tries === 2 ? { claims: [claim()] } : new Promise(() => undefined);
     });
     loop.start();
-    await vi.waitFor(() => expect(controlPlane.of('request.complete')).toHaveLength(1));
+    await expect.poll(() => controlPlane.of('request.complete')).toHaveLength(1);
     const [first, second] = controlPlane.of('request.claim');
     expect({ ...second, waitMs: 0 }).toEqual({ ...first, waitMs: 0 });
     expect(second!.waitMs).toBeLessThanOrEqual(first!.waitMs!);
@@ -62,12 +62,12 @@ describe('ClaimLoop', () => {
     let grant: (reply: { claims: Claim[] }) => void = () => undefined;
     controlPlane.on('request.claim', () => new Promise((resolve) => (grant = resolve)));
     loop.start();
-    await vi.waitFor(() => expect(controlPlane.of('request.claim')).toHaveLength(1));
+    await expect.poll(() => controlPlane.of('request.claim')).toHaveLength(1);
     controlPlane.on('worker.register', () => ({ workerEpoch: 4, ttlMs: 1, serverTimeMs: 1 }));
     const late = grant;
     session.fence(WORKER);
     late({ claims: [claim()] });
-    await vi.waitFor(() => expect(controlPlane.of('request.claim')).toHaveLength(2));
+    await expect.poll(() => controlPlane.of('request.claim')).toHaveLength(2);
     expect(controlPlane.of('request.claim')[1]).toMatchObject({ workerEpoch: 4 });
     expect(engines.requests).toEqual([]);
     await loop.stop();
@@ -82,7 +82,7 @@ describe('ClaimLoop', () => {
     let epoch = WORKER.workerEpoch;
     controlPlane.on('worker.register', () => ({ workerEpoch: epoch++, ttlMs: 1, serverTimeMs: 1 }));
     loop.start();
-    await vi.waitFor(() => expect(controlPlane.of('request.claim').at(-1)).toMatchObject({ workerEpoch: 4 }));
+    await expect.poll(() => controlPlane.of('request.claim').at(-1)).toMatchObject({ workerEpoch: 4 });
     await loop.stop();
   });
 });
@@ -92,7 +92,7 @@ describe('WorkerLifecycle', () => {
     const { loop, module, controlPlane, engines } = await start(3, { drainMs: 20 });
     engines.generate = streamUntilStopped([1, 2]);
     loop.start();
-    await vi.waitFor(() => expect(engines.requests).toHaveLength(3));
+    await expect.poll(() => engines.requests).toHaveLength(3);
     await module.get(WorkerLifecycle).beforeApplicationShutdown();
     expect(controlPlane.of('request.fail')).toHaveLength(3);
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'shutdown', segment: { tokenCount: 2 } });
@@ -108,7 +108,7 @@ describe('WorkerLifecycle', () => {
         finish = () => resolve({ tokenIds: [1], text: 'a', tokenCount: 1, finishReason: 'stop' });
       });
     loop.start();
-    await vi.waitFor(() => expect(engines.requests).toHaveLength(1));
+    await expect.poll(() => engines.requests).toHaveLength(1);
     const down = module.get(WorkerLifecycle).beforeApplicationShutdown();
     finish();
     await down;

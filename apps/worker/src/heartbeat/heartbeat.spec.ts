@@ -1,5 +1,5 @@
 import type { SyncWorkerReply } from '@broomwagon/contracts';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { HeldLeases } from '../attempts/held-leases';
 import { WorkerSession } from '../session/worker-session';
@@ -50,7 +50,7 @@ describe('Heartbeat', () => {
     await heartbeat.beat();
     expect(attempt.isVoid).toBe(true);
     expect(registry.size).toBe(0);
-    await vi.waitFor(() => expect(controlPlane.of('worker.register')).toHaveLength(2));
+    await expect.poll(() => controlPlane.of('worker.register')).toHaveLength(2);
   });
 
   it('asks for the books only when they differ twice in a row', async () => {

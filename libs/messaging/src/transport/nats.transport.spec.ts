@@ -28,7 +28,7 @@ describe('NatsTransport', () => {
 
   /** As any NATS client would: raw bytes in, the message out. */
   const raw = (operation: string, body: string | Uint8Array): Promise<Msg> =>
-    app.client.connection.nats.request(subject(operation), body, { timeout: 5_000 });
+    app.client.connection.nats.request(subject(operation), body, { timeout: 30_000 });
   const errorOf = (message: Msg): WireError => message.json<{ error: WireError }>().error;
 
   it('speaks plain JSON and gives the handler a checked DTO and the pool', async () => {
@@ -145,7 +145,7 @@ describe('NatsTransport', () => {
     headers.set('traceparent', 'garbage');
     headers.set('Broomwagon-Timeout-Ms', 'NaN');
     const nats = app.client.connection.nats;
-    const reply = await nats.request(subject('echo'), '{"value":1}', { timeout: 5_000, headers });
+    const reply = await nats.request(subject('echo'), '{"value":1}', { timeout: 30_000, headers });
     expect(reply.json()).toMatchObject({ value: 1 });
   });
 

@@ -28,7 +28,7 @@ class CounterService implements OnModuleInit, OnApplicationShutdown {
   static order: string[] = [];
   static hang: Promise<void> | undefined;
   redisIsUp = true;
-  held = 0;
+  begun = 0;
   total = 0;
   constructor(
     private readonly config: CounterConfig,
@@ -38,9 +38,8 @@ class CounterService implements OnModuleInit, OnApplicationShutdown {
     this.health.addReadiness('redis', () => (this.redisIsUp ? Promise.resolve() : new Promise(() => undefined)), 50);
   }
   async count(request: CountRequest): Promise<number> {
-    this.held++;
+    this.begun++;
     await new Promise((resolve) => setTimeout(resolve, request.holdMs ?? 0));
-    this.held--;
     this.total += request.by * this.config.step;
     CounterService.order.push('handled');
     return this.total;
@@ -132,7 +131,7 @@ describe('bootstrapService', () => {
   it('serves requests with its own configuration, checked bodies and typed errors', async () => {
     await expect(client.request(subject('count'), { by: 1 })).resolves.toEqual({ total: 3 });
     await expect(client.request(subject('count'), { by: 'x' })).rejects.toMatchObject({ field: 'by' });
-    const answer = await client.connection.nats.request(subject('count'), '{"by":');
+    const answer = await client.connection.nats.request(subject('count'), '{"by":', { timeout: 30_000 });
     expect(answer.json()).toMatchObject({ error: { code: 'MALFORMED_JSON' } });
   });
 
@@ -144,7 +143,7 @@ describe('bootstrapService', () => {
   });
 
   it('sheds above MAX_IN_FLIGHT', async () => {
-    const burst = Array.from({ length: 20 }, () => client.request(subject('count'), { by: 0, holdMs: 50 }));
+    const burst = Array.from({ length: 20 }, () => client.request(subject('count'), { by: 0, holdMs: 500 }));
     const settled = await Promise.allSettled(burst);
     const refused = settled.filter((one) => one.status === 'rejected').map((one) => one.reason as BroomwagonError);
     expect(refused.length).toBeGreaterThanOrEqual(10);
@@ -179,8 +178,9 @@ describe('bootstrapService', () => {
   it('shuts down gracefully: what is in hand is answered, then onApplicationShutdown', async () => {
     const counter = service.application.get(CounterService);
     CounterService.order = [];
-    const inHand = client.request(subject('count'), { by: 1, holdMs: 200 });
-    await expect.poll(() => counter.held).toBe(1);
+    const { begun } = counter;
+    const inHand = client.request(subject('count'), { by: 1, holdMs: 500 });
+    await expect.poll(() => counter.begun).toBe(begun + 1);
     const closing = service.close();
     await expect(inHand).resolves.toMatchObject({ total: expect.any(Number) as number });
     await closing;

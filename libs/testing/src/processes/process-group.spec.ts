@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { transformFile } from '@swc/core';
@@ -32,7 +33,7 @@ const SERVER = `
   }).listen(Number(process.env.PORT), '127.0.0.1');`;
 
 const logHas = (name: string, text: string) =>
-  vi.waitFor(async () => expect(await readFile(join(folder, `${name}.log`), 'utf8')).toContain(text), 10_000);
+  expect.poll(() => readFile(join(folder, `${name}.log`), 'utf8')).toContain(text);
 const alive = (pid: number) => {
   try {
     return process.kill(pid, 0);
@@ -53,7 +54,7 @@ describe('ProcessGroup', () => {
       ready: `${url}/readyz`,
     });
     void starting.then(() => (isReady = true));
-    const answer = await vi.waitFor(() => fetch(url), 10_000);
+    const answer = await vi.waitFor(() => fetch(url), 30_000);
     expect(await answer.text()).toBe('hello');
     expect(isReady).toBe(false);
     await fetch(`${url}/get-ready`);
@@ -103,9 +104,9 @@ describe('ProcessGroup', () => {
 
     one.pause();
     const state = async () => /State:\s+(\w)/.exec(await readFile(`/proc/${one.pid}/status`, 'utf8'))?.[1];
-    if (process.platform === 'linux') await vi.waitFor(async () => expect(await state()).toBe('T'), 5_000);
+    if (process.platform === 'linux') await expect.poll(state).toBe('T');
     one.resume();
-    if (process.platform === 'linux') await vi.waitFor(async () => expect(await state()).not.toBe('T'), 5_000);
+    if (process.platform === 'linux') await expect.poll(state).not.toBe('T');
     one.pause();
     expect(await one.stop()).toEqual({ code: null, signal: 'SIGTERM' });
   });
@@ -116,7 +117,7 @@ describe('ProcessGroup', () => {
     await group.start({ name: 'stubborn', command: script(`process.on('SIGTERM', () => {}); ${STAY}`) });
     await group.start({ name: 'gone', command: script('process.exitCode = 2') });
     await Promise.all([logHas('polite', 'up'), logHas('stubborn', 'up'), group.get('gone').exited]);
-    const exits = await group.stopAll(300);
+    const exits = await group.stopAll(3_000);
     expect(Object.fromEntries(exits)).toEqual({
       polite: { code: 0, signal: null },
       stubborn: { code: null, signal: 'SIGKILL' },
@@ -133,7 +134,7 @@ describe('ProcessGroup', () => {
     const pid = Number(/pid=(\d+)/.exec(await parent.logTail(5))?.[1]);
     expect(alive(pid)).toBe(true);
     process.kill(parent.pid!, 'SIGKILL');
-    await vi.waitFor(() => expect(alive(pid)).toBe(false), 5_000);
+    await expect.poll(() => alive(pid)).toBe(false);
   });
 
   it('echoes output with the name before each line, and still writes the log', async () => {
@@ -141,7 +142,7 @@ describe('ProcessGroup', () => {
     group = new ProcessGroup({ logFolder: folder, echo: (line) => lines.push(line) });
     const one = await group.start({ name: 'one', command: script('console.log("a\\nb"); console.error("c")') });
     await one.exited;
-    await vi.waitFor(() => expect(lines.toSorted()).toEqual(['[one] a', '[one] b', '[one] c']), 5_000);
+    await expect.poll(() => lines.toSorted()).toEqual(['[one] a', '[one] b', '[one] c']);
     await logHas('one', 'c');
   });
 });
@@ -169,7 +170,7 @@ describe('the watchdog', () => {
     const pid = Number(line.toString());
     expect(alive(pid)).toBe(true);
     parent.kill('SIGKILL');
-    await vi.waitFor(() => expect(alive(pid)).toBe(false), 10_000);
-    await vi.waitFor(() => expect(access(data)).rejects.toThrow(/ENOENT/), 10_000);
+    await expect.poll(() => alive(pid)).toBe(false);
+    await expect.poll(() => existsSync(data)).toBe(false);
   });
 });

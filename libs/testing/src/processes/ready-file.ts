@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import type { ManagedProcess, ProcessDescription } from './managed-process';
+
+/**
+ * For an application of ours that finds a port of its own: it tells it by READY_FILE, and is ready when `/readyz` there
+ * answers 200. A port found beforehand might be somebody else's by then, also when the process is started again.
+ * @param file a path of its own for each process
+ */
+export function readyByFile(file: string): { environment: Record<string, string>; ready: ProcessDescription['ready'] } {
+  return {
+    environment: { HTTP_PORT: '0', READY_FILE: file },
+    ready: async (process: ManagedProcess) => {
+      const { port, pid } = JSON.parse(readFileSync(file, 'utf8')) as { port: number; pid: number };
+      // The file of a run before this one lies there until it is written anew.
+      if (pid !== process.pid) return false;
+      const response = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) });
+      await response.body?.cancel();
+      return response.status === 200;
+    },
+  };
+}
