@@ -158,6 +158,9 @@ describe('bootstrapService', () => {
     expect(logs.join('')).not.toContain('hunter2');
     new Logger('spec').warn({ password: 'hunter2', url: 'nats://a:hunter2@b' }, 'to nats://a:hunter2@b');
     expect(logs.at(-1)).toContain('nats://***@b');
+    const ofRedis = Object.assign(new Error('OOM'), { command: { name: 'hset', args: ['key', 'hunter2'] } });
+    new Logger('spec').error({ err: ofRedis }, 'Redis refused');
+    expect(JSON.parse(logs.at(-1)!)).toMatchObject({ err: { message: 'OOM', command: 'hset' } });
     expect(logs.join('')).not.toContain('hunter2');
   });
 

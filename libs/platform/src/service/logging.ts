@@ -39,7 +39,12 @@ export function loggerParams(app: string, level: string, destination?: Destinati
 }
 
 function withoutSecrets(error: Error): unknown {
-  return error instanceof Error ? mapTexts({ ...stdSerializers.err(error) }) : error;
+  if (!(error instanceof Error)) return error;
+  const fields: Record<string, unknown> = { ...stdSerializers.err(error) };
+  // An error of ioredis carries its command with all arguments, which may be somebody's prompt, or megabytes.
+  const { command } = fields as { command?: { name?: unknown } };
+  if (command !== undefined) fields.command = command?.name;
+  return mapTexts(fields);
 }
 
 function mapTexts(fields: Record<string, unknown>): Record<string, unknown> {
