@@ -67,7 +67,7 @@ export class LoadBalancerMetrics {
     );
     this.slowScans = metrics.counter(
       'slow_scans_total',
-      'Choices that looked at more than 128 servers, of all replicas; many: restrictions that few servers meet',
+      'Choices that looked at more than 128 servers one by one, of all replicas',
       ['pool'],
     );
     const gauge = (name: string, help: string) => metrics.gauge(name, help, ['pool']);

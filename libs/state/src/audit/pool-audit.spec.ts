@@ -106,6 +106,8 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
     ['index-without-server'],
   ],
   ['a usable server that is not in the set', () => test.redis.srem(key('servers:usable'), 'a'), ['server-usable']],
+  ['traits that are not those of their server', () => test.redis.srem(key('servers:with:@0|'), 'a'), ['server-traits']],
+  ['traits that are missing', () => test.redis.hdel(key('servers:traits'), 'b:1'), ['server-traits']],
   ['a card that is not as its server', () => changeCard('a', 16, 77), ['server-card']],
   ['a card that is too short', () => test.redis.hset(key('servers:cards'), 'a', 'x'), ['server-card']],
   [

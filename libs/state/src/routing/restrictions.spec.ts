@@ -47,12 +47,49 @@ describe('restrictions', () => {
     await Promise.all(Array.from({ length: 700 }, (_, n) => test.server(`server-${n}`)));
     await test.server('wanted', 100, { weightVersion: 7 });
     for (let n = 0; n < 3; n++) await acquire({ minWeightVersion: 7 });
-    const before = (await test.store.status(test.pool)).slowScans;
-    expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 3, eligible: 701 });
-    expect((await test.store.status(test.pool)).slowScans).toBe(before + 1);
-    // All others fit: looking further than at the first few is in nobody's interest.
+    const slowScans = async () => (await test.store.status(test.pool)).slowScans;
+    const before = await slowScans();
+    const best = [{ serverId: 'wanted', key: 3 }];
+    expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 3, best, eligible: 701 });
     expect(await acquire({ excludeServers: ['wanted'] })).toMatchObject({ branch: 'tie', key: 0 });
-    expect((await test.store.status(test.pool)).slowScans).toBe(before + 1);
+    expect(await slowScans()).toBe(before);
+    // As a version without traits has left it: every server is looked at, and the next heartbeats mend it.
+    await test.redis.hdel(`${test.root}:servers:traits`, 'wanted');
+    expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 4 });
+    expect(await slowScans()).toBe(before + 1);
+    await test.store.heardFrom(test.pool, ['wanted']);
+    expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
+    expect(await slowScans()).toBe(before + 1);
+  });
+
+  it('of a batch are each kept, in the order of the policy, and leave nothing behind', async () => {
+    await Promise.all(
+      Array.from({ length: 120 }, (_, n) => test.server(`server-${n}`, 2, { weightVersion: n < 100 ? 8 : 9 })),
+    );
+    for (const n of [100, 104, 108]) {
+      await servers.update(test.pool, { serverId: `server-${n}`, labels: { zone: 'z' } });
+    }
+    const { results } = await test.store.acquire(
+      test.pool,
+      Array.from({ length: 8 }, (_, n) => ({
+        acquireId: `b${n}`,
+        requestId: 'r',
+        ...worker,
+        ...(n < 7
+          ? { labels: { zone: 'z' }, minWeightVersion: 9 }
+          : { maxWeightLag: 0, excludeServers: ['server-101'] }),
+      })),
+    );
+    const places = results.map((result) =>
+      'serverId' in result ? result.serverId : (result as { error: string }).error,
+    );
+    expect(places.slice(0, 3).sort()).toEqual(['server-100', 'server-104', 'server-108']);
+    expect(places.slice(3, 6)).toEqual(places.slice(0, 3));
+    expect(places[6]).toBe('NO_SERVER_AVAILABLE');
+    expect(places[7]).toBe('server-102');
+    expect((await test.redis.keys(`${test.root}:narrowed*`)).length).toBe(0);
+    for (let n = 0; n < 120; n++) await test.store.removeServer(test.pool, `server-${n}`);
+    expect(await test.redis.keys(`${test.root}:servers:*`)).toEqual([]);
   });
 
   it('let nobody who waits for another server stand in the way, and are served when a server fits', async () => {

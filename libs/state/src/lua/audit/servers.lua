@@ -19,6 +19,15 @@ local function is_warming(server)
   return redis.call('ZSCORE', key.warmingServers, server.id) ~= false
 end
 
+local function are_traits_true(server)
+  local traits = traits_of(server.id)
+  for _, trait in ipairs(traits) do
+    if redis.call('SISMEMBER', key.serversWith(trait), server.id) == 0 then return false end
+  end
+  return redis.call('HGET', key.serverTraits, server.id) == table.concat(traits, '\n')
+    and redis.call('SISMEMBER', key.serverBases, traits[1]) == 1
+end
+
 local function check_server(server)
   local usable = redis.call('SISMEMBER', key.usableServers, server.id) == 1
   local score = redis.call('ZSCORE', key.eligible, server.id)
@@ -29,6 +38,13 @@ local function check_server(server)
   if score and policy_in_force() == 'least-inflight' and not setting('nextPolicy')
     and tonumber(score) ~= score_of(server, 'least-inflight') then
     table.insert(wrong, 'server-score')
+  end
+  if not are_traits_true(server) then
+    table.insert(wrong, 'server-traits')
+    if args.repair then
+      forget_traits(server.id)
+      save_traits(server.id)
+    end
   end
   if #wrong > 0 and args.repair then publish_state(server) end
   for _, check in ipairs(wrong) do

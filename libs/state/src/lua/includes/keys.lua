@@ -15,6 +15,8 @@ local key = {
   serverChosen = root .. 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
   lackingServers = root .. 'servers:lacking', -- hash: feature of engines -> how many servers lack it
   serverCards = root .. 'servers:cards', -- hash: serverId -> its card, see routing/includes/plain-pool.lua
+  serverTraits = root .. 'servers:traits', -- hash: serverId -> its traits, one a line, see routing/includes/server-hash.lua
+  serverBases = root .. 'servers:bases', -- set: traits `@<weight version>|<what its engine lacks>` of servers there are
   serverFailures = root .. 'servers:failures', -- hash: serverId -> epoch|failed calls in a row|end of its break, ms; only with a breaker
   ring = root .. 'ring', -- zset: serverId#index by hash; only under consistent-hash
   decisions = root .. 'decisions', -- list: the latest decisions, packed, one for each lease sequence
@@ -65,6 +67,8 @@ local key = {
 }
 function key.server(id) return root .. 'server:' .. id end -- hash
 function key.serverLeases(id, epoch) return root .. 'server-leases:' .. id .. ':' .. epoch end -- set of acquireId
+function key.serversWith(trait) return root .. 'servers:with:' .. trait end -- set of serverId that have this trait
+function key.narrowed(hash) return root .. 'narrowed:' .. hash end -- zset of serverId, gone at the end of the script that made it
 function key.serverLane(id) return root .. 'waiters:lane:' .. id end -- zset of acquireId; '*' is the lane for all, '@<n>' the one for weight version n
 function key.acquireTurns(priority) return root .. 'waiters:turns:' .. priority end -- zset: workerId by its next turn; '' is the turn in hand
 function key.drained(serverId) return root .. 'drained:' .. serverId end -- string, 1 h: instanceId of a server whose drain has ended

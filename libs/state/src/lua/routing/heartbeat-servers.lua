@@ -29,8 +29,10 @@ if epoch then
 end
 
 local states, revived, changed = {}, {}, {}
-for _, id in ipairs(args.serverIds) do
+local known_traits = args.serverIds[1] and redis.call('HMGET', key.serverTraits, unpack(args.serverIds))
+for index, id in ipairs(args.serverIds) do
   local server = server_of(id)
+  if server and not known_traits[index] then save_traits(id) end -- it was registered by a version without them
   if server and server.state == 'failed' and is_fenced(server) then
     redis.call('ZADD', key.servers, string.format('%.0f', now), id)
     states[id] = 'failed'

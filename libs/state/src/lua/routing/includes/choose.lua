@@ -1,11 +1,12 @@
 --- @include "leases"
---- @include "restrictions"
+--- @include "narrow"
 -- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
 local BEST = 4
 local visit_eligible, choose_server, may_leave_for
 -- A block, since a script may have 200 locals at once, and its closures find what they share sooner.
 do
-local CANDIDATES_PER_PAGE, POINTS_PER_PAGE, SNAPSHOT_SERVERS = 64, 8, 128
+local CANDIDATES_PER_PAGE, POINTS_PER_PAGE, POINTS_PER_LATER_PAGE, SNAPSHOT_SERVERS = 64, 8, 256, 128
+local LOOKED_AT = 32 -- servers looked at one by one for a restricted acquire
 local FAST_SCAN = 128 -- servers looked at in one choice; beyond, the scan goes on and counts as a slow one
 local KV_REPORT_MS = 60000 -- an older report of KV use says nothing
 
@@ -67,18 +68,34 @@ local function choose_first(policy)
   return server, best[2] and best[2].key == lowest and 'tie' or 'least-loaded', best
 end
 
+-- Servers with room that fit, as visit_eligible: the first of all servers are looked at one by one, the rest by their
+-- traits.
+local function visit_fitting(item, visit)
+  local passed, goes_on = 0, false
+  visit_eligible(LOOKED_AT + 1, function(id, score, looked_at)
+    goes_on = looked_at > LOOKED_AT and has_traits()
+    if goes_on then return true end
+    if not fits(server_of(id), item) then return false end
+    passed = passed + 1
+    return visit(id, score)
+  end)
+  while goes_on do
+    local page = redis.call('ZRANGE', narrowed_order(item), passed, passed + CANDIDATES_PER_PAGE - 1, 'WITHSCORES')
+    for index = 1, #page, 2 do
+      if visit(page[index], tonumber(page[index + 1])) then return end
+    end
+    passed = passed + CANDIDATES_PER_PAGE
+    goes_on = #page == 2 * CANDIDATES_PER_PAGE
+  end
+end
+
 -- The first of the lowest load; under group-spread the first of these that holds no lease of the group.
 local function choose_in_order(item, policy, held)
-  local restricted = is_restricted(item)
   local spreads = held and policy ~= 'round-robin'
-  local best, first, pick, lowest, reached = {}, nil, nil, nil, nil
+  local best, first, pick, lowest = {}, nil, nil, nil
   local is_stale = false
-  visit_eligible(restricted and CANDIDATES_PER_PAGE or BEST, function(id, score, looked_at)
+  local function visit(id, score)
     local load = load_in_score(score, policy)
-    reached = reached or load
-    -- Past the fast part only a choice is worth looking on for, not the rest of the receipt.
-    local is_enough = #best == BEST or looked_at >= FAST_SCAN
-    if restricted and not fits(server_of(id), item) then return pick ~= nil and is_enough end
     if #best < BEST then table.insert(best, { serverId = id, key = load }) end
     lowest = lowest or load
     if load == lowest and not pick then
@@ -88,50 +105,74 @@ local function choose_in_order(item, policy, held)
       first = first or server
       if not (spreads and held[count_name(id, server.epoch)]) then pick = server end
     end
-    return (#best == BEST or is_enough) and (pick ~= nil or load ~= lowest)
-  end)
+    return #best == BEST and (pick ~= nil or load ~= lowest)
+  end
+  if is_restricted(item) then visit_fitting(item, visit) else visit_eligible(BEST, visit) end
   if is_stale then return choose_in_order(item, policy, held) end
   if not first then return nil end
-  local branch = 'least-loaded'
   if policy == 'round-robin' then
-    branch = 'round-robin'
-  elseif pick and pick ~= first then
-    branch = 'group-spread'
-  elseif best[2] and best[2].key == lowest then
-    branch = 'tie'
+    local known = order_of(BEST)
+    return pick, 'round-robin', best, load_in_score(known.scores[known.first], policy)
   end
-  return pick or first, branch, best, policy == 'round-robin' and reached or nil
+  if pick and pick ~= first then return pick, 'group-spread', best end
+  return first, best[2] and best[2].key == lowest and 'tie' or 'least-loaded', best
 end
 
--- The first server clockwise from the hash of the session, else the group, else the request.
+local function point_of(name)
+  local id, index = string.match(name, '^(.*)#(%d+)$')
+  return server_of(id), tonumber(index), id
+end
+
+-- Of these points, each with its server, the first whose server is in the zset.
+local function first_point_in(zset, points)
+  local ids = {}
+  for index, point in ipairs(points) do ids[index] = string.match(point, '^(.*)#%d+$') end
+  for index, score in ipairs(redis.call('ZMSCORE', zset, unpack(ids))) do
+    local server, point = nil, nil
+    if score then server, point = point_of(points[index]) end
+    if server and has_room(server) and point < points_of(server.weight) then return server end
+  end
+  return nil
+end
+
+-- The first server clockwise from the hash of the session, else the group, else the request. The first ones are looked at
+-- one by one, the rest by what is known of all.
 local function choose_on_ring(item)
   write_scores() -- a server that had no room may not be on the ring yet
   local size = redis.call('ZCARD', key.ring)
   local hash = string.format('%.0f', hash_of(item.sessionId or item.groupId or item.requestId))
   local start = redis.call('ZCOUNT', key.ring, '-inf', '(' .. hash)
-  local seen, stale, chosen = {}, {}, nil
-  local visited, looked_at = 0, 0
+  local seen, stale, chosen, rest = {}, {}, nil, nil
+  local visited, looked_at, per_page = 0, 0, POINTS_PER_PAGE
   while visited < size and not chosen do
     local from = (start + visited) % size
-    local most = math.min(POINTS_PER_PAGE, size - from, size - visited)
-    for _, point in ipairs(redis.call('ZRANGE', key.ring, from, from + most - 1)) do
-      local id, index = string.match(point, '^(.*)#(%d+)$')
-      local server = server_of(id)
-      if not server or tonumber(index) >= points_of(server.weight) then
-        table.insert(stale, point)
-      elseif not seen[id] then
-        seen[id] = true
-        looked_at = looked_at + 1
-        count_look(looked_at)
-        if has_room(server) and fits(server, item) then
-          chosen = server
-          break
+    local most = math.min(per_page, size - from, size - visited)
+    local page = redis.call('ZRANGE', key.ring, from, from + most - 1)
+    visited = visited + most
+    if rest then
+      chosen = first_point_in(rest, page)
+    else
+      for _, name in ipairs(page) do
+        local server, point, id = point_of(name)
+        if not server or point >= points_of(server.weight) then
+          table.insert(stale, name)
+        elseif not seen[id] then
+          seen[id] = true
+          looked_at = looked_at + 1
+          count_look(looked_at)
+          if has_room(server) and fits(server, item) then
+            chosen = server
+            break
+          end
         end
       end
+      if looked_at >= LOOKED_AT and (not is_restricted(item) or has_traits()) then
+        rest, per_page = is_restricted(item) and narrowed_order(item) or key.eligible, POINTS_PER_LATER_PAGE
+        if redis.call('EXISTS', rest) == 0 then break end
+      end
     end
-    visited = visited + most
   end
-  for _, point in ipairs(stale) do redis.call('ZREM', key.ring, point) end
+  for _, name in ipairs(stale) do redis.call('ZREM', key.ring, name) end
   if not chosen then return nil end
   return chosen, 'hash', { { serverId = chosen.id, key = policy_load(chosen, 'consistent-hash') } }
 end

@@ -26,6 +26,7 @@ local digest_changes, chosen_servers = {}, {}
 local function save_changes()
   save_leases()
   write_scores()
+  forget_order()
   save_counts()
   save_decisions()
   if lease_sequence then redis.call('HSET', key.meta, 'leaseSequence', string.format('%.0f', lease_sequence)) end

@@ -10,6 +10,15 @@ local POINTS_PER_WEIGHT, MOST_POINTS = 64, 1024 -- of one server on the ring
 
 -- The eligible servers as order.lua keeps them; nil = to be read anew.
 local order
+-- Of those that fit a restriction, see narrow.lua: restriction -> zset.
+local narrowed_orders = {}
+
+-- Something else than a choice has moved servers.
+local function forget_order()
+  order = nil
+  for _, narrowed in pairs(narrowed_orders) do redis.call('UNLINK', narrowed) end
+  narrowed_orders = {}
+end
 
 local function policy_in_force() return setting('policy') or 'least-inflight' end
 
@@ -117,6 +126,7 @@ end
 local function withdraw_score(server_id)
   order = nil
   redis.call('ZREM', key.eligible, server_id)
+  for _, narrowed in pairs(narrowed_orders) do redis.call('ZREM', narrowed, server_id) end
   if setting('nextPolicy') then redis.call('ZREM', key.nextEligible, server_id) end
 end
 

@@ -25,6 +25,13 @@ end
 
 -- A server was granted a lease: it stands further back now.
 local function move_back(server)
+  for _, narrowed in pairs(narrowed_orders) do
+    if has_room(server) then
+      redis.call('ZADD', narrowed, 'XX', string.format('%.0f', score_of(server, policy_in_force())), server.id)
+    else
+      redis.call('ZREM', narrowed, server.id)
+    end
+  end
   if not order then return end
   if not has_room(server) then
     order = nil

@@ -1,10 +1,45 @@
 --- @include "../../includes/keys"
--- The hash of a server, and its card: what plain-pool.lua keeps of it for reading many servers by one command. Whatever
--- changes the hash goes through the three functions below, which throw the card away.
+-- The hash of a server, and what is kept of it beside: its card, for plain-pool.lua to read many servers by one command,
+-- and its traits. Whatever changes the hash goes through set_server, unset_server and delete_server, which throw the card
+-- away.
+
+-- What restrictions go by: `@<weight version>|<what its engine lacks>`, of which there are few in a pool, and
+-- `<name>=<value>` of each label. For each trait there is a set of the servers that have it.
+local function traits_of(id)
+  local field = redis.call('HMGET', key.server(id), 'weightVersion', 'lacks', 'labels')
+  if not field[1] then return {} end
+  local traits = {}
+  for name, value in pairs(field[3] and cjson.decode(field[3]) or {}) do table.insert(traits, name .. '=' .. value) end
+  table.sort(traits)
+  table.insert(traits, 1, string.format('@%.0f|%s', tonumber(field[1]), field[2] or ''))
+  return traits
+end
+
+local function forget_traits(id)
+  for trait in string.gmatch(redis.call('HGET', key.serverTraits, id) or '', '[^\n]+') do
+    redis.call('SREM', key.serversWith(trait), id)
+    if redis.call('EXISTS', key.serversWith(trait)) == 0 then redis.call('SREM', key.serverBases, trait) end
+  end
+  redis.call('HDEL', key.serverTraits, id)
+end
+
+local function save_traits(id)
+  local traits = traits_of(id)
+  local text = table.concat(traits, '\n')
+  if not traits[1] or redis.call('HGET', key.serverTraits, id) == text then return end
+  forget_traits(id)
+  redis.call('HSET', key.serverTraits, id, text)
+  redis.call('SADD', key.serverBases, traits[1])
+  for _, trait in ipairs(traits) do redis.call('SADD', key.serversWith(trait), id) end
+end
 
 local function set_server(id, ...)
   redis.call('HSET', key.server(id), ...)
   redis.call('HDEL', key.serverCards, id)
+  for position = 1, select('#', ...), 2 do
+    local field = select(position, ...)
+    if field == 'weightVersion' or field == 'lacks' or field == 'labels' then return save_traits(id) end
+  end
 end
 
 local function unset_server(id, ...)
@@ -14,6 +49,7 @@ end
 
 local function delete_server(id)
   redis.call('DEL', key.server(id))
+  forget_traits(id)
   redis.call('HDEL', key.serverCards, id)
   redis.call('HDEL', key.serverChosen, id)
 end

@@ -94,14 +94,14 @@ end
 
 -- Puts the server where its state and load say: least loaded first, among equals the one chosen longest ago.
 local function rescore(server)
-  order = nil
+  forget_order()
   if has_room(server) then place_scores({ server }) else withdraw_score(server.id) end
 end
 
 -- Loads move often in one script: scores are written when they are read from Redis again, or at the end.
 local moved_servers = {}
 local function rescore_later(server)
-  order = nil
+  forget_order()
   moved_servers[server.id] = server
 end
 local function write_scores()
@@ -167,7 +167,7 @@ local function forget_server(server)
   void_server_epoch(server.id, server.epoch)
   set_lacks(server.id, '')
   delete_server(server.id)
-  order = nil
+  forget_order()
   for _, index in ipairs({ 'servers', 'watchedServers', 'eligible', 'warmingServers', 'drainingServers' }) do
     redis.call('ZREM', key[index], server.id)
   end

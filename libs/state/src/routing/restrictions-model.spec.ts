@@ -1,0 +1,81 @@
+import { ROUTING_POLICIES, type EngineFeature, type Labels } from '@broomwagon/contracts';
+import * as fc from 'fast-check';
+import { afterAll, expect, it } from 'vitest';
+import { closeStores, Pair, pools, replayed, servers, store } from './routing-model.fixture';
+
+/** Sequences in one run of this test; `MODEL_RUNS=100` looks deeper. */
+const RUNS = Math.ceil(Number(process.env.MODEL_RUNS ?? 100) / 20);
+const SERVERS = 60;
+
+afterAll(closeStores);
+
+const server = fc.record({
+  maxInflight: fc.integer({ min: 1, max: 3 }),
+  weightVersion: fc.constantFrom(6, 7, 8),
+  labels: fc.option(fc.constantFrom<Labels>({ zone: 'a' }, { zone: 'b' }, { zone: 'a', gpu: 'x' }), { nil: undefined }),
+  lacks: fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs']),
+});
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
+const wish = fc.record({
+  weightVersion: maybe(fc.constantFrom(6, 7, 9)),
+  minWeightVersion: maybe(fc.constantFrom(7, 8)),
+  maxWeightLag: maybe(fc.constantFrom(0, 1)),
+  labels: maybe(fc.constantFrom<Labels>({ zone: 'a' }, { gpu: 'x', zone: 'a' }, { zone: 'c' })),
+  needs: maybe(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'], { minLength: 1 })),
+  excludeServers: maybe(fc.subarray(Array.from({ length: 8 }, (_, n) => `s${n}`))),
+  sessionId: maybe(fc.constantFrom('x', 'y')),
+  groupId: maybe(fc.constantFrom('g1', 'g2')),
+  requestId: fc.constantFrom('j/g1/0', 'j/g1/1', 'j/g2/0'),
+});
+
+it('finds of many servers the one that the reference model finds, and refuses what it refuses', async () => {
+  const plan = fc.record({
+    policy: fc.constantFrom(...ROUTING_POLICIES),
+    fleet: fc.array(server, { minLength: SERVERS, maxLength: SERVERS }),
+    // Batches of the same wishes, as the coalescer makes them.
+    batches: fc.array(
+      fc.record({ wishes: fc.array(wish, { minLength: 1, maxLength: 3 }), times: fc.constantFrom(1, 4) }),
+      {
+        minLength: 15,
+        maxLength: 30,
+      },
+    ),
+  });
+  await fc.assert(
+    fc.asyncProperty(plan, async ({ policy, fleet, batches }) => {
+      const pair = new Pair();
+      const { version } = await pools.configure(pair.pool, { policy });
+      pair.model.configure({ policy });
+      await pools.finish(pair.pool, version);
+      const workerEpoch = pair.model.registerWorker('w', 'one');
+      await store.registerWorker(pair.pool, { workerId: 'w', registrationId: 'one', ttlMs: 3_600_000 });
+      for (const [n, { labels, lacks, ...one }] of fleet.entries()) {
+        const common = { serverId: `s${n}`, instanceId: 'i', weight: 1, ...one };
+        pair.model.registerServer({ ...common, labels, lacks });
+        await store.registerServer(pair.pool, {
+          ...common,
+          labels: labels && JSON.stringify(labels),
+          lacks: lacks.join(','),
+          endpoint: 'http://127.0.0.1:1',
+          dialect: 'vllm',
+        });
+      }
+      let sequence = 0;
+      for (const { wishes, times } of batches) {
+        const items = Array.from({ length: times }, () => wishes)
+          .flat()
+          .map((one) => ({ acquireId: `a${sequence++}`, workerId: 'w', workerEpoch, ...one }));
+        const expected = items.map((item) => pair.model.acquire({ ...item, waits: false }));
+        const { results } = await store.acquire(pair.pool, items);
+        expect(results.map(replayed)).toEqual(expected);
+        const moved = items[0]!.acquireId;
+        expect(pair.model.release(moved).answers).toEqual([]);
+        await store.release(pair.pool, [{ acquireId: moved }]);
+        const changed = { serverId: `s${sequence % SERVERS}`, weightVersion: 8 };
+        Object.assign(pair.model.servers.get(changed.serverId)!, changed);
+        await servers.update(pair.pool, changed);
+      }
+    }),
+    { numRuns: RUNS },
+  );
+});
