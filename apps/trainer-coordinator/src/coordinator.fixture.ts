@@ -21,6 +21,7 @@ const POOLS = 24;
 /** Two replicas of the coordinator, a client, and the scripts of the load-balancer for worker epochs. */
 export class CoordinatorFixture {
   private used = 0;
+  private jobs = 0;
 
   private constructor(
     private readonly prefix: string,
@@ -119,6 +120,18 @@ export class CoordinatorFixture {
   /** Makes the deadline of a round come now. */
   async deadlineComes({ job, roundId }: { job: string; roundId: string }): Promise<void> {
     await this.redis.zadd(`${this.rootKey}:rounds:deadlines`, 'XX', 1, `${job}/${roundId}`);
+  }
+
+  newJob(): string {
+    return `job-${this.jobs++}`;
+  }
+
+  /** A job with an open round of new groups, all needed unless the policy over-provisions. */
+  async openRound(policy: TailPolicy, needed: number, remaining = needed) {
+    const job = this.newJob();
+    const opened = await this.open(job, { groupsPerStep: needed, remainingGroups: remaining, policy });
+    const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
+    return { job, round, plan: opened.plan };
   }
 
   /** Waits until the round is settled and folded: nothing of it is left to sweep. */

@@ -10,7 +10,6 @@ const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
 
 describe('trainer-coordinator', () => {
   let fixture: CoordinatorFixture;
-  let jobs = 0;
   let call: CoordinatorFixture['client']['call'];
 
   beforeAll(async () => {
@@ -21,15 +20,8 @@ describe('trainer-coordinator', () => {
   beforeEach(() => fixture.freshPool());
   afterEach(() => setFailpoints(''));
 
-  const newJob = (): string => `job-${jobs++}`;
-
-  /** A job with an open round of `count` new groups, all needed unless the policy over-provisions. */
-  async function openRound(policy: TailPolicy, needed: number, remaining = needed) {
-    const job = newJob();
-    const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: remaining, policy });
-    const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
-    return { job, round, plan: opened.plan };
-  }
+  const openRound = (policy: TailPolicy, needed: number, remaining?: number) =>
+    fixture.openRound(policy, needed, remaining);
 
   it('cuts what a round does not need and gives it back with all its tokens', async () => {
     const { job, round, plan } = await openRound(RESUME, 1, 2);
@@ -118,37 +110,8 @@ describe('trainer-coordinator', () => {
     ]);
   });
 
-  it('gives a waiting claim its requests as soon as they are submitted, and an empty answer at its deadline', async () => {
-    const worker = await fixture.worker('waiting');
-    const startedAtMs = Date.now();
-    expect(await worker.claim(2, 150)).toEqual([]);
-    expect(Date.now() - startedAtMs).toBeGreaterThanOrEqual(145);
-    const { round } = await openRound(WAIT, 1);
-    const waiting = worker.claim(2, 20_000);
-    await waitUntil(
-      async () => (await fixture.rounds.due(fixture.pool)).claimWaiters === 1,
-      within('the claim to be parked'),
-    );
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
-    const claims = await waiting;
-    expect(claims.map((claim) => claim.sampleIndex)).toEqual([0, 1]);
-    for (const claim of claims) await worker.complete(claim);
-  });
-
-  it('answers a repeated claim with what it gave, and gives nothing twice', async () => {
-    const { round } = await openRound(WAIT, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
-    const { workerId, workerEpoch } = await fixture.worker('repeats');
-    const claim = { claimId: 'same', workerId, workerEpoch, max: 1 };
-    const first = await call(fixture.pool, 'request.claim', claim);
-    expect(first.claims).toHaveLength(1);
-    expect(await call(fixture.pool, 'request.claim', claim)).toEqual(first);
-    const other = await call(fixture.pool, 'request.claim', { ...claim, claimId: 'other', max: 5 });
-    expect(other.claims.map((each) => each.sampleIndex)).toEqual([1]);
-  });
-
   it('opens a round once: the same again is a repeat, other parameters are a conflict', async () => {
-    const job = newJob();
+    const job = fixture.newJob();
     const wish = { groupsPerStep: 2, remainingGroups: 10, policy: WAIT };
     const plan = await call(fixture.pool, 'round.next', { job, ...wish });
     const request = openRequest(job, plan, WAIT);
@@ -165,7 +128,7 @@ describe('trainer-coordinator', () => {
   });
 
   it('refuses plans that do not fit, and changes nothing', async () => {
-    const job = newJob();
+    const job = fixture.newJob();
     const plan = await call(fixture.pool, 'round.next', { job, groupsPerStep: 2, remainingGroups: 10, policy: WAIT });
     const request = openRequest(job, plan, WAIT);
     const refused = async (change: object, error: object): Promise<void> =>
@@ -257,52 +220,6 @@ describe('trainer-coordinator', () => {
     });
   });
 
-  it('gives the requests of a dead worker to another with the tokens of the last checkpoint', async () => {
-    const { round } = await openRound(WAIT, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
-    const dead = await fixture.worker('dies');
-    const [claim] = (await dead.claim(1)) as [Claim];
-    // The second one was sent before the first, and overtaken.
-    for (const tokens of [9, 4]) {
-      const checkpoint = { ...dead.fence(claim), segment: segmentOf(claim, tokens) };
-      expect(await call(fixture.pool, 'request.checkpoint', checkpoint)).toEqual({ action: 'continue' });
-    }
-    const other = await fixture.worker('lives');
-    const waiting = other.claim(1, 20_000);
-    await fixture.routing.deregisterWorker(fixture.pool, dead.workerId, dead.workerEpoch);
-    const [again] = (await waiting) as [Claim];
-    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2, segments: [segmentOf(claim, 9)] });
-    await expect(dead.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
-    const born = await fixture.worker('dies');
-    await expect(born.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
-    await other.complete(again);
-  });
-
-  it('fails a group whose request cannot succeed, asks for a replacement and takes it', async () => {
-    const { job, round } = await openRound({ ...WAIT, maxFailures: 1 }, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
-    const worker = await fixture.worker('fails');
-    const fail = (claim: Claim, retryable: boolean) =>
-      call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'engine-error', retryable });
-    const [claim, sibling] = (await worker.claim(2)) as [Claim, Claim];
-    expect(await fail(claim, true)).toEqual({ state: 'pending' });
-    const [again] = (await worker.claim(1)) as [Claim];
-    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2 });
-    expect(await fail(again, true)).toEqual({ state: 'failed' });
-    expect(await worker.complete(sibling)).toMatchObject({ state: 'dropped' });
-    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
-    await worker.finishAll();
-    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ state: 'completed', shortfallGroups: 0 });
-    await call(fixture.pool, 'round.close', round);
-    await fixture.swept();
-    expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
-      failedGroups: 1,
-      trainedGroups: 1,
-      requests: { submitted: 4, trained: 2, failed: 1, dropped: 1 },
-    });
-  });
-
   it('completes a round with fewer groups at its deadline, or when no more can come', async () => {
     const late = await openRound({ ...WAIT, deadlineMs: 60_000 }, 1);
     await call(fixture.pool, 'round.submit', { ...late.round, groups: groups(1) });
@@ -321,20 +238,6 @@ describe('trainer-coordinator', () => {
       completedReason: 'accepted-fewer',
       acceptedGroups: 1,
     });
-  });
-
-  it('stops the claims of a job whose trainer is silent, until it is heard again', async () => {
-    const job = newJob();
-    const plan = await call(fixture.pool, 'round.next', { job, groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
-    const request = openRequest(job, plan, WAIT, { orphanAfterMs: 30_000 });
-    const { roundId, trainerEpoch } = await call(fixture.pool, 'round.open', request);
-    await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch, groups: groups(1, 0, 1) });
-    await fixture.redis.hincrby(`${fixture.rootKey}:job:${job}`, 'trainerSeenAtMs', -31_000);
-    const worker = await fixture.worker('orphan');
-    expect(await worker.claim(1)).toEqual([]);
-    const waiting = worker.claim(1, 20_000);
-    await call(fixture.pool, 'round.status', { job, trainerEpoch });
-    expect(await waiting).toHaveLength(1);
   });
 
   it('goes on where a replica died between two pages', async () => {
@@ -407,61 +310,5 @@ describe('trainer-coordinator', () => {
       async () => (await fixture.redis.xlen(`${fixture.rootKey}:facts`)) === 0,
       within('the facts to be relayed'),
     );
-  });
-});
-
-describe('Redis after many rounds', () => {
-  it('holds as many keys and as much memory after 200 rounds as after 20', async () => {
-    const fixture = await CoordinatorFixture.start(1);
-    const worker = await fixture.worker('steady');
-    const { client, pool, redis } = fixture;
-    const policy: TailPolicy = { name: 'resume', overProvision: 1 };
-    let trainerEpoch: number | undefined;
-
-    /** Keys without a time to live, and the memory of all of them. */
-    async function usage(): Promise<{ keys: number; bytes: number }> {
-      await fixture.swept();
-      await waitUntil(
-        async () => (await redis.xlen(`${fixture.rootKey}:facts`)) === 0,
-        within('the facts to be relayed'),
-      );
-      const prefix = fixture.rootKey.split(':')[0];
-      // They are removed behind the fold.
-      await expect.poll(() => redis.keys(`${prefix}:payload:*:item:*`)).toEqual([]);
-      let keys = 0;
-      let bytes = 0;
-      for await (const page of redis.scanStream({
-        match: `${prefix}:*`,
-        count: 500,
-      }) as AsyncIterable<string[]>) {
-        for (const key of page) {
-          if ((await redis.pttl(key)) !== -1) continue;
-          keys += 1;
-          // The stream keeps its nodes for a while after its entries are gone.
-          if (!key.endsWith(':facts')) bytes += (await redis.memory('USAGE', key)) ?? 0;
-        }
-      }
-      return { keys, bytes };
-    }
-    async function run(from: number, to: number): Promise<void> {
-      for (let step = from; step < to; step++) {
-        const wish = { groupsPerStep: 2, remainingGroups: 1_000, policy, trainerEpoch };
-        const opened = await fixture.open('job', wish);
-        ({ trainerEpoch } = opened);
-        const round = { job: 'job', roundId: opened.roundId, trainerEpoch };
-        await client.call(pool, 'round.submit', { ...round, groups: groups(2, 2 * step) });
-        await worker.finishAll();
-        await client.call(pool, 'round.close', round);
-      }
-    }
-    await run(0, 20);
-    const early = await usage();
-    await run(20, 200);
-    const late = await usage();
-    expect(late.keys).toBe(early.keys);
-    // Numbers of three digits take a few bytes more than those of two; one field kept of each round would take far more.
-    expect(late.bytes).toBeLessThan(early.bytes * 1.05);
-    expect((await client.call(pool, 'job.status', { job: 'job' })).trainedGroups).toBe(400);
-    await fixture.stop();
   });
 });

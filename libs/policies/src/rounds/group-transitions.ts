@@ -137,6 +137,18 @@ export class GroupTransitions {
     if (group.live === 0) this.settle(round, group);
   }
 
+  /** One look at a group that its completed round did not accept. */
+  cutGroup(round: ModelRound, group: ModelGroup, aborts: ModelAbort[]): void {
+    for (const request of group.requests) {
+      if (request.state === 'pending') this.cut(round, request);
+      else if (HELD.has(request.state)) {
+        if (request.state !== 'cutting') this.moves.move(request, 'cutting');
+        aborts.push({ request, attempt: request.attempt });
+      }
+    }
+    if (group.live === 0 && group.state === 'live') this.settle(round, group);
+  }
+
   /** A surplus sibling has ended, however it ended. */
   endSurplus(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
     this.drop(request, round, 'surplus', last);
@@ -172,8 +184,30 @@ export class GroupTransitions {
     this.review(round, nowMs);
   }
 
+  /** Drops a live or unfinished group: it is never trained. Returns whose holders are to be told. */
+  dropGroup(group: ModelGroup, nowMs: number): ModelAbort[] {
+    const { longtail, groups, moves } = this;
+    const aborts: ModelAbort[] = [];
+    const { round } = group;
+    if (group.state === 'unfinished') longtail.remove(group);
+    else if (group.state === 'live') this.leaveDropped(round, group);
+    else return aborts;
+    group.state = 'dropped';
+    groups.dropped += 1;
+    for (const request of group.requests) {
+      if (request.state === 'claimed' || request.state === 'running' || request.state === 'cutting') {
+        if (request.state !== 'cutting') moves.move(request, 'cutting');
+        aborts.push({ request, attempt: request.attempt });
+      } else if (request.state !== 'dropped' && request.state !== 'failed') {
+        this.drop(request, round, 'aborted');
+      }
+    }
+    this.review(round, nowMs);
+    return aborts;
+  }
+
   /** The group is never trained; its requests are the caller's. */
-  leaveDropped(round: ModelRound, group: ModelGroup): void {
+  private leaveDropped(round: ModelRound, group: ModelGroup): void {
     this.leave(round, group);
     round.droppedGroups += 1;
     if (takesResults(round)) return;

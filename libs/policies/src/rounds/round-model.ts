@@ -1,12 +1,12 @@
 import type { TailChoice } from '@broomwagon/contracts';
-import { hasPins, launchedSamples, NEVER, NO_VERSION_SPAN } from '../tail';
-import type { TailControl } from '../tail';
+import { hasPins, launchedSamples, type TailControl } from '../tail';
 import { GroupTransitions, takesResults } from './group-transitions';
 import { isWhole } from './longtail-queue';
-import { countLiveOfDomain, openPlaces } from './places';
+import { newGroup, newRound } from './new-round';
+import { countLiveOfDomain } from './places';
 import type { PlanSnapshot } from './plan-round';
 import { roundTerms } from './round-terms';
-import { HELD, keepTokens, wasteTokens } from './request-moves';
+import { HELD, keepTokens } from './request-moves';
 import type {
   Holder,
   ModelAbort,
@@ -17,6 +17,7 @@ import type {
   ModelSegment,
   ModelSubmission,
 } from './round-model.types';
+import { takeNext } from './take-next';
 
 /**
  * The rounds of one job: reference model of the transitions that the Lua scripts of libs/state make, without I/O, paging
@@ -37,8 +38,9 @@ import type {
  *     model.close(); model.fold();                                 // trained
  *
  * `aborts` of any answer are attempts whose holders must stop and confirm with `fail` (surplus siblings, a failed
- * group; a group that failed needs no confirmation). `request.segments` are the tokens that a claim brings along: an engine resumes behind `request.tokens`. What a
- * message says about an attempt that has ended is refused as 'FENCED' and changes nothing.
+ * group; a group that failed needs no confirmation). `request.segments` are the tokens that a claim brings along: an
+ * engine resumes behind `request.tokens`. What a message says about an attempt that has ended is refused as 'FENCED' and
+ * changes nothing.
  */
 export class RoundModel {
   private readonly state = new GroupTransitions();
@@ -95,80 +97,14 @@ export class RoundModel {
       return longtail.size + groups.settling < takeGroups ? 'PLAN_STALE' : 'ROUND_SETTLING';
     }
     if (terms.control !== undefined) this.control = terms.control;
-    const round: ModelRound = {
-      ...roundZeros(),
-      ...opening,
-      rules: terms.rules,
-      choice: terms.choice,
-      openedAtMs: nowMs,
-      places: terms.places && new Map(terms.places.map(({ domain, places }) => [domain, places])),
-      keepTokens: terms.keepTokens ?? Infinity,
-    };
+    const round = newRound(opening, terms, nowMs);
     if (this.round !== undefined) this.left.push(this.round);
     this.round = round;
-    while (round.takenGroups < takeGroups && this.takeNext(round, nowMs));
+    while (round.takenGroups < takeGroups && takeNext(this.state, round, nowMs));
     if (round.places !== undefined) round.spare += Math.min(neededGroups, takeGroups) - round.takenGroups;
     round.state = 'open';
     this.state.review(round, nowMs);
     return round.state === 'open' ? 'open' : 'completed';
-  }
-
-  /** Takes one group. False when there is none, or none that may wait for a place. */
-  private takeNext(round: ModelRound, nowMs: number): boolean {
-    const { longtail, moves } = this.state;
-    const group = longtail.next(round.step);
-    if (group === undefined) return false;
-    const isUrgent = isWhole(group) || group.pinStep <= round.step || round.rules.reservesTaken;
-    if (isUrgent && openPlaces(round) <= 0) return false;
-    longtail.remove(group);
-    round.takenGroups += 1;
-    round.live.add(group);
-    Object.assign(group, { state: 'live', round, taken: true, pinned: isUrgent });
-    if (isUrgent) round.reserved += 1;
-    else countLiveOfDomain(round, group, 1);
-    this.discardOld(round, group);
-    this.trim(round, group);
-    for (const request of group.requests) if (request.state === 'unfinished') moves.move(request, 'pending');
-    if (isWhole(group)) this.state.placeWhole(round, group, nowMs, []);
-    return true;
-  }
-
-  /** Throws away what the round may not use: everything, what is too old, or what is too much of the batch. */
-  private discardOld(round: ModelRound, group: ModelGroup): void {
-    const { onCut, maxVersionSpan } = round.rules;
-    const oldest = maxVersionSpan === NO_VERSION_SPAN ? -1 : round.weightVersion - maxVersionSpan;
-    const waste = (request: ModelRequest, reason: 'cut' | 'unaccepted' | 'version-span' | 'off-policy'): void => {
-      wasteTokens(request, round, reason);
-      if (request.state === 'finished') this.state.moves.move(request, 'unfinished');
-    };
-    if (onCut === 'discard') {
-      for (const request of group.requests) {
-        if (request.segments.length > 0) waste(request, request.state === 'finished' ? 'unaccepted' : 'cut');
-      }
-    } else if (group.oldestVersion !== undefined && group.oldestVersion < oldest) {
-      for (const request of group.requests) {
-        if (request.segments.length > 0 && request.segments[0]!.weightVersion < oldest) waste(request, 'version-span');
-      }
-    }
-    group.oldestVersion = oldestVersionOf(group);
-    if (group.oldestVersion === undefined || group.oldestVersion >= round.weightVersion) return;
-    if (group.tokens <= round.keepTokens) {
-      round.keepTokens -= group.tokens;
-      return;
-    }
-    for (const request of group.requests) if (request.segments.length > 0) waste(request, 'off-policy');
-    group.oldestVersion = undefined;
-  }
-
-  /** In a round without surplus samples, a group runs no more than it needs: the first of its siblings. */
-  private trim(round: ModelRound, group: ModelGroup): void {
-    if (round.rules.sampleOverProvision > 1) return;
-    let room = group.samples - group.finished;
-    for (const request of group.requests) {
-      if (request.state !== 'unfinished') continue;
-      if (room > 0) room -= 1;
-      else this.state.drop(request, round, 'surplus');
-    }
   }
 
   /** Adds new groups. */
@@ -315,42 +251,14 @@ export class RoundModel {
     const aborts: ModelAbort[] = [];
     for (const round of [...this.left, ...(this.round === undefined ? [] : [this.round])]) {
       if (takesResults(round)) continue;
-      for (const group of round.live) this.cutGroup(round, group, aborts);
+      for (const group of round.live) this.state.cutGroup(round, group, aborts);
     }
     return aborts;
-  }
-
-  private cutGroup(round: ModelRound, group: ModelGroup, aborts: ModelAbort[]): void {
-    for (const request of group.requests) {
-      if (request.state === 'pending') this.state.cut(round, request);
-      else if (HELD.has(request.state)) {
-        if (request.state !== 'cutting') this.state.moves.move(request, 'cutting');
-        aborts.push({ request, attempt: request.attempt });
-      }
-    }
-    if (group.live === 0 && group.state === 'live') this.state.settle(round, group);
   }
 
   /** Drops a live or unfinished group: it is never trained. Returns whose holders are to be told. */
   dropGroup(group: ModelGroup, nowMs: number): ModelAbort[] {
-    const { longtail, groups, moves } = this.state;
-    const aborts: ModelAbort[] = [];
-    const { round } = group;
-    if (group.state === 'unfinished') longtail.remove(group);
-    else if (group.state === 'live') this.state.leaveDropped(round, group);
-    else return aborts;
-    group.state = 'dropped';
-    groups.dropped += 1;
-    for (const request of group.requests) {
-      if (request.state === 'claimed' || request.state === 'running' || request.state === 'cutting') {
-        if (request.state !== 'cutting') moves.move(request, 'cutting');
-        aborts.push({ request, attempt: request.attempt });
-      } else if (request.state !== 'dropped' && request.state !== 'failed') {
-        this.state.drop(request, round, 'aborted');
-      }
-    }
-    this.state.review(round, nowMs);
-    return aborts;
+    return this.state.dropGroup(group, nowMs);
   }
 
   /** The trainer has trained on the completed round. */
@@ -396,63 +304,3 @@ const isFenced = (request: ModelRequest, attempt: number): boolean => request.at
 
 /** Nothing of its live requests is wanted any more. */
 const isEnding = (group: ModelGroup): boolean => group.state === 'dropped' || isWhole(group);
-
-function oldestVersionOf(group: ModelGroup): number | undefined {
-  let oldest: number | undefined;
-  for (const { segments } of group.requests) {
-    const version = segments[0]?.weightVersion;
-    if (version !== undefined && (oldest === undefined || version < oldest)) oldest = version;
-  }
-  return oldest;
-}
-
-function newGroup(round: ModelRound, groupId: string, samples: number, domain: string | undefined): ModelGroup {
-  return {
-    groupId,
-    domain,
-    samples,
-    requests: [],
-    firstStep: round.step,
-    state: 'live',
-    round,
-    live: 0,
-    finished: 0,
-    tokens: 0,
-    longest: 0,
-    cuts: 0,
-    wasCut: false,
-    taken: false,
-    pinned: false,
-    held: false,
-    place: 0,
-    pinStep: NEVER,
-  };
-}
-
-function roundZeros() {
-  return {
-    state: 'opening' as ModelRound['state'],
-    settled: false,
-    takenGroups: 0,
-    submittedGroups: 0,
-    live: new Set<ModelGroup>(),
-    accepted: [],
-    failed: [],
-    held: new Set<ModelGroup>(),
-    droppedGroups: 0,
-    reserved: 0,
-    spare: 0,
-    liveOfDomain: new Map<string, number>(),
-    inFlight: 0,
-    requestsDone: 0,
-    requestsCut: 0,
-    groupsRequeued: 0,
-    wasted: {},
-    acceptedTokens: 0,
-    longestTokens: 0,
-    bulkGroups: 0,
-    bulkMs: 0,
-    tailGroups: 0,
-    tailMs: 0,
-  };
-}

@@ -18,9 +18,8 @@ beforeEach(async () => {
 });
 afterAll(() => test.close());
 
-const server = (serverId: string, weightVersion = 1, capabilities?: string) =>
+const server = (serverId: string, weightVersion = 1) =>
   routing.registerServer(pool, {
-    capabilities,
     serverId,
     endpoint: 'http://e',
     dialect: 'vllm',
@@ -248,58 +247,6 @@ describe('a change of weights', () => {
     await refused(begin({ job: 'job', trainerEpoch }), 'FENCED');
     await refused(end('rolled-back'), 'WEIGHT_SYNC_ENDED');
     await refused(begin({ syncId: 'older', version: 1 }), 'WEIGHT_VERSION_STALE');
-  });
-
-  it('says which engines are to pause and to go on, again until they were told', async () => {
-    const modes = (...pauseModes: string[]) => JSON.stringify({ pauseModes });
-    await server('s1', 1, modes('abort', 'keep'));
-    await server('s2', 1, modes());
-    const steps = async () => (await weights.engineSteps(pool, '0')).steps;
-    const about = { serverId: 's1', endpoint: 'http://e', dialect: 'vllm' as const, syncId: 'sync' };
-    expect(await steps()).toEqual([]);
-    const held = await Promise.all([acquire(), acquire()]);
-    await begin();
-    expect(await steps(), 'something runs').toEqual([]);
-    for (const { acquireId } of held) await release(acquireId);
-    for (const repeat of [1, 2]) expect(await steps(), `${repeat}`).toEqual([{ ...about, mode: 'abort' }]);
-    expect(await weights.engineTold(pool, { ...about, mode: 'abort' }, 60_000)).toEqual({ late: false });
-    expect(await steps()).toEqual([]);
-    const { servers } = await weights.status(pool, undefined, '0');
-    expect(servers.filter(({ paused }) => paused).map(({ serverId }) => serverId)).toEqual(['s1']);
-    await end('rolled-back');
-    for (const repeat of [1, 2]) expect(await steps(), `${repeat}`).toEqual([about]);
-    await weights.engineTold(pool, about, 60_000);
-    expect(await steps()).toEqual([]);
-
-    // Over before the engine has heard of it: it goes on at once, and is told so until the pause cannot be on its way.
-    await begin({ syncId: 'brief', mode: 'keep' });
-    const brief = { ...about, syncId: 'brief' };
-    expect(await steps()).toEqual([{ ...brief, mode: 'keep' }]);
-    await end('rolled-back', { syncId: 'brief' });
-    expect(await weights.engineTold(pool, { ...brief, mode: 'keep' }, 60_000)).toEqual({ late: true });
-    await weights.engineTold(pool, brief, 60_000);
-    expect(await steps()).toEqual([brief]);
-    await weights.engineTold(pool, brief, -1);
-    expect(await steps()).toEqual([]);
-  });
-
-  it('remembers a paused engine whose server is removed meanwhile, for an hour', async () => {
-    const pausing = JSON.stringify({ pauseModes: ['keep'] });
-    await server('s1', 1, pausing);
-    const steps = async () => (await weights.engineSteps(pool, '0')).steps;
-    await begin({ mode: 'keep' });
-    const [paused] = await steps();
-    await weights.engineTold(pool, paused!, 60_000);
-    await routing.removeServer(pool, 's1');
-    await end('committed');
-    expect(await steps()).toEqual([]);
-    await server('s1', 2, pausing);
-    expect(await steps(), 'to go on, now that it is there again').toMatchObject([{ serverId: 's1', syncId: 'sync' }]);
-
-    await routing.removeServer(pool, 's1');
-    await redis.hset(test.key('weights:engines'), 's1', `sync|paused|${Date.now() - 3_700_000}`);
-    await steps();
-    expect(await redis.hlen(test.key('weights:engines'))).toBe(0);
   });
 
   it('nests with a pause by hand: the pool goes on when both are over', async () => {

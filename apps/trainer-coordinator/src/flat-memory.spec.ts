@@ -1,0 +1,54 @@
+import type { TailPolicy } from '@broomwagon/contracts';
+import { expect, it } from 'vitest';
+import { CoordinatorFixture, groups } from './coordinator.fixture';
+
+it('Redis holds as many keys and as much memory after 200 rounds as after 20', async () => {
+  const fixture = await CoordinatorFixture.start(1);
+  const worker = await fixture.worker('steady');
+  const { client, pool, redis } = fixture;
+  const policy: TailPolicy = { name: 'resume', overProvision: 1 };
+  let trainerEpoch: number | undefined;
+
+  /** Keys without a time to live, and the memory of all of them. */
+  async function usage(): Promise<{ keys: number; bytes: number }> {
+    await fixture.swept();
+    await expect.poll(() => redis.xlen(`${fixture.rootKey}:facts`), { timeout: 20_000 }).toBe(0);
+    const prefix = fixture.rootKey.split(':')[0];
+    // They are removed behind the fold.
+    await expect.poll(() => redis.keys(`${prefix}:payload:*:item:*`)).toEqual([]);
+    let keys = 0;
+    let bytes = 0;
+    for await (const page of redis.scanStream({
+      match: `${prefix}:*`,
+      count: 500,
+    }) as AsyncIterable<string[]>) {
+      for (const key of page) {
+        if ((await redis.pttl(key)) !== -1) continue;
+        keys += 1;
+        // The stream keeps its nodes for a while after its entries are gone.
+        if (!key.endsWith(':facts')) bytes += (await redis.memory('USAGE', key)) ?? 0;
+      }
+    }
+    return { keys, bytes };
+  }
+  async function run(from: number, to: number): Promise<void> {
+    for (let step = from; step < to; step++) {
+      const wish = { groupsPerStep: 2, remainingGroups: 1_000, policy, trainerEpoch };
+      const opened = await fixture.open('job', wish);
+      ({ trainerEpoch } = opened);
+      const round = { job: 'job', roundId: opened.roundId, trainerEpoch };
+      await client.call(pool, 'round.submit', { ...round, groups: groups(2, 2 * step) });
+      await worker.finishAll();
+      await client.call(pool, 'round.close', round);
+    }
+  }
+  await run(0, 20);
+  const early = await usage();
+  await run(20, 200);
+  const late = await usage();
+  expect(late.keys).toBe(early.keys);
+  // Numbers of three digits take a few bytes more than those of two; one field kept of each round would take far more.
+  expect(late.bytes).toBeLessThan(early.bytes * 1.05);
+  expect((await client.call(pool, 'job.status', { job: 'job' })).trainedGroups).toBe(400);
+  await fixture.stop();
+});

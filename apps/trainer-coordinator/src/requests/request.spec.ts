@@ -1,0 +1,111 @@
+import { type Claim, type TailPolicy } from '@broomwagon/contracts';
+import { waitUntil } from '@broomwagon/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CoordinatorFixture, groups, openRequest, segmentOf } from '../coordinator.fixture';
+
+const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
+const within = (what: string) => ({ what, timeoutMs: 20_000 });
+
+describe('claims and the ends of attempts', () => {
+  let fixture: CoordinatorFixture;
+  let call: CoordinatorFixture['client']['call'];
+
+  beforeAll(async () => {
+    fixture = await CoordinatorFixture.start();
+    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
+  });
+  afterAll(() => fixture.stop());
+  beforeEach(() => fixture.freshPool());
+
+  const openRound = (policy: TailPolicy, needed: number, remaining?: number) =>
+    fixture.openRound(policy, needed, remaining);
+
+  it('gives a waiting claim its requests as soon as they are submitted, and an empty answer at its deadline', async () => {
+    const worker = await fixture.worker('waiting');
+    const startedAtMs = Date.now();
+    expect(await worker.claim(2, 150)).toEqual([]);
+    expect(Date.now() - startedAtMs).toBeGreaterThanOrEqual(145);
+    const { round } = await openRound(WAIT, 1);
+    const waiting = worker.claim(2, 20_000);
+    await waitUntil(
+      async () => (await fixture.rounds.due(fixture.pool)).claimWaiters === 1,
+      within('the claim to be parked'),
+    );
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    const claims = await waiting;
+    expect(claims.map((claim) => claim.sampleIndex)).toEqual([0, 1]);
+    for (const claim of claims) await worker.complete(claim);
+  });
+
+  it('answers a repeated claim with what it gave, and gives nothing twice', async () => {
+    const { round } = await openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    const { workerId, workerEpoch } = await fixture.worker('repeats');
+    const claim = { claimId: 'same', workerId, workerEpoch, max: 1 };
+    const first = await call(fixture.pool, 'request.claim', claim);
+    expect(first.claims).toHaveLength(1);
+    expect(await call(fixture.pool, 'request.claim', claim)).toEqual(first);
+    const other = await call(fixture.pool, 'request.claim', { ...claim, claimId: 'other', max: 5 });
+    expect(other.claims.map((each) => each.sampleIndex)).toEqual([1]);
+  });
+
+  it('gives the requests of a dead worker to another with the tokens of the last checkpoint', async () => {
+    const { round } = await openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    const dead = await fixture.worker('dies');
+    const [claim] = (await dead.claim(1)) as [Claim];
+    // The second one was sent before the first, and overtaken.
+    for (const tokens of [9, 4]) {
+      const checkpoint = { ...dead.fence(claim), segment: segmentOf(claim, tokens) };
+      expect(await call(fixture.pool, 'request.checkpoint', checkpoint)).toEqual({ action: 'continue' });
+    }
+    const other = await fixture.worker('lives');
+    const waiting = other.claim(1, 20_000);
+    await fixture.routing.deregisterWorker(fixture.pool, dead.workerId, dead.workerEpoch);
+    const [again] = (await waiting) as [Claim];
+    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2, segments: [segmentOf(claim, 9)] });
+    await expect(dead.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
+    const born = await fixture.worker('dies');
+    await expect(born.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
+    await other.complete(again);
+  });
+
+  it('fails a group whose request cannot succeed, asks for a replacement and takes it', async () => {
+    const { job, round } = await openRound({ ...WAIT, maxFailures: 1 }, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    const worker = await fixture.worker('fails');
+    const fail = (claim: Claim, retryable: boolean) =>
+      call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'engine-error', retryable });
+    const [claim, sibling] = (await worker.claim(2)) as [Claim, Claim];
+    expect(await fail(claim, true)).toEqual({ state: 'pending' });
+    const [again] = (await worker.claim(1)) as [Claim];
+    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2 });
+    expect(await fail(again, true)).toEqual({ state: 'failed' });
+    expect(await worker.complete(sibling)).toMatchObject({ state: 'dropped' });
+    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
+    await worker.finishAll();
+    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ state: 'completed', shortfallGroups: 0 });
+    await call(fixture.pool, 'round.close', round);
+    await fixture.swept();
+    expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
+      failedGroups: 1,
+      trainedGroups: 1,
+      requests: { submitted: 4, trained: 2, failed: 1, dropped: 1 },
+    });
+  });
+
+  it('stops the claims of a job whose trainer is silent, until it is heard again', async () => {
+    const job = fixture.newJob();
+    const plan = await call(fixture.pool, 'round.next', { job, groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
+    const request = openRequest(job, plan, WAIT, { orphanAfterMs: 30_000 });
+    const { roundId, trainerEpoch } = await call(fixture.pool, 'round.open', request);
+    await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch, groups: groups(1, 0, 1) });
+    await fixture.redis.hincrby(`${fixture.rootKey}:job:${job}`, 'trainerSeenAtMs', -31_000);
+    const worker = await fixture.worker('orphan');
+    expect(await worker.claim(1)).toEqual([]);
+    const waiting = worker.claim(1, 20_000);
+    await call(fixture.pool, 'round.status', { job, trainerEpoch });
+    expect(await waiting).toHaveLength(1);
+  });
+});

@@ -1,0 +1,73 @@
+import { NO_VERSION_SPAN } from '../tail';
+import type { GroupTransitions } from './group-transitions';
+import { isWhole } from './longtail-queue';
+import { countLiveOfDomain, openPlaces } from './places';
+import { wasteTokens } from './request-moves';
+import type { ModelGroup, ModelRequest, ModelRound } from './round-model.types';
+
+/** Takes one group. False when there is none, or none that may wait for a place. */
+export function takeNext(state: GroupTransitions, round: ModelRound, nowMs: number): boolean {
+  const { longtail, moves } = state;
+  const group = longtail.next(round.step);
+  if (group === undefined) return false;
+  const isUrgent = isWhole(group) || group.pinStep <= round.step || round.rules.reservesTaken;
+  if (isUrgent && openPlaces(round) <= 0) return false;
+  longtail.remove(group);
+  round.takenGroups += 1;
+  round.live.add(group);
+  Object.assign(group, { state: 'live', round, taken: true, pinned: isUrgent });
+  if (isUrgent) round.reserved += 1;
+  else countLiveOfDomain(round, group, 1);
+  discardOld(state, round, group);
+  trim(state, round, group);
+  for (const request of group.requests) if (request.state === 'unfinished') moves.move(request, 'pending');
+  if (isWhole(group)) state.placeWhole(round, group, nowMs, []);
+  return true;
+}
+
+/** Throws away what the round may not use: everything, what is too old, or what is too much of the batch. */
+function discardOld(state: GroupTransitions, round: ModelRound, group: ModelGroup): void {
+  const { onCut, maxVersionSpan } = round.rules;
+  const oldest = maxVersionSpan === NO_VERSION_SPAN ? -1 : round.weightVersion - maxVersionSpan;
+  const waste = (request: ModelRequest, reason: 'cut' | 'unaccepted' | 'version-span' | 'off-policy'): void => {
+    wasteTokens(request, round, reason);
+    if (request.state === 'finished') state.moves.move(request, 'unfinished');
+  };
+  if (onCut === 'discard') {
+    for (const request of group.requests) {
+      if (request.segments.length > 0) waste(request, request.state === 'finished' ? 'unaccepted' : 'cut');
+    }
+  } else if (group.oldestVersion !== undefined && group.oldestVersion < oldest) {
+    for (const request of group.requests) {
+      if (request.segments.length > 0 && request.segments[0]!.weightVersion < oldest) waste(request, 'version-span');
+    }
+  }
+  group.oldestVersion = oldestVersionOf(group);
+  if (group.oldestVersion === undefined || group.oldestVersion >= round.weightVersion) return;
+  if (group.tokens <= round.keepTokens) {
+    round.keepTokens -= group.tokens;
+    return;
+  }
+  for (const request of group.requests) if (request.segments.length > 0) waste(request, 'off-policy');
+  group.oldestVersion = undefined;
+}
+
+/** In a round without surplus samples, a group runs no more than it needs: the first of its siblings. */
+function trim(state: GroupTransitions, round: ModelRound, group: ModelGroup): void {
+  if (round.rules.sampleOverProvision > 1) return;
+  let room = group.samples - group.finished;
+  for (const request of group.requests) {
+    if (request.state !== 'unfinished') continue;
+    if (room > 0) room -= 1;
+    else state.drop(request, round, 'surplus');
+  }
+}
+
+function oldestVersionOf(group: ModelGroup): number | undefined {
+  let oldest: number | undefined;
+  for (const { segments } of group.requests) {
+    const version = segments[0]?.weightVersion;
+    if (version !== undefined && (oldest === undefined || version < oldest)) oldest = version;
+  }
+  return oldest;
+}

@@ -1,0 +1,87 @@
+import type { ModelGroup, ModelRound, PlanSnapshot } from '@broomwagon/policies';
+
+/** A snapshot for comparison: zeros that a correction has left behind are no lengths. */
+export function normalized({ history = [], control, ...snapshot }: PlanSnapshot) {
+  const steps = history.map(({ lengths, ...record }) => ({
+    ...pick(record),
+    lengths: Object.fromEntries(
+      Object.entries(lengths).flatMap(([domain, { finished, censored }]) => {
+        const counts = { finished: withoutZeros(finished), censored: withoutZeros(censored) };
+        return Object.keys(counts.finished).length + Object.keys(counts.censored).length === 0
+          ? []
+          : [[domain, counts]];
+      }),
+    ),
+  }));
+  return { ...snapshot, control: control ?? {}, history: steps };
+}
+
+type Times = Omit<NonNullable<PlanSnapshot['history']>[number], 'lengths'>;
+function pick({ acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups }: Times) {
+  return { acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups };
+}
+
+/** Sums of counters by name. */
+export function totalsOf(counts: readonly Record<string, number>[]): Record<string, number> {
+  const totals: Record<string, number> = {};
+  for (const [name, count] of counts.flatMap((one) => Object.entries(one))) totals[name] = (totals[name] ?? 0) + count;
+  return totals;
+}
+
+function withoutZeros(counts: Record<number, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
+}
+
+/** Finished groups first, then by the place of their first cut. */
+export function inOrder(groups: readonly ModelGroup[]): string[] {
+  const isWhole = ({ finished, samples }: ModelGroup): number => (finished >= samples ? 0 : 1);
+  return groups.toSorted((a, b) => isWhole(a) - isWhole(b) || a.place - b.place).map(({ groupId }) => groupId);
+}
+
+/** A group as `readJob` has it. */
+export function viewOf(group: ModelGroup) {
+  const { groupId, state, live, finished, tokens, longest, cuts, pinned, held, oldestVersion } = group;
+  return {
+    groupId,
+    state: state === 'dropped' && live > 0 ? 'aborting' : state,
+    live,
+    finished,
+    tokens,
+    longest,
+    cuts,
+    pinned,
+    held,
+    oldestVersion: oldestVersion ?? null,
+    requests: group.requests.map((request) => [request.state, request.attempt, request.failures, request.tokens]),
+  };
+}
+
+function placesOf({ places, spare }: ModelRound) {
+  const taken = [...(places ?? [])].filter(([, count]) => count > 0);
+  return { places: Object.fromEntries(taken), spare: places === undefined ? 0 : spare };
+}
+
+/** A round as `readJob` has it. */
+export function viewOfRound(round: ModelRound) {
+  return {
+    state: round.state,
+    accepted: round.accepted.map(({ groupId, state }) => (state === 'trained' ? '' : groupId)).filter(Boolean),
+    held: [...round.held].map(({ groupId }) => groupId),
+    numbers: {
+      takenGroups: round.takenGroups,
+      submittedGroups: round.submittedGroups,
+      liveGroups: round.live.size,
+      acceptedGroups: round.accepted.length,
+      failedGroups: round.failed.length,
+      droppedGroups: round.droppedGroups,
+      reservedGroups: round.reserved,
+      requestsDone: round.requestsDone,
+      requestsCut: round.requestsCut,
+      groupsRequeued: round.groupsRequeued,
+      inFlight: round.rules.concurrency > 0 ? round.inFlight : 0,
+      settled: round.settled && round.state !== 'open' ? 1 : 0,
+    },
+    // Deleted when the round is folded.
+    ...(round.state === 'closed' ? {} : placesOf(round)),
+  };
+}
