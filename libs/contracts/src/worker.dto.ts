@@ -92,7 +92,7 @@ export class MovedLease {
 }
 /**
  * `worker.<workerId>.move`, sent to one that only routes: end these calls with their tokens, move their leases with
- * `lb.transfer`, and go on there. A call that ends first is released as always.
+ * `lb.transfer`, and go on there. A call that ends first is released as always. Said again until it is done, for a while.
  */
 export class MoveLeasesCommand {
   @IsInt() @Min(1) workerEpoch!: number;

@@ -32,7 +32,7 @@ export class MoveSenderService {
       const page = await this.store.send(pool, { planId, maxMovesPerRequest, keptMs: this.config.planKeptMs });
       await failpoint('coordinator.move.after-intent');
       this.commands.abort(pool, 'move', page.aborts);
-      this.commands.moveLeases(pool, planId, page.leases);
+      this.commands.moveLeases(pool, page.leases);
       if (page.pending) this.grants.soon(pool);
       this.metrics.movesSent(page.aborts.length + page.leases.length, page.refused);
       more = page.more;
@@ -43,16 +43,34 @@ export class MoveSenderService {
   async sweep(pool: PoolName, due: DueWork): Promise<void> {
     if (due.moving === 0 || Date.now() - (this.repeatedAtMs.get(pool) ?? 0) < this.config.cutRepeatMs) return;
     this.repeatedAtMs.set(pool, Date.now());
+    await this.repeatAborts(pool);
+    await this.repeatTransfers(pool);
+  }
+
+  private async repeatAborts(pool: PoolName): Promise<void> {
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
       const page = await this.store.repeat(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
       this.metrics.swept('move');
       this.commands.abort(pool, 'move', page.aborts);
       this.discards.soon(page.discardedRefs);
       if (page.pending > 0) this.grants.soon(pool);
-      if (page.expired > 0) {
-        this.logger.warn({ pool, moves: page.expired }, 'Moves were not confirmed in time; they go on where they are');
-      }
+      this.tellExpired(pool, page.expired);
       cursor = page.cursor;
     }
+  }
+
+  private async repeatTransfers(pool: PoolName): Promise<void> {
+    let cursor = '0';
+    do {
+      const page = await this.store.repeatLeases(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
+      this.metrics.swept('move');
+      this.commands.moveLeases(pool, page.leases);
+      this.tellExpired(pool, page.expired);
+      ({ cursor } = page);
+    } while (cursor !== '0');
+  }
+
+  private tellExpired(pool: PoolName, moves: number): void {
+    if (moves > 0) this.logger.warn({ pool, moves }, 'Moves were not confirmed in time; they go on where they are');
   }
 }

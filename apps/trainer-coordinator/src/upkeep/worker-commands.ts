@@ -12,6 +12,8 @@ import type { AttemptFence, LeaseFence, LeaseTransfer } from '@broomwagon/state'
 interface Held {
   workerId: string;
   workerEpoch: number;
+  /** What is of another plan goes in a message of its own. */
+  planId?: string;
 }
 
 /** Commands to workers. They may be lost: what matters is said again until it is confirmed. */
@@ -40,12 +42,12 @@ export class WorkerCommands {
     }
   }
 
-  /** Tells holders that only route to take these calls elsewhere, in one message per worker and 128 leases. */
-  moveLeases(pool: PoolName, planId: string, leases: readonly LeaseTransfer[]): void {
+  /** Tells holders that only route to take these calls elsewhere, in one message per worker, plan and 128 leases. */
+  moveLeases(pool: PoolName, leases: readonly LeaseTransfer[]): void {
     for (const { holder, page } of pagesByWorker(leases)) {
       const command: MoveLeasesCommand = {
         workerEpoch: holder.workerEpoch,
-        planId,
+        planId: holder.planId,
         leases: page.map(({ leaseId, targetServerId, targetEpoch }) => ({ leaseId, targetServerId, targetEpoch })),
       };
       this.messaging.publish(workerCommandSubject(pool, holder.workerId, 'move'), command);
@@ -58,15 +60,15 @@ export class WorkerCommands {
   }
 }
 
-function pagesByWorker<Item extends Held>(items: readonly Item[]): { holder: Held; page: Item[] }[] {
+function pagesByWorker<Item extends Held>(items: readonly Item[]): { holder: Item; page: Item[] }[] {
   const byWorker = new Map<string, Item[]>();
   for (const item of items) {
-    const worker = `${item.workerId}/${item.workerEpoch}`;
+    const worker = `${item.workerId}/${item.workerEpoch}/${item.planId ?? ''}`;
     const known = byWorker.get(worker);
     if (known) known.push(item);
     else byWorker.set(worker, [item]);
   }
-  const pages: { holder: Held; page: Item[] }[] = [];
+  const pages: { holder: Item; page: Item[] }[] = [];
   for (const held of byWorker.values()) {
     for (let start = 0; start < held.length; start += LIMITS.page) {
       pages.push({ holder: held[0]!, page: held.slice(start, start + LIMITS.page) });

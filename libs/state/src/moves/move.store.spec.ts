@@ -190,10 +190,24 @@ describe('a move', () => {
       { leaseId, toServerId: target },
       { leaseId: '9999.none', toServerId: target },
     ]);
-    expect(page.leases).toEqual([{ leaseId, ...holder, targetServerId: target }]);
+    const transfer = { planId, leaseId, ...holder, targetServerId: target };
+    expect(page.leases).toEqual([transfer]);
     expect(await statesOf(planId)).toEqual(['sent', 'refused:unknown-lease']);
+    // Said again until it has moved, by the plan that was last.
+    const repeated = (deadlineMs = 60_000) => moves.repeatLeases(pool, { cursor: '0', deadlineMs });
+    for (const repeat of [1, 2])
+      expect(await repeated(), `${repeat}`).toMatchObject({ leases: [transfer], expired: 0 });
+    const later = await execute([{ leaseId, toServerId: target }]);
+    expect((await repeated()).leases).toEqual([{ ...transfer, planId: later.planId }]);
+    expect(await repeated(-1)).toMatchObject({ leases: [], expired: 1 });
+    expect(await statesOf(later.planId)).toEqual(['expired']);
+    expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
+    await execute([{ leaseId, toServerId: target }]);
+    expect(await rounds.due(pool)).toMatchObject({ moving: 1 });
     await routing.transfer(pool, { transferId: 't', acquireId: 'loop', targetServerId: target, ...holder });
     expect((await statesOf(planId))[0]).toBe('moved');
+    expect(await repeated()).toMatchObject({ leases: [], expired: 0 });
+    expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
     await routing.release(pool, [{ acquireId: 'loop' }]);
     expect((await statesOf(planId))[0]).toBe('completed-first');
   });

@@ -5,6 +5,7 @@ import type {
   OtherCall,
   PlanPage,
   RepeatedMoves,
+  RepeatedTransfers,
   RunningRequest,
   SentMoves,
   SnapshotPage,
@@ -17,6 +18,7 @@ const SCRIPTS = {
   >('moves/save-plan'),
   send: script<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
   repeat: script<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
+  repeatLeases: script<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
   status: script<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
   snapshot: script<{ cursor: string }, SnapshotPage>('moves/snapshot'),
   settings: script<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>('moves/settings'),
@@ -52,6 +54,11 @@ export class MoveStore {
   /** One page of what is not confirmed, to be told again. */
   repeat(pool: string, args: { cursor: number; deadlineMs: number }): Promise<RepeatedMoves> {
     return this.scripts.run(SCRIPTS.repeat, pool, args);
+  }
+
+  /** One page of leases that are not moved yet, whose holders are to be told again; begin with cursor `0`, which also ends it. */
+  repeatLeases(pool: string, args: { cursor: string; deadlineMs: number }): Promise<RepeatedTransfers> {
+    return this.scripts.run(SCRIPTS.repeatLeases, pool, args);
   }
 
   /** @throws BroomwagonError PLAN_NOT_FOUND */

@@ -13,6 +13,7 @@ export interface KeptMove {
 
 /** A lease whose holder is to transfer it. */
 export interface LeaseTransfer {
+  planId: string;
   leaseId: LeaseId;
   workerId: WorkerId;
   workerEpoch: number;
@@ -37,6 +38,13 @@ export interface RepeatedMoves {
   pending: number;
   cursor?: number;
   discardedRefs: string[];
+}
+
+export interface RepeatedTransfers {
+  leases: LeaseTransfer[];
+  /** Moves given up: their holders had their time. */
+  expired: number;
+  cursor: string;
 }
 
 export interface PlanPage {

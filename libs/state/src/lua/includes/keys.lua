@@ -58,6 +58,7 @@ local key = {
   oldCheckpoints = root .. 'checkpoints:old', -- set: job/number of checkpoints that are to be deleted
   -- moves (trainer-coordinator)
   movingRequests = root .. 'moves', -- zset: requestId whose holder was told to stop it for a move, by the start, ms
+  movingLeases = root .. 'moves:leases', -- hash: leaseId whose holder was told to transfer it -> planId|serverId|epoch or nothing|start, ms
   rebalance = root .. 'rebalance', -- string: settings of the rebalancer, JSON
   rebalanceTurn = root .. 'rebalance:turn', -- string, limited life: somebody plans, or has just planned
   -- weights (trainer-coordinator)

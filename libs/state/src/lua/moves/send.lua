@@ -6,7 +6,7 @@ ARGV[1] JSON:
   maxMovesPerRequest   number
   keptMs               number: life of the states from now on
 Reply: aborts   list of {requestId, attempt, workerId, workerEpoch}
-       leases   list of {leaseId, workerId, workerEpoch, targetServerId, targetEpoch?}: their holders transfer them
+       leases   list of {planId, leaseId, workerId, workerEpoch, targetServerId, targetEpoch?}: their holders transfer them
        pending  boolean: bound requests may be claimed now
        refused  number
        more     boolean: call again
@@ -85,8 +85,11 @@ local function send_lease(move)
     return 'refused:' .. refusal
   end
   coming[move.toServerId] = (coming[move.toServerId] or 0) + 1
-  table.insert(leases, { leaseId = move.leaseId, workerId = worker_id, workerEpoch = tonumber(worker_epoch),
-    targetServerId = move.toServerId, targetEpoch = optional(move.toEpoch) })
+  local epoch = optional(move.toEpoch)
+  redis.call('HSET', key.movingLeases, move.leaseId,
+    table.concat({ args.planId, move.toServerId, epoch and integer(epoch) or '', integer(now) }, '|'))
+  table.insert(leases, { planId = args.planId, leaseId = move.leaseId, workerId = worker_id, workerEpoch = tonumber(worker_epoch),
+    targetServerId = move.toServerId, targetEpoch = epoch })
   return 'sent'
 end
 

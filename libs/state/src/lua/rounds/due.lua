@@ -10,7 +10,7 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        oldCheckpoints number of checkpoints that are to be deleted
        lostEntries    number of requests ever that an index named and that were not there
        dropped        number of dropped groups that are to be forgotten
-       moving         number of moves whose holders have not confirmed them
+       moving         number of moves, of requests and of leases, that their holders have not confirmed
        weightSync     boolean: the weights change just now
 Errors: none. Facts: none. ]]
 --- @include "../includes/rounds"
@@ -34,6 +34,6 @@ return cjson.encode({
   oldCheckpoints = redis.call('SCARD', key.oldCheckpoints),
   lostEntries = tonumber(redis.call('HGET', key.meta, 'lostEntries') or 0),
   dropped = redis.call('ZCOUNT', key.droppedGroups, '-inf', integer(now_ms())),
-  moving = redis.call('ZCARD', key.movingRequests),
+  moving = redis.call('ZCARD', key.movingRequests) + redis.call('HLEN', key.movingLeases),
   weightSync = redis.call('EXISTS', key.weightSync) == 1,
 }):sub(1, -2) .. ',"aborts":' .. encode_list(redis.call('ZRANGE', key.aborts, 0, PAGE - 1)) .. ',"rounds":' .. encode_list(rounds) .. '}'
