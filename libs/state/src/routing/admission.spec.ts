@@ -1,15 +1,14 @@
 import { slowStartCapacity } from '@broomwagon/policies';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { ScriptRunner } from '../scripts/script-runner';
-import { openTestStore } from './routing-store.fixture';
-import { ServerStore } from './server.store';
+import { openTestStore, type TestStore } from './routing-store.fixture';
+import type { ServerStore } from './server.store';
 
-let test: ReturnType<typeof openTestStore>;
+let test: TestStore;
 let servers: ServerStore;
 beforeEach(() => {
   test = openTestStore();
-  servers = new ServerStore(new ScriptRunner(test.redis, test.root.slice(0, test.root.indexOf(':'))));
+  ({ servers } = test);
 });
 afterEach(() => test.close());
 

@@ -76,6 +76,6 @@ it('finds of many servers the one that the reference model finds, and refuses wh
         await servers.update(pair.pool, changed);
       }
     }),
-    { numRuns: RUNS },
+    { numRuns: RUNS, endOnFailure: true },
   );
 });

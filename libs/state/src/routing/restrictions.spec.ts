@@ -1,15 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ScriptRunner } from '../scripts/script-runner';
-import { openTestStore } from './routing-store.fixture';
-import { ServerStore } from './server.store';
+import { openTestStore, type TestStore } from './routing-store.fixture';
+import type { ServerStore } from './server.store';
 import type { AcquireEntry, Granted } from './routing.types';
 
-let test: ReturnType<typeof openTestStore>;
+let test: TestStore;
 let servers: ServerStore;
 let worker: { workerId: string; workerEpoch: number };
 beforeEach(async () => {
   test = openTestStore();
-  servers = new ServerStore(new ScriptRunner(test.redis, test.root.split(':{')[0]!));
+  ({ servers } = test);
   worker = await test.worker('w');
 });
 afterEach(() => test.close());

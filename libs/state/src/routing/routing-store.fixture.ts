@@ -1,20 +1,29 @@
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import type { PoolSettings } from '@broomwagon/contracts';
 import { connectRedis } from '../redis';
 import { ScriptRunner } from '../scripts/script-runner';
+import { PoolStore } from './pool.store';
 import { RoutingStore } from './routing.store';
-import { ROUTING_BOUNDS, type AcquireEntry, type RoutingBounds } from './routing.types';
+import { ROUTING_BOUNDS, type AcquireEntry, type Granted, type RoutingBounds } from './routing.types';
+import { ServerStore } from './server.store';
 
-/** A store with one pool of its own. */
+export type TestStore = ReturnType<typeof openTestStore>;
+
+/** Stores with one pool of its own. */
 export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
   const redis = connectRedis({ url: testRedisUrl() });
   const { pool: prefix, pool } = testPool();
   const runner = new ScriptRunner(redis, prefix);
   const store = new RoutingStore(runner, { ...ROUTING_BOUNDS, ...bounds });
+  const pools = new PoolStore(runner);
+  const servers = new ServerStore(runner);
   let sequence = 0;
   return {
     redis,
     runner,
     store,
+    pools,
+    servers,
     pool,
     root: `${prefix}:{${pool}}`,
     /** Registers a server with an instanceId of its own name. */
@@ -29,6 +38,12 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
         weightVersion: 0,
         ...more,
       });
+    },
+    /** As `pool.configure` does it. */
+    async configure(set: PoolSettings, reset: string[] = []) {
+      const { version } = await pools.configure(pool, set, reset);
+      for (let cursor = ''; cursor !== '0';) ({ cursor } = await servers.rescore(pool, cursor || '0'));
+      return pools.finish(pool, version);
     },
     /** A fresh epoch of the worker. */
     async worker(workerId: string, ttlMs = 60_000) {
@@ -57,6 +72,23 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
     async close() {
       await redis.quit();
       await flushPrefix(testRedisUrl(), `${prefix}:`);
+    },
+  };
+}
+
+/** Acquires of one worker. */
+export async function openTestWorker(test: TestStore) {
+  const holder = await test.worker('w');
+  const acquire = async (wish: Partial<AcquireEntry> = {}) =>
+    (await test.acquire(holder, wish)) as unknown as Granted & { acquireId: string; error?: string };
+  return {
+    holder,
+    acquire,
+    /** Where so many acquires go, one after the other. */
+    async placesOf(count: number, wish: (n: number) => Partial<AcquireEntry> = () => ({})) {
+      const places: string[] = [];
+      for (let n = 0; n < count; n++) places.push((await acquire(wish(n))).serverId);
+      return places;
     },
   };
 }

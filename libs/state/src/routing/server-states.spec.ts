@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { ScriptRunner } from '../scripts/script-runner';
-import { openTestStore } from './routing-store.fixture';
-import { ServerStore } from './server.store';
+import { openTestStore, type TestStore } from './routing-store.fixture';
+import type { ServerStore } from './server.store';
 
 const LIMITS = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
-let test: ReturnType<typeof openTestStore>;
+let test: TestStore;
 let servers: ServerStore;
 beforeEach(() => {
   test = openTestStore();
-  servers = new ServerStore(new ScriptRunner(test.redis, test.root.slice(0, test.root.indexOf(':'))));
+  ({ servers } = test);
 });
 afterEach(() => test.close());
 

@@ -1,47 +1,13 @@
 --- @include "leases"
---- @include "narrow"
+--- @include "visit"
+--- @include "ring"
+--- @include "affinity"
+--- @include "snapshot"
 -- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
 local BEST = 4
-local visit_eligible, choose_server, may_leave_for
+local choose_server, may_leave_for
 -- A block, since a script may have 200 locals at once, and its closures find what they share sooner.
 do
-local CANDIDATES_PER_PAGE, POINTS_PER_PAGE, POINTS_PER_LATER_PAGE, SNAPSHOT_SERVERS = 64, 8, 256, 128
-local LOOKED_AT = 32 -- servers looked at one by one for a restricted acquire
-local FAST_SCAN = 128 -- servers looked at in one choice; beyond, the scan goes on and counts as a slow one
-local KV_REPORT_MS = 60000 -- an older report of KV use says nothing
-
--- Counts the choices whose price grows with the pool; see `slow_scans_total`.
-local function count_look(looked_at)
-  if looked_at == FAST_SCAN + 1 then redis.call('HINCRBY', key.meta, 'slowScans', 1) end
-end
-
--- Servers with room in the order of the policy, as (id, score, how many so far), until `visit` says it has seen enough.
--- All of them if need be: a refusal is never for want of looking.
-function visit_eligible(first_page, visit)
-  local seen, size = 0, first_page
-  while true do
-    local known = order_of(size)
-    for position = known.first + seen, #known.ids do
-      local looked_at = position - known.first + 1
-      count_look(looked_at)
-      if visit(known.ids[position], known.scores[position], looked_at) then return end
-    end
-    if known.isWhole then return end
-    seen = #known.ids - known.first + 1
-    size = math.max(size, seen) * 2 + CANDIDATES_PER_PAGE
-  end
-end
-
--- Leases of the group by `serverId:epoch`, or nil.
-local function group_leases(item)
-  if not item.groupId then return nil end
-  local flat = redis.call('HGETALL', key.groupLeases(item.groupId))
-  if #flat == 0 then return nil end
-  local held = {}
-  for index = 1, #flat, 2 do held[flat[index]] = tonumber(flat[index + 1]) end
-  return held
-end
-
 -- A server that lost its room without being scored anew, as after a change of settings, leaves the order here.
 local function still_has_room(id)
   local server = server_of(id)
@@ -66,27 +32,6 @@ local function choose_first(policy)
   end
   if policy == 'round-robin' then return server, 'round-robin', best, lowest end
   return server, best[2] and best[2].key == lowest and 'tie' or 'least-loaded', best
-end
-
--- Servers with room that fit, as visit_eligible: the first of all servers are looked at one by one, the rest by their
--- traits.
-local function visit_fitting(item, visit)
-  local passed, goes_on = 0, false
-  visit_eligible(LOOKED_AT + 1, function(id, score, looked_at)
-    goes_on = looked_at > LOOKED_AT and has_traits()
-    if goes_on then return true end
-    if not fits(server_of(id), item) then return false end
-    passed = passed + 1
-    return visit(id, score)
-  end)
-  while goes_on do
-    local page = redis.call('ZRANGE', narrowed_order(item), passed, passed + CANDIDATES_PER_PAGE - 1, 'WITHSCORES')
-    for index = 1, #page, 2 do
-      if visit(page[index], tonumber(page[index + 1])) then return end
-    end
-    passed = passed + CANDIDATES_PER_PAGE
-    goes_on = #page == 2 * CANDIDATES_PER_PAGE
-  end
 end
 
 -- The first of the lowest load; under group-spread the first of these that holds no lease of the group.
@@ -118,95 +63,6 @@ local function choose_in_order(item, policy, held)
   return first, best[2] and best[2].key == lowest and 'tie' or 'least-loaded', best
 end
 
-local function point_of(name)
-  local id, index = string.match(name, '^(.*)#(%d+)$')
-  return server_of(id), tonumber(index), id
-end
-
--- Of these points, each with its server, the first whose server is in the zset.
-local function first_point_in(zset, points)
-  local ids = {}
-  for index, point in ipairs(points) do ids[index] = string.match(point, '^(.*)#%d+$') end
-  for index, score in ipairs(redis.call('ZMSCORE', zset, unpack(ids))) do
-    local server, point = nil, nil
-    if score then server, point = point_of(points[index]) end
-    if server and has_room(server) and point < points_of(server.weight) then return server end
-  end
-  return nil
-end
-
--- The first server clockwise from the hash of the session, else the group, else the request. The first ones are looked at
--- one by one, the rest by what is known of all.
-local function choose_on_ring(item)
-  write_scores() -- a server that had no room may not be on the ring yet
-  local size = redis.call('ZCARD', key.ring)
-  local hash = string.format('%.0f', hash_of(item.sessionId or item.groupId or item.requestId))
-  local start = redis.call('ZCOUNT', key.ring, '-inf', '(' .. hash)
-  local seen, stale, chosen, rest = {}, {}, nil, nil
-  local visited, looked_at, per_page = 0, 0, POINTS_PER_PAGE
-  while visited < size and not chosen do
-    local from = (start + visited) % size
-    local most = math.min(per_page, size - from, size - visited)
-    local page = redis.call('ZRANGE', key.ring, from, from + most - 1)
-    visited = visited + most
-    if rest then
-      chosen = first_point_in(rest, page)
-    else
-      for _, name in ipairs(page) do
-        local server, point, id = point_of(name)
-        if not server or point >= points_of(server.weight) then
-          table.insert(stale, name)
-        elseif not seen[id] then
-          seen[id] = true
-          looked_at = looked_at + 1
-          count_look(looked_at)
-          if has_room(server) and fits(server, item) then
-            chosen = server
-            break
-          end
-        end
-      end
-      if looked_at >= LOOKED_AT and (not is_restricted(item) or has_traits()) then
-        rest, per_page = is_restricted(item) and narrowed_order(item) or key.eligible, POINTS_PER_LATER_PAGE
-        if redis.call('EXISTS', rest) == 0 then break end
-      end
-    end
-  end
-  for _, name in ipairs(stale) do redis.call('ZREM', key.ring, name) end
-  if not chosen then return nil end
-  return chosen, 'hash', { { serverId = chosen.id, key = policy_load(chosen, 'consistent-hash') } }
-end
-
-local function kv_use_of(server)
-  local field = redis.call('HMGET', key.server(server.id), 'kvUse', 'loadAtMs')
-  if not field[1] or script_now() - tonumber(field[2] or 0) > KV_REPORT_MS then return nil end
-  return tonumber(field[1])
-end
-
--- Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago.
-local function choose_by_affinity(item, policy, held)
-  local placement = setting('groupPlacement') or 'group-spread'
-  if not held or placement == 'group-spread' or policy == 'consistent-hash' then return nil end
-  if placement == 'auto' and (item.contextTokens or 0) < (number_setting('groupSpreadBelowTokens') or 2048) then
-    return nil
-  end
-  local cap = number_setting('groupAffinityCap') or 8
-  local chosen, most
-  for name, count in pairs(held) do
-    if count < cap and (not most or count >= most) then
-      local id, epoch = string.match(name, '^(.*):(%d+)$')
-      local server = server_of(id)
-      if server and server.epoch == tonumber(epoch) and has_room(server) and fits(server, item)
-        and (not most or count > most or server.chosen < chosen.chosen) then
-        chosen, most = server, count
-      end
-    end
-  end
-  if not chosen then return nil end
-  if placement == 'auto' and (kv_use_of(chosen) or 0) > (number_setting('groupSpreadAboveKvUse') or 0.7) then return nil end
-  return chosen
-end
-
 -- Where it goes without a session: (server, branch, best, turn reached), or nil.
 local function choose_free(item, policy)
   local held = group_leases(item)
@@ -215,60 +71,6 @@ local function choose_free(item, policy)
   if policy == 'consistent-hash' then return choose_on_ring(item) end
   if not held and not is_restricted(item) then return choose_first(policy) end
   return choose_in_order(item, policy, held)
-end
-
-local function snapshot_server(server, policy, held)
-  local labels, lacks = labels_of(server), {}
-  for feature in pairs(lacks_of(server)) do table.insert(lacks, feature) end
-  table.sort(lacks)
-  return {
-    serverId = server.id,
-    leases = server.load,
-    hasRoom = has_room(server),
-    weight = server.weight,
-    weightVersion = server.weightVersion,
-    chosen = server.chosen,
-    tokens = policy == 'least-tokens' and tokens_of(server) or nil,
-    sessions = policy == 'least-sessions' and sessions_of(server) or nil,
-    turn = policy == 'round-robin' and turn_of(server) or nil,
-    labels = next(labels) and labels or nil,
-    lacks = lacks[1] and lacks or nil,
-    kvUse = kv_use_of(server),
-    groupLeases = held and held[count_name(server.id, server.epoch)] or nil,
-  }
-end
-
-local WISH = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion', 'minWeightVersion',
-  'maxWeightLag', 'labels', 'needs', 'dpRank', 'boundServerId', 'boundServerEpoch' }
-local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
-  'groupSpreadAboveKvUse' }
-
--- Everything the choice is made from, as it is before.
-local function take_snapshot(item, policy, bound, named)
-  local held = group_leases(item)
-  write_scores()
-  local listed, servers = {}, {}
-  local function list(server)
-    if not server or listed[server.id] then return end
-    listed[server.id] = true
-    table.insert(servers, snapshot_server(server, policy, held))
-  end
-  for _, id in ipairs(redis.call('ZRANGE', key.eligible, 0, SNAPSHOT_SERVERS - 1)) do list(server_of(id)) end
-  list(bound)
-  list(named)
-  local wish, settings = {}, { policy = policy, groupPlacement = setting('groupPlacement') }
-  for _, name in ipairs(WISH) do wish[name] = item[name] end
-  if item.excludeServers and #item.excludeServers > 0 then wish.excludeServers = item.excludeServers end
-  for _, name in ipairs(NUMBERS) do settings[name] = number_setting(name) end
-  return {
-    settings = settings,
-    wish = wish,
-    boundTo = bound and bound.id or nil,
-    namedServer = named and named.id or nil,
-    newestWeightVersion = newest_weight_version(),
-    servers = servers,
-    truncated = redis.call('ZCARD', key.eligible) > SNAPSHOT_SERVERS or nil,
-  }
 end
 
 -- The server its session is bound to, while that is of the same epoch and takes leases.

@@ -1,0 +1,159 @@
+import type { Decision, PoolSettings } from '@broomwagon/contracts';
+import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
+import { fits, servesLane } from './restrictions';
+import { RoutingBooks } from './routing-books';
+import type { ModelLease, ModelReceipt, ModelServer, ModelWaiterAnswer } from './routing-model.types';
+import { turnAfter, weighed } from './routing-order';
+import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
+
+/** How the model comes to a lease: the choice, its receipt, and who of those that wait gets what has become free. */
+export abstract class RoutingGrants extends RoutingBooks {
+  readonly lanes = new WaitingLanes();
+  protected readonly liveEpochs = new Map<string, { epoch: number; registrationId: string }>();
+  protected readonly sequence = { lease: 0, server: 0, worker: 0 };
+  protected paused = false;
+  protected settings: PoolSettings = {};
+  protected settingsVersion = 0;
+
+  private takesLeases(): boolean {
+    return !this.paused && this.leases.size < (this.settings.poolMaxInflight ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Nobody is let in while the pool is paused or at its own bound. */
+  protected place(acquire: ModelAcquire): ReturnType<typeof chooseServer> {
+    return this.takesLeases() ? this.choose(acquire) : { lane: '*' };
+  }
+
+  private choose(acquire: ModelAcquire) {
+    const binding = acquire.sessionId === undefined ? undefined : this.sessions.get(acquire.sessionId);
+    const bound = binding && this.servers.get(binding.serverId);
+    const named = acquire.boundServerId === undefined ? undefined : this.servers.get(acquire.boundServerId);
+    const isBound = bound !== undefined && bound.epoch === binding?.epoch && this.isUsable(bound.serverId);
+    return chooseServer({
+      settings: this.settings,
+      wish: acquire,
+      boundTo: isBound ? bound.serverId : undefined,
+      namedServer: named && this.canTake(named, acquire) ? named.serverId : undefined,
+      newestWeightVersion: this.newestWeightVersion(),
+      servers: [...this.servers.values()].map((server) => this.asSeen(server, acquire.groupId)),
+    });
+  }
+
+  /** Of the server that the acquire names. */
+  private canTake(server: ModelServer, acquire: ModelAcquire): boolean {
+    const { boundServerEpoch: epoch = server.epoch } = acquire;
+    const hasRoom = this.isUsable(server.serverId) && this.inflight(server.serverId) < server.maxInflight;
+    return server.epoch === epoch && hasRoom && fits(server, acquire, this.newestWeightVersion());
+  }
+
+  protected grant(acquire: ModelAcquire, choice: ChosenServer, waited = false) {
+    const { server: serverId, branch, via, reachedTurn } = choice;
+    const server = this.servers.get(serverId)!;
+    const seq = ++this.sequence.lease;
+    const receipt = this.receiptOf(choice);
+    const lease = { seq, serverId, serverEpoch: server.epoch, acquire, receipt: { serverId, ...receipt } };
+    this.leases.set(acquire.acquireId, lease);
+    this.stepBack(server, seq, reachedTurn);
+    if (acquire.sessionId !== undefined) this.bind(acquire.sessionId, server, acquire.dpRank);
+    const answer = this.answerOf(lease, waited ? 'waited' : branch);
+    return waited ? { ...answer, via: branch } : { ...answer, ...(via === undefined ? {} : { via }) };
+  }
+
+  private receiptOf({ key, best, eligible }: Pick<ChosenServer, 'key' | 'best' | 'eligible'>): ModelReceipt {
+    const { policy = 'least-inflight' } = this.settings;
+    return { policy, policyVersion: this.settingsVersion, key, best, eligible };
+  }
+
+  /** A server that was chosen stands behind its equals. */
+  private stepBack(server: ModelServer, seq: number, reachedTurn = 0): void {
+    server.chosen = seq;
+    if (this.settings.policy !== 'round-robin') return;
+    this.virtualTurn = Math.max(this.virtualTurn, reachedTurn);
+    server.turn = turnAfter(Math.max(server.turn, this.virtualTurn), server.weight);
+  }
+
+  /** Its session goes with it when it was bound to the server that is left. */
+  protected move(lease: ModelLease, target: ModelServer): ModelReceipt {
+    const seen = [...this.servers.values()].map((server) => this.asSeen(server, undefined));
+    const receipt = this.receiptOf(namedChoice(seen, target.serverId, this.settings.policy));
+    const { sessionId } = lease.acquire;
+    const binding = sessionId === undefined ? undefined : this.sessions.get(sessionId);
+    if (binding?.serverId === lease.serverId && binding.epoch === lease.serverEpoch) {
+      Object.assign(binding, { serverId: target.serverId, epoch: target.epoch, dpRank: undefined });
+    }
+    Object.assign(lease, { serverId: target.serverId, serverEpoch: target.epoch });
+    this.stepBack(target, ++this.sequence.lease);
+    return receipt;
+  }
+
+  protected grantWaiters(serverIds: string[]): ModelWaiterAnswer[] {
+    const answers: ModelWaiterAnswer[] = [];
+    // Room of the pool can be used on any server, not only on that which made it.
+    const ids = this.settings.poolMaxInflight === undefined ? serverIds : [...this.servers.keys()];
+    const skipped = new Set<ModelWaiter>();
+    for (const id of ids.sort()) {
+      while (this.takesLeases()) {
+        const server = this.servers.get(id);
+        if (!server || !this.isUsable(id) || this.inflight(id) >= server.maxInflight) break;
+        const waiter = this.lanes.first(
+          (one) => !skipped.has(one) && (this.isServed(one, server) || this.mayLeaveFor(one, server)),
+        );
+        if (!waiter) break;
+        const leaves = !this.isServed(waiter, server);
+        if (this.settle(waiter, answers)) continue;
+        if (!leaves) break;
+        skipped.add(waiter);
+      }
+    }
+    return answers;
+  }
+
+  private isServed(waiter: ModelWaiter, server: ModelServer): boolean {
+    return servesLane(server, waiter.lane, this.newestWeightVersion());
+  }
+
+  /** One that waits for its session's server may go to this other one instead, when the margin breaks. */
+  private mayLeaveFor({ lane, acquire }: ModelWaiter, server: ModelServer): boolean {
+    const { affinityBreakMargin: margin, affinityBreakMaxContextTokens: longest = Infinity } = this.settings;
+    const bound = this.servers.get(lane);
+    if (!bound || !this.isUsable(lane) || margin === undefined || (acquire.contextTokens ?? 0) > longest) return false;
+    const load = (one: ModelServer) => weighed(this.inflight(one.serverId), one.weight);
+    return load(bound) > load(server) + margin && fits(server, acquire, this.newestWeightVersion());
+  }
+
+  /** True when the waiter left the lane it stood in. */
+  protected settle(waiter: ModelWaiter, answers: ModelWaiterAnswer[]): boolean {
+    const { acquire } = waiter;
+    if (!this.isCurrent(acquire)) {
+      this.lanes.remove(waiter);
+      answers.push({ acquireId: acquire.acquireId, error: 'FENCED' });
+      return true;
+    }
+    const choice = this.place(acquire);
+    if ('server' in choice) {
+      this.lanes.remove(waiter, true);
+      answers.push({ acquireId: acquire.acquireId, ...this.grant(acquire, choice, true) });
+      return true;
+    }
+    if (choice.lane === waiter.lane) return false;
+    waiter.lane = choice.lane;
+    return true;
+  }
+
+  protected answerOf(lease: ModelLease, branch: Decision['branch'], receipt = this.keptReceipt(lease)) {
+    const { seq, serverId, serverEpoch, acquire } = lease;
+    const binding = acquire.sessionId === undefined ? undefined : this.sessions.get(acquire.sessionId);
+    const dpRank = binding?.serverId === serverId && binding.epoch === serverEpoch ? binding.dpRank : undefined;
+    return { seq, serverId, branch, inflight: this.inflight(serverId), dpRank, ...receipt };
+  }
+
+  /** The receipt of the choice says nothing of a server that the lease was moved to. */
+  private keptReceipt({ serverId, receipt: { serverId: chosen, ...receipt } }: ModelLease): ModelReceipt {
+    const { policy = 'least-inflight' } = this.settings;
+    return chosen === serverId ? receipt : { policy, policyVersion: this.settingsVersion };
+  }
+
+  protected isCurrent(acquire: ModelAcquire): boolean {
+    return this.liveEpochs.get(acquire.workerId)?.epoch === acquire.workerEpoch;
+  }
+}

@@ -1,0 +1,54 @@
+import { chooseServer, replayDecision } from '@broomwagon/policies';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
+
+let test: TestStore;
+let worker: Awaited<ReturnType<typeof openTestWorker>>;
+beforeEach(async () => {
+  test = openTestStore();
+  worker = await openTestWorker(test);
+});
+afterEach(() => test.close());
+
+describe('decisions', () => {
+  it('are told in the reply, kept in a bounded ring and read in pages, the latest first', async () => {
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await test.server(id, 1_000);
+    const first = await worker.acquire();
+    expect(first).toMatchObject({ policy: 'least-inflight', branch: 'tie', key: 0, eligible: 5, policyVersion: 0 });
+    expect(first.best?.map(({ serverId }) => serverId)).toEqual(['a', 'b', 'c', 'd']);
+    for (let page = 0; page < 6; page++) {
+      const items = Array.from({ length: 100 }, (_, n) => ({
+        acquireId: `x${page * 100 + n}`,
+        requestId: 'r',
+        ...worker.holder,
+      }));
+      await test.store.acquire(test.pool, items);
+    }
+    const seen: number[] = [];
+    for (let before: number | undefined, more = true; more;) {
+      const page = await test.pools.decisions(test.pool, { before, limit: 100, full: false });
+      seen.push(...page.decisions.map(({ seq }) => seq));
+      before = seen.at(-1);
+      ({ more } = page);
+    }
+    expect(seen).toEqual(Array.from({ length: 512 }, (_, n) => 601 - n));
+    const { decisions } = await test.pools.decisions(test.pool, { limit: 1, full: false });
+    expect(decisions[0]).toMatchObject({ acquireId: 'x599', decision: { branch: 'tie', key: 120, eligible: 5 } });
+    expect(decisions[0]!.decision.best).toHaveLength(4);
+  });
+
+  it('carry all they were made from when asked, or when sampled, and lead to the same choice again', async () => {
+    for (const id of ['a', 'b', 'c']) await test.server(id);
+    const explained = await worker.acquire({ explain: true, groupId: 'g', sessionId: 's' });
+    expect(explained.snapshot).toMatchObject({ wish: { groupId: 'g', sessionId: 's' }, newestWeightVersion: 0 });
+    expect(explained.snapshot!.servers).toHaveLength(3);
+    expect(replayDecision(explained.snapshot!)).toMatchObject({ server: explained.serverId, branch: 'tie' });
+    await test.configure({ decisionSampleEvery: 10 });
+    await worker.placesOf(30);
+    const { decisions } = await test.pools.decisions(test.pool, { limit: 16, full: true });
+    expect(decisions.map(({ seq }) => seq)).toEqual([30, 20, 10, 1]);
+    for (const { decision, serverId } of decisions) {
+      expect(chooseServer(decision.snapshot!)).toMatchObject({ server: serverId, branch: decision.branch });
+    }
+  });
+});

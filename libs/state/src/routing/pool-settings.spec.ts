@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
+
+let test: TestStore;
+let worker: Awaited<ReturnType<typeof openTestWorker>>;
+beforeEach(async () => {
+  test = openTestStore();
+  worker = await openTestWorker(test);
+});
+afterEach(() => test.close());
+
+describe('settings of a pool', () => {
+  it('change as a whole, are kept with a version that grows with each change, and a repeat changes nothing', async () => {
+    expect(await test.pools.settings(test.pool)).toMatchObject({ version: 0, settings: {}, policy: 'least-inflight' });
+    const first = await test.configure({ policy: 'round-robin', affinityBreakMargin: 2, groupSpreadAboveKvUse: 0.5 });
+    expect(first).toMatchObject({ version: 1, policy: 'round-robin', isScored: true });
+    expect(first.settings).toEqual({ policy: 'round-robin', affinityBreakMargin: 2, groupSpreadAboveKvUse: 0.5 });
+    expect((await test.configure({ affinityBreakMargin: 2 })).version).toBe(1);
+    const second = await test.configure({ affinityBreakMargin: 0 }, ['policy', 'groupSpreadAboveKvUse']);
+    expect(second).toMatchObject({ version: 2, policy: 'least-inflight' });
+    expect(second.settings).toMatchObject({ affinityBreakMargin: 0 });
+    expect((await worker.acquire()).error).toBe('NO_SERVER_AVAILABLE');
+  });
+
+  it('let the policy in force decide until all of 300 servers are scored for the other, then that one at once', async () => {
+    await Promise.all(Array.from({ length: 300 }, (_, n) => test.server(`server-${n}`)));
+    await worker.placesOf(3);
+    const { version, nextPolicy } = await test.pools.configure(test.pool, { policy: 'round-robin' });
+    expect(nextPolicy).toBe('round-robin');
+    let { cursor } = await test.servers.rescore(test.pool, '0');
+    expect(cursor).not.toBe('0');
+    expect(await worker.acquire()).toMatchObject({ policy: 'least-inflight', branch: 'tie', key: 0 });
+    // Meanwhile the settings change again: this pass is not enough to end with.
+    await test.pools.configure(test.pool, { affinityBreakMargin: 5 });
+    while (cursor !== '0') ({ cursor } = await test.servers.rescore(test.pool, cursor));
+    expect(await test.pools.finish(test.pool, version)).toMatchObject({ nextPolicy: 'round-robin', isScored: false });
+    expect(await test.configure({})).toMatchObject({ policy: 'round-robin', version: 2 });
+    expect(await worker.acquire()).toMatchObject({ policy: 'round-robin', branch: 'round-robin', eligible: 300 });
+    expect(await test.redis.exists(`${test.root}:eligible:next`)).toBe(0);
+  });
+});

@@ -1,0 +1,150 @@
+import { GROUP_PLACEMENTS, ROUTING_POLICIES, type EngineFeature, type Labels } from '@broomwagon/contracts';
+import * as fc from 'fast-check';
+import { expect } from 'vitest';
+import { command, rarely, serverId, workerId } from './routing-model.commands.fixture';
+import { pools, servers, store } from './routing-model.fixture';
+
+export const registerServer = fc
+  .record({
+    serverId,
+    instanceId: fc.constantFrom('i1', 'i1', 'i1', 'i2', undefined),
+    maxInflight: fc.integer({ min: 1, max: 4 }),
+    weight: fc.constantFrom(1, 1, 0.5, 2),
+    weightVersion: fc.constantFrom(0, 0, 1),
+    labels: fc.option(fc.constantFrom<Labels>({ zone: 'a' }, { zone: 'b' }), { nil: undefined }),
+    lacks: rarely(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'])),
+  })
+  .map((registration) =>
+    command(`register ${JSON.stringify(registration)}`, async (pair) => {
+      if (pair.hasVoid) await pair.sweep();
+      // Fewer places than leases is legal; the bound of the test is then the leases that stand.
+      const inflight = pair.model.inflight(registration.serverId);
+      const maxInflight = Math.max(registration.maxInflight, inflight);
+      const labels = registration.labels && JSON.stringify(registration.labels);
+      const lacks = registration.lacks?.join(',');
+      const full = {
+        ...registration,
+        labels,
+        lacks,
+        maxInflight,
+        endpoint: 'http://127.0.0.1:1',
+        dialect: 'vllm' as const,
+      };
+      const expected = pair.model.registerServer({ ...registration, maxInflight });
+      pair.hasVoid = true;
+      const reply = await store.registerServer(pair.pool, full);
+      expect(reply.epoch).toBe(expected.epoch);
+      pair.compareAnswers(reply.answers, expected.answers);
+    }),
+  );
+
+export const removeServer = serverId.map((id) =>
+  command(`remove ${id}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    pair.hasVoid = true;
+    expect(await store.removeServer(pair.pool, id)).toEqual({ removed: pair.model.removeServer(id) });
+  }),
+);
+
+export const cordonServer = fc.record({ serverId, cordoned: fc.boolean() }).map(({ serverId: id, cordoned }) =>
+  command(`cordon ${id} ${cordoned}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    const expected = pair.model.cordonServer(id, cordoned);
+    const change = servers.cordon(pair.pool, id, cordoned);
+    if (!expected) return expect(change).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+    pair.hasVoid = true;
+    pair.compareAnswers((await change).answers, expected);
+  }),
+);
+
+export const fenceServer = fc.record({ serverId, age: fc.constantFrom(0, 0, 1) }).map(({ serverId: id, age }) =>
+  command(`fence ${id}, ${age} epochs old`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    const epoch = Math.max(1, (pair.model.servers.get(id)?.epoch ?? 1) - age);
+    const expected = pair.model.fenceServer(id, epoch);
+    const fence = servers.fence(pair.pool, id, epoch, 'test');
+    if (!expected) return expect(fence).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+    pair.hasVoid = true;
+    expect(await fence).toMatchObject(expected);
+  }),
+);
+
+export const updateServer = fc
+  .record({ serverId, maxInflight: fc.integer({ min: 1, max: 5 }), weight: fc.constantFrom(1, 0.5, 2) })
+  .map(({ serverId: id, ...wanted }) =>
+    command(`update ${id} ${JSON.stringify(wanted)}`, async (pair) => {
+      const change = { ...wanted, maxInflight: Math.max(wanted.maxInflight, pair.model.inflight(id)) };
+      const expected = pair.model.updateServer(id, change);
+      const reply = servers.update(pair.pool, { serverId: id, ...change });
+      if (!expected) return expect(reply).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+      pair.compareAnswers((await reply).answers, expected);
+    }),
+  );
+
+export const registerWorker = fc
+  .record({ workerId, registrationId: fc.constantFrom('one', 'two') })
+  .map((registration) =>
+    command(`worker ${registration.workerId} ${registration.registrationId}`, async (pair) => {
+      if (pair.hasVoid) await pair.sweep();
+      pair.hasVoid = true;
+      const expected = pair.model.registerWorker(registration.workerId, registration.registrationId);
+      const { workerEpoch } = await store.registerWorker(pair.pool, { ...registration, ttlMs: 3_600_000 });
+      expect(workerEpoch).toBe(expected);
+      pair.workerEpochs.set(registration.workerId, workerEpoch);
+    }),
+  );
+
+export const voidWorker = workerId.map((id) =>
+  command(`void ${id}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    pair.hasVoid = true;
+    pair.model.voidWorker(id);
+    await store.deregisterWorker(pair.pool, id, pair.workerEpochs.get(id) ?? 1);
+  }),
+);
+
+export const pausePool = fc.constantFrom(true, false, false, false).map((paused) =>
+  command(paused ? 'pause' : 'resume', async (pair) => {
+    const { changed, answers } = pair.model.pausePool(paused);
+    const reply = await store.pausePool(pair.pool, paused);
+    expect(reply).toMatchObject({ paused, changed });
+    pair.compareAnswers(reply.answers, answers);
+  }),
+);
+
+export const sweep = fc.constant(command('sweep', (pair) => pair.sweep()));
+
+const RESETTABLE = [
+  'poolMaxInflight',
+  'affinityBreakMargin',
+  'affinityBreakMaxContextTokens',
+  'policy',
+  'groupPlacement',
+] as const;
+export const configure = fc
+  .record({
+    set: fc.record(
+      {
+        policy: fc.constantFrom(...ROUTING_POLICIES),
+        affinityBreakMargin: fc.constantFrom(0, 1, 2),
+        affinityBreakMaxContextTokens: fc.constantFrom(0, 1_000),
+        groupPlacement: fc.constantFrom(...GROUP_PLACEMENTS),
+        groupAffinityCap: fc.constantFrom(1, 2, 8),
+        groupSpreadBelowTokens: fc.constantFrom(0, 2_048),
+        poolMaxInflight: fc.constantFrom(3, 4, 20),
+      },
+      { requiredKeys: [] },
+    ),
+    reset: fc.subarray([...RESETTABLE], { maxLength: 2 }),
+  })
+  .map(({ set, reset }) =>
+    command(`configure ${JSON.stringify({ set, reset })}`, async (pair) => {
+      const { version } = await pools.configure(pair.pool, set, reset);
+      const { answers } = await servers.rescore(pair.pool, '0');
+      const done = await pools.finish(pair.pool, version);
+      const expected = pair.model.configure(set, reset);
+      expect(done).toMatchObject({ version: expected.version, isScored: true });
+      expect(done.nextPolicy).toBeUndefined();
+      pair.compareAnswers(answers, expected.answers);
+    }),
+  );
