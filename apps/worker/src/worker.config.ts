@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { IsInt, IsOptional, IsString, Matches, Max, Min } from 'class-validator';
-import { POOL_PATTERN } from '@broomwagon/contracts';
+import { IsId, POOL_PATTERN } from '@broomwagon/contracts';
 import { Env, PayloadServiceConfig } from '@broomwagon/platform';
 
 /** Configuration of one worker process. */
@@ -13,6 +13,11 @@ export class WorkerConfig extends PayloadServiceConfig {
   @Env('WORKER_ID', { description: 'name of this worker; default one made from host and process' })
   @Matches(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, { message: 'must be 1 to 64 letters, digits, _ or -' })
   workerId: string = defaultWorkerId();
+
+  @Env('JOB', { description: 'only requests of this job are run; default those of any' })
+  @IsOptional()
+  @IsId()
+  job?: string;
 
   @Env('CONCURRENCY', { description: 'requests run at once' })
   @IsInt()

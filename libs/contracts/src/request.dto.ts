@@ -23,6 +23,8 @@ export class ClaimRequest {
   /** At most this many. */
   @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: number;
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
+  /** Only requests of this job, for one that cannot run those of others; it pays for them as for its turns. Default: any. */
+  @IsOptional() @IsId() job?: JobId;
 }
 /** One request to run. `attempt` is the fence of everything the worker says about it. */
 export interface Claim {

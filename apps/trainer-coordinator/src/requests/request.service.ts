@@ -49,8 +49,8 @@ export class RequestService {
   async claim(pool: PoolName, body: ClaimRequest, replyTo: string | undefined): Promise<ClaimReply | typeof PARKED> {
     // Its deadline is kept by upkeep, which goes through the pools of the directory.
     await this.pools.add(pool);
-    const { claimId, workerId, workerEpoch, max, waitMs } = body;
-    const answer = await this.requests.claim(pool, { claimId, workerId, workerEpoch, max, waitMs, replyTo });
+    const { claimId, workerId, workerEpoch, max, job, waitMs } = body;
+    const answer = await this.requests.claim(pool, { claimId, workerId, workerEpoch, max, job, waitMs, replyTo });
     await failpoint('coordinator.claim.before-reply');
     if (answer.parked) {
       this.metrics.claimed('parked');

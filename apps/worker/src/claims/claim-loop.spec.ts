@@ -25,7 +25,7 @@ async function start(requests: number, settings: Partial<WorkerConfig> = {}) {
 
 describe('ClaimLoop', () => {
   it('never holds more than its concurrency and goes on as places are free', async () => {
-    const { loop, controlPlane, registry, engines } = await start(100, { concurrency: 10 });
+    const { loop, controlPlane, registry, engines } = await start(100, { concurrency: 10, job: 'j' });
     let most = 0;
     const play = engines.generate;
     engines.generate = (...args) => {
@@ -35,6 +35,7 @@ describe('ClaimLoop', () => {
     loop.start();
     await expect.poll(() => controlPlane.of('request.complete')).toHaveLength(100);
     expect(most).toBe(10);
+    expect(new Set(controlPlane.of('request.claim').map(({ job }) => job))).toEqual(new Set(['j']));
     expect(new Set(controlPlane.of('request.claim').map(({ claimId }) => claimId)).size).toBe(
       controlPlane.of('request.claim').length,
     );

@@ -76,7 +76,7 @@ export class ClaimLoop {
 
   private async claim(worker: WorkerEpoch, max: number): Promise<void> {
     const { signal } = this.stopping;
-    const call = this.ask({ claimId: randomUUID(), max, ...worker }, signal);
+    const call = this.ask({ claimId: randomUUID(), max, job: this.config.job, ...worker }, signal);
     const reply = await unlessAborted(signal, unlessAborted(this.session.epochSignal, call));
     await failpoint('worker.claim.after-reply');
     // Fenced while it waited: what was granted is the old epoch's, and is taken from it.

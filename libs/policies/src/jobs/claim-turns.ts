@@ -40,15 +40,18 @@ export interface Turn {
  * Gives at most `max` requests: start-time fair queueing. The job with the least service has the turn and gives all it
  * can; so the shares of jobs with enough to do are those of their weights, within one claim. A job at its cap steps
  * aside, and blocks nobody. libs/state/src/lua/includes/turns.lua does the same.
+ * @param only this job has all the turns, when it is in line; it pays for them, and the present stays where the line is
  */
-export function takeTurns(turns: ClaimTurns, max: number): { turns: ClaimTurns; given: Turn[] } {
+export function takeTurns(turns: ClaimTurns, max: number, only?: string): { turns: ClaimTurns; given: Turn[] } {
   let { present } = turns;
   const jobs = new Map(turns.jobs.map((job) => [job.job, job]));
   const given: Turn[] = [];
   for (let left = max; left > 0;) {
-    const next = nextOf([...jobs.values()]);
+    const first = nextOf([...jobs.values()]);
+    if (first === undefined) break;
+    present = first.place;
+    const next = only === undefined ? first : nextOf([...jobs.values()].filter(({ job }) => job === only));
     if (next === undefined) break;
-    present = next.place;
     const most = Math.min(left, roomOf(next), next.pending);
     const service = next.place + Math.floor((most * SERVICE_OF_ONE) / next.quota.weight);
     const pending = next.pending - most;

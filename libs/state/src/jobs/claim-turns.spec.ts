@@ -47,6 +47,7 @@ async function openJobs() {
   let claims = 0;
   return {
     pool,
+    holder,
     held,
     async submit(job: string, count: number) {
       const from = submitted.get(job)!;
@@ -55,8 +56,8 @@ async function openJobs() {
       const page = Array.from({ length: count }, (_, index) => ({ ...group, groupId: `g${from + index}` }));
       await rounds.submit(pool, { job, roundId: 'r', trainerEpoch: 1 }, page);
     },
-    async claim(max: number) {
-      const answer = await requests.claim(pool, { claimId: `c${claims++}`, ...holder, max });
+    async claim(max: number, job?: string) {
+      const answer = await requests.claim(pool, { claimId: `c${claims++}`, ...holder, max, job });
       const given: { job: string; requests: number }[] = [];
       for (const claim of answer.claims) {
         held.get(claim.job)!.push(claim);
@@ -91,9 +92,10 @@ describe('claims of several jobs', () => {
           const kind = decide(8);
           if (kind < 3) {
             const max = 1 + decide(12);
-            const answer = takeTurns(turns, max);
+            const only = decide(3) === 0 ? job.job : undefined;
+            const answer = takeTurns(turns, max, only);
             ({ turns } = answer);
-            expect(await world.claim(max)).toEqual(answer.given);
+            expect(await world.claim(max, only)).toEqual(answer.given);
           } else if (kind < 5) {
             const count = 1 + decide(10);
             await world.submit(job.job, count);
@@ -110,6 +112,53 @@ describe('claims of several jobs', () => {
       }),
       { numRuns: RUNS },
     );
+  });
+
+  it('may be for one job, and wait for it alone while others are served', async () => {
+    const world = await openJobs();
+    await world.submit('a', 8);
+    expect(await world.claim(10, 'b')).toEqual([]);
+    const park = (claimId: string, job?: string) =>
+      requests.claim(world.pool, { claimId, ...world.holder, max: 2, job, waitMs: 60_000, replyTo: claimId });
+    await park('of-b', 'b');
+    await park('also-of-b', 'b');
+    await world.claim(10);
+    await park('of-any');
+    await park('of-c', 'c');
+    const grants = async () => {
+      const page = await requests.grantClaims(world.pool);
+      return page.grants.map(({ replyTo, claims }) => [replyTo, claims.map(({ groupId, job }) => `${job}/${groupId}`)]);
+    };
+    expect(await grants()).toEqual([]);
+    await world.submit('c', 3);
+    expect(await grants()).toEqual([
+      ['of-any', ['c/g0', 'c/g1']],
+      ['of-c', ['c/g2']],
+    ]);
+    // Others have had less, but they do not wait.
+    await park('of-a', 'a');
+    await world.submit('a', 1);
+    await world.submit('b', 5);
+    expect(await grants()).toEqual([
+      ['of-b', ['b/g0', 'b/g1']],
+      ['also-of-b', ['b/g2', 'b/g3']],
+      ['of-a', ['a/g8']],
+    ]);
+    const waiters = await redis.keys(`${runner.rootKey(world.pool)}:waiters:claim*`);
+    expect(waiters).toEqual([]);
+  });
+
+  it('leave those who come the place they had, whatever claims for one job have taken', async () => {
+    const world = await openJobs();
+    await world.submit('b', 9);
+    await world.submit('c', 20);
+    for (const _ of [1, 2]) expect(await world.claim(9, 'c')).toEqual([{ job: 'c', requests: 9 }]);
+    await world.submit('a', 9);
+    expect(await world.claim(20)).toEqual([
+      { job: 'a', requests: 9 },
+      { job: 'b', requests: 9 },
+      { job: 'c', requests: 2 },
+    ]);
   });
 
   it('says when a job that was at its cap has room again', async () => {

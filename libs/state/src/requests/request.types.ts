@@ -30,6 +30,8 @@ export interface ClaimArgs {
   workerEpoch: number;
   /** At most 128. */
   max: number;
+  /** Only requests of this job. */
+  job?: JobId;
   waitMs?: number;
   /** Inbox for the answer of a parked claim; without it the claim is never parked. */
   replyTo?: string;

@@ -77,12 +77,13 @@ local function take_of_job(job, most, claims, worker, now)
 end
 
 -- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
--- includes/turns. What belongs to a completed round is settled on the way. Nothing while the pool stands still.
-local function take_claims(worker_id, worker_epoch, max, now)
+-- includes/turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way. Nothing
+-- while the pool stands still.
+local function take_claims(worker_id, worker_epoch, max, only, now)
   local claims, looked, jobs = {}, 0, 0
   if pool_stands_still() then return claims, false end
   while #claims < max and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
-    local job, service = next_job()
+    local job, service = next_job(only)
     if not job then break end
     jobs = jobs + 1
     local most = is_orphaned(job, now) and 0 or math.min(max - #claims, room_of(job))
@@ -105,10 +106,14 @@ local function load_waiter(claim_id)
   return packed and cjson.decode(packed) or nil
 end
 
-local function forget_waiter(claim_id)
+local function lane_of(job) return job and key.claimLane(job) or key.claimQueue end
+
+-- `job` is that of its lane, or nil.
+local function forget_waiter(claim_id, job)
   redis.call('HDEL', key.claimWaiters, claim_id)
-  redis.call('ZREM', key.claimQueue, claim_id)
   redis.call('ZREM', key.claimDeadlines, claim_id)
+  redis.call('ZREM', lane_of(job), claim_id)
+  if job and redis.call('EXISTS', lane_of(job)) == 0 then redis.call('SREM', key.claimLanes, job) end
 end
 
 -- The answer of a claim that got something, kept for a repeat.

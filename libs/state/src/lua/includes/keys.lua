@@ -42,7 +42,8 @@ local key = {
   withheldJobs = root .. 'jobs:withheld', -- set: jobs with pending requests that may give none now: at their cap, or orphaned
   jobService = root .. 'jobs:service', -- hash: job -> service it had when it last gave requests
   claimWaiters = root .. 'waiters:claim', -- hash: claimId -> packed waiter
-  claimQueue = root .. 'waiters:claim:queue', -- zset: claimId by arrival
+  claimQueue = root .. 'waiters:claim:queue', -- zset: claimId by arrival, of those that take any job
+  claimLanes = root .. 'waiters:claim:lanes', -- set: jobs in whose lane claims wait
   claimDeadlines = root .. 'waiters:claim:deadlines', -- zset: claimId by deadline on the waiting clock, ms
   sweeps = root .. 'sweeps', -- set: job/roundId that is opening, has groups to cut, or is to be folded
   roundDeadlines = root .. 'rounds:deadlines', -- zset: job/roundId by deadline, ms
@@ -106,6 +107,7 @@ function key.plan(id) return root .. 'plan:' .. id end -- hash: digest, summary,
 function key.planMoves(id) return root .. 'plan-moves:' .. id end -- list: moves, JSON
 function key.planStates(id) return root .. 'plan-states:' .. id end -- hash: requestId or leaseId -> state of its move
 function key.endedSync(id) return root .. 'weights:ended:' .. id end -- string, 1 h: how a change of weights ended, JSON
+function key.claimLane(job) return root .. 'waiters:claim:lane:' .. job end -- zset: claimId by arrival, of those that take this job only
 function key.claim(id) return root .. 'claim:' .. id end -- string: first answer of a claim, limited life
 function key.roundLedger(job, round) return root .. 'round-ledger:' .. job .. '/' .. round end -- hash: counters
 function key.jobLedger(job) return root .. 'job-ledger:' .. job end -- hash: counters of rounds that are folded

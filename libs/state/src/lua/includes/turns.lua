@@ -30,12 +30,15 @@ local function readmit_job(job)
   end
 end
 
--- The job whose turn it is, or nil.
-local function next_job()
+-- The job whose turn it is, or nil. With `only`, that job out of its turn, when it is in line: it pays as for a turn, and
+-- the present stays where the line is.
+local function next_job(only)
   local turn = redis.call('ZRANGE', key.claimableJobs, 0, 0, 'WITHSCORES')
   if not turn[1] then return nil end
   redis.call('HSET', key.meta, 'servicePresent', turn[2])
-  return turn[1], tonumber(turn[2])
+  if not only then return turn[1], tonumber(turn[2]) end
+  local service = redis.call('ZSCORE', key.claimableJobs, only)
+  if service then return only, tonumber(service) end
 end
 
 local function charge_job(job, service, given)

@@ -3,6 +3,7 @@ ARGV[1] JSON:
   claimId                 string: a repeat gets the first answer for `keptMs`, or replaces the inbox of the parked call
   workerId, workerEpoch   string, number
   max                     number, at most 128
+  job                     string or absent: only requests of this job
   waitMs, replyTo         number, string or absent; without both the call is never parked
   keptMs, maxWaiters      numbers
 Reply: claims   list of Claim
@@ -17,10 +18,10 @@ end
 local answer = redis.call('GET', key.claim(args.claimId))
 if answer then return answer end
 
-local now = now_ms()
-local claims, again = take_claims(args.workerId, args.workerEpoch, args.max, now)
+local now, job = now_ms(), optional(args.job)
+local claims, again = take_claims(args.workerId, args.workerEpoch, args.max, job, now)
 if #claims > 0 then
-  forget_waiter(args.claimId)
+  forget_waiter(args.claimId, job)
   return keep_answer(args.claimId, claims, args.keptMs)
 end
 if again then return '{"claims":[],"again":true}' end
@@ -29,15 +30,16 @@ local reply_to = optional(args.replyTo)
 local wait_ms = optional(args.waitMs) or 0
 if not reply_to or wait_ms == 0 then
   -- The last repeat of a parked claim: nothing may be given to it any more.
-  forget_waiter(args.claimId)
+  forget_waiter(args.claimId, job)
   return '{"claims":[]}'
 end
 if redis.call('HLEN', key.claimWaiters) >= args.maxWaiters and redis.call('HEXISTS', key.claimWaiters, args.claimId) == 0 then
   return fail('QUEUE_FULL', 'Too many claims are waiting', nil, 1000)
 end
 redis.call('HSET', key.claimWaiters, args.claimId, cjson.encode({
-  workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, replyTo = reply_to,
+  workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, job = job, replyTo = reply_to,
 }))
-redis.call('ZADD', key.claimQueue, 'NX', redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), args.claimId)
+if job then redis.call('SADD', key.claimLanes, job) end
+redis.call('ZADD', lane_of(job), 'NX', redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), args.claimId)
 redis.call('ZADD', key.claimDeadlines, integer(waiting_ms(now) + wait_ms), args.claimId)
 return '{"claims":[],"parked":true}'

@@ -11,6 +11,6 @@ local due = redis.call('ZRANGEBYSCORE', key.claimDeadlines, '-inf', integer(wait
 for _, claim_id in ipairs(due) do
   local waiter = load_waiter(claim_id)
   if waiter then table.insert(inboxes, waiter.replyTo) end
-  forget_waiter(claim_id)
+  forget_waiter(claim_id, waiter and waiter.job)
 end
 return '{"replyTo":' .. encode_list(inboxes) .. ',"more":' .. tostring(#due == PAGE) .. '}'
