@@ -6,15 +6,21 @@ const ABOUT: Record<string, string> = {
   '/v1/models': '{"data":[{"id":"tiny","max_model_len":4096}]}',
 };
 
-/** An engine with a metrics page of vLLM; it answers what `status` says, or hangs up when it is stopped. */
+/** An engine with a metrics page of vLLM; it answers what `status` says, `delayMs` late, or hangs up when it is stopped. */
 export class TestEngine {
   status = 200;
+  delayMs = 0;
+  /** Health routes answered so far. */
+  probes = 0;
   metrics = { running: 0, waiting: 0, kvUse: 0, preemptions: 0 };
   private constructor(private readonly server: Server) {}
 
   static async start(): Promise<TestEngine> {
     const server: Server = createServer((request, response) => {
-      response.writeHead(engine.status).end(request.url === '/metrics' ? engine.page() : ABOUT[request.url!]);
+      setTimeout(() => {
+        if (request.url === '/health') engine.probes++;
+        response.writeHead(engine.status).end(request.url === '/metrics' ? engine.page() : ABOUT[request.url!]);
+      }, engine.delayMs);
     });
     const engine = new TestEngine(server);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

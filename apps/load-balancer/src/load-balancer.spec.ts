@@ -25,7 +25,8 @@ describe('two replicas of the load-balancer', () => {
     });
     const released = await Promise.all(grants.map(({ leaseId }) => lb.release(leaseId)));
     expect(released.every((reply) => reply.released)).toBe(true);
-    expect(await lb.status()).toMatchObject({ servers: 4, readyServers: 4, leases: 0, waiters: 0, workers: 1 });
+    const idle = { servers: 4, readyServers: 4, leases: 0, waiters: 0, workers: 1 };
+    await expect.poll(lb.status).toMatchObject(idle);
   });
 
   it('grant a burst of 2,048 in order, the same again when repeated, and take it back', async () => {
@@ -143,7 +144,9 @@ describe('two replicas of the load-balancer', () => {
     const stateOf = async () => (await lb.status()).perServer.find(({ serverId }) => serverId === 'sick')!;
     // Bad requests are an answer: only silence and 5xx count.
     sick.status = 404;
-    await expect.poll(async () => (await lb.call('server.list', {})).servers.length).toBe(3);
+    const probes = sick.probes;
+    await expect.poll(() => sick.probes, { timeout: 5_000 }).toBeGreaterThan(probes + 8);
+    await expect.poll(async () => (await stateOf()).state).toBe('ready');
     sick.status = 503;
     await expect.poll(async () => (await stateOf()).state).not.toBe('ready');
     await expect.poll(async () => (await stateOf()).state).toBe('failed');
@@ -155,6 +158,22 @@ describe('two replicas of the load-balancer', () => {
     const late = await lb.call('lb.release', { leaseId: onSick.leaseId, outcome: 'failed' });
     expect(late.released).toBe(false);
     sick.stop();
+  });
+
+  it('take an engine that answers late for slow, not for dead: its leases stay', async () => {
+    const slow = await TestEngine.start();
+    for (const id of ['well-1', 'well-2']) await lb.server(id);
+    const { epoch } = await lb.server('slow', 100, { endpoint: slow.url });
+    const w = await lb.worker();
+    const leases = await Promise.all([lb.acquire(w), lb.acquire(w), lb.acquire(w)]);
+    // Each answer comes long after its round, and all of them would take longer than a silent server has.
+    slow.delayMs = 500;
+    const { probes } = slow;
+    await expect.poll(() => slow.probes, { timeout: 15_000 }).toBeGreaterThan(probes + 8);
+    expect((await lb.list()).get('slow')?.epoch).toBe(epoch);
+    const released = await Promise.all(leases.map(({ leaseId }) => lb.release(leaseId)));
+    expect(released.every((reply) => reply.released)).toBe(true);
+    slow.stop();
   });
 
   it('keep the only server in use though its probes fail', async () => {

@@ -92,7 +92,7 @@ export interface EngineAdapter {
   /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
   abort(engineRequestId: string): Promise<boolean>;
   load(): Promise<EngineLoad>;
-  /** Resolves when the engine says it is healthy. */
+  /** Resolves when the engine says it is healthy. ENGINE_REJECTED when it lives and refuses to say so (4xx). */
   health(signal?: AbortSignal): Promise<void>;
   /**
    * Stops generating until {@link resume}; requests that come meanwhile wait in the engine. `wait` resolves only when

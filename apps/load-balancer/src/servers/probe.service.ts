@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { isBroomwagonError, LIMITS, type ServerStatus } from '@broomwagon/contracts';
 import { adaptiveLimit } from '@broomwagon/policies';
 import { RoutingStore, ServerStore, type DueLimit, type LoadReport } from '@broomwagon/state';
@@ -8,6 +8,7 @@ import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { lackedFeatures } from './lacked-features';
+import { PatientProbes } from './patient-probes';
 
 /** Probes under way at once. */
 const PROBES_AT_ONCE = 64;
@@ -26,8 +27,12 @@ interface Drifts {
  * replicas may probe at once, and one that cannot reach an engine says nothing against it.
  */
 @Injectable()
-export class ProbeService {
+export class ProbeService implements OnModuleDestroy {
   private readonly logger = new Logger(ProbeService.name);
+  private readonly probes: PatientProbes;
+  /** Half the interval, so that one that hangs does not make the others look silent. */
+  private readonly roundMs: number;
+  private stopped = false;
 
   constructor(
     private readonly store: RoutingStore,
@@ -37,7 +42,19 @@ export class ProbeService {
     private readonly sweeper: SweepService,
     private readonly metrics: LoadBalancerMetrics,
     private readonly config: LoadBalancerConfig,
-  ) {}
+  ) {
+    this.roundMs = config.probeIntervalMs / 2;
+    const probeMs = Math.max(this.roundMs, config.serverFailedAfterMs / 2);
+    this.probes = new PatientProbes(health, { roundMs: this.roundMs, probeMs }, (pool, serverId) => {
+      this.heard(pool, [serverId]).catch((error: unknown) =>
+        this.logger.warn({ err: error, pool, serverId }, 'A late answer of an engine was not noted'),
+      );
+    });
+  }
+
+  onModuleDestroy(): void {
+    this.stopped = true;
+  }
 
   /** Probes every server of the pool once, then judges those that were not heard of. */
   async probe(pool: string): Promise<void> {
@@ -54,19 +71,15 @@ export class ProbeService {
     await this.review(pool);
   }
 
-  private async probeSome(pool: string, servers: ServerStatus[], drifts: Drifts): Promise<void> {
-    // Half the interval, so that one that hangs does not make the others look silent.
-    const timeoutMs = this.config.probeIntervalMs / 2;
+  private async probeSome(pool: string, page: ServerStatus[], drifts: Drifts): Promise<void> {
+    const servers = this.probes.idle(pool, page);
     const [answered, loads] = await Promise.all([
-      Promise.all(servers.map((server) => this.health.answers(server, timeoutMs))),
-      Promise.all(servers.map((server) => this.health.load(server, timeoutMs))),
+      Promise.all(servers.map((server) => this.probes.answers(pool, server))),
+      Promise.all(servers.map((server) => this.health.load(server, this.roundMs))),
     ]);
     const heard = servers.filter((_, index) => answered[index]).map((server) => server.serverId);
     if (heard.length === 0) return;
-    const reply = await this.store.heardFrom(pool, [...new Set(heard)].slice(0, LIMITS.page));
-    for (const serverId of reply.revived)
-      this.logger.log({ pool, serverId }, 'A failed server is back, as a new epoch');
-    this.waiters.sendAll(pool, reply);
+    await this.heard(pool, [...new Set(heard)].slice(0, LIMITS.page));
     const reports = servers.flatMap(({ serverId, epoch }, index) => {
       const load = answered[index] ? loads[index] : undefined;
       return load ? [{ serverId, epoch, ...load }] : [];
@@ -74,6 +87,15 @@ export class ProbeService {
     if (reports.length > 0) await this.report(pool, reports, drifts);
     const unknown = servers.filter((server, index) => answered[index] && server.capabilities === undefined);
     await Promise.all(unknown.slice(0, DESCRIBED_AT_ONCE).map((server) => this.describe(pool, server)));
+  }
+
+  private async heard(pool: string, serverIds: ServerStatus['serverId'][]): Promise<void> {
+    if (this.stopped) return;
+    const reply = await this.store.heardFrom(pool, serverIds);
+    for (const serverId of reply.revived) {
+      this.logger.log({ pool, serverId }, 'A failed server is back, as a new epoch');
+    }
+    this.waiters.sendAll(pool, reply);
   }
 
   /** Who registered this engine did not say what it can do. */
@@ -104,7 +126,7 @@ export class ProbeService {
     if (limits.length > 0) this.waiters.sendAll(pool, await this.servers.limit(pool, limits));
   }
 
-  /** Two missed probes make a server suspect. */
+  /** Two missed probes make a server suspect; a late answer makes it ready again. */
   private async review(pool: string): Promise<void> {
     const limits = {
       suspectAfterMs: 2 * this.config.probeIntervalMs,

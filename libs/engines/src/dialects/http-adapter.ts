@@ -208,8 +208,9 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
 
   protected async requireHealthy(path: string, signal?: AbortSignal): Promise<void> {
     const { status, text } = await this.http.call('GET', path, undefined, signal);
-    if (status !== 200) {
-      throw new BroomwagonError('ENGINE_ERROR', `${this.url}${path} answered ${status}: ${quote(text)}`);
-    }
+    if (status === 200) return;
+    const refuses = status >= 400 && status < 500;
+    const message = `${this.url}${path} answered ${status}: ${quote(text)}`;
+    throw new BroomwagonError(refuses ? 'ENGINE_REJECTED' : 'ENGINE_ERROR', message);
   }
 }
