@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { RequestStore, type RoundName, RoundStore } from '@broomwagon/state';
+import { type DueWork, RequestStore, type RoundName, RoundStore } from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
 import { CheckpointSweepService } from '../checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from '../coordinator.config';
@@ -18,8 +18,8 @@ import { WorkerCommands } from './worker-commands';
 /**
  * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
  * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of void worker epochs,
- * follows aborts and groups on their way to the long-tail queue, deletes old checkpoints. Every page is a script that checks again, so all
- * replicas may sweep at once, and any of them goes on where another one died.
+ * follows aborts and groups on their way to the long-tail queue, deletes old checkpoints. Every page is a script that
+ * checks again, so all replicas may sweep at once, and any of them goes on where another one died.
  */
 @Injectable()
 export class SweepService {
@@ -59,25 +59,31 @@ export class SweepService {
     this.soon(pool, round, 'fold', () => this.fold(pool, round));
   }
 
-  /** One look at all there is to sweep in a pool. @throws BroomwagonError UNAVAILABLE */
+  /** One look at all there is to sweep in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool);
     this.metrics.lostEntries(pool, due.lostEntries);
-    if (due.deadlines > 0) await this.rounds.expire(pool);
-    if (due.voidEpochs > 0) await this.returnAttempts(pool);
-    for (const round of due.rounds) {
-      if (round.state === 'cancelled') await this.once(pool, round, 'give-back', () => this.giveBack(pool, round));
-      if (round.state === 'opening') await this.openings.finish(pool, round);
-      else await this.once(pool, round, 'cut', () => this.cutAgain(pool, round));
-      if (round.state === 'closed' || round.state === 'cancelled')
-        await this.once(pool, round, 'fold', () => this.fold(pool, round));
-    }
-    await this.longtail.sweep(pool, due);
-    await this.aborts.sweep(pool, due);
-    if (due.oldCheckpoints > 0) await this.checkpoints.unlinkOld(pool);
-    await this.weights.sweep(pool, due);
-    await this.moves.sweep(pool, due);
+    const errors: unknown[] = [];
+    // What fails, for a key that is lost, does not stop what is behind it.
+    const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => errors.push(error));
+    if (due.deadlines > 0) await attempt(this.rounds.expire(pool));
+    if (due.voidEpochs > 0) await attempt(this.returnAttempts(pool));
+    for (const round of due.rounds) await attempt(this.sweepRound(pool, round));
+    await attempt(this.longtail.sweep(pool, due));
+    await attempt(this.aborts.sweep(pool, due));
+    if (due.oldCheckpoints > 0) await attempt(this.checkpoints.unlinkOld(pool));
+    await attempt(this.weights.sweep(pool, due));
+    await attempt(this.moves.sweep(pool, due));
     this.forgetOld();
+    if (errors.length > 0) throw errors[0];
+  }
+
+  private async sweepRound(pool: PoolName, round: DueWork['rounds'][number]): Promise<void> {
+    if (round.state === 'cancelled') await this.once(pool, round, 'give-back', () => this.giveBack(pool, round));
+    if (round.state === 'opening') await this.openings.finish(pool, round);
+    else await this.once(pool, round, 'cut', () => this.cutAgain(pool, round));
+    if (round.state === 'closed' || round.state === 'cancelled')
+      await this.once(pool, round, 'fold', () => this.fold(pool, round));
   }
 
   private async giveBack(pool: PoolName, round: RoundName): Promise<void> {

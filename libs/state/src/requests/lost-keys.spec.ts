@@ -57,6 +57,27 @@ describe('what an index names and is not there', () => {
     expect(await rounds.due(pool)).toMatchObject({ dropped: 3, lostEntries: 3 });
   });
 
+  it('ends the attempts of what was lost with its round or its group when their holders speak', async () => {
+    const [first, second, third] = await claim(3);
+    await lose('round:job/r');
+    for (const _ of [1, 2]) expect(await test.complete(first!)).toMatchObject({ state: 'dropped' });
+    expect(await test.checkpoint(second!, 2)).toEqual({ action: 'abort' });
+    await lose('group:job/g1');
+    for (const word of [() => test.fail(third!), () => test.complete(third!)]) {
+      await expect(word()).rejects.toMatchObject({ code: 'REQUEST_NOT_FOUND', field: 'requestId' });
+    }
+    expect(await books()).toMatchObject({ submitted: 6, claimed: 0, running: 0, finished: 0, dropped: 3 });
+  });
+
+  it('settles a completed round without a group that is gone', async () => {
+    await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
+    await rounds.expire(pool);
+    await lose('group:job/g1');
+    expect(await rounds.cut(pool, { job, roundId: 'r' }, 0)).toMatchObject({ settled: true });
+    expect(await rounds.jobStatus(pool, job)).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
+    expect(await lost()).toBe(1);
+  });
+
   it('answers the parked claims behind one that is gone', async () => {
     await lose('job-pending:job');
     const parked = { waitMs: 30_000, max: 2, ...holder };

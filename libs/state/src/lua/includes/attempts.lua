@@ -20,8 +20,13 @@ local function load_attempt(args)
   if request.attempt ~= args.attempt or request.workerId ~= args.workerId or request.workerEpoch ~= args.workerEpoch then
     return nil, fail('FENCED', 'Another attempt has the request now', 'attempt')
   end
-  local group = load_group(request.job, request.groupId)
-  local round = load_round(request.job, group.roundId)
+  local group, round = owners_of(request)
+  if not group then
+    -- Lost: what is left of its group was dropped just now.
+    group = load_group(request.job, request.groupId)
+    if not group then return nil, gone(request.id) end
+    request = load_request(request.id)
+  end
   if honour_abort(round, group, {}) then request = load_request(request.id) end
   return request, group, round
 end

@@ -40,6 +40,17 @@ local function lose_group(round, group)
   group.state = 'dropped'
 end
 
+-- A live group that its round names and that is not there: nothing can become of it.
+local function lose_live_group(round, group_id)
+  note_lost(round.job .. '/' .. group_id)
+  redis.call('ZREM', key.roundGroups(round.job, round.roundId), group_id)
+  redis.call('ZREM', key.roundHeld(round.job, round.roundId), group_id)
+  round.live = bump(round, 'liveGroups', -1)
+  if takes_results(round) then return review_round(round) end
+  if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(round.job), 'settlingGroups', -1) end
+  if round.live == 0 then mark_settled(round) end
+end
+
 -- Puts a request in the place of one that is gone, so that its group is whole for every script, and ends the group.
 local function lose_missing(id, from, remove_entry)
   note_lost(id)

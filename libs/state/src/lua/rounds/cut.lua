@@ -29,13 +29,15 @@ for _, group_id in ipairs(page) do
   if touched >= PAGE then break end
   seen = seen + 1
   local group = load_group(args.job, group_id)
-  touched = touched + group.launched
-  if not honour_abort(round, group, aborts) then
+  touched = touched + (group and group.launched or 1)
+  if not group then
+    lose_live_group(round, group_id)
+  elseif not honour_abort(round, group, aborts) then
     end_live_requests(group, aborts, function(request) cut_request(round, group, request, nil, 0) end)
     -- Finished, and held without a place until the round was completed.
     if group.state == 'live' and group.live == 0 then settle_group(round, group) end
   end
-  if group.state == 'live' then remaining = remaining + 1 end
+  if group and group.state == 'live' then remaining = remaining + 1 end
 end
 local cursor = args.cursor + remaining
 local more = cursor < redis.call('ZCARD', key.roundGroups(args.job, args.roundId)) and seen > 0
