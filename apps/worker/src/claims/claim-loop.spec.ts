@@ -89,6 +89,17 @@ describe('ClaimLoop', () => {
 });
 
 describe('WorkerLifecycle', () => {
+  it('ends at once when it was never registered', async () => {
+    const { loop, module, controlPlane } = await start(0);
+    controlPlane.on('worker.register', () => {
+      throw errorOf('UNAVAILABLE');
+    });
+    loop.start();
+    await expect.poll(() => controlPlane.of('worker.register').length).toBeGreaterThan(0);
+    await module.get(WorkerLifecycle).beforeApplicationShutdown();
+    expect(controlPlane.of('worker.deregister')).toEqual([]);
+  });
+
   it('hands back what does not end in time, with its tokens, and then gives its epoch up', async () => {
     const { loop, module, controlPlane, engines } = await start(3, { drainMs: 20 });
     engines.generate = streamUntilStopped([1, 2]);

@@ -55,7 +55,7 @@ export class ClaimLoop {
   private async claimAll(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
-      const worker = await this.session.established();
+      const worker = await unlessAborted(signal, this.session.established());
       const free = this.config.concurrency - this.registry.size;
       if (worker === undefined) return;
       if (free <= 0) {
