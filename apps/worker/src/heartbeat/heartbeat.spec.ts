@@ -77,6 +77,7 @@ describe('Heartbeat', () => {
     expect(controlPlane.of('worker.sync')).toEqual([]);
     controlPlane.on('worker.heartbeat', () => ({ ...reply, syncAsked: true }));
     await heartbeat.beat();
+    await heartbeat.stop();
     expect(controlPlane.of('worker.sync').map(({ kind }) => kind)).toContain('leases');
     expect(controlPlane.of('lb.release')).toEqual([]);
   });
@@ -102,11 +103,27 @@ describe('Heartbeat', () => {
     ];
     await heartbeat.beat();
     await heartbeat.beat();
+    await heartbeat.stop();
     expect(controlPlane.of('lb.release')).toEqual([{ leaseId: '4.lost', outcome: 'unclaimed' }]);
     expect(controlPlane.of('request.fail')).toEqual([
       { requestId: 'lost', attempt: 3, ...WORKER, reason: 'unclaimed', retryable: true },
     ]);
     expect(held.signal.aborted || asking.signal.aborted).toBe(false);
+  });
+
+  it('goes on beating while the books are being compared, and compares them once at a time', async () => {
+    const { heartbeat, controlPlane, books } = await start();
+    let answer: () => void = () => undefined;
+    controlPlane.on('worker.sync', () => new Promise((resolve) => (answer = () => resolve({ items: [] }))));
+    books.leases = [{ id: '9.a', sinceMs: NOW }];
+    for (let beats = 1; beats <= 5; beats++) {
+      await heartbeat.beat();
+      expect(controlPlane.of('worker.heartbeat')).toHaveLength(beats);
+    }
+    expect(controlPlane.of('worker.sync')).toHaveLength(1);
+    controlPlane.on('worker.sync', () => ({ items: [] }));
+    answer();
+    await heartbeat.stop();
   });
 
   it('stops what it holds and the books do not', async () => {
@@ -120,6 +137,7 @@ describe('Heartbeat', () => {
     books.attempts = ['a', 'b'].map((id) => ({ id, attempt: 1, sinceMs: NOW }));
     await heartbeat.beat();
     await heartbeat.beat();
+    await heartbeat.stop();
     expect([withoutLease.cause, releasing.cause, unknown.cause]).toEqual(['lease-lost', undefined, 'void']);
   });
 });

@@ -19,6 +19,7 @@ export class Heartbeat {
   private readonly task: PeriodicTask;
   private readonly timeoutMs: number;
   private mismatches = 0;
+  private reconciling: Promise<void> | undefined;
 
   constructor(
     private readonly controlPlane: ControlPlane,
@@ -38,13 +39,14 @@ export class Heartbeat {
     this.task.start();
   }
 
-  stop(): Promise<void> {
-    return this.task.stop();
+  async stop(): Promise<void> {
+    await this.task.stop();
+    await this.reconciling;
   }
 
   /**
    * One heartbeat; when the books differ from what we hold twice in a row, or a sync is asked for, both are made to
-   * agree.
+   * agree. That is not waited for: it may take longer than the epoch lives without a heartbeat.
    */
   async beat(): Promise<void> {
     const worker = this.session.current();
@@ -58,7 +60,9 @@ export class Heartbeat {
     this.mismatches = agrees ? 0 : this.mismatches + 1;
     if (!reply.syncAsked && this.mismatches < MISMATCHES_BEFORE_SYNC) return;
     this.mismatches = 0;
-    await this.reconciler.reconcile(worker, reply.serverTimeMs);
+    this.reconciling ??= this.reconciler
+      .reconcile(worker, reply.serverTimeMs)
+      .finally(() => (this.reconciling = undefined));
   }
 
   private async send(worker: WorkerEpoch): Promise<WorkerHeartbeatReply | undefined> {
