@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LEASE, WORKER, errorOf, streamUntilStopped, workerBench, type WorkerBench } from '../worker.fixture';
 import { BroomwagonError, type Claim } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
@@ -269,6 +269,27 @@ describe('AttemptRunner', () => {
     expect(complete).toEqual(['true', 'true', 'true']);
     expect(attempt.savedRefs).toHaveLength(1);
     expect(payloads.namesOf('j/g/0')).toEqual(['1.3']);
+  });
+
+  it('ends with one slow checkpoint, however many fell due meanwhile', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const { run, controlPlane, engines } = await start(undefined, { checkpointIntervalMs: 10 });
+      let fail: () => void = () => undefined;
+      const slow = new Promise<never>((_, reject) => (fail = () => reject(errorOf('VALIDATION_FAILED'))));
+      controlPlane.on('request.checkpoint', () => slow);
+      engines.generate = async (_, { onTokens }) => {
+        onTokens!({ tokenIds: [1], text: 'x', tokenCount: 1 });
+        await expect.poll(() => controlPlane.of('request.checkpoint').length).toBe(1);
+        vi.advanceTimersByTime(1_000);
+        fail();
+        return { tokenIds: [1], text: 'x', tokenCount: 1, finishReason: 'stop' };
+      };
+      expect(await run()).toBe('finished');
+      expect(controlPlane.of('request.checkpoint')).toHaveLength(1);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('keeps the tokens when the engine dies in mid-stream, and says that the server failed', async () => {

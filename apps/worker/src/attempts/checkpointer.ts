@@ -38,9 +38,14 @@ export class Checkpointer {
         this.onError(attempt, error as Error);
       }
     };
-    let running = checkpoint();
+    let running: Promise<void> | undefined;
+    // Never a second one beside or behind it: the end of the attempt would wait for them all.
+    const begin = (): void => {
+      running ??= checkpoint().finally(() => (running = undefined));
+    };
+    begin();
     const timer = setInterval(() => {
-      if (tokens.tokenCount > savedTokens) running = running.then(checkpoint);
+      if (tokens.tokenCount > savedTokens) begin();
     }, this.config.checkpointIntervalMs);
     return {
       stop: async () => {
