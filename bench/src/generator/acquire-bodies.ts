@@ -3,6 +3,7 @@ import type { BenchWorker } from './jobs';
 /** Makes acquires that are all different; no id needs escaping, so bodies are put together as text. */
 export class AcquireBodies {
   private count = 0;
+  private items = 0;
   private readonly tag = Date.now().toString(36);
 
   constructor(
@@ -16,8 +17,9 @@ export class AcquireBodies {
 
   /** An item of `lb.acquire-many`. */
   item(acquireId: string): string {
-    const session = this.sessions > 0 ? `,"sessionId":"session-${this.count % this.sessions}"` : '';
-    return `{"acquireId":"${acquireId}","requestId":"job/group-${this.count % 4_096}/0"${session}`;
+    const index = this.items++;
+    const session = this.sessions > 0 ? `,"sessionId":"session-${index % this.sessions}"` : '';
+    return `{"acquireId":"${acquireId}","requestId":"job/group-${index % 4_096}/0"${session}`;
   }
 
   /** A body of `lb.acquire`. */

@@ -102,9 +102,9 @@ export class AcquireService {
   /** The answers in the order of the entries. */
   private async inPages(pool: string, entries: readonly AcquireEntry[]): Promise<Answered[]> {
     const answered = new Array<Answered>(entries.length);
-    const indexes = entries.map((_, index) => index);
-    const plain = indexes.filter((index) => isPlainAcquire(entries[index]!));
-    const others = indexes.filter((index) => !isPlainAcquire(entries[index]!));
+    const plain: number[] = [];
+    const others: number[] = [];
+    entries.forEach((entry, index) => (isPlainAcquire(entry) ? plain : others).push(index));
     const pages = [...pagesOf(plain), ...pagesOf(others)];
     await Promise.all(
       pages.map(async (page) => {

@@ -134,16 +134,23 @@ describe('AbortStore', () => {
       return results.map((result, n) => ('seq' in result ? `${result.seq}.${items[n]!.acquireId}` : 'refused'));
     };
     await take('other', 3);
-    const held = [...(await take('turns', 100)), ...(await take('one', 1))];
+    const held = [...(await take('turns', 128)), ...(await take('one', 1))];
+    expect(await redis.scard(test.key('request-leases:turns'))).toBe(128);
     await routing.release(pool, [{ acquireId: 'turns.0' }]);
     await begin({ requestIds: ['turns', 'one', 'nobody'] });
     const pages = await selectAll();
     expect(pages.length).toBeGreaterThan(1);
     expect(pages.flatMap(({ leases }) => leases.map(({ leaseId }) => leaseId)).sort()).toEqual(held.slice(1).sort());
-    const { results } = await resultsOf();
+    const { results } = await resultsOf('a', 0, 512);
     expect(results.filter(({ outcome }) => outcome === 'not-found').map(({ requestId }) => requestId)).toEqual([
       'nobody',
     ]);
+    await routing.release(
+      pool,
+      Array.from({ length: 128 }, (_, n) => ({ acquireId: `turns.${n}` })),
+    );
+    expect((await redis.hkeys(test.key('leases:requests'))).sort()).toEqual(['one', 'other']);
+    expect(await redis.exists(test.key('request-leases:turns'))).toBe(0);
   });
 
   it('takes groups out of the long-tail queue, and forgets them with their payloads after their life', async () => {

@@ -85,6 +85,14 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
     ['lease-not-of-request', 'request-without-lease'],
   ],
   [
+    'a set of the leases of a request that nobody knows, and a known one that is gone',
+    async () => {
+      await test.redis.sadd(key('request-leases:lost'), 'ghost');
+      await test.redis.hset(key('leases:requests'), 'gone', '*');
+    },
+    ['request-set-unknown', 'request-without-lease'],
+  ],
+  [
     'a set of a server epoch that is long gone',
     () => test.redis.sadd(key('server-leases:gone:77'), 'a1'),
     ['set-of-server-without-lease'],

@@ -29,7 +29,7 @@ const SERVER_INDEXES = [
 const SCRIPTS = {
   leases: script<PageArgs, Page & { leases: PackedLease[] }>('audit/leases'),
   leaseIndex: script<PageArgs & { kind: string; id: string; epoch: string }, Page>('audit/lease-index'),
-  requestLeases: script<PageArgs, Page>('audit/request-leases'),
+  requestLeases: script<PageArgs & { requestId?: string }, Page>('audit/request-leases'),
   servers: script<PageArgs & { index: string }, Page & { loads: [string, number, number][] }>('audit/servers'),
   cards: script<PageArgs, Page>('audit/cards'),
   sessions: script<PageArgs, Page & { sessions: [string, string, number][] }>('audit/sessions'),
@@ -89,7 +89,7 @@ export class RoutingAudit {
       return page;
     });
     await this.leaseIndexes(pool, repair, findings);
-    await this.pages(findings, (cursor) => this.runner.run(SCRIPTS.requestLeases, pool, { cursor, repair }));
+    await this.requestLeases(pool, repair, findings);
     const loads = await this.servers(pool, repair, findings);
     await this.pages(findings, (cursor) => this.runner.run(SCRIPTS.cards, pool, { cursor, repair }));
     const bySession = groupBy(leases.values(), (lease) => lease[6]);
@@ -145,6 +145,16 @@ export class RoutingAudit {
       findings.push(...page.findings);
       cursor = page.cursor;
     } while (cursor !== '0');
+  }
+
+  private async requestLeases(pool: string, repair: boolean, findings: Finding[]): Promise<void> {
+    const look = (more: { requestId?: string }) =>
+      this.pages(findings, (cursor) => this.runner.run(SCRIPTS.requestLeases, pool, { ...more, cursor, repair }));
+    await look({});
+    const prefix = `${this.runner.rootKey(pool)}:request-leases:`;
+    for await (const keys of keysBelow(this.redis, prefix)) {
+      for (const key of keys) await look({ requestId: key.slice(prefix.length) });
+    }
   }
 
   private async leaseIndexes(pool: string, repair: boolean, findings: Finding[]): Promise<void> {

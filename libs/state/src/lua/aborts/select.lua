@@ -22,6 +22,7 @@ Reply: more            boolean
 Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
 --- @include "../routing/includes/parked"
+--- @include "../routing/includes/request-leases"
 local PAGE, WAITERS_LOOKED_AT = 64, 128 -- dropping a group is some 25 commands
 local LEASES_LOOKED_AT, LEASES_PASSED_OVER = 512, 2048 -- read one by one; most passed over by a plain search
 local args = cjson.decode(ARGV[1])
@@ -279,27 +280,36 @@ function steps.leases(step)
   return false
 end
 
+-- One page of the acquireIds of a request, and where the next one begins.
+local function acquires_of(id, cursor)
+  local held = redis.call('HGET', key.requestLeases, id)
+  if held ~= IN_SET then return split_acquires(held or ''), '0' end
+  local page = redis.call('SSCAN', key.leasesOfRequest(id), cursor, 'COUNT', PAGE)
+  return page[2], page[1]
+end
+
 function steps.requestLeases(step)
-  if not step.acquires then
-    step.acquires = {}
-    for id in pairs(step.wanted) do
-      for acquire_id in string.gmatch(redis.call('HGET', key.requestLeases, id) or '', '[^|]+') do
-        table.insert(step.acquires, acquire_id)
-      end
+  if not step.left then
+    step.left, step.acquires, step.cursor = {}, {}, '0'
+    for id in pairs(step.wanted) do table.insert(step.left, id) end
+    if #step.left > 0 then step.acquires, step.cursor = acquires_of(step.left[1], '0') end
+  end
+  while #step.left > 0 and touched < PAGE do
+    touched = touched + 1
+    if #step.acquires > 0 then
+      local acquire_id = table.remove(step.acquires)
+      local packed = redis.call('HGET', key.leases, acquire_id)
+      local lease = packed and read_lease(packed)
+      if lease and matches(step, lease) then select_lease(step, acquire_id, lease) end
+    elseif step.cursor ~= '0' then
+      step.acquires, step.cursor = acquires_of(step.left[1], step.cursor)
+    else
+      local id = table.remove(step.left, 1)
+      if step.wanted[id] == 0 then record_abort(args.abortId, 'N|' .. id) end
+      if #step.left > 0 then step.acquires, step.cursor = acquires_of(step.left[1], '0') end
     end
   end
-  while #step.acquires > 0 and touched < PAGE do
-    local acquire_id = table.remove(step.acquires)
-    local packed = redis.call('HGET', key.leases, acquire_id)
-    local lease = packed and read_lease(packed)
-    if lease and matches(step, lease) then select_lease(step, acquire_id, lease) end
-    touched = touched + 1
-  end
-  if #step.acquires > 0 then return false end
-  for id, found in pairs(step.wanted) do
-    if found == 0 then record_abort(args.abortId, 'N|' .. id) end
-  end
-  return true
+  return #step.left == 0
 end
 
 local looked = 0

@@ -21,6 +21,7 @@ end
 
 local function check_request(request_id, acquire_id)
   local held = redis.call('HGET', key.requestLeases, request_id)
+  if held == IN_SET and redis.call('SISMEMBER', key.leasesOfRequest(request_id), acquire_id) == 1 then return end
   if held and string.find('|' .. held .. '|', '|' .. acquire_id .. '|', 1, true) then return end
   if args.repair then change_request_leases(request_id, acquire_id, true) end
   found('lease-not-of-request', acquire_id, request_id, args.repair)

@@ -1,5 +1,5 @@
---[[ One page of the lists of leases by request against the leases.
-ARGV[1] JSON: {cursor: string, '0' to begin; repair: boolean}
+--[[ One page of the lists of leases by request against the leases; or one page of the set of a request.
+ARGV[1] JSON: {requestId?: whose set; cursor: string, '0' to begin; repair: boolean}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
 Errors: none. Facts: none. ]]
@@ -8,14 +8,33 @@ Errors: none. Facts: none. ]]
 --- @include "includes/findings"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
-local page = redis.call('HSCAN', key.requestLeases, args.cursor, 'COUNT', PAGE)
-for position = 1, #page[2], 2 do
-  local request_id = page[2][position]
-  for acquire_id in string.gmatch(page[2][position + 1], '[^|]+') do
-    local packed = redis.call('HGET', key.leases, acquire_id)
-    if not packed or request_of(packed) ~= request_id then
-      if args.repair then change_request_leases(request_id, acquire_id, false) end
-      found('request-without-lease', acquire_id, request_id, args.repair)
+local of_request, page = optional(args.requestId), nil
+
+local function check(request_id, acquire_id)
+  local packed = redis.call('HGET', key.leases, acquire_id)
+  if packed and request_of(packed) == request_id then return end
+  if args.repair then change_request_leases(request_id, acquire_id, false) end
+  found('request-without-lease', acquire_id, request_id, args.repair)
+end
+
+if of_request then
+  local set = key.leasesOfRequest(of_request)
+  page = redis.call('SSCAN', set, args.cursor, 'COUNT', PAGE)
+  if redis.call('HGET', key.requestLeases, of_request) == IN_SET then
+    for _, acquire_id in ipairs(page[2]) do check(of_request, acquire_id) end
+  elseif #page[2] > 0 then
+    if args.repair then redis.call('UNLINK', set) end
+    found('request-set-unknown', of_request, '', args.repair)
+  end
+else
+  page = redis.call('HSCAN', key.requestLeases, args.cursor, 'COUNT', PAGE)
+  for position = 1, #page[2], 2 do
+    local request_id, held = page[2][position], page[2][position + 1]
+    if held ~= IN_SET then
+      for _, acquire_id in ipairs(split_acquires(held)) do check(request_id, acquire_id) end
+    elseif redis.call('EXISTS', key.leasesOfRequest(request_id)) == 0 then
+      if args.repair then redis.call('HDEL', key.requestLeases, request_id) end
+      found('request-without-lease', '', request_id, args.repair)
     end
   end
 end

@@ -22,7 +22,7 @@ local key = {
   decisions = root .. 'decisions', -- list: the latest decisions, packed, one for each lease sequence
   fullDecisions = root .. 'decisions:full', -- list: the latest decisions with their snapshots, JSON
   leases = root .. 'leases', -- hash: acquireId -> packed lease
-  requestLeases = root .. 'leases:requests', -- hash: requestId -> acquireIds of its leases, with | between them
+  requestLeases = root .. 'leases:requests', -- hash: requestId -> acquireIds of its leases, with | between them; * when they are in a set
   sessions = root .. 'sessions', -- hash: sessionId -> packed binding
   idleSessions = root .. 'sessions:idle', -- zset: sessionId without leases, by last use, ms
   acquireWaiters = root .. 'waiters:acquire', -- hash: acquireId -> packed waiter
@@ -69,6 +69,7 @@ local key = {
 }
 function key.server(id) return root .. 'server:' .. id end -- hash
 function key.serverLeases(id, epoch) return root .. 'server-leases:' .. id .. ':' .. epoch end -- set of acquireId
+function key.leasesOfRequest(id) return root .. 'request-leases:' .. id end -- set of acquireId, when they are many
 function key.serversWith(trait) return root .. 'servers:with:' .. trait end -- set of serverId that have this trait
 function key.narrowed(hash) return root .. 'narrowed:' .. hash end -- zset of serverId, gone at the end of the script that made it
 function key.serverLane(id) return root .. 'waiters:lane:' .. id end -- zset of acquireId; '*' is the lane for all, '@<n>' the one for weight version n
