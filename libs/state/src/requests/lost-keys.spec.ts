@@ -78,6 +78,21 @@ describe('what an index names and is not there', () => {
     expect(await lost()).toBe(1);
   });
 
+  it('settles a completed round without a sample that is gone; what a worker has of its group is stopped', async () => {
+    const [, , sibling] = await claim(3);
+    await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
+    await rounds.expire(pool);
+    await lose('request:job/g1/1');
+    const { aborts } = await rounds.cut(pool, { job, roundId: 'r' }, 0);
+    expect(aborts.map(({ requestId }) => requestId)).toContain(sibling!.requestId);
+    for (const one of aborts) await requests.fail(pool, { ...one, tokens: 0, countsAsFailure: false, retryable: true });
+    expect(await rounds.cut(pool, { job, roundId: 'r' }, 0)).toMatchObject({ settled: true });
+    expect(await rounds.jobStatus(pool, job)).toMatchObject({
+      droppedGroups: 1,
+      longtail: { groups: 2, settlingGroups: 0 },
+    });
+  });
+
   it('answers the parked claims behind one that is gone', async () => {
     await lose('job-pending:job');
     const parked = { waitMs: 30_000, max: 2, ...holder };

@@ -8,10 +8,15 @@ local function stop_held(request, group, aborts)
     workerEpoch = request.workerEpoch })
 end
 
+-- Returns the id of a request that is not there, if any.
 local function end_live_requests(group, aborts, ending)
+  local missing
   for index = 0, group.launched - 1 do
-    local request = load_request(request_id(group.job, group.groupId, index))
-    if request.state == 'pending' then
+    local id = request_id(group.job, group.groupId, index)
+    local request = load_request(id)
+    if not request then
+      missing = id
+    elseif request.state == 'pending' then
       ending(request)
     elseif HELD[request.state] then
       if not worker_is_current(request.workerId, request.workerEpoch) then
@@ -21,4 +26,5 @@ local function end_live_requests(group, aborts, ending)
       end
     end
   end
+  return missing
 end

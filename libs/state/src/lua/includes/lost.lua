@@ -26,7 +26,9 @@ end
 -- A group without its round, or with a sample that is gone, can never be trained.
 local function lose_group(round, group)
   if group.state == 'dropped' or group.state == 'failed' then return end
-  if round and group.state == 'live' then return fail_group(round, group, {}) end
+  if round and group.state == 'live' and takes_results(round) then return fail_group(round, group, {}) end
+  -- What workers still have of it is told to them by the sweep.
+  if round and may_be_aborted(group) then return drop_group(round, group, 'lost', nil, {}) end
   leave_longtail(group.job, group.groupId)
   redis.call('ZREM', key.abortingGroups, group.job .. '/' .. group.groupId)
   redis.call('ZREM', key.leavingGroups, group.job .. '/' .. group.groupId)

@@ -33,7 +33,11 @@ for _, group_id in ipairs(page) do
   if not group then
     lose_live_group(round, group_id)
   elseif not honour_abort(round, group, aborts) then
-    end_live_requests(group, aborts, function(request) cut_request(round, group, request, nil, 0) end)
+    local missing = end_live_requests(group, aborts, function(request) cut_request(round, group, request, nil, 0) end)
+    if missing then
+      lose_missing(missing, 'held', function() end)
+      group = load_group(args.job, group_id)
+    end
     -- Finished, and held without a place until the round was completed.
     if group.state == 'live' and group.live == 0 then settle_group(round, group) end
   end
