@@ -4,7 +4,7 @@ import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture'
 
 let lb: LoadBalancers;
 beforeAll(async () => {
-  lb = await openLoadBalancers(2, { ENGINE_ALLOW_LIST: '127.0.0.1,*.engines.svc' });
+  lb = await openLoadBalancers(2, { ENGINE_ALLOW_LIST: '127.0.0.1,*.engines.svc', MAX_WAITERS: '20' });
 });
 afterAll(() => lb.close());
 beforeEach(() => lb.nextPool());
@@ -47,6 +47,20 @@ describe('admission by two replicas', () => {
       reason: 'granted',
       leaseId,
     });
+  });
+
+  it('answers WAIT_TIMEOUT when nothing became free, QUEUE_FULL when too many wait, FENCED in a pool it does not know', async () => {
+    await lb.server('a', 1);
+    const w = await lb.worker();
+    await lb.acquire(w);
+    const waiting = Array.from({ length: 21 }, () => lb.acquire(w, { waitMs: 500 }).catch((error: unknown) => error));
+    const codes = (await Promise.all(waiting)).map((error) => (error as { code: string }).code);
+    expect(codes.sort()).toEqual(['QUEUE_FULL', ...Array.from({ length: 20 }, () => 'WAIT_TIMEOUT')]);
+    lb.nextPool();
+    await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'FENCED' });
+    expect(await lb.status()).toMatchObject({ servers: 0, leases: 0 });
+    const nobody = lb.client.call('not-served', 'lb.acquire', { acquireId: 'x', requestId: 'r', ...w });
+    await expect(nobody).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
   });
 
   it('keeps to the bound of the pool, changed while it runs', async () => {

@@ -146,7 +146,10 @@ function chooseByAffinity(
   const leasesOf = (server: RoutingServer) => server.groupLeases ?? 0;
   const chosen = candidates
     .filter((server) => leasesOf(server) > 0 && leasesOf(server) < cap)
-    .sort((one, other) => leasesOf(other) - leasesOf(one) || one.chosen - other.chosen)[0];
+    .sort(
+      (one, other) =>
+        leasesOf(other) - leasesOf(one) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),
+    )[0];
   return groupPlacement === 'auto' && (chosen?.kvUse ?? 0) > pressed ? undefined : chosen;
 }
 

@@ -8,6 +8,7 @@ export class RoutingBooks {
   readonly sessions = new Map<string, ModelBinding>();
   protected readonly cordoned = new Set<string>();
   protected readonly fenced = new Set<string>();
+  protected readonly draining = new Set<string>();
   /** The turn that round robin has reached. */
   protected virtualTurn = 0;
 
@@ -47,7 +48,8 @@ export class RoutingBooks {
   }
 
   protected isUsable(serverId: string): boolean {
-    return this.servers.has(serverId) && !this.cordoned.has(serverId) && !this.fenced.has(serverId);
+    const kept = [this.cordoned, this.fenced, this.draining].some((servers) => servers.has(serverId));
+    return this.servers.has(serverId) && !kept;
   }
 
   protected newestWeightVersion(): number {

@@ -15,6 +15,13 @@ export abstract class RoutingGrants extends RoutingBooks {
   protected settings: PoolSettings = {};
   protected settingsVersion = 0;
 
+  /** A server of another weight version than the pool wants is quarantined. */
+  protected override isUsable(serverId: string): boolean {
+    const { weightVersion } = this.servers.get(serverId) ?? {};
+    const { requiredWeightVersion: wanted = weightVersion } = this.settings;
+    return super.isUsable(serverId) && weightVersion === wanted;
+  }
+
   private takesLeases(): boolean {
     return !this.paused && this.leases.size < (this.settings.poolMaxInflight ?? Number.POSITIVE_INFINITY);
   }

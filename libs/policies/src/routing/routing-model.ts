@@ -58,7 +58,21 @@ export class RoutingModel extends RoutingGrants {
   removeServer(serverId: string): boolean {
     this.cordoned.delete(serverId);
     this.fenced.delete(serverId);
+    this.draining.delete(serverId);
     return this.servers.delete(serverId);
+  }
+
+  /** False for a server that is not there. */
+  drainServer(serverId: string): boolean {
+    if (this.servers.has(serverId)) this.draining.add(serverId);
+    return this.servers.has(serverId);
+  }
+
+  /** Removes those without leases; their deadlines are far away. */
+  endDrains(): string[] {
+    const ended = [...this.draining].filter((serverId) => this.inflight(serverId) === 0);
+    for (const serverId of ended) this.removeServer(serverId);
+    return ended;
   }
 
   /** Its leases stay until {@link sweep}. Undefined for a server that is not there. */
@@ -73,16 +87,19 @@ export class RoutingModel extends RoutingGrants {
     return { changed, epoch: server.epoch };
   }
 
-  /** Undefined for a server that is not there. */
+  /** Its end takes a drain back. Undefined for a server that is not there. */
   cordonServer(serverId: string, cordoned: boolean): ModelWaiterAnswer[] | undefined {
     if (!this.servers.has(serverId)) return undefined;
     if (cordoned) this.cordoned.add(serverId);
-    else this.cordoned.delete(serverId);
+    else for (const kept of [this.cordoned, this.draining]) kept.delete(serverId);
     return this.grantWaiters([serverId]);
   }
 
   /** Undefined for a server that is not there. */
-  updateServer(serverId: string, change: { maxInflight?: number; weight?: number }): ModelWaiterAnswer[] | undefined {
+  updateServer(
+    serverId: string,
+    change: Partial<Pick<ModelRegistration, 'maxInflight' | 'weight' | 'weightVersion' | 'labels'>>,
+  ): ModelWaiterAnswer[] | undefined {
     const server = this.servers.get(serverId);
     if (!server) return undefined;
     Object.assign(server, change);

@@ -69,14 +69,42 @@ export const fenceServer = fc.record({ serverId, age: fc.constantFrom(0, 0, 1) }
   }),
 );
 
+export const drainServer = serverId.map((id) =>
+  command(`drain ${id}`, async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    const isThere = pair.model.drainServer(id);
+    const drain = servers.drain(pair.pool, id, 3_600_000);
+    if (!isThere) return expect(drain).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+    pair.hasVoid = true;
+    expect((await drain).answers).toEqual([]);
+  }),
+);
+
+export const endDrains = fc.constant(
+  command('end drains', async (pair) => {
+    if (pair.hasVoid) await pair.sweep();
+    const { removed } = await servers.endDrains(pair.pool, 0);
+    expect(removed.map((one) => one.serverId).sort()).toEqual(pair.model.endDrains().sort());
+  }),
+);
+
 export const updateServer = fc
-  .record({ serverId, maxInflight: fc.integer({ min: 1, max: 5 }), weight: fc.constantFrom(1, 0.5, 2) })
+  .record({
+    serverId,
+    maxInflight: fc.integer({ min: 1, max: 5 }),
+    weight: fc.constantFrom(1, 0.5, 2),
+    weightVersion: rarely(fc.constantFrom(0, 1)),
+    labels: rarely(fc.constantFrom<Labels>({}, { zone: 'a' }, { zone: 'b' })),
+  })
   .map(({ serverId: id, ...wanted }) =>
     command(`update ${id} ${JSON.stringify(wanted)}`, async (pair) => {
-      const change = { ...wanted, maxInflight: Math.max(wanted.maxInflight, pair.model.inflight(id)) };
+      if (pair.hasVoid) await pair.sweep();
+      const said = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
+      const change = { ...said, maxInflight: Math.max(wanted.maxInflight, pair.model.inflight(id)) };
       const expected = pair.model.updateServer(id, change);
       const reply = servers.update(pair.pool, { serverId: id, ...change });
       if (!expected) return expect(reply).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+      pair.hasVoid = true;
       pair.compareAnswers((await reply).answers, expected);
     }),
   );
@@ -120,6 +148,7 @@ const RESETTABLE = [
   'affinityBreakMaxContextTokens',
   'policy',
   'groupPlacement',
+  'requiredWeightVersion',
 ] as const;
 export const configure = fc
   .record({
@@ -132,6 +161,7 @@ export const configure = fc
         groupAffinityCap: fc.constantFrom(1, 2, 8),
         groupSpreadBelowTokens: fc.constantFrom(0, 2_048),
         poolMaxInflight: fc.constantFrom(3, 4, 20),
+        requiredWeightVersion: fc.constantFrom(0, 0, 1),
       },
       { requiredKeys: [] },
     ),
@@ -139,6 +169,14 @@ export const configure = fc
   })
   .map(({ set, reset }) =>
     command(`configure ${JSON.stringify({ set, reset })}`, async (pair) => {
+      if (pair.hasVoid) await pair.sweep();
+      // The sweeper moves the waiters of several quarantined servers in any order: one such server at a time.
+      const { requiredWeightVersion: wanted } = set;
+      const left = [...pair.model.servers.values()].filter(
+        (server) => server.weightVersion !== wanted && pair.model.lanes.first(({ lane }) => lane === server.serverId),
+      );
+      if (wanted !== undefined && left.length > 1) return;
+      pair.hasVoid = true;
       const { version } = await pools.configure(pair.pool, set, reset);
       const { answers } = await servers.rescore(pair.pool, '0');
       const done = await pools.finish(pair.pool, version);

@@ -13,6 +13,8 @@ import {
 import {
   configure,
   cordonServer,
+  drainServer,
+  endDrains,
   fenceServer,
   pausePool,
   registerServer,
@@ -47,6 +49,8 @@ it('does what the reference model does, whatever the order of commands, and its 
       configure,
       configure,
       cordonServer,
+      drainServer,
+      endDrains,
       fenceServer,
       updateServer,
       pausePool,

@@ -27,7 +27,11 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
     pool,
     root: `${prefix}:{${pool}}`,
     /** Registers a server with an instanceId of its own name. */
-    server(serverId: string, maxInflight = 100, more: { weight?: number; weightVersion?: number } = {}) {
+    server(
+      serverId: string,
+      maxInflight = 100,
+      more: { weight?: number; weightVersion?: number; instanceId?: string } = {},
+    ) {
       return store.registerServer(pool, {
         serverId,
         instanceId: serverId,

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 
@@ -78,4 +79,51 @@ describe('sessions', () => {
     expect(await test.store.status(test.pool)).toMatchObject({ sessions: 1, sessionsEvicted: 2 });
     expect(await test.redis.hvals(`${test.root}:servers:sessions`)).toEqual(['1']);
   });
+
+  it('are never on two servers in one epoch, whatever becomes of servers, leases and waiters', async () => {
+    const step = fc.record({
+      kind: fc.constantFrom('turn', 'turn', 'turn', 'turn', 'release', 'release', 'register', 'restart', 'remove'),
+      session: fc.nat(3),
+      server: fc.constantFrom('a', 'b', 'c'),
+      waits: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 30, maxLength: 60 }), async (steps) => {
+        for (const id of ['a', 'b', 'c']) await test.server(id, 2);
+        const turns = new Map<string, string[]>();
+        for (const [n, { kind, session, server, waits }] of steps.entries()) {
+          const name = `s${session}`;
+          const turn = { sessionId: name, waitMs: waits ? 20_000 : 0, replyTo: `inbox.${n}` };
+          if (kind === 'turn') {
+            const { acquireId } = await worker.acquire(turn);
+            turns.set(name, [...(turns.get(name) ?? []), acquireId]);
+          }
+          if (kind === 'release') await test.release(turns.get(name)?.shift() ?? 'nobody');
+          if (kind === 'register') await test.server(server, 2);
+          if (kind === 'restart') await test.server(server, 2, { instanceId: `start ${n}` });
+          if (kind === 'remove') await test.store.removeServer(test.pool, server);
+          if (kind !== 'turn') await test.sweep();
+          await expectOneServerEach();
+        }
+        for (const acquireId of [...turns.values()].flat()) await test.release(acquireId);
+      }),
+      { numRuns: 10 },
+    );
+  });
 });
+
+/** Leases on current epochs of servers, by session: they may only be in one place. */
+async function expectOneServerEach() {
+  const current = new Set<string>();
+  for (const { serverId, epoch } of (await test.store.listServers(test.pool, '0')).servers) {
+    current.add(`${serverId}:${epoch}`);
+  }
+  const places = new Map<string, string>();
+  for (const packed of await test.redis.hvals(`${test.root}:leases`)) {
+    const [, serverId, epoch, , , , sessionId] = packed.split('|') as string[];
+    const place = `${serverId}:${epoch}`;
+    if (!current.has(place)) continue;
+    expect(places.get(sessionId!) ?? place, sessionId).toBe(place);
+    places.set(sessionId!, place);
+  }
+}
