@@ -113,6 +113,15 @@ describe('CompiledValidator', () => {
     expect(failureOf(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field });
   });
 
+  it('says once that a field is missing, not each rule it breaks', () => {
+    const error = failureOf(Outer, { inner: {} });
+    expect(error.message).toBe('id: is missing (and 1 more)');
+    expect(error.details).toEqual([
+      { field: 'id', reason: 'is missing' },
+      { field: 'inner.name', reason: 'is missing' },
+    ]);
+  });
+
   it('refuses a missing nested object, which class-validator alone lets pass', () => {
     expect(failureOf(NextRoundRequest, { job: 'j', groupsPerStep: 1, remainingGroups: 1 }).field).toBe('policy');
   });

@@ -12,6 +12,7 @@ export interface FieldError {
 /** More than these are not listed: an array of 2,048 wrong items must not make a reply of a megabyte. */
 const MAX_DETAILS = 32;
 const MAX_TEXT_LENGTH = 256;
+const MISSING = 'is missing';
 
 /**
  * Class-validator's word on a body, with unknown fields refused and nothing coerced. Beyond class-validator, a nested
@@ -35,7 +36,7 @@ export function judge<T extends object>(contract: ContractClass<T>, body: unknow
       forbidNonWhitelisted: true,
       // A request without fields is a class without rules; the whitelist still refuses every field.
       forbidUnknownValues: false,
-      validationError: { target: false, value: false },
+      validationError: { target: false },
     });
     flatten(found, '', errors);
   } catch {
@@ -61,6 +62,11 @@ function failure(errors: FieldError[]): BroomwagonError {
 function flatten(found: readonly ValidationError[], prefix: string, into: FieldError[]): void {
   for (const error of found) {
     const field = prefix + error.property;
+    // Each rule of a field that is not there fails, and none of them says so.
+    if (error.value === undefined && error.constraints !== undefined) {
+      into.push({ field, reason: MISSING });
+      continue;
+    }
     for (const reason of Object.values(error.constraints ?? {})) {
       into.push({ field, reason });
     }
@@ -81,7 +87,7 @@ function findWrongShapes(
     }
     const field = prefix + name;
     if (Array.isArray(value) !== isArray || typeof value !== 'object' || value === null) {
-      into.push({ field, reason: isArray ? 'must be an array' : 'must be an object' });
+      into.push({ field, reason: value === undefined ? MISSING : isArray ? 'must be an array' : 'must be an object' });
       continue;
     }
     const items = isArray ? (value as unknown as unknown[]) : [value];
