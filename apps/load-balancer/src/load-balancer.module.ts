@@ -8,6 +8,7 @@ import { WaiterAnswersService } from './acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
 import { PoolController } from './pool/pool.controller';
 import { PoolSettingsService } from './pool/pool-settings.service';
+import { InspectionController } from './inspection/inspection.controller';
 import { AdmissionController } from './admission/admission.controller';
 import { DiscoveryService } from './servers/discovery.service';
 import { EngineAllowList } from './servers/engine-allow-list';
@@ -26,7 +27,14 @@ import { WorkersService } from './workers/workers.service';
 /** Leases, registry, sessions, waiting and health of the servers of a pool. */
 @Module({
   imports: [StateModule],
-  controllers: [LoadBalancerController, AdmissionController, PoolController, ServersController, WorkersController],
+  controllers: [
+    LoadBalancerController,
+    AdmissionController,
+    InspectionController,
+    PoolController,
+    ServersController,
+    WorkersController,
+  ],
   providers: [
     AcquireService,
     ReleaseService,

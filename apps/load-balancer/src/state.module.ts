@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { HealthRegistry, ServiceConfig } from '@broomwagon/platform';
 import {
+  InspectionStore,
   PoolStore,
   RedisModule,
   ROUTING_BOUNDS,
@@ -18,7 +19,7 @@ const redis = RedisModule.forService(ServiceConfig, HealthRegistry);
 @Module({
   imports: [redis],
   providers: [
-    ...storesOfScripts(PoolStore, WeightStore),
+    ...storesOfScripts(InspectionStore, PoolStore, WeightStore),
     {
       provide: RoutingStore,
       inject: [ScriptRunner, LoadBalancerConfig],
@@ -36,6 +37,6 @@ const redis = RedisModule.forService(ServiceConfig, HealthRegistry);
         new ServerStore(scripts, { mostSessions: config.maxSessions }),
     },
   ],
-  exports: [redis, RoutingStore, ServerStore, PoolStore, WeightStore],
+  exports: [redis, InspectionStore, RoutingStore, ServerStore, PoolStore, WeightStore],
 })
 export class StateModule {}

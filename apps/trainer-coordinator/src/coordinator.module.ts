@@ -26,6 +26,7 @@ import { RebalanceService } from './rebalance/rebalance.service';
 import { PromptsController } from './prompts/prompts.controller';
 import { DiscardService } from './requests/discard.service';
 import { GrantService } from './requests/grant.service';
+import { RequestListController } from './requests/request-list.controller';
 import { RequestController } from './requests/request.controller';
 import { RequestService } from './requests/request.service';
 import { OpeningService } from './rounds/opening.service';
@@ -57,6 +58,7 @@ import { WeightsController } from './weights/weights.controller';
     RoundCancelController,
     RequestController,
     RequestAbortController,
+    RequestListController,
     LongtailController,
     JobController,
     JobQuotaController,

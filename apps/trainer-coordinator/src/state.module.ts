@@ -4,6 +4,7 @@ import {
   AbortStore,
   CheckpointStore,
   FactOutbox,
+  InspectionStore,
   JobStore,
   LedgerStore,
   LongtailStore,
@@ -26,6 +27,7 @@ const stores = [
   ...storesOfScripts(
     AbortStore,
     CheckpointStore,
+    InspectionStore,
     JobStore,
     LedgerStore,
     LongtailStore,

@@ -3,6 +3,7 @@ export * from './capabilities.dto';
 export * from './checkpoint.dto';
 export * from './errors';
 export * from './ids';
+export * from './inspection.dto';
 export * from './job-quota.dto';
 export * from './labels';
 export * from './lb.dto';

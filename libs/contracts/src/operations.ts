@@ -1,5 +1,6 @@
 import * as abort from './abort.dto';
 import * as checkpoint from './checkpoint.dto';
+import * as inspection from './inspection.dto';
 import * as jobQuota from './job-quota.dto';
 import * as lb from './lb.dto';
 import * as ledger from './ledger.dto';
@@ -65,6 +66,9 @@ export const OPERATIONS = {
   'worker.heartbeat': operation<worker.WorkerHeartbeatReply>()(balancer, worker.WorkerHeartbeatRequest),
   'worker.sync': operation<worker.SyncWorkerReply>()(balancer, worker.SyncWorkerRequest),
   'worker.deregister': operation<worker.DeregisterWorkerReply>()(balancer, worker.DeregisterWorkerRequest),
+  'worker.list': operation<inspection.ListWorkersReply>()(balancer, inspection.ListWorkersRequest),
+  'lb.leases': operation<inspection.ListLeasesReply>()(balancer, inspection.ListLeasesRequest),
+  'request.list': operation<inspection.ListRequestsReply>()(coordinator, inspection.ListRequestsRequest),
   'round.next': operation<round.RoundPlan>()(coordinator, round.NextRoundRequest),
   'round.open': operation<round.OpenRoundReply>()(coordinator, round.OpenRoundRequest),
   'round.takeover': operation<round.TakeoverRoundReply>()(coordinator, round.TakeoverRoundRequest),

@@ -10,6 +10,7 @@ export * from './rounds';
 export * from './aborts';
 export * from './weights';
 export * from './longtail';
+export * from './inspection';
 export * from './jobs';
 export * from './checkpoints';
 export * from './moves';

@@ -1,0 +1,70 @@
+import type { RequestStatus } from '@broomwagon/contracts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CoordinatorFixture, groups, openRequest, segmentOf } from '../coordinator.fixture';
+
+describe('request.list', () => {
+  let fixture: CoordinatorFixture;
+  const call: CoordinatorFixture['client']['call'] = (...args) => fixture.client.call(...args);
+  beforeAll(async () => {
+    fixture = await CoordinatorFixture.start(1);
+  });
+  afterAll(() => fixture.stop());
+
+  it('says which requests have not ended, who has them, where and for how long', async () => {
+    fixture.freshPool();
+    const { pool } = fixture;
+    const worker = await fixture.worker('w');
+    const { roundId, trainerEpoch } = await fixture.open('job', {
+      groupsPerStep: 2,
+      remainingGroups: 2,
+      policy: { name: 'resume', overProvision: 1 },
+    });
+    await call(pool, 'round.submit', { job: 'job', roundId, trainerEpoch, groups: groups(2) });
+    const [done, running, claimed] = await worker.claim(3);
+    await worker.complete(done!);
+    const segment = segmentOf(running!, 7);
+    await call(pool, 'request.checkpoint', { ...worker.fence(running!), serverId: 's1', segment });
+
+    const held = { attempt: 1, failures: 0, workerId: 'w', workerEpoch: worker.workerEpoch };
+    const ageMs = expect.any(Number) as number;
+    const expected: Partial<RequestStatus>[] = [
+      { requestId: running!.requestId, state: 'running', tokenCount: 7, serverId: 's1', ageMs, ...held },
+      { requestId: claimed!.requestId, state: 'claimed', tokenCount: 0, ageMs, ...held },
+      { requestId: 'job/g1/1', state: 'pending', tokenCount: 0, attempt: 0, failures: 0 },
+    ];
+    expect(await call(pool, 'request.list', { job: 'job' })).toEqual({ requests: expected });
+    const ofWorker = await call(pool, 'request.list', { workerId: 'w', minAgeMs: 0 });
+    expect(ofWorker.requests).toEqual(expect.arrayContaining(expected.slice(0, 2)));
+    expect(ofWorker.requests).toHaveLength(2);
+    expect(await call(pool, 'request.list', { job: 'job', minAgeMs: 600_000 })).toEqual({ requests: [] });
+  });
+
+  it('pages through a round', async () => {
+    fixture.freshPool();
+    const { pool } = fixture;
+    const policy = { name: 'wait', overProvision: 1 } as const;
+    const plan = await call(pool, 'round.next', { job: 'job', groupsPerStep: 100, remainingGroups: 100, policy });
+    const { roundId, trainerEpoch } = await call(pool, 'round.open', openRequest('job', plan, policy));
+    await call(pool, 'round.submit', { job: 'job', roundId, trainerEpoch, groups: groups(100, 0, 3) });
+    const seen: string[] = [];
+    for (let cursor: string | undefined = '0'; cursor !== undefined;) {
+      const page: { requests: RequestStatus[]; cursor?: string } = await call(pool, 'request.list', {
+        job: 'job',
+        cursor,
+      });
+      seen.push(...page.requests.map(({ requestId }) => requestId));
+      ({ cursor } = page);
+    }
+    expect(seen).toHaveLength(300);
+    expect(new Set(seen).size).toBe(300);
+  });
+
+  it('refuses a look without a selector, with two, and at what is not there', async () => {
+    fixture.freshPool();
+    const refused = (body: object) => call(fixture.pool, 'request.list', body);
+    await expect(refused({})).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'job' });
+    await expect(refused({ job: 'j', workerId: 'w' })).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+    await expect(refused({ job: 'j' })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    await expect(refused({ workerId: 'w' })).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND' });
+  });
+});

@@ -1,0 +1,104 @@
+import { IsInt, IsOptional, Matches, Min } from 'class-validator';
+import {
+  IsId,
+  type GroupId,
+  type JobId,
+  type LeaseId,
+  type RequestId,
+  type RoundId,
+  type ServerId,
+  type WorkerId,
+} from './ids';
+
+/** Who holds what, for people who look for what is stuck. Reads only; ages are in milliseconds at the time of Redis. */
+class ScanRequest {
+  /** Of the page before. */
+  @IsOptional() @Matches(/^\d{1,20}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+}
+
+/** `worker.list`: one page of the worker epochs that live. */
+export class ListWorkersRequest extends ScanRequest {}
+export interface WorkerStatus {
+  workerId: WorkerId;
+  workerEpoch: number;
+  /** Since its registration or last heartbeat; above ttlMs the epoch is void. */
+  heartbeatAgeMs: number;
+  ttlMs: number;
+  /** Since its registration. */
+  ageMs: number;
+  /** Leases it holds. */
+  leases: number;
+  /** Requests it has: claimed, running or cutting. */
+  attempts: number;
+  /** It was asked to prove its leases (`server.reconcile`) and has not begun. */
+  syncAsked?: boolean;
+}
+export interface ListWorkersReply {
+  /** The longest silent first, within the page. */
+  workers: WorkerStatus[];
+  cursor?: string;
+}
+
+/**
+ * `lb.leases`: one page of the leases on the current epoch of a server, of the live epoch of a worker, or of the pool.
+ * SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for both selectors at once.
+ */
+export class ListLeasesRequest extends ScanRequest {
+  @IsOptional() @IsId() serverId?: ServerId;
+  @IsOptional() @IsId() workerId?: WorkerId;
+}
+export interface LeaseStatus {
+  leaseId: LeaseId;
+  /** Of the acquire. */
+  requestId: RequestId;
+  serverId: ServerId;
+  serverEpoch: number;
+  workerId: WorkerId;
+  workerEpoch: number;
+  sessionId?: string;
+  groupId?: GroupId;
+  /** Since the grant. */
+  ageMs: number;
+}
+export interface ListLeasesReply {
+  /** The oldest first, within the page. */
+  leases: LeaseStatus[];
+  cursor?: string;
+}
+
+/**
+ * `request.list`: one page of the requests that have not ended: of a round of a job, or that a worker has. Exactly one
+ * of `job` and `workerId`. JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
+ */
+export class ListRequestsRequest {
+  @IsOptional() @IsId() job?: JobId;
+  /** With `job`; default: the round that is not closed, or the last one. */
+  @IsOptional() @IsId() roundId?: RoundId;
+  /** What its live epoch has, whatever the job and round. */
+  @IsOptional() @IsId() workerId?: WorkerId;
+  /** Of the page before. */
+  @IsOptional() @Matches(/^\d{1,20}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+  /** Only attempts of at least this age. */
+  @IsOptional() @IsInt() @Min(0) minAgeMs?: number;
+}
+export interface RequestStatus {
+  requestId: RequestId;
+  state: 'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished';
+  attempt: number;
+  failures: number;
+  /** Tokens of all attempts, as far as they were said. A request of which this does not grow makes none. */
+  tokenCount: number;
+  /** The worker that has it; these three are absent while nobody has. */
+  workerId?: WorkerId;
+  workerEpoch?: number;
+  /** Since it was claimed. */
+  ageMs?: number;
+  /** Where it runs, once its worker has said so. */
+  serverId?: ServerId;
+  /** Where it was moved to and has not begun. */
+  boundServerId?: ServerId;
+}
+export interface ListRequestsReply {
+  requests: RequestStatus[];
+  cursor?: string;
+}

@@ -1,0 +1,53 @@
+import type {
+  ListLeasesReply,
+  ListLeasesRequest,
+  ListRequestsReply,
+  ListRequestsRequest,
+  ListWorkersReply,
+  PoolName,
+} from '@broomwagon/contracts';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+
+interface Cursor {
+  cursor: string;
+}
+
+const workers = script<Cursor, ListWorkersReply & Cursor>('inspection/workers');
+const leases = script<ListLeasesRequest & Cursor, ListLeasesReply & Cursor>('inspection/leases');
+const requests = script<ListRequestsRequest & Cursor & { minAgeMs: number }, ListRequestsReply & Cursor>(
+  'inspection/requests',
+);
+
+/** Who holds what, page by page. Changes nothing; every method throws UNAVAILABLE too. */
+export class InspectionStore {
+  constructor(private readonly scripts: ScriptRunner) {}
+
+  async workers(pool: PoolName, cursor = '0'): Promise<ListWorkersReply> {
+    const page = await this.scripts.run(workers, pool, { cursor });
+    return { workers: oldestFirst(page.workers, 'heartbeatAgeMs'), ...next(page) };
+  }
+
+  /** @throws SERVER_NOT_FOUND, WORKER_NOT_FOUND */
+  async leases(pool: PoolName, { cursor = '0', ...selector }: ListLeasesRequest): Promise<ListLeasesReply> {
+    const page = await this.scripts.run(leases, pool, { ...selector, cursor });
+    return { leases: oldestFirst(page.leases, 'ageMs'), ...next(page) };
+  }
+
+  /** @throws JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND */
+  async requests(
+    pool: PoolName,
+    { cursor = '0', minAgeMs = 0, ...selector }: ListRequestsRequest,
+  ): Promise<ListRequestsReply> {
+    const page = await this.scripts.run(requests, pool, { ...selector, minAgeMs, cursor });
+    return { requests: page.requests, ...next(page) };
+  }
+}
+
+function oldestFirst<Field extends string, Item extends Record<Field, number>>(items: Item[], field: Field): Item[] {
+  return items.toSorted((one, other) => other[field] - one[field]);
+}
+
+/** Redis says the end of a scan by the cursor it begins with; we by none. */
+function next({ cursor }: Cursor): { cursor?: string } {
+  return cursor === '0' ? {} : { cursor };
+}
