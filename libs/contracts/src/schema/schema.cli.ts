@@ -1,23 +1,27 @@
 import 'reflect-metadata';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { asyncApiDocument } from './asyncapi';
+import { errorsPage } from './errors-page';
 import { readReplySchemas } from './reply-schemas';
 
-/** `npm run schema` writes docs/protocol/asyncapi.json; with `--check` it fails when the committed copy is stale. */
+/** `npm run schema` writes asyncapi.json and errors.md to docs/protocol; with `--check` it fails when one is stale. */
 function main(): void {
   const root = process.cwd();
-  const file = join(root, 'docs/protocol/asyncapi.json');
-  const text = `${JSON.stringify(asyncApiDocument(readReplySchemas(root)), null, 2)}\n`;
-  if (!process.argv.includes('--check')) {
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, text);
-    console.log(`wrote ${file}`);
-    return;
+  const made = {
+    'docs/protocol/asyncapi.json': `${JSON.stringify(asyncApiDocument(readReplySchemas(root)), null, 2)}\n`,
+    'docs/protocol/errors.md': errorsPage(),
+  };
+  for (const [name, text] of Object.entries(made)) {
+    const file = join(root, name);
+    if (!process.argv.includes('--check')) {
+      writeFileSync(file, text);
+      console.log(`wrote ${file}`);
+    } else if (!existsSync(file) || readFileSync(file, 'utf8') !== text) {
+      console.error(`${name} is stale: run \`npm run schema\` and commit it.`);
+      process.exitCode = 1;
+    }
   }
-  if (existsSync(file) && readFileSync(file, 'utf8') === text) return;
-  console.error('docs/protocol/asyncapi.json is stale: run `npm run schema` and commit it.');
-  process.exitCode = 1;
 }
 
 main();
