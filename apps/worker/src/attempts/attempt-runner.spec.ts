@@ -1,29 +1,15 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { LEASE, WORKER, errorOf, streamUntilStopped, workerBench, type WorkerBench } from '../worker.fixture';
-import { BroomwagonError, type Claim } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
-import type { WorkerConfig } from '../worker.config';
-import { WorkerSession } from '../session/worker-session';
+import { errorOf, LEASE, WORKER } from '../worker.fixture';
+import { identity, startAttempt } from './attempt.fixture';
 import { AttemptRegistry } from './attempt-registry';
 import { AttemptRunner } from './attempt-runner';
-import { HeldLeases } from './held-leases';
-
-async function start(changes: (bench: WorkerBench) => Partial<Claim> = () => ({}), settings?: Partial<WorkerConfig>) {
-  const bench = await workerBench(settings);
-  const claim = bench.claim(changes(bench));
-  const attempt = bench.module.get(AttemptRegistry).admit(claim, WORKER)!;
-  const run = () => bench.module.get(AttemptRunner).run(attempt);
-  return { ...bench, attempt, run, leases: bench.module.get(HeldLeases), registry: bench.module.get(AttemptRegistry) };
-}
-const identity = { requestId: 'j/g/0', attempt: 1, ...WORKER };
-
-const REFUSED = new BroomwagonError('ENGINE_UNREACHABLE', 'refused', { details: { code: 'ECONNREFUSED' } });
 
 describe('AttemptRunner', () => {
   afterEach(() => setFailpoints(''));
 
   it('runs a request: acquire, checkpoint, generate, store, release, complete', async () => {
-    const { run, controlPlane, payloads, engines, leases, registry, attempt } = await start(() => ({
+    const { run, controlPlane, payloads, engines, leases, registry, attempt } = await startAttempt(() => ({
       sampleIndex: 4,
       sampling: { seed: 100, temperature: 1 },
     }));
@@ -46,7 +32,7 @@ describe('AttemptRunner', () => {
   });
 
   it('goes on from the tokens of earlier attempts, cut to what the books say', async () => {
-    const { run, engines, payloads, attempt } = await start();
+    const { run, engines, payloads, attempt } = await startAttempt();
     const ref1 = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2],"text":"ab"}'));
     const ref2 = await payloads.put('j', 'j/g/0', '2.1', Buffer.from('{"tokenIds":[3,99],"text":"c"}'));
     const segment = { serverId: 's', serverEpoch: 1, weightVersion: 1 };
@@ -61,7 +47,7 @@ describe('AttemptRunner', () => {
   });
 
   it('completes at once, without a server, when the budget is used up', async () => {
-    const { run, attempt, payloads, controlPlane } = await start(() => ({ maxTokens: 2 }));
+    const { run, attempt, payloads, controlPlane } = await startAttempt(() => ({ maxTokens: 2 }));
     const ref = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2]}'));
     attempt.claim.segments.push({ attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1, tokenCount: 2, ref });
     expect(await run()).toBe('finished');
@@ -71,7 +57,7 @@ describe('AttemptRunner', () => {
   });
 
   it('hands back a request whose prompt is not there, for good', async () => {
-    const { run, controlPlane } = await start(() => ({ promptRef: 'redis~j~g~other' }));
+    const { run, controlPlane } = await startAttempt(() => ({ promptRef: 'redis~j~g~other' }));
     expect(await run()).toBe('payload');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'payload', retryable: false });
     expect(controlPlane.of('lb.acquire')).toEqual([]);
@@ -80,7 +66,7 @@ describe('AttemptRunner', () => {
   it.each(['{"text":5}', '{"messages":"hi"}', '{"messages":[null]}', '{"text":"a","promptTokenIds":[1]}', '{}', '[]'])(
     'fails a request whose prompt payload is %s, for good',
     async (payload) => {
-      const { run, controlPlane, payloads, attempt } = await start();
+      const { run, controlPlane, payloads, attempt } = await startAttempt();
       payloads.payloads.set(attempt.claim.promptRef, Buffer.from(payload));
       expect(await run()).toBe('payload');
       expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'payload', retryable: false });
@@ -89,7 +75,7 @@ describe('AttemptRunner', () => {
   );
 
   it('asks for a server with one acquireId until there is one', async () => {
-    const { run, controlPlane } = await start();
+    const { run, controlPlane } = await startAttempt();
     const answers = ['WAIT_TIMEOUT', 'TIMEOUT', 'NO_SERVER_AVAILABLE'] as const;
     let asked = 0;
     controlPlane.on('lb.acquire', ({ acquireId }) => {
@@ -102,7 +88,7 @@ describe('AttemptRunner', () => {
   });
 
   it('leaves a server that takes text only to others, and says from then on that it needs token ids', async () => {
-    const { run, controlPlane, engines, claim, module } = await start();
+    const { run, controlPlane, engines, claim, module } = await startAttempt();
     controlPlane.on('lb.acquire', ({ acquireId, needs }) => {
       const dialect = needs?.includes('tokenIdsIn') ? 'vllm' : 'openai';
       return { ...LEASE, leaseId: `7.${acquireId}`, dialect };
@@ -117,7 +103,7 @@ describe('AttemptRunner', () => {
   });
 
   it('fails a request whose acquire is refused, instead of asking for ever', async () => {
-    const { run, controlPlane } = await start();
+    const { run, controlPlane } = await startAttempt();
     controlPlane.on('lb.acquire', () => {
       throw errorOf('VALIDATION_FAILED');
     });
@@ -127,7 +113,7 @@ describe('AttemptRunner', () => {
   });
 
   it('gives up without a server after its deadline and leaves a tombstone for a late grant', async () => {
-    const { run, controlPlane, attempt, leases } = await start(undefined, { noServerDeadlineMs: 30 });
+    const { run, controlPlane, attempt, leases } = await startAttempt(undefined, { noServerDeadlineMs: 30 });
     controlPlane.on('lb.acquire', () => {
       throw errorOf('NO_SERVER_AVAILABLE');
     });
@@ -137,116 +123,10 @@ describe('AttemptRunner', () => {
     await expect.poll(() => leases.knows(`7.${attempt.acquireId}`)).toBe(false);
   });
 
-  it('obeys a stop while its acquire still waits, and gives back what may yet be granted', async () => {
-    const { run, controlPlane, attempt, engines } = await start();
-    controlPlane.on('lb.acquire', () => new Promise(() => undefined));
-    const running = run();
-    await expect.poll(() => controlPlane.of('lb.acquire')).toHaveLength(1);
-    attempt.stop('cut');
-    expect(await running).toBe('aborted');
-    expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
-    expect(controlPlane.of('request.fail')[0]).toMatchObject({ ...identity, reason: 'aborted', retryable: true });
-    expect(engines.requests).toEqual([]);
-  });
-
-  it('gives the lease back once when the stop comes together with the grant', async () => {
-    const { run, controlPlane, attempt, engines, leases } = await start();
-    controlPlane.on('lb.acquire', ({ acquireId }) => {
-      attempt.stop('abort');
-      return { ...LEASE, leaseId: `7.${acquireId}` };
-    });
-    expect(await run()).toBe('aborted');
-    expect(controlPlane.of('lb.release')).toHaveLength(1);
-    expect(controlPlane.of('request.fail')).toHaveLength(1);
-    await expect.poll(() => [leases.count, leases.knows(`7.${attempt.acquireId}`)]).toEqual([0, false]);
-    // Stopped before it began, if it was asked at all.
-    for (const options of engines.options) expect(options.signal?.aborted).toBe(true);
-  });
-
-  it.each(['cut', 'abort', 'shutdown', 'lease-lost'] as const)(
-    'gives the lease back once when it is stopped in mid-stream: %s',
-    async (cause) => {
-      const { run, controlPlane, attempt, engines } = await start();
-      engines.generate = streamUntilStopped([1, 2], () => {
-        attempt.stop(cause);
-        attempt.stop('abort');
-      });
-      expect(await run()).toBe(cause === 'shutdown' ? 'shutdown' : 'aborted');
-      const leaseId = `7.${attempt.acquireId}`;
-      expect(controlPlane.of('lb.release')).toEqual([{ leaseId, outcome: 'aborted', tokens: 2 }]);
-      expect(controlPlane.of('request.fail')).toHaveLength(1);
-    },
-  );
-
-  it('obeys a stop in the middle of a stream at once and keeps the tokens', async () => {
-    const { run, controlPlane, attempt, payloads, engines } = await start();
-    engines.generate = streamUntilStopped([1, 2], () => attempt.stop('cut'));
-    expect(await run()).toBe('aborted');
-    const [fail] = controlPlane.of('request.fail');
-    expect(fail).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2, attempt: 1 } });
-    expect(payloads.json(fail!.segment!.ref)).toMatchObject({ tokenIds: [1, 2] });
-    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
-  });
-
-  it.each([
-    ['the engine has answered', [errorOf('ENGINE_ERROR'), errorOf('ENGINE_UNREACHABLE')], 3],
-    ['nothing listens there any more', [errorOf('ENGINE_ERROR'), REFUSED, errorOf('ENGINE_ERROR')], 2],
-  ] as const)('keeps its lease and says nothing until %s', async (_, errors, calls) => {
-    const { run, controlPlane, attempt, engines } = await start();
-    engines.abortErrors.push(...errors);
-    const stream = streamUntilStopped([1, 2], () => attempt.stop('abort'));
-    engines.generate = async (request, options) => {
-      const result = await stream(request, options);
-      options.onUnstopped!();
-      return result;
-    };
-    const ended: number[] = [];
-    controlPlane.on('lb.release', () => {
-      ended.push(engines.aborts.length);
-      return { released: true, reason: 'released' };
-    });
-    expect(await run()).toBe('aborted');
-    expect(engines.aborts).toEqual(Array.from({ length: calls }, () => engines.requests[0]!.engineRequestId));
-    expect(ended).toEqual([calls]);
-    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2 } });
-  });
-
-  it.each([
-    ['the engine has answered', 2],
-    ['its lease is void', 1_000],
-  ])('keeps the lease of a stalled stream, and reports nothing, until %s', async (until, refusals) => {
-    const { run, controlPlane, attempt, engines } = await start();
-    engines.abortErrors.push(...Array.from({ length: refusals }, () => errorOf('ENGINE_ERROR')));
-    engines.generate = (_, { onTokens, onUnstopped }) => {
-      onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
-      onUnstopped!();
-      return Promise.reject(errorOf('ENGINE_STALLED'));
-    };
-    const ended: number[] = [];
-    controlPlane
-      .on('lb.release', () => (ended.push(engines.aborts.length), { released: true, reason: 'released' }))
-      .on('request.fail', () => (ended.push(engines.aborts.length), { state: 'pending' }));
-    const running = run();
-    if (until === 'its lease is void') {
-      await expect.poll(() => engines.aborts.length).toBeGreaterThan(0);
-      expect(ended).toEqual([]);
-      attempt.stop('lease-lost');
-    }
-    await running;
-    expect(ended).toEqual(Array.from({ length: 2 }, () => engines.aborts.length));
-    expect(engines.aborts.length).toBeLessThan(until === 'its lease is void' ? 100 : 4);
-    expect(controlPlane.of('request.fail')[0]).toMatchObject({ segment: { tokenCount: 2 } });
-  });
-
-  it('stops when the answer to a checkpoint says so', async () => {
-    const { run, controlPlane, engines } = await start();
-    controlPlane.on('request.checkpoint', () => ({ action: 'abort' }));
-    engines.generate = streamUntilStopped([1]);
-    expect(await run()).toBe('aborted');
-  });
-
   it('saves its tokens from time to time, payload first, and keeps one payload of the attempt', async () => {
-    const { run, controlPlane, payloads, engines, attempt } = await start(undefined, { checkpointIntervalMs: 10 });
+    const { run, controlPlane, payloads, engines, attempt } = await startAttempt(undefined, {
+      checkpointIntervalMs: 10,
+    });
     const complete: string[] = [];
     controlPlane.on('request.checkpoint', ({ segment }) => {
       if (segment !== undefined) complete.push(String(payloads.payloads.has(segment.ref)));
@@ -274,7 +154,7 @@ describe('AttemptRunner', () => {
   it('ends with one slow checkpoint, however many fell due meanwhile', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const { run, controlPlane, engines } = await start(undefined, { checkpointIntervalMs: 10 });
+      const { run, controlPlane, engines } = await startAttempt(undefined, { checkpointIntervalMs: 10 });
       let fail: () => void = () => undefined;
       const slow = new Promise<never>((_, reject) => (fail = () => reject(errorOf('VALIDATION_FAILED'))));
       controlPlane.on('request.checkpoint', () => slow);
@@ -293,7 +173,7 @@ describe('AttemptRunner', () => {
   });
 
   it('keeps the tokens when the engine dies in mid-stream, and says that the server failed', async () => {
-    const { run, controlPlane, engines } = await start();
+    const { run, controlPlane, engines } = await startAttempt();
     engines.generate = async (_, { onTokens }) => {
       onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
       throw errorOf('ENGINE_ERROR');
@@ -308,7 +188,9 @@ describe('AttemptRunner', () => {
   });
 
   it('does not count an engine that cannot be reached as a failure, and holds its lease for a while', async () => {
-    const { run, controlPlane, engines, attempt, leases } = await start(undefined, { engineFailurePauseMs: 60_000 });
+    const { run, controlPlane, engines, attempt, leases } = await startAttempt(undefined, {
+      engineFailurePauseMs: 60_000,
+    });
     engines.generate = () => Promise.reject(errorOf('ENGINE_UNREACHABLE'));
     const running = run();
     await expect.poll(() => leases.count).toBe(1);
@@ -320,7 +202,7 @@ describe('AttemptRunner', () => {
   });
 
   it('does not repeat what the engine refused', async () => {
-    const { run, controlPlane, engines } = await start();
+    const { run, controlPlane, engines } = await startAttempt();
     engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
     expect(await run()).toBe('engine-rejected');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: false });
@@ -328,7 +210,7 @@ describe('AttemptRunner', () => {
   });
 
   it('says nothing more about an attempt that is not its own', async () => {
-    const { run, controlPlane } = await start();
+    const { run, controlPlane } = await startAttempt();
     controlPlane.on('request.complete', () => {
       throw errorOf('FENCED');
     });
@@ -336,22 +218,8 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')).toEqual([]);
   });
 
-  it('drops a fenced epoch without a word', async () => {
-    const { run, controlPlane, engines, module, leases } = await start();
-    const session = module.get(WorkerSession);
-    await session.established();
-    engines.generate = streamUntilStopped([1, 2], () => session.fence(WORKER));
-    expect(await run()).toBe('fenced');
-    expect(controlPlane.of('request.fail')).toEqual([]);
-    expect(controlPlane.of('lb.release')).toEqual([]);
-    expect(leases.count).toBe(0);
-    await expect.poll(() => controlPlane.of('worker.register')).toHaveLength(2);
-    const [first, second] = controlPlane.of('worker.register');
-    expect(first!.registrationId).not.toBe(second!.registrationId);
-  });
-
   it('repeats the end until it is taken', async () => {
-    const { run, controlPlane, payloads } = await start();
+    const { run, controlPlane, payloads } = await startAttempt();
     payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'), errorOf('UNAVAILABLE'));
     let tries = 0;
     controlPlane.on('request.complete', () => {
@@ -363,7 +231,7 @@ describe('AttemptRunner', () => {
   });
 
   it('hands the request back when its tokens cannot be stored', async () => {
-    const { run, controlPlane, payloads } = await start(undefined, { transitionDeadlineMs: 40 });
+    const { run, controlPlane, payloads } = await startAttempt(undefined, { transitionDeadlineMs: 40 });
     for (let count = 0; count < 20; count++) payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'));
     expect(await run()).toBe('payload');
     const [fail] = controlPlane.of('request.fail');
@@ -372,14 +240,14 @@ describe('AttemptRunner', () => {
   });
 
   it('completes even when the load-balancer does not answer the release', async () => {
-    const { run, controlPlane, leases } = await start();
+    const { run, controlPlane, leases } = await startAttempt();
     controlPlane.on('lb.release', () => new Promise(() => undefined));
     expect(await run()).toBe('finished');
     expect(leases.count).toBe(1);
   });
 
   it('stores before it completes, and releases before it completes', async () => {
-    const { run, controlPlane, payloads } = await start();
+    const { run, controlPlane, payloads } = await startAttempt();
     setFailpoints('worker.complete.between-release-and-complete=throw');
     await run();
     expect(payloads.namesOf('j/g/0')).toEqual(['1.3']);
@@ -388,7 +256,7 @@ describe('AttemptRunner', () => {
   });
 
   it('counts a defect of ours as a failure and keeps no lease, so that nothing is run again for ever', async () => {
-    const { run, controlPlane, leases, registry } = await start();
+    const { run, controlPlane, leases, registry } = await startAttempt();
     setFailpoints('worker.complete.between-payload-and-complete=throw');
     expect(await run()).toBe('engine-error');
     expect(controlPlane.of('request.fail')).toMatchObject([{ reason: 'engine-error', retryable: true }]);

@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { BroomwagonError } from '@broomwagon/contracts';
+import { errorOf, LEASE, streamUntilStopped, WORKER } from '../worker.fixture';
+import { WorkerSession } from '../session/worker-session';
+import { identity, startAttempt } from './attempt.fixture';
+
+const REFUSED = new BroomwagonError('ENGINE_UNREACHABLE', 'refused', { details: { code: 'ECONNREFUSED' } });
+
+describe('an attempt that is stopped', () => {
+  it('obeys a stop while its acquire still waits, and gives back what may yet be granted', async () => {
+    const { run, controlPlane, attempt, engines } = await startAttempt();
+    controlPlane.on('lb.acquire', () => new Promise(() => undefined));
+    const running = run();
+    await expect.poll(() => controlPlane.of('lb.acquire')).toHaveLength(1);
+    attempt.stop('cut');
+    expect(await running).toBe('aborted');
+    expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ ...identity, reason: 'aborted', retryable: true });
+    expect(engines.requests).toEqual([]);
+  });
+
+  it('gives the lease back once when the stop comes together with the grant', async () => {
+    const { run, controlPlane, attempt, engines, leases } = await startAttempt();
+    controlPlane.on('lb.acquire', ({ acquireId }) => {
+      attempt.stop('abort');
+      return { ...LEASE, leaseId: `7.${acquireId}` };
+    });
+    expect(await run()).toBe('aborted');
+    expect(controlPlane.of('lb.release')).toHaveLength(1);
+    expect(controlPlane.of('request.fail')).toHaveLength(1);
+    await expect.poll(() => [leases.count, leases.knows(`7.${attempt.acquireId}`)]).toEqual([0, false]);
+    // Stopped before it began, if it was asked at all.
+    for (const options of engines.options) expect(options.signal?.aborted).toBe(true);
+  });
+
+  it.each(['cut', 'abort', 'shutdown', 'lease-lost'] as const)(
+    'gives the lease back once when it is stopped in mid-stream: %s',
+    async (cause) => {
+      const { run, controlPlane, attempt, engines } = await startAttempt();
+      engines.generate = streamUntilStopped([1, 2], () => {
+        attempt.stop(cause);
+        attempt.stop('abort');
+      });
+      expect(await run()).toBe(cause === 'shutdown' ? 'shutdown' : 'aborted');
+      const leaseId = `7.${attempt.acquireId}`;
+      expect(controlPlane.of('lb.release')).toEqual([{ leaseId, outcome: 'aborted', tokens: 2 }]);
+      expect(controlPlane.of('request.fail')).toHaveLength(1);
+    },
+  );
+
+  it('obeys a stop in the middle of a stream at once and keeps the tokens', async () => {
+    const { run, controlPlane, attempt, payloads, engines } = await startAttempt();
+    engines.generate = streamUntilStopped([1, 2], () => attempt.stop('cut'));
+    expect(await run()).toBe('aborted');
+    const [fail] = controlPlane.of('request.fail');
+    expect(fail).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2, attempt: 1 } });
+    expect(payloads.json(fail!.segment!.ref)).toMatchObject({ tokenIds: [1, 2] });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
+  });
+
+  it.each([
+    ['the engine has answered', [errorOf('ENGINE_ERROR'), errorOf('ENGINE_UNREACHABLE')], 3],
+    ['nothing listens there any more', [errorOf('ENGINE_ERROR'), REFUSED, errorOf('ENGINE_ERROR')], 2],
+  ] as const)('keeps its lease and says nothing until %s', async (_, errors, calls) => {
+    const { run, controlPlane, attempt, engines } = await startAttempt();
+    engines.abortErrors.push(...errors);
+    const stream = streamUntilStopped([1, 2], () => attempt.stop('abort'));
+    engines.generate = async (request, options) => {
+      const result = await stream(request, options);
+      options.onUnstopped!();
+      return result;
+    };
+    const ended: number[] = [];
+    controlPlane.on('lb.release', () => {
+      ended.push(engines.aborts.length);
+      return { released: true, reason: 'released' };
+    });
+    expect(await run()).toBe('aborted');
+    expect(engines.aborts).toEqual(Array.from({ length: calls }, () => engines.requests[0]!.engineRequestId));
+    expect(ended).toEqual([calls]);
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2 } });
+  });
+
+  it.each([
+    ['the engine has answered', 2],
+    ['its lease is void', 1_000],
+  ])('keeps the lease of a stalled stream, and reports nothing, until %s', async (until, refusals) => {
+    const { run, controlPlane, attempt, engines } = await startAttempt();
+    engines.abortErrors.push(...Array.from({ length: refusals }, () => errorOf('ENGINE_ERROR')));
+    engines.generate = (_, { onTokens, onUnstopped }) => {
+      onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
+      onUnstopped!();
+      return Promise.reject(errorOf('ENGINE_STALLED'));
+    };
+    const ended: number[] = [];
+    controlPlane
+      .on('lb.release', () => (ended.push(engines.aborts.length), { released: true, reason: 'released' }))
+      .on('request.fail', () => (ended.push(engines.aborts.length), { state: 'pending' }));
+    const running = run();
+    if (until === 'its lease is void') {
+      await expect.poll(() => engines.aborts.length).toBeGreaterThan(0);
+      expect(ended).toEqual([]);
+      attempt.stop('lease-lost');
+    }
+    await running;
+    expect(ended).toEqual(Array.from({ length: 2 }, () => engines.aborts.length));
+    expect(engines.aborts.length).toBeLessThan(until === 'its lease is void' ? 100 : 4);
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ segment: { tokenCount: 2 } });
+  });
+
+  it('stops when the answer to a checkpoint says so', async () => {
+    const { run, controlPlane, engines } = await startAttempt();
+    controlPlane.on('request.checkpoint', () => ({ action: 'abort' }));
+    engines.generate = streamUntilStopped([1]);
+    expect(await run()).toBe('aborted');
+  });
+
+  it('drops a fenced epoch without a word', async () => {
+    const { run, controlPlane, engines, module, leases } = await startAttempt();
+    const session = module.get(WorkerSession);
+    await session.established();
+    engines.generate = streamUntilStopped([1, 2], () => session.fence(WORKER));
+    expect(await run()).toBe('fenced');
+    expect(controlPlane.of('request.fail')).toEqual([]);
+    expect(controlPlane.of('lb.release')).toEqual([]);
+    expect(leases.count).toBe(0);
+    await expect.poll(() => controlPlane.of('worker.register')).toHaveLength(2);
+    const [first, second] = controlPlane.of('worker.register');
+    expect(first!.registrationId).not.toBe(second!.registrationId);
+  });
+});
