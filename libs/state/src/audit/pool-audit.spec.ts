@@ -115,6 +115,11 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
   ],
   ['a usable server that is not in the set', () => test.redis.srem(key('servers:usable'), 'a'), ['server-usable']],
   ['traits that are not those of their server', () => test.redis.srem(key('servers:with:@0|'), 'a'), ['server-traits']],
+  [
+    'traits of a server that is not there',
+    () => test.redis.hset(key('servers:traits'), 'gone', '@0|'),
+    ['index-without-server'],
+  ],
   ['traits that are missing', () => test.redis.hdel(key('servers:traits'), 'b:1'), ['server-traits']],
   ['a card that is not as its server', () => changeCard('a', 16, 77), ['server-card']],
   ['a card that is too short', () => test.redis.hset(key('servers:cards'), 'a', 'x'), ['server-card']],

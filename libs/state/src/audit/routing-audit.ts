@@ -24,6 +24,7 @@ const SERVER_INDEXES = [
   'watchedServers',
   'drainingServers',
   'warmingServers',
+  'serverTraits',
 ] as const;
 
 const SCRIPTS = {

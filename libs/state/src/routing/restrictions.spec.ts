@@ -59,6 +59,12 @@ describe('restrictions', () => {
     await test.store.heardFrom(test.pool, ['wanted']);
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
     expect(await slowScans()).toBe(before + 1);
+    // Changed by such a version: it is not taken for what it was, and found as what it is from its next heartbeat on.
+    await test.redis.hset(`${test.root}:server:wanted`, 'weightVersion', 9);
+    expect(await acquire({ weightVersion: 7 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+    await test.redis.hset(`${test.root}:server:wanted`, 'weightVersion', 8);
+    await test.store.heardFrom(test.pool, ['wanted']);
+    expect(await acquire({ weightVersion: 8 })).toMatchObject({ serverId: 'wanted', key: 6 });
   });
 
   it('of a batch are each kept, in the order of the policy, and leave nothing behind', async () => {

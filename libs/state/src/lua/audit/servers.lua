@@ -1,7 +1,7 @@
 --[[ One page of the servers against the indexes of those that take leases and have room; or one page of such an index
 against the servers.
 ARGV[1] JSON: {index: 'servers' | 'eligible' | 'usableServers' | 'watchedServers' | 'drainingServers' |
-  'warmingServers'; cursor: string, '0' to begin; repair: boolean}
+  'warmingServers' | 'serverTraits'; cursor: string, '0' to begin; repair: boolean}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
        loads       list of [serverId, epoch, number of leases], when the index is `servers`
@@ -11,8 +11,9 @@ Errors: none. Facts: none. ]]
 --- @include "includes/findings"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
-local is_set = args.index == 'usableServers'
-local page = redis.call(is_set and 'SSCAN' or 'ZSCAN', key[args.index], args.cursor, 'COUNT', PAGE)
+local SCANS = { usableServers = 'SSCAN', serverTraits = 'HSCAN' }
+local scan = SCANS[args.index] or 'ZSCAN'
+local page = redis.call(scan, key[args.index], args.cursor, 'COUNT', PAGE)
 local loads = {}
 
 local function is_warming(server)
@@ -54,11 +55,16 @@ local function check_server(server)
   table.insert(loads, { server.id, server.epoch, server.load })
 end
 
-for position = 1, #page[2], is_set and 1 or 2 do
+local function leave_index(id)
+  if scan == 'HSCAN' then return forget_traits(id) end
+  redis.call(scan == 'SSCAN' and 'SREM' or 'ZREM', key[args.index], id)
+end
+
+for position = 1, #page[2], scan == 'SSCAN' and 1 or 2 do
   local id = page[2][position]
   local server = server_of(id)
   if not server then
-    if args.repair then redis.call(is_set and 'SREM' or 'ZREM', key[args.index], id) end
+    if args.repair then leave_index(id) end
     found('index-without-server', id, args.index, args.repair)
   elseif args.index == 'servers' then
     check_server(server)

@@ -32,7 +32,9 @@ local states, revived, changed = {}, {}, {}
 local known_traits = args.serverIds[1] and redis.call('HMGET', key.serverTraits, unpack(args.serverIds))
 for index, id in ipairs(args.serverIds) do
   local server = server_of(id)
-  if server and not known_traits[index] then save_traits(id) end -- it was registered by a version without them
+  -- It was registered, or changed, by a version without them.
+  local traits = server and known_traits[index]
+  if server and (not traits or tonumber(string.match(traits, '^@(%d+)|')) ~= server.weightVersion) then save_traits(id) end
   if server and server.state == 'failed' and is_fenced(server) then
     redis.call('ZADD', key.servers, string.format('%.0f', now), id)
     states[id] = 'failed'

@@ -15,9 +15,12 @@ function group_leases(item)
 end
 
 function kv_use_of(server)
-  local field = redis.call('HMGET', key.server(server.id), 'kvUse', 'loadAtMs')
-  if not field[1] or script_now() - tonumber(field[2] or 0) > KV_REPORT_MS then return nil end
-  return tonumber(field[1])
+  if server.kvUse == nil then
+    local field = redis.call('HMGET', key.server(server.id), 'kvUse', 'loadAtMs')
+    local is_fresh = field[1] and script_now() - tonumber(field[2] or 0) <= KV_REPORT_MS
+    server.kvUse = is_fresh and tonumber(field[1]) or false
+  end
+  return server.kvUse or nil
 end
 
 -- Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago.

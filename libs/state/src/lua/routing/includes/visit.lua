@@ -42,7 +42,12 @@ function visit_fitting(item, visit)
   while goes_on do
     local page = redis.call('ZRANGE', narrowed_order(item), passed, passed + CANDIDATES_PER_PAGE - 1, 'WITHSCORES')
     for index = 1, #page, 2 do
-      if visit(page[index], tonumber(page[index + 1])) then return end
+      -- A version without traits may have changed the server.
+      if not fits(server_of(page[index]), item) then
+        save_traits(page[index])
+      elseif visit(page[index], tonumber(page[index + 1])) then
+        return
+      end
     end
     passed = passed + CANDIDATES_PER_PAGE
     goes_on = #page == 2 * CANDIDATES_PER_PAGE
