@@ -27,7 +27,7 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
         REDIS_KEY_PREFIX: keyPrefix,
         LOG_LEVEL: 'silent',
         MAX_IN_FLIGHT: '4096',
-        PROBE_INTERVAL_MS: '200',
+        PROBE_INTERVAL_MS: '400',
         UPKEEP_INTERVAL_MS: '50',
         ...env,
       },
