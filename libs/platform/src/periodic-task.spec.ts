@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { BroomwagonError } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
 import { Metrics } from './metrics';
 import { PeriodicTask } from './periodic-task';
@@ -33,6 +34,24 @@ describe('PeriodicTask', () => {
     expect(task.failureCount()).toBeGreaterThan(1);
     expect(await metrics.text()).toContain('broomwagon_task_failures_total{task="sweep",app="test"}');
     expect(runs).toBe(after);
+  });
+
+  it('says once that a store is away, however often it asks, and that it runs again', async () => {
+    const said: string[] = [];
+    const take = (level: string) => (message: unknown) => void said.push(`${level}: ${String(message)}`);
+    Logger.overrideLogger({ log: take('log'), warn: take('warn'), error: take('error') });
+    let runs = 0;
+    const task = new PeriodicTask({ name: 'sweep', intervalMs: 1, immediately: true }, async () => {
+      if (++runs <= 5) throw new BroomwagonError('UNAVAILABLE', 'Redis does not answer');
+    });
+    task.start();
+    await expect.poll(() => runs).toBeGreaterThan(7);
+    await task.stop();
+    Logger.overrideLogger(false);
+    expect(said).toEqual([
+      'warn: The run failed; the next one comes as usual: Redis does not answer',
+      expect.stringMatching(/^log: Runs again, after 5 failed runs in \d+ ms$/),
+    ]);
   });
 
   it('tells a run that it is being stopped', async () => {

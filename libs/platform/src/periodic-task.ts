@@ -1,5 +1,9 @@
 import { Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { isBroomwagonError } from '@broomwagon/contracts';
 import type { Metrics } from './metrics';
+
+/** The same failure, again and again, is said once in this time: an outage must not fill the log. */
+const SAID_AGAIN_MS = 60_000;
 
 export interface PeriodicTaskOptions {
   /** Names the task in logs and metrics. */
@@ -16,8 +20,8 @@ export interface PeriodicTaskOptions {
 }
 
 /**
- * Runs an asynchronous function again and again, never two runs at once. An error is logged and counted, and the next
- * run comes as usual. As a Nest provider it starts and stops with the application; elsewhere call `start` and `stop`.
+ * Runs an asynchronous function again and again, never two runs at once. An error is counted and logged (while it stays
+ * the same, once a minute), and the next run comes as usual. As a Nest provider it starts and stops with the application; elsewhere call `start` and `stop`.
  */
 export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger: Logger;
@@ -26,6 +30,8 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
   private running: Promise<void> | undefined;
   private started = false;
   private failures = 0;
+  /** Since the last run that did not fail. */
+  private streak?: { runs: number; beganAtMs: number; said: string; saidAtMs: number };
 
   /** @param run gets a signal that is aborted when the task is stopped */
   constructor(
@@ -72,19 +78,38 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
   private async runOnce(): Promise<void> {
     try {
       await this.run(this.abort.signal);
+      this.noteSuccess();
     } catch (error) {
-      if (!this.abort.signal.aborted) {
-        this.failures++;
-        this.options.metrics
-          ?.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', ['task'])
-          .inc({ task: this.options.name });
-        this.logger.error({ err: error }, 'The run failed; the next one comes as usual');
-      }
+      if (!this.abort.signal.aborted) this.noteFailure(error);
     }
     this.running = undefined;
     if (!this.abort.signal.aborted) {
       this.schedule(this.pauseMs());
     }
+  }
+
+  private noteFailure(error: unknown): void {
+    this.failures++;
+    this.options.metrics
+      ?.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', ['task'])
+      .inc({ task: this.options.name });
+    const nowMs = performance.now();
+    this.streak ??= { runs: 0, beganAtMs: nowMs, said: '', saidAtMs: 0 };
+    this.streak.runs++;
+    const says = error instanceof Error ? error.message : String(error);
+    if (says === this.streak.said && nowMs - this.streak.saidAtMs < SAID_AGAIN_MS) return;
+    this.streak = { ...this.streak, said: says, saidAtMs: nowMs };
+    // A store that is away is no defect of ours: where it was asked from says nothing.
+    if (isBroomwagonError(error, 'UNAVAILABLE'))
+      this.logger.warn(`The run failed; the next one comes as usual: ${says}`);
+    else this.logger.error({ err: error }, 'The run failed; the next one comes as usual');
+  }
+
+  private noteSuccess(): void {
+    if (this.streak === undefined) return;
+    const { runs, beganAtMs } = this.streak;
+    this.streak = undefined;
+    this.logger.log(`Runs again, after ${runs} failed runs in ${Math.round(performance.now() - beganAtMs)} ms`);
   }
 
   private pauseMs(): number {

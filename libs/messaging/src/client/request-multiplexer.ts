@@ -88,7 +88,7 @@ export class RequestMultiplexer {
       if (pending.expiresAtMs <= now) {
         this.pending.delete(token);
         pending.reject(
-          new BroomwagonError('TIMEOUT', `No reply from ${pending.subject} within ${pending.timeoutMs} ms`),
+          new BroomwagonError('TIMEOUT', `No reply from ${pending.subject} within ${Math.round(pending.timeoutMs)} ms`),
         );
       }
     }
