@@ -15,15 +15,24 @@ const HELP = `npm run test:engines [-- --engine URL [--model NAME] [--api-key KE
 
 Cache folder: BROOMWAGON_CACHE, else ~/.cache/broomwagon. Python 3.11 to 3.14: PYTHON, else found on PATH.`;
 
-const { values: options } = parseArgs({
-  options: {
-    engine: { type: 'string' },
-    model: { type: 'string' },
-    'api-key': { type: 'string' },
-    keep: { type: 'boolean' },
-    help: { type: 'boolean' },
-  },
-});
+function parseOptions() {
+  try {
+    return parseArgs({
+      options: {
+        engine: { type: 'string' },
+        model: { type: 'string' },
+        'api-key': { type: 'string' },
+        keep: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }).values;
+  } catch (error) {
+    console.error(`${error.message}\n\n${HELP}`);
+    process.exit(2);
+  }
+}
+
+const options = parseOptions();
 if (options.help) {
   console.log(HELP);
   process.exit(0);

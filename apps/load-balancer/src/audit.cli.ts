@@ -1,11 +1,13 @@
 import Table from 'cli-table3';
 import { Command, CommanderError, Option } from 'commander';
-import { POOL_PATTERN } from '@broomwagon/contracts';
+import { isBroomwagonError, POOL_PATTERN } from '@broomwagon/contracts';
+import { withoutCredentials } from '@broomwagon/platform';
 import {
   connectRedis,
   openPayloadStore,
   PAYLOAD_DRIVERS,
   PoolAudit,
+  PoolDirectory,
   ScriptRunner,
   type AuditReport,
   type Finding,
@@ -14,6 +16,8 @@ import {
 
 /** Rows of one table; the rest is only counted. */
 const MOST_ROWS = 200;
+/** Named to somebody who mistyped one. */
+const MOST_POOLS = 10;
 
 interface AuditOptions {
   pool: string;
@@ -67,10 +71,23 @@ async function main(argv: string[]): Promise<number> {
   try {
     const audit = new PoolAudit(redis, new ScriptRunner(redis, options.prefix), payloads);
     const report = await audit.run(options.pool, { repair: options.repair });
+    const pools = await new PoolDirectory(redis, options.prefix).list();
+    // A mistyped name must not pass for books that balance.
+    if (!pools.includes(options.pool) && Object.values(report.counts).every((count) => count === 0)) {
+      const known =
+        pools.length > 0
+          ? `there are ${pools.slice(0, MOST_POOLS).join(', ')}${pools.length > MOST_POOLS ? ', ...' : ''}`
+          : 'there are none; is --prefix right?';
+      console.error(`audit: there is no pool ${options.pool} in this Redis; ${known}`);
+      return 2;
+    }
     console.log(options.json ? JSON.stringify(report, undefined, 2) : inWords(report));
     return report.balanced ? 0 : 1;
   } catch (error) {
-    console.error(`audit: ${error instanceof Error ? error.message : String(error)}`);
+    const away = isBroomwagonError(error, 'UNAVAILABLE')
+      ? `; is there a Redis at ${withoutCredentials(options.redis)}?`
+      : '';
+    console.error(`audit: ${error instanceof Error ? error.message : String(error)}${away}`);
     return 2;
   } finally {
     redis.disconnect();

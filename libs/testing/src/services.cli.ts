@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { Command } from 'commander';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { provideServices } from './services';
 
@@ -7,6 +8,12 @@ import { provideServices } from './services';
  * want to know goes to standard error.
  */
 async function main(): Promise<void> {
+  new Command('services')
+    .description(
+      'NATS and Redis until Ctrl-C: those of NATS_URL and REDIS_URL, found on PATH, private copies, or by Docker. ' +
+        'Prints the lines that name them to a shell.',
+    )
+    .parse();
   const say = (line: string) => process.stderr.write(`${line}\n`);
   const services = await provideServices({ say });
   let stopping = false;

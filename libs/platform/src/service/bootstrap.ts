@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Logger, Module, type DynamicModule, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { OPERATIONS, type AppName } from '@broomwagon/contracts';
+import { isBroomwagonError, OPERATIONS, type AppName } from '@broomwagon/contracts';
 import {
   assertHandlersComplete,
   attachTransport,
@@ -22,6 +22,8 @@ import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics } from '../metrics';
 import { loggerParams } from './logging';
 import { PlatformModule } from './platform.module';
+
+const PRINT_CONFIG = '--print-config';
 
 /** How an app is started. */
 export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> {
@@ -78,8 +80,9 @@ export async function runService<Config extends ServiceConfig = ServiceConfig>(
   appModule: Type | DynamicModule,
   options: BootstrapOptions<Config>,
 ): Promise<void> {
+  checkArguments(options.app);
   try {
-    if (process.argv.includes('--print-config')) {
+    if (process.argv.includes(PRINT_CONFIG)) {
       const config = options.config ?? loadConfig(options.configType ?? (ServiceConfig as new () => Config));
       process.stdout.write(`${printedConfig(config)}\n`);
       return;
@@ -97,9 +100,24 @@ export async function runService<Config extends ServiceConfig = ServiceConfig>(
     process.on('SIGTERM', () => void shutDown());
     process.on('SIGINT', () => void shutDown());
   } catch (error) {
-    process.stderr.write(`${options.app} cannot start: ${error instanceof Error ? error.message : String(error)}\n`);
+    const advice = isBroomwagonError(error, 'UNAVAILABLE') ? '; is there a NATS where NATS_URL says?' : '';
+    const says = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`${options.app} cannot start: ${says}${advice}\n`);
     process.exit(1);
   }
+}
+
+/** A service takes no arguments; whoever gives one means something, and must not get a service that ignores it. */
+function checkArguments(app: string): void {
+  const given = process.argv.slice(2).find((argument) => argument !== PRINT_CONFIG);
+  if (given === undefined) return;
+  const usage = `Settings come from the environment; ${PRINT_CONFIG} lists them with their values.\n`;
+  if (given === '--help' || given === '-h') {
+    process.stdout.write(`${app} [${PRINT_CONFIG}]\n${usage}`);
+    process.exit(0);
+  }
+  process.stderr.write(`${app}: unknown argument '${given}'. ${usage}`);
+  process.exit(2);
 }
 
 async function start<Config extends ServiceConfig>(

@@ -1,0 +1,38 @@
+import { spawnSync } from 'node:child_process';
+import { testPool, testRedisUrl } from '@broomwagon/testing';
+import { expect, it } from 'vitest';
+
+const NOWHERE = '127.0.0.1:1';
+const audit = 'dist/apps/load-balancer/src/audit.cli.js';
+const worker = 'dist/apps/worker/src/main.js';
+
+/** What somebody who mistypes is told: what is wrong and what to do, and never a stack. */
+it.each([
+  [
+    'audit of a Redis that is away',
+    [audit, '--pool', 'p', '--redis', `redis://:secret@${NOWHERE}`],
+    2,
+    /is there a Redis at/,
+  ],
+  [
+    'audit of a pool that is not there',
+    [audit, '--pool', `${testPool().pool}-typo`, '--redis', testRedisUrl()],
+    2,
+    /no pool .*-typo/,
+  ],
+  ['a service with an argument', [worker, '--concurrency', '3'], 2, /unknown argument '--concurrency'.*environment/],
+  ['a service without NATS', [worker], 1, /is there a NATS where NATS_URL says/],
+  ['services with an argument', ['dist/libs/testing/src/services.cli.js', '--port', '1'], 1, /unknown option '--port'/],
+  [
+    'a test of engines with an argument',
+    ['scripts/test-engines.mjs', '--port', '1'],
+    2,
+    /Unknown option '--port'[^]*--engine URL/,
+  ],
+])('refuses %s in words', (_, command, status, says) => {
+  const environment = { ...process.env, NATS_URL: `nats://${NOWHERE}`, START_DEADLINE_MS: '100' };
+  const run = spawnSync(process.execPath, command, { encoding: 'utf8', env: environment, timeout: 20_000 });
+  expect(run.stderr).toMatch(says);
+  expect(run.stderr).not.toMatch(/^\s+at |secret/m);
+  expect(run.status).toBe(status);
+});
