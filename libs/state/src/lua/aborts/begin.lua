@@ -26,7 +26,9 @@ redis.call('HSET', key.abort(args.abortId), 'selector', args.selector, 'reason',
   'work', cjson.encode(args.work), 'startedAtMs', integer(now))
 redis.call('ZADD', key.aborts, integer(now), args.abortId)
 redis.call('HSET', key.meta, 'abortKeptMs', integer(args.keptMs))
-redis.call('ZREMRANGEBYSCORE', key.abortTombstones, '-inf', integer(now))
+for _, tombstones in ipairs({ key.abortTombstones, key.abortedAcquires }) do
+  redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', integer(now))
+end
 local flag = optional(args.flag)
 local owner = flag == 'round' and key.round(args.job, args.roundId) or flag == 'job' and key.job(args.job) or key.meta
 -- What is not there gets no flag: a hash made of nothing but a flag would look like a round.
