@@ -209,6 +209,7 @@ describe('two replicas of the load-balancer', () => {
       ['lb.acquire', { acquireId: 'has space', requestId: 'r', ...w }],
       ['lb.acquire', { acquireId: 'x', requestId: 'r', ...w, waitMs: 30_001 }],
       ['lb.acquire', { acquireId: 'x', requestId: 'r', ...w, surprise: 1 }],
+      ['lb.acquire', { acquireId: 'x', requestId: 'r', ...w, weightVersion: 2 ** 53 }],
       ['lb.acquire-many', { ...w, acquires: [{ acquireId: 'x', requestId: 'r', waitMs: 5 }] }],
       ['lb.acquire-many', { ...w, acquires: [] }],
       ['lb.release', { outcome: 'finished' }],
@@ -239,6 +240,23 @@ describe('two replicas of the load-balancer', () => {
     expect(granted).toMatchObject({ serverId: 'a' });
     await lb.call('lb.release', { acquireId: 'nulls', leaseId: null as never, outcome: 'finished' });
     expect(await lb.status()).toEqual(before);
+  });
+
+  it('let nobody spoil the calls of others that go with his into one script', async () => {
+    await lb.server('a');
+    const w = await lb.worker();
+    const good = () => lb.acquire(w).then(({ serverId }) => serverId);
+    const spoilt = [{ workerEpoch: 1e21 }, { excludeServers: ['\ud800'] }].map((wrong) =>
+      lb.acquire(w, wrong).catch(({ code }: { code: string }) => code),
+    );
+    const restricted = lb.acquire(w, { excludeServers: ['b'] }).then(({ serverId }) => serverId);
+    expect(await Promise.all([...spoilt, good(), good(), restricted])).toEqual([
+      'VALIDATION_FAILED',
+      'VALIDATION_FAILED',
+      'a',
+      'a',
+      'a',
+    ]);
   });
 
   it('are ready when Redis answers, and show their metrics', async () => {

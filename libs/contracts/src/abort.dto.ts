@@ -10,6 +10,7 @@ import {
   type ServerId,
   type WorkerId,
 } from './ids';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import type { Segment } from './segment.dto';
 
@@ -41,7 +42,7 @@ export class AbortRequestsRequest {
   /** Kept with what was dropped. */
   @IsOptional() @MaxLength(256) reason?: string;
   /** Of the page before. */
-  @IsOptional() @IsInt() @Min(0) cursor?: number;
+  @IsOptional() @IsCounter(0) cursor?: number;
   /** Results in the page; default and at most 128. */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: number;
 }

@@ -10,6 +10,7 @@ import {
   MaxLength,
   Min,
 } from 'class-validator';
+import { IsCounter } from './integers';
 
 /** What an engine can do or not. An acquire may ask for any of them (`needs`). */
 export const ENGINE_FEATURES = [
@@ -54,6 +55,6 @@ export class EngineCapabilities implements Partial<Record<EngineFeature, boolean
   /** Engines behind its one address that share the requests; 1 = no data parallelism. */
   @IsOptional() @IsInt() @Min(1) @Max(65_536) dataParallelRanks?: number;
   /** Longest prompt + response, tokens; absent when the engine does not say. */
-  @IsOptional() @IsInt() @Min(1) maxModelTokens?: number;
+  @IsOptional() @IsCounter(1) maxModelTokens?: number;
   @IsOptional() @IsString() @MaxLength(256) version?: string;
 }

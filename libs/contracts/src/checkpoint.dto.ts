@@ -1,5 +1,6 @@
-import { IsInt, IsOptional, Min } from 'class-validator';
+import { IsOptional } from 'class-validator';
 import { IsId, type JobId } from './ids';
+import { IsCounter } from './integers';
 
 /**
  * `job.checkpoint`: saves what a job has between two rounds: its long-tail queue with all tokens (by reference), step,
@@ -7,7 +8,7 @@ import { IsId, type JobId } from './ids';
  */
 export class CheckpointJobRequest {
   @IsId() job!: JobId;
-  @IsInt() @Min(1) trainerEpoch!: number;
+  @IsCounter(1) trainerEpoch!: number;
   /** Names it, for example by the step; the same tag again for another state is refused. */
   @IsId() tag!: string;
 }
@@ -29,7 +30,7 @@ export interface CheckpointJobReply {
 export class RestoreJobRequest {
   @IsId() job!: JobId;
   /** Absent: whoever the trainer was is fenced, as by `round.takeover`. */
-  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  @IsOptional() @IsCounter(1) trainerEpoch?: number;
   @IsId() tag!: string;
 }
 export interface RestoreJobReply {

@@ -23,11 +23,14 @@ const CORRELATION_ID = /^[A-Za-z0-9][A-Za-z0-9._:/-]*$/;
 
 export const POOL_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
-/** An id chosen by a caller: letters, digits and `. _ : -`, at most 128 characters, no space. */
-export function IsId(): PropertyDecorator {
+/** An id chosen by a caller: letters, digits and `. _ : -`, at most 128 characters, no space. `each`: a list of them. */
+export function IsId(options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
   return applyDecorators(
-    MaxLength(MAX_ID_LENGTH, { message: `$property must be at most ${MAX_ID_LENGTH} characters` }),
-    Matches(ID, { message: '$property must start with a letter or digit and hold only letters, digits and . _ : -' }),
+    MaxLength(MAX_ID_LENGTH, { ...options, message: `$property must be at most ${MAX_ID_LENGTH} characters` }),
+    Matches(ID, {
+      ...options,
+      message: '$property must start with a letter or digit and hold only letters, digits and . _ : -',
+    }),
   );
 }
 

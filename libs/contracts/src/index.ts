@@ -4,6 +4,7 @@ export * from './checkpoint.dto';
 export * from './errors';
 export * from './ids';
 export * from './inspection.dto';
+export * from './integers';
 export * from './job-quota.dto';
 export * from './labels';
 export * from './lb.dto';

@@ -7,7 +7,6 @@ import {
   IsIn,
   IsInt,
   IsOptional,
-  IsString,
   Matches,
   Max,
   MaxLength,
@@ -16,7 +15,8 @@ import {
 } from 'class-validator';
 import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
 import type { WireError } from './errors';
-import { IsCorrelationId, IsId, MAX_ID_LENGTH, type LeaseId, type ServerId, type WorkerId } from './ids';
+import { IsCorrelationId, IsId, type LeaseId, type ServerId, type WorkerId } from './ids';
+import { IsCounter } from './integers';
 import { IsLabels, type Labels } from './labels';
 import { LIMITS } from './limits';
 import type { PoolSettings, RoutingPolicy } from './pool.dto';
@@ -37,17 +37,16 @@ export class AcquireItem {
   /** Tokens of context the engine must hold for it. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: number;
   /** Only a server with exactly this weight version. */
-  @IsOptional() @IsInt() @Min(0) weightVersion?: number;
+  @IsOptional() @IsCounter(0) weightVersion?: number;
   /** Only a server with at least this weight version. */
-  @IsOptional() @IsInt() @Min(0) minWeightVersion?: number;
+  @IsOptional() @IsCounter(0) minWeightVersion?: number;
   /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
-  @IsOptional() @IsInt() @Min(0) maxWeightLag?: number;
+  @IsOptional() @IsCounter(0) maxWeightLag?: number;
   /** Not on these servers, e.g. one that has just failed the caller. */
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(LIMITS.excludedServers)
-  @IsString({ each: true })
-  @MaxLength(MAX_ID_LENGTH, { each: true })
+  @IsId({ each: true })
   excludeServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
@@ -65,7 +64,7 @@ export class AcquireItem {
    */
   @IsOptional() @IsId() boundServerId?: ServerId;
   /** Only this epoch of `boundServerId`. */
-  @IsOptional() @IsInt() @Min(1) boundServerEpoch?: number;
+  @IsOptional() @IsCounter(1) boundServerEpoch?: number;
   /** Keep and answer the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;
   /** Wait at most this long for room, milliseconds, a pause of the pool not counted; default 0 = answer at once. */
@@ -75,7 +74,7 @@ export class AcquireItem {
 /** `lb.acquire` */
 export class AcquireRequest extends AcquireItem {
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
 }
 
 /** How the server was chosen (libs/policies/src/routing/README.md). */
@@ -170,7 +169,7 @@ export interface LeaseGrant {
 /** `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). */
 export class AcquireManyRequest {
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.acquiresPerCall)
@@ -205,10 +204,10 @@ export class TransferLeaseRequest {
   @IsOptional() @IsId() acquireId?: string;
   /** Its holder. */
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   @IsId() targetServerId!: ServerId;
   /** Only while this is the epoch of the target. */
-  @IsOptional() @IsInt() @Min(1) targetEpoch?: number;
+  @IsOptional() @IsCounter(1) targetEpoch?: number;
   /** For the log. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
@@ -254,7 +253,7 @@ export interface ReleaseManyReply {
 export class CancelAcquireRequest {
   @IsId() acquireId!: string;
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
 }
 export interface CancelAcquireReply {
   cancelled: boolean;

@@ -1,5 +1,7 @@
 /** Bounds of the protocol. A value over one is a typed error, never a truncation. */
 export const LIMITS = {
+  /** Largest integer: the JSON of Redis writes 14 digits of a number, and no exponent may come into a key. */
+  integer: 99_999_999_999_999,
   /** Body of any NATS message, bytes; below the default max_payload of nats-server (1 MiB). */
   bodyBytes: 1_000_000,
   /** A prompt given inline in `round.submit`, bytes of its JSON. */

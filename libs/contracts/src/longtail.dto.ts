@@ -1,24 +1,15 @@
 import { Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  Equals,
-  IsArray,
-  IsInt,
-  IsOptional,
-  MaxLength,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { ArrayMaxSize, ArrayMinSize, Equals, IsArray, IsOptional, MaxLength, ValidateNested } from 'class-validator';
 import type { WireError } from './errors';
 import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type WorkerId } from './ids';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
 
 /** A sample that its holder will not finish now. */
 export class RequeuedSample {
   @IsCorrelationId() requestId!: RequestId;
-  @IsInt() @Min(1) attempt!: number;
+  @IsCounter(1) attempt!: number;
   /** Tokens made so far, by reference; without it the last checkpoint counts. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
@@ -30,7 +21,7 @@ export class RequeuedSample {
 export class RequeueRequest {
   @IsId() job!: JobId;
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.page)
@@ -55,7 +46,7 @@ export interface RequeueReply {
  */
 export class DropLongtailRequest {
   @IsId() job!: JobId;
-  @IsInt() @Min(1) trainerEpoch!: number;
+  @IsCounter(1) trainerEpoch!: number;
   @IsOptional()
   @IsArray()
   @ArrayMinSize(1)
@@ -66,7 +57,7 @@ export class DropLongtailRequest {
   /** Told with the facts, and kept with the groups until they are deleted. */
   @MaxLength(256) reason!: string;
   /** Of the page before, with `all`: groups that came into the queue since the first page stay. */
-  @IsOptional() @IsInt() @Min(0) cursor?: number;
+  @IsOptional() @IsCounter(0) cursor?: number;
 }
 export interface DropLongtailReply {
   dropped: GroupId[];

@@ -1,4 +1,5 @@
 import { ArrayMaxSize, IsArray, IsIn, IsInt, IsNumber, IsOptional, Max, Min } from 'class-validator';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
 /** How a free acquire finds its server (libs/policies/src/routing/README.md). */
@@ -44,7 +45,7 @@ export class PoolSettings {
   /** Most leases at once in the whole pool. Unset = the sum of its servers. */
   @IsOptional() @IsInt() @Min(1) @Max(1_000_000_000) poolMaxInflight?: number;
   /** A server that reports another weight version is `quarantined` until it reports this one. Unset = any will do. */
-  @IsOptional() @IsInt() @Min(0) requiredWeightVersion?: number;
+  @IsOptional() @IsCounter(0) requiredWeightVersion?: number;
   /** A new start of a server reaches its capacity in this time, milliseconds. Default 0 = at once. */
   @IsOptional() @IsInt() @Min(0) @Max(86_400_000) slowStartMs?: number;
   /** Share of its capacity a server in slow start begins with. Default 0.1; never less than one lease. */

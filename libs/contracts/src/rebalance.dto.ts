@@ -13,6 +13,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId } from './ids';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
 export const REBALANCE_POLICIES = ['tier-cost', 'tier-min'] as const;
@@ -89,7 +90,7 @@ export class ConfigureRebalanceRequest {
   @IsOptional() @IsIn(['off', 'dry-run', 'on']) mode?: RebalanceSettings['mode'];
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
   /** Batch sizes for which the engines have captured graphs; strictly descending. */
-  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsInt({ each: true }) tiers?: number[];
+  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsCounter(1, { each: true }) tiers?: number[];
   /** A decode step takes stepBaseSeconds + stepPerSequenceSeconds x tier. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepBaseSeconds?: number;
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepPerSequenceSeconds?: number;
@@ -98,11 +99,11 @@ export class ConfigureRebalanceRequest {
   @IsOptional() @IsNumber() @Min(0) minGainRatio?: number;
   @IsOptional() @IsNumber() @Min(0) pauseSeconds?: number;
   @IsOptional() @IsInt() @Min(0) @Max(1_000) maxMovesPerRequest?: number;
-  @IsOptional() @IsInt() @Min(0) minMoveIntervalMs?: number;
-  @IsOptional() @IsInt() @Min(0) minRemainingTokens?: number;
+  @IsOptional() @IsCounter(0) minMoveIntervalMs?: number;
+  @IsOptional() @IsCounter(0) minRemainingTokens?: number;
   @IsOptional() @IsBoolean() movesDrained?: boolean;
-  @IsOptional() @IsInt() @Min(100) minPlanIntervalMs?: number;
-  @IsOptional() @IsInt() @Min(100) planIntervalMs?: number;
+  @IsOptional() @IsCounter(100) minPlanIntervalMs?: number;
+  @IsOptional() @IsCounter(100) planIntervalMs?: number;
 }
 
 /** `rebalance.plan`: makes a plan and keeps it for a while; nothing is moved. A repeat gets the same plan. */
@@ -110,7 +111,7 @@ export class PlanRebalanceRequest {
   @IsId() planId!: string;
   /** Instead of that of the settings. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
-  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsInt({ each: true }) tiers?: number[];
+  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsCounter(1, { each: true }) tiers?: number[];
   /** Moves in the page of the answer; default and at most 128. */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: number;
 }
@@ -120,10 +121,10 @@ export class WantedMove {
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** Only while this attempt runs. */
-  @IsOptional() @IsInt() @Min(0) attempt?: number;
+  @IsOptional() @IsCounter(0) attempt?: number;
   @IsId() targetServerId!: ServerId;
   /** Only while this is the epoch of the target. */
-  @IsOptional() @IsInt() @Min(1) targetEpoch?: number;
+  @IsOptional() @IsCounter(1) targetEpoch?: number;
 }
 
 /** `rebalance.execute`: carries out a plan that was made before, or these moves. A repeat sends nothing twice. */
@@ -142,7 +143,7 @@ export class ExecuteRebalanceRequest {
 /** `rebalance.status`: a plan with the state of each move. */
 export class RebalanceStatusRequest {
   @IsId() planId!: string;
-  @IsOptional() @IsInt() @Min(0) cursor?: number;
+  @IsOptional() @IsCounter(0) cursor?: number;
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: number;
 }
 

@@ -10,6 +10,7 @@ import {
   type ServerId,
   type WorkerId,
 } from './ids';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import type { SamplingParameters } from './round.dto';
 import { Segment } from './segment.dto';
@@ -19,7 +20,7 @@ export class ClaimRequest {
   /** Idempotency of this call. */
   @IsId() claimId!: string;
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   /** At most this many. */
   @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: number;
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
@@ -52,9 +53,9 @@ export interface ClaimReply {
 
 class AttemptMessage {
   @IsCorrelationId() requestId!: RequestId;
-  @IsInt() @Min(1) attempt!: number;
+  @IsCounter(1) attempt!: number;
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
 }
 
 /** `request.checkpoint`: the attempt runs on this server; with a segment, its tokens so far are safe. */

@@ -1,5 +1,6 @@
-import { IsIn, IsInt, IsOptional, MaxLength, Min } from 'class-validator';
+import { IsIn, IsOptional, MaxLength } from 'class-validator';
 import { IsId, type JobId, type RoundId } from './ids';
+import { IsCounter } from './integers';
 
 export const CANCEL_MODES = ['requeue', 'drop'] as const;
 export type CancelMode = (typeof CANCEL_MODES)[number];
@@ -11,7 +12,7 @@ export type CancelMode = (typeof CANCEL_MODES)[number];
 export class CancelRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsInt() @Min(1) trainerEpoch!: number;
+  @IsCounter(1) trainerEpoch!: number;
   /**
    * `requeue`: all its groups, the accepted ones too, go to the long-tail queue with all they have, under every policy.
    * `drop`: they are dropped, and their tokens count as waste.

@@ -15,6 +15,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
+import { IsCounter } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, type Segment } from './segment.dto';
@@ -52,12 +53,12 @@ export class NextRoundRequest {
   /** Groups one training step consumes. */
   @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) groupsPerStep!: number;
   /** Groups of the data set that were never submitted. */
-  @IsInt() @Min(0) remainingGroups!: number;
+  @IsCounter(0) remainingGroups!: number;
   /** The same by domain; needed with `domainQuotas`. */
   @IsOptional() @IsObject() remainingByDomain?: Record<string, number>;
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /** Of an earlier open or takeover: a trainer that was taken over learns it here too (`FENCED`). */
-  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  @IsOptional() @IsCounter(1) trainerEpoch?: number;
 }
 export interface RoundPlan {
   /** Fences `round.open`: names the state this plan was made for. */
@@ -82,18 +83,18 @@ export class OpenRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
   @IsId() planId!: string;
-  @IsInt() @Min(1) step!: number;
+  @IsCounter(1) step!: number;
   @IsIn(ROUND_KINDS) kind!: RoundKind;
   @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) neededGroups!: number;
   @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) takeGroups!: number;
   /** New groups that will be submitted; with takeGroups at least neededGroups. */
   @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) newGroups!: number;
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
-  @IsInt() @Min(0) weightVersion!: number;
+  @IsCounter(0) weightVersion!: number;
   /** Of an earlier open or takeover; absent for the first round of a job. */
-  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  @IsOptional() @IsCounter(1) trainerEpoch?: number;
   /** Claims stop when the trainer was not heard for this long, milliseconds; default 600,000. */
-  @IsOptional() @IsInt() @Min(1_000) orphanAfterMs?: number;
+  @IsOptional() @IsCounter(1_000) orphanAfterMs?: number;
 }
 export interface OpenRoundReply {
   roundId: RoundId;
@@ -137,7 +138,7 @@ export class GroupSubmission {
 export class SubmitGroupsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsInt() @Min(1) trainerEpoch!: number;
+  @IsCounter(1) trainerEpoch!: number;
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.groupsPerSubmit)
@@ -157,7 +158,7 @@ export class RoundStatusRequest {
   @IsId() job!: JobId;
   @IsOptional() @IsId() roundId?: RoundId;
   /** Keeps the round from being orphaned. */
-  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  @IsOptional() @IsCounter(1) trainerEpoch?: number;
 }
 /** Why a request failed for good. */
 export interface RequestFailure {
@@ -216,11 +217,11 @@ export interface RoundStatus {
 export class RoundResultsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsOptional() @IsInt() @Min(0) cursor?: number;
+  @IsOptional() @IsCounter(0) cursor?: number;
   /** Samples of the group at the cursor that are known; of the page before. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.samplesPerGroup) sampleCursor?: number;
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: number;
-  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  @IsOptional() @IsCounter(1) trainerEpoch?: number;
 }
 export interface SampleResult {
   requestId: RequestId;
@@ -258,7 +259,7 @@ export interface RoundResultsReply {
 export class CloseRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsInt() @Min(1) trainerEpoch!: number;
+  @IsCounter(1) trainerEpoch!: number;
 }
 export interface CloseRoundReply {
   roundId: RoundId;
@@ -280,7 +281,7 @@ export interface LongtailStats {
 /** `longtail.list`: one page of the queue, oldest first. */
 export class LongtailListRequest {
   @IsId() job!: JobId;
-  @IsOptional() @IsInt() @Min(0) cursor?: number;
+  @IsOptional() @IsCounter(0) cursor?: number;
 }
 export interface LongtailListReply {
   groups: {

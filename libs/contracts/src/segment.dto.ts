@@ -1,5 +1,6 @@
 import { IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
 import { IsId, type ServerId } from './ids';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
 /** Longest payload reference, characters. */
@@ -7,15 +8,15 @@ export const MAX_REF_LENGTH = 512;
 
 /** Tokens made by one attempt under one weight version. A sample is a list of segments. */
 export class Segment {
-  @IsInt() @Min(1) attempt!: number;
+  @IsCounter(1) attempt!: number;
   @IsId() serverId!: ServerId;
-  @IsInt() @Min(1) serverEpoch!: number;
-  @IsInt() @Min(0) weightVersion!: number;
+  @IsCounter(1) serverEpoch!: number;
+  @IsCounter(0) weightVersion!: number;
   @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokenCount!: number;
   /** Reference of the payload with the tokens: JSON {@link SegmentPayload}. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
   /** Set when the weights changed under it (mode `keep`): tokens are of `weightVersion` to this one. */
-  @IsOptional() @IsInt() @Min(0) toWeightVersion?: number;
+  @IsOptional() @IsCounter(0) toWeightVersion?: number;
   /** `text` when the engine could only resume by text, not by token ids. */
   @IsOptional() @IsString() @MaxLength(16) resumedBy?: string;
 }

@@ -2,6 +2,7 @@ import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsNumber, IsOptional, IsUrl, Max, MaxLength, Min, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
 import { IsCorrelationId, IsId, type ServerId, type WorkerId } from './ids';
+import { IsCounter } from './integers';
 import { IsLabels, type Labels } from './labels';
 
 export const ENGINE_DIALECTS = ['vllm', 'sglang', 'openai'] as const;
@@ -35,7 +36,7 @@ export class RegisterServerRequest {
   @IsInt() @Min(1) @Max(1_000_000) maxInflight!: number;
   /** Relative capacity: load counts as leases / weight. */
   @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
-  @IsOptional() @IsInt() @Min(0) weightVersion?: number;
+  @IsOptional() @IsCounter(0) weightVersion?: number;
   /** What an acquire may ask for, e.g. a zone or a GPU type. */
   @IsOptional() @IsLabels() labels?: Labels;
   /** What the engine can do; absent = the load-balancer asks it. */
@@ -50,9 +51,9 @@ export interface RegisterServerReply {
 /** `server.heartbeat`: keeps a server ready; for sidecars. The load-balancer also probes endpoints itself. */
 export class ServerHeartbeatRequest {
   @IsId() serverId!: ServerId;
-  @IsInt() @Min(1) epoch!: number;
+  @IsCounter(1) epoch!: number;
   /** The weights the engine has now; absent = as it was. */
-  @IsOptional() @IsInt() @Min(0) weightVersion?: number;
+  @IsOptional() @IsCounter(0) weightVersion?: number;
 }
 export interface ServerHeartbeatReply {
   state: ServerState;
@@ -66,7 +67,7 @@ export class UpdateServerRequest {
   /** Below the leases it has it only keeps new ones away. */
   @IsOptional() @IsInt() @Min(1) @Max(1_000_000) maxInflight?: number;
   @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
-  @IsOptional() @IsInt() @Min(0) weightVersion?: number;
+  @IsOptional() @IsCounter(0) weightVersion?: number;
   /** All labels anew. */
   @IsOptional() @IsLabels() labels?: Labels;
 }
@@ -106,7 +107,7 @@ export interface ServerChangeReply {
 export class FenceServerRequest {
   @IsId() serverId!: ServerId;
   /** The epoch that is meant: a later one is left alone. */
-  @IsInt() @Min(1) epoch!: number;
+  @IsCounter(1) epoch!: number;
   /** For the log and the fact. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
@@ -127,7 +128,7 @@ export interface FenceServerReply {
 export class ReconcileServerRequest {
   @IsId() serverId!: ServerId;
   /** Only while this is its epoch. */
-  @IsOptional() @IsInt() @Min(1) epoch?: number;
+  @IsOptional() @IsCounter(1) epoch?: number;
   @IsOptional() @MaxLength(256) cursor?: string;
 }
 /** A live worker epoch with leases on the server, which is asked for a sync. */

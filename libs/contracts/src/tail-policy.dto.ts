@@ -1,4 +1,5 @@
 import { IsIn, IsInt, IsBoolean, IsNumber, IsObject, IsOptional, Max, Min } from 'class-validator';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
 export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'] as const;
@@ -60,23 +61,23 @@ export class TailPolicy {
   /** Groups of each domain a whole step needs; a domain that is not named shares what they leave. */
   @IsOptional() @IsObject() domainQuotas?: Record<string, number>;
   /** Tokens that fit into the KV caches of all engines; a bound of adaptive over-provision. */
-  @IsOptional() @IsInt() @Min(1) fleetKvTokens?: number;
+  @IsOptional() @IsCounter(1) fleetKvTokens?: number;
 
   /** Default `arrival`. */
   @IsOptional() @IsIn(DISPATCH_ORDERS) dispatchOrder?: DispatchOrder;
 
   /** A group that was cut this often is taken next and runs to its end. */
-  @IsOptional() @IsInt() @Min(1) maxCuts?: number;
+  @IsOptional() @IsCounter(1) maxCuts?: number;
   /** A group is taken for the step this many after its first at the latest, and runs to its end. */
-  @IsOptional() @IsInt() @Min(1) maxAgeSteps?: number;
+  @IsOptional() @IsCounter(1) maxAgeSteps?: number;
   /** Weight versions between the oldest token of a group and the round that ends it, at most. */
-  @IsOptional() @IsInt() @Min(0) maxVersionSpan?: number;
+  @IsOptional() @IsCounter(0) maxVersionSpan?: number;
   /** Tokens that groups bring from earlier rounds / expected tokens of the batch, at most. */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxOffPolicyShare?: number;
   /** Groups of the long-tail queue / groups of the batch, at most, as long as there are new groups. */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLongtailShare?: number;
   /** Complete the round with what is accepted after this long, milliseconds; absent = never. Wins over all bounds. */
-  @IsOptional() @IsInt() @Min(1) deadlineMs?: number;
+  @IsOptional() @IsCounter(1) deadlineMs?: number;
   /** When accepted + live < needed: wait for replacements (default), or need fewer. */
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
   /** Engine failures of one request before it fails for good; default 3. */

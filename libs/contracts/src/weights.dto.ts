@@ -1,5 +1,6 @@
 import { IsIn, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
 import { IsId, type JobId, type ServerId } from './ids';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import type { ServerState } from './server.dto';
 
@@ -26,13 +27,13 @@ export class BeginWeightsRequest {
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
   /** With `trainerEpoch`: only this trainer, or one that took the job over, may end it. */
   @IsOptional() @IsId() job?: JobId;
-  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  @IsOptional() @IsCounter(1) trainerEpoch?: number;
 }
 
 class EndWeightsRequest {
   @IsId() syncId!: string;
   /** Of the job it was begun for; absent: of the trainer that began it. */
-  @IsOptional() @IsInt() @Min(1) trainerEpoch?: number;
+  @IsOptional() @IsCounter(1) trainerEpoch?: number;
 }
 /**
  * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined`, and told

@@ -1,6 +1,7 @@
 import { Type } from 'class-transformer';
 import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
 import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type WorkerId } from './ids';
+import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
 /** `worker.register`: a new epoch, which voids the one before with all its leases and attempts. */
@@ -20,13 +21,13 @@ export interface RegisterWorkerReply {
 /** `worker.heartbeat`: keeps all leases and attempts of the epoch. FENCED when the epoch is void. */
 export class WorkerHeartbeatRequest {
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   /** Leases the worker holds. */
-  @IsInt() @Min(0) leaseCount!: number;
+  @IsCounter(0) leaseCount!: number;
   /** Sum of the sequences of their leaseIds, modulo 2^40. */
-  @IsInt() @Min(0) leaseDigest!: number;
+  @IsCounter(0) leaseDigest!: number;
   /** Attempts (claimed or running requests) the worker holds. */
-  @IsInt() @Min(0) attemptCount!: number;
+  @IsCounter(0) attemptCount!: number;
 }
 /** The books as Redis has them; on a mismatch that stays, page through `worker.sync`. */
 export interface WorkerHeartbeatReply {
@@ -42,7 +43,7 @@ export interface WorkerHeartbeatReply {
 /** `worker.sync`: what Redis says this epoch holds, page by page. */
 export class SyncWorkerRequest {
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
   @IsOptional() @MaxLength(64) cursor?: string;
 }
@@ -55,7 +56,7 @@ export interface SyncWorkerReply {
 /** `worker.deregister`: gives the epoch up at once; what it still holds is returned. */
 export class DeregisterWorkerRequest {
   @IsId() workerId!: WorkerId;
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
 }
 export interface DeregisterWorkerReply {
   deregistered: boolean;
@@ -72,7 +73,7 @@ export class AbortedLease {
  * `request.fail`; stop the calls under these leases on their engines and end them with `lb.release`.
  */
 export class AbortAttemptsCommand {
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   @IsIn(['cut', 'abort', 'move', 'void']) cause!: 'cut' | 'abort' | 'move' | 'void';
   @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: number }[];
   /** Absent when there are none. */
@@ -88,14 +89,14 @@ export class AbortAttemptsCommand {
 export class MovedLease {
   @IsCorrelationId() leaseId!: LeaseId;
   @IsId() targetServerId!: ServerId;
-  @IsOptional() @IsInt() @Min(1) targetEpoch?: number;
+  @IsOptional() @IsCounter(1) targetEpoch?: number;
 }
 /**
  * `worker.<workerId>.move`, sent to one that only routes: end these calls with their tokens, move their leases with
  * `lb.transfer`, and go on there. A call that ends first is released as always. Said again until it is done, for a while.
  */
 export class MoveLeasesCommand {
-  @IsInt() @Min(1) workerEpoch!: number;
+  @IsCounter(1) workerEpoch!: number;
   @IsId() planId!: string;
   @IsArray() @ArrayMaxSize(LIMITS.page) @ValidateNested({ each: true }) @Type(() => MovedLease) leases!: MovedLease[];
 }

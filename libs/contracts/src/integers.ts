@@ -1,0 +1,11 @@
+import { applyDecorators } from '@nestjs/common';
+import { IsInt, Max, Min, type ValidationOptions } from 'class-validator';
+import { LIMITS } from './limits';
+
+/**
+ * An integer that has no bound of its own: an epoch, a version, a count. At least `least`, at most `LIMITS.integer`.
+ * `each`: a list of them.
+ */
+export function IsCounter(least: number, options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
+  return applyDecorators(IsInt(options), Min(least, options), Max(LIMITS.integer, options));
+}
