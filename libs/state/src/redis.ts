@@ -7,13 +7,21 @@ export interface RedisConnectionOptions {
   commandTimeoutMs?: number;
 }
 
+/** So many commands' time without a byte, while commands wait for answers, and the link counts as dead. */
+const SILENT_COMMANDS = 3;
+
 /**
  * Opens a connection that reconnects for ever but never holds a command for ever: every caller gets an
  * answer or UNAVAILABLE, and repeating a transition is safe.
  */
 export function connectRedis(options: RedisConnectionOptions): Redis {
+  const commandTimeoutMs = options.commandTimeoutMs ?? 2_000;
   const settings: RedisOptions = {
-    commandTimeout: options.commandTimeoutMs ?? 2_000,
+    commandTimeout: commandTimeoutMs,
+    // A host that is gone says no word, and TCP would go on trying it for a quarter of an hour.
+    socketTimeout: SILENT_COMMANDS * commandTimeoutMs,
+    // After a failover the old primary may keep the connection, as a replica.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
     connectTimeout: 5_000,
     maxRetriesPerRequest: 3,
     enableAutoPipelining: false,

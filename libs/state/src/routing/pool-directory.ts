@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 
 /**
  * The pools that have state in Redis: what the periodic tasks of every replica go through. A pool enters it with its
- * first server or worker and stays.
+ * first server or worker and stays; when Redis has lost it, it enters it again.
  */
 export class PoolDirectory {
   private readonly known = new Set<PoolName>();
@@ -29,6 +29,7 @@ export class PoolDirectory {
   /** All pools, sorted. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<PoolName[]> {
     const pools = await this.asked(this.redis.smembers(this.key));
+    for (const pool of this.known) if (!pools.includes(pool)) this.known.delete(pool);
     return pools.sort();
   }
 
