@@ -1,5 +1,6 @@
 export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect-engine';
 export * from './engine-adapter';
 export { engineRequestId } from './engine-request-id';
+export { callSignal, type CallSignal } from './http/deadline';
 export { closeEngineConnections } from './http/engine-http';
 export { planAttempt, type AttemptPlan } from './resume';

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import type { Metrics } from './metrics';
@@ -39,6 +40,8 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly run: (signal: AbortSignal) => Promise<void>,
   ) {
     this.logger = new Logger(`PeriodicTask ${options.name}`);
+    // As many calls of one run as it likes may wait for the stop.
+    setMaxListeners(0, this.abort.signal);
   }
 
   start(): void {

@@ -1,6 +1,7 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import { Agent, request, type Dispatcher } from 'undici';
 import type { EngineAdapterOptions } from '../engine-adapter';
+import { callSignal } from './deadline';
 
 /** How much of an unexpected answer an error quotes, characters. */
 const QUOTE_CHARACTERS = 200;
@@ -87,16 +88,17 @@ export class EngineHttp {
     signal?: AbortSignal,
     timeoutMs: number = this.callTimeoutMs,
   ): Promise<{ status: number; text: string }> {
-    const deadline = AbortSignal.timeout(timeoutMs);
-    const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
+    const call = callSignal(timeoutMs, signal);
     try {
-      const response = await this.send(this.calls(), method, path, body, {}, either);
+      const response = await this.send(this.calls(), method, path, body, {}, call.signal);
       return { status: response.statusCode, text: await readText(response.body, MAX_ANSWER_BYTES) };
     } catch (error) {
-      if (deadline.aborted && !signal?.aborted) {
+      if (call.isOver()) {
         throw new BroomwagonError('ENGINE_UNREACHABLE', `No answer of ${this.baseUrl}${path} in ${timeoutMs} ms`);
       }
       throw this.transportError(error);
+    } finally {
+      call.clear();
     }
   }
 

@@ -3,6 +3,7 @@ import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { join } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
+import { callSignal } from '@broomwagon/engines';
 
 const TIMEOUT_MS = 10_000;
 /** Bytes of one answer; a page of 500 EndpointSlices is far below. */
@@ -30,7 +31,8 @@ export class KubernetesApi {
     const url = new URL(path, this.access.url);
     const token = await this.secret('token');
     const ca = url.protocol === 'https:' ? await this.secret('ca.crt') : undefined;
-    const { status, body } = await this.ask(url, token, ca, signal);
+    const call = callSignal(TIMEOUT_MS, signal);
+    const { status, body } = await this.ask(url, token, ca, call.signal).finally(() => call.clear());
     if (status !== 200) throw unavailable(`answered ${status} to ${url.pathname}: ${body.slice(0, 300)}`);
     try {
       return JSON.parse(body) as unknown;
@@ -43,9 +45,8 @@ export class KubernetesApi {
     return new Promise<{ status: number; body: string }>((resolve, reject) => {
       const fail = (cause: Error) => reject(unavailable(`does not answer: ${cause.message}`, cause));
       const open = url.protocol === 'https:' ? requestHttps : requestHttp;
-      const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
       const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
-      const call = open(url, { headers, ca, signal: deadline }, (response) => {
+      const call = open(url, { headers, ca, signal }, (response) => {
         const chunks: Buffer[] = [];
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {

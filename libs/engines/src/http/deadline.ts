@@ -1,0 +1,32 @@
+/** A signal for one call. */
+export interface CallSignal {
+  signal: AbortSignal;
+  /** True once the time was over, and nobody had ended the call before. */
+  isOver(): boolean;
+  /** To be called at the end. */
+  clear(): void;
+}
+
+/**
+ * A signal that fires after `timeoutMs`, or with `outer`. Of `AbortSignal.any` a signal that lives as long as the process
+ * would remember each call for ever.
+ */
+export function callSignal(timeoutMs: number, outer?: AbortSignal): CallSignal {
+  const controller = new AbortController();
+  let over = false;
+  const timer = setTimeout(() => {
+    over = true;
+    controller.abort(new DOMException('The call took too long', 'TimeoutError'));
+  }, timeoutMs);
+  const onAbort = (): void => controller.abort(outer?.reason);
+  outer?.addEventListener('abort', onAbort, { once: true });
+  if (outer?.aborted) onAbort();
+  return {
+    signal: controller.signal,
+    isOver: () => over && !outer?.aborted,
+    clear: () => {
+      clearTimeout(timer);
+      outer?.removeEventListener('abort', onAbort);
+    },
+  };
+}
