@@ -1,4 +1,4 @@
-import { IsInt, IsOptional, Matches, Min } from 'class-validator';
+import { IsOptional, Matches } from 'class-validator';
 import {
   IsId,
   type GroupId,
@@ -9,6 +9,7 @@ import {
   type ServerId,
   type WorkerId,
 } from './ids';
+import { IsCounter } from './integers';
 
 /** Who holds what, for people who look for what is stuck. Reads only; ages are in milliseconds at the time of Redis. */
 class ScanRequest {
@@ -79,7 +80,7 @@ export class ListRequestsRequest {
   /** Of the page before. */
   @IsOptional() @Matches(/^\d{1,20}$/, { message: 'cursor is not one of ours' }) cursor?: string;
   /** Only attempts of at least this age. */
-  @IsOptional() @IsInt() @Min(0) minAgeMs?: number;
+  @IsOptional() @IsCounter(0) minAgeMs?: number;
 }
 export interface RequestStatus {
   requestId: RequestId;
