@@ -25,7 +25,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
     trained,
     admitted,
     // Both from bins, so that their width cancels.
-    lengthBias: ratio(trained.meanTokens, admitted.meanTokens, 1),
+    lengthBias: trained.samples === 0 ? 1 : ratio(trained.meanTokens, admitted.meanTokens, 1),
     offPolicyShare: ratio(all['trained.offPolicyTokens'], all['trained.tokens']),
     versionSpan: meanAndMax(numbered(all, 'trained.span.')),
     waste: { tokens: wasted, share: ratio(wasted, wasted + (all['trained.tokens'] ?? 0)), byReason: waste },

@@ -128,6 +128,12 @@ describe('ledger', () => {
     expect(ledgerAlarms(summariseLedger({}))).toEqual([]);
   });
 
+  it('is unbiased while samples have been begun and none is trained yet', () => {
+    const summary = summariseLedger({ [`ended.length.${lengthBin(300)}`]: 1 });
+    expect(summary).toMatchObject({ admitted: { samples: 1 }, trained: { samples: 0 }, lengthBias: 1 });
+    expect(ledgerAlarms(summary)).toEqual([]);
+  });
+
   it('is the same however its samples are split over ledgers and in whatever order they are merged', () => {
     const delta = fc.oneof(
       fc.integer({ min: 1, max: 40_000 }).map((tokens) => trained(tokens)),
