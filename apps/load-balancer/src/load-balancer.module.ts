@@ -19,6 +19,7 @@ import { ProbeService } from './servers/probe.service';
 import { ServersController } from './servers/servers.controller';
 import { ServersService } from './servers/servers.service';
 import { StateModule } from './state.module';
+import { Alarms } from './upkeep/alarms';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkersController } from './workers/workers.controller';
@@ -50,6 +51,7 @@ import { WorkersService } from './workers/workers.service';
     EngineAllowList,
     EngineSources,
     DiscoveryService,
+    Alarms,
     UpkeepService,
     LoadBalancerMetrics,
     { provide: EngineHealth, useClass: HttpEngineHealth },

@@ -5,6 +5,7 @@ import { RoutingStore, ServerStore, type DueLimit, type LoadReport } from '@broo
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { Alarms } from '../upkeep/alarms';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { lackedFeatures } from './lacked-features';
@@ -41,6 +42,7 @@ export class ProbeService implements OnModuleDestroy {
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
     private readonly metrics: LoadBalancerMetrics,
+    private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
   ) {
     this.roundMs = config.probeIntervalMs / 2;
@@ -141,10 +143,10 @@ export class ProbeService implements OnModuleDestroy {
       for (const serverId of reply.failed)
         this.logger.error({ pool, serverId }, 'A server has failed; its leases are void');
       if (reply.suspected.length + reply.failed.length > 0) this.sweeper.soon(pool);
-      if (offset === 0 && reply.held) {
-        this.metrics.alarm('servers-silent');
-        const { silent, watched } = reply;
-        this.logger.error({ pool, silent, watched }, 'Most servers are silent at once: they stay in use, none fails');
+      if (offset === 0) {
+        const { held, silent, watched } = reply;
+        const says = 'Most servers are silent at once: they stay in use, none fails';
+        this.alarms.look(pool, 'servers', held ? 'servers-silent' : undefined, says, { silent, watched });
       }
       offset = reply.next;
     }

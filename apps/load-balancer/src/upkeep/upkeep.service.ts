@@ -7,6 +7,7 @@ import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { PoolSettingsService } from '../pool/pool-settings.service';
 import { EnginePausesService } from '../servers/engine-pauses.service';
 import { ProbeService } from '../servers/probe.service';
+import { Alarms } from './alarms';
 import { SweepService } from './sweep.service';
 
 /** Waiters are answered this late at most. */
@@ -36,6 +37,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly prober: ProbeService,
     private readonly pauses: EnginePausesService,
     private readonly counts: LoadBalancerMetrics,
+    private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
     metrics: Metrics,
   ) {
@@ -92,10 +94,8 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     while (more) {
       const reply = await this.store.expireWorkers(pool, OUTAGE_AFTER_MS);
       more = reply.more;
-      if (reply.held !== undefined) {
-        this.counts.alarm(`workers-${reply.held}`);
-        this.logger.error({ pool, reason: reply.held }, 'No worker expires for one time to live');
-      }
+      const alarm = reply.held && `workers-${reply.held}`;
+      this.alarms.look(pool, 'workers', alarm, 'No worker expires for one time to live');
       if (reply.expired.length === 0) continue;
       this.counts.workersExpired(reply.expired.length);
       this.logger.warn({ pool, workers: reply.expired }, 'Workers were not heard of: their leases are void');

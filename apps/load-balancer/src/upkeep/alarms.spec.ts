@@ -1,0 +1,29 @@
+import { Metrics } from '@broomwagon/platform';
+import { Logger } from '@nestjs/common';
+import { expect, it } from 'vitest';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { Alarms } from './alarms';
+
+it('says and counts an alarm once, however often it is looked at, and says when it is over', async () => {
+  const said: unknown[] = [];
+  Logger.overrideLogger({
+    log: (...parts: unknown[]) => said.push(parts),
+    warn: () => undefined,
+    error: (...parts: unknown[]) => said.push(parts),
+  });
+  const metrics = new Metrics('test');
+  const alarms = new Alarms(new LoadBalancerMetrics(metrics));
+  const look = (pool: string, name?: string) => alarms.look(pool, 'workers', name, 'Nobody expires');
+  for (const name of [undefined, 'workers-outage', 'workers-outage', 'workers-mass', undefined, undefined]) {
+    look('p', name);
+  }
+  look('q', 'workers-mass');
+  Logger.overrideLogger(false);
+  expect(said).toEqual([
+    [{ pool: 'p', alarm: 'workers-outage' }, 'Nobody expires', 'Alarms'],
+    [{ pool: 'p', alarm: 'workers-mass' }, 'Nobody expires', 'Alarms'],
+    [{ pool: 'p', alarm: 'workers-mass' }, 'The alarm is over', 'Alarms'],
+    [{ pool: 'q', alarm: 'workers-mass' }, 'Nobody expires', 'Alarms'],
+  ]);
+  expect(await metrics.text()).toMatch(/alarms_total\{alarm="workers-mass",app="test"\} 2/);
+});

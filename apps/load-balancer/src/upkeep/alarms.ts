@@ -1,0 +1,31 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+
+/** What goes on for some time is said and counted when it begins, and said when it is over; not at each look at it. */
+@Injectable()
+export class Alarms {
+  private readonly logger = new Logger(Alarms.name);
+  /** Subject of a pool -> name of the alarm. */
+  private readonly raised = new Map<string, string>();
+
+  constructor(private readonly metrics: LoadBalancerMetrics) {}
+
+  /**
+   * One look.
+   * @param subject what is looked at: at most one alarm of it is on in a pool
+   * @param name of the alarm, as in `alarms_total`; undefined = there is none
+   */
+  look(pool: string, subject: string, name: string | undefined, says: string, about: object = {}): void {
+    const key = `${pool} ${subject}`;
+    const before = this.raised.get(key);
+    if (name === before) return;
+    if (name === undefined) {
+      this.raised.delete(key);
+      this.logger.log({ pool, alarm: before }, 'The alarm is over');
+      return;
+    }
+    this.raised.set(key, name);
+    this.metrics.alarm(name);
+    this.logger.error({ pool, alarm: name, ...about }, says);
+  }
+}
