@@ -71,6 +71,7 @@ export class RolloutSystem {
     const own = nats.source !== 'environment' && redis.source !== 'environment';
     const pool = this.options.pool ?? (own ? 'local' : `local-${runId}`);
     this.pool = pool;
+    this.say(`Pool ${pool}; logs in ${this.logFolder}`);
     const plan = { natsUrl: nats.url, redisUrl: redis.url, pool, runId, load: this.load };
     const [simulated] = await Promise.all([
       realEngines.length > 0 ? undefined : this.startSimulator(),
