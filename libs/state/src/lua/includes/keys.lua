@@ -1,7 +1,7 @@
 -- Every key of a pool, derived from its root `<prefix>:{<pool>}` (KEYS[1]): the one place where names are made.
 local root = KEYS[1] .. ':'
 local key = {
-  meta = root .. 'meta', -- hash: schemaVersion, clockMs, leaseSequence, chosenSequence, pendingSequence, ...
+  meta = root .. 'meta', -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, chosenSequence, pendingSequence, ...
   settings = root .. 'settings', -- hash: what pool.configure set, `paused`, and `syncing`: the weight version that is coming
   -- servers (load-balancer)
   servers = root .. 'servers', -- zset: all registered serverIds by last heartbeat, ms
