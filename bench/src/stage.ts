@@ -60,7 +60,7 @@ export class PoolState {
     await inPages(acquireIds, async (page, first) => {
       const items = page.map((acquireId, offset) => ({
         acquireId,
-        requestId: `job/group-${(first + offset) % 100_000}/0`,
+        requestId: `job/group-${first + offset}/0`,
         ...(withSessions ? { sessionId: `session-${first + offset}` } : {}),
         ...workers[(first + offset) % workers.length]!,
       }));

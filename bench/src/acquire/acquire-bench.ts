@@ -19,6 +19,7 @@ export async function benchAcquire(stage: Stage, isQuick: boolean): Promise<{ re
   try {
     const throughput = await Throughput.prepare(stage, effort, progress);
     await throughput.run(progress);
+    throughput.letRun(undefined);
     const scaling = await Scaling.prepare(stage, effort, progress);
     await scaling.run(progress);
     const report = acquireReport(throughput, scaling, effort.rounds);

@@ -57,6 +57,9 @@ export class Throughput {
     private readonly effort: Effort,
   ) {}
 
+  /** Process ids of the replicas of each pool. */
+  private readonly replicas = new Map<string, number[]>();
+
   /** Steps of `prepare`. */
   static readonly preparations = 1 + REPLICAS.length;
   static readonly rowCount = 4 + 1 + CONCURRENCIES.length + 2 + 1 + OPEN_RATES.length;
@@ -72,17 +75,19 @@ export class Throughput {
       .child<object, void>('raw/handler.main.js')
       .ask({ natsUrl: nats.url, redisUrl: redis.url, keyPrefix: KEY_PREFIX, pool: 'raw' });
     const workers = await state.fill('raw', SERVERS);
-    const processIds: number[] = [];
     for (const replicas of REPLICAS) {
       const pool = `replicas-${replicas}`;
       await state.fill(pool, SERVERS);
+      const processIds: number[] = [];
       for (let index = 1; index <= replicas; index++) {
         processIds.push(await stage.startApp('load-balancer', `${pool}.${index}`, [pool], redis));
       }
+      throughput.replicas.set(pool, processIds);
     }
-    throughput.addRows(workers, processIds[0]!, echo.processId);
-    for (const pool of ['raw', ...REPLICAS.map((replicas) => `replicas-${replicas}`)]) {
+    throughput.addRows(workers, throughput.replicas.get('replicas-1')![0]!, echo.processId);
+    for (const pool of ['raw', ...throughput.replicas.keys()]) {
       progress.step(`warming up ${pool}`);
+      throughput.letRun(pool);
       await warmUp(stage, pool, workers);
     }
     return throughput;
@@ -130,6 +135,7 @@ export class Throughput {
     for (let round = 0; round < this.effort.rounds; round++) {
       for (const row of this.rows) {
         progress.step(`round ${round + 1} of ${this.effort.rounds}: ${row.label}`);
+        this.letRun(row.job.pool);
         const isBurst = row.name === 'many';
         if (isBurst) await this.watchScripts();
         const result = await this.stage.generator.ask(row.job);
@@ -137,6 +143,13 @@ export class Throughput {
         row.results.push(result);
         await this.state.release(row.job.pool, result.heldAcquireIds);
       }
+    }
+  }
+
+  /** The replicas of other pools stand still: six that do nothing take a quarter of a core for their upkeep. */
+  letRun(pool: string | undefined): void {
+    for (const [other, processIds] of this.replicas) {
+      for (const processId of processIds) process.kill(processId, other === pool ? 'SIGCONT' : 'SIGSTOP');
     }
   }
 
