@@ -153,6 +153,29 @@ describe('AbortStore', () => {
     expect(await redis.exists(test.key('request-leases:turns'))).toBe(0);
   });
 
+  it('answers the acquires that wait for requests of an aborted group or round, and no other', async () => {
+    await open(3, 3);
+    const claims = await test.claim(6);
+    const waiting = [...claims.map(({ requestId }) => requestId), 'turns'];
+    const items = waiting.map((requestId) => ({
+      acquireId: requestId.replaceAll('/', '-'),
+      requestId,
+      ...test.holder,
+      waitMs: 60_000,
+      replyTo: `inbox.${requestId}`,
+    }));
+    await routing.acquire(pool, items);
+    const answered = async (selector: AbortSelector, abortId: string) => {
+      await begin(selector, abortId);
+      return (await selectAll(abortId)).flatMap(({ answers }) => answers.map(({ replyTo, error }) => [replyTo, error]));
+    };
+    const refused = (groups: number[]) =>
+      groups.flatMap((group) => [0, 1].map((sample) => [`inbox.job/g${group}/${sample}`, 'ABORTED']));
+    expect((await answered({ groupId: 'g1', job }, 'a')).sort()).toEqual(refused([1]));
+    expect((await answered({ roundId: 'r1', job }, 'b')).sort()).toEqual(refused([0, 2]));
+    expect(await redis.hkeys(test.key('waiters:acquire'))).toEqual(['turns']);
+  });
+
   it('takes groups out of the long-tail queue, and forgets them with their payloads after their life', async () => {
     const round = await open(1, 2, 1);
     const [first, second] = (await test.claim(2)) as [Claim, Claim];

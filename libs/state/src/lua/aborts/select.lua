@@ -135,8 +135,8 @@ local function select_lease(step, acquire_id, lease)
 end
 
 local function is_of_aborted_group(id)
-  local field = redis.call('HMGET', key.request(id), 'job', 'groupId')
-  local state = field[1] and redis.call('HGET', key.group(field[1], field[2]), 'state')
+  local request = load_request(id)
+  local state = request and redis.call('HGET', key.group(request.job, request.groupId), 'state')
   return state == 'aborting' or state == 'dropped'
 end
 
