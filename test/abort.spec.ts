@@ -164,7 +164,7 @@ describe('request.abort of those who only route', () => {
     }
   });
 
-  it('ends the waiting of acquires, also of one that comes after the abort of its request', async () => {
+  it('ends the waiting of acquires; refuses those that come after the abort only when it asks for that', async () => {
     await bench.register({ maxInflight: 1 });
     const worker = { workerId: 'loop', registrationId: 'l' };
     const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', worker);
@@ -189,13 +189,17 @@ describe('request.abort of those who only route', () => {
       await expect(acquire(`${index + 1}`, { waitMs: 20_000 })).rejects.toMatchObject({ code: 'ABORTED' });
     }
     await bench.client.call(bench.pool, 'lb.release', { leaseId: lease.leaseId, outcome: 'aborted' });
-    // A request that was known may come again; one that was not is refused for a while.
+    // A request that was known may come again, and so may one between two turns; others where the caller asked for it.
     const next = await acquire('next', { requestId: 'traj/2' });
     await bench.client.call(bench.pool, 'lb.release', { leaseId: next.leaseId, outcome: 'finished' });
-    const early = { abortId: 'early', requestIds: ['traj/late'] };
-    expect((await bench.client.call(bench.pool, 'request.abort', early)).results).toEqual([
-      { requestId: 'traj/late', outcome: 'not-found' },
-    ]);
+    const early = { requestIds: ['traj/late'] };
+    const unknown = [{ requestId: 'traj/late', outcome: 'not-found' }];
+    const between = await bench.client.call(bench.pool, 'request.abort', { abortId: 'between', ...early });
+    expect(between.results).toEqual(unknown);
+    const turn = await acquire('turn', { requestId: 'traj/late' });
+    await bench.client.call(bench.pool, 'lb.release', { leaseId: turn.leaseId, outcome: 'finished' });
+    const refusing = { abortId: 'early', ...early, refuseAcquiresMs: 600_000 };
+    expect((await bench.client.call(bench.pool, 'request.abort', refusing)).results).toEqual(unknown);
     await expect(acquire('late')).rejects.toMatchObject({ code: 'ABORTED' });
   });
 
@@ -215,6 +219,8 @@ describe('request.abort of those who only route', () => {
     await refused({}, 'requestIds');
     await refused({ all: false }, 'all');
     await refused({ all: true, waitMs: 30_001 }, 'waitMs');
+    await refused({ all: true, refuseAcquiresMs: 1_000 }, 'refuseAcquiresMs');
+    await refused({ requestIds: ['a'], refuseAcquiresMs: 600_001 }, 'refuseAcquiresMs');
     await bench.client.call(bench.pool, 'request.abort', { abortId: 'bad', job: 'nobody' });
     await refused({ all: true }, 'abortId');
   });

@@ -18,7 +18,8 @@ import type { Segment } from './segment.dto';
  * `request.abort`: stops what exactly one selector means: `requestIds`, `sessionId`, `groupId` (with `job`), `workerId`,
  * `serverId`, `roundId` (with `job`), `job` alone, or `all`. What comes after the call is not meant, except requests and
  * groups named here that are not known yet: they end `dropped` when they come within the life of the tombstone. An
- * acquire that waits for a server is answered ABORTED, and so is one of an unknown request that comes within 120 s.
+ * acquire that waits for a server is answered ABORTED. One that comes later is not meant: a caller that uses one
+ * requestId for all turns of a trajectory may go on, unless `refuseAcquiresMs` is given.
  */
 export class AbortRequestsRequest {
   /** Idempotency of this call; the next page and a later look have the same. */
@@ -30,6 +31,8 @@ export class AbortRequestsRequest {
   @ArrayMaxSize(LIMITS.page)
   @IsCorrelationId({ each: true })
   requestIds?: RequestId[];
+  /** With `requestIds`: acquires of those that nobody knows are answered ABORTED for this long, milliseconds. */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.refuseAcquiresMs) refuseAcquiresMs?: number;
   @IsOptional() @IsCorrelationId() sessionId?: string;
   @IsOptional() @IsId() groupId?: GroupId;
   @IsOptional() @IsId() workerId?: WorkerId;

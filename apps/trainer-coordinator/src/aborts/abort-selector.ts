@@ -3,7 +3,7 @@ import type { AbortSelector } from '@broomwagon/state';
 
 const SELECTORS = ['requestIds', 'sessionId', 'groupId', 'workerId', 'serverId', 'roundId', 'all'] as const;
 
-/** What a body means. @throws BroomwagonError VALIDATION_FAILED: no selector, two, or one without its job */
+/** What a body means. @throws BroomwagonError VALIDATION_FAILED: no selector, two, one without its job, or an option of another */
 export function selectorOf(body: AbortRequestsRequest): AbortSelector {
   // Null counts as absent, as everywhere.
   const [first, second] = SELECTORS.filter((name) => body[name] !== undefined && body[name] !== null);
@@ -15,9 +15,13 @@ export function selectorOf(body: AbortRequestsRequest): AbortSelector {
   }
   const needsJob = first === 'groupId' || first === 'roundId';
   if (needsJob && job === undefined) throw refusal('job', `${first} needs the job it is of`);
+  const refuseAcquiresMs = body.refuseAcquiresMs ?? undefined;
+  if (refuseAcquiresMs !== undefined && first !== 'requestIds') {
+    throw refusal('refuseAcquiresMs', 'refuseAcquiresMs is for requestIds only');
+  }
   if (!needsJob && job !== undefined)
     throw refusal('job', `${first} and job are both given; an abort has one selector`);
-  return { [first]: body[first], ...(needsJob && { job }) } as AbortSelector;
+  return { [first]: body[first], ...(needsJob && { job }), refuseAcquiresMs } as AbortSelector;
 }
 
 function refusal(field: string, message: string): BroomwagonError {

@@ -93,7 +93,10 @@ export class AbortStore {
 /** The steps of the selection, see aborts/select.lua, and whose flag aborts all groups at once. */
 function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 'flag' | 'job' | 'roundId'> {
   const parked = { kind: 'waiters', ofBooks: true };
-  if ('requestIds' in selector) return { work: [{ kind: 'requests', ids: [...new Set(selector.requestIds)] }, parked] };
+  if ('requestIds' in selector) {
+    const { requestIds, refuseAcquiresMs } = selector;
+    return { work: [{ kind: 'requests', ids: [...new Set(requestIds)], refuseAcquiresMs }, parked] };
+  }
   if ('sessionId' in selector) {
     return {
       work: [

@@ -12,7 +12,7 @@ import type { AttemptFence } from '../requests/request.types';
 
 /** What is to be aborted. */
 export type AbortSelector =
-  | { requestIds: readonly RequestId[] }
+  | { requestIds: readonly RequestId[]; refuseAcquiresMs?: number }
   | { sessionId: string }
   | { groupId: GroupId; job: JobId }
   | { workerId: WorkerId }

@@ -2,8 +2,8 @@
 A page ends with the group that makes it 64 requests, or with 512 leases looked at (2,048 when most are passed over).
 ARGV[1] JSON: {abortId}   string
 Steps of the work: {kind: ..}
-  requests   ids: by requestId; unknown ones leave tombstones, for submits and for acquires, and are looked for among
-             the parked acquires and the leases
+  requests   ids: by requestId; unknown ones leave tombstones for submits, with refuseAcquiresMs for acquires too, and
+             are looked for among the parked acquires and the leases
   group      job, groupId; an unknown one leaves a tombstone
   round      job, roundId: its groups that are neither accepted nor newer than the abort
   longtail   job: the long-tail queue
@@ -39,10 +39,10 @@ local function bury(name)
   redis.call('ZADD', key.abortTombstones, integer(now + abort_kept_ms()), name)
 end
 
--- Acquires of this request that are still on their way are refused, unless it is found to be known after all.
-local function bury_acquires(id)
-  redis.call('ZADD', key.abortedAcquires, integer(now + TOMBSTONE_MS), id)
-  redis.call('PEXPIRE', key.abortedAcquires, TOMBSTONE_MS)
+-- Acquires of this request that come within this time are refused, unless it is found to be known after all.
+local function bury_acquires(id, for_ms)
+  redis.call('ZADD', key.abortedAcquires, integer(now + for_ms), id)
+  redis.call('PEXPIRE', key.abortedAcquires, integer(math.max(for_ms, redis.call('PTTL', key.abortedAcquires))))
 end
 
 local function select_group(round, group)
@@ -184,7 +184,7 @@ function steps.requests(step)
   local unknown = select_ids(step)
   for _, id in ipairs(unknown) do
     bury(id)
-    bury_acquires(id)
+    if step.refuseAcquiresMs then bury_acquires(id, step.refuseAcquiresMs) end
     step.unknown = step.unknown or {}
     step.unknown[id] = 0
   end
