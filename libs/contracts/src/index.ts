@@ -1,6 +1,7 @@
 export * from './abort.dto';
 export * from './capabilities.dto';
 export * from './checkpoint.dto';
+export * from './cursors';
 export * from './errors';
 export * from './ids';
 export * from './inspection.dto';
@@ -22,6 +23,7 @@ export * from './round.dto';
 export * from './segment.dto';
 export * from './server.dto';
 export * from './tail-policy.dto';
+export * from './text';
 export * from './verl';
 export * from './weights.dto';
 export * from './worker.dto';

@@ -1,4 +1,5 @@
-import { IsOptional, Matches } from 'class-validator';
+import { IsOptional } from 'class-validator';
+import { IsScanCursor } from './cursors';
 import {
   IsId,
   type GroupId,
@@ -14,7 +15,7 @@ import { IsCounter } from './integers';
 /** Who holds what, for people who look for what is stuck. Reads only; ages are in milliseconds at the time of Redis. */
 class ScanRequest {
   /** Of the page before. */
-  @IsOptional() @Matches(/^\d{1,20}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+  @IsOptional() @IsScanCursor() cursor?: string;
 }
 
 /** `worker.list`: one page of the worker epochs that live. */
@@ -78,7 +79,7 @@ export class ListRequestsRequest {
   /** What its live epoch has, whatever the job and round. */
   @IsOptional() @IsId() workerId?: WorkerId;
   /** Of the page before. */
-  @IsOptional() @Matches(/^\d{1,20}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+  @IsOptional() @IsScanCursor() cursor?: string;
   /** Only attempts of at least this age. */
   @IsOptional() @IsCounter(0) minAgeMs?: number;
 }

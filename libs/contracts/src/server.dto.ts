@@ -1,6 +1,7 @@
 import { Type } from 'class-transformer';
 import { IsIn, IsInt, IsNumber, IsOptional, IsUrl, Max, MaxLength, Min, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
+import { IsScanCursor } from './cursors';
 import { IsCorrelationId, IsId, type ServerId, type WorkerId } from './ids';
 import { IsCounter } from './integers';
 import { IsLabels, type Labels } from './labels';
@@ -129,7 +130,7 @@ export class ReconcileServerRequest {
   @IsId() serverId!: ServerId;
   /** Only while this is its epoch. */
   @IsOptional() @IsCounter(1) epoch?: number;
-  @IsOptional() @MaxLength(256) cursor?: string;
+  @IsOptional() @IsScanCursor() cursor?: string;
 }
 /** A live worker epoch with leases on the server, which is asked for a sync. */
 export interface LeaseHolder {
@@ -166,7 +167,7 @@ export interface RemoveServerReply {
 
 /** `server.list`: one page of servers. */
 export class ListServersRequest {
-  @IsOptional() @MaxLength(256) cursor?: string;
+  @IsOptional() @IsScanCursor() cursor?: string;
 }
 export interface ServerStatus {
   serverId: ServerId;

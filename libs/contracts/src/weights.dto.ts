@@ -1,4 +1,5 @@
-import { IsIn, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
+import { IsIn, IsInt, IsOptional, Max, Min } from 'class-validator';
+import { IsScanCursor } from './cursors';
 import { IsId, type JobId, type ServerId } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
@@ -72,7 +73,7 @@ export class WeightsStatusRequest {
   /** Answered for an hour after its end. */
   @IsOptional() @IsId() syncId?: string;
   /** `0` for the first page, then that of the page before. */
-  @IsOptional() @Matches(/^\d{1,20}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+  @IsOptional() @IsScanCursor() cursor?: string;
 }
 export interface WeightServer {
   serverId: ServerId;

@@ -1,5 +1,6 @@
 import { Type } from 'class-transformer';
-import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
+import { IsScanCursor } from './cursors';
 import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type WorkerId } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
@@ -45,7 +46,7 @@ export class SyncWorkerRequest {
   @IsId() workerId!: WorkerId;
   @IsCounter(1) workerEpoch!: number;
   @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
-  @IsOptional() @MaxLength(64) cursor?: string;
+  @IsOptional() @IsScanCursor() cursor?: string;
 }
 export interface SyncWorkerReply {
   /** leaseIds with the time of the grant, or requestIds (`attempt` set) with the time of the claim. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, ERROR_CODES, type WireError } from '@broomwagon/contracts';
+import { BroomwagonError, cutText, ERROR_CODES, type WireError } from '@broomwagon/contracts';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 
 /** Header with the message of an error; a success has none, so a client may branch without parsing. */
@@ -12,8 +12,14 @@ export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
 /** A JSON object as it stands on the wire. */
 export type JsonObject = Record<string, unknown>;
 
+/** One escape of a JSON text: a surrogate pair, half of one, or any other. */
+const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g;
+const SURROGATE = /\\u[dD][89a-fA-F]/;
+const HALF_LENGTH = '\\ud800'.length;
+
 /**
- * Reads the body of a message. An empty body is an empty object, so that a status can be asked for with no body.
+ * Reads the body of a message. An empty body is an empty object, so that a status can be asked for with no body. Half a
+ * surrogate pair, which JSON can write and Redis cannot read, becomes U+FFFD.
  * @throws BroomwagonError MALFORMED_JSON when it is not a JSON object
  */
 export function decodeBody(bytes: Uint8Array): JsonObject {
@@ -22,14 +28,20 @@ export function decodeBody(bytes: Uint8Array): JsonObject {
   }
   let body: unknown;
   try {
-    body = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+    body = JSON.parse(SURROGATE.test(text) ? withoutHalves(text) : text);
   } catch (error) {
-    throw new BroomwagonError('MALFORMED_JSON', `The body is not JSON: ${(error as Error).message.slice(0, 120)}`);
+    throw new BroomwagonError('MALFORMED_JSON', `The body is not JSON: ${cutText((error as Error).message, 120)}`);
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new BroomwagonError('MALFORMED_JSON', 'The body must be a JSON object');
   }
   return body as JsonObject;
+}
+
+/** In the text and not in the parsed values, so that it costs no walk over what may be nested to any depth. */
+function withoutHalves(text: string): string {
+  return text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? '\\ufffd' : escape));
 }
 
 /** An error as bytes and headers of a reply. */
@@ -80,7 +92,7 @@ export function publishReply(nats: NatsConnection, inbox: string, answer: unknow
   return failure;
 }
 
-/** The answer to a defect: says nothing of it but an id under which the log has the rest. */
+/** The answer to a defect: contains only an id, under which the log has the cause. */
 export function internalError(cause: unknown): { error: BroomwagonError; referenceId: string } {
   const referenceId = randomUUID();
   const error = new BroomwagonError('INTERNAL', 'Internal error; see the log of the service', {

@@ -92,8 +92,8 @@ export class AcquireService {
           ...(explain ? { decision: decisionOf(result) } : {}),
         });
       } else {
-        const code = 'error' in result ? result.error : 'INTERNAL';
-        reply.leases.push({ acquireId, error: wireRefusalOf(code) });
+        if (!('error' in result)) throw new Error(`The acquire ${acquireId} of a burst was parked`);
+        reply.leases.push({ acquireId, error: wireRefusalOf(result.error) });
       }
     });
     return reply;

@@ -1,7 +1,7 @@
 import { Controller, Module, type Type } from '@nestjs/common';
 import { Ctx, EventPattern, MessagePattern, Payload, RpcException } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
-import { IsInt, IsOptional, Max } from 'class-validator';
+import { IsInt, IsOptional, IsString, Max } from 'class-validator';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { MessagingClient } from '../client/messaging.client';
 import { connectNats, type MessagingConnection } from '../connection';
@@ -13,6 +13,7 @@ import { attachTransport } from './rethrow.filter';
 export class EchoRequest {
   @IsInt() @Max(100) value!: number;
   @IsOptional() @IsInt() waitMs?: number;
+  @IsOptional() @IsString() text?: string;
 }
 
 /** Subjects are `rollout.v1.<pool>.<prefix>.…`; each spec file has a prefix of its own. */
@@ -27,7 +28,7 @@ export function echoController(prefix: string): Type & { seen: MessageContext[];
     async echo(@Payload() body: EchoRequest, @Ctx() context: MessageContext): Promise<object> {
       EchoController.seen.push(context);
       await (body.waitMs === undefined ? undefined : new Promise((resolve) => setTimeout(resolve, body.waitMs)));
-      return { value: body.value, pool: context.pool, isDto: body instanceof EchoRequest };
+      return { ...body, pool: context.pool, isDto: body instanceof EchoRequest };
     }
 
     @MessagePattern(`rollout.v1.*.${prefix}.hold`)
@@ -51,6 +52,8 @@ export function echoController(prefix: string): Type & { seen: MessageContext[];
           throw new RpcException({ code: 'QUEUE_FULL', message: 'full', retryAfterMs: 7 });
         case 'rpc-text':
           throw new RpcException('secret text');
+        case 'internal':
+          throw new BroomwagonError('INTERNAL', 'secret password');
         case 'circular': {
           const circular: Record<string, unknown> = {};
           circular.self = circular;

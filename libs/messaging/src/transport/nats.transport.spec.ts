@@ -1,5 +1,6 @@
 import { headers as makeHeaders, type Msg } from 'nats';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { BroomwagonError, type WireError } from '@broomwagon/contracts';
 import { testNatsUrl } from '@broomwagon/testing';
 import { ERROR_CODE_HEADER, ERROR_HEADER } from '../wire';
@@ -78,10 +79,22 @@ describe('NatsTransport', () => {
     expect(errorOf(await raw('fail', JSON.stringify({ how })))).toEqual(expected);
   });
 
-  it.each(['defect', 'rpc-text', 'circular'])('hides a defect (%s) behind a reference id', async (how) => {
-    const error = errorOf(await raw('fail', JSON.stringify({ how })));
-    expect(error).toMatchObject({ code: 'INTERNAL', details: { referenceId: expect.any(String) as string } });
-    expect(JSON.stringify(error)).not.toContain('secret');
+  it.each(['defect', 'rpc-text', 'internal', 'circular'])(
+    'hides a defect (%s) behind a reference id, which is in one line of the log',
+    async (how) => {
+      const logged = vi.spyOn((app.transport as unknown as { logger: Logger }).logger, 'error');
+      const error = errorOf(await raw('fail', JSON.stringify({ how })));
+      expect(error).toMatchObject({ code: 'INTERNAL', details: { referenceId: expect.any(String) as string } });
+      expect(JSON.stringify(error)).not.toContain('secret');
+      const { referenceId } = error.details as { referenceId: string };
+      expect(logged.mock.calls.filter((line) => JSON.stringify(line).includes(referenceId))).toHaveLength(1);
+      logged.mockRestore();
+    },
+  );
+
+  it('takes null for a field that is not given, and replaces half a surrogate pair', async () => {
+    const reply = await raw('echo', '{"value": 3, "waitMs": null, "text": "\\ud83d\\ude00 \\uD83D \\\\ud83d \\udc00"}');
+    expect(reply.json()).toEqual({ value: 3, text: '😀 \ufffd \\ud83d \ufffd', pool: 'pool-a', isDto: true });
   });
 
   it('answers with an error when the reply itself is too large for the server', async () => {
@@ -153,7 +166,7 @@ describe('NatsTransport', () => {
     expect(counts.get('echo OK')).toBeGreaterThan(0);
     expect(counts.get('park PARKED')).toBe(6);
     expect(counts.get('echo OVERLOADED')).toBe(1);
-    expect(counts.get('fail INTERNAL')).toBe(3);
+    expect(counts.get('fail INTERNAL')).toBe(4);
   });
 });
 

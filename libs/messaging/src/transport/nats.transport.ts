@@ -201,12 +201,12 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   }
 
   private mapError(route: Route, message: Msg, thrown: unknown): BroomwagonError {
-    if (thrown instanceof BroomwagonError) {
-      return thrown;
-    }
     const carried = thrown instanceof RpcException ? thrown.getError() : undefined;
-    if (isWireError(carried)) {
-      return BroomwagonError.fromWire({ ...carried, message: carried.message ?? carried.code });
+    const ours = isWireError(carried)
+      ? BroomwagonError.fromWire({ ...carried, message: carried.message ?? carried.code })
+      : thrown;
+    if (ours instanceof BroomwagonError && ours.code !== 'INTERNAL') {
+      return ours;
     }
     const { error, referenceId } = internalError(thrown);
     this.logDefect(route, message, { referenceId }, thrown);

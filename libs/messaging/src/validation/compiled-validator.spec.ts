@@ -122,6 +122,21 @@ describe('CompiledValidator', () => {
     ]);
   });
 
+  it('takes null for absent in the fields of a contract, at any depth, and leaves free-form objects alone', () => {
+    const sent = { ...good, flag: null, inner: { name: 'x', weight: null }, list: [{ name: 'y', weight: null }] };
+    const expected = { ...good, inner: { name: 'x' }, list: [{ name: 'y' }], extra: { a: [null], b: null } };
+    const extra = { a: [null], b: null };
+    const wanted = { ...good, list: [{ name: 'y' }], extra };
+    for (const decide of [validate, judge]) {
+      const accepted = decide(Outer, { ...structuredClone(sent), extra });
+      expect(JSON.parse(JSON.stringify(accepted))).toEqual(wanted);
+    }
+    expect(validate(Outer, { ...good, level: null }).level).toBe(3);
+    expect(failureOf(Outer, { ...good, id: null }).message).toBe('id: is missing');
+    expect(failureOf(Outer, { ...good, tokens: [null] })).toMatchObject({ field: 'tokens' });
+    expect(failureOf(Outer, { ...good, list: [null] })).toMatchObject({ field: 'list.0' });
+  });
+
   it('refuses a missing nested object, which class-validator alone lets pass', () => {
     expect(failureOf(NextRoundRequest, { job: 'j', groupsPerStep: 1, remainingGroups: 1 }).field).toBe('policy');
   });

