@@ -20,11 +20,12 @@ describe('npm start', () => {
   });
 
   /** Runs it with a mark in the environment, which everything it starts inherits. */
-  async function start(...options: string[]): Promise<ManagedProcess> {
+  const start = (...options: string[]) => startWith(testNatsUrl(), testRedisUrl(), options);
+  async function startWith(natsUrl: string | undefined, redisUrl: string | undefined, options: string[]) {
     started = new ManagedProcess({
       name: 'trainer',
       command: [process.execPath, join('dist', 'apps', 'trainer', 'src', 'main.js'), ...options],
-      environment: { NATS_URL: testNatsUrl(), REDIS_URL: testRedisUrl(), TMPDIR: folder },
+      environment: { NATS_URL: natsUrl, REDIS_URL: redisUrl, TMPDIR: folder },
       logFile: join(folder, 'out.log'),
     });
     await started.start();
@@ -83,6 +84,35 @@ describe('npm start', () => {
     await expect.poll(left).toEqual([]);
   });
 
+  it.skipIf(!existsSync('/proc/self/stat'))(
+    'starts what dies again, says so, and loses and repeats nothing',
+    async () => {
+      const report = join(folder, 'report.json');
+      const small = ['--steps', '2', '--groups', '8', '--samples', '2', '--engines', '2', '--over-provision', '1.5'];
+      const run = await startWith(undefined, undefined, ['--once', ...small, '--no-baseline', '--report', report]);
+      await expect.poll(output).toMatch(/Pool local/);
+      await expect.poll(() => left().filter((line) => /worker/.test(line)).length).toBe(2);
+      const names = {
+        'redis-server': 'Redis',
+        'nats-server': 'NATS',
+        'engine-simulator': 'engine-simulator',
+        'trainer-coordinator': 'trainer-coordinator',
+        'load-balancer': 'load-balancer',
+      };
+      for (const program of Object.keys(names)) process.kill(childOf(run.pid!, program)!, 'SIGKILL');
+      for (const name of Object.values(names)) {
+        await expect.poll(output).toMatch(new RegExp(`${name} ended \\(SIGKILL\\); starting it again`));
+        await expect.poll(output).toMatch(new RegExp(`${name} runs again`));
+      }
+      const { code } = await run.exited;
+      expect(code, output()).toBe(0);
+      const { totals, notes } = JSON.parse(readFileSync(report, 'utf8')) as Report;
+      expect(totals).toMatchObject({ trained: 32, lost: 0, duplicated: 0, faulty: 0 });
+      expect(notes).toContainEqual(expect.stringMatching(/simulated engines ended and were started again 1 times/));
+      await expect.poll(left).toEqual([]);
+    },
+  );
+
   const GOOD = '{"id":"a","prompt":"one"}\n';
   it.each<[string, number, RegExp, string, string[]]>([
     ['a malformed prompts file', 2, /line 2/, `${GOOD}{"id":"b","prompt":`, []],
@@ -109,6 +139,15 @@ function processes(): string[] {
   }
   const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return ids.map((id) => ['cmdline', 'environ'].map((file) => textOf(`/proc/${id}/${file}`)).join(' '));
+}
+
+/** The child of a process whose command begins with this program; its watchdog is a shell. */
+function childOf(parent: number, program: string): number | undefined {
+  const isChild = (id: string) => new RegExp(`\\) \\S ${parent} `).test(textOf(`/proc/${id}/stat`));
+  const runs = (id: string) => textOf(`/proc/${id}/cmdline`).split(' ', 2).join(' ').includes(program);
+  return readdirSync('/proc')
+    .filter((id) => /^\d+$/.test(id) && isChild(id) && runs(id))
+    .map(Number)[0];
 }
 
 function textOf(path: string): string {

@@ -1,19 +1,19 @@
 import 'reflect-metadata';
-import { renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import Table from 'cli-table3';
 import { readOptions } from './options';
-import { startSimulator } from './simulator';
+import { startSimulator, type RunningSimulator } from './simulator';
 
 /** Starts the engines, says where they are, and stays until SIGINT or SIGTERM. */
 async function main(): Promise<void> {
   const options = readOptions(process.argv);
-  const simulator = await startSimulator(options);
+  const readyFile = process.env.READY_FILE;
+  const simulator = await startSimulator({ ...options, ports: portsOfEarlierRun(readyFile) });
   const table = new Table({ head: ['server', 'address'] });
   for (const { serverId, url } of simulator.servers) table.push([serverId, url]);
   const { dialect, lengths, speed } = options;
   process.stdout.write(`${table.toString()}\n${dialect}, lengths ${lengths.name}, ${speed} simulated s per wall s\n`);
 
-  const readyFile = process.env.READY_FILE;
   if (readyFile) {
     // Renamed into place: whoever waits for the file never reads half of it.
     writeFileSync(`${readyFile}.new`, JSON.stringify({ pid: process.pid, servers: simulator.servers }));
@@ -24,6 +24,13 @@ async function main(): Promise<void> {
   };
   process.once('SIGINT', stop);
   process.once('SIGTERM', stop);
+}
+
+/** Engines that are started again keep their addresses, as servers do. */
+function portsOfEarlierRun(readyFile: string | undefined): number[] | undefined {
+  if (!readyFile || !existsSync(readyFile)) return undefined;
+  const { servers } = JSON.parse(readFileSync(readyFile, 'utf8')) as Pick<RunningSimulator, 'servers'>;
+  return servers.map(({ url }) => Number(new URL(url).port));
 }
 
 main().catch((error: unknown) => {

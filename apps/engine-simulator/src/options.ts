@@ -59,7 +59,8 @@ export function readOptions(argv: string[]): SimulatorOptions {
     )
     .addHelpText(
       'after',
-      '\nREADY_FILE=path: writes {"pid", "servers": [{"serverId", "url"}]} there once all of them listen.',
+      '\nREADY_FILE=path: writes {"pid", "servers": [{"serverId", "url"}]} there once all of them listen.\n' +
+        'If the file is there already, the engines listen on its ports again.',
     )
     .allowExcessArguments(false)
     .showHelpAfterError();

@@ -16,6 +16,8 @@ export interface SimulatorOptions {
   host: string;
   /** First port, the others follow; 0 takes free ones. */
   port: number;
+  /** A port for each engine instead, as of an earlier run. */
+  ports?: readonly number[];
   /** Wall time between two moves of the model, milliseconds. */
   tickMs: number;
   /** Wall time between two chunks of one stream, milliseconds. */
@@ -48,7 +50,8 @@ export async function startSimulator(options: SimulatorOptions): Promise<Running
   try {
     const urls = [];
     for (const [index, server] of servers.entries()) {
-      const port = await server.listen(options.host, options.port === 0 ? 0 : options.port + index);
+      const wanted = options.ports?.[index] ?? (options.port === 0 ? 0 : options.port + index);
+      const port = await server.listen(options.host, wanted);
       const name = options.host === '0.0.0.0' ? '127.0.0.1' : options.host;
       urls.push({ serverId: engines[index]!.options.serverId, url: `http://${name}:${port}` });
     }

@@ -53,7 +53,8 @@ export class ReferenceRun {
     if (options.baseline && policy.name !== 'wait') {
       baseline = await this.rollOut({ name: 'wait', overProvision: 1 }, `${this.jobBase}-wait`, promptsFile);
     }
-    const problems = invalidities(this.clockLagShare, baseline === null ? [run] : [run, baseline]);
+    const runs = baseline === null ? [run] : [run, baseline];
+    const problems = invalidities(this.clockLagShare, runs, system.simulatorRestarts());
     const notes = [...problems];
     if (system.simulator === undefined) {
       notes.push('Idle of real engines is estimated: the share of time with no request in flight.');

@@ -79,8 +79,18 @@ export function speedupOf(run: Pick<RunReport, 'wallSeconds'>, baseline: Pick<Ru
 }
 
 /** What makes a report worthless, in words; empty when it is valid. */
-export function invalidities(clockLagShare: number | null, runs: readonly Pick<RunReport, 'policy' | 'totals'>[]) {
+export function invalidities(
+  clockLagShare: number | null,
+  runs: readonly Pick<RunReport, 'policy' | 'totals'>[],
+  simulatorRestarts = 0,
+) {
   const found: string[] = [];
+  if (simulatorRestarts > 0) {
+    found.push(
+      `The times of this report are invalid: the simulated engines ended and were started again ${simulatorRestarts} ` +
+        'times, and their clocks began anew.',
+    );
+  }
   if (clockLagShare !== null && clockLagShare > MAX_CLOCK_LAG_SHARE) {
     found.push(
       `This report is invalid: the simulated clocks lagged by ${percent(clockLagShare)}, more than ` +

@@ -58,10 +58,11 @@ const QUIESCE_WAIT_MS = 2_000;
 /** The engines of a pool, as the load-balancer is told about them. */
 export class Fleet {
   private firstVersion = 0;
+  private poolVersion = 0;
 
   constructor(
     private readonly operations: Operations,
-    readonly engines: readonly FleetEngine[],
+    public engines: readonly FleetEngine[],
     private readonly maxInflight: number,
     /** Stands for the start of engines that have no identity of their own. */
     private readonly runId: string,
@@ -97,6 +98,7 @@ export class Fleet {
 
   /** Registers all engines with these weights. The same start of an engine keeps its epoch. */
   async register(weightVersion: number): Promise<void> {
+    this.poolVersion = weightVersion;
     await Promise.all(
       this.engines.map((engine) =>
         this.operations.call('server.register', {
@@ -107,5 +109,13 @@ export class Fleet {
         }),
       ),
     );
+  }
+
+  /** Registers engines that have started anew: another start is another life, which holds nothing of the one before. */
+  async findAgain(): Promise<void> {
+    const urls = this.engines.map(({ endpoint }) => endpoint);
+    const serverIds = this.engines.map(({ serverId }) => serverId);
+    this.engines = await findEngines(urls, (index) => serverIds[index]!);
+    await this.register(this.poolVersion);
   }
 }

@@ -5,18 +5,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type MessagingConnection } from '@broomwagon/messaging';
-import { ProcessGroup, provideServices, readyByFile, type Services } from '@broomwagon/testing';
+import { ProcessGroup, provideServices, readyByFile, type ServerHandle, type Services } from '@broomwagon/testing';
 import { Operations } from '../loop/operations';
 import type { TrainerOptions } from '../options/trainer-options';
 import { serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
 import { EventsFile } from './events-file';
 import { findEngines, Fleet, type FleetEngine } from './fleet';
 import { SimulatorClient } from './simulator-client';
+import { watchEngines, watchServer, type OutageOptions } from './outage-watch';
 import { Supervisor } from './supervisor';
 
 const CALL_DEADLINE_MS = 60_000;
 const READY_TIMEOUT_MS = 60_000;
 const GRACE_MS = 8_000;
+/** NATS or Redis that is not ours to start again may be away for this long: calls are repeated no longer. */
+const SERVER_GIVE_UP_MS = CALL_DEADLINE_MS;
+/** Engines that load weights are silent for minutes. */
+const ENGINES_GIVE_UP_MS = 600_000;
 
 /** What a started system is reached by. */
 export interface StartedSystem {
@@ -28,6 +33,8 @@ export interface StartedSystem {
   fleet: Fleet;
   /** Undefined with real engines. */
   simulator?: SimulatorClient;
+  /** How often the simulated engines were started again: their clocks began anew each time. */
+  simulatorRestarts(): number;
 }
 
 /** NATS, Redis and all our applications as processes of this one; ends whatever it started, in any state. */
@@ -43,6 +50,8 @@ export class RolloutSystem {
   private services?: Promise<Services>;
   private connection?: MessagingConnection;
   private pool?: PoolName;
+  private fleet?: Fleet;
+  private simulatorRestarts = 0;
 
   constructor(
     private readonly options: TrainerOptions,
@@ -63,8 +72,10 @@ export class RolloutSystem {
     await mkdir(this.logFolder, { recursive: true });
     this.services = provideServices({ say: this.say });
     const { nats, redis } = await this.services;
-    this.say(`${nats.description} [${nats.source}]`);
-    this.say(`${redis.description} [${redis.source}]`);
+    for (const server of [nats, redis]) {
+      this.say(`${server.description} [${server.source}]`);
+      this.watchServer(server);
+    }
 
     // On servers of somebody else, a pool of our own: another system may serve the usual one.
     const runId = randomBytes(4).toString('hex');
@@ -88,8 +99,11 @@ export class RolloutSystem {
     const engines = simulated?.engines ?? realEngines;
     const fleet = new Fleet(operations, engines, this.load.inflightPerEngine, runId);
     await fleet.register(0);
+    this.fleet = fleet;
+    this.orFail(watchEngines(operations, this.outageOptions(ENGINES_GIVE_UP_MS)));
     const simulator = simulated?.client;
-    return { pool, natsUrl: nats.url, redisUrl: redis.url, client, operations, fleet, simulator };
+    const simulatorRestarts = () => this.simulatorRestarts;
+    return { simulatorRestarts, pool, natsUrl: nats.url, redisUrl: redis.url, client, operations, fleet, simulator };
   }
 
   /** Writes every fact of the pool from now on to a file. */
@@ -125,17 +139,17 @@ export class RolloutSystem {
   private async startService(name: string, app: string, environment: Record<string, string>): Promise<void> {
     const found = readyByFile(join(this.folder, `${name}.json`));
     this.throwIfStopping();
-    const started = await this.group.start({
+    const service = this.group.add({
       name,
       app,
       ...found,
       environment: { ...environment, ...found.environment },
       readyTimeoutMs: READY_TIMEOUT_MS,
     });
-    this.supervisor.watch(started, true);
+    await this.supervisor.start(service);
   }
 
-  /** All simulated engines in one process. It is not started again: its clocks are part of the measurement. */
+  /** All simulated engines in one process. Started again, it has the same ports and forgets what it was running. */
   private async startSimulator(): Promise<{ client: SimulatorClient; engines: FleetEngine[] }> {
     const { engines, lengths, seed } = this.options;
     const readyFile = join(this.folder, 'engine-simulator.json');
@@ -143,23 +157,48 @@ export class RolloutSystem {
     const values = { engines, port: 0, lengths, seed, speed: this.load.speed };
     const options = Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
     this.throwIfStopping();
-    const started = await this.group.start({
+    const simulator = this.group.add({
       name: 'engine-simulator',
       command: [process.execPath, program, ...options],
       environment: { READY_FILE: readyFile },
-      ready: async () => existsSync(readyFile),
+      ready: async ({ pid }) => existsSync(readyFile) && (await readJson<SimulatorReady>(readyFile)).pid === pid,
       readyTimeoutMs: READY_TIMEOUT_MS,
     });
-    this.supervisor.watch(started, false);
-    const { servers } = JSON.parse(await readFile(readyFile, 'utf8')) as {
-      servers: { serverId: string; url: string }[];
-    };
+    await this.supervisor.start(simulator, async () => {
+      this.simulatorRestarts += 1;
+      await this.fleet?.findAgain();
+    });
+    const { servers } = await readJson<SimulatorReady>(readyFile);
     const urls = servers.map(({ url }) => url);
     const found = await findEngines(urls, (index) => servers[index]!.serverId);
     return { client: new SimulatorClient(urls), engines: found };
   }
 
+  private watchServer(server: ServerHandle): void {
+    if (server.process === undefined) {
+      this.orFail(watchServer(server, this.outageOptions(SERVER_GIVE_UP_MS)));
+    } else this.supervisor.watch(server.process);
+  }
+
+  private outageOptions(giveUpAfterMs: number): OutageOptions {
+    return { say: this.say, signal: this.stopping.signal, giveUpAfterMs };
+  }
+
+  private orFail(work: Promise<void>): void {
+    work.catch((error: unknown) => this.supervisor.failWith(error));
+  }
+
   private throwIfStopping(): void {
     if (this.stopping.signal.aborted) throw new BroomwagonError('SHUTTING_DOWN', 'The run was interrupted');
   }
+}
+
+/** What the engine simulator writes when all its engines listen. */
+interface SimulatorReady {
+  pid: number;
+  servers: { serverId: string; url: string }[];
+}
+
+async function readJson<T>(path: string): Promise<T> {
+  return JSON.parse(await readFile(path, 'utf8')) as T;
 }

@@ -1,4 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError } from '@broomwagon/contracts';
+
+/** Engines that ended are started again meanwhile. */
+const UNREACHABLE_DEADLINE_MS = 30_000;
+const RETRY_PAUSE_MS = 250;
 
 /** The account of all engines together, since their start or the last reset. */
 export interface SimulatorState {
@@ -39,18 +44,24 @@ export class SimulatorClient {
   }
 
   private async ask(url: string, init?: { method: 'POST'; body: string }): Promise<unknown> {
-    let response: Response;
-    try {
-      response = await fetch(url, { ...init, signal: AbortSignal.timeout(10_000) });
-    } catch (error) {
-      throw new BroomwagonError('ENGINE_UNREACHABLE', `${url} does not answer`, {
-        cause: error,
-      });
-    }
+    const response = await this.fetch(url, init);
     const text = await response.text();
     if (!response.ok) {
       throw new BroomwagonError('ENGINE_PROTOCOL', `${url} answers ${response.status}: ${text}`);
     }
     return text === '' ? {} : JSON.parse(text);
+  }
+
+  private async fetch(url: string, init?: { method: 'POST'; body: string }): Promise<Response> {
+    for (const endsMs = performance.now() + UNREACHABLE_DEADLINE_MS; ;) {
+      try {
+        return await fetch(url, { ...init, signal: AbortSignal.timeout(10_000) });
+      } catch (cause) {
+        if (performance.now() >= endsMs) {
+          throw new BroomwagonError('ENGINE_UNREACHABLE', `${url} does not answer`, { cause });
+        }
+        await delay(RETRY_PAUSE_MS);
+      }
+    }
   }
 }

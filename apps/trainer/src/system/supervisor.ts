@@ -1,18 +1,24 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isBroomwagonError } from '@broomwagon/contracts';
 import type { ManagedProcess, ProcessExit } from '@broomwagon/testing';
 import { RunFailure } from './run-failure';
 
-/** A service that dies more often than this within the window is broken; one that dies now and then is not. */
+/** A process that ends more often than this within the window is broken; one that ends now and then is not. */
 const MAX_RESTARTS = 3;
 const RESTART_WINDOW_MS = 60_000;
+const RESTART_PAUSE_MS = 200;
 const SHOWN_LOG_LINES = 15;
+const ADVICE = 'Look for the reason above; if the machine ran out of memory, try fewer --groups or --samples.';
 
 /**
- * Starts a service again when it dies: the system is made to go on without any one of its processes. A service that
- * keeps dying, or that must not be started again, fails the run.
+ * Keeps processes running: one that ends is started again, on its own data and ports, also when it ends while it
+ * starts. A process that keeps ending fails the run with the end of its log.
  */
 export class Supervisor {
   private stopped = false;
   private fail!: (error: RunFailure) => void;
+  /** Times of the restarts of each process within the window, milliseconds. */
+  private readonly restartsMs = new WeakMap<ManagedProcess, number[]>();
   /** Rejects when the run cannot go on. */
   readonly failed: Promise<never>;
 
@@ -24,9 +30,24 @@ export class Supervisor {
     this.failed.catch(() => undefined);
   }
 
-  /** @param restart whether a new start can take over where this one ended */
-  watch(service: ManagedProcess, restart: boolean): void {
-    void this.keepRunning(service, restart);
+  /**
+   * Starts a process and watches it from then on.
+   * @throws RunFailure when it keeps ending; BroomwagonError TIMEOUT when it does not get ready
+   */
+  async start(service: ManagedProcess, restarted?: () => Promise<void>): Promise<void> {
+    await this.startAgainAndAgain(service);
+    this.watch(service, restarted);
+  }
+
+  /** Watches a process that runs. `restarted` is called after each new start. */
+  watch(service: ManagedProcess, restarted?: () => Promise<void>): void {
+    this.keepRunning(service, restarted).catch((error: unknown) => this.failWith(error));
+  }
+
+  /** Fails the run, unless it has ended. */
+  failWith(error: unknown): void {
+    if (this.stopped) return;
+    this.fail(error instanceof RunFailure ? error : new RunFailure((error as Error).message, [ADVICE], error));
   }
 
   /** From now on processes may end. */
@@ -34,38 +55,51 @@ export class Supervisor {
     this.stopped = true;
   }
 
-  private async keepRunning(service: ManagedProcess, restart: boolean): Promise<void> {
-    let restartsMs: number[] = [];
+  private async keepRunning(service: ManagedProcess, restarted?: () => Promise<void>): Promise<void> {
     for (;;) {
       const exit = await service.exited;
       if (this.stopped) return;
-      const nowMs = this.nowMs();
-      restartsMs = restartsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS);
-      if (!restart || restartsMs.length === MAX_RESTARTS) {
-        this.fail(await failureOf(service, exit, restartsMs.length));
-        return;
-      }
-      restartsMs.push(nowMs);
-      this.say(`${service.name} ended (${howOf(exit)}); starting it again. Its log: ${service.description.logFile}`);
+      await this.countRestart(service, exit);
+      this.say(
+        `${service.name} ended (${describeExit(exit)}); starting it again. Its log: ${service.description.logFile}`,
+      );
+      await this.startAgainAndAgain(service);
+      if (this.stopped) return void (await service.stop());
+      this.say(`${service.name} runs again`);
+      await restarted?.();
+    }
+  }
+
+  private async startAgainAndAgain(service: ManagedProcess): Promise<void> {
+    for (;;) {
       try {
-        await service.start();
-        if (this.stopped) await service.stop();
+        return await service.start();
       } catch (error) {
-        if (!this.stopped) this.fail(new RunFailure((error as Error).message, [ADVICE], error));
-        return;
+        // One that is only slow has been ended by us: another start would be as slow.
+        if (this.stopped || !isBroomwagonError(error, 'UNAVAILABLE') || service.lastExit === undefined) throw error;
+        await this.countRestart(service, service.lastExit);
+        const how = describeExit(service.lastExit);
+        this.say(`${service.name} ended while it was starting (${how}); starting it again`);
+        await delay(RESTART_PAUSE_MS);
       }
     }
   }
+
+  /** @throws RunFailure when the process has been started again too often */
+  private async countRestart(service: ManagedProcess, exit: ProcessExit): Promise<void> {
+    const nowMs = this.nowMs();
+    const recent = (this.restartsMs.get(service) ?? []).filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS);
+    if (recent.length === MAX_RESTARTS) {
+      const log = await service.logTail(SHOWN_LOG_LINES);
+      throw new RunFailure(
+        `${service.name} ended (${describeExit(exit)}) after ${MAX_RESTARTS} restarts in a minute. Its log ends:\n${log}`,
+        [ADVICE],
+      );
+    }
+    this.restartsMs.set(service, [...recent, nowMs]);
+  }
 }
 
-const ADVICE = 'Look for the reason above; if the machine ran out of memory, try fewer --groups or --samples.';
-
-async function failureOf(service: ManagedProcess, exit: ProcessExit, restarts: number): Promise<RunFailure> {
-  const again = restarts === 0 ? '' : ` after ${restarts} restarts in a minute`;
-  const log = await service.logTail(SHOWN_LOG_LINES);
-  return new RunFailure(`${service.name} ended (${howOf(exit)})${again}. Its log ends:\n${log}`, [ADVICE]);
-}
-
-function howOf({ code, signal }: ProcessExit): string {
+function describeExit({ code, signal }: ProcessExit): string {
   return signal ?? `exit code ${code}`;
 }

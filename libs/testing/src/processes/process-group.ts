@@ -36,20 +36,26 @@ export class ProcessGroup {
    * @throws BroomwagonError UNAVAILABLE or TIMEOUT with the end of its log, INTERNAL when the name is taken.
    */
   async start(service: ServiceDescription): Promise<ManagedProcess> {
+    const added = this.add(service);
+    await added.start();
+    return added;
+  }
+
+  /** A process of this group that is not started yet. @throws BroomwagonError INTERNAL when the name is taken */
+  add(service: ServiceDescription): ManagedProcess {
     if (this.processes.get(service.name)?.running) {
       throw new BroomwagonError('INTERNAL', `A process named ${service.name} runs already in this group`);
     }
     const { app, command, ...rest } = service;
-    const started = new ManagedProcess({
+    const added = new ManagedProcess({
       logFile: join(this.logFolder, `${service.name}.log`),
       echo: this.options.echo,
       ...rest,
       command: command ?? [process.execPath, join(this.options.distFolder ?? 'dist', 'apps', app, 'src', 'main.js')],
       environment: { ...this.options.environment, ...service.environment },
     });
-    this.processes.set(service.name, started);
-    await started.start();
-    return started;
+    this.processes.set(service.name, added);
+    return added;
   }
 
   /** The process of that name. @throws BroomwagonError INTERNAL when there never was one. */

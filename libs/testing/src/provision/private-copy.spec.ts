@@ -119,6 +119,7 @@ describe('cacheFolder', () => {
   it('is BROOMWAGON_CACHE, else of XDG_CACHE_HOME, else of the home folder', () => {
     expect(cacheFolder({ BROOMWAGON_CACHE: '/a', XDG_CACHE_HOME: '/b' })).toBe('/a');
     expect(cacheFolder({ XDG_CACHE_HOME: '/b' })).toBe('/b/broomwagon');
+    expect(cacheFolder({ BROOMWAGON_CACHE: 'cache', INIT_CWD: '/called/in' })).toBe('/called/in/cache');
     expect(cacheFolder({})).toMatch(/\/\.cache\/broomwagon$/);
   });
 });

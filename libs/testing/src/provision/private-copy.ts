@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { PrivateApt } from './private-apt';
 import { runTool } from './run-tool';
 import { checkBinary, type ServerBinary } from './server-binary';
@@ -17,11 +17,14 @@ interface Manifest {
 /** A preparation folder older than this belongs to a run that was killed. */
 const ABANDONED_AFTER_MS = 60 * 60_000;
 
-/** `BROOMWAGON_CACHE`, else `$XDG_CACHE_HOME/broomwagon`, else `~/.cache/broomwagon`. */
+/**
+ * `BROOMWAGON_CACHE`, else `$XDG_CACHE_HOME/broomwagon`, else `~/.cache/broomwagon`. A relative path is one below the
+ * folder that the command was called in: `npm run` changes it to the root of the project and names it in `INIT_CWD`.
+ */
 export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
-  return (
-    environment['BROOMWAGON_CACHE'] || join(environment['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'broomwagon')
-  );
+  const { BROOMWAGON_CACHE, XDG_CACHE_HOME, INIT_CWD } = environment;
+  const folder = BROOMWAGON_CACHE || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'broomwagon');
+  return resolve(INIT_CWD ?? '.', folder);
 }
 
 export type CopyResult = ServerBinary | { reason: string };

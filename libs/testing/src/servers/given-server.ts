@@ -29,8 +29,9 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
   }
   const port = Number(address.port) || facts.containerPort;
   const place = `${address.hostname}:${port}`;
+  const answers = () => (kind === 'nats' ? natsAnswers(address.hostname, port).then(Boolean) : redisAnswers(first));
   try {
-    await waitUntil(() => (kind === 'nats' ? natsAnswers(address.hostname, port).then(Boolean) : redisAnswers(first)), {
+    await waitUntil(answers, {
       what: `${facts.label} at ${place}`,
       timeoutMs: ANSWER_TIMEOUT_MS,
       intervalMs: 200,
@@ -48,6 +49,7 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
     url,
     port,
     pid: undefined,
+    answers,
     source: 'environment',
     description: `${facts.label} at ${place}, named by ${variable}`,
     stop: () => Promise.resolve(),

@@ -66,13 +66,14 @@ async function startHere(
   // It may hold a password.
   await writeFile(configurationFile, lines.join('\n'), { mode: 0o600 });
 
+  const answers = (process: ManagedProcess) => recipe.answers(port, { name, pid: process.pid });
   const server = new ManagedProcess({
-    name,
+    name: SERVER_KINDS[kind].label,
     command: [found.binary.path, ...recipe.commandArguments(configurationFile)],
     environment: found.binary.environment,
     workingFolder: folder,
     logFile: join(folder, `${kind}.log`),
-    ready: (process) => recipe.answers(port, { name, pid: process.pid }),
+    ready: answers,
     readyTimeoutMs: options.readyTimeoutMs ?? DEFAULT_READY_TIMEOUT_MS,
     folderToRemove: options.keepFolder ? undefined : folder,
   });
@@ -89,6 +90,8 @@ async function startHere(
     get pid() {
       return server.pid;
     },
+    process: server,
+    answers: () => answers(server),
     source: found.source,
     description: `${SERVER_KINDS[kind].label} on 127.0.0.1:${port}, ${found.description}`,
     async stop() {
@@ -144,6 +147,7 @@ async function startInContainer(
     url: recipe.url(port),
     port,
     pid: undefined,
+    answers: () => recipe.answers(port),
     source: 'docker',
     description: `${label} on 127.0.0.1:${port}, ${found.description}`,
     stop,

@@ -1,3 +1,4 @@
+import type { ManagedProcess } from '../processes/managed-process';
 import type { ServerSource } from '../provision/find-servers';
 import type { ServerKind } from '../provision/server-kind';
 
@@ -10,8 +11,12 @@ export interface ServerHandle {
   /** Undefined for a given server and for one in a container. */
   readonly pid: number | undefined;
   readonly source: ServerSource;
+  /** The process, where we started one: a given server and one in a container have none here. */
+  readonly process?: ManagedProcess;
   /** One line for people: which server this is and where it came from. */
   readonly description: string;
+  /** Whether it answers now; rejects or answers false when it does not. */
+  answers(): Promise<boolean>;
   /** Ends the server and removes its folder (unless `keepFolder`). A given server is left alone. */
   stop(): Promise<void>;
   /** SIGKILL, as a crash: the data stay for `restart()`. */
