@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { HealthRegistry, ServiceConfig } from '@broomwagon/platform';
+import { HealthRegistry, Metrics, ServiceConfig } from '@broomwagon/platform';
 import {
   InspectionStore,
   PoolStore,
@@ -13,7 +13,7 @@ import {
 } from '@broomwagon/state';
 import { LoadBalancerConfig } from './load-balancer.config';
 
-const redis = RedisModule.forService(ServiceConfig, HealthRegistry);
+const redis = RedisModule.forService(ServiceConfig, HealthRegistry, Metrics);
 
 /** The stores of the load-balancer. */
 @Module({

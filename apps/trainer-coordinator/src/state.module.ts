@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { HealthRegistry, ServiceConfig } from '@broomwagon/platform';
+import { HealthRegistry, Metrics, ServiceConfig } from '@broomwagon/platform';
 import {
   AbortStore,
   CheckpointStore,
@@ -22,7 +22,7 @@ import {
 } from '@broomwagon/state';
 import { CoordinatorConfig } from './coordinator.config';
 
-const redis = RedisModule.forService(ServiceConfig, HealthRegistry);
+const redis = RedisModule.forService(ServiceConfig, HealthRegistry, Metrics);
 const stores = [
   ...storesOfScripts(
     AbortStore,

@@ -14,6 +14,10 @@ export const ERROR_CODES = {
   OVERLOADED: { retryable: true, about: 'Too many requests in hand; come back after retryAfterMs.' },
   SHUTTING_DOWN: { retryable: true, about: 'This replica is draining; another one will answer.' },
   UNAVAILABLE: { retryable: true, about: 'A store or service this call needs did not answer.' },
+  STORE_FULL: {
+    retryable: true,
+    about: 'Redis is near its maxmemory: submits, claims and acquires are refused until work that ends frees memory.',
+  },
   TIMEOUT: { retryable: true, about: 'No answer within the deadline of the call.' },
   INTERNAL: { retryable: true, about: 'A defect; the details are in the log of the service.' },
   // Fences

@@ -14,15 +14,20 @@ class Checks {
     this.added.set(name, check);
   }
 }
+class Numbers {
+  gauge() {
+    return { set: () => undefined };
+  }
+}
 
 /** An app whose platform provides the settings and collects the checks. */
 async function openApp(settings: typeof Settings) {
   class Platform {}
-  const provided = [{ provide: Settings, useClass: settings }, Checks];
+  const provided = [{ provide: Settings, useClass: settings }, Checks, Numbers];
   const app = await Test.createTestingModule({
     imports: [
-      { module: Platform, global: true, providers: provided, exports: [Settings, Checks] },
-      RedisModule.forService(Settings, Checks),
+      { module: Platform, global: true, providers: provided, exports: [Settings, Checks, Numbers] },
+      RedisModule.forService(Settings, Checks, Numbers),
     ],
     providers: storesOfScripts(PoolStore),
   }).compile();

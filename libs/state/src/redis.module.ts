@@ -8,6 +8,7 @@ import {
   type Type,
 } from '@nestjs/common';
 import { connectRedis } from './redis';
+import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { PoolDirectory } from './routing/pool-directory';
 import { ScriptRunner } from './scripts/script-runner';
 
@@ -22,28 +23,49 @@ export interface Readiness {
   addReadiness(name: string, check: () => Promise<unknown>): void;
 }
 
+/** Where a service shows numbers; what the platform's metrics are. */
+export interface Gauges {
+  gauge(name: string, help: string): { set(value: number): void };
+}
+
 export type RedisConnection = ReturnType<typeof connectRedis>;
 /** Inject it for what no store does. */
 export const REDIS_CONNECTION = Symbol('redis connection');
 const READINESS = Symbol('readiness');
+const GAUGES = Symbol('gauges');
 
 /**
- * The connection of an app to Redis (ScriptRunner, PoolDirectory, REDIS_CONNECTION): part of its readiness, closed last,
- * after the transport has drained.
+ * The connection of an app to Redis (ScriptRunner, PoolDirectory, RedisMemory, REDIS_CONNECTION): part of its readiness,
+ * closed last, after the transport has drained.
  */
 @Module({})
 export class RedisModule implements OnModuleInit, OnApplicationShutdown {
   constructor(
     @Inject(REDIS_CONNECTION) private readonly redis: RedisConnection,
     @Inject(READINESS) private readonly readiness: Readiness,
+    private readonly memory: RedisMemory,
   ) {}
 
-  /** @param settings, readiness: the classes under which the app provides them; this library knows no platform */
-  static forService(settings: Type<RedisSettings>, readiness: Type<Readiness>): DynamicModule {
+  /** @param settings, readiness, gauges: the classes under which the app provides them; this library knows no platform */
+  static forService(settings: Type<RedisSettings>, readiness: Type<Readiness>, gauges: Type<Gauges>): DynamicModule {
     return {
       module: RedisModule,
       providers: [
         { provide: READINESS, useExisting: readiness },
+        { provide: GAUGES, useExisting: gauges },
+        {
+          provide: RedisMemory,
+          inject: [REDIS_CONNECTION, GAUGES],
+          useFactory: (redis: RedisConnection, metrics: Gauges) => {
+            const ratio = metrics.gauge(
+              'redis_memory_ratio',
+              'Memory of Redis / its maxmemory; 0.9: no new work is taken',
+            );
+            return new RedisMemory(redis, 'Redis', (use) =>
+              ratio.set(use.maxBytes > 0 ? use.usedBytes / use.maxBytes : 0),
+            );
+          },
+        },
         {
           provide: REDIS_CONNECTION,
           inject: [settings],
@@ -51,9 +73,9 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
         },
         {
           provide: ScriptRunner,
-          inject: [REDIS_CONNECTION, settings],
-          useFactory: (redis: RedisConnection, { redisKeyPrefix }: RedisSettings) =>
-            new ScriptRunner(redis, redisKeyPrefix),
+          inject: [REDIS_CONNECTION, settings, RedisMemory],
+          useFactory: (redis: RedisConnection, { redisKeyPrefix }: RedisSettings, memory: RedisMemory) =>
+            new ScriptRunner(redis, redisKeyPrefix, memory),
         },
         {
           provide: PoolDirectory,
@@ -62,15 +84,25 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
             new PoolDirectory(redis, redisKeyPrefix),
         },
       ],
-      exports: [REDIS_CONNECTION, ScriptRunner, PoolDirectory],
+      exports: [REDIS_CONNECTION, ScriptRunner, PoolDirectory, RedisMemory],
     };
   }
 
-  onModuleInit(): void {
+  /** @throws RedisTooOldError; a Redis that is away may come */
+  async onModuleInit(): Promise<void> {
     this.readiness.addReadiness('redis', () => this.redis.ping());
+    this.readiness.addReadiness('redis-memory', async () => {
+      const refusal = this.memory.refusal();
+      if (refusal) throw refusal;
+    });
+    this.memory.start();
+    await checkRedisVersion(this.redis).catch((error: unknown) => {
+      if (error instanceof RedisTooOldError) throw error;
+    });
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.memory.stop();
     await this.redis.quit().catch(() => this.redis.disconnect());
   }
 }

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 import { RequestStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
@@ -34,10 +34,13 @@ export class GrantService {
       .finally(() => this.underWay.delete(pool));
   }
 
-  /** Gives what is pending to those who wait. @throws BroomwagonError UNAVAILABLE */
+  /** Gives what is pending to those who wait; nothing while Redis is full. @throws BroomwagonError UNAVAILABLE */
   async grant(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
-      const page = await this.requests.grantClaims(pool);
+      const page = await this.requests.grantClaims(pool).catch((error: unknown) => {
+        if (isBroomwagonError(error, 'STORE_FULL')) return { grants: [], more: false };
+        throw error;
+      });
       for (const { replyTo, claims, fenced } of page.grants) {
         const answer = fenced
           ? new BroomwagonError('FENCED', 'The worker epoch is void; register anew', { field: 'workerEpoch' })

@@ -2,6 +2,7 @@ import { roundTerms } from '@broomwagon/policies';
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { connectRedis } from '../redis';
+import { RedisMemory } from '../redis-memory';
 import { RequestStore } from '../requests';
 import { RoutingStore } from '../routing';
 import { ScriptRunner } from '../scripts/script-runner';
@@ -27,9 +28,10 @@ export interface TestRound {
 
 /** Pools of one test file, the stores of their jobs, and in each a worker that says what it is told to. */
 export class TestPools {
-  readonly redis = connectRedis({ url: testRedisUrl() });
+  readonly redis = connectRedis({ url: this.url });
+  readonly memory = new RedisMemory(this.redis);
   private readonly prefix = testPool().pool;
-  readonly runner = new ScriptRunner(this.redis, this.prefix);
+  readonly runner = new ScriptRunner(this.redis, this.prefix, this.memory);
   readonly rounds = new RoundStore(this.runner);
   readonly requests = new RequestStore(this.runner);
   readonly routing = new RoutingStore(this.runner);
@@ -38,6 +40,9 @@ export class TestPools {
   private pools = 0;
   private calls = 0;
   private submitted = 0;
+
+  /** @param url of a Redis of the test's own, or that of all tests */
+  constructor(private readonly url = testRedisUrl()) {}
 
   /** The next test has a pool of its own. */
   async fresh(): Promise<void> {
@@ -53,7 +58,7 @@ export class TestPools {
 
   async close(): Promise<void> {
     await this.redis.quit();
-    await flushPrefix(testRedisUrl(), `${this.prefix}:`);
+    await flushPrefix(this.url, `${this.prefix}:`);
   }
 
   key(name: string): string {

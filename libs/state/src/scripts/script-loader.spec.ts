@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
-import { loadScript } from './script-loader';
+import { isRefusedWhenFull, loadScript } from './script-loader';
 import { LUA_ROOT } from './script-runner';
 
 const redis = connectRedis({ url: testRedisUrl() });
@@ -14,6 +14,13 @@ afterAll(async () => {
   await redis.quit();
   rmSync(folder, { recursive: true });
 });
+
+function scriptNames(): string[] {
+  return readdirSync(LUA_ROOT, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.lua') && !file.includes('includes'))
+    .map((file) => file.slice(0, -'.lua'.length))
+    .sort();
+}
 
 it('puts includes in place, without the functions and keys that nothing uses', async () => {
   writeFileSync(
@@ -45,10 +52,36 @@ it('puts includes in place, without the functions and keys that nothing uses', a
   expect(await redis.eval(loadScript(folder, 'dynamic'), 0)).toBe('r:unused');
 });
 
+it('turns the flags of the header into those of Redis', () => {
+  const load = (header: string) => {
+    writeFileSync(join(folder, 'flagged.lua'), `--[[ One.\n${header} ]]\nreturn 1 -- Flags: no-writes\n`);
+    return loadScript(folder, 'flagged').split('\n', 1)[0];
+  };
+  expect(load('Flags: allow-oom')).toBe('#!lua flags=allow-oom');
+  expect(load('Flags: no-writes')).toBe('#!lua flags=no-writes');
+  expect(load('Errors: none.')).toBe('#!lua');
+  expect(() => load('Flags: allow-oon')).toThrow('flagged.lua:1: no flag allow-oon');
+});
+
+it('lets a full Redis refuse only what takes new work in', () => {
+  expect(scriptNames().filter((name) => isRefusedWhenFull(loadScript(LUA_ROOT, name)))).toEqual([
+    'checkpoints/restore',
+    'checkpoints/save',
+    'jobs/configure',
+    'moves/save-plan',
+    'payload/put-chunk',
+    'prompts/remember',
+    'requests/claim',
+    'requests/grant-claims',
+    'rounds/open',
+    'rounds/submit',
+    'routing/acquire',
+    'routing/acquire-plain',
+  ]);
+});
+
 it('makes scripts that Redis takes, all of them', async () => {
-  const names = readdirSync(LUA_ROOT, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.lua') && !file.includes('includes'))
-    .map((file) => file.slice(0, -'.lua'.length));
+  const names = scriptNames();
   expect(names.length).toBeGreaterThan(50);
   for (const name of names) await redis.script('LOAD', loadScript(LUA_ROOT, name));
 });

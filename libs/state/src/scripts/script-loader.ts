@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 const INCLUDE = /^--- @include "([^"]+)"$/;
+const FLAGS = /^Flags: (.+?)(?: ]])?$/m;
+const KNOWN_FLAGS = ['allow-oom', 'no-writes'];
 
 /** A Lua script that cannot be loaded: a missing or circular include, or a header that breaks the contract. */
 export class ScriptLoadError extends Error {
@@ -13,14 +15,26 @@ export class ScriptLoadError extends Error {
 
 /**
  * Reads a script and puts every `--- @include "path"` in place, each file once, depth first. What the script does not
- * use of its includes is left out.
+ * use of its includes is left out. The line `Flags: ...` of its header becomes the flags of Redis: `allow-oom` for what
+ * frees memory or keeps work alive, `no-writes` for what only reads; a script without flags takes new work in, and a full
+ * Redis refuses it.
  * @param root folder of the scripts
  * @param name path below it without `.lua`
  */
 export function loadScript(root: string, name: string): string {
   const text = expand(root, join(root, `${name}.lua`), [], new Set());
   if (!text.startsWith('--[[')) throw new ScriptLoadError(`${name}.lua`, 1, 'must begin with its --[[ contract ]]');
-  return withoutUnused(text);
+  const header = text.slice(0, text.indexOf(']]') + 2);
+  const flags = FLAGS.exec(header)?.[1];
+  if (flags !== undefined && !KNOWN_FLAGS.includes(flags)) {
+    throw new ScriptLoadError(`${name}.lua`, 1, `no flag ${flags}: one of ${KNOWN_FLAGS.join(', ')}, or none`);
+  }
+  return `#!lua${flags === undefined ? '' : ` flags=${flags}`}\n${withoutUnused(text)}`;
+}
+
+/** True for a loaded script that takes new work in: a Redis that is full refuses it. */
+export function isRefusedWhenFull(text: string): boolean {
+  return text.startsWith('#!lua\n');
 }
 
 function expand(root: string, file: string, stack: readonly string[], seen: Set<string>): string {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { BroomwagonError, type WireError } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
-import { loadScript } from './script-loader';
+import { isRefusedWhenFull, loadScript } from './script-loader';
 
 /** Folder of the Lua sources, copied beside the compiled code. */
 export const LUA_ROOT = join(__dirname, '..', 'lua');
@@ -32,10 +32,18 @@ export interface TextScript<Reply> {
   readonly reply?: Reply;
 }
 
+/** Says why a Redis takes no new work in, or nothing. */
+export interface MemoryGate {
+  refusal(): BroomwagonError | undefined;
+}
+
 interface Source {
   text: string;
   sha: string;
+  isRefusedWhenFull: boolean;
 }
+
+const STORE_FULL_RETRY_AFTER_MS = 1_000;
 
 /** Runs scripts by EVALSHA, and sends the source once to a Redis that does not know it. */
 export class ScriptRunner {
@@ -45,6 +53,8 @@ export class ScriptRunner {
     private readonly redis: Redis,
     /** First part of every key, e.g. `rollout`. */
     private readonly keyPrefix: string,
+    /** Asked before every script that takes new work in. */
+    private readonly gate?: MemoryGate,
     private readonly luaRoot: string = LUA_ROOT,
   ) {}
 
@@ -56,7 +66,8 @@ export class ScriptRunner {
   /**
    * Runs one transition. An attachment travels as it is in ARGV[2]: bytes that JSON cannot carry.
    * @throws BroomwagonError the typed error the script answered (nothing was changed), or UNAVAILABLE when
-   *   Redis did not answer in time: the transition may or may not have happened; repeating is safe.
+   *   Redis did not answer in time: the transition may or may not have happened; repeating is safe. STORE_FULL: the script
+   *   takes new work in, and Redis has no memory for it; nothing was changed.
    */
   async run<Args extends object, Reply>(
     target: Script<Args, Reply>,
@@ -73,20 +84,22 @@ export class ScriptRunner {
     return reply;
   }
 
-  /** As {@link run}. @throws BroomwagonError UNAVAILABLE */
+  /** As {@link run}. @throws BroomwagonError UNAVAILABLE, STORE_FULL */
   runTexts<Reply>(target: TextScript<Reply>, pool: string, argv: readonly string[]): Promise<Reply> {
     return this.evaluate(target.name, pool, argv) as Promise<Reply>;
   }
 
   private async evaluate(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {
     const source = this.source(name);
+    const refusal = source.isRefusedWhenFull ? this.gate?.refusal() : undefined;
+    if (refusal) throw refusal;
     const key = this.rootKey(pool);
     try {
       return await this.redis.evalsha(source.sha, 1, key, ...argv);
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw asUnavailable(name, error);
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw asTyped(name, error);
       return await this.redis.eval(source.text, 1, key, ...argv).catch((cause: unknown) => {
-        throw asUnavailable(name, cause);
+        throw asTyped(name, cause);
       });
     }
   }
@@ -95,16 +108,29 @@ export class ScriptRunner {
     let source = this.sources.get(name);
     if (!source) {
       const text = loadScript(this.luaRoot, name);
-      source = { text, sha: createHash('sha1').update(text).digest('hex') };
+      source = {
+        text,
+        sha: createHash('sha1').update(text).digest('hex'),
+        isRefusedWhenFull: isRefusedWhenFull(text),
+      };
       this.sources.set(name, source);
     }
     return source;
   }
 }
 
-function asUnavailable(name: string, cause: unknown): BroomwagonError {
+function asTyped(name: string, cause: unknown): BroomwagonError {
   const reason = cause instanceof Error ? cause.message : String(cause);
+  if (reason.startsWith('OOM')) return storeFull('Redis has reached its maxmemory', cause);
   // A Lua error is a defect of ours, not an outage: it must not be retried as one.
   const code = /^(ERR|WRONGTYPE|user_script)/.test(reason) ? 'INTERNAL' : 'UNAVAILABLE';
   return new BroomwagonError(code, `Redis did not run ${name}: ${reason}`, { cause });
+}
+
+/** @param says how full it is */
+export function storeFull(says: string, cause?: unknown): BroomwagonError {
+  return new BroomwagonError('STORE_FULL', `${says}: no new work is taken until memory is free`, {
+    cause,
+    retryAfterMs: STORE_FULL_RETRY_AFTER_MS,
+  });
 }

@@ -8,7 +8,8 @@ ARGV[1] JSON:
   flag        'round' | 'job' | 'pool' | absent, with job and roundId
   keptMs      number: life of the answer, of tombstones and of dropped groups
 Reply: selecting   boolean: pages are to be selected
-Errors: VALIDATION_FAILED. Facts: none. ]]
+Errors: VALIDATION_FAILED. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/clock"
 --- @include "../includes/reply"
 local args = cjson.decode(ARGV[1])

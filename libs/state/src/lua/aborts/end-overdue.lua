@@ -4,7 +4,8 @@ ARGV[1] JSON:
   leaseIds   list of string, at most 128: leases without a request of ours, of servers whose epoch is void
 Reply: ended           number of requests
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: request.aborted. ]]
+Errors: none. Facts: request.aborted.
+Flags: allow-oom ]]
 --- @include "../includes/aborts"
 local args = cjson.decode(ARGV[1])
 local ended = 0

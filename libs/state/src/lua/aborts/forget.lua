@@ -4,7 +4,8 @@ ARGV[1] JSON: {}
 Reply: groups   list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the
                 prompt is theirs only if they own it
        more     boolean
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/clock"
 --- @include "../includes/reply"
 --- @include "../includes/kept-refs"

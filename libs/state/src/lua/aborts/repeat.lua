@@ -8,7 +8,8 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        overdue         list of {requestId, attempt} of which the deadline has passed
        overdueLeases   list of {leaseId, serverId, epoch} of which the deadline has passed
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: request.aborted. ]]
+Errors: none. Facts: request.aborted.
+Flags: allow-oom ]]
 --- @include "../includes/aborts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])

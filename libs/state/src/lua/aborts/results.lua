@@ -3,7 +3,8 @@ ARGV[1] JSON: {abortId, cursor, limit}   string, numbers
 Reply: results    list of AbortResult of the protocol
        aborting   number of results of the page that are not confirmed
        cursor     number where the next page starts; absent at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/transition"
 local args = cjson.decode(ARGV[1])

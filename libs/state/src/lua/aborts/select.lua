@@ -19,7 +19,8 @@ Reply: more            boolean
        leases          list of {leaseId, requestId, workerId, workerEpoch}
        answers         list of {acquireId, replyTo, error}: of the parked callers, to be sent
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled. ]]
+Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/aborts"
 --- @include "../routing/includes/parked"
 --- @include "../routing/includes/request-leases"

@@ -3,7 +3,8 @@ so one that says something else lets a server take leases that it has no room fo
 ARGV[1] JSON: {cursor: string, '0' to begin; repair: boolean}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../routing/includes/plain-pool"
 --- @include "includes/findings"

@@ -2,7 +2,8 @@
 ARGV[1] JSON: {job; numbers: list of string, those of which there are groups; repair: boolean}
 Reply: findings    list of {check, where, says, repaired}
        checkpoints list of {number, tag, groups, requests}: the complete ones
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/checkpoints"
 --- @include "includes/findings"
 local KEPT = 2

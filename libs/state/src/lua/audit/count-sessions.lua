@@ -3,7 +3,8 @@ nothing.
 ARGV[1] JSON: {sessionIds: list, at most 128; mostLeases: number: with more nothing is counted, so that it stays short}
 Reply: counted     boolean
        counts      list, in the order of the request, of [packed binding or '', leases found]
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/keys"
 local args = cjson.decode(ARGV[1])

@@ -2,7 +2,8 @@
 ARGV[1] JSON: {hash: 'serverTokens' | 'serverSessions' | 'group'; groupId?; cursor: string, '0' to begin}
 Reply: cursor      string, '0' at the end
        counters    list of [serverId:epoch, number]
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/keys"
 local PAGE = 128

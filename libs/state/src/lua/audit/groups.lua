@@ -1,7 +1,8 @@
 --[[ Some groups against their requests: the counters, the long-tail queue, the pending queue and what workers hold.
 ARGV[1] JSON: {job; groupIds: list; about 128 requests in all; repair: boolean}
 Reply: findings    list of {check, where, says, repaired}
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/settling"
 --- @include "includes/findings"

@@ -2,7 +2,8 @@
 ARGV[1] JSON: {kind: 'server' | 'worker'; id; epoch: string; cursor: string, '0' to begin; repair: boolean}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../routing/includes/leases"
 --- @include "includes/findings"

@@ -5,7 +5,8 @@ Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
        leases      list of [acquireId, seq, serverId, serverEpoch, workerId, workerEpoch, sessionId or '',
                    groupId or '', contextTokens or 0]
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../routing/includes/leases"
 --- @include "includes/findings"

@@ -1,7 +1,8 @@
 --[[ Sets a counter that is off, if nothing has changed since it was seen, and puts its server where it belongs then.
 ARGV[1] JSON: {hash, groupId?: as in audit/counters; name: serverId:epoch; counted: the number seen, 0 for none; found}
 Reply: mended      boolean
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../routing/includes/leases"
 local args = cjson.decode(ARGV[1])

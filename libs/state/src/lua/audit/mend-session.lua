@@ -1,7 +1,8 @@
 --[[ Sets the number of leases of a session that is off, if nothing has changed since it was counted.
 ARGV[1] JSON: {sessionId; packed: the binding that was seen; leases: number counted}
 Reply: mended      boolean
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "../routing/includes/sessions"

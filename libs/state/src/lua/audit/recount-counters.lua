@@ -6,7 +6,8 @@ ARGV[1] JSON:
   repair           boolean
 Reply: counted     boolean
        counters    list, in the order of the request, of [number there, number found]
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../routing/includes/leases"
 local args = cjson.decode(ARGV[1])

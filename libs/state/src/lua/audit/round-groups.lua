@@ -2,7 +2,8 @@
 ARGV[1] JSON: {job, roundId; list: 'live' | 'accepted'; cursor: number, 0 to begin}
 Reply: findings   list of {check, where, says, repaired}
        cursor     number, absent at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/keys"
 --- @include "../includes/reply"
 --- @include "includes/findings"

@@ -2,7 +2,8 @@
 ARGV[1] JSON: {job; repair: boolean}
 Reply: findings   list of {check, where, says, repaired}
        rounds     list of roundId
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/rounds"
 --- @include "includes/findings"

@@ -5,7 +5,8 @@ ARGV[1] JSON: {index: 'servers' | 'eligible' | 'usableServers' | 'watchedServers
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
        loads       list of [serverId, epoch, number of leases], when the index is `servers`
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../routing/includes/leases"
 --- @include "includes/findings"

@@ -3,7 +3,8 @@ the parked acquires.
 ARGV[1] JSON: {lane?: string; deadlines?: boolean; cursor: string, '0' to begin; repair: boolean}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "../routing/includes/waiters"

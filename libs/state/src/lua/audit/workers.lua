@@ -3,7 +3,8 @@ ARGV[1] JSON: {cursor: string, '0' to begin}
 Reply: cursor      string, '0' at the end
        findings    list of {check, where, says, repaired}
        workers     list of [workerId, workerEpoch, leases in its set, lease digest as text]
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/keys"
 --- @include "includes/findings"

@@ -3,7 +3,8 @@ ARGV[1] JSON: {job}
 Reply: job
        checkpoints   list of {tag, step, groups, requests, savedAtMs}
        saving, restoring   tag of one that is under way, or absent
-Errors: JOB_NOT_FOUND. Facts: none. ]]
+Errors: JOB_NOT_FOUND. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/checkpoints"
 local args = cjson.decode(ARGV[1])
 local field = redis.call('HMGET', key.job(args.job), 'saving', 'restoring', 'trainerEpoch')

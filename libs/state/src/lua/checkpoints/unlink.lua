@@ -3,7 +3,8 @@ ARGV[1] JSON: {}
 Reply: groups   list of {job, groupId, promptRef, refs}: payloads that only the checkpoint named; the prompt is theirs only
                 if they own it
        more     boolean
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/checkpoints"
 local PAGE = 128
 local name = redis.call('SRANDMEMBER', key.oldCheckpoints)

@@ -10,7 +10,8 @@ ARGV[1] JSON:
 Reply: requests   list of {requestId, state, attempt, failures, tokenCount, workerId?, workerEpoch?, ageMs?, serverId?,
                   boundServerId?}
        cursor     string, '0' at the end
-Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND. Facts: none. ]]
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "../includes/transition"

@@ -3,7 +3,8 @@ nothing but the clock.
 ARGV[1] JSON: {cursor}   string, '0' to begin
 Reply: workers   list of {workerId, workerEpoch, heartbeatAgeMs, ttlMs, ageMs, leases, attempts, syncAsked?}
        cursor    string, '0' at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 local PAGE = 128

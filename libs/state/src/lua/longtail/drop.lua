@@ -12,7 +12,8 @@ Reply: dropped         list of groupId
        tokens          number of tokens dropped with them
        remainingIds    list of groupId: to be sent again
        upTo            number to send with the next page of all; absent at the end
-Errors: JOB_NOT_FOUND, FENCED. Facts: group.dropped, request.aborted. ]]
+Errors: JOB_NOT_FOUND, FENCED. Facts: group.dropped, request.aborted.
+Flags: allow-oom ]]
 --- @include "../includes/aborts"
 --- @include "../includes/trainer"
 local PAGE = 128

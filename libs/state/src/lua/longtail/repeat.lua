@@ -5,7 +5,8 @@ ARGV[1] JSON: {cursor}   number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: longtail.requeued. ]]
+Errors: none. Facts: longtail.requeued.
+Flags: allow-oom ]]
 --- @include "../includes/aborts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])

@@ -9,7 +9,8 @@ Reply: state            'unfinished' | 'dropped' | 'failed'; a repeat of the att
        roundCompleted   boolean: this call completed the round (with fewer groups)
        job, roundId     of the request
        discardedRefs    list of payload references nobody names any more
-Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: longtail.requeued, round.completed, round.settled. ]]
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: longtail.requeued, round.completed, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
 local request, group, round = load_attempt(args)

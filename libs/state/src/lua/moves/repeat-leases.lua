@@ -4,7 +4,8 @@ ARGV[1] JSON: {cursor, deadlineMs}   string, '0' to begin; number
 Reply: leases    list of {planId, leaseId, workerId, workerEpoch, targetServerId, targetEpoch?}
        expired   number of moves given up
        cursor    string, '0' at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/moves"
 --- @include "../includes/clock"
 --- @include "../includes/reply"

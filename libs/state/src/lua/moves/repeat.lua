@@ -6,7 +6,8 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        pending         number of requests that may be claimed again
        cursor          number where the next page starts; absent at the end
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])

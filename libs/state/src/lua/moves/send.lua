@@ -10,7 +10,8 @@ Reply: aborts   list of {requestId, attempt, workerId, workerEpoch}
        pending  boolean: bound requests may be claimed now
        refused  number
        more     boolean: call again
-Errors: PLAN_NOT_FOUND. Facts: none. ]]
+Errors: PLAN_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 --- @include "../routing/includes/servers"
 local PAGE = 64

@@ -4,7 +4,8 @@ ARGV[1] JSON:
   turnMs      number or absent: takes the turn to plan, which nobody else gets for so long
 Reply: settings   string, absent when none were ever set
        turn       true when the caller has the turn
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/keys"
 local args = cjson.decode(ARGV[1])

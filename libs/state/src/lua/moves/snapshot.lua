@@ -6,7 +6,8 @@ Reply: running   list of {leaseId, requestId, serverId, epoch, attempt, contextT
                  its group; 0 when there are none), moves, sinceMoveMs?, ageMs (of the attempt)}
        others    list of {serverId, epoch, contextTokens}: calls that are not ours to move
        cursor    string, '0' at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "../includes/transition"

@@ -5,7 +5,8 @@ Reply: summary      string: as it was kept
        states       object: state -> number of moves, of the whole plan; those not sent are `planned`
        page         list of {move: JSON string, state}
        cursor       number where the next page starts; absent at the end
-Errors: PLAN_NOT_FOUND. Facts: none. ]]
+Errors: PLAN_NOT_FOUND. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/keys"
 local args = cjson.decode(ARGV[1])

@@ -3,7 +3,7 @@ A repeat finds nothing staged and changes nothing.
 
 ARGV[1] staged, item: strings
 reply   committed: boolean
-]]
+Flags: allow-oom ]]
 --- @include "includes/payload-keys"
 --- @include "../includes/clock"
 local args = cjson.decode(ARGV[1])

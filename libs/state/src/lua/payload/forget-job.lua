@@ -2,7 +2,7 @@
 
 ARGV[1] job: string; cutoffMs: integer
 reply   forgotten: boolean
-]]
+Flags: allow-oom ]]
 --- @include "includes/payload-keys"
 local args = cjson.decode(ARGV[1])
 local last_put = tonumber(redis.call('ZSCORE', payloads.registry, args.job) or 0)

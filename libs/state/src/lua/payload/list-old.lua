@@ -2,7 +2,7 @@
 
 ARGV[1] cutoffMs: integer; limit: integer, at most 128
 reply   items: list of strings; empty: boolean, the job has no payload at all
-]]
+Flags: no-writes ]]
 --- @include "includes/payload-keys"
 --- @include "../includes/reply"
 local args = cjson.decode(ARGV[1])

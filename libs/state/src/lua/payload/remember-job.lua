@@ -2,7 +2,7 @@
 
 ARGV[1] job: string
 reply   {}
-]]
+Flags: allow-oom ]]
 --- @include "includes/payload-keys"
 local args = cjson.decode(ARGV[1])
 redis.call('ZADD', payloads.registry, redis.call('TIME')[1] * 1000, args.job)

@@ -3,7 +3,7 @@ With cutoffMs, only those not stored or touched since: one written again meanwhi
 
 ARGV[1] items: list of strings; cutoffMs: integer or absent
 reply   removed: integer; usedBytes: integer
-]]
+Flags: allow-oom ]]
 --- @include "includes/payload-keys"
 --- @include "../includes/reply"
 local args = cjson.decode(ARGV[1])

@@ -2,7 +2,7 @@
 
 ARGV[1] items: list of strings
 reply   touched: integer
-]]
+Flags: allow-oom ]]
 --- @include "includes/payload-keys"
 --- @include "../includes/clock"
 local args = cjson.decode(ARGV[1])

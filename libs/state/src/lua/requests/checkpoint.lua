@@ -5,7 +5,8 @@ ARGV[1] JSON:
   tokens    number of tokens of the segment
   serverId  string or absent: where it runs
 Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
-Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none. ]]
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
 local request, group, round = load_attempt(args)

@@ -14,7 +14,8 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
        discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued. ]]
+Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 --- @include "../includes/dispatch"
 local args = cjson.decode(ARGV[1])

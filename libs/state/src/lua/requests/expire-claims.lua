@@ -3,7 +3,8 @@ pool stood still does not count.
 ARGV[1] JSON: {}
 Reply: replyTo   list of string
        more      true when there are further ones
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/claims"
 local PAGE = 128
 local inboxes = {}

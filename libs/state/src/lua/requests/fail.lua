@@ -13,7 +13,8 @@ Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repea
        madeRoom         boolean: a job that was at its cap has room again
        discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Facts: group.failed, round.completed, round.settled, longtail.requeued. ]]
+Facts: group.failed, round.completed, round.settled, longtail.requeued.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
 local request, group, round = load_attempt(args)

@@ -5,7 +5,8 @@ Reply: returned        number of attempts
        pending         number of them that may be claimed again
        more            true when there are further attempts or epochs
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: longtail.requeued, round.settled. ]]
+Errors: none. Facts: longtail.requeued, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local PAGE = 128
 local owner = redis.call('SRANDMEMBER', key.voidAttemptEpochs)

@@ -8,7 +8,8 @@ ARGV[1] JSON:
 Reply: roundId, state ('cancelled'), mode
        groups   number that were given back or dropped; a repeat gets the same
 Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in the other mode).
-Facts: round.cancelled, round.settled. ]]
+Facts: round.cancelled, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/rounds"
 --- @include "../includes/trainer"
 local EVERY_GROUP = '9007199254740991' -- as a number up to which all groups are aborted

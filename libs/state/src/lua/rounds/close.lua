@@ -1,7 +1,8 @@
 --[[ The trainer has trained on the round: one flag; the requests are folded after it, page by page (fold).
 ARGV[1] JSON: {job, roundId, trainerEpoch}
 Reply: roundId, stepsTrained, trainedGroups, trainedRequests; a repeat gets the same
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED. Facts: round.closed. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED. Facts: round.closed.
+Flags: allow-oom ]]
 --- @include "../includes/rounds"
 --- @include "../includes/trainer"
 local args = cjson.decode(ARGV[1])

@@ -7,7 +7,8 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
        settled         true when nothing is left to cut
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: longtail.requeued, round.settled. ]]
+Errors: none. Facts: longtail.requeued, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])

@@ -12,7 +12,8 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        dropped        number of dropped groups that are to be forgotten
        moving         number of moves, of requests and of leases, that their holders have not confirmed
        weightSync     boolean: the weights change just now
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/rounds"
 local PAGE = 64
 local rounds = {}

@@ -1,7 +1,8 @@
 --[[ Completes rounds whose deadline has come, with the groups they have; at most 16.
 ARGV[1] JSON: {}
 Reply: rounds   list of {job, roundId}
-Errors: none. Facts: round.completed, round.settled. ]]
+Errors: none. Facts: round.completed, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/rounds"
 local PAGE = 16
 local completed = {}

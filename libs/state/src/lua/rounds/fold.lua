@@ -7,7 +7,8 @@ Reply: done     true when nothing is left to fold
        waiting  true when the next group has a surplus sample that is not confirmed: come again later
        owned    list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the prompt
                 is theirs only if they own it
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/rounds"
 --- @include "../includes/trained-ledger"
 local PAGE = 128

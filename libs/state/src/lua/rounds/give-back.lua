@@ -4,7 +4,8 @@ ARGV[1] JSON: {job, roundId}
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        more            boolean
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: longtail.requeued, group.dropped, round.settled. ]]
+Errors: none. Facts: longtail.requeued, group.dropped, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/aborts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])

@@ -1,7 +1,8 @@
 --[[ The books of a job. Writes nothing.
 ARGV[1] JSON: {job}
 Reply: JobStatus of the protocol
-Errors: JOB_NOT_FOUND. Facts: none. ]]
+Errors: JOB_NOT_FOUND. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/keys"
 --- @include "../includes/reply"
 local STATES = { 'submitted', 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished', 'trained', 'failed', 'dropped' }

@@ -1,7 +1,8 @@
 --[[ The jobs of the pool. Writes nothing.
 ARGV[1] JSON: {openOnly}   boolean: only those with a round that is not closed
 Reply: jobs   list of string, sorted
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/keys"
 --- @include "../includes/reply"
 local args = cjson.decode(ARGV[1])

@@ -2,7 +2,8 @@
 ARGV[1] JSON: {job, cursor}   cursor: number, 0 to begin
 Reply: groups   list of {groupId, cuts, firstStep, finishedSamples, samples, tokens}
        cursor   number, absent at the end
-Errors: JOB_NOT_FOUND. Facts: none. ]]
+Errors: JOB_NOT_FOUND. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/keys"
 --- @include "../includes/reply"
 local PAGE = 128

@@ -6,7 +6,8 @@ Reply: state          of the round
        groups         list of GroupResult; `more` of the last one: its other samples follow
        cursor, sampleCursor   numbers: where the next page starts
        complete       true when no further group will come
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED. Facts: none. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/rounds"
 --- @include "../includes/trainer"
 local PAGE = 128

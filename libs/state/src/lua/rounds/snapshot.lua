@@ -9,7 +9,8 @@ Reply: stepsTrained, longtailGroups, settlingGroups   numbers; all 0 for a job t
        control                                        what an adaptive policy kept, or absent
        history                                        list of {acceptedGroups, acceptedTokens, longestTokens, durationMs,
                                                       bulkGroups, bulkMs, tailGroups, tailMs, lengths}, oldest first
-Errors: with trainerEpoch: JOB_NOT_FOUND, FENCED. Facts: none. ]]
+Errors: with trainerEpoch: JOB_NOT_FOUND, FENCED. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/lengths"
 --- @include "../includes/trainer"

@@ -4,7 +4,8 @@ ARGV[1] JSON:
   roundId        string or absent: the round that is not closed, or the last one
   trainerEpoch   number or absent: keeps the round from being orphaned
 Reply: RoundStatus of the protocol
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Facts: none. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/round-status"
 --- @include "../includes/trainer"
 local args = cjson.decode(ARGV[1])

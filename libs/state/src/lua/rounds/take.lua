@@ -7,7 +7,8 @@ ARGV[1] JSON: {job, roundId}   strings
 Reply: state           state of the round; no further page is needed unless it is 'opening'
        takenGroups     number, so far
        discardedRefs   list of payload references nobody names any more
-Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled. ]]
+Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled.
+Flags: allow-oom ]]
 --- @include "../includes/aborts"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])

@@ -2,7 +2,8 @@
 ARGV[1] JSON: {job, takeoverId}   strings; the same takeoverId gets the same answer until another takes over
 Reply: trainerEpoch, stepsTrained, submittedGroups   numbers
        round                                         RoundStatus of the round that is not closed, or absent
-Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Facts: none. ]]
+Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/round-status"
 --- @include "../includes/trainer"
 local REMEMBERED = 16

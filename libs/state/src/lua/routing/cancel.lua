@@ -10,7 +10,8 @@ Reply: cancelled   boolean
        answers     list: the answer of the one that waited, RELEASED
        servers     {}
        more        false
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

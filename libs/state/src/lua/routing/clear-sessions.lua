@@ -3,7 +3,8 @@ its next lease, and forgotten with its last.
 ARGV[1] JSON: {cursor}: string, '0' to begin
 Reply: cleared     number
        cursor      string, '0' at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/leases"
 local PAGE = 128

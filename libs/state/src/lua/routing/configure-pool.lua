@@ -4,7 +4,8 @@ ARGV[1] JSON:
   set              object: name -> text
   reset            list of names
 Reply: as routing/pool-settings. The version grows by one when anything has changed
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/pool-settings"
 local args = cjson.decode(ARGV[1])

@@ -4,7 +4,8 @@ ARGV[1] JSON:
   cordoned         boolean
   mostSessions     number: as in acquire
 Reply: as in routing/update-server
-Errors: SERVER_NOT_FOUND. Facts: none. ]]
+Errors: SERVER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/changed-server"

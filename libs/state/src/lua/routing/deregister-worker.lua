@@ -1,7 +1,8 @@
 --[[ Gives a worker epoch up; what it still holds is returned by the sweepers.
 ARGV[1] JSON: {workerId, workerEpoch}
 Reply: deregistered   false when the epoch was void already
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/workers"
 local args = cjson.decode(ARGV[1])

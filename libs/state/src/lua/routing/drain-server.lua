@@ -5,7 +5,8 @@ ARGV[1] JSON:
   deadlineMs       number: from now on
   mostSessions     number: as in acquire
 Reply: as in routing/update-server
-Errors: SERVER_NOT_FOUND. Facts: none. ]]
+Errors: SERVER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/changed-server"

@@ -5,7 +5,8 @@ ARGV[1] JSON:
   rememberMs       number: how long one that was found by a list stays away
 Reply: removed     list of {serverId, leases}: leases that were void
        next        number: offset of the next page; absent at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/servers"
 local PAGE = 128

@@ -3,7 +3,8 @@ leases.
 ARGV[1] JSON: {idleMs}: the pool setting `sessionIdleMs` goes before it
 Reply: evicted     number
        more        true when there are further ones
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/leases"

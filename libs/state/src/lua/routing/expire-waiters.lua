@@ -5,7 +5,8 @@ Reply: answers     list: {acquireId, replyTo, error}: WAIT_TIMEOUT, NO_SERVER_AV
        servers     {}
        more        true when there are further ones
        waiting     number: those still parked
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

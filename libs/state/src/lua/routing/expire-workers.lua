@@ -5,7 +5,8 @@ ARGV[1] JSON: {gapMs}
 Reply: expired     list of workerId
        held        'outage' | 'mass' while nothing expires: an alarm; absent otherwise
        more        true when there are further ones
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/workers"

@@ -6,7 +6,8 @@ ARGV[1] JSON:
   reason           string
 Reply: serverId, epoch, state   as they are now
        changed     false when that epoch was void already
-Errors: SERVER_NOT_FOUND, VALIDATION_FAILED (no such epoch yet). Facts: server.fenced. ]]
+Errors: SERVER_NOT_FOUND, VALIDATION_FAILED (no such epoch yet). Facts: server.fenced.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/facts"
 --- @include "includes/servers"

@@ -1,7 +1,8 @@
 --[[ Ends a session: it is forgotten now, or with its last lease.
 ARGV[1] JSON: {sessionId}
 Reply: finished    false when there was no such session
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/leases"
 local session_id = cjson.decode(ARGV[1]).sessionId

@@ -1,7 +1,8 @@
 --[[ Ends a change of settings after every server was scored by them: a prepared policy takes over.
 ARGV[1] JSON: {version}: of the settings all servers were scored by
 Reply: as routing/pool-settings; nothing is changed when the settings have changed since
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/pool-settings"
 local version = cjson.decode(ARGV[1]).version

@@ -4,7 +4,8 @@ page of the others that moves on with each call: who waits for one of those is f
 ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: answers, servers, more as in routing/release.
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

@@ -11,7 +11,8 @@ Reply: states      object: serverId -> state; an unknown one is missing
        requiredWeightVersion?   number: what a server must have to take leases
        answers, servers, more as in routing/release
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
-Facts: none. ]]
+Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

@@ -3,7 +3,8 @@ ARGV[1] JSON: {workerId, workerEpoch}
 Reply: serverTimeMs, ttlMs, leaseCount, attemptCount   numbers
        leaseDigest   string: sum of the sequences of its leases, not yet reduced modulo 2^40
        syncAsked     true from routing/reconcile-server until a sync of leases begins; absent otherwise
-Errors: FENCED (the epoch is void: register anew). Facts: none. ]]
+Errors: FENCED (the epoch is void: register anew). Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/workers"

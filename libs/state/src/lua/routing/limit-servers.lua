@@ -4,7 +4,8 @@ ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: limited     list of serverId
        answers, servers, more as in routing/release
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

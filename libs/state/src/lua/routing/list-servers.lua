@@ -4,7 +4,8 @@ Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, i
                    weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text),
                    load?: {running, waiting, kvUse?, preemptions?, ageMs}: what the engine said of itself}
        cursor      string, '0' at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/servers"

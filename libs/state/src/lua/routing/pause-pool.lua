@@ -5,7 +5,8 @@ ARGV[1] JSON:
   paused           boolean
   mostSessions     number: as in acquire
 Reply: paused, changed   booleans; answers, servers, more as in routing/release
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

@@ -5,7 +5,8 @@ ARGV[1] JSON:
   full             boolean: from the ring of those with snapshots
 Reply: decisions   list of {seq, acquireId, serverId, decidedAtMs, decision}
        more        true when there are earlier ones
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/decisions"
 local args = cjson.decode(ARGV[1])

@@ -14,7 +14,8 @@ Reply: leases      number: all of its leases afterwards
        cursor      string, '0' at the end; a scan of about 128 leases a page
        answers, servers, more   as in routing/release
 A repeat returns nothing twice; it asks again for a sync that has begun already.
-Errors: SERVER_NOT_FOUND, FENCED. Facts: none. ]]
+Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

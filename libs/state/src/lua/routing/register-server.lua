@@ -11,7 +11,8 @@ ARGV[1] JSON:
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts anew.
 Reply: serverId, epoch, state (`removed` and epoch 0 for one that stays away); answers, servers, more as in routing/release
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

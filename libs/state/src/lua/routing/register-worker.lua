@@ -3,7 +3,8 @@ ARGV[1] JSON:
   workerId, registrationId   string; the same registrationId of a live epoch gets the same answer
   ttlMs                      number
 Reply: workerEpoch, ttlMs, serverTimeMs   numbers. Epochs are never given twice in a pool, but may have gaps
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/workers"

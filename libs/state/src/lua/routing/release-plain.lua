@@ -4,7 +4,8 @@ ARGV: rememberMs as in release; then for each of at most 128 items
   acquireId
   seq, or empty
 Reply: list, for each item 1 when it was released and 0 when it was passed over; empty when the pool is not plain now.
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "includes/plain-pool"
 local STRIDE, FIRST = 2, 2
 local count = (#ARGV - FIRST + 1) / STRIDE

@@ -11,7 +11,8 @@ Reply: results     list, in the order of the items: {released, reason}
        broken      list of serverId that the breaker made suspect; absent when there are none
 A repeat, a late or an unknown release changes nothing. A release by acquireId of something that is not held leaves a
 tombstone, and an acquire by that id that comes later is refused; one that is parked is answered RELEASED.
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

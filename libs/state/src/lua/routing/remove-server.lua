@@ -1,7 +1,8 @@
 --[[ Forgets a server. Its leases and sessions are void at once and later releases change nothing.
 ARGV[1] JSON: {serverId}
 Reply: removed     false when there was no such server
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/servers"
 local args = cjson.decode(ARGV[1])

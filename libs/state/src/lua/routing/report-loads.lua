@@ -5,7 +5,8 @@ ARGV[1] JSON:
                    most 128
 Reply: drifts      list of {serverId, drift}: leases less what the engine has in hand; in the order of the reports
        due         list of {serverId, epoch, limit, maxInflight, inflight, running, waiting, kvUse?, newPreemptions}
-Errors: none; a report of an unknown server or another epoch is passed over. Facts: none. ]]
+Errors: none; a report of an unknown server or another epoch is passed over. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/load-report"
 local args = cjson.decode(ARGV[1])

@@ -14,7 +14,8 @@ Reply: silent      number: servers silent for suspectAfterMs
        suspected, failed   lists of serverId that changed
        next        number: offset of the next page; absent at the end
        answers, servers, more as in routing/release
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

@@ -2,7 +2,8 @@
 ARGV[1] JSON: {}
 Reply: servers, readyServers, leases, sessions, sessionsEvicted, slowScans, waiters, workers, voidEpochs
        numbers
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: no-writes ]]
 --- @include "../includes/keys"
 return cjson.encode({
   servers = redis.call('ZCARD', key.servers),

@@ -7,7 +7,8 @@ Reply: returned    number: leases returned
        more        true when there is further work
        grantsLeft  true when further waiters may be granted (run routing/grant)
 Resumable: what is done is out of the index; any replica may run the next page.
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

@@ -6,7 +6,8 @@ ARGV[1] JSON:
   cursor           string, '0' to begin
 Reply: items       list of {id: leaseId, sinceMs} or {id: requestId, attempt, sinceMs}
        cursor      string, '0' at the end
-Errors: FENCED. Facts: none. ]]
+Errors: FENCED. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/leases"
 local PAGE = 128

@@ -16,7 +16,8 @@ Errors, by which nothing changes: FENCED (the worker epoch, the lease's server e
   LEASE_NOT_FOUND (unknown, returned, or another worker's), SERVER_NOT_FOUND, VALIDATION_FAILED (the lease is there
   already; the transferId was used for another transfer), POOL_PAUSED, SERVER_NOT_READY, SERVER_FULL,
   SERVER_UNSUITABLE (field: what the acquire asked for).
-Facts: none. ]]
+Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"

@@ -6,7 +6,8 @@ ARGV[1] JSON:
   epoch?           number: only while this is its epoch
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
-Errors: SERVER_NOT_FOUND, FENCED. Facts: none. ]]
+Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/changed-server"

@@ -8,7 +8,8 @@ ARGV[1] JSON:
   job, trainerEpoch   string and number, or absent: then only this trainer, or one that took over, may end it
 Reply: WeightSync of the protocol
 Errors: JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else), WEIGHT_SYNC_CONFLICT,
-  WEIGHT_VERSION_STALE. Facts: weights.begun. ]]
+  WEIGHT_VERSION_STALE. Facts: weights.begun.
+Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"

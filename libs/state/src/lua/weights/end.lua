@@ -8,7 +8,8 @@ ARGV[1] JSON:
   overdueOnly     boolean: do nothing before the deadline
 Reply: WeightSync of the protocol; state 'begun' when `overdueOnly` had nothing to do
 Errors: WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise), WEIGHTS_NOT_QUIESCED (a commit while
-  requests run that were to be stopped or waited for). Facts: weights.committed, weights.rolled-back. ]]
+  requests run that were to be stopped or waited for). Facts: weights.committed, weights.rolled-back.
+Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"

@@ -4,7 +4,8 @@ ARGV[1] JSON: {cursor}   string, '0' to begin
 Reply: steps    list of {serverId, endpoint, dialect, syncId, mode}; without mode: to resume
        cursor   string, '0' at the end
 What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode is left alone.
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../routing/includes/servers"
 local PAGE = 128

@@ -4,7 +4,8 @@ ARGV[1] JSON:
   paused             boolean
   lateMs             number: a pause that was asked for may be on its way for so long; until then a resume is said again
 Reply: late   true when it was paused after the change had ended: it must resume
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 local args = cjson.decode(ARGV[1])
 local noted = redis.call('HGET', key.pausedEngines, args.serverId)

@@ -4,7 +4,8 @@ Reply: version    number: committed last, absent before the first
        sync       WeightSync of the protocol; absent when there is none
        servers    list of WeightServer of the protocol, one page in no order
        cursor     string, '0' at the end
-Errors: WEIGHT_SYNC_NOT_FOUND. Facts: none. ]]
+Errors: WEIGHT_SYNC_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../routing/includes/servers"
 local PAGE = 128

@@ -8,7 +8,8 @@ Reply: aborts   list of {requestId, attempt, workerId, workerEpoch}
        leases   list of {leaseId, requestId, workerId, workerEpoch}
        fences   list of {serverId, epoch}
        cursor   string, '0' at the end
-Errors: none. Facts: none. ]]
+Errors: none. Facts: none.
+Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/ending"
 local PAGE = 128

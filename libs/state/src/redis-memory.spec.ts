@@ -1,0 +1,99 @@
+import { startRedis, type ServerHandle } from '@broomwagon/testing';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
+import { TestPools } from './rounds/test-pools.fixture';
+
+let server: ServerHandle;
+let test: TestPools;
+const FILLER_BYTES = 8_000_000;
+
+beforeAll(async () => {
+  server = await startRedis();
+  test = new TestPools(server.url);
+}, 60_000);
+beforeEach(async () => {
+  await test.redis.config('SET', 'maxmemory', 0);
+  await test.memory.look();
+  await test.fresh();
+});
+afterAll(async () => {
+  await test.close();
+  await server.stop();
+});
+
+/** Fills Redis with what is not ours, to this share of a `maxmemory` that is set now. */
+async function fill(share: number): Promise<void> {
+  await test.redis.config('SET', 'maxmemory', 0);
+  await test.redis.set('filler', 'x'.repeat(FILLER_BYTES));
+  const { usedBytes } = await new RedisMemory(test.redis).look();
+  await test.redis.config('SET', 'maxmemory', Math.floor(usedBytes / share));
+  await test.memory.look();
+}
+
+const WAIT = { name: 'wait', overProvision: 1, shortfall: 'accept-fewer' } as const;
+const STORE_FULL = { code: 'STORE_FULL', retryable: true, retryAfterMs: 1_000 };
+
+it('ends work and frees memory when Redis is at its maxmemory, and takes new work in again afterwards', async () => {
+  await test.routing.registerServer(test.pool, {
+    serverId: 's1',
+    instanceId: 'i1',
+    endpoint: 'http://s1',
+    dialect: 'vllm',
+    maxInflight: 8,
+    weight: 1,
+    weightVersion: 0,
+  });
+  const acquire = (acquireId: string) =>
+    test.routing.acquire(test.pool, [{ acquireId, requestId: 'job/g0/0', ...test.holder }]);
+  const { results } = await acquire('a1');
+  const round = await test.open({ policy: WAIT, neededGroups: 3, samples: 1 });
+  const [first, second] = await test.claim(2);
+
+  // Over the limit by far: the gate of this process alone would be one look behind.
+  await test.redis.set('filler', 'x'.repeat(FILLER_BYTES));
+  await test.redis.config('SET', 'maxmemory', FILLER_BYTES);
+  for (const looked of [false, true]) {
+    if (looked) await test.memory.look();
+    await expect(test.claim()).rejects.toMatchObject(STORE_FULL);
+    await expect(acquire('a2')).rejects.toMatchObject(STORE_FULL);
+    await expect(test.open({ policy: WAIT, neededGroups: 1, job: 'other' })).rejects.toMatchObject(STORE_FULL);
+  }
+
+  const { workerId, workerEpoch } = test.holder;
+  await test.routing.heartbeatWorker(test.pool, workerId, workerEpoch);
+  await test.routing.release(test.pool, [{ acquireId: 'a1', seq: (results[0] as { seq: number }).seq }]);
+  expect(await test.routing.status(test.pool)).toMatchObject({ leases: 0, workers: 1 });
+  await test.checkpoint(first!, 1);
+  expect(await test.complete(first!)).toMatchObject({ state: 'finished' });
+  expect(await test.fail(second!)).toMatchObject({ state: 'pending' });
+  expect(await test.rounds.status(test.pool, { job: 'job' })).toMatchObject({ acceptedGroups: 1 });
+  await test.rounds.cancel(test.pool, { ...round, mode: 'drop', reason: 'test' });
+  for (let more = true; more;) ({ more } = await test.rounds.giveBack(test.pool, round));
+  await test.rounds.cut(test.pool, round, 0);
+  for (let done = false; !done;) ({ done } = await test.rounds.fold(test.pool, round));
+  expect(await test.states()).toMatchObject({ dropped: 3, pending: 0, claimed: 0 });
+
+  await test.redis.del('filler');
+  await test.memory.look();
+  await test.open({ policy: WAIT, neededGroups: 1, roundId: 'r2', trainerEpoch: round.trainerEpoch });
+  expect(await test.claim()).toHaveLength(2);
+});
+
+it('takes no new work in from 90 % of maxmemory on, and takes it again below 87 %', async () => {
+  await fill(0.89);
+  await test.open({ policy: WAIT, neededGroups: 1 });
+  await fill(0.91);
+  await expect(test.claim()).rejects.toMatchObject(STORE_FULL);
+  expect(test.memory.refusal()?.message).toMatch(/uses 9\d % of its maxmemory \(\d+ of \d+ bytes\)/);
+  await fill(0.88);
+  await expect(test.claim()).rejects.toMatchObject(STORE_FULL);
+  await fill(0.86);
+  expect(await test.claim()).toHaveLength(2);
+});
+
+it('says what to do about a Redis that is too old', async () => {
+  const old = { info: async () => '# Server\r\nredis_version:6.2.14\r\n' };
+  await expect(checkRedisVersion(old as never)).rejects.toThrow(/Redis 6.2.14 is too old: .*7.0 or later, or Valkey/);
+  await expect(checkRedisVersion(old as never)).rejects.toThrow(RedisTooOldError);
+  await checkRedisVersion(test.redis);
+});

@@ -1,0 +1,103 @@
+import { Logger } from '@nestjs/common';
+import type { BroomwagonError } from '@broomwagon/contracts';
+import type { Redis } from 'ioredis';
+import { storeFull, type MemoryGate } from './scripts/script-runner';
+
+/** From this share of `maxmemory` on no new work is taken in: the rest is for what ends work, which needs a little. */
+const FULL_SHARE = 0.9;
+/** It is full until so much is free, so that it does not change its mind at every request. */
+const FREE_SHARE = 0.87;
+const LOOK_INTERVAL_MS = 1_000;
+/** Redis Functions, script flags: what our scripts are written for. */
+const OLDEST_MAJOR = 7;
+
+/** What `INFO memory` says. */
+export interface MemoryUse {
+  usedBytes: number;
+  /** `maxmemory`; 0: unlimited. */
+  maxBytes: number;
+}
+
+/**
+ * Watches the memory of one Redis, and closes the gate for new work at 90 % of `maxmemory`. A Redis without a limit is
+ * never full; one that does not answer is as it was last.
+ */
+export class RedisMemory implements MemoryGate {
+  private readonly logger = new Logger(RedisMemory.name);
+  private timer?: NodeJS.Timeout;
+  private use: MemoryUse = { usedBytes: 0, maxBytes: 0 };
+  private full = false;
+
+  constructor(
+    private readonly redis: Redis,
+    /** Names it in logs and errors. */
+    private readonly name = 'Redis',
+    /** Told after every look. */
+    private readonly onLook: (use: MemoryUse) => void = () => undefined,
+  ) {}
+
+  /** Looks now and then every second, until `stop`. */
+  start(): void {
+    if (this.timer) return;
+    this.timer = setInterval(() => void this.look().catch(() => undefined), LOOK_INTERVAL_MS).unref();
+    void this.look().catch(() => undefined);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  /** @throws Error when Redis does not answer */
+  async look(): Promise<MemoryUse> {
+    const info = fieldsOf(await this.redis.info('memory'));
+    // What replicas and the append-only file wait for is not counted against the limit.
+    const usedBytes = Number(info.get('used_memory') ?? 0) - Number(info.get('mem_not_counted_for_evict') ?? 0);
+    this.use = { usedBytes, maxBytes: Number(info.get('maxmemory') ?? 0) };
+    const share = this.share();
+    const before = this.full;
+    this.full = share >= (before ? FREE_SHARE : FULL_SHARE);
+    if (this.full && !before) this.logger.error(`${this.says()}: no new work is taken until memory is free`);
+    if (!this.full && before) this.logger.log(`${this.says()}: new work is taken again`);
+    this.onLook(this.use);
+    return this.use;
+  }
+
+  refusal(): BroomwagonError | undefined {
+    return this.full ? storeFull(this.says()) : undefined;
+  }
+
+  private share(): number {
+    return this.use.maxBytes > 0 ? this.use.usedBytes / this.use.maxBytes : 0;
+  }
+
+  private says(): string {
+    const { usedBytes, maxBytes } = this.use;
+    return `${this.name} uses ${Math.round(this.share() * 100)} % of its maxmemory (${usedBytes} of ${maxBytes} bytes)`;
+  }
+}
+
+/** @throws Error for a Redis that is too old for our scripts, or one that does not answer */
+export async function checkRedisVersion(redis: Redis): Promise<void> {
+  // Valkey names the version of Redis it is compatible with here.
+  const version = fieldsOf(await redis.info('server')).get('redis_version') ?? '';
+  if (Number.parseInt(version, 10) < OLDEST_MAJOR) {
+    throw new RedisTooOldError(
+      `Redis ${version} is too old: scripts need Redis ${OLDEST_MAJOR}.0 or later, or Valkey. ` +
+        'Install a newer one, or name another in REDIS_URL',
+    );
+  }
+}
+
+/** Repeating does not help. */
+export class RedisTooOldError extends Error {
+  override readonly name = 'RedisTooOldError';
+}
+
+function fieldsOf(info: string): Map<string, string> {
+  return new Map(
+    info.split(/\r?\n/).flatMap((line) => {
+      const colon = line.indexOf(':');
+      return colon > 0 ? [[line.slice(0, colon), line.slice(colon + 1)] as const] : [];
+    }),
+  );
+}
