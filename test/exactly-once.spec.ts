@@ -15,6 +15,7 @@ describe('a whole data set while processes are killed at random', () => {
   afterAll(() => system?.stop());
 
   it.each(['resume', 'regenerate', 'wait'] as const)('is trained exactly once, token by token: %s', async (policy) => {
+    const job = `job-${policy}`;
     const seed = Math.floor(Math.random() * 2 ** 31);
     // Two at a time may be down, also both replicas of an application.
     const chaos = [1, 2].map((replica) => {
@@ -24,11 +25,11 @@ describe('a whole data set while processes are killed at random', () => {
     let kills = 0;
     let trained;
     try {
-      trained = await system.train(`job-${policy}`, PROMPTS, { groupsPerStep: GROUPS_PER_STEP, policy });
+      trained = await system.train(job, PROMPTS, { groupsPerStep: GROUPS_PER_STEP, policy });
     } finally {
       for (const one of chaos) kills += await one.stop();
     }
-    expect(faultsOf(PROMPTS, trained.lines), `seed ${seed}`).toEqual([]);
+    expect(faultsOf(job, PROMPTS, trained.lines), `seed ${seed}`).toEqual([]);
     expect(trained.steps).toHaveLength(Math.ceil(PROMPTS.length / GROUPS_PER_STEP));
     expect(kills).toBeGreaterThan(2);
     if (policy !== 'wait') expect(trained.steps.some(({ requestsCut }) => requestsCut > 0)).toBe(true);

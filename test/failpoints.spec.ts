@@ -9,7 +9,7 @@ const APP_OF: Record<string, string> = { coordinator: 'trainer-coordinator' };
 const MOST_DATA_SETS = 12;
 /** Opening a long round of it takes two pages of 128 requests. */
 const WIDE = dataSet(12, 48, 29);
-const SMALL = WIDE.map((prompt) => ({ ...prompt, lengths: prompt.lengths.slice(0, 4) }));
+const SMALL = WIDE.map((prompt) => ({ ...prompt, samples: 4 }));
 const GROUPS_PER_STEP = 4;
 
 /** Every name given to `failpoint()` in the applications. */
@@ -35,7 +35,7 @@ describe('a replica killed at a named place, another one beside it', () => {
   async function trainWhole(prompts: readonly TestPrompt[]): Promise<void> {
     const job = `job-${++dataSets}`;
     const { lines, steps } = await system.train(job, prompts, { groupsPerStep: GROUPS_PER_STEP, policy: 'resume' });
-    expect(faultsOf(prompts, lines)).toEqual([]);
+    expect(faultsOf(job, prompts, lines)).toEqual([]);
     expect(steps).toHaveLength(Math.ceil(prompts.length / GROUPS_PER_STEP));
   }
 

@@ -28,7 +28,7 @@ describe('requests moved at random while rounds are cut and processes killed', (
       await chaos.stop();
       await mover.stop();
     }
-    expect(faultsOf(PROMPTS, trained.lines)).toEqual([]);
+    expect(faultsOf('job', PROMPTS, trained.lines)).toEqual([]);
     const segments = trained.lines.map((line) => new Set(line.segments.map(({ serverId }) => serverId)).size);
     expect(Math.max(...segments), 'servers of one sample').toBeGreaterThan(1);
     expect(mover.states.get('moved')).toBeGreaterThan(10);

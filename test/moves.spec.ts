@@ -80,7 +80,7 @@ async function tokensOfSamples(): Promise<number[][]> {
 }
 const expected = (samples: number) =>
   Array.from({ length: samples }, (_, index) =>
-    trueTokens({ id: 'p', line: 1, prompt: PROMPT, lengths: Array<number>(samples).fill(TOKENS) }, index),
+    trueTokens(JOB, { id: 'g', line: 1, prompt: PROMPT, samples, lengths: [TOKENS] }, index),
   );
 
 describe('a move with a real worker and two engines', () => {

@@ -26,7 +26,7 @@ describe('servers in the middle of a step', () => {
     await server.kill();
     await server.restart();
     const { lines, steps } = await training;
-    expect(faultsOf(PROMPTS, lines)).toEqual([]);
+    expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
     expect(steps).toHaveLength(PROMPTS.length / 8);
     await system.expectAtRest();
   });

@@ -26,7 +26,7 @@ describe('a worker that vanishes in the middle of a step', () => {
     const liveWorkers = async () => (await system.call('lb.status', {})).workers;
     await expect.poll(liveWorkers, { timeout: 2 * WORKER_TTL_MS + SLACK_MS }).toBe(1);
     const { lines, steps } = await training;
-    expect(faultsOf(PROMPTS, lines)).toEqual([]);
+    expect(faultsOf('killed', PROMPTS, lines)).toEqual([]);
     expect(steps).toHaveLength(2);
     await worker.start();
   });
@@ -43,7 +43,7 @@ describe('a worker that vanishes in the middle of a step', () => {
     worker.resume();
     await expect.poll(epoch).toBe(String(Number(before) + 1));
     const { lines, steps } = await training;
-    expect(faultsOf(PROMPTS, lines)).toEqual([]);
+    expect(faultsOf('stopped', PROMPTS, lines)).toEqual([]);
     expect(steps).toHaveLength(2);
     expect(await worker.logTail(200)).toMatch(/void/);
   });

@@ -1,10 +1,12 @@
 import {
   createEngineAdapter,
   engineRequestId,
+  sampleSeed,
   type GenerationRequest,
   type GenerationResult,
 } from '@broomwagon/engines';
 import type { Prompt } from '@broomwagon/contracts';
+import { equalShares, marginOfShares, type EqualShares, type WantedTokens } from '@broomwagon/testing';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 
 const url = process.env.REAL_ENGINE_URL!;
@@ -232,6 +234,54 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
   it.skipIf(!capabilities.prefixCacheReset)('resets its prefix cache', async () => {
     await isIdle();
     await adapter.resetPrefixCache();
+  });
+});
+
+/**
+ * At temperature 1. Chance is what the engine makes without a seed, where it draws its own random numbers; seeded shares
+ * that are expected to be the same are above it by more than MARGIN once in a million times, each.
+ */
+describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', () => {
+  const PAIRS = 256;
+  const PIECE = 32;
+  const MARGIN = marginOfShares(PAIRS, 1e-6);
+  // As many as it runs at once: a connection that is not used for a while is closed by the engine.
+  const calm = createEngineAdapter(dialect, url, { ...options, maxStreams: 64 });
+  type SeedOf = (wanted: WantedTokens) => number | undefined;
+  const ownSeed: SeedOf = ({ prompt, sample, made }) =>
+    sampleSeed(1, { job: run, groupId: `g${prompt}`, sampleIndex: sample, madeTokens: made.length });
+
+  async function sampled(wanted: WantedTokens, seed: number | undefined): Promise<number[]> {
+    const maxTokens = wanted.made.length + PIECE;
+    // Of one length, so that shares can be compared.
+    const sampling = { temperature: 1, minTokens: maxTokens, seed };
+    const prompt = { promptTokenIds: [60, 61, 2 + (wanted.prompt % 250), 2 + Math.floor(wanted.prompt / 250)] };
+    const made = { tokenIds: [...wanted.made] };
+    return (await calm.generate(attempt(prompt, { maxTokens, sampling, made }))).tokenIds!;
+  }
+  const sharesWith = async (name: string, seedOf: SeedOf): Promise<EqualShares> => {
+    const shares = await equalShares((wanted) => sampled(wanted, seedOf(wanted)), PAIRS);
+    console.log(`Equal tokens at equal positions, ${name}: ${JSON.stringify(shares)}; margin ${MARGIN.toFixed(3)}`);
+    return shares;
+  };
+
+  it('is independent between prompts, samples and resumed tails; one seed for all prompts is found out', async () => {
+    const chance = await sharesWith('no seeds', () => undefined);
+    const own = await sharesWith('a seed for each sample and place', ownSeed);
+    for (const kind of ['prompts', 'samples', 'tails'] as const) {
+      expect(own[kind], kind).toBeLessThan(chance[kind] + MARGIN);
+    }
+    const shared = await sharesWith('seed + sample index', ({ sample }) => 1 + sample);
+    expect(shared.prompts).toBeGreaterThan(chance.prompts + MARGIN);
+    expect(shared.tails).toBeGreaterThan(chance.tails + MARGIN);
+  });
+
+  it('is the same for the same sample and place', async () => {
+    const wanted = { prompt: 7, sample: 1, made: [] };
+    const tokens = await sampled(wanted, ownSeed(wanted));
+    expect(await sampled(wanted, ownSeed(wanted))).toEqual(tokens);
+    const tail = { ...wanted, made: tokens };
+    expect(await sampled(tail, ownSeed(tail))).toEqual(await sampled(tail, ownSeed(tail)));
   });
 });
 

@@ -1,7 +1,8 @@
+import { sampleSeed } from '@broomwagon/engines';
 import { SampleIdentities } from '../../apps/engine-simulator/src/tokens/sample-identity';
 import type { ResultLine } from '../../apps/trainer/src/results/result-line';
 
-/** Seed of sampling in all tests; sample i of a prompt has the seed SEED + i. */
+/** Seed of sampling in all tests. */
 export const SEED = 0;
 const SHORT_TOKENS = 200;
 const LONG_TOKENS = 5_000;
@@ -11,7 +12,8 @@ export interface TestPrompt {
   id: string;
   line: number;
   prompt: { text: string };
-  /** Tokens of sample i, by its index. */
+  samples: number;
+  /** Tokens of responses: which one a sample has follows from its seed. */
   lengths: number[];
 }
 
@@ -21,6 +23,7 @@ export function dataSet(count: number, samples: number, longEvery = 11): TestPro
     id: `p${position}`,
     line: position + 1,
     prompt: { text: `Problem ${position}: what is ${position} times ${position + 1}?` },
+    samples,
     lengths: Array.from({ length: samples }, (__, index) => {
       const number = (position * samples + index) * 7 + 3;
       return number % longEvery === 0 ? LONG_TOKENS : SHORT_TOKENS + ((number * 37) % 300);
@@ -33,18 +36,19 @@ export function lengthsFile(prompts: readonly TestPrompt[]): string {
   return prompts.map(({ prompt, lengths }) => `${JSON.stringify({ prompt: prompt.text, lengths })}\n`).join('');
 }
 
-/** The tokens an undisturbed run of this sample makes. */
-export function trueTokens({ prompt, lengths }: TestPrompt, sampleIndex: number): number[] {
-  const { script } = new SampleIdentities().identify({ kind: 'text', ...prompt }, SEED + sampleIndex);
-  return JSON.parse(`[${script.idList(0, lengths[sampleIndex]!)}]`) as number[];
+/** The tokens an undisturbed run of this sample makes; its group has the id of its prompt. */
+export function trueTokens(job: string, { id, prompt, lengths }: TestPrompt, sampleIndex: number): number[] {
+  const seed = sampleSeed(SEED, { job, groupId: id, sampleIndex, madeTokens: 0 });
+  const { script } = new SampleIdentities().identify({ kind: 'text', ...prompt }, seed);
+  return JSON.parse(`[${script.idList(0, lengths[script.sampleKey % lengths.length]!)}]`) as number[];
 }
 
 /** What is wrong with the results of a whole data set, in words; empty: every sample once, whole, token by token. */
-export function faultsOf(prompts: readonly TestPrompt[], lines: readonly ResultLine[]): string[] {
+export function faultsOf(job: string, prompts: readonly TestPrompt[], lines: readonly ResultLine[]): string[] {
   const faults: string[] = [];
   const left = new Map<string, { prompt: TestPrompt; index: number }>(
     prompts.flatMap((prompt) =>
-      prompt.lengths.map((_, index) => [`${prompt.id}/${index}`, { prompt, index }] as const),
+      Array.from({ length: prompt.samples }, (_, index) => [`${prompt.id}/${index}`, { prompt, index }] as const),
     ),
   );
   for (const { promptId, sampleIndex, tokenIds, segments } of lines) {
@@ -55,7 +59,7 @@ export function faultsOf(prompts: readonly TestPrompt[], lines: readonly ResultL
       continue;
     }
     left.delete(name);
-    const expected = trueTokens(sample.prompt, sample.index);
+    const expected = trueTokens(job, sample.prompt, sample.index);
     const made = segments.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
     if (made !== expected.length) faults.push(`${name}: segments of ${made} tokens, not ${expected.length}`);
     if (tokenIds === undefined || tokenIds.join() !== expected.join()) faults.push(`${name}: other tokens`);

@@ -170,7 +170,7 @@ export class TestSystem {
         pool: this.pool,
         job,
         prompts,
-        samples: prompts[0]!.lengths.length,
+        samples: prompts[0]!.samples,
         maxTokens: 16_384,
         sampling: { seed: SEED },
         groupsPerStep,

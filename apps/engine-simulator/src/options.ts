@@ -19,6 +19,7 @@ interface CommandLine {
   tickMs: number;
   streamMs: number;
   sglangStream: 'cumulative' | 'incremental';
+  noise: boolean;
 }
 
 function number(least: number, whole: boolean): (text: string) => number {
@@ -57,6 +58,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
         .choices(['cumulative', 'incremental'])
         .default('incremental'),
     )
+    .option('--noise', 'tokens are random numbers of their seed alone (default: of prompt and sample)', false)
     .addHelpText(
       'after',
       '\nREADY_FILE=path: writes {"pid", "servers": [{"serverId", "url"}]} there once all of them listen.\n' +
@@ -83,6 +85,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
       streamMs: line.streamMs,
       maxModelTokens: line.maxModelTokens,
       cumulative: line.sglangStream === 'cumulative',
+      noise: line.noise,
     };
   } catch (error) {
     return command.error(`error: ${error instanceof Error ? error.message : String(error)}`);

@@ -25,6 +25,8 @@ export interface SimulatorOptions {
   maxModelTokens: number;
   /** SGLang: chunks repeat everything made so far. */
   cumulative: boolean;
+  /** Tokens are the random numbers of their call alone; default false: those of prompt and sample. */
+  noise?: boolean;
 }
 
 export interface RunningSimulator {
@@ -34,7 +36,7 @@ export interface RunningSimulator {
 
 /** Starts all engines on one ticker. Rejects, with nothing left open, when a port cannot be had. */
 export async function startSimulator(options: SimulatorOptions): Promise<RunningSimulator> {
-  const identities = new SampleIdentities();
+  const identities = new SampleIdentities(options.noise);
   const engines = Array.from(
     { length: options.engines },
     (_, index) => new SimulatedEngine({ ...options, serverId: `engine-${index}`, now: () => performance.now() }),

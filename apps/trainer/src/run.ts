@@ -139,7 +139,9 @@ export class ReferenceRun {
   }
 
   private sampling(): SamplingParameters {
-    return { temperature: 1, seed: this.options.seed };
+    const { seed } = this.options;
+    // The baseline is a job of its own, so its samples would get other seeds, and simulated ones other lengths.
+    return { temperature: 1, ...(this.system.simulator === undefined && seed !== undefined && { seed }) };
   }
 
   private meter(): IdleMeter {

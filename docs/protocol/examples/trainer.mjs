@@ -21,7 +21,7 @@ const { values: options } = parseArgs({
     'over-provision': { type: 'string', default: '1.5' },
     'tail-policy': { type: 'string', default: 'resume' },
     'max-tokens': { type: 'string', default: '16384' },
-    seed: { type: 'string', default: '1' },
+    seed: { type: 'string' },
     out: { type: 'string', default: 'results' },
   },
 });
@@ -38,7 +38,7 @@ const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({
   samples: Number(options.samples),
   maxTokens: Number(options['max-tokens']),
   prompt: { text: `Problem ${index}: what is ${index} times ${index + 1}? Think step by step.` },
-  sampling: { temperature: 1, seed: Number(options.seed) },
+  sampling: { temperature: 1, ...(options.seed && { seed: Number(options.seed) }) },
 }));
 
 const connection = await connect({ servers: process.env.NATS_URL ?? 'nats://127.0.0.1:4222', name: 'example-trainer' });

@@ -28,7 +28,11 @@ export interface Prompt {
   promptTokenIds?: number[];
 }
 
-/** Handed to the engine adapter as they are; unknown names are refused there. `seed` is offset by the sample index. */
+/**
+ * Handed to the engine adapter as they are; unknown names are refused there. Without `seed` engines draw their own random
+ * numbers. With it, each sample gets a seed made of it, the job, the group, its index and the tokens it has: reproducible,
+ * and independent of all others (`sampleSeed` of libs/engines).
+ */
 export interface SamplingParameters {
   temperature?: number;
   topP?: number;

@@ -4,3 +4,4 @@ export { engineRequestId } from './engine-request-id';
 export { callSignal, type CallSignal } from './http/deadline';
 export { closeEngineConnections } from './http/engine-http';
 export { planAttempt, type AttemptPlan } from './resume';
+export { sampleSeed, type SeededSample } from './sample-seed';

@@ -1,3 +1,4 @@
+export { equalShares, type EqualShares, marginOfShares, type WantedTokens } from './equal-tokens';
 export { freePort } from './free-port';
 export { ManagedProcess, type ProcessDescription, type ProcessExit } from './processes/managed-process';
 export { readyByFile } from './processes/ready-file';

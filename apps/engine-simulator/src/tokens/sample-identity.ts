@@ -53,10 +53,25 @@ export class SampleIdentities {
   /** Prompts that ended in generated tokens, but not in those the simulator would have made. */
   resumeMismatches = 0;
 
+  /**
+   * @param noise tokens are nothing but the random numbers of a call, as of an engine to which all tokens are equally
+   * likely: functions of its seed and of their position in the call. Responses keep their lengths.
+   */
+  constructor(private readonly noise = false) {}
+
   identify(prompt: WirePrompt, samplingSeed: number | undefined): SampleIdentity {
+    const identity = this.exactIdentity(prompt, samplingSeed);
+    if (!this.noise) return identity;
+    const seed = samplingSeed ?? Math.floor(Math.random() * 2 ** 31);
+    const { script, madeTokens: start } = identity;
+    return { ...identity, script: new TokenScript(0, script.sampleKey, { seed, start }) };
+  }
+
+  private exactIdentity(prompt: WirePrompt, samplingSeed: number | undefined): SampleIdentity {
     const split = this.untokenized(splitPrompt(prompt));
     const resumed = split.made.length > 0 && identityOf(split.given, split.made[0]!);
-    if (resumed && resumed.script.startsWith(split.made)) return { ...resumed, madeTokens: split.made.length };
+    const isOurs = resumed && (this.noise || resumed.script.startsWith(split.made));
+    if (isOurs) return { ...resumed, madeTokens: split.made.length };
     if (split.made.length > 0) this.resumeMismatches += 1;
     const fresh = split.made.length > 0 ? prompt : split.given;
     const key = promptKeyOf(fresh);

@@ -24,19 +24,28 @@ const STOCK = Array.from({ length: STOCK_BLOCKS }, (_, block) => {
 
 export class TokenScript {
   private readonly key: number;
+  /** Index of the first token of the first block. */
+  private readonly origin: number;
 
-  /** @param promptHash any 32-bit hash of the prompt; @param sampleKey below {@link TOKEN_NUMBERS} */
+  /**
+   * @param promptHash any 32-bit hash of the prompt
+   * @param sampleKey below {@link TOKEN_NUMBERS}
+   * @param noise for tokens that are nothing but random numbers: of what seed, and where the call begins that draws them
+   */
   constructor(
     promptHash: number,
     readonly sampleKey: number,
+    noise?: { seed: number; start: number },
   ) {
-    this.key = mix(promptHash ^ mix(sampleKey));
+    this.key = noise === undefined ? mix(promptHash ^ mix(sampleKey)) : mix(noise.seed);
+    this.origin = noise?.start ?? 1;
   }
 
   /** Number of the i-th token, counted from the start of the response. */
   numberAt(index: number): number {
     if (index === 0) return this.sampleKey;
-    return this.block(index - 1).numbers[(index - 1) % BLOCK_TOKENS]!;
+    const position = index - this.origin;
+    return this.block(position).numbers[position % BLOCK_TOKENS]!;
   }
 
   /** Words of tokens [from, to). Holds no character that JSON would escape. */
@@ -67,9 +76,9 @@ export class TokenScript {
     let joined = '';
     let index = from;
     while (index < to) {
-      const offset = index === 0 ? -1 : (index - 1) % BLOCK_TOKENS;
-      if (offset === 0 && to - index >= BLOCK_TOKENS) {
-        joined += this.block(index - 1)[part];
+      const position = index - this.origin;
+      if (index > 0 && position % BLOCK_TOKENS === 0 && to - index >= BLOCK_TOKENS) {
+        joined += this.block(position)[part];
         index += BLOCK_TOKENS;
       } else {
         joined += write([this.numberAt(index)]);

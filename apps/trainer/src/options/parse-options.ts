@@ -67,7 +67,11 @@ function trainerCommand(): Command {
         .choices(TAIL_POLICIES)
         .default(DEFAULTS.tailPolicy),
     )
-    .option('--seed <n>', 'seed of sampling and of simulated lengths', integer(0, 2 ** 31 - 1), DEFAULTS.seed)
+    .option(
+      '--seed <n>',
+      `seed of sampling (default: engines draw their own) or of simulated lengths (default: ${DEFAULTS.seed})`,
+      integer(0, 2 ** 31 - 1),
+    )
     .option('--once', 'stop everything after the report', false)
     .option('--report <file>', 'write the report as JSON', writablePath)
     .option('--record-events <file>', 'write every fact, for `npm run lab -- whatif`', writablePath)

@@ -22,7 +22,8 @@ export interface TrainerOptions {
   tailPolicy: TailPolicyName;
   /** Its parameters. */
   tail: TailParameters;
-  seed: number;
+  /** Of sampling on real engines (absent: they draw their own random numbers), and of simulated lengths. */
+  seed?: number;
   /** Stop everything after the report. */
   once: boolean;
   report?: string;
@@ -52,6 +53,7 @@ export const DEFAULTS = {
   samples: 4,
   overProvision: 1.375,
   tailPolicy: 'resume' as TailPolicyName,
+  /** Of simulated lengths. */
   seed: 1,
   lengths: 'math-short-16k',
   workers: 2,

@@ -7,7 +7,7 @@ import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type MessagingConnection } from '@broomwagon/messaging';
 import { ProcessGroup, provideServices, readyByFile, type ServerHandle, type Services } from '@broomwagon/testing';
 import { Operations } from '../loop/operations';
-import type { TrainerOptions } from '../options/trainer-options';
+import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
 import { serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
 import { EventsFile } from './events-file';
 import { findEngines, Fleet, type FleetEngine } from './fleet';
@@ -151,7 +151,7 @@ export class RolloutSystem {
 
   /** All simulated engines in one process. Started again, it has the same ports and forgets what it was running. */
   private async startSimulator(): Promise<{ client: SimulatorClient; engines: FleetEngine[] }> {
-    const { engines, lengths, seed } = this.options;
+    const { engines, lengths, seed = DEFAULTS.seed } = this.options;
     const readyFile = join(this.folder, 'engine-simulator.json');
     const program = join(this.distFolder, 'apps/engine-simulator/src/main.js');
     const values = { engines, port: 0, lengths, seed, speed: this.load.speed };

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { sampleSeed } from '@broomwagon/engines';
 import { setFailpoints } from '@broomwagon/platform';
 import { errorOf, LEASE, WORKER } from '../worker.fixture';
 import { identity, startAttempt } from './attempt.fixture';
@@ -10,13 +11,13 @@ describe('AttemptRunner', () => {
 
   it('runs a request: acquire, checkpoint, generate, store, release, complete', async () => {
     const { run, controlPlane, payloads, engines, leases, registry, attempt } = await startAttempt(() => ({
-      sampleIndex: 4,
-      sampling: { seed: 100, temperature: 1 },
+      sampling: { temperature: 1 },
     }));
     expect(await run()).toBe('finished');
     expect(engines.requests[0]).toMatchObject({
       prompt: { promptTokenIds: [10, 11] },
-      sampling: { seed: 104, temperature: 1 },
+      // No seed unless the trainer gives one: an engine draws other random numbers for every request then.
+      sampling: { temperature: 1 },
       maxTokens: 100,
     });
     const [complete] = controlPlane.of('request.complete');
@@ -44,6 +45,29 @@ describe('AttemptRunner', () => {
     expect(engines.requests[0]!.made).toEqual({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3 });
     // Stored by others: not ours to remove.
     expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', '1.3']);
+  });
+
+  it('gives each sample, and each place it is resumed from, a seed of its own, made of the one of the trainer', async () => {
+    const seeds: (number | undefined)[] = [];
+    for (const [groupId, sampleIndex, madeTokens] of [
+      ['g', 0, 0],
+      ['g', 0, 0],
+      ['g', 1, 0],
+      ['h', 0, 0],
+      ['g', 0, 2],
+    ] as const) {
+      const { run, engines, payloads, attempt } = await startAttempt(() => ({ groupId, sampleIndex, sampling: { seed: 100 } }));
+      if (madeTokens > 0) {
+        const ref = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2],"text":"ab"}'));
+        const segment = { attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1 };
+        attempt.claim.segments.push({ ...segment, tokenCount: madeTokens, ref });
+      }
+      await run();
+      seeds.push(engines.requests[0]!.sampling!.seed);
+      expect(seeds.at(-1)).toBe(sampleSeed(100, { job: 'j', groupId, sampleIndex, madeTokens }));
+    }
+    expect(seeds[1]).toBe(seeds[0]);
+    expect(new Set(seeds).size).toBe(4);
   });
 
   it('completes at once, without a server, when the budget is used up', async () => {

@@ -10,6 +10,7 @@ import {
 } from '@broomwagon/contracts';
 import {
   engineRequestId,
+  sampleSeed,
   type GenerateOptions,
   type GenerationRequest,
   type GenerationResult,
@@ -222,8 +223,9 @@ function failureOf(error: Error): Failure {
 }
 
 function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): GenerationRequest {
-  const { seed } = claim.sampling;
-  const sampling = seed === undefined ? claim.sampling : { ...claim.sampling, seed: seed + claim.sampleIndex };
+  const madeTokens = made?.tokenCount ?? 0;
+  const seed = claim.sampling.seed === undefined ? undefined : sampleSeed(claim.sampling.seed, { ...claim, madeTokens });
+  const sampling = seed === undefined ? claim.sampling : { ...claim.sampling, seed };
   const id = engineRequestId(claim.requestId, claim.attempt);
   return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made };
 }

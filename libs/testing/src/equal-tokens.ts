@@ -1,0 +1,53 @@
+/** Which tokens to make: those of a sample of a prompt that come after the ones it has. */
+export interface WantedTokens {
+  prompt: number;
+  sample: number;
+  made: readonly number[];
+}
+
+/** Mean shares of positions at which two responses hold the same token: what independent ones have is chance. */
+export interface EqualShares {
+  /** Of samples of different prompts. */
+  prompts: number;
+  /** Of different samples of one prompt. */
+  samples: number;
+  /** Of the beginning of a sample and what it makes when it is resumed behind that. */
+  tails: number;
+}
+
+/**
+ * Makes 4 x `pairs` pieces of samples, all at once, and compares `pairs` pairs of each kind; no two pairs of a kind
+ * have a piece in common, so their shares are independent of each other.
+ */
+export async function equalShares(
+  generate: (wanted: WantedTokens) => Promise<number[]>,
+  pairs: number,
+): Promise<EqualShares> {
+  const head = (sample: number, count: number) =>
+    Promise.all(Array.from({ length: count }, (_, prompt) => generate({ prompt, sample, made: [] })));
+  const [first, second] = await Promise.all([head(0, 2 * pairs), head(1, pairs)]);
+  const made = first.slice(0, pairs);
+  const tails = await Promise.all(made.map((tokens, prompt) => generate({ prompt, sample: 0, made: tokens })));
+  return {
+    prompts: mean(made.map((tokens, index) => shareOf(tokens, first[pairs + index]!))),
+    samples: mean(made.map((tokens, index) => shareOf(tokens, second[index]!))),
+    tails: mean(made.map((tokens, index) => shareOf(tokens, tails[index]!))),
+  };
+}
+
+/**
+ * How far two means of `pairs` shares each may be apart when their expected values are the same, but for a probability
+ * of `falseAlarm` (Hoeffding: it supposes nothing but that shares are between 0 and 1).
+ */
+export function marginOfShares(pairs: number, falseAlarm: number): number {
+  return Math.sqrt(Math.log(2 / falseAlarm) / pairs);
+}
+
+function shareOf(one: readonly number[], other: readonly number[]): number {
+  const length = Math.min(one.length, other.length);
+  return one.slice(0, length).filter((token, index) => token === other[index]).length / length;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
