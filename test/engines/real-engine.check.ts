@@ -245,8 +245,8 @@ describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', ()
   const PAIRS = 256;
   const PIECE = 32;
   const MARGIN = marginOfShares(PAIRS, 1e-6);
-  // As many as it runs at once: a connection that is not used for a while is closed by the engine.
-  const calm = createEngineAdapter(dialect, url, { ...options, maxStreams: 64 });
+  // So few that all their prompts fit into one batch: on a CPU, vLLM 0.32 dies of a seeded request whose prompt is split.
+  const calm = createEngineAdapter(dialect, url, { ...options, maxStreams: 32 });
   type SeedOf = (wanted: WantedTokens) => number | undefined;
   const ownSeed: SeedOf = ({ prompt, sample, made }) =>
     sampleSeed(1, { job: run, groupId: `g${prompt}`, sampleIndex: sample, madeTokens: made.length });

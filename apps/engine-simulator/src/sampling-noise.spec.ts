@@ -54,7 +54,10 @@ describe('sampling noise of an engine whose tokens depend on nothing else', () =
   });
 
   it('is found to be shared where samples of different prompts have one seed, and tails that of the beginning', async () => {
-    const shares = await equalShares(generateWith(({ sample }) => SEED + sample), PAIRS);
+    const shares = await equalShares(
+      generateWith(({ sample }) => SEED + sample),
+      PAIRS,
+    );
     expect(shares.prompts).toBeGreaterThan(MARGIN);
     expect(shares.tails).toBeGreaterThan(MARGIN);
     expect(shares.samples).toBeLessThan(MARGIN);

@@ -56,7 +56,11 @@ describe('AttemptRunner', () => {
       ['h', 0, 0],
       ['g', 0, 2],
     ] as const) {
-      const { run, engines, payloads, attempt } = await startAttempt(() => ({ groupId, sampleIndex, sampling: { seed: 100 } }));
+      const { run, engines, payloads, attempt } = await startAttempt(() => ({
+        groupId,
+        sampleIndex,
+        sampling: { seed: 100 },
+      }));
       if (madeTokens > 0) {
         const ref = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2],"text":"ab"}'));
         const segment = { attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1 };

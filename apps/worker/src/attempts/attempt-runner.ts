@@ -224,7 +224,8 @@ function failureOf(error: Error): Failure {
 
 function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): GenerationRequest {
   const madeTokens = made?.tokenCount ?? 0;
-  const seed = claim.sampling.seed === undefined ? undefined : sampleSeed(claim.sampling.seed, { ...claim, madeTokens });
+  const seed =
+    claim.sampling.seed === undefined ? undefined : sampleSeed(claim.sampling.seed, { ...claim, madeTokens });
   const sampling = seed === undefined ? claim.sampling : { ...claim.sampling, seed };
   const id = engineRequestId(claim.requestId, claim.attempt);
   return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made };
