@@ -26,7 +26,7 @@ export const ERROR_CODES = {
   NO_SERVER_AVAILABLE: { retryable: true, about: 'No ready server with room in the pool.' },
   WAIT_TIMEOUT: { retryable: true, about: 'The call waited waitMs and nothing made room.' },
   QUEUE_FULL: { retryable: true, about: 'The waiting queue is at its bound.' },
-  POOL_PAUSED: { retryable: true, about: 'The pool is paused.' },
+  POOL_PAUSED: { retryable: true, about: 'The pool is paused, or its weights change: nothing is granted or claimed.' },
   NO_CAPABLE_SERVER: { retryable: false, about: 'No server of the pool has an engine that can do what is needed.' },
   SERVER_NOT_FOUND: { retryable: false, about: 'No such server in the pool.' },
   WORKER_NOT_FOUND: { retryable: false, about: 'No such worker in the pool.' },

@@ -112,11 +112,11 @@ export interface PoolSettingsReply {
 }
 
 /**
- * `pool.pause`: no lease is granted and no request claimed until `pool.resume`. Acquires that may wait are parked and their `waitMs` stands
- * still (for 5 minutes at most: then POOL_PAUSED); others get POOL_PAUSED at once.
+ * `pool.pause`: no lease is granted and no request claimed until `pool.resume`. Acquires and claims are answered
+ * POOL_PAUSED: at once, or when their `waitMs` is over.
  */
 export class PausePoolRequest {}
-/** `pool.resume`: room goes to those who wait, and their `waitMs` goes on: the pause does not count. */
+/** `pool.resume`: room and requests go to those who wait. */
 export class ResumePoolRequest {}
 export interface PausePoolReply {
   paused: boolean;

@@ -15,7 +15,7 @@ import { LIMITS } from './limits';
 import type { SamplingParameters } from './round.dto';
 import { Segment } from './segment.dto';
 
-/** `request.claim`: takes pending requests; an empty answer after waitMs is not an error. */
+/** `request.claim`: takes pending requests; an empty answer after waitMs is not an error; POOL_PAUSED says why there is none. */
 export class ClaimRequest {
   /** Idempotency of this call. */
   @IsId() claimId!: string;

@@ -14,7 +14,7 @@ export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
 
 /**
  * `weights.begin`: from here on no lease is granted and no request claimed until `weights.commit`, `weights.rollback` or
- * the deadline, which rolls back. What waits, waits on: its own deadline stands still (for 5 minutes at most).
+ * the deadline, which rolls back. Acquires and claims are answered POOL_PAUSED: at once, or when their `waitMs` is over.
  */
 export class BeginWeightsRequest {
   /** Idempotency of this change: a repeat answers how it stands. */

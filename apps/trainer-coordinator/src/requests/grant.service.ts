@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import { RequestStore } from '@broomwagon/state';
+import { refusalOf, RequestStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /**
@@ -54,7 +54,7 @@ export class GrantService {
 
   /**
    * What keeps parked claims honest whatever dies: those that could be granted are, those whose deadline has come get
-   * an empty answer. @throws BroomwagonError UNAVAILABLE
+   * an empty answer, or POOL_PAUSED. @throws BroomwagonError UNAVAILABLE
    */
   async upkeep(pool: PoolName): Promise<void> {
     await this.grant(pool);
@@ -64,7 +64,8 @@ export class GrantService {
   private async expire(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
       const page = await this.requests.expireClaims(pool);
-      for (const inbox of page.replyTo) this.messaging.reply(inbox, { claims: [] });
+      const answer = page.paused ? refusalOf('POOL_PAUSED') : { claims: [] };
+      for (const inbox of page.replyTo) this.messaging.reply(inbox, answer);
       this.metrics.claimed('expired', page.replyTo.length);
       more = page.more;
     }

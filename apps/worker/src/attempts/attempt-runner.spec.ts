@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { sampleSeed } from '@broomwagon/engines';
 import { setFailpoints } from '@broomwagon/platform';
@@ -149,6 +150,19 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
     expect(controlPlane.of('lb.release')).toEqual([{ acquireId: attempt.acquireId, outcome: 'aborted' }]);
     await expect.poll(() => leases.knows(`7.${attempt.acquireId}`)).toBe(false);
+  });
+
+  it('asks on while the pool is paused: that time does not count for its deadline', async () => {
+    const { run, controlPlane } = await startAttempt(undefined, { noServerDeadlineMs: 1 });
+    let asked = 0;
+    controlPlane.on('lb.acquire', async ({ acquireId }) => {
+      // Longer than the deadline, as an acquire that waits.
+      await delay(5);
+      if (asked++ < 3) throw errorOf('POOL_PAUSED');
+      return { ...LEASE, leaseId: `7.${acquireId}` };
+    });
+    expect(await run()).toBe('finished');
+    expect(controlPlane.of('request.fail')).toEqual([]);
   });
 
   it('saves its tokens from time to time, payload first, and keeps one payload of the attempt', async () => {

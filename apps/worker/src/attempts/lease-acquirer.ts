@@ -45,7 +45,7 @@ export class LeaseAcquirer {
 
   /** Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws. */
   async acquire(attempt: Attempt, contextTokens: number, needs?: EngineFeature[]): Promise<Acquisition> {
-    const endsAtMs = Date.now() + this.config.noServerDeadlineMs;
+    let endsAtMs = Date.now() + this.config.noServerDeadlineMs;
     this.leases.asking(attempt);
     let message: string | undefined;
     let refused = false;
@@ -68,6 +68,8 @@ export class LeaseAcquirer {
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
         await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
+        // The deadline is for pools without servers: it begins anew after a pause, which says nothing of them.
+        if (error.code === 'POOL_PAUSED') endsAtMs = Date.now() + this.config.noServerDeadlineMs;
       }
     }
     // A grant may still be on its way: the tombstone of this release wins over it.

@@ -58,6 +58,19 @@ describe('ClaimLoop', () => {
     await loop.stop();
   });
 
+  it('claims again, under a new id, when the pool was paused', async () => {
+    const { loop, controlPlane, claim } = await start(0);
+    controlPlane.on('request.claim', () => {
+      if (controlPlane.of('request.claim').length <= 2) throw errorOf('POOL_PAUSED');
+      return controlPlane.of('request.complete').length === 0 ? { claims: [claim()] } : new Promise(() => undefined);
+    });
+    loop.start();
+    await expect.poll(() => controlPlane.of('request.complete')).toHaveLength(1);
+    const [first, second, third] = controlPlane.of('request.claim').map(({ claimId }) => claimId);
+    expect(new Set([first, second, third]).size).toBe(3);
+    await loop.stop();
+  });
+
   it('leaves what was granted to a void epoch, and claims for the new one', async () => {
     const { loop, controlPlane, session, claim, engines } = await start(0);
     let grant: (reply: { claims: Claim[] }) => void = () => undefined;

@@ -99,6 +99,8 @@ export class ClaimLoop {
         if (!again) throw error;
         if (error.code === 'TIMEOUT') continue;
         await delay(retryDelayMs(tries, error.retryAfterMs ?? 0, {}), undefined, { signal }).catch(() => undefined);
+        // The pool is paused, or its weights change: there is nothing to run, as after an empty answer.
+        if (error.code === 'POOL_PAUSED') return { claims: [] };
       }
     }
   }

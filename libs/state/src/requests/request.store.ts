@@ -27,7 +27,7 @@ const claim = script<ClaimArgs & { keptMs: number; maxWaiters: number }, ClaimAn
 const grantClaims = script<{ keptMs: number; maxGrants: number }, { grants: ClaimGrant[]; more: boolean }>(
   'requests/grant-claims',
 );
-const expireClaims = script<object, { replyTo: string[]; more: boolean }>('requests/expire-claims');
+const expireClaims = script<object, { replyTo: string[]; paused: boolean; more: boolean }>('requests/expire-claims');
 const checkpoint = script<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
 const complete = script<CompleteArgs, CompleteAnswer>('requests/complete');
 const fail = script<FailArgs, FailAnswer>('requests/fail');
@@ -69,8 +69,8 @@ export class RequestStore {
     return this.scripts.run(grantClaims, pool, { keptMs: this.keptMs, maxGrants: GRANTS_PER_SCRIPT });
   }
 
-  /** One page of inboxes whose claims have waited long enough; they get an empty answer. */
-  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; more: boolean }> {
+  /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */
+  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; paused: boolean; more: boolean }> {
     return this.scripts.run(expireClaims, pool, {});
   }
 

@@ -42,7 +42,11 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
   FENCED: 'The worker epoch is void; register anew',
   VALIDATION_FAILED: 'The acquireId is in use by another live worker',
 };
-const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = { NO_SERVER_AVAILABLE: 250, QUEUE_FULL: 1_000 };
+const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = {
+  NO_SERVER_AVAILABLE: 250,
+  POOL_PAUSED: 250,
+  QUEUE_FULL: 1_000,
+};
 
 /** The typed error of a refused acquire. */
 export function refusalOf(code: ErrorCode): BroomwagonError {

@@ -61,7 +61,7 @@ async function shown() {
 }
 
 describe('a change of weights', () => {
-  it('parks claims and acquires, and lets them wait on when it is over', async () => {
+  it('parks claims and acquires, and grants them when it is over', async () => {
     await submit(1);
     expect(await begin()).toMatchObject({
       state: 'begun',
@@ -70,12 +70,10 @@ describe('a change of weights', () => {
       servers: 2,
       confirmedServers: 0,
     });
-    expect(await claim()).toEqual({ claims: [] });
+    await expect(claim()).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true, retryAfterMs: 250 });
     expect(await claim({ waitMs: 20_000, replyTo: 'inbox' })).toMatchObject({ parked: true });
     expect((await acquire()).result).toEqual({ error: 'POOL_PAUSED' });
     expect((await acquire({ waitMs: 20_000, replyTo: 'inbox' })).result).toEqual({ parked: true });
-    // Longer than they would wait: their clock stands still.
-    await redis.hincrby(test.key('meta'), 'pausedAtMs', -60_000);
     expect((await routing.expireWaiters(pool)).answers).toEqual([]);
     expect((await requests.expireClaims(pool)).replyTo).toEqual([]);
     expect((await requests.grantClaims(pool)).grants).toEqual([]);
@@ -83,6 +81,25 @@ describe('a change of weights', () => {
     expect(await end('committed')).toMatchObject({ state: 'committed', confirmedServers: 1, reason: 'asked' });
     expect((await requests.grantClaims(pool)).grants).toMatchObject([{ claims: [{ weightVersion: 2 }] }]);
     expect((await routing.grantWaiters(pool)).answers).toMatchObject([{ serverId: 's1', replyTo: 'inbox' }]);
+  });
+
+  it('answers claims and acquires at their own deadline, and says why', async () => {
+    await submit(1);
+    await begin();
+    expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
+    expect((await acquire({ waitMs: 1, replyTo: 'inbox' })).result).toEqual({ parked: true });
+    await expect
+      .poll(() => requests.expireClaims(pool))
+      .toEqual({ replyTo: ['inbox'], paused: true, more: false });
+    await expect
+      .poll(async () => (await routing.expireWaiters(pool)).answers)
+      .toMatchObject([{ replyTo: 'inbox', error: 'POOL_PAUSED' }]);
+    await end('rolled-back');
+    await run();
+    expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
+    await expect
+      .poll(() => requests.expireClaims(pool))
+      .toEqual({ replyTo: ['inbox'], paused: false, more: false });
   });
 
   it('stops what runs with its tokens, again until confirmed, and runs it under the new version', async () => {
@@ -256,12 +273,11 @@ describe('a change of weights', () => {
     await end('rolled-back');
     expect((await parked()).result).toEqual({ parked: true });
     expect((await routing.grantWaiters(pool)).answers).toEqual([]);
-    expect(await claim()).toEqual({ claims: [] });
+    await expect(claim()).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true, retryAfterMs: 250 });
     await begin({ syncId: 'second' });
     expect((await routing.pausePool(pool, false)).answers).toEqual([]);
-    expect(await redis.hexists(test.key('meta'), 'pausedAtMs')).toBe(1);
+    expect((await routing.grantWaiters(pool)).answers).toEqual([]);
     await end('rolled-back', { syncId: 'second' });
-    expect(await redis.hexists(test.key('meta'), 'pausedAtMs')).toBe(0);
     expect((await routing.grantWaiters(pool)).answers).toHaveLength(1);
   });
 });

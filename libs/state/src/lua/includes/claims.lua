@@ -1,8 +1,13 @@
 --- @include "lost"
---- @include "waiting-clock"
 -- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
 local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
+
+-- By hand, or while the weights change: nothing is granted and nothing is claimed.
+local function pool_is_paused()
+  local field = redis.call('HMGET', key.settings, 'paused', 'syncing')
+  return (field[1] or field[2]) and true or false
+end
 
 local function is_orphaned(job, now)
   local field = redis.call('HMGET', key.job(job), 'trainerSeenAtMs', 'orphanAfterMs')
@@ -78,10 +83,10 @@ end
 
 -- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
 -- includes/turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way. Nothing
--- while the pool stands still.
+-- while the pool is paused.
 local function take_claims(worker_id, worker_epoch, max, only, now)
   local claims, looked, jobs = {}, 0, 0
-  if pool_stands_still() then return claims, false end
+  if pool_is_paused() then return claims, false end
   while #claims < max and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
     local job, service = next_job(only)
     if not job then break end

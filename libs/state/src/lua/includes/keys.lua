@@ -29,7 +29,7 @@ local key = {
   restrictedLanes = root .. 'waiters:restricted', -- hash: lane '@r<hash>' -> the restriction of all who wait in it, JSON
   rehomedLanes = root .. 'waiters:rehome', -- set: serverId that takes no leases now; its lane must be moved
   sessionLanes = root .. 'waiters:sessions', -- set: serverId in whose lane sessions wait, or have waited
-  acquireDeadlines = root .. 'waiters:acquire:deadlines', -- zset: acquireId by deadline on the waiting clock, ms
+  acquireDeadlines = root .. 'waiters:acquire:deadlines', -- zset: acquireId by deadline, ms
   warmingServers = root .. 'servers:warming', -- zset: servers in slow start, by its end, ms
   drainingServers = root .. 'servers:draining', -- zset: servers in drain, by its deadline, ms
   -- workers (both)
@@ -44,7 +44,7 @@ local key = {
   claimWaiters = root .. 'waiters:claim', -- hash: claimId -> packed waiter
   claimQueue = root .. 'waiters:claim:queue', -- zset: claimId by arrival, of those that take any job
   claimLanes = root .. 'waiters:claim:lanes', -- set: jobs in whose lane claims wait
-  claimDeadlines = root .. 'waiters:claim:deadlines', -- zset: claimId by deadline on the waiting clock, ms
+  claimDeadlines = root .. 'waiters:claim:deadlines', -- zset: claimId by deadline, ms
   sweeps = root .. 'sweeps', -- set: job/roundId that is opening, has groups to cut, or is to be folded
   roundDeadlines = root .. 'rounds:deadlines', -- zset: job/roundId by deadline, ms
   facts = root .. 'facts', -- stream: capped outbox of facts

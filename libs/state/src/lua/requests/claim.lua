@@ -9,7 +9,7 @@ ARGV[1] JSON:
 Reply: claims   list of Claim
        parked   true when the answer will go to replyTo
        again    true when only requests of completed rounds were found and there may be more: call again
-Errors: FENCED, QUEUE_FULL. Facts: longtail.requeued, round.settled. ]]
+Errors: FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Facts: longtail.requeued, round.settled. ]]
 --- @include "../includes/claims"
 local args = cjson.decode(ARGV[1])
 if not worker_is_current(args.workerId, args.workerEpoch) then
@@ -31,6 +31,7 @@ local wait_ms = optional(args.waitMs) or 0
 if not reply_to or wait_ms == 0 then
   -- The last repeat of a parked claim: nothing may be given to it any more.
   forget_waiter(args.claimId, job)
+  if pool_is_paused() then return fail('POOL_PAUSED', 'The pool is paused, or its weights change', nil, 250) end
   return '{"claims":[]}'
 end
 if redis.call('HLEN', key.claimWaiters) >= args.maxWaiters and redis.call('HEXISTS', key.claimWaiters, args.claimId) == 0 then
@@ -41,5 +42,5 @@ redis.call('HSET', key.claimWaiters, args.claimId, cjson.encode({
 }))
 if job then redis.call('SADD', key.claimLanes, job) end
 redis.call('ZADD', lane_of(job), 'NX', redis.call('HINCRBY', key.meta, 'arrivalSequence', 1), args.claimId)
-redis.call('ZADD', key.claimDeadlines, integer(waiting_ms(now) + wait_ms), args.claimId)
+redis.call('ZADD', key.claimDeadlines, integer(now + wait_ms), args.claimId)
 return '{"claims":[],"parked":true}'

@@ -1,17 +1,18 @@
---[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer. The time in which the
-pool stood still does not count.
+--[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer, or POOL_PAUSED.
 ARGV[1] JSON: {}
 Reply: replyTo   list of string
+       paused    boolean: the pool is paused, or its weights change
        more      true when there are further ones
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/claims"
 local PAGE = 128
 local inboxes = {}
-local due = redis.call('ZRANGEBYSCORE', key.claimDeadlines, '-inf', integer(waiting_ms(now_ms())), 'LIMIT', 0, PAGE)
+local due = redis.call('ZRANGEBYSCORE', key.claimDeadlines, '-inf', integer(now_ms()), 'LIMIT', 0, PAGE)
 for _, claim_id in ipairs(due) do
   local waiter = load_waiter(claim_id)
   if waiter then table.insert(inboxes, waiter.replyTo) end
   forget_waiter(claim_id, waiter and waiter.job)
 end
-return '{"replyTo":' .. encode_list(inboxes) .. ',"more":' .. tostring(#due == PAGE) .. '}'
+return '{"replyTo":' .. encode_list(inboxes) .. ',"paused":' .. tostring(pool_is_paused())
+  .. ',"more":' .. tostring(#due == PAGE) .. '}'

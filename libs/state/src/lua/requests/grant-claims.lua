@@ -17,7 +17,7 @@ local function next_waiter()
     local head = redis.call('ZRANGE', lane_of(job), 0, 0, 'WITHSCORES')
     if head[1] and tonumber(head[2]) < arrival then claim_id, lane, arrival = head[1], job, tonumber(head[2]) end
   end
-  if redis.call('EXISTS', key.claimableJobs) == 0 or pool_stands_still() then return nil end
+  if redis.call('EXISTS', key.claimableJobs) == 0 or pool_is_paused() then return nil end
   look(nil)
   for _, job in ipairs(redis.call('SMEMBERS', key.claimLanes)) do
     if redis.call('ZSCORE', key.claimableJobs, job) then look(job) end

@@ -85,7 +85,7 @@ local function acquire(item)
   if parked and parked.workerId ~= item.workerId then return { error = 'VALIDATION_FAILED' } end
   if parked and may_wait and parked.workerEpoch == item.workerEpoch then
     parked.replyTo = item.replyTo
-    parked.deadlineMs = waiting_ms(now) + item.waitMs
+    parked.deadlineMs = now + item.waitMs
     save_waiter(parked)
     return { parked = true }
   end

@@ -1,7 +1,7 @@
---[[ Answers parked acquires whose time is over, at most 128. The time of a pause does not count.
+--[[ Answers parked acquires whose time is over, at most 128.
 ARGV[1] JSON: {}
 Reply: answers     list: {acquireId, replyTo, error}: WAIT_TIMEOUT, NO_SERVER_AVAILABLE when no server takes leases,
-                   POOL_PAUSED after a pause of 5 min, FENCED when the worker epoch is void meanwhile
+                   POOL_PAUSED while the pool is paused or its weights change, FENCED when the worker epoch is void meanwhile
        servers     {}
        more        true when there are further ones
        waiting     number: those still parked
@@ -13,8 +13,7 @@ Flags: allow-oom ]]
 local PAGE = 128
 local now = now_ms()
 local answers = {}
-local due = redis.call('ZRANGEBYSCORE', key.acquireDeadlines, '-inf', string.format('%.0f', waiting_ms(now)), 'LIMIT', 0,
-  PAGE)
+local due = redis.call('ZRANGEBYSCORE', key.acquireDeadlines, '-inf', string.format('%.0f', now), 'LIMIT', 0, PAGE)
 for _, acquire_id in ipairs(due) do
   local waiter = waiter_of(acquire_id)
   if waiter then

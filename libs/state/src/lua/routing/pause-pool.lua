@@ -1,6 +1,5 @@
 --[[ Pauses a pool, or resumes it. Paused, no lease is granted: acquires that may wait are parked, the others refused;
-leases that are there run on, and the deadlines of those who wait stand still. After a resume room goes to them, unless
-the weights of the pool change just now: then after that.
+leases that are there run on. After a resume room goes to those who wait, unless the weights of the pool change just now: then after that.
 ARGV[1] JSON:
   paused           boolean
   mostSessions     number: as in acquire
@@ -15,10 +14,8 @@ local now = now_ms()
 local changed = (setting('paused') == '1') ~= args.paused
 if args.paused then
   redis.call('HSET', key.settings, 'paused', '1')
-  stop_waiting_clock(now)
 else
   redis.call('HDEL', key.settings, 'paused')
-  start_waiting_clock(now)
 end
 known_settings = nil
 local answers, servers = {}, {}

@@ -1,5 +1,4 @@
---[[ Begins a change of the weights of a pool: one flag. From here on nothing is granted or claimed until it ends, and the
-deadlines of those who wait stand still.
+--[[ Begins a change of the weights of a pool: one flag. From here on nothing is granted or claimed until it ends.
 ARGV[1] JSON:
   syncId          string; a repeat gets the status of the change, under way or ended
   version         number: of the new weights
@@ -13,7 +12,6 @@ Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"
---- @include "../includes/waiting-clock"
 local args = cjson.decode(ARGV[1])
 local job = optional(args.job)
 local refused = job and trainer_error(job, args.trainerEpoch)
@@ -52,6 +50,5 @@ if args.mode == 'keep' then
   redis.call('HSET', key.weights, 'keptVersion', plain(args.version))
   redis.call('HDEL', key.weights, 'keptUntilMs')
 end
-stop_waiting_clock(now)
 fact('weights.begun', { syncId = args.syncId, version = args.version, mode = args.mode, fromVersion = from })
 return sync_json(load_sync(), 'begun')

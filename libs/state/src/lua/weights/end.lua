@@ -13,7 +13,6 @@ Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"
---- @include "../includes/waiting-clock"
 local args = cjson.decode(ARGV[1])
 local epoch = optional(args.trainerEpoch)
 
@@ -52,7 +51,6 @@ if committed then redis.call('HSET', key.weights, 'version', plain(sync.version)
 if sync.mode == 'keep' then redis.call('HSET', key.weights, 'keptUntilMs', plain(now)) end
 redis.call('HDEL', key.settings, 'syncing')
 redis.call('DEL', key.weightSync)
-start_waiting_clock(now)
 local answer = sync_json(sync, args.outcome, now, args.reason)
 redis.call('SET', key.endedSync(args.syncId), answer, 'PX', ENDED_KEPT_MS)
 fact('weights.' .. args.outcome, { syncId = sync.syncId, version = sync.version, reason = args.reason })

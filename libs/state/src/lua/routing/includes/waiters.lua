@@ -1,6 +1,5 @@
 --- @include "choose"
 --- @include "parked"
---- @include "../../includes/waiting-clock"
 -- Who of the parked acquires is next, and what becomes of them.
 local GRANTS_PER_SCRIPT = 128
 local SERVERS_LOOKED_AT = 64
@@ -8,7 +7,7 @@ local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a
 
 local function park(item, lane, now)
   item.lane = lane
-  item.deadlineMs = waiting_ms(now) + item.waitMs
+  item.deadlineMs = now + item.waitMs
   take_place(item)
   save_waiter(item)
 end
@@ -22,7 +21,7 @@ end
 -- Why a waiter cannot be granted any more, or nil.
 local function waiter_error(waiter, now)
   if not is_current_worker(waiter.workerId, waiter.workerEpoch) then return 'FENCED' end
-  if waiter.deadlineMs > waiting_ms(now) then return nil end
+  if waiter.deadlineMs > now then return nil end
   if pool_is_paused() then return 'POOL_PAUSED' end
   return redis.call('SCARD', key.usableServers) > 0 and 'WAIT_TIMEOUT' or 'NO_SERVER_AVAILABLE'
 end
