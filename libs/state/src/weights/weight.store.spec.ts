@@ -88,18 +88,14 @@ describe('a change of weights', () => {
     await begin();
     expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
     expect((await acquire({ waitMs: 1, replyTo: 'inbox' })).result).toEqual({ parked: true });
-    await expect
-      .poll(() => requests.expireClaims(pool))
-      .toEqual({ replyTo: ['inbox'], paused: true, more: false });
+    await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], paused: true, more: false });
     await expect
       .poll(async () => (await routing.expireWaiters(pool)).answers)
       .toMatchObject([{ replyTo: 'inbox', error: 'POOL_PAUSED' }]);
     await end('rolled-back');
     await run();
     expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
-    await expect
-      .poll(() => requests.expireClaims(pool))
-      .toEqual({ replyTo: ['inbox'], paused: false, more: false });
+    await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], paused: false, more: false });
   });
 
   it('stops what runs with its tokens, again until confirmed, and runs it under the new version', async () => {
