@@ -37,8 +37,8 @@ export function killAtRandom(system: TestSystem, names: readonly string[], seed:
   };
 }
 
-/** Mulberry32. */
-function randomOf(seed: number): () => number {
+/** Mulberry32: numbers from 0 to 1, the same for the same seed. */
+export function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

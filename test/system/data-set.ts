@@ -44,7 +44,11 @@ export function trueTokens(job: string, { id, prompt, lengths }: TestPrompt, sam
 }
 
 /** What is wrong with the results of a whole data set, in words; empty: every sample once, whole, token by token. */
-export function faultsOf(job: string, prompts: readonly TestPrompt[], lines: readonly ResultLine[]): string[] {
+export function faultsOf(
+  job: string,
+  prompts: readonly TestPrompt[],
+  lines: readonly Pick<ResultLine, 'promptId' | 'sampleIndex' | 'tokenIds' | 'segments'>[],
+): string[] {
   const faults: string[] = [];
   const left = new Map<string, { prompt: TestPrompt; index: number }>(
     prompts.flatMap((prompt) =>

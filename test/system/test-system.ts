@@ -77,7 +77,7 @@ const ENVIRONMENT = {
 export class TestSystem {
   readonly keyPrefix: string;
   readonly pool: string;
-  private readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-test-'));
+  readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-test-'));
   private readonly group: ProcessGroup;
   private engineUrls: string[] = [];
   readonly redis: RedisView;

@@ -1,0 +1,92 @@
+import { SET_BACK_KINDS, type SetBackKind } from '@broomwagon/testing';
+import { randomOf } from '../system/chaos';
+import { failpointNames } from '../system/provocations';
+
+/** Where payloads lie: in the Redis that is set back, in one of their own, or in files. */
+export const PAYLOADS = ['same', 'own', 'file'] as const;
+export type PayloadPlace = (typeof PAYLOADS)[number];
+
+/** Redis is set back while a process stands at a failpoint, or once a random share of the samples is done. */
+export const AT_RANDOM = 'a random moment';
+
+/** Where time matters, no more than this is lost. */
+const MOST_LOST_MS = 2_000;
+
+const FACTORS = {
+  kind: SET_BACK_KINDS,
+  payloads: PAYLOADS,
+  trainer: ['reference', 'plain'],
+  lostMs: [1_000, 2_000, 5_000],
+  moment: [AT_RANDOM, ...failpointNames()],
+  /** What becomes of the process at the failpoint. */
+  victim: ['goes on', 'is killed'],
+} as const;
+
+/** One way to set Redis back in the middle of a run. */
+export interface Condition {
+  kind: SetBackKind;
+  payloads: PayloadPlace;
+  trainer: 'reference' | 'plain';
+  lostMs: number;
+  moment: string;
+  victim: 'goes on' | 'is killed';
+}
+
+/** Every pair of values of two factors in at least one condition. */
+export function pairs(): Condition[] {
+  return cover(combinations(), (condition) => {
+    const values = Object.entries(condition).map(String);
+    return values.flatMap((one, index) => values.slice(index + 1).map((other) => `${one} ${other}`));
+  });
+}
+
+/** Every value of every factor in at least one condition; to save time, each kind has one place for payloads. */
+export function values(): Condition[] {
+  const placeOf: Record<SetBackKind, PayloadPlace> = {
+    snapshot: 'file',
+    truncated: 'own',
+    torn: 'same',
+    failover: 'file',
+  };
+  const all = combinations().filter(
+    ({ kind, payloads, moment, lostMs }) =>
+      payloads === placeOf[kind] &&
+      lostMs <= MOST_LOST_MS &&
+      (moment === AT_RANDOM || kind === SET_BACK_KINDS[FACTORS.moment.indexOf(moment) % SET_BACK_KINDS.length]),
+  );
+  return cover(all, ({ kind, trainer, ...rest }) => [`${kind} ${trainer}`, ...Object.values(rest).map(String)]);
+}
+
+function combinations(): Condition[] {
+  return Object.entries(FACTORS).reduce<object[]>(
+    (rows, [name, factor]) => rows.flatMap((row) => factor.map((value) => ({ ...row, [name]: value }))),
+    [{}],
+  ) as Condition[];
+}
+
+/** The same order each time. */
+function shuffled<Item>(items: readonly Item[]): Item[] {
+  const random = randomOf(1);
+  return items
+    .map((item) => ({ item, rank: random() }))
+    .sort((one, other) => one.rank - other.rank)
+    .map(({ item }) => item);
+}
+
+/** Takes, until nothing is left to cover, a row that covers most of what no row before does. */
+function cover(rows: Condition[], unitsOf: (row: Condition) => string[]): Condition[] {
+  const left = shuffled(rows).map((row) => ({ row, units: unitsOf(row) }));
+  const covered = new Set<string>();
+  const chosen: Condition[] = [];
+  for (;;) {
+    let best: (typeof left)[number] | undefined;
+    let most = 0;
+    for (const candidate of left) {
+      const fresh = candidate.units.filter((unit) => !covered.has(unit)).length;
+      if (fresh > most) [best, most] = [candidate, fresh];
+    }
+    if (best === undefined) return chosen;
+    chosen.push(best.row);
+    for (const unit of best.units) covered.add(unit);
+  }
+}

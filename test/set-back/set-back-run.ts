@@ -1,0 +1,140 @@
+import { execFileSync } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ManagedProcess, waitUntil } from '@broomwagon/testing';
+import { expect } from 'vitest';
+import { faultsOf, type TestPrompt } from '../system/data-set';
+import { appOf, Provocations } from '../system/provocations';
+import { AT_RANDOM, type Condition } from './conditions';
+import type { SetBackSystem } from './set-back-system';
+import { TRAINERS, type TrainerEnd } from './trainers';
+
+const TRAINER_DEADLINE_MS = 75_000;
+/** Chance decides which replica gets a call, so a data set may pass without a visit to the failpoint. */
+const MOST_DATA_SETS = 4;
+/** A random moment comes before this share of the samples is done. */
+const LATEST_SHARE = 0.8;
+
+let runs = 0;
+
+/**
+ * Trains data sets until Redis was set back in the middle of one. What the trainer holds then must be every sample
+ * once, or its error must name what is missing; nothing is held by anybody, and the audit finds nothing.
+ * @returns what was lost and how the trainer ended
+ */
+export async function runSetBack(
+  stand: SetBackSystem,
+  condition: Condition,
+  prompts: readonly TestPrompt[],
+  random: () => number,
+): Promise<string> {
+  const { moment } = condition;
+  const victim = moment === AT_RANDOM ? undefined : new Victim(stand, moment);
+  try {
+    for (let tries = 0; tries < MOST_DATA_SETS; tries += 1) {
+      const job = `job-${++runs}`;
+      const startedMs = performance.now();
+      const training = train(stand, condition, job, prompts);
+      await Promise.race([stand.untilDone(job, 1), training]);
+      await delay(Math.max(0, startedMs + condition.lostMs - performance.now()));
+      if (victim) await victim.untilStopped(training);
+      else await stand.untilDone(job, Math.floor(random() * LATEST_SHARE * sampleCount(prompts)));
+      const reached = victim === undefined || victim.stopped;
+      let lostMs = 0;
+      if (reached) {
+        lostMs = await stand.redis.setBack(Math.min(condition.lostMs, performance.now() - startedMs));
+        if (condition.victim === 'is killed') victim?.kill();
+        else victim?.resume();
+      }
+      const end = await training;
+      expect(faultsIn(end, job, prompts), `lost ${Math.round(lostMs)} ms; ${end.error ?? 'no error'}`).toEqual([]);
+      await stand.giveUpOthers(job);
+      if (!reached) continue;
+      await victim?.stop();
+      await stand.expectAtRest();
+      return `lost ${(lostMs / 1_000).toFixed(1)} s, ${end.error?.slice(0, 100) ?? 'exit 0'}`;
+    }
+    throw new Error(`No data set of ${MOST_DATA_SETS} visited ${moment}`);
+  } finally {
+    await victim?.stop();
+  }
+}
+
+/** One more process of an application, which stops (SIGSTOP) at a failpoint. */
+class Victim {
+  private process: ManagedProcess | undefined;
+  private provocations = 0;
+
+  constructor(
+    private readonly stand: SetBackSystem,
+    private readonly failpoint: string,
+  ) {}
+
+  get stopped(): boolean {
+    return this.process !== undefined && stateOf(this.process).startsWith('T');
+  }
+
+  /** Starts it, leads it to the failpoint, and waits until it stands there, or that trainer has ended. */
+  async untilStopped(training: Promise<unknown>): Promise<void> {
+    const app = appOf(this.failpoint);
+    let ended = false;
+    void training.then(() => (ended = true));
+    const FAILPOINTS = `${this.failpoint}=stop@1`;
+    this.process ??= await this.stand.system.startApp(app, `${app}-${runs}`, { FAILPOINTS });
+    // What it calls may be lost with Redis, and then has an error.
+    const provocations = new Provocations(this.stand.system, `${runs}-${++this.provocations}`);
+    void provocations.provoke(this.failpoint).catch(() => undefined);
+    await waitUntil(() => ended || this.stopped, { what: this.failpoint, timeoutMs: TRAINER_DEADLINE_MS });
+  }
+
+  resume(): void {
+    this.process?.resume();
+  }
+
+  kill(): void {
+    this.process?.kill('SIGKILL');
+  }
+
+  async stop(): Promise<void> {
+    await this.process?.stop(0);
+  }
+}
+
+/** Rejects with all that is known about the job when the trainer has not ended by its deadline. */
+function train(
+  stand: SetBackSystem,
+  { trainer }: Condition,
+  job: string,
+  prompts: readonly TestPrompt[],
+): Promise<TrainerEnd> {
+  const deadline = AbortSignal.timeout(TRAINER_DEADLINE_MS);
+  const training = TRAINERS[trainer](stand.system, job, prompts, deadline).catch(async (error: unknown) => {
+    if (!deadline.aborted) throw error;
+    const { system } = stand;
+    const status = await system.call('job.status', { job }).catch(String);
+    throw new Error(`The trainer did not end: ${JSON.stringify(status)}\n${await system.logs()}`, { cause: error });
+  });
+  // It is awaited later.
+  training.catch(() => undefined);
+  return training;
+}
+
+/** Held twice, or not as the engines make it, or missing without being named. */
+function faultsIn({ held, error }: TrainerEnd, job: string, prompts: readonly TestPrompt[]): string[] {
+  const faults = faultsOf(job, prompts, held);
+  if (error === undefined) return faults;
+  if (/\bINTERNAL\b/.test(error)) return [...faults, error];
+  const named = new Set(error.match(/prompt-\d+/g));
+  return faults.filter((fault) => {
+    const [, promptId] = /^(\S+)\/\d+ was never trained$/.exec(fault) ?? [];
+    return promptId === undefined || !named.has(promptId);
+  });
+}
+
+function sampleCount(prompts: readonly TestPrompt[]): number {
+  return prompts.reduce((sum, { samples }) => sum + samples, 0);
+}
+
+/** As `ps` tells it; empty when it has ended. */
+function stateOf({ pid, running }: ManagedProcess): string {
+  return running ? execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }) : '';
+}

@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { connectRedis, openPayloadStore, PoolAudit, ScriptRunner } from '@broomwagon/state';
+import { flushPrefix, type RedisHistory, startSetBackRedis, testRedisUrl, waitUntil } from '@broomwagon/testing';
+import { expect } from 'vitest';
+import type { TestPrompt } from '../system/data-set';
+import { TestSystem } from '../system/test-system';
+import type { Condition } from './conditions';
+
+/** A response of 300 tokens takes a third of a second: a data set runs for some seconds, and loses some of them. */
+const SPEED = 15;
+const PROGRESS_DEADLINE_MS = 60_000;
+
+/** A whole system on a Redis that can be set back, with payloads where the condition has them. */
+export class SetBackSystem {
+  private readonly payloads: { driver: 'redis' | 'file'; url: string; dir: string };
+  private takeovers = 0;
+
+  private constructor(
+    readonly system: TestSystem,
+    readonly redis: RedisHistory,
+    /** Kind of set-back and place of payloads. */
+    readonly condition: Pick<Condition, 'kind' | 'payloads'>,
+    payloadFolder: string,
+  ) {
+    this.payloads = storeOf(condition, redis.url, payloadFolder);
+  }
+
+  static async start(
+    condition: Pick<Condition, 'kind' | 'payloads'>,
+    prompts: readonly TestPrompt[],
+    random: () => number,
+  ): Promise<SetBackSystem> {
+    const redis = await startSetBackRedis(condition.kind, random);
+    const folder = mkdtempSync(join(tmpdir(), 'broomwagon-payloads-'));
+    try {
+      const { driver, url, dir } = storeOf(condition, redis.url, folder);
+      const system = await TestSystem.start({
+        prompts,
+        speed: SPEED,
+        redisUrl: redis.url,
+        environment: { PAYLOAD_DRIVER: driver, PAYLOAD_URL: url, PAYLOAD_DIR: dir },
+      });
+      return new SetBackSystem(system, redis, condition, folder);
+    } catch (error) {
+      await redis.stop();
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.system.stop();
+    await this.redis.stop();
+    if (this.condition.payloads === 'own') await flushPrefix(this.payloads.url, `${this.system.keyPrefix}:`);
+    rmSync(this.payloads.dir, { recursive: true, force: true });
+  }
+
+  /** Waits until so many samples of the job have been done. */
+  untilDone(job: string, count: number): Promise<void> {
+    return waitUntil(async () => (await this.done(job)) >= count, {
+      what: `${count} samples of ${job}`,
+      timeoutMs: PROGRESS_DEADLINE_MS,
+    });
+  }
+
+  private async done(job: string): Promise<number> {
+    try {
+      const { requests } = await this.system.call('job.status', { job });
+      return requests.finished + requests.trained;
+    } catch (error) {
+      if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return 0;
+      throw error;
+    }
+  }
+
+  /** Gives up the open rounds of all jobs but one: what was set back may have opened those of provocations again. */
+  async giveUpOthers(own: string): Promise<void> {
+    const { jobs } = await this.system.call('job.list', {});
+    for (const job of jobs.filter((name) => name !== own)) {
+      const takeoverId = `give-up-${++this.takeovers}`;
+      const { round, trainerEpoch } = await this.system.call('round.takeover', { job, takeoverId });
+      if (round) await this.system.call('round.cancel', { job, roundId: round.roundId, trainerEpoch, mode: 'drop' });
+    }
+  }
+
+  /** Nobody holds anything, and the audit, payloads included, finds nothing. */
+  async expectAtRest(): Promise<void> {
+    await this.system.expectAtRest();
+    const redis = connectRedis({ url: this.redis.url });
+    const { keyPrefix, pool } = this.system;
+    const payloads = openPayloadStore({ ...this.payloads, keyPrefix });
+    try {
+      const report = await new PoolAudit(redis, new ScriptRunner(redis, keyPrefix), payloads).run(pool);
+      expect(report.findings).toEqual([]);
+    } finally {
+      await payloads.close();
+      redis.disconnect();
+    }
+  }
+}
+
+function storeOf({ payloads }: Pick<Condition, 'payloads'>, redisUrl: string, dir: string) {
+  const driver = payloads === 'file' ? ('file' as const) : ('redis' as const);
+  return { driver, url: payloads === 'own' ? testRedisUrl() : redisUrl, dir };
+}

@@ -1,0 +1,129 @@
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { ManagedProcess } from '@broomwagon/testing';
+import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
+import type { ResultLine } from '../../apps/trainer/src/results/result-line';
+import { ResultsFile } from '../../apps/trainer/src/results/results-file';
+import { dataSet, SEED, type TestPrompt } from '../system/data-set';
+import { optionsOf, type TestSystem } from '../system/test-system';
+
+const GROUPS_PER_STEP = 6;
+const OVER_PROVISION = 1.5;
+
+/** What one trainer holds when it has ended, and what it says is wrong. */
+export interface TrainerEnd {
+  held: Pick<ResultLine, 'promptId' | 'sampleIndex' | 'tokenIds' | 'segments'>[];
+  /** Code, message and details of the error that ended it; undefined when it ended as if all were well. */
+  error?: string;
+}
+
+/** The prompts that the example of docs/protocol makes up. */
+export function examplePrompts(count: number, samples: number): TestPrompt[] {
+  return dataSet(count, samples).map((prompt, index) => ({
+    ...prompt,
+    id: `prompt-${index}`,
+    prompt: { text: `Problem ${index}: what is ${index} times ${index + 1}? Think step by step.` },
+  }));
+}
+
+/** Trains the example prompts with one of our trainers. @throws Error when it has not ended by then */
+export type Trainer = (
+  system: TestSystem,
+  job: string,
+  prompts: readonly TestPrompt[],
+  signal: AbortSignal,
+) => Promise<TrainerEnd>;
+
+export const TRAINERS: Record<'reference' | 'plain', Trainer> = { reference, plain };
+
+/** The loop of `npm start`, with its file of results. */
+async function reference(
+  system: TestSystem,
+  job: string,
+  prompts: readonly TestPrompt[],
+  signal: AbortSignal,
+): Promise<TrainerEnd> {
+  const file = join(mkdtempSync(join(system.folder, 'trainer-')), 'results.jsonl');
+  const sink = await ResultsFile.create(file);
+  let error: string | undefined;
+  const loop = new TrainerLoop(
+    system.client,
+    {
+      pool: system.pool,
+      job,
+      prompts,
+      samples: prompts[0]!.samples,
+      maxTokens: 16_384,
+      sampling: { seed: SEED },
+      groupsPerStep: GROUPS_PER_STEP,
+      policy: { name: 'resume', overProvision: OVER_PROVISION },
+      pollMs: 25,
+      signal,
+    },
+    { sink },
+  );
+  try {
+    await loop.run();
+  } catch (thrown) {
+    if (!isBroomwagonError(thrown)) throw thrown;
+    error = `${thrown.code}: ${thrown.message} ${JSON.stringify(thrown.details ?? {})}`;
+  } finally {
+    await sink.close();
+  }
+  return { held: linesOf(file), error };
+}
+
+function linesOf(file: string): ResultLine[] {
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as ResultLine);
+}
+
+/** docs/protocol/examples/trainer.mjs, a process of its own. */
+async function plain(
+  system: TestSystem,
+  job: string,
+  prompts: readonly TestPrompt[],
+  signal: AbortSignal,
+): Promise<TrainerEnd> {
+  const out = mkdtempSync(join(system.folder, 'trainer-'));
+  const settings = {
+    pool: system.pool,
+    job,
+    prompts: prompts.length,
+    samples: prompts[0]!.samples,
+    groups: GROUPS_PER_STEP,
+    'over-provision': OVER_PROVISION,
+    seed: SEED,
+    out,
+  };
+  const logFile = join(out, 'trainer.log');
+  const trainer = new ManagedProcess({
+    name: 'example-trainer',
+    command: [process.execPath, join('docs', 'protocol', 'examples', 'trainer.mjs'), ...optionsOf(settings)],
+    environment: { NATS_URL: system.natsUrl },
+    logFile,
+  });
+  await trainer.start();
+  signal.addEventListener('abort', () => trainer.kill('SIGKILL'));
+  const { code } = await trainer.exited;
+  signal.throwIfAborted();
+  return { held: stepsIn(out), error: code === 0 ? undefined : readFileSync(logFile, 'utf8') };
+}
+
+interface StepFile {
+  groups: { groupId: string; samples: { sampleIndex: number; tokens: number[]; segments: ResultLine['segments'] }[] }[];
+}
+
+function stepsIn(folder: string): TrainerEnd['held'] {
+  const steps = readdirSync(folder).filter((file) => /^step-\d+\.json$/.test(file));
+  const groups = steps.flatMap((file) => (JSON.parse(readFileSync(join(folder, file), 'utf8')) as StepFile).groups);
+  return groups.flatMap(({ groupId, samples }) =>
+    samples.map(({ sampleIndex, tokens, segments }) => ({
+      promptId: groupId,
+      sampleIndex,
+      tokenIds: tokens,
+      segments,
+    })),
+  );
+}

@@ -1,0 +1,3 @@
+import { describeSetBack } from './suite';
+
+describeSetBack('truncated');

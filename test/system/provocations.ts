@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { TestSystem } from './test-system';
+
+const APP_OF: Record<string, string> = { coordinator: 'trainer-coordinator' };
+
+/** Every name given to `failpoint()` in the applications. */
+export function failpointNames(): string[] {
+  const files = readdirSync('apps', { recursive: true, encoding: 'utf8' }).filter((file) =>
+    /(?<!spec)\.ts$/.test(file),
+  );
+  const calls = files.flatMap((file) => [
+    ...readFileSync(join('apps', file), 'utf8').matchAll(/failpoint\('([^']+)'/g),
+  ]);
+  return [...new Set(calls.map(([, name]) => name!))].sort();
+}
+
+/** The application that visits this failpoint. */
+export function appOf(failpoint: string): string {
+  const prefix = failpoint.split('.')[0]!;
+  return APP_OF[prefix] ?? prefix;
+}
+
+/** Calls that lead an application to failpoints which a data set alone does not visit. They change no data set. */
+export class Provocations {
+  /** @param run part of all ids, different for each run */
+  constructor(
+    private readonly system: TestSystem,
+    private readonly run: string,
+  ) {}
+
+  /** What a data set alone never asks for; it changes nothing of the data set. */
+  provoke(name: string): Promise<unknown> {
+    const calls = Array.from({ length: 24 }, (_, index) => `${name}-${this.run}-${index}`);
+    if (name.startsWith('coordinator.abort')) {
+      return Promise.all(
+        calls.map((abortId) => this.system.call('request.abort', { abortId, requestIds: [`nobody/${abortId}/0`] })),
+      );
+    }
+    if (name.startsWith('coordinator.move')) {
+      const moves = [{ requestId: 'nobody/g/0', targetServerId: 'engine-0' }];
+      return Promise.all(calls.map((planId) => this.system.call('rebalance.execute', { planId, moves })));
+    }
+    if (name.startsWith('coordinator.weights')) return this.changeWeights(calls.slice(0, 8));
+    if (name.startsWith('coordinator.requeue')) return this.handInUnknown(calls);
+    if (name.startsWith('coordinator.open')) return Promise.all(calls.slice(0, 8).map((job) => this.openInPages(job)));
+    if (/^coordinator\.(give-back|checkpoint|restore|unlink)\./.test(name)) {
+      return Promise.all(calls.slice(0, 8).map((job) => this.saveAndFallBack(job)));
+    }
+    if (name.startsWith('load-balancer.sweep'))
+      return Promise.all(calls.slice(0, 8).map((id) => this.leaveLeaseBehind(id)));
+    if (name.startsWith('load-balancer.configure')) {
+      return Promise.all(calls.map(() => this.system.call('pool.configure', {})));
+    }
+    return Promise.resolve();
+  }
+
+  /** To the version that the engines have: what runs is stopped, and goes on. */
+  private async changeWeights(calls: readonly string[]): Promise<void> {
+    for (const syncId of calls) {
+      await this.system.call('weights.begin', { syncId, version: 0, mode: 'abort', waitMs: 5_000 });
+      await this.system.call('weights.commit', { syncId });
+    }
+  }
+
+  /** A job of its own, of which nothing runs: its groups, two pages of them, are given up and taken again. */
+  private async openInPages(job: string): Promise<void> {
+    await this.system.call('job.configure', { job, quota: { maxInFlight: 0 } });
+    const groups = Array.from({ length: 4 }, (_, index) => ({
+      groupId: `${job}-g${index}`,
+      samples: 64,
+      maxTokens: 1,
+      prompt: { text: 'What is it?' },
+    }));
+    const policy = { name: 'resume', overProvision: 1 } as const;
+    const { roundId, trainerEpoch } = await this.system.openRound(job, { groupsPerStep: 4, groups, policy });
+    await this.system.call('round.cancel', { job, roundId, trainerEpoch, mode: 'requeue' });
+    await expect.poll(async () => (await this.system.call('longtail.stats', { job })).groups).toBe(4);
+    const plan = await this.system.call('round.next', { job, groupsPerStep: 4, remainingGroups: 0, policy });
+    const open = { ...plan, job, roundId: 'again', kind: 'long' as const, policy, weightVersion: 0, trainerEpoch };
+    expect(await this.system.call('round.open', open)).toMatchObject({ state: 'open', takenGroups: 4 });
+    await this.system.call('round.cancel', { job, roundId: 'again', trainerEpoch, mode: 'drop' });
+  }
+
+  /** What a worker leaves behind is what the load-balancer sweeps. */
+  private async leaveLeaseBehind(workerId: string): Promise<void> {
+    const registration = { workerId, registrationId: workerId, ttlMs: 60_000 };
+    const { workerEpoch } = await this.system.call('worker.register', registration);
+    const held = { acquireId: workerId, requestId: `nobody/${workerId}/0`, workerId, workerEpoch };
+    await this.system.call('lb.acquire', { ...held, waitMs: 10_000 });
+    await this.system.call('worker.deregister', { workerId, workerEpoch });
+  }
+
+  private async handInUnknown(calls: readonly string[]): Promise<void> {
+    const identity = { workerId: 'aside', registrationId: calls[0]!, ttlMs: 60_000 };
+    const { workerId, workerEpoch } = { ...identity, ...(await this.system.call('worker.register', identity)) };
+    const requests = [{ requestId: 'nobody/g/0', attempt: 1 }];
+    await Promise.all(
+      calls.map(() => this.system.call('longtail.requeue', { job: 'nobody', workerId, workerEpoch, requests })),
+    );
+    await this.system.call('worker.deregister', { workerId, workerEpoch });
+  }
+
+  /** A job of its own: its round is given up, then it is saved three times, which retires one, and falls back. */
+  private async saveAndFallBack(job: string): Promise<void> {
+    const wish = { job, policy: { name: 'resume', overProvision: 1 } as const };
+    const plan = await this.system.call('round.next', { ...wish, groupsPerStep: 1, remainingGroups: 1 });
+    const roundId = 'round';
+    const round = { ...plan, ...wish, roundId, kind: 'short' as const, weightVersion: 0 };
+    const { trainerEpoch } = await this.system.call('round.open', round);
+    await this.system.call('round.cancel', { job, roundId, trainerEpoch, mode: 'requeue' });
+    for (const tag of ['a', 'b', 'c']) await this.system.call('job.checkpoint', { job, trainerEpoch, tag });
+    expect(await this.system.call('job.restore', { job, trainerEpoch, tag: 'b' })).toMatchObject({ state: 'restored' });
+    const { checkpoints } = await this.system.call('job.checkpoints', { job });
+    expect(checkpoints.map(({ tag }) => tag)).toEqual(['b']);
+  }
+}
