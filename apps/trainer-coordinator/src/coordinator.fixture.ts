@@ -10,7 +10,7 @@ import type {
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
-import { connectRedis, RoundStore, RoutingStore, ScriptRunner } from '@broomwagon/state';
+import { formatPayloadRef, connectRedis, RoundStore, RoutingStore, ScriptRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorModule } from './coordinator.module';
@@ -83,6 +83,13 @@ export class CoordinatorFixture {
     await this.client.messaging.connection.close();
     await this.redis.quit();
     await flushPrefix(testRedisUrl(), `${this.prefix}:`);
+  }
+
+  /** A segment of the claim, under the reference that its payload would have. */
+  segmentOf(claim: Claim, tokenCount: number): Segment {
+    const { attempt, weightVersion, job, requestId } = claim;
+    const ref = formatPayloadRef('redis', { pool: this.pool, job, owner: requestId, name: String(attempt) });
+    return { attempt, serverId: 's1', serverEpoch: 1, weightVersion, tokenCount, ref };
   }
 
   async worker(workerId: string): Promise<FixtureWorker> {
@@ -188,7 +195,11 @@ export class FixtureWorker {
 
   complete(claim: Claim, tokenCount = 3): Promise<CompleteReply> {
     const { client, pool } = this.fixture;
-    const body = { ...this.fence(claim), finishReason: 'stop' as const, segment: segmentOf(claim, tokenCount) };
+    const body = {
+      ...this.fence(claim),
+      finishReason: 'stop' as const,
+      segment: this.fixture.segmentOf(claim, tokenCount),
+    };
     return client.call(pool, 'request.complete', body);
   }
 
@@ -200,16 +211,4 @@ export class FixtureWorker {
       for (const claim of claims) await this.complete(claim);
     }
   }
-}
-
-export function segmentOf(claim: Claim, tokenCount: number): Segment {
-  const ref = `redis~${claim.job}~~${claim.groupId}~${claim.sampleIndex}~${claim.attempt}`;
-  return {
-    attempt: claim.attempt,
-    serverId: 's1',
-    serverEpoch: 1,
-    weightVersion: claim.weightVersion,
-    tokenCount,
-    ref,
-  };
 }

@@ -2,7 +2,7 @@ import { type AbortAttemptsCommand, type Claim, type TailPolicy, workerCommandSu
 import { setFailpoints } from '@broomwagon/platform';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CoordinatorFixture, groups, openRequest, segmentOf } from './coordinator.fixture';
+import { CoordinatorFixture, groups, openRequest } from './coordinator.fixture';
 
 const RESUME: TailPolicy = { name: 'resume', overProvision: 2 };
 const within = (what: string) => ({ what, timeoutMs: 20_000 });
@@ -35,7 +35,7 @@ describe('trainer-coordinator', () => {
     const claims = await worker.claim(4);
     const [first, second, kept, cut] = claims as [Claim, Claim, Claim, Claim];
     await worker.complete(kept, 7);
-    await call(fixture.pool, 'request.checkpoint', { ...worker.fence(cut), segment: segmentOf(cut, 5) });
+    await call(fixture.pool, 'request.checkpoint', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
     expect(await worker.complete(first)).toEqual({ state: 'finished', groupAccepted: false, roundCompleted: false });
     expect(await worker.complete(second)).toEqual({ state: 'finished', groupAccepted: true, roundCompleted: true });
 
@@ -45,7 +45,12 @@ describe('trainer-coordinator', () => {
       cause: 'cut',
       attempts: [{ requestId: cut.requestId, attempt: cut.attempt }],
     });
-    const aborted = { ...worker.fence(cut), reason: 'aborted' as const, retryable: true, segment: segmentOf(cut, 6) };
+    const aborted = {
+      ...worker.fence(cut),
+      reason: 'aborted' as const,
+      retryable: true,
+      segment: fixture.segmentOf(cut, 6),
+    };
     expect(await call(fixture.pool, 'request.fail', aborted)).toEqual({ state: 'unfinished' });
     expect(await call(fixture.pool, 'request.fail', aborted)).toEqual({ state: 'unfinished' });
     expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({
@@ -76,7 +81,7 @@ describe('trainer-coordinator', () => {
     expect(long).toMatchObject({ state: 'open', takenGroups: 1, plan: { kind: 'long', step: 2 } });
     const [again] = (await worker.claim(4)) as [Claim];
     expect(again).toMatchObject({ requestId: cut.requestId, attempt: 2, weightVersion: 2 });
-    expect(again.segments).toEqual([segmentOf(cut, 6)]);
+    expect(again.segments).toEqual([fixture.segmentOf(cut, 6)]);
     expect(await worker.complete(again, 2)).toMatchObject({ groupAccepted: true, roundCompleted: true });
     const second_ = { job, roundId: 'round-2', trainerEpoch };
     const [group] = (await call(fixture.pool, 'round.results', second_)).groups;
@@ -157,7 +162,7 @@ describe('trainer-coordinator', () => {
     await refused([good, { ...bad, sampling: { stop: ['x'.repeat(5_000)] } }], { field: 'groups.1.sampling' });
     const named = { ...bad, prompt: undefined };
     await refused([good, { ...named, promptRef: 'nonsense' }], { field: 'groups.1.promptRef' });
-    await refused([good, { ...named, promptRef: `redis~${job}~gone~prompt` }], {
+    await refused([good, { ...named, promptRef: `redis~${fixture.pool}~${job}~gone~prompt` }], {
       code: 'PAYLOAD_NOT_FOUND',
       field: 'groups.1.promptRef',
     });

@@ -12,7 +12,7 @@ import {
 import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
 import { TypedClient, withRetry, type RetryOptions } from '@broomwagon/messaging';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
-import { formatPayloadRef, parsePayloadRef, PayloadStore } from '@broomwagon/state';
+import { formatPayloadRef, parsePayloadRef, PayloadStore, type PayloadName } from '@broomwagon/state';
 import { ControlPlane } from './control-plane';
 import { EngineAdapters } from './engines/engine-adapters';
 import { WorkerConfig } from './worker.config';
@@ -60,10 +60,10 @@ export class MemoryPayloadStore extends PayloadStore {
   /** Thrown by the next puts, in order. */
   readonly putErrors: Error[] = [];
 
-  async put(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
+  async put(payload: PayloadName, bytes: Buffer): Promise<string> {
     const error = this.putErrors.shift();
     if (error !== undefined) throw error;
-    const ref = formatPayloadRef('redis', { job, owner, name });
+    const ref = formatPayloadRef('redis', payload);
     this.payloads.set(ref, bytes);
     return ref;
   }
@@ -187,7 +187,10 @@ export async function workerBench(settings: Partial<WorkerConfig> = {}): Promise
     .on('request.checkpoint', () => ({ action: 'continue' }))
     .on('request.complete', () => ({ state: 'finished', groupAccepted: false, roundCompleted: false }))
     .on('request.fail', () => ({ state: 'pending' }));
-  const promptRef = await payloads.put('j', 'g', 'prompt', Buffer.from('{"promptTokenIds":[10,11]}'));
+  const promptRef = await payloads.put(
+    { pool: 'default', job: 'j', owner: 'g', name: 'prompt' },
+    Buffer.from('{"promptTokenIds":[10,11]}'),
+  );
   const claim = (changes: Partial<Claim> = {}): Claim => ({
     requestId: 'j/g/0',
     attempt: 1,

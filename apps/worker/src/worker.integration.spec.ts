@@ -118,7 +118,10 @@ describe('worker on real NATS and Redis', () => {
   afterEach(() => service.close());
 
   async function submit(requestId: string, attempt = 1): Promise<void> {
-    const promptRef = await payloads.put('j', 'g', 'prompt', Buffer.from('{"text":"Say it:"}'));
+    const promptRef = await payloads.put(
+      { pool: 'default', job: 'j', owner: 'g', name: 'prompt' },
+      Buffer.from('{"text":"Say it:"}'),
+    );
     const about = { job: 'j', roundId: 'r', groupId: 'g', sampleIndex: 0, weightVersion: 3, segments: [] };
     pending.push({ requestId, attempt, promptRef, sampling: { temperature: 0.5 }, maxTokens: 50, ...about });
   }

@@ -118,7 +118,7 @@ export class InFlight {
         digest: 'digest',
         samples: 1,
         maxTokens: 1_000,
-        promptRef: 'redis~stored~prompt~prompt',
+        promptRef: `redis~${this.pool}~${ROUND.job}~prompt~prompt`,
         sampling: '{}',
       }));
       await rounds.submit(this.pool, { ...ROUND, trainerEpoch }, groups);

@@ -48,7 +48,7 @@ export class ScriptFlow {
         digest: 'digest',
         samples,
         maxTokens: 1_000,
-        promptRef: 'redis~bench~prompt~1',
+        promptRef: `redis~${pool}~${job}~prompt~1`,
         sampling: '{}',
       }));
       await this.rounds.submit(pool, { job, roundId: 'round', trainerEpoch }, groups);
@@ -61,7 +61,7 @@ export class ScriptFlow {
     });
     const completePerSecond = await rateOf(fences.length, async (index) => {
       const fence = fences[index]!;
-      const ref = 'redis~bench~tokens~1';
+      const ref = `redis~${pool}~${job}~tokens~1`;
       const segment = { serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: 100, ref, attempt: fence.attempt };
       const end = { segment: JSON.stringify(segment), tokens: 100, finishReason: 'stop' as const };
       await this.requests.complete(pool, { ...fence, ...end });

@@ -96,7 +96,7 @@ class PayloadBench {
     for (const size of SIZES) {
       const bytes = Buffer.alloc(size.bytes, 'x');
       const puts = Array.from({ length: PAYLOADS }, (_, index) =>
-        payloads.put('stored', `stored/${size.bytes}-${index}/0`, '1', bytes),
+        payloads.put({ pool: 'bench', job: 'stored', owner: `stored/${size.bytes}-${index}/0`, name: '1' }, bytes),
       );
       bench.refs.set(size, await Promise.all(puts));
     }
@@ -205,7 +205,7 @@ class PayloadBench {
       digest: 'digest',
       samples: 1,
       maxTokens: 1_000,
-      promptRef: 'redis~stored~prompt~prompt',
+      promptRef: `redis~${pool}~${job}~prompt~prompt`,
       sampling: '{}',
     }));
     await this.rounds.submit(pool, { job, roundId: 'round', trainerEpoch }, groups);

@@ -63,6 +63,10 @@ export const ERROR_CODES = {
   PLAN_NOT_FOUND: { retryable: false, about: 'No such plan in the pool, or it is too old.' },
   // Payloads
   PAYLOAD_NOT_FOUND: { retryable: false, about: 'No payload under this reference.' },
+  PAYLOAD_FOREIGN: {
+    retryable: false,
+    about: 'The reference names a payload of another pool, job, group or request.',
+  },
   PAYLOAD_INCOMPLETE: { retryable: true, about: 'Not all chunks of the payload have arrived.' },
   PAYLOAD_STORE_FULL: { retryable: true, about: 'The payload quota of the job is used up.' },
   // Engines

@@ -2,7 +2,7 @@ import { type Claim, isBroomwagonError, type TailPolicy } from '@broomwagon/cont
 import { setFailpoints } from '@broomwagon/platform';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CoordinatorFixture, type FixtureWorker, groups, segmentOf } from '../coordinator.fixture';
+import { CoordinatorFixture, type FixtureWorker, groups } from '../coordinator.fixture';
 
 const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
 const job = 'job';
@@ -54,7 +54,7 @@ describe('checkpoints of a job', () => {
     for (const claim of later) {
       const payload = { job, owner: claim.requestId, name: String(claim.attempt), chunkIndex: 0, chunkCount: 1 };
       const { ref } = await call(fixture.pool, 'payload.put', { ...payload, data: 'AAAA' });
-      const segment = { ...segmentOf(claim, 4), ref: ref! };
+      const segment = { ...fixture.segmentOf(claim, 4), ref: ref! };
       await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
     }
     await call(fixture.pool, 'round.close', round);
@@ -88,9 +88,9 @@ describe('checkpoints of a job', () => {
     await step(groups(3, 100), 3, epoch);
     expect(await books()).toMatchObject({ trained: 198, unfinished: 0 });
     // Trained and folded, but the checkpoint has them.
-    const refs = ['redis~job~g7~prompt', 'redis~job~~g7~1~1'];
+    const refs = [`redis~${fixture.pool}~job~g7~prompt`, `redis~${fixture.pool}~job~~g7~1~1`];
     expect(await Promise.all(refs.map(exists))).toEqual([true, true]);
-    expect(await exists('redis~job~g100~prompt')).toBe(false);
+    expect(await exists(`redis~${fixture.pool}~job~g100~prompt`)).toBe(false);
 
     setFailpoints('coordinator.restore.between-pages=throw@1');
     const restored = await restore('step-1', epoch);
@@ -124,7 +124,11 @@ describe('checkpoints of a job', () => {
   it('keeps the last two, and deletes the payloads that only an older one named', async () => {
     const epoch = await step(groups(3), 1);
     await save(epoch, 'a');
-    const refs = ['redis~job~g1~prompt', 'redis~job~~g1~0~1', 'redis~job~~g2~1~1'];
+    const refs = [
+      `redis~${fixture.pool}~job~g1~prompt`,
+      `redis~${fixture.pool}~job~~g1~0~1`,
+      `redis~${fixture.pool}~job~~g2~1~1`,
+    ];
     await longStep(2, epoch);
     await save(epoch, 'b');
     expect(await Promise.all(refs.map(exists))).toEqual([true, true, true]);

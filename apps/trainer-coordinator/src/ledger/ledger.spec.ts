@@ -1,6 +1,6 @@
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CoordinatorFixture, groups, segmentOf } from '../coordinator.fixture';
+import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 describe('the ledger and the prompt memory', () => {
   let fixture: CoordinatorFixture;
@@ -26,14 +26,14 @@ describe('the ledger and the prompt memory', () => {
     const worker = await fixture.worker('ledger');
     const [a, b, kept, cut] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
     await worker.complete(kept, 7);
-    await call(fixture.pool, 'request.checkpoint', { ...worker.fence(cut), segment: segmentOf(cut, 5) });
+    await call(fixture.pool, 'request.checkpoint', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
     await worker.complete(a, 3);
     await worker.complete(b, 5);
     await call(fixture.pool, 'request.fail', {
       ...worker.fence(cut),
       reason: 'aborted',
       retryable: true,
-      segment: segmentOf(cut, 6),
+      segment: fixture.segmentOf(cut, 6),
     });
     const short = await call(fixture.pool, 'round.results', first);
     expect(short.ledger).toMatchObject({

@@ -8,7 +8,7 @@ import {
 } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CoordinatorFixture, groups, segmentOf } from '../coordinator.fixture';
+import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
 
@@ -46,7 +46,7 @@ describe('what is given up', () => {
         requests: claims.map((claim) => ({
           requestId: claim.requestId,
           attempt: claim.attempt,
-          segment: segmentOf(claim, tokens),
+          segment: fixture.segmentOf(claim, tokens),
         })),
       });
     return { round, trainerEpoch, worker, aborts, requeue };
@@ -59,7 +59,10 @@ describe('what is given up', () => {
     it('puts the group into the long-tail queue with all its tokens, and the round asks for another', async () => {
       const { round, worker, aborts, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
-      await call(fixture.pool, 'request.checkpoint', { ...worker.fence(sibling), segment: segmentOf(sibling, 5) });
+      await call(fixture.pool, 'request.checkpoint', {
+        ...worker.fence(sibling),
+        segment: fixture.segmentOf(sibling, 5),
+      });
       const handedIn = { results: [{ requestId: mine.requestId, state: 'unfinished' }] };
       expect(await requeue([mine])).toEqual(handedIn);
       expect(await requeue([mine])).toEqual(handedIn);
@@ -119,7 +122,10 @@ describe('what is given up', () => {
     it('gives back what a dead worker had of a group that was handed in', async () => {
       const { worker, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
-      await call(fixture.pool, 'request.checkpoint', { ...worker.fence(sibling), segment: segmentOf(sibling, 5) });
+      await call(fixture.pool, 'request.checkpoint', {
+        ...worker.fence(sibling),
+        segment: fixture.segmentOf(sibling, 5),
+      });
       await requeue([mine]);
       await fixture.routing.deregisterWorker(fixture.pool, worker.workerId, worker.workerEpoch);
       await expect.poll(async () => (await queue()).groups).toMatchObject([{ tokens: 9 }]);
@@ -155,10 +161,12 @@ describe('what is given up', () => {
       expect((await queue()).groups.map(({ groupId }) => groupId)).toEqual(['g0', 'g2']);
       expect(await books()).toMatchObject({ submitted: 6, dropped: 2, finished: 2, unfinished: 2 });
       await expect.poll(() => fixture.redis.keys(`${fixture.rootKey}:*:job/g1*`)).toEqual([]);
-      await expect(call(fixture.pool, 'payload.stat', { ref: 'redis~job~g1~prompt' })).rejects.toMatchObject({
+      await expect(
+        call(fixture.pool, 'payload.stat', { ref: `redis~${fixture.pool}~job~g1~prompt` }),
+      ).rejects.toMatchObject({
         code: 'PAYLOAD_NOT_FOUND',
       });
-      await call(fixture.pool, 'payload.stat', { ref: 'redis~job~g0~prompt' });
+      await call(fixture.pool, 'payload.stat', { ref: `redis~${fixture.pool}~job~g0~prompt` });
     });
 
     it('drops all that were in the queue, in pages', async () => {
@@ -218,7 +226,7 @@ describe('what is given up', () => {
       // One finishes after all, the other confirms.
       expect(await worker.complete(held[0]!, 6)).toMatchObject({ state: 'finished' });
       const confirmation = { ...worker.fence(held[1]!), reason: 'aborted' as const, retryable: true };
-      await call(fixture.pool, 'request.fail', { ...confirmation, segment: segmentOf(held[1]!, 2) });
+      await call(fixture.pool, 'request.fail', { ...confirmation, segment: fixture.segmentOf(held[1]!, 2) });
       await fixture.swept();
       expect(await status()).toMatchObject({ state: 'cancelled', settled: true, groupsRequeued: 3, wastedTokens: 0 });
       expect((await queue()).groups.map(({ finishedSamples, tokens }) => [finishedSamples, tokens])).toEqual([

@@ -61,10 +61,10 @@ describe('payload operations', () => {
       code: 'VALIDATION_FAILED',
       field: 'data',
     });
-    await expect(client.call(pool, 'payload.stat', { ref: 'redis~j1~g2~prompt' })).rejects.toMatchObject({
+    await expect(client.call(pool, 'payload.stat', { ref: `redis~${pool}~j1~g2~prompt` })).rejects.toMatchObject({
       code: 'PAYLOAD_INCOMPLETE',
     });
-    await expect(client.call(pool, 'payload.get', { ref: 'redis~j1~g3~prompt' })).rejects.toMatchObject({
+    await expect(client.call(pool, 'payload.get', { ref: `redis~${pool}~j1~g3~prompt` })).rejects.toMatchObject({
       code: 'PAYLOAD_NOT_FOUND',
     });
   });

@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { MessagePattern, Payload } from '@nestjs/microservices';
+import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
   GetPayloadRequest,
   patternOf,
@@ -9,28 +9,39 @@ import {
   type PutPayloadReply,
   type StatPayloadReply,
 } from '@broomwagon/contracts';
-import { ContractPipe } from '@broomwagon/messaging';
+import { ContractPipe, MessageContext } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 
-/** Payloads in chunks, for those who have NATS only. Bytes travel as base64. */
+/** Payloads of the pool of the subject in chunks, for those who have NATS only. Bytes travel as base64. */
 @Controller()
 export class PayloadController {
   constructor(private readonly payloads: PayloadStore) {}
 
   @MessagePattern(patternOf('payload.put'))
-  put(@Payload(new ContractPipe(PutPayloadRequest)) request: PutPayloadRequest): Promise<PutPayloadReply> {
+  put(
+    @Payload(new ContractPipe(PutPayloadRequest)) request: PutPayloadRequest,
+    @Ctx() { pool }: MessageContext,
+  ): Promise<PutPayloadReply> {
     const { job, owner, name, chunkIndex, chunkCount, data } = request;
-    return this.payloads.putChunk(job, owner, name, chunkIndex, chunkCount, Buffer.from(data, 'base64'));
+    return this.payloads.putChunk({ pool, job, owner, name }, chunkIndex, chunkCount, Buffer.from(data, 'base64'));
   }
 
   @MessagePattern(patternOf('payload.get'))
-  async get(@Payload(new ContractPipe(GetPayloadRequest)) request: GetPayloadRequest): Promise<GetPayloadReply> {
+  async get(
+    @Payload(new ContractPipe(GetPayloadRequest)) request: GetPayloadRequest,
+    @Ctx() { pool }: MessageContext,
+  ): Promise<GetPayloadReply> {
+    this.payloads.requireRef(request.ref, { pool });
     const { data, chunkIndex, chunkCount, bytes } = await this.payloads.getChunk(request.ref, request.chunkIndex ?? 0);
     return { data: data.toString('base64'), chunkIndex, chunkCount, bytes };
   }
 
   @MessagePattern(patternOf('payload.stat'))
-  stat(@Payload(new ContractPipe(StatPayloadRequest)) request: StatPayloadRequest): Promise<StatPayloadReply> {
+  async stat(
+    @Payload(new ContractPipe(StatPayloadRequest)) request: StatPayloadRequest,
+    @Ctx() { pool }: MessageContext,
+  ): Promise<StatPayloadReply> {
+    this.payloads.requireRef(request.ref, { pool });
     return this.payloads.stat(request.ref);
   }
 }

@@ -1,6 +1,6 @@
 import type { RequestStatus } from '@broomwagon/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CoordinatorFixture, groups, openRequest, segmentOf } from '../coordinator.fixture';
+import { CoordinatorFixture, groups, openRequest } from '../coordinator.fixture';
 
 describe('request.list', () => {
   let fixture: CoordinatorFixture;
@@ -22,7 +22,7 @@ describe('request.list', () => {
     await call(pool, 'round.submit', { job: 'job', roundId, trainerEpoch, groups: groups(2) });
     const [done, running, claimed] = await worker.claim(3);
     await worker.complete(done!);
-    const segment = segmentOf(running!, 7);
+    const segment = fixture.segmentOf(running!, 7);
     await call(pool, 'request.checkpoint', { ...worker.fence(running!), serverId: 's1', segment });
 
     const held = { attempt: 1, failures: 0, workerId: 'w', workerEpoch: worker.workerEpoch };

@@ -1,7 +1,7 @@
 import { type Claim, type TailPolicy } from '@broomwagon/contracts';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CoordinatorFixture, groups, openRequest, segmentOf } from '../coordinator.fixture';
+import { CoordinatorFixture, groups, openRequest } from '../coordinator.fixture';
 
 const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
 const within = (what: string) => ({ what, timeoutMs: 20_000 });
@@ -56,14 +56,14 @@ describe('claims and the ends of attempts', () => {
     const [claim] = (await dead.claim(1)) as [Claim];
     // The second one was sent before the first, and overtaken.
     for (const tokens of [9, 4]) {
-      const checkpoint = { ...dead.fence(claim), segment: segmentOf(claim, tokens) };
+      const checkpoint = { ...dead.fence(claim), segment: fixture.segmentOf(claim, tokens) };
       expect(await call(fixture.pool, 'request.checkpoint', checkpoint)).toEqual({ action: 'continue' });
     }
     const other = await fixture.worker('lives');
     const waiting = other.claim(1, 20_000);
     await fixture.routing.deregisterWorker(fixture.pool, dead.workerId, dead.workerEpoch);
     const [again] = (await waiting) as [Claim];
-    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2, segments: [segmentOf(claim, 9)] });
+    expect(again).toMatchObject({ requestId: claim.requestId, attempt: 2, segments: [fixture.segmentOf(claim, 9)] });
     await expect(dead.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
     const born = await fixture.worker('dies');
     await expect(born.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });

@@ -42,8 +42,8 @@ export class SubmissionService {
     const checked = await this.rounds.checkSubmit(pool, args, named);
     const fresh = new Set(checked.fresh);
     const missing = groups.filter(({ groupId }) => fresh.has(groupId));
-    await this.checkRefs(groups, fresh);
-    const refs = await this.storePrompts(job, missing);
+    await this.checkRefs(pool, job, groups, fresh);
+    const refs = await this.storePrompts(pool, job, missing);
 
     const added: NewGroup[] = missing.map((group) => ({
       groupId: group.groupId,
@@ -67,10 +67,18 @@ export class SubmissionService {
   }
 
   /** A prompt that is named but not there would only be found out by a worker, and fail its group. */
-  private async checkRefs(groups: readonly GroupSubmission[], fresh: ReadonlySet<string>): Promise<void> {
+  private async checkRefs(
+    pool: PoolName,
+    job: JobId,
+    groups: readonly GroupSubmission[],
+    fresh: ReadonlySet<string>,
+  ): Promise<void> {
     const named = groups.flatMap(({ groupId, promptRef }, position) =>
       promptRef !== undefined && fresh.has(groupId) ? [{ promptRef, position }] : [],
     );
+    for (const { promptRef, position } of named) {
+      this.payloads.requireRef(promptRef, { pool, job }, `groups.${position}.promptRef`);
+    }
     for (let start = 0; start < named.length; start += PROMPTS_AT_ONCE) {
       await Promise.all(
         named.slice(start, start + PROMPTS_AT_ONCE).map(({ promptRef, position }) =>
@@ -85,14 +93,17 @@ export class SubmissionService {
   }
 
   /** Inline prompts become payloads; what was stored by the trainer is only named. */
-  private async storePrompts(job: JobId, groups: readonly GroupSubmission[]): Promise<Map<string, string>> {
+  private async storePrompts(
+    pool: PoolName,
+    job: JobId,
+    groups: readonly GroupSubmission[],
+  ): Promise<Map<string, string>> {
     const refs = new Map<string, string>();
     for (let start = 0; start < groups.length; start += PROMPTS_AT_ONCE) {
       await Promise.all(
         groups.slice(start, start + PROMPTS_AT_ONCE).map(async ({ groupId, prompt, promptRef }) => {
-          const ref =
-            promptRef ?? (await this.payloads.put(job, groupId, 'prompt', Buffer.from(JSON.stringify(prompt))));
-          refs.set(groupId, ref);
+          const name = { pool, job, owner: groupId, name: 'prompt' };
+          refs.set(groupId, promptRef ?? (await this.payloads.put(name, Buffer.from(JSON.stringify(prompt)))));
         }),
       );
     }

@@ -81,12 +81,10 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     this.counts.totals(pool, statuses);
   }
 
-  /** Payloads are kept by job, not by pool: an owner may be in any pool, also in one that this replica does not serve. */
+  /** The payloads of all pools, also of those that this replica does not serve. */
   private async sweepOrphans(): Promise<void> {
-    const pools = await this.directory.list();
-    await this.payloads.sweepOrphans(this.config.payloadOrphanAfterMs, async (job, owner) => {
-      for (const pool of pools) if (await this.rounds.owns(pool, job, owner)) return true;
-      return false;
-    });
+    await this.payloads.sweepOrphans(this.config.payloadOrphanAfterMs, ({ pool, job, owner }) =>
+      this.rounds.owns(pool, job, owner),
+    );
   }
 }

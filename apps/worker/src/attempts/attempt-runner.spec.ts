@@ -35,8 +35,14 @@ describe('AttemptRunner', () => {
 
   it('goes on from the tokens of earlier attempts, cut to what the books say', async () => {
     const { run, engines, payloads, attempt } = await startAttempt();
-    const ref1 = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2],"text":"ab"}'));
-    const ref2 = await payloads.put('j', 'j/g/0', '2.1', Buffer.from('{"tokenIds":[3,99],"text":"c"}'));
+    const ref1 = await payloads.put(
+      { pool: 'default', job: 'j', owner: 'j/g/0', name: '1.2' },
+      Buffer.from('{"tokenIds":[1,2],"text":"ab"}'),
+    );
+    const ref2 = await payloads.put(
+      { pool: 'default', job: 'j', owner: 'j/g/0', name: '2.1' },
+      Buffer.from('{"tokenIds":[3,99],"text":"c"}'),
+    );
     const segment = { serverId: 's', serverEpoch: 1, weightVersion: 1 };
     attempt.claim.segments.push(
       { ...segment, attempt: 1, tokenCount: 2, ref: ref1 },
@@ -77,7 +83,10 @@ describe('AttemptRunner', () => {
 
   it('completes at once, without a server, when the budget is used up', async () => {
     const { run, attempt, payloads, controlPlane } = await startAttempt(() => ({ maxTokens: 2 }));
-    const ref = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2]}'));
+    const ref = await payloads.put(
+      { pool: 'default', job: 'j', owner: 'j/g/0', name: '1.2' },
+      Buffer.from('{"tokenIds":[1,2]}'),
+    );
     attempt.claim.segments.push({ attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1, tokenCount: 2, ref });
     expect(await run()).toBe('finished');
     expect(controlPlane.calls).toEqual([
@@ -86,7 +95,7 @@ describe('AttemptRunner', () => {
   });
 
   it('hands back a request whose prompt is not there, for good', async () => {
-    const { run, controlPlane } = await startAttempt(() => ({ promptRef: 'redis~j~g~other' }));
+    const { run, controlPlane } = await startAttempt(() => ({ promptRef: 'redis~default~j~g~other' }));
     expect(await run()).toBe('payload');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'payload', retryable: false });
     expect(controlPlane.of('lb.acquire')).toEqual([]);

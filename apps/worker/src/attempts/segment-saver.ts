@@ -28,9 +28,14 @@ export class SegmentSaver {
     deadlineMs: number = this.config.transitionDeadlineMs,
   ): Promise<Segment> {
     const { job, requestId } = attempt.claim;
-    const name = `${attempt.claim.attempt}.${made.tokenCount}`;
+    const name = {
+      pool: this.config.pool,
+      job,
+      owner: requestId,
+      name: `${attempt.claim.attempt}.${made.tokenCount}`,
+    };
     const bytes = Buffer.from(JSON.stringify(made.payload));
-    const ref = await withRetry(() => this.payloads.put(job, requestId, name, bytes), { deadlineMs });
+    const ref = await withRetry(() => this.payloads.put(name, bytes), { deadlineMs });
     if (!attempt.savedRefs.includes(ref)) attempt.savedRefs.push(ref);
     const segment: Segment = {
       attempt: attempt.claim.attempt,

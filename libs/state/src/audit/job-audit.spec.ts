@@ -47,7 +47,7 @@ async function open(step: number, neededGroups: number, newGroups: number, train
   const groups = await Promise.all(
     Array.from({ length: newGroups }, async (_, index) => {
       const groupId = `g${step}-${index}`;
-      const promptRef = await payloads.put(job, groupId, 'prompt', Buffer.from('prompt'));
+      const promptRef = await payloads.put({ pool, job, owner: groupId, name: 'prompt' }, Buffer.from('prompt'));
       return { groupId, digest: 'd', samples: 2, maxTokens: 10, promptRef, sampling: '{}' };
     }),
   );
@@ -62,7 +62,7 @@ async function jobInUse() {
   const holder = { workerId: 'w', workerEpoch };
   const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
   const tokensOf = async ({ requestId, attempt }: Claim) => {
-    const ref = await payloads.put(job, requestId, String(attempt), Buffer.from('tokens'));
+    const ref = await payloads.put({ pool, job, owner: requestId, name: String(attempt) }, Buffer.from('tokens'));
     return { segment: JSON.stringify({ attempt, tokenCount: 3, ref }), tokens: 3 };
   };
   const claim = async (max: number, claimId: string) =>
@@ -149,7 +149,7 @@ describe('the audit of a job', () => {
       ['round-accepted', 'round-group'],
     ],
     ['an open round that is not there', () => redis.hset(key(`job:${job}`), 'openRoundId', 'r0'), ['job-open-round']],
-    ['a payload that is gone', () => payloads.remove([`redis~${job}~g1-1~prompt`]), ['payload-missing']],
+    ['a payload that is gone', () => payloads.remove([`redis~${pool}~${job}~g1-1~prompt`]), ['payload-missing']],
     ['a saved group that is gone', () => redis.hdel(key(`checkpoint-groups:${job}/1`), 'g1-1'), ['checkpoint-groups']],
     ['a checkpoint without its header', () => redis.del(key(`checkpoint:${job}/1`)), ['checkpoint-without-header']],
   ];

@@ -25,7 +25,7 @@ import {
 type Change = { index: number; count: number; chunk: Buffer } | Buffer[];
 
 /**
- * Payloads as files: `<folder>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For one
+ * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For one
  * machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait.
  */
 export class FilePayloadStore extends PayloadStore {
@@ -39,9 +39,9 @@ export class FilePayloadStore extends PayloadStore {
     super();
   }
 
-  async put(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
-    const ref = formatPayloadRef('file', { job, owner, name });
-    await this.write({ job, owner, name }, chunksOf(bytes));
+  async put(payload: PayloadName, bytes: Buffer): Promise<string> {
+    const ref = formatPayloadRef('file', payload);
+    await this.write(payload, chunksOf(bytes));
     return ref;
   }
 
@@ -67,7 +67,7 @@ export class FilePayloadStore extends PayloadStore {
     let removed = 0;
     for (const ref of refs) {
       const payload = parsePayloadRef('file', ref);
-      if (await this.unlink(payload.job, this.pathOf(payload))) removed++;
+      if (await this.unlink(this.folderOf(payload), this.pathOf(payload))) removed++;
     }
     return removed;
   }
@@ -79,11 +79,16 @@ export class FilePayloadStore extends PayloadStore {
   ): Promise<PayloadSweep> {
     const sweep: PayloadSweep = { examined: 0, removed: 0 };
     const cutoffMs = Date.now() - olderThanMs;
-    for (const job of await list(this.folder)) {
-      for (const shard of await list(join(this.folder, job))) {
-        const paths = (await list(join(this.folder, job, shard))).map((file) => join(this.folder, job, shard, file));
-        for (const page of pagesOf(paths, pageSize)) {
-          await Promise.all(page.map((path) => this.sweepFile(job, path, cutoffMs, isOwned, sweep)));
+    for (const pool of await list(this.folder)) {
+      for (const job of await list(join(this.folder, pool))) {
+        const of = { pool, job };
+        for (const shard of await list(this.folderOf(of))) {
+          const paths = (await list(join(this.folderOf(of), shard))).map((file) =>
+            join(this.folderOf(of), shard, file),
+          );
+          for (const page of pagesOf(paths, pageSize)) {
+            await Promise.all(page.map((path) => this.sweepFile(of, path, cutoffMs, isOwned, sweep)));
+          }
         }
       }
     }
@@ -106,7 +111,7 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
-    const jobFolder = join(this.folder, payload.job);
+    const jobFolder = this.folderOf(payload);
     await mkdir(jobFolder, { recursive: true });
     return withFolderLock(jobFolder, async () => {
       const path = this.pathOf(payload);
@@ -121,18 +126,18 @@ export class FilePayloadStore extends PayloadStore {
       };
       const added = bytesOf(header) - (held === undefined ? 0 : bytesOf(held.header));
       // Counted before it is written: a crash in between counts too much, never too little.
-      await this.count(payload.job, added);
+      await this.count(jobFolder, added);
       const present = chunks.filter((chunk) => chunk !== undefined);
       await writePayloadFile(path, header, present).catch(async (cause: unknown) => {
-        await this.count(payload.job, -added);
+        await this.count(jobFolder, -added);
         throw new BroomwagonError('UNAVAILABLE', `Cannot write a payload: ${(cause as Error).message}`, { cause });
       });
       return header;
     });
   }
 
-  private async count(job: string, addedBytes: number): Promise<void> {
-    const path = join(this.folder, job, '.used');
+  private async count(jobFolder: string, addedBytes: number): Promise<void> {
+    const path = join(jobFolder, '.used');
     const used = (await readCounter(path)) + addedBytes;
     if (addedBytes > 0 && used > this.quotaBytes) {
       const wish = `${used} of ${this.quotaBytes} bytes`;
@@ -142,19 +147,19 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   /** Removes a file, if it is still as old as `cutoffMs` says, and counts it down. */
-  private async unlink(job: string, path: string, cutoffMs = Infinity): Promise<boolean> {
+  private async unlink(jobFolder: string, path: string, cutoffMs = Infinity): Promise<boolean> {
     if ((await readPayloadFile(path)) === undefined) return false;
-    return withFolderLock(join(this.folder, job), async () => {
+    return withFolderLock(jobFolder, async () => {
       const held = await readPayloadFile(path);
       if (held === undefined || (await stat(path)).mtimeMs > cutoffMs) return false;
       await rm(path);
-      await this.count(job, -bytesOf(held.header));
+      await this.count(jobFolder, -bytesOf(held.header));
       return true;
     });
   }
 
   private async sweepFile(
-    job: string,
+    of: { pool: string; job: string },
     path: string,
     cutoffMs: number,
     isOwned: PayloadOwnership,
@@ -166,15 +171,19 @@ export class FilePayloadStore extends PayloadStore {
     const held = await readPayloadFile(path);
     if (held === undefined) return;
     sweep.examined++;
-    if (await isOwned(job, held.header.owner)) {
+    if (await isOwned({ ...of, owner: held.header.owner })) {
       // The time of change is the time of the last look, so that the next passes leave it alone.
       await utimes(path, new Date(), new Date()).catch(() => undefined);
-    } else if (await this.unlink(job, path, cutoffMs)) sweep.removed++;
+    } else if (await this.unlink(this.folderOf(of), path, cutoffMs)) sweep.removed++;
   }
 
-  private pathOf({ job, owner, name }: PayloadName): string {
-    const hash = createHash('sha256').update(`${owner}~${name}`).digest('hex');
-    return join(this.folder, job, hash.slice(0, 2), hash.slice(2));
+  private folderOf({ pool, job }: { pool: string; job: string }): string {
+    return join(this.folder, pool, job);
+  }
+
+  private pathOf(payload: PayloadName): string {
+    const hash = createHash('sha256').update(`${payload.owner}~${payload.name}`).digest('hex');
+    return join(this.folderOf(payload), hash.slice(0, 2), hash.slice(2));
   }
 }
 

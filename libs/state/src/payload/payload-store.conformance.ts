@@ -14,6 +14,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
     let other: PayloadStore;
     let jobs = 0;
     const newJob = () => `job-${++jobs}`;
+    const named = (job: string, owner: string, name = 'prompt', pool = 'pool') => ({ pool, job, owner, name });
     const code = (expected: ErrorCode) => expect.toSatisfy((error: unknown) => isBroomwagonError(error, expected));
 
     beforeAll(async () => {
@@ -27,7 +28,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
 
     it.each([0, 1, 1_000, CHUNK, CHUNK + 1, 3 * CHUNK])('gives %i bytes back as they were', async (size) => {
       const bytes = randomBytes(size);
-      const ref = await store.put(newJob(), 'g1', 'prompt', bytes);
+      const ref = await store.put(named(newJob(), 'g1'), bytes);
       expect((await other.get(ref)).equals(bytes)).toBe(true);
       const chunkCount = Math.max(1, Math.ceil(size / CHUNK));
       expect(await other.stat(ref)).toMatchObject({ bytes: size, chunkCount });
@@ -35,53 +36,59 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect(last.data.equals(bytes.subarray((chunkCount - 1) * CHUNK))).toBe(true);
     });
 
-    it('names driver, job, owner and name in a reference that is safe in a URL, for the longest ids too', async () => {
-      const job = 'j'.repeat(128);
-      const ref = await store.put(job, `${job}/${'g'.repeat(128)}/1023`, 'n'.repeat(128), Buffer.from('x'));
+    it('names driver, pool, job, owner and name in a reference that is safe in a URL, for the longest ids too', async () => {
+      const [pool, job] = ['p'.repeat(64), 'j'.repeat(128)];
+      const ref = await store.put(
+        named(job, `${job}/${'g'.repeat(128)}/1023`, 'n'.repeat(128), pool),
+        Buffer.from('x'),
+      );
       expect(ref).toMatch(/^[A-Za-z0-9._:~-]{1,512}$/);
-      expect(ref.startsWith(`${driver}~${job}~`)).toBe(true);
+      expect(ref.startsWith(`${driver}~${pool}~${job}~`)).toBe(true);
       expect((await store.get(ref)).toString()).toBe('x');
     });
 
-    it('keeps payloads apart by job, owner and name', async () => {
+    it('keeps payloads apart by pool, job, owner and name', async () => {
       const [a, b] = [newJob(), newJob()];
       const refs = await Promise.all([
-        store.put(a, 'g/1', '2', Buffer.from('1')),
-        store.put(a, 'g', '1:2', Buffer.from('2')),
-        store.put(a, 'g', '2', Buffer.from('3')),
-        store.put(b, 'g/1', '2', Buffer.from('4')),
+        store.put(named(a, 'g/1', '2'), Buffer.from('1')),
+        store.put(named(a, 'g', '1:2'), Buffer.from('2')),
+        store.put(named(a, 'g', '2'), Buffer.from('3')),
+        store.put(named(b, 'g/1', '2'), Buffer.from('4')),
+        store.put(named(a, 'g/1', '2', 'other'), Buffer.from('5')),
       ]);
       const texts = await Promise.all(refs.map(async (ref) => (await store.get(ref)).toString()));
-      expect(texts).toEqual(['1', '2', '3', '4']);
+      expect(texts).toEqual(['1', '2', '3', '4', '5']);
+      expect(await store.remove([refs[0]!])).toBe(1);
+      expect((await store.get(refs[4]!)).toString()).toBe('5');
     });
 
     it('replaces a payload of the same name and counts only the new one', async () => {
       const job = newJob();
       for (const size of [600, 100, 900, 300]) {
         const bytes = randomBytes(size * KB);
-        const ref = await store.put(job, `${job}/g/0`, '1', bytes);
+        const ref = await store.put(named(job, `${job}/g/0`, '1'), bytes);
         expect((await store.get(ref)).equals(bytes)).toBe(true);
       }
-      await store.put(job, 'g2', 'prompt', randomBytes(700 * KB));
-      await expect(store.put(job, 'g3', 'prompt', randomBytes(100 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
+      await store.put(named(job, 'g2'), randomBytes(700 * KB));
+      await expect(store.put(named(job, 'g3'), randomBytes(100 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
     }, 20_000);
 
     it('refuses what is over the quota of the job, keeps the old payload, and takes it after a removal', async () => {
       const job = newJob();
-      const small = await store.put(job, 'g1', 'prompt', Buffer.from('old'));
-      const big = await store.put(job, 'g2', 'prompt', randomBytes(1_000 * KB));
-      await expect(store.put(job, 'g1', 'prompt', randomBytes(CHUNK))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
+      const small = await store.put(named(job, 'g1'), Buffer.from('old'));
+      const big = await store.put(named(job, 'g2'), randomBytes(1_000 * KB));
+      await expect(store.put(named(job, 'g1'), randomBytes(CHUNK))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
       expect((await store.get(small)).toString()).toBe('old');
-      await store.put(newJob(), 'g1', 'prompt', randomBytes(CHUNK));
+      await store.put(named(newJob(), 'g1'), randomBytes(CHUNK));
       expect(await store.remove([big, big])).toBe(1);
       await expect(store.get(big)).rejects.toEqual(code('PAYLOAD_NOT_FOUND'));
-      await store.put(job, 'g1', 'prompt', randomBytes(CHUNK));
+      await store.put(named(job, 'g1'), randomBytes(CHUNK));
     });
 
     it('never exceeds the quota when many write at once', async () => {
       const job = newJob();
       const puts = Array.from({ length: 24 }, (_, index) =>
-        (index % 2 ? store : other).put(job, `g${index}`, 'prompt', randomBytes(100 * KB)),
+        (index % 2 ? store : other).put(named(job, `g${index}`), randomBytes(100 * KB)),
       );
       const settled = await Promise.allSettled(puts);
       expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
@@ -90,11 +97,11 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
     it('takes chunks in any order and twice, and has the payload when the last is there', async () => {
       const job = newJob();
       const [a, b, c] = ['aa', 'bbb', 'c'].map((text) => Buffer.from(text));
-      const put = (index: number, bytes: Buffer) => store.putChunk(job, 'g1', 'prompt', index, 3, bytes);
+      const put = (index: number, bytes: Buffer) => store.putChunk(named(job, 'g1'), index, 3, bytes);
       expect(await put(2, c!)).toEqual({ receivedChunks: 1 });
       expect(await put(2, c!)).toEqual({ receivedChunks: 1 });
       expect(await put(0, a!)).toEqual({ receivedChunks: 2 });
-      const known = await store.put(job, 'g0', 'prompt', Buffer.from('x'));
+      const known = await store.put(named(job, 'g0'), Buffer.from('x'));
       const ref = known.replace('g0', 'g1');
       await expect(store.get(ref)).rejects.toEqual(code('PAYLOAD_INCOMPLETE'));
       await expect(store.stat(ref)).rejects.toEqual(code('PAYLOAD_INCOMPLETE'));
@@ -106,41 +113,69 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
 
     it('converges to the last upload, whatever was there before', async () => {
       const job = newJob();
-      await store.put(job, 'g1', 'prompt', randomBytes(2 * CHUNK));
+      await store.put(named(job, 'g1'), randomBytes(2 * CHUNK));
       let ref: string | undefined;
       for (const [index, text] of ['x', 'y', 'z'].entries()) {
-        ({ ref } = await store.putChunk(job, 'g1', 'prompt', index, 3, Buffer.from(text)));
+        ({ ref } = await store.putChunk(named(job, 'g1'), index, 3, Buffer.from(text)));
       }
       expect((await store.get(ref!)).toString()).toBe('xyz');
-      await store.putChunk(job, 'g1', 'prompt', 0, 3, Buffer.from('x'));
-      await store.putChunk(job, 'g1', 'prompt', 2, 3, Buffer.from('Z'));
+      await store.putChunk(named(job, 'g1'), 0, 3, Buffer.from('x'));
+      await store.putChunk(named(job, 'g1'), 2, 3, Buffer.from('Z'));
       expect((await store.get(ref!)).toString()).toBe('xyZ');
     });
 
     it('answers unknown, malformed and foreign references with a typed error', async () => {
-      const ref = await store.put(newJob(), 'g1', 'prompt', Buffer.from('x'));
+      const ref = await store.put(named(newJob(), 'g1'), Buffer.from('x'));
       await expect(store.get(ref.replace('g1', 'g9'))).rejects.toEqual(code('PAYLOAD_NOT_FOUND'));
       await expect(store.getChunk(ref, 1)).rejects.toEqual(code('PAYLOAD_NOT_FOUND'));
-      for (const bad of ['', driver, `${driver}~j~..~n`, `${driver}~..~o~n`, `${driver}~j~o~a/b`, `tape~j~o~n`]) {
+      for (const bad of [
+        '',
+        driver,
+        `${driver}~p~j~..~n`,
+        `${driver}~p~..~o~n`,
+        `${driver}~..~j~o~n`,
+        `${driver}~p~j~o~a/b`,
+        `tape~p~j~o~n`,
+      ]) {
         await expect(store.get(bad), bad).rejects.toEqual(code('VALIDATION_FAILED'));
       }
-      await expect(store.put('..', 'g1', 'prompt', Buffer.from('x'))).rejects.toEqual(code('VALIDATION_FAILED'));
-      await expect(store.put('j', 'a//b', 'n', Buffer.from('x'))).rejects.toEqual(code('VALIDATION_FAILED'));
+      for (const [pool, job] of [
+        ['p', '..'],
+        ['..', 'j'],
+        ['p', 'a/b'],
+      ] as const) {
+        await expect(store.put(named(job, 'g1', 'n', pool), Buffer.from('x'))).rejects.toEqual(
+          code('VALIDATION_FAILED'),
+        );
+      }
+      await expect(store.put(named('..', 'g1'), Buffer.from('x'))).rejects.toEqual(code('VALIDATION_FAILED'));
+      await expect(store.put(named('j', 'a//b', 'n'), Buffer.from('x'))).rejects.toEqual(code('VALIDATION_FAILED'));
+    });
+
+    it('refuses a reference of another pool, job or owner than expected', async () => {
+      const ref = await store.put(named('j', 'j/g/0', '1'), Buffer.from('x'));
+      expect(store.requireRef(ref, { pool: 'pool', job: 'j', owner: 'j/g/0' })).toEqual(named('j', 'j/g/0', '1'));
+      for (const other of [{ pool: 'other' }, { job: 'k' }, { pool: 'pool', owner: 'j/g/1' }]) {
+        expect(() => store.requireRef(ref, other)).toThrow(code('PAYLOAD_FOREIGN'));
+      }
+      expect(() => store.requireRef('tape~pool~j~o~n', { pool: 'pool' })).toThrow(code('VALIDATION_FAILED'));
     });
 
     it('refuses chunks over their limit', async () => {
-      const put = store.putChunk('j', 'g', 'n', 0, 1, Buffer.alloc(CHUNK + 1));
+      const put = store.putChunk(named('j', 'g', 'n'), 0, 1, Buffer.alloc(CHUNK + 1));
       await expect(put).rejects.toEqual(code('PAYLOAD_TOO_LARGE'));
-      await expect(store.putChunk('j', 'g', 'n', 2, 2, Buffer.alloc(1))).rejects.toEqual(code('VALIDATION_FAILED'));
+      await expect(store.putChunk(named('j', 'g', 'n'), 2, 2, Buffer.alloc(1))).rejects.toEqual(
+        code('VALIDATION_FAILED'),
+      );
     });
 
     it('sweeps what has no owner, page by page, and nothing else', async () => {
       const job = newJob();
       const refs: string[] = [];
-      for (let index = 0; index < 10; index++) refs.push(await store.put(job, `g${index}`, 'prompt', Buffer.from('x')));
-      await store.putChunk(job, 'partial', 'prompt', 0, 2, Buffer.from('x'));
+      for (let index = 0; index < 10; index++) refs.push(await store.put(named(job, `g${index}`), Buffer.from('x')));
+      await store.putChunk(named(job, 'partial'), 0, 2, Buffer.from('x'));
       const asked: string[] = [];
-      const isOwned = async (ofJob: string, owner: string) => {
+      const isOwned = async ({ job: ofJob, owner }: { job: string; owner: string }) => {
         if (ofJob === job) asked.push(owner);
         return ofJob !== job || ['g3', 'g7'].includes(owner);
       };
@@ -151,7 +186,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       const left = await Promise.allSettled(refs.map((ref) => store.get(ref)));
       expect(left.flatMap(({ status }, index) => (status === 'fulfilled' ? [index] : []))).toEqual([3, 7]);
       // What was swept counts to the quota no longer.
-      await store.put(job, 'g1', 'prompt', randomBytes(1_000 * KB));
+      await store.put(named(job, 'g1'), randomBytes(1_000 * KB));
     });
   });
 }

@@ -1,5 +1,6 @@
+import { BroomwagonError } from '@broomwagon/contracts';
 import { checkChunk } from './chunks';
-import { formatPayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
+import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
 /** What a store knows about a complete payload. */
 export interface PayloadStat {
@@ -26,11 +27,12 @@ export interface PayloadSweep {
   removed: number;
 }
 /** Says whether the owner of a payload still exists; asked only about payloads of some age. */
-export type PayloadOwnership = (job: string, owner: string) => Promise<boolean>;
+export type PayloadOwnership = (payload: Omit<PayloadName, 'name'>) => Promise<boolean>;
 
 /**
- * Where prompts and tokens lie, by reference; queues and transitions never carry them. A payload is named by its job,
- * its owner (a groupId or requestId) and a name (`prompt`, or the attempt); putting the same name again replaces it.
+ * Where prompts and tokens lie, by reference; queues and transitions never carry them. A payload is named by its pool,
+ * its job, its owner (a groupId or requestId) and a name (`prompt`, or the attempt); putting the same name again
+ * replaces it. Jobs of the same name in two pools share nothing.
  *
  * All bytes of a job count to its quota. Every driver passes `payload-store.conformance.ts`. This class is also the
  * injection token.
@@ -38,30 +40,37 @@ export type PayloadOwnership = (job: string, owner: string) => Promise<boolean>;
 export abstract class PayloadStore {
   /**
    * Stores a payload of any size up to 64 MiB, at once for every reader.
-   * @returns its reference: at most 512 characters, each safe in a URL, naming driver, job, owner and name
+   * @returns its reference: at most 512 characters, each safe in a URL, naming driver, pool, job, owner and name
    * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_TOO_LARGE, VALIDATION_FAILED (a name),
    *   UNAVAILABLE
    */
-  abstract put(job: string, owner: string, name: string, bytes: Buffer): Promise<string>;
+  abstract put(payload: PayloadName, bytes: Buffer): Promise<string>;
 
   /**
    * Stores one chunk of at most 256 kB; in any order, safe to repeat. Another `count` than before begins anew.
    * Replacing a payload this way is not atomic for readers; {@link put} is.
    * @throws BroomwagonError as {@link put}
    */
-  async putChunk(
-    job: string,
-    owner: string,
-    name: string,
-    index: number,
-    count: number,
-    bytes: Buffer,
-  ): Promise<PutChunkReply> {
+  async putChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<PutChunkReply> {
     checkChunk(index, count, bytes);
-    const payload = { job, owner, name };
     const ref = formatPayloadRef(this.driver, payload);
     const receivedChunks = await this.writeChunk(payload, index, count, bytes);
     return receivedChunks === count ? { ref, receivedChunks } : { receivedChunks };
+  }
+
+  /**
+   * Checks that a reference is of this store and of this pool, job or owner.
+   * @param field names the reference in the error
+   * @throws BroomwagonError VALIDATION_FAILED for one of no store or of another, PAYLOAD_FOREIGN
+   */
+  requireRef(ref: string, of: Partial<PayloadName>, field = 'ref'): PayloadName {
+    const named = parsePayloadRef(this.driver, ref, field);
+    for (const [part, expected] of Object.entries(of) as [keyof PayloadName, string][]) {
+      if (named[part] === expected) continue;
+      const message = `${field}: the payload is of the ${part} ${named[part]}, not of ${expected}`;
+      throw new BroomwagonError('PAYLOAD_FOREIGN', message, { field });
+    }
+    return named;
   }
 
   /** The whole payload. @throws BroomwagonError PAYLOAD_NOT_FOUND, PAYLOAD_INCOMPLETE, VALIDATION_FAILED (the ref) */

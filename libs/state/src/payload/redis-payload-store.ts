@@ -13,7 +13,7 @@ import {
   type PayloadSweep,
 } from './payload-store';
 
-/** Root of the registry of jobs; `~` is part of no job id. */
+/** Root of the registry of jobs; `~` is part of no name of a pool. */
 const REGISTRY = '~jobs';
 /** Between item and staging id; part of no id. */
 const STAGED = '!';
@@ -27,7 +27,7 @@ export class RedisPayloadStore extends PayloadStore {
 
   /**
    * @param redis owned by the store from here on
-   * @param keyPrefix first part of every key; those of a job are `<prefix>:payload:{<job>}:...`
+   * @param keyPrefix first part of every key; those of a job are `<prefix>:payload:{<pool>/<job>}:...`
    * @param quotaBytes of each job
    */
   constructor(
@@ -39,10 +39,11 @@ export class RedisPayloadStore extends PayloadStore {
     this.scripts = new ScriptRunner(redis, `${keyPrefix}:payload`);
   }
 
-  async put(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
-    const ref = formatPayloadRef('redis', { job, owner, name });
+  async put(payload: PayloadName, bytes: Buffer): Promise<string> {
+    const ref = formatPayloadRef('redis', payload);
     const chunks = chunksOf(bytes);
-    const item = itemOf({ job, owner, name });
+    const job = jobOf(payload);
+    const item = itemOf(payload);
     if (chunks.length === 1) {
       await this.write(job, item, 0, 1, bytes, { replace: true });
       return ref;
@@ -63,7 +64,7 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   protected writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
-    return this.write(payload.job, itemOf(payload), index, count, bytes);
+    return this.write(jobOf(payload), itemOf(payload), index, count, bytes);
   }
 
   async get(ref: string): Promise<Buffer> {
@@ -94,9 +95,9 @@ export class RedisPayloadStore extends PayloadStore {
     const itemsOfJob = new Map<string, string[]>();
     for (const ref of refs) {
       const payload = parsePayloadRef('redis', ref);
-      const items = itemsOfJob.get(payload.job) ?? [];
+      const items = itemsOfJob.get(jobOf(payload)) ?? [];
       items.push(itemOf(payload));
-      itemsOfJob.set(payload.job, items);
+      itemsOfJob.set(jobOf(payload), items);
     }
     let removed = 0;
     for (const [job, items] of itemsOfJob) {
@@ -147,7 +148,7 @@ export class RedisPayloadStore extends PayloadStore {
   /** The header of a complete payload and, if asked for, one chunk of the same version. */
   private async read(ref: string, index?: number) {
     const payload = parsePayloadRef('redis', ref);
-    const key = `${this.scripts.rootKey(payload.job)}:item:${itemOf(payload)}`;
+    const key = `${this.scripts.rootKey(jobOf(payload))}:item:${itemOf(payload)}`;
     const fields = ['count', 'bytes', 'at', 'version', ...(index === undefined ? [] : [String(index)])];
     const [[count, bytes, at, version, chunk], present] = await this.available(
       Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
@@ -187,7 +188,9 @@ export class RedisPayloadStore extends PayloadStore {
       const { items, empty } = await this.scripts.run(LIST_OLD, job, { cutoffMs, limit: pageSize });
       if (empty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
       if (items.length === 0) return;
-      const owned = await Promise.all(items.map((item) => (isStaged(item) ? false : isOwned(job, ownerOf(item)))));
+      const owned = await Promise.all(
+        items.map((item) => (isStaged(item) ? false : isOwned({ ...poolAndJobOf(job), owner: ownerOf(item) }))),
+      );
       const kept = items.filter((_, position) => owned[position]);
       const orphans = items.filter((_, position) => !owned[position]);
       if (kept.length > 0) await this.scripts.run(TOUCH, job, { items: kept });
@@ -210,6 +213,14 @@ export class RedisPayloadStore extends PayloadStore {
   }
 }
 
+/** Names a job of a pool in keys: root of its keys, member of the registry. */
+function jobOf({ pool, job }: PayloadName): string {
+  return `${pool}/${job}`;
+}
+function poolAndJobOf(name: string): { pool: string; job: string } {
+  const end = name.indexOf('/');
+  return { pool: name.slice(0, end), job: name.slice(end + 1) };
+}
 function itemOf({ owner, name }: PayloadName): string {
   return `${owner}~${name}`;
 }
