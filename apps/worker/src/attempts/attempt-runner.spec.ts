@@ -69,7 +69,10 @@ describe('AttemptRunner', () => {
         sampling: { seed: 100 },
       }));
       if (madeTokens > 0) {
-        const ref = await payloads.put('j', 'j/g/0', '1.2', Buffer.from('{"tokenIds":[1,2],"text":"ab"}'));
+        const ref = await payloads.put(
+          { pool: 'default', job: 'j', owner: 'j/g/0', name: '1.2' },
+          Buffer.from('{"tokenIds":[1,2],"text":"ab"}'),
+        );
         const segment = { attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1 };
         attempt.claim.segments.push({ ...segment, tokenCount: madeTokens, ref });
       }
