@@ -14,6 +14,7 @@ export class CoordinatorMetrics {
   private readonly facts;
   private readonly overdue;
   private readonly lost;
+  private readonly impossible;
   private readonly fences;
   private readonly moves;
   private readonly plans;
@@ -52,6 +53,11 @@ export class CoordinatorMetrics {
     this.lost = metrics.gauge(
       'lost_entries_count',
       'Requests ever that an index named and that were not there: Redis came back without a part of its keys',
+      ['pool'],
+    );
+    this.impossible = metrics.gauge(
+      'miscounts_count',
+      'Counts ever that were found to be impossible; their jobs are counted anew from the requests',
       ['pool'],
     );
     this.moves = metrics.counter('moves_total', 'Moves of requests: sent to their holders, or refused when looked at', [
@@ -123,6 +129,11 @@ export class CoordinatorMetrics {
   /** @param count of the pool, ever */
   lostEntries(pool: string, count: number): void {
     this.lost.set({ pool }, count);
+  }
+
+  /** @param count of the pool, ever */
+  miscounts(pool: string, count: number): void {
+    this.impossible.set({ pool }, count);
   }
 
   factsRelayed(count: number): void {

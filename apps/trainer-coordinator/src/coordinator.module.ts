@@ -37,6 +37,7 @@ import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
 import { StateModule } from './state.module';
 import { ServerFences } from './upkeep/server-fences';
+import { RecountService } from './upkeep/recount.service';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerCommands } from './upkeep/worker-commands';
@@ -92,6 +93,7 @@ import { WeightsController } from './weights/weights.controller';
     RoundService,
     ServerFences,
     SubmissionService,
+    RecountService,
     SweepService,
     UpkeepService,
     WeightSweepService,

@@ -298,7 +298,7 @@ describe('trainer-coordinator', () => {
   });
 
   it('publishes facts from the outbox, in order and without a gap', async () => {
-    const facts: { type: string; sequence: number; job?: string }[] = [];
+    const facts: { type: string; sequence: number; job?: string; policy?: string }[] = [];
     fixture.client.messaging.subscribe(`rollout.v1.${fixture.pool}.event.>`, (body) => {
       facts.push(body as unknown as (typeof facts)[0]);
     });
@@ -311,6 +311,7 @@ describe('trainer-coordinator', () => {
     await expect
       .poll(() => facts.filter((fact) => fact.job === job).map((fact) => fact.type))
       .toEqual(expect.arrayContaining(wanted));
+    expect(facts.find((fact) => fact.job === job && fact.type === 'round.opened')?.policy).toBe(WAIT.name);
     await waitUntil(
       async () => (await fixture.redis.xlen(`${fixture.rootKey}:facts`)) === 0,
       within('the facts to be relayed'),

@@ -9,6 +9,7 @@ import {
   LedgerStore,
   LongtailStore,
   MoveStore,
+  PoolAudit,
   PromptMemoryStore,
   REDIS_CONNECTION,
   RedisModule,
@@ -42,6 +43,11 @@ const stores = [
     inject: [ScriptRunner, CoordinatorConfig],
     useFactory: (scripts: ScriptRunner, config: CoordinatorConfig) =>
       new RequestStore(scripts, { answerKeptMs: config.claimAnswerKeptMs, maxWaiters: config.maxClaimWaiters }),
+  },
+  {
+    provide: PoolAudit,
+    inject: [REDIS_CONNECTION, ScriptRunner],
+    useFactory: (connection: RedisConnection, scripts: ScriptRunner) => new PoolAudit(connection, scripts),
   },
   {
     provide: FactOutbox,

@@ -13,6 +13,7 @@ import { GrantService } from '../requests/grant.service';
 import { OpeningService } from '../rounds/opening.service';
 import { WeightSweepService } from '../weights/weight-sweep.service';
 import { ownRefs } from './own-refs';
+import { RecountService } from './recount.service';
 import { WorkerCommands } from './worker-commands';
 
 /**
@@ -38,6 +39,7 @@ export class SweepService {
     private readonly weights: WeightSweepService,
     private readonly moves: MoveSenderService,
     private readonly grants: GrantService,
+    private readonly recounts: RecountService,
     private readonly commands: WorkerCommands,
     private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
@@ -63,6 +65,7 @@ export class SweepService {
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool);
     this.metrics.lostEntries(pool, due.lostEntries);
+    this.metrics.miscounts(pool, due.miscounts);
     const errors: unknown[] = [];
     // What fails, for a key that is lost, does not stop what is behind it.
     const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => errors.push(error));
@@ -74,6 +77,7 @@ export class SweepService {
     if (due.oldCheckpoints > 0) await attempt(this.checkpoints.unlinkOld(pool));
     await attempt(this.weights.sweep(pool, due));
     await attempt(this.moves.sweep(pool, due));
+    await attempt(this.recounts.recount(pool, due.miscounted));
     this.forgetOld();
     if (errors.length > 0) throw errors[0];
   }

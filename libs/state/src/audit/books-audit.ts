@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type { Finding } from './findings';
@@ -6,6 +7,10 @@ import { keysBelow } from './key-scan';
 const groupsScript = script<{ job: string; groupIds: string[]; repair: boolean }, { findings: Finding[] }>(
   'audit/groups',
 );
+const mendCounts = script<
+  { job: string; seen: Record<string, string>; sequence: string; found: Record<string, number> },
+  { standing: boolean; mended: boolean }
+>('audit/mend-counts');
 
 /** States whose requests are kept one by one; the others may be folded into the books. */
 const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished'] as const;
@@ -32,40 +37,49 @@ export class BooksAudit {
     private readonly runner: ScriptRunner,
   ) {}
 
-  /** @param repair mends what each group and its requests tell exactly; the sums of the books are never changed */
+  /**
+   * @param repair mends what each group and its requests tell exactly; the counts by state only when nothing has moved
+   *   while the requests were counted
+   */
   async look(pool: string, repair: boolean): Promise<BooksLook> {
     const root = this.runner.rootKey(pool);
     const look: BooksLook = { findings: [], jobs: [], requests: 0, busyJobs: [] };
-    for (const job of (await this.redis.smembers(`${root}:jobs`)).sort()) {
-      look.jobs.push(job);
-      await this.lookAtJob(pool, root, job, look, repair);
-    }
+    for (const job of (await this.redis.smembers(`${root}:jobs`)).sort()) await this.lookAtJob(pool, job, look, repair);
     return look;
   }
 
-  private async lookAtJob(pool: string, root: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
-    const before = await this.redis.hgetall(`${root}:job-books:${job}`);
-    const balance = imbalanceOf(before);
-    if (balance) look.findings.push({ check: 'books-balance', where: job, says: balance, repaired: false });
-    const counted = await this.recount(root, job);
-    const after = await this.redis.hgetall(`${root}:job-books:${job}`);
-    look.requests += [...counted.values()].reduce((sum, count) => sum + count, 0);
-    if (JSON.stringify(sorted(before)) !== JSON.stringify(sorted(after))) {
-      look.busyJobs.push(job);
-    } else {
-      for (const state of KEPT_STATES) {
-        const [booked, found] = [Number(before[state] ?? 0), counted.get(state) ?? 0];
-        if (booked === found) continue;
-        const says = `${state}: ${booked} in the books, ${found} found`;
-        look.findings.push({ check: 'books-recount', where: job, says, repaired: false });
-      }
+  /** Looks at one job and adds what it finds to `look`; `repair` as for {@link look}. */
+  async lookAtJob(pool: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
+    const root = this.runner.rootKey(pool);
+    look.jobs.push(job);
+    const before = await this.countsOf(root, job);
+    const found = await this.recount(root, job);
+    const { counts, sequence } = before;
+    look.requests += Object.values(found).reduce((sum, count) => sum + count, 0);
+    const { standing, mended } = repair
+      ? await this.runner.run(mendCounts, pool, { job, seen: counts, sequence, found })
+      : { standing: isDeepStrictEqual(before, await this.countsOf(root, job)), mended: false };
+    const balance = imbalanceOf(counts);
+    if (balance) look.findings.push({ check: 'books-balance', where: job, says: balance, repaired: mended });
+    if (!standing) look.busyJobs.push(job);
+    for (const state of standing ? KEPT_STATES : []) {
+      const [booked, there] = [Number(counts[state] ?? 0), found[state] ?? 0];
+      if (booked === there) continue;
+      const says = `${state}: ${booked} in the books, ${there} found`;
+      look.findings.push({ check: 'books-recount', where: job, says, repaired: mended });
     }
     await this.groups(pool, root, job, look, repair);
   }
 
+  /** No request can be counted twice or not at all while both stay as they are: see the script `audit/mend-counts`. */
+  private async countsOf(root: string, job: string): Promise<{ counts: Record<string, string>; sequence: string }> {
+    const counts = await this.redis.hgetall(`${root}:job-books:${job}`);
+    return { counts: { ...counts }, sequence: (await this.redis.hget(`${root}:meta`, 'pendingSequence')) ?? '' };
+  }
+
   /** Requests by state. */
-  private async recount(root: string, job: string): Promise<Map<string, number>> {
-    const counted = new Map<string, number>();
+  private async recount(root: string, job: string): Promise<Record<string, number>> {
+    const counted: Record<string, number> = {};
     const seen = new Set<string>();
     for await (const keys of keysBelow(this.redis, `${root}:request:${job}/`)) {
       const fresh = keys.filter((key) => !seen.has(key));
@@ -76,7 +90,7 @@ export class BooksAudit {
       }
       for (const [error, state] of (await pipeline.exec()) ?? []) {
         if (error) throw error;
-        if (typeof state === 'string') counted.set(state, (counted.get(state) ?? 0) + 1);
+        if (typeof state === 'string') counted[state] = (counted[state] ?? 0) + 1;
       }
     }
     return counted;

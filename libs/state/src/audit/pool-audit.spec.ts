@@ -177,7 +177,7 @@ it('leaves a card alone that nobody believes any more', async () => {
   expect(await audit.run(test.pool, { repair: true })).toMatchObject({ balanced: true, findings: [], repaired: [] });
 });
 
-it('says where the books of a job are off, mends what follows from its requests, and never changes the books', async () => {
+it('says where the books of a job are off, and mends what follows from its requests', async () => {
   await test.redis.sadd(key('jobs'), 'job');
   await test.redis.hset(key('job-books:job'), { submitted: 3, pending: 1, finished: 1, trained: 1 });
   await test.redis.hset(key('request:job/g/0'), { state: 'finished', attempt: 1, failures: 0 });
@@ -190,10 +190,15 @@ it('says where the books of a job are off, mends what follows from its requests,
   await test.redis.zadd(key('job-longtail:job'), 1, 'lost');
   await test.redis.zrem(key('job-pending:job'), 'job/g/1');
   const { findings, balanced, repaired } = await audit.run(test.pool, { repair: true });
-  expect(balanced).toBe(false);
-  expect(checksOf(findings)).toEqual(['books-balance', 'books-recount']);
-  expect(checksOf(repaired)).toEqual(['group-counters', 'longtail-without-group', 'request-pending-queue']);
-  expect(await test.redis.hget(key('job-books:job'), 'pending')).toBe('2');
+  expect({ balanced, findings }).toEqual({ balanced: true, findings: [] });
+  expect(checksOf(repaired)).toEqual([
+    'books-balance',
+    'books-recount',
+    'group-counters',
+    'longtail-without-group',
+    'request-pending-queue',
+  ]);
+  expect(await test.redis.hgetall(key('job-books:job'))).toMatchObject({ submitted: '3', pending: '1', trained: '1' });
 });
 
 it('calls nothing wrong on a pool that is busy all the time', async () => {

@@ -49,8 +49,7 @@ export class PoolAudit {
   }
 
   /**
-   * @param options.repair mends indexes from the leases and requests, which are the truth; the sums of the books of jobs
-   *   are never changed
+   * @param options.repair mends indexes and counts from the leases and requests, which are the truth
    */
   async run(pool: string, options: { repair?: boolean } = {}): Promise<AuditReport> {
     let proof = await this.prove(pool);
@@ -61,6 +60,17 @@ export class PoolAudit {
     }
     const { findings, unproven, counts } = proof;
     return { pool, balanced: findings.length === 0, findings, repaired, counts, unproven };
+  }
+
+  /**
+   * Counts one job anew and mends what is off, as {@link run} does; for a job that a transition has marked.
+   * @returns what was mended; `busy` when requests moved meanwhile, so that the counts by state must be looked at again
+   */
+  async recount(pool: string, job: string): Promise<{ mended: Finding[]; busy: boolean }> {
+    const look: BooksLook = { findings: [], jobs: [], requests: 0, busyJobs: [] };
+    await this.books.lookAtJob(pool, job, look, true);
+    const findings = [...look.findings, ...(await this.rounds.look(pool, job, true))];
+    return { mended: findings.filter(({ repaired }) => repaired), busy: look.busyJobs.length > 0 };
   }
 
   private async prove(pool: string): Promise<Pick<AuditReport, 'findings' | 'unproven' | 'counts'>> {

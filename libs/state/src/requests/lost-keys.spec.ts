@@ -93,6 +93,37 @@ describe('what an index names and is not there', () => {
     });
   });
 
+  describe('of a round that is completed', () => {
+    const round = { job, roundId: 'r' };
+    beforeEach(async () => {
+      for (const one of await claim(10)) await test.complete(one);
+    });
+
+    it.each(['group', 'request'])('folds the others of a closed round when a %s is gone', async (what) => {
+      await rounds.close(pool, { ...round, trainerEpoch: 1 });
+      if (what === 'group') await lose('group:job/g1');
+      else await lose('request:job/g1/1');
+      let page = await rounds.fold(pool, round);
+      for (let pages = 1; !page.done && pages < 9; pages++) page = await rounds.fold(pool, round);
+      expect(page).toMatchObject({ done: true, waiting: false });
+      expect(await books()).toMatchObject({ submitted: 6, finished: 0, trained: 6, dropped: 0 });
+      expect(await redis.keys(test.key('*:job/g*'))).toEqual([]);
+      expect((await rounds.due(pool)).rounds).toEqual([]);
+    });
+
+    it('gives back the others of a cancelled round, and takes the others of the queue', async () => {
+      await lose('group:job/g0');
+      await rounds.cancel(pool, { ...round, trainerEpoch: 1, mode: 'requeue', reason: 'test' });
+      expect(await rounds.giveBack(pool, round)).toMatchObject({ more: false });
+      expect(await rounds.jobStatus(pool, job)).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
+      await lose('group:job/g1');
+      const policy = { name: 'resume', overProvision: 1, shortfall: 'accept-fewer' } as const;
+      await test.open({ policy, neededGroups: 2, newGroups: 0, takeGroups: 2, roundId: 'again' });
+      expect(await rounds.status(pool, { job })).toMatchObject({ state: 'completed', acceptedGroups: 1 });
+      expect(await lost()).toBe(2);
+    });
+  });
+
   it('answers the parked claims behind one that is gone', async () => {
     await lose('job-pending:job');
     const parked = { waitMs: 30_000, max: 2, ...holder };

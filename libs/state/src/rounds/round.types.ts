@@ -167,6 +167,10 @@ export interface DueWork {
   leaving: number;
   /** Requests ever that an index named and that were not there. */
   lostEntries: number;
+  /** Counts ever that were found to be impossible, such as one below zero. */
+  miscounts: number;
+  /** Jobs that are to be counted anew. */
+  miscounted: JobId[];
   /** Checkpoints that are to be deleted. */
   oldCheckpoints: number;
   /** Dropped groups that are to be forgotten. */

@@ -29,13 +29,25 @@ local function check_round(round_id)
   local field = redis.call('HMGET', key.round(args.job, round_id), 'leavingGroups', 'folded')
   local accepted = redis.call('LLEN', key.roundAccepted(args.job, round_id))
   local live = redis.call('ZCARD', key.roundGroups(args.job, round_id)) + (round.state == 'cancelled' and accepted or 0)
-  check('round-live', where, round.live == live, string.format('%s: live %d, listed %d', round.state, round.live, live))
+  check('round-live', where, round.live == live, string.format('%s: live %d, listed %d', round.state, round.live, live), function()
+    redis.call('HSET', key.round(args.job, round_id), 'liveGroups', live)
+    round.live = live
+    -- It had been waiting for groups that are not there, or gone on without some that are.
+    redis.call('SADD', key.sweeps, sweep_name(round))
+  end)
   -- The list of a closed round is folded away.
   local counts_accepted = takes_results(round) or round.state == 'completed'
   check('round-accepted', where, not counts_accepted or round.accepted == accepted,
-    string.format('%s: accepted %d, listed %d', round.state, round.accepted, accepted))
+    string.format('%s: accepted %d, listed %d', round.state, round.accepted, accepted), function()
+      redis.call('HSET', key.round(args.job, round_id), 'acceptedGroups', accepted)
+      round.accepted = accepted
+      redis.call('SADD', key.sweeps, sweep_name(round))
+    end)
   local settled = not takes_results(round) and round.live == 0
-  check('round-settled', where, round.settled == settled, string.format('%s: live %d', round.state, round.live))
+  check('round-settled', where, round.settled == settled, string.format('%s: live %d', round.state, round.live), function()
+    redis.call('HSET', key.round(args.job, round_id), 'settled', settled and 1 or 0)
+    round.settled = settled
+  end)
   local is_swept = round.state == 'opening' or (round.state == 'completed' and not round.settled)
     or ((round.state == 'closed' or round.state == 'cancelled') and field[2] ~= '1')
   check('round-not-swept', where, not is_swept or redis.call('SISMEMBER', key.sweeps, sweep_name(round)) == 1, round.state,

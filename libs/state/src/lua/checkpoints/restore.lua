@@ -57,8 +57,8 @@ end
 saw_trainer(job)
 
 local function count(states, samples, sign)
-  redis.call('HINCRBY', key.books(job), 'submitted', sign * samples)
-  for state, requests in pairs(states) do redis.call('HINCRBY', key.books(job), state, sign * requests) end
+  count_requests(job, 'submitted', sign * samples)
+  for state, requests in pairs(states) do count_requests(job, state, sign * requests) end
 end
 
 -- Deletes a group with its requests, and takes them off the books.

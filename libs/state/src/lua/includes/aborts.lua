@@ -28,7 +28,7 @@ local function leave_dropped(round, group)
   leave_round(round, group)
   bump(round, 'droppedGroups', 1)
   if takes_results(round) then return review_round(round) end
-  if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(round.job), 'settlingGroups', -1) end
+  if round.cancelMode ~= 'drop' then count_settling(round.job, -1) end
   if round.live == 0 then mark_settled(round) end
 end
 
@@ -36,7 +36,7 @@ end
 local function take_out(round, group)
   if group.state == 'live' then return leave_dropped(round, group) end
   if group.state == 'leaving' then
-    redis.call('HINCRBY', key.job(group.job), 'settlingGroups', -1)
+    count_settling(group.job, -1)
     return forget_leaving(round, group)
   end
   leave_longtail(group.job, group.groupId)

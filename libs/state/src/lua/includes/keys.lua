@@ -38,6 +38,7 @@ local key = {
   voidAttemptEpochs = root .. 'void:attempts', -- set: worker epochs whose attempts must be returned
   -- jobs (trainer-coordinator)
   jobs = root .. 'jobs', -- set: job
+  miscountedJobs = root .. 'jobs:miscounted', -- set: jobs that are to be counted anew from their requests
   claimableJobs = root .. 'jobs:claimable', -- zset: jobs with pending requests, by the service they had
   withheldJobs = root .. 'jobs:withheld', -- set: jobs with pending requests that may give none now: at their cap, or orphaned
   jobService = root .. 'jobs:service', -- hash: job -> service it had when it last gave requests

@@ -2,11 +2,6 @@
 -- Requests that an index names and that cannot be run: a Redis that came back without a part of its keys. What is left
 -- of the group is failed or dropped and counted, so that everything else goes on; the audit says what the books lack.
 
-local function note_lost(id)
-  redis.call('HINCRBY', key.meta, 'lostEntries', 1)
-  fact('request.lost', { requestId = id })
-end
-
 -- The state of a request that is not there, as far as its index tells.
 local function booked_state(job, from)
   if from == 'pending' then return from end
@@ -44,28 +39,28 @@ end
 
 -- A live group that its round names and that is not there: nothing can become of it.
 local function lose_live_group(round, group_id)
-  note_lost(round.job .. '/' .. group_id)
+  note_lost(round.job, round.job .. '/' .. group_id)
   redis.call('ZREM', key.roundGroups(round.job, round.roundId), group_id)
   redis.call('ZREM', key.roundHeld(round.job, round.roundId), group_id)
   round.live = bump(round, 'liveGroups', -1)
   if takes_results(round) then return review_round(round) end
-  if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(round.job), 'settlingGroups', -1) end
+  if round.cancelMode ~= 'drop' then count_settling(round.job, -1) end
   if round.live == 0 then mark_settled(round) end
 end
 
 -- Puts a request in the place of one that is gone, so that its group is whole for every script, and ends the group.
 local function lose_missing(id, from, remove_entry)
-  note_lost(id)
   remove_entry()
   local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
   if not job then return end
+  note_lost(job, id)
   local state = booked_state(job, from)
-  redis.call('HINCRBY', key.books(job), state, -1)
-  redis.call('HINCRBY', key.books(job), 'dropped', 1)
+  count_requests(job, state, -1)
+  count_requests(job, 'dropped', 1)
   local group = load_group(job, group_id)
   if not group or tonumber(index) >= group.launched then return end
   redis.call('HSET', key.request(id), 'state', 'dropped', 'attempt', 0, 'failures', 0)
-  group.live = redis.call('HINCRBY', key.group(job, group_id), 'live', -1)
+  group.live = count_in(key.group(job, group_id), job, 'live', -1)
   lose_group(load_round(job, group.roundId), group)
 end
 
@@ -73,13 +68,13 @@ end
 local function owners_of(request)
   local group = load_group(request.job, request.groupId)
   if not group then
-    note_lost(request.id)
+    note_lost(request.job, request.id)
     lose_request(request)
     return nil
   end
   local round = load_round(request.job, group.roundId)
   if not round and group.state ~= 'aborting' and group.state ~= 'dropped' then
-    note_lost(request.id)
+    note_lost(request.job, request.id)
     lose_group(nil, group)
     return nil
   end

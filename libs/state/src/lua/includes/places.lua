@@ -24,7 +24,7 @@ local function has_place(round, group)
 end
 
 local function reserve(round, by)
-  round.reserved = redis.call('HINCRBY', key.round(round.job, round.roundId), 'reservedGroups', by)
+  round.reserved = count_in(key.round(round.job, round.roundId), round.job, 'reservedGroups', by)
 end
 
 -- The group is accepted.

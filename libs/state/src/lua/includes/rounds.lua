@@ -1,6 +1,7 @@
 --- @include "clock"
 --- @include "reply"
 --- @include "facts"
+--- @include "counts"
 --- @include "transition"
 --- @include "segments"
 --- @include "places"
@@ -61,7 +62,7 @@ local function is_cut(round, group) return not round or not takes_results(round)
 local function is_whole(group) return group.finished >= group.samples end
 
 local function bump(round, field, by)
-  return redis.call('HINCRBY', key.round(round.job, round.roundId), field, by)
+  return count_in(key.round(round.job, round.roundId), round.job, field, by)
 end
 
 local function sweep_name(round) return round.job .. '/' .. round.roundId end
@@ -95,7 +96,7 @@ local function complete_round(round, reason)
     acceptedGroups = round.accepted })
   if round.live > 0 then
     redis.call('SADD', key.sweeps, sweep_name(round))
-    redis.call('HINCRBY', key.job(round.job), 'settlingGroups', round.live)
+    count_settling(round.job, round.live)
   else
     mark_settled(round)
   end
@@ -138,7 +139,15 @@ local function give_places(round)
     local group_id = free > 0 and redis.call('ZRANGE', held, 0, 0)[1]
     if not group_id then return false end
     if given == PLACES_A_SCRIPT then return true end
-    accept_group(round, load_group(round.job, group_id))
+    local group = load_group(round.job, group_id)
+    if group then
+      accept_group(round, group)
+    else
+      note_lost(round.job, round.job .. '/' .. group_id)
+      redis.call('ZREM', held, group_id)
+      redis.call('ZREM', key.roundGroups(round.job, round.roundId), group_id)
+      round.live = bump(round, 'liveGroups', -1)
+    end
   end
 end
 

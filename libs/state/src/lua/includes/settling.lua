@@ -10,7 +10,7 @@ local function leave_for_longtail(round, group)
   redis.call('HSET', key.group(group.job, group.groupId), 'state', 'leaving')
   group.state = 'leaving'
   redis.call('ZADD', key.leavingGroups, integer(now_ms()), group.job .. '/' .. group.groupId)
-  redis.call('HINCRBY', key.job(group.job), 'settlingGroups', 1)
+  count_settling(group.job, 1)
   bump(round, 'leavingGroups', 1)
 end
 
@@ -78,7 +78,7 @@ local function settle_group(round, group)
     redis.call('HDEL', group_key, 'pin')
   end
   bump(round, 'groupsRequeued', 1)
-  redis.call('HINCRBY', key.job(group.job), 'settlingGroups', -1)
+  count_settling(group.job, -1)
   fact('longtail.requeued', { job = group.job, groupId = group.groupId, roundId = round.roundId,
     finishedSamples = group.finished, samples = group.samples })
   if had_left then return forget_leaving(round, group) end

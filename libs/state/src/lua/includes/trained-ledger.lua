@@ -38,14 +38,15 @@ local function count_accepted(job, round_id)
   while counted < accepted and touched < LEDGER_PAGE do
     local group_id = redis.call('LINDEX', key.roundAccepted(job, round_id), counted)
     local group = redis.call('HMGET', key.group(job, group_id), 'launched', 'cuts', 'promptHash')
-    local lengths, launched = {}, tonumber(group[1])
+    -- None, of a group that is gone.
+    local lengths, launched = {}, tonumber(group[1] or 0)
     for index = 0, launched - 1 do
       local request = load_request(request_id(job, group_id, index))
-      if request.state == 'finished' then table.insert(lengths, count_sample(request, version, add)) end
+      if request and request.state == 'finished' then table.insert(lengths, count_sample(request, version, add)) end
     end
     add('groups.cuts.' .. integer(tonumber(group[2] or 0)), 1)
     if group[3] then remember_lengths(group[3], lengths) end
-    counted, touched = counted + 1, touched + launched
+    counted, touched = counted + 1, touched + math.max(1, launched)
   end
   for name, by in pairs(sums) do count_ledger(job, round_id, name, by) end
   redis.call('HSET', hash, 'ledgerGroups', integer(counted))

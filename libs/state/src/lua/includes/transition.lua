@@ -1,4 +1,5 @@
 --- @include "keys"
+--- @include "counts"
 --- @include "ledger"
 --- @include "turns"
 --- @include "moves"
@@ -47,21 +48,23 @@ end
 local function move_request(request, group, to, front)
   local from = request.state
   redis.call('HSET', key.request(request.id), 'state', to)
-  redis.call('HINCRBY', key.books(request.job), from, -1)
-  redis.call('HINCRBY', key.books(request.job), to, 1)
+  count_requests(request.job, from, -1)
+  count_requests(request.job, to, 1)
   if from == 'pending' then redis.call('ZREM', key.pending(request.job), request.id) end
   if to == 'pending' then enqueue(request.job, { request.id }, front) end
   if HELD[from] ~= HELD[to] then
     local held = key.workerAttempts(request.workerId, integer(request.workerEpoch))
     redis.call(HELD[to] and 'SADD' or 'SREM', held, request.id)
     if HELD[from] then readmit_job(request.job) end
-    if group.gated then redis.call('HINCRBY', key.round(request.job, group.roundId), 'inFlight', HELD[to] and 1 or -1) end
+    if group.gated then
+      count_in(key.round(request.job, group.roundId), request.job, 'inFlight', HELD[to] and 1 or -1)
+     end
   end
   if LIVE[from] ~= LIVE[to] then
-    group.live = redis.call('HINCRBY', key.group(request.job, request.groupId), 'live', LIVE[to] and 1 or -1)
+    group.live = count_in(key.group(request.job, request.groupId), request.job, 'live', LIVE[to] and 1 or -1)
   end
   if from == 'finished' or to == 'finished' then
-    group.finished = redis.call('HINCRBY', key.group(request.job, request.groupId), 'finished', to == 'finished' and 1 or -1)
+    group.finished = count_in(key.group(request.job, request.groupId), request.job, 'finished', to == 'finished' and 1 or -1)
   end
   if from == 'cutting' and request.movePlan then end_move(request, to)
   elseif from == 'pending' and request.boundServerId then unbind(request) end

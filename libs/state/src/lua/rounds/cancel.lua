@@ -40,7 +40,7 @@ local settling = to_come - (was_completed and round.live or 0)
 redis.call('HSET', hash, 'state', 'cancelled', 'cancelMode', args.mode, 'cancelReason', args.reason,
   'cancelledGroups', groups, 'liveGroups', groups, 'acceptedGroups', 0, 'settled', 0)
 if args.mode == 'drop' then redis.call('HSET', hash, 'abortedUpTo', EVERY_GROUP, 'abortedBy', 'round.cancel') end
-redis.call('HINCRBY', key.job(args.job), 'settlingGroups', settling)
+count_settling(args.job, settling)
 redis.call('HDEL', key.job(args.job), 'openRoundId')
 redis.call('ZREM', key.roundDeadlines, sweep_name(round))
 redis.call('SADD', key.sweeps, sweep_name(round))

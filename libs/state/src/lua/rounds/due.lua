@@ -9,6 +9,8 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        leaving        number of groups on their way from an open round to the long-tail queue
        oldCheckpoints number of checkpoints that are to be deleted
        lostEntries    number of requests ever that an index named and that were not there
+       miscounts      number of counts ever that were found to be impossible
+       miscounted     list of jobs that are to be counted anew, at most 64
        dropped        number of dropped groups that are to be forgotten
        moving         number of moves, of requests and of leases, that their holders have not confirmed
        weightSync     boolean: the weights change just now
@@ -34,7 +36,9 @@ return cjson.encode({
   leaving = redis.call('ZCARD', key.leavingGroups),
   oldCheckpoints = redis.call('SCARD', key.oldCheckpoints),
   lostEntries = tonumber(redis.call('HGET', key.meta, 'lostEntries') or 0),
+  miscounts = tonumber(redis.call('HGET', key.meta, 'miscounts') or 0),
   dropped = redis.call('ZCOUNT', key.droppedGroups, '-inf', integer(now_ms())),
   moving = redis.call('ZCARD', key.movingRequests) + redis.call('HLEN', key.movingLeases),
   weightSync = redis.call('EXISTS', key.weightSync) == 1,
-}):sub(1, -2) .. ',"aborts":' .. encode_list(redis.call('ZRANGE', key.aborts, 0, PAGE - 1)) .. ',"rounds":' .. encode_list(rounds) .. '}'
+}):sub(1, -2) .. ',"aborts":' .. encode_list(redis.call('ZRANGE', key.aborts, 0, PAGE - 1)) .. ',"rounds":' .. encode_list(rounds)
+  .. ',"miscounted":' .. encode_list(redis.call('SRANDMEMBER', key.miscountedJobs, PAGE)) .. '}'

@@ -1,49 +1,68 @@
 --[[ Folds one page of a closed round into the books: accepted groups are counted into
 the ledger, then they are trained and deleted, as are the failed ones.
 A cancelled round has given its accepted groups back before; only the failed ones are left.
+Of a group that is gone, what is left of its requests goes with it.
 A page ends with the group that makes it 128 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: done     true when nothing is left to fold
        waiting  true when the next group has a surplus sample that is not confirmed: come again later
        owned    list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the prompt
                 is theirs only if they own it
-Errors: none. Facts: none.
+Errors: none. Facts: request.lost.
 Flags: allow-oom ]]
---- @include "../includes/rounds"
+--- @include "../includes/lost"
 --- @include "../includes/trained-ledger"
-local PAGE = 128
+local PAGE, MOST_SAMPLES = 128, 1024
 local SUMMARIES_KEPT = 16
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
 if not round or takes_results(round) or round.state == 'completed' then return '{"done":true,"waiting":false,"owned":[]}' end
 
 local owned, touched, waiting = {}, 0, false
-local function fold_group(group_id, trained)
-  local group = load_group(args.job, group_id)
+-- Deletes the requests of a group, those that are there; `count` is called with each. Returns their references.
+local function unlink_requests(group_id, launched, count)
   local refs = {}
-  for index = 0, group.launched - 1 do
+  for index = 0, launched - 1 do
     local request = load_request(request_id(args.job, group_id, index))
-    for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
-    redis.call('UNLINK', key.request(request.id))
-  end
-  if trained then
-    redis.call('HINCRBY', key.books(args.job), 'finished', -group.samples)
-    redis.call('HINCRBY', key.books(args.job), 'trained', group.samples)
-    redis.call('ZADD', key.trainedGroups(args.job), round.step, group_id)
+    if request then
+      for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+      if count then count(request) end
+      redis.call('UNLINK', key.request(request.id))
+    end
   end
   redis.call('UNLINK', key.group(args.job, group_id))
-  table.insert(owned, freed_payloads(args.job, group_id, group.promptRef, refs))
-  touched = touched + group.launched
+  touched = touched + launched
+  return refs
+end
+local function fold_group(group, trained)
+  local refs = unlink_requests(group.groupId, group.launched)
+  if trained then
+    count_requests(args.job, 'finished', -group.samples)
+    count_requests(args.job, 'trained', group.samples)
+    redis.call('ZADD', key.trainedGroups(args.job), round.step, group.groupId)
+  end
+  table.insert(owned, freed_payloads(args.job, group.groupId, group.promptRef, refs))
+end
+-- Nobody knows how many samples it had.
+local function fold_rest_of(group_id, trained)
+  note_lost(args.job, args.job .. '/' .. group_id)
+  local group = { live = 0, finished = 0 }
+  local refs = unlink_requests(group_id, MOST_SAMPLES, function(request)
+    move_request(request, group, trained and request.state == 'finished' and 'trained' or 'dropped')
+  end)
+  if trained then redis.call('ZADD', key.trainedGroups(args.job), round.step, group_id) end
+  table.insert(owned, freed_payloads(args.job, group_id, nil, refs))
 end
 local function fold_list(list, trained)
   while touched < PAGE do
     local group_id = redis.call('LINDEX', list, 0)
     if not group_id then return end
     -- A worker still has a surplus sample: it is told, again and again, by the sweep of aborts.
-    waiting = tonumber(redis.call('HGET', key.group(args.job, group_id), 'live')) > 0
+    local group = load_group(args.job, group_id)
+    waiting = group ~= nil and group.live > 0
     if waiting then return end
     redis.call('LPOP', list)
-    fold_group(group_id, trained)
+    if group then fold_group(group, trained) else fold_rest_of(group_id, trained) end
   end
 end
 local accepted, failed = key.roundAccepted(args.job, args.roundId), key.roundFailed(args.job, args.roundId)

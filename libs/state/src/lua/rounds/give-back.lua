@@ -4,9 +4,9 @@ ARGV[1] JSON: {job, roundId}
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        more            boolean
        discardedRefs   list of payload references nobody names any more
-Errors: none. Facts: longtail.requeued, group.dropped, round.settled.
+Errors: none. Facts: longtail.requeued, group.dropped, round.settled, request.lost.
 Flags: allow-oom ]]
---- @include "../includes/aborts"
+--- @include "../includes/lost"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
@@ -16,11 +16,15 @@ while round and round.state == 'cancelled' and touched < PAGE do
   local group_id = redis.call('LPOP', accepted)
   if not group_id then break end
   local group = load_group(args.job, group_id)
-  touched = touched + group.launched
-  redis.call('HSET', key.group(args.job, group_id), 'state', 'live')
-  redis.call('ZADD', key.roundGroups(args.job, args.roundId), group.arrival, group_id)
-  group.state = 'live'
-  if not honour_abort(round, group, aborts) and group.live == 0 then settle_group(round, group) end
+  touched = touched + (group and group.launched or 1)
+  if not group then
+    lose_live_group(round, group_id)
+  else
+    redis.call('HSET', key.group(args.job, group_id), 'state', 'live')
+    redis.call('ZADD', key.roundGroups(args.job, args.roundId), group.arrival, group_id)
+    group.state = 'live'
+    if not honour_abort(round, group, aborts) and group.live == 0 then settle_group(round, group) end
+  end
 end
 return '{"aborts":' .. encode_list(aborts) .. ',"more":' .. tostring(touched >= PAGE)
   .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'

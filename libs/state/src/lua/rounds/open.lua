@@ -80,5 +80,5 @@ local name = args.job .. '/' .. args.roundId
 if state == 'opening' then redis.call('SADD', key.sweeps, name) end
 if optional(args.deadlineMs) then redis.call('ZADD', key.roundDeadlines, integer(now + args.deadlineMs), name) end
 fact('round.opened', { job = args.job, roundId = args.roundId, step = args.step, kind = args.kind,
-  neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, policy = args.policyName })
+  neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, policy = cjson.decode(args.policy).name })
 return answer(state, 0, epoch)

@@ -100,8 +100,8 @@ for _, group in ipairs(fresh) do
   local ahead, probes = dispatch_ahead(round, group, launched)
   local place = enqueue(args.job, ids, false, ahead)
   if probes then redis.call('HSET', key.group(args.job, group.groupId), 'probing', 1, 'placeInQueue', integer(place)) end
-  redis.call('HINCRBY', key.books(args.job), 'submitted', launched)
-  redis.call('HINCRBY', key.books(args.job), 'pending', launched)
+  count_requests(args.job, 'submitted', launched)
+  count_requests(args.job, 'pending', launched)
   redis.call('ZADD', key.roundGroups(args.job, args.roundId), arrival, group.groupId)
 end
 if #fresh > 0 then
@@ -109,7 +109,7 @@ if #fresh > 0 then
   round.submitted = bump(round, 'submittedGroups', #fresh)
   round.live = bump(round, 'liveGroups', #fresh)
   if completed then
-    if round.cancelMode ~= 'drop' then redis.call('HINCRBY', key.job(args.job), 'settlingGroups', #fresh) end
+    if round.cancelMode ~= 'drop' then count_settling(args.job, #fresh) end
     redis.call('HSET', key.round(args.job, args.roundId), 'settled', 0)
     redis.call('SADD', key.sweeps, sweep_name(round))
   else

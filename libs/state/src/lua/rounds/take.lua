@@ -7,9 +7,9 @@ ARGV[1] JSON: {job, roundId}   strings
 Reply: state           state of the round; no further page is needed unless it is 'opening'
        takenGroups     number, so far
        discardedRefs   list of payload references nobody names any more
-Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled.
+Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled, request.lost.
 Flags: allow-oom ]]
---- @include "../includes/aborts"
+--- @include "../includes/lost"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
@@ -79,6 +79,10 @@ local has_order = (redis.call('HGET', hash, 'dispatchOrder') or 'arrival') ~= 'a
 local function take_group(group_id, is_urgent)
   leave_longtail(args.job, group_id)
   local group, group_key = load_group(args.job, group_id), key.group(args.job, group_id)
+  if not group then
+    note_lost(args.job, args.job .. '/' .. group_id)
+    return 1
+  end
   taken = bump(round, 'takenGroups', 1)
   round.live = bump(round, 'liveGroups', 1)
   redis.call('HSET', group_key, 'roundId', args.roundId, 'state', 'live', 'taken', 1)

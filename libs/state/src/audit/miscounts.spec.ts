@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { TestPools } from '../rounds/test-pools.fixture';
+import { PoolAudit } from './pool-audit';
+
+const test = new TestPools();
+const { redis, rounds } = test;
+const audit = new PoolAudit(redis, test.runner);
+const job = 'job';
+let round: Awaited<ReturnType<TestPools['open']>>;
+
+beforeEach(async () => {
+  await test.fresh();
+  round = await test.open({ policy: { name: 'resume', overProvision: 2 }, neededGroups: 1, newGroups: 2 });
+});
+afterAll(() => test.close());
+
+const miscounted = async () => (await rounds.due(test.pool)).miscounted;
+
+/** What is set to an impossible value, and a transition that comes across it. */
+const cases: [string, () => Promise<unknown>, () => Promise<unknown>][] = [
+  ['requests of a state', () => redis.hset(test.key('job-books:job'), 'pending', 0), () => test.claim(1)],
+  [
+    'live requests of a group',
+    () => redis.hset(test.key('group:job/g0'), 'live', 0),
+    async () => test.complete((await test.claim(1))[0]!),
+  ],
+  [
+    'live groups of a round',
+    () => redis.hset(test.key('round:job/r1'), 'liveGroups', 0),
+    async () => {
+      for (const claim of await test.claim(2)) await test.complete(claim);
+    },
+  ],
+  [
+    'groups on their way to the queue',
+    () => redis.hset(test.key('job:job'), 'settlingGroups', -5),
+    async () => {
+      await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r1');
+      await rounds.expire(test.pool);
+    },
+  ],
+];
+
+describe('a count below zero', () => {
+  it.each(cases)('of %s marks its job, which is counted anew', async (_, damage, meet) => {
+    expect(await miscounted()).toEqual([]);
+    await damage();
+    await meet();
+    expect(await miscounted()).toEqual([job]);
+    expect((await rounds.due(test.pool)).miscounts).toBeGreaterThan(0);
+    const { mended, busy } = await audit.recount(test.pool, job);
+    expect([mended.length > 0, busy]).toEqual([true, false]);
+    expect(await miscounted()).toEqual([]);
+    expect((await audit.run(test.pool)).findings).toEqual([]);
+    // The round goes on to its end.
+    for (const claim of await test.claim()) await test.complete(claim);
+    for (const one of (await rounds.cut(test.pool, round, 0)).aborts) {
+      await test.requests.fail(test.pool, { ...one, tokens: 0, countsAsFailure: false, retryable: true });
+    }
+    expect(await rounds.status(test.pool, { job })).toMatchObject({ state: 'completed', settled: true });
+    expect((await audit.run(test.pool)).findings).toEqual([]);
+  });
+
+  it('is mended when the requests stand still, and never while they move', async () => {
+    await redis.hset(test.key('job-books:job'), 'running', -1);
+    let busy = true;
+    const work = async () => {
+      while (busy) for (const claim of await test.claim(1)) await test.fail(claim);
+    };
+    const working = work();
+    // Every request that is given back is one more in the sequence of the queue.
+    for (let looks = 0; looks < 3; looks++) {
+      const look = await audit.recount(test.pool, job);
+      const states = await test.states();
+      if (look.busy) expect(states.running).toBe(-1);
+      else expect(Math.min(...Object.values(states))).toBeGreaterThanOrEqual(0);
+      await delay(1);
+    }
+    busy = false;
+    await working;
+    await audit.recount(test.pool, job);
+    expect(await test.states()).toMatchObject({ submitted: 4, pending: 4, claimed: 0, running: 0 });
+  });
+});

@@ -1,0 +1,27 @@
+--- @include "keys"
+--- @include "facts"
+-- The counts of a job, its rounds and groups. None can be below zero: then Redis has lost something, the job is marked, and
+-- upkeep counts it anew from its requests.
+local function mark_miscount(job)
+  redis.call('HINCRBY', key.meta, 'miscounts', 1)
+  redis.call('SADD', key.miscountedJobs, job)
+end
+
+-- Changes a field of a hash of this job; returns what it is then.
+local function count_in(hash, job, field, by)
+  local count = redis.call('HINCRBY', hash, field, by)
+  if count < 0 then mark_miscount(job) end
+  return count
+end
+
+local function count_requests(job, state, by) count_in(key.books(job), job, state, by) end
+
+-- Groups on their way to the long-tail queue.
+local function count_settling(job, by) count_in(key.job(job), job, 'settlingGroups', by) end
+
+-- An index named it, and it is not there.
+local function note_lost(job, id)
+  redis.call('HINCRBY', key.meta, 'lostEntries', 1)
+  fact('request.lost', { requestId = id })
+  mark_miscount(job)
+end
