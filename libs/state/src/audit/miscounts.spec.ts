@@ -64,9 +64,9 @@ describe('a count below zero', () => {
 
   it('is mended when the requests stand still, and never while they move', async () => {
     await redis.hset(test.key('job-books:job'), 'running', -1);
-    let busy = true;
+    const traffic = { busy: true };
     const work = async () => {
-      while (busy) for (const claim of await test.claim(1)) await test.fail(claim);
+      while (traffic.busy) for (const claim of await test.claim(1)) await test.fail(claim);
     };
     const working = work();
     // Every request that is given back is one more in the sequence of the queue.
@@ -77,7 +77,7 @@ describe('a count below zero', () => {
       else expect(Math.min(...Object.values(states))).toBeGreaterThanOrEqual(0);
       await delay(1);
     }
-    busy = false;
+    traffic.busy = false;
     await working;
     await audit.recount(test.pool, job);
     expect(await test.states()).toMatchObject({ submitted: 4, pending: 4, claimed: 0, running: 0 });
