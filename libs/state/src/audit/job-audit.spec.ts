@@ -149,11 +149,7 @@ describe('the audit of a job', () => {
 
   const told: [string, () => Promise<unknown>, string[]][] = [
     ['a request that is gone', () => redis.del(key(`request:${job}/g1-1/0`)), ['request-missing']],
-    [
-      'an accepted group that is not there',
-      () => redis.rpush(key(`round-accepted:${job}/r2`), 'x'),
-      ['round-group'],
-    ],
+    ['an accepted group that is not there', () => redis.rpush(key(`round-accepted:${job}/r2`), 'x'), ['round-group']],
     ['an open round that is not there', () => redis.hset(key(`job:${job}`), 'openRoundId', 'r0'), ['job-open-round']],
     ['a payload that is gone', () => payloads.remove([`redis~${pool}~${job}~g1-1~prompt`]), ['payload-missing']],
     ['a saved group that is gone', () => redis.hdel(key(`checkpoint-groups:${job}/1`), 'g1-1'), ['checkpoint-groups']],
