@@ -179,4 +179,23 @@ describe('claims of several jobs', () => {
     expect(await jobs.configure(world.pool, 'a', { weight: 1 })).toMatchObject({ madeRoom: true });
     expect(await world.claim(10)).toEqual([{ job: 'a', requests: 2 }]);
   });
+
+  it('lets invented jobs take few lanes, so that a grant has few to look at', async () => {
+    const { pool, holder, submit } = await openJobs();
+    const wait = (claimId: string, job: string) =>
+      requests.claim(pool, { claimId, ...holder, max: 1, job, waitMs: 30_000, replyTo: `inbox.${claimId}` });
+    for (let lane = 0; lane < 64; lane++)
+      expect(await wait(`invented-${lane}`, `j${lane}`)).toMatchObject({ parked: true });
+    await expect(wait('one-more', 'j64')).rejects.toMatchObject({
+      code: 'QUEUE_FULL',
+      field: 'job',
+      retryAfterMs: 1_000,
+    });
+    // A lane that is there takes further claims, and so do jobs that have opened a round.
+    expect(await wait('again', 'j0')).toMatchObject({ parked: true });
+    for (const job of NAMES) expect(await wait(`known-${job}`, job)).toMatchObject({ parked: true });
+    for (const job of NAMES) await submit(job, 1);
+    const { grants } = await requests.grantClaims(pool);
+    expect(grants.map(({ replyTo }) => replyTo)).toEqual(NAMES.map((job) => `inbox.known-${job}`));
+  });
 });

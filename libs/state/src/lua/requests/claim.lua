@@ -37,6 +37,15 @@ end
 if redis.call('HLEN', key.claimWaiters) >= args.maxWaiters and redis.call('HEXISTS', key.claimWaiters, args.claimId) == 0 then
   return fail('QUEUE_FULL', 'Too many claims are waiting', nil, 1000)
 end
+-- Each lane is looked at by every grant. A job may be waited for before its first round is opened, but names nobody has
+-- heard of must not take the lanes of others.
+local LANES, LANES_OF_UNKNOWN = 256, 64
+if job and redis.call('SISMEMBER', key.claimLanes, job) == 0 then
+  local is_known = redis.call('SISMEMBER', key.jobs, job) == 1
+  if redis.call('SCARD', key.claimLanes) >= (is_known and LANES or LANES_OF_UNKNOWN) then
+    return fail('QUEUE_FULL', 'Claims wait for too many different jobs', 'job', 1000)
+  end
+end
 redis.call('HSET', key.claimWaiters, args.claimId, cjson.encode({
   workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, job = job, replyTo = reply_to,
 }))

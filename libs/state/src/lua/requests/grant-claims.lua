@@ -10,23 +10,40 @@ local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local grants, given = {}, 0
 
--- The claim that has waited longest of those that may get something, with its lane: a job, or nil for any. Nil at the end.
-local function next_waiter()
-  local claim_id, lane, arrival = nil, nil, math.huge
-  local function look(job)
-    local head = redis.call('ZRANGE', lane_of(job), 0, 0, 'WITHSCORES')
-    if head[1] and tonumber(head[2]) < arrival then claim_id, lane, arrival = head[1], job, tonumber(head[2]) end
-  end
-  if redis.call('EXISTS', key.claimableJobs) == 0 or pool_is_paused() then return nil end
-  look(nil)
+-- Lanes that may get something -> arrival of their first claim: read once, then kept by hand, since there may be hundreds.
+-- A lane is a job, or ANY for claims that take any job.
+local ANY = ''
+local heads = {}
+local function read_head(lane)
+  local head = redis.call('ZRANGE', lane_of(lane ~= ANY and lane or nil), 0, 0, 'WITHSCORES')
+  heads[lane] = head[1] and { claim = head[1], arrival = tonumber(head[2]) } or nil
+end
+if redis.call('EXISTS', key.claimableJobs) == 1 and not pool_is_paused() then
+  read_head(ANY)
   for _, job in ipairs(redis.call('SMEMBERS', key.claimLanes)) do
-    if redis.call('ZSCORE', key.claimableJobs, job) then look(job) end
+    if redis.call('ZSCORE', key.claimableJobs, job) then read_head(job) end
   end
-  return claim_id, lane
+end
+
+-- The claim that has waited longest of those that may get something, with its lane. Nil at the end.
+local function next_waiter()
+  while true do
+    local first
+    for lane, head in pairs(heads) do
+      if not first or head.arrival < heads[first].arrival then first = lane end
+    end
+    if not first then return nil end
+    local has_more
+    if first == ANY then has_more = redis.call('EXISTS', key.claimableJobs) == 1
+    else has_more = redis.call('ZSCORE', key.claimableJobs, first) end
+    if has_more then return heads[first].claim, first end
+    heads[first] = nil
+  end
 end
 
 -- Returns true when there was more to look at than one script may.
 local function serve(claim_id, lane)
+  lane = lane ~= ANY and lane or nil
   local waiter = load_waiter(claim_id)
   -- Nobody knows where to answer; the worker repeats its claim.
   if not waiter then return forget_waiter(claim_id, lane) end
@@ -47,6 +64,9 @@ end
 local more = false
 repeat
   local claim_id, lane = next_waiter()
-  if claim_id then more = given >= PAGE or #grants >= args.maxGrants or serve(claim_id, lane) == true end
+  if claim_id then
+    more = given >= PAGE or #grants >= args.maxGrants or serve(claim_id, lane) == true
+    read_head(lane)
+  end
 until more or not claim_id
 return '{"grants":[' .. table.concat(grants, ',') .. '],"more":' .. tostring(more) .. '}'
