@@ -113,6 +113,18 @@ async function fetchPayload(ref) {
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
 
+/** Nearly always they are in the sample; a sample that was cut hundreds of times has too many for a message. */
+async function segmentsOf({ segments, segmentsFollow, requestId }) {
+  if (!segmentsFollow) return segments;
+  const all = [];
+  for (let cursor = 0; cursor !== undefined;) {
+    const page = await call('request.segments', { requestId, cursor });
+    all.push(...page.segments);
+    ({ cursor } = page);
+  }
+  return all;
+}
+
 /** Reads groups as they are accepted, until the round is complete. */
 async function readResults(roundId) {
   const groups = [];
@@ -121,7 +133,7 @@ async function readResults(roundId) {
     for (const group of page.groups) {
       for (const sample of group.samples) {
         sample.tokens = [];
-        for (const segment of sample.segments)
+        for (const segment of await segmentsOf(sample))
           sample.tokens.push(...((await fetchPayload(segment.ref)).tokenIds ?? []));
       }
       groups.push(group);

@@ -61,6 +61,8 @@ export interface AbortResult {
   tokenCount?: number;
   /** The tokens, by reference; readable for the life of the answer. */
   segments?: Segment[];
+  /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
+  segmentsFollow?: true;
   /** Set when this is a lease of a caller that only routes. */
   leaseId?: LeaseId;
   /** The holder has not confirmed within the deadline, and held no lease: the books have ended it without. */

@@ -18,6 +18,8 @@ export const LIMITS = {
   groupsPerRound: 65_536,
   /** Samples of one group. */
   samplesPerGroup: 1_024,
+  /** JSON of a request's segments in a claim or result; above it they are read with `request.segments`. */
+  inlineSegmentsBytes: 131_072,
   /** Requests given out by one `request.claim`. */
   claimsPerCall: 128,
   /** Groups in one page of `round.results`. */

@@ -77,6 +77,7 @@ export const OPERATIONS = {
   'round.results': operation<round.RoundResultsReply>()(coordinator, round.RoundResultsRequest),
   'round.close': operation<round.CloseRoundReply>()(coordinator, round.CloseRoundRequest),
   'request.claim': operation<request.ClaimReply>()(coordinator, request.ClaimRequest),
+  'request.segments': operation<request.RequestSegmentsReply>()(coordinator, request.RequestSegmentsRequest),
   'request.checkpoint': operation<request.CheckpointReply>()(coordinator, request.CheckpointRequest),
   'request.complete': operation<request.CompleteReply>()(coordinator, request.CompleteRequest),
   'request.fail': operation<request.FailReply>()(coordinator, request.FailRequest),

@@ -43,12 +43,27 @@ export interface Claim {
   weightVersion: number;
   /** Tokens of earlier attempts, in order. */
   segments: Segment[];
+  /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
+  segmentsFollow?: true;
   /** Where it was moved to: to be named in its acquire, with its epoch. */
   boundServerId?: ServerId;
   boundServerEpoch?: number;
 }
+/** May hold fewer requests than asked for: it ends well below the size of a message. */
 export interface ClaimReply {
   claims: Claim[];
+}
+
+/** `request.segments`: the segments of a request, in order, when they are too many for the message that names it. */
+export class RequestSegmentsRequest {
+  @IsCorrelationId() requestId!: RequestId;
+  /** Of the page before. */
+  @IsOptional() @IsCounter(0) cursor?: number;
+}
+export interface RequestSegmentsReply {
+  segments: Segment[];
+  /** There are more: send the same body with this cursor. */
+  cursor?: number;
 }
 
 class AttemptMessage {

@@ -233,6 +233,8 @@ export interface SampleResult {
   finishReason: 'stop' | 'length';
   tokenCount: number;
   segments: Segment[];
+  /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
+  segmentsFollow?: true;
 }
 export interface GroupResult {
   groupId: GroupId;

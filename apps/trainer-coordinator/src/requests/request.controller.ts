@@ -6,10 +6,12 @@ import {
   CompleteRequest,
   FailRequest,
   patternOf,
+  RequestSegmentsRequest,
   type CheckpointReply,
   type ClaimReply,
   type CompleteReply,
   type FailReply,
+  type RequestSegmentsReply,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext, type PARKED } from '@broomwagon/messaging';
 import { RequestService } from './request.service';
@@ -25,6 +27,14 @@ export class RequestController {
     @Ctx() context: MessageContext,
   ): Promise<ClaimReply | typeof PARKED> {
     return this.requests.claim(context.pool, body, context.replyTo);
+  }
+
+  @MessagePattern(patternOf('request.segments'))
+  segments(
+    @Payload(new ContractPipe(RequestSegmentsRequest)) body: RequestSegmentsRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<RequestSegmentsReply> {
+    return this.requests.segments(context.pool, body);
   }
 
   @MessagePattern(patternOf('request.checkpoint'))

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
+  LIMITS,
   type CheckpointReply,
   type CheckpointRequest,
   type ClaimReply,
@@ -10,6 +11,9 @@ import {
   type FailReply,
   type FailRequest,
   type PoolName,
+  type RequestSegmentsReply,
+  type RequestSegmentsRequest,
+  type Segment,
 } from '@broomwagon/contracts';
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
@@ -23,6 +27,9 @@ import { segmentOf } from './segment-of';
 
 /** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is nobody's failure. */
 const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
+
+/** A page of segments ends with the one that comes above it. */
+const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
 /** What is kept of a message that says why a request failed, characters. */
 const REASON_LENGTH = 300;
@@ -58,6 +65,19 @@ export class RequestService {
     }
     this.metrics.claimed(answer.claims.length > 0 ? 'given' : 'empty');
     return { claims: answer.claims };
+  }
+
+  /** A page of the segments of a request. @throws BroomwagonError REQUEST_NOT_FOUND, UNAVAILABLE */
+  async segments(pool: PoolName, { requestId, cursor = 0 }: RequestSegmentsRequest): Promise<RequestSegmentsReply> {
+    const all = await this.requests.segments(pool, requestId);
+    const segments: Segment[] = [];
+    for (let bytes = 0; bytes < REPLY_BYTES && cursor + segments.length < all.length;) {
+      const segment = all[cursor + segments.length]!;
+      segments.push(segment);
+      bytes += Buffer.byteLength(JSON.stringify(segment));
+    }
+    const next = cursor + segments.length;
+    return next < all.length ? { segments, cursor: next } : { segments };
   }
 
   /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */

@@ -1,4 +1,4 @@
-import { type Claim, type TailPolicy } from '@broomwagon/contracts';
+import { type Claim, type RequestSegmentsReply, type TailPolicy } from '@broomwagon/contracts';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups, openRequest } from '../coordinator.fixture';
@@ -68,6 +68,55 @@ describe('claims and the ends of attempts', () => {
     const born = await fixture.worker('dies');
     await expect(born.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
     await other.complete(again);
+  });
+
+  it('hands out requests with very many segments, in answers that fit a message', async () => {
+    const { round } = await openRound(WAIT, 32);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(32, 0, 1) });
+    const worker = await fixture.worker('many');
+    const list = (count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        attempt: index + 1,
+        serverId: 's'.repeat(64),
+        serverEpoch: 1,
+        weightVersion: 1,
+        tokenCount: 1,
+        ref: 'r'.repeat(512),
+      }));
+    // As after as many moves: 31 of 80 kB each, and one of 2 MB.
+    const [long, short] = [list(3_000), list(120)];
+    const ids = await fixture.redis.zrange(`${fixture.rootKey}:job-pending:${round.job}`, '0', '-1');
+    expect(ids).toHaveLength(32);
+    for (const [index, id] of ids.entries()) {
+      await fixture.redis.hset(`${fixture.rootKey}:request:${id}`, {
+        segments: JSON.stringify(index === 7 ? long : short),
+        tokens: index === 7 ? '3000' : '120',
+      });
+    }
+    const claims: Claim[] = [];
+    while (claims.length < 32) {
+      const page = await worker.claim(128);
+      expect(page.length).toBeGreaterThan(0);
+      claims.push(...page);
+    }
+    const readAll = async (requestId: string) => {
+      const segments = [];
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        const page: RequestSegmentsReply = await call(fixture.pool, 'request.segments', { requestId, cursor });
+        segments.push(...page.segments);
+        ({ cursor } = page);
+      }
+      return segments;
+    };
+    for (const claim of claims) {
+      expect(claim.segmentsFollow === true).toBe(claim.requestId === ids[7]);
+      const segments = claim.segmentsFollow ? await readAll(claim.requestId) : claim.segments;
+      expect(segments).toEqual(claim.requestId === ids[7] ? long : short);
+      await worker.complete(claim);
+    }
+    await expect(call(fixture.pool, 'request.segments', { requestId: 'no/such/1' })).rejects.toMatchObject({
+      code: 'REQUEST_NOT_FOUND',
+    });
   });
 
   it('fails a group whose request cannot succeed, asks for a replacement and takes it', async () => {

@@ -1,4 +1,13 @@
-import { LIMITS, type GroupResult, type JobId, type RoundId, type SampleResult } from '@broomwagon/contracts';
+import {
+  LIMITS,
+  type GroupResult,
+  type JobId,
+  type RequestId,
+  type RequestSegmentsReply,
+  type RoundId,
+  type SampleResult,
+  type Segment,
+} from '@broomwagon/contracts';
 import type { ResultLine } from '../results/result-line';
 import type { Operations } from './operations';
 import { PayloadTransfer } from './payload-transfer';
@@ -66,7 +75,8 @@ export class ResultsReader {
   }
 
   private async lineOf(promptId: string, sampleIndex: number, sample: SampleResult): Promise<ResultLine> {
-    const payloads = await Promise.all(sample.segments.map(({ ref }) => this.payloads.getSegment(ref)));
+    const all = sample.segmentsFollow ? await this.readSegments(sample.requestId) : sample.segments;
+    const payloads = await Promise.all(all.map(({ ref }) => this.payloads.getSegment(ref)));
     const texts = payloads.flatMap(({ text }) => (text === undefined ? [] : [text]));
     const tokenIds = payloads.flatMap((payload) => (payload.tokenIds === undefined ? [] : [payload.tokenIds]));
     return {
@@ -76,12 +86,23 @@ export class ResultsReader {
       ...(texts.length === payloads.length ? { text: texts.join('') } : {}),
       ...(tokenIds.length === payloads.length ? { tokenIds: tokenIds.flat() } : {}),
       finishReason: sample.finishReason,
-      segments: sample.segments.map(({ weightVersion, serverId, attempt, tokenCount }) => ({
+      segments: all.map(({ weightVersion, serverId, attempt, tokenCount }) => ({
         weightVersion,
         serverId,
         attempt,
         tokenCount,
       })),
     };
+  }
+
+  /** Of a sample with too many for a page of results. */
+  private async readSegments(requestId: RequestId): Promise<Segment[]> {
+    const segments: Segment[] = [];
+    for (let cursor: number | undefined = 0; cursor !== undefined;) {
+      const page: RequestSegmentsReply = await this.operations.call('request.segments', { requestId, cursor });
+      segments.push(...page.segments);
+      ({ cursor } = page);
+    }
+    return segments;
   }
 }

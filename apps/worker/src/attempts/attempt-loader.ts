@@ -1,8 +1,18 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, type Claim, type Prompt, type Segment, type SegmentPayload } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  type Claim,
+  type Prompt,
+  type RequestId,
+  type RequestSegmentsReply,
+  type RequestSegmentsRequest,
+  type Segment,
+  type SegmentPayload,
+} from '@broomwagon/contracts';
 import type { MadeTokens } from '@broomwagon/engines';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
+import { ControlPlane } from '../control-plane';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
@@ -19,16 +29,33 @@ export class AttemptLoader {
   constructor(
     private readonly payloads: PayloadStore,
     private readonly config: WorkerConfig,
+    private readonly controlPlane: ControlPlane,
   ) {}
 
   /** @throws BroomwagonError PAYLOAD_NOT_FOUND, VALIDATION_FAILED (not the JSON it should be), UNAVAILABLE */
   async load({ claim, signal }: Attempt): Promise<AttemptInput> {
+    if (claim.segmentsFollow) claim.segments = await this.readSegments(claim.requestId, signal);
     const [prompt, ...segments] = await Promise.all(
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
     if (!isPrompt(prompt))
       throw new BroomwagonError('VALIDATION_FAILED', `The payload ${claim.promptRef} is no prompt`);
     return { prompt, made: joinSegments(claim, segments as SegmentPayload[]) };
+  }
+
+  private async readSegments(requestId: RequestId, signal: AbortSignal): Promise<Segment[]> {
+    const deadlineMs = this.config.transitionDeadlineMs;
+    const segments: Segment[] = [];
+    for (let cursor: number | undefined = 0; cursor !== undefined;) {
+      const body: RequestSegmentsRequest = { requestId, cursor };
+      const page: RequestSegmentsReply = await this.controlPlane.callWithRetry('request.segments', body, {
+        deadlineMs,
+        signal,
+      });
+      segments.push(...page.segments);
+      ({ cursor } = page);
+    }
+    return segments;
   }
 
   private async read(ref: string, signal: AbortSignal): Promise<object> {

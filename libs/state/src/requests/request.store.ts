@@ -1,4 +1,4 @@
-import type { PoolName } from '@broomwagon/contracts';
+import type { PoolName, RequestId, Segment } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   CheckpointAnswer,
@@ -31,6 +31,7 @@ const expireClaims = script<object, { replyTo: string[]; paused: boolean; more: 
 const checkpoint = script<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
 const complete = script<CompleteArgs, CompleteAnswer>('requests/complete');
 const fail = script<FailArgs, FailAnswer>('requests/fail');
+const segments = script<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
 const voidAttempts = script<object, VoidAnswer & { more: boolean }>('requests/void-attempts');
 
 /** Parked claims answered by one script. */
@@ -62,6 +63,11 @@ export class RequestStore {
       });
       if (!answer.again) return answer;
     }
+  }
+
+  /** All segments of a request. @throws REQUEST_NOT_FOUND */
+  async segments(pool: PoolName, requestId: RequestId): Promise<Segment[]> {
+    return (await this.scripts.run(segments, pool, { requestId })).segments;
   }
 
   /** One page of answers for parked claims; `more`: call again. */

@@ -7,13 +7,15 @@ Errors: none. Facts: none.
 Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/transition"
+--- @include "../includes/inline-segments"
 local args = cjson.decode(ARGV[1])
 local aborting = 0
-local results = {}
+local results, bytes = {}, 0
 
 local function encode(result, segments)
   local plain = cjson.encode(result)
-  table.insert(results, segments and string.sub(plain, 1, -2) .. ',"segments":' .. segments .. '}' or plain)
+  table.insert(results, segments and with_segments(plain, segments) or plain)
+  bytes = bytes + #results[#results]
 end
 
 local function request_result(id)
@@ -41,6 +43,7 @@ local function lease_result(lease_id, id)
 end
 
 for _, row in ipairs(redis.call('ZRANGE', key.abortRows(args.abortId), args.cursor, args.cursor + args.limit - 1)) do
+  if bytes >= REPLY_BYTES then break end
   local kind, first, second = string.match(row, '^(%u)|([^|]+)|?(.*)$')
   if kind == 'R' then request_result(first)
   elseif kind == 'W' then encode({ requestId = first, outcome = 'aborted' })

@@ -1,4 +1,5 @@
 --- @include "lost"
+--- @include "inline-segments"
 -- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
 local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
@@ -30,7 +31,15 @@ local function claim_json(request, group, round)
     groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
     weightVersion = claim_version(round), boundServerId = request.boundServerId, boundServerEpoch = request.boundServerEpoch,
   })
-  return string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. ',"segments":' .. request.segments .. '}'
+  return with_segments(string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. '}', request.segments)
+end
+
+-- Of the claims of this script so far, and of one more: no answer may be larger than a message.
+local CLAIM_BYTES = 1500 -- ids and references
+local claimed_bytes, answer_is_full = 0, false
+local function fits_answer(request, group)
+  if claimed_bytes == 0 then return true end
+  return claimed_bytes + CLAIM_BYTES + #group.sampling + math.min(#request.segments, MOST_INLINE_BYTES) <= REPLY_BYTES
 end
 
 -- A round with a fixed concurrency gives out no more while workers have so many of its requests.
@@ -65,6 +74,9 @@ local function take_of_job(job, most, claims, worker, now)
         -- Dropped just now or lost, it or a sibling that came before it in this page.
       elseif is_gate_closed(round) then
         return looked, true
+      elseif takes_results(round) and not fits_answer(request, group) then
+        answer_is_full = true
+        return looked, false
       elseif takes_results(round) then
         if round.concurrency > 0 then round.inFlight = round.inFlight + 1 end
         request.attempt = math.max(request.attempt, attempt_floor(job)) + 1
@@ -73,6 +85,7 @@ local function take_of_job(job, most, claims, worker, now)
           integer(worker.epoch), 'claimedAtMs', integer(now), 'started', 0)
         move_request(request, group, 'claimed')
         table.insert(claims, claim_json(request, group, round))
+        claimed_bytes = claimed_bytes + #claims[#claims]
       else
         cut_request(round, group, request, nil, 0)
       end
@@ -87,7 +100,7 @@ end
 local function take_claims(worker_id, worker_epoch, max, only, now)
   local claims, looked, jobs = {}, 0, 0
   if pool_is_paused() then return claims, false end
-  while #claims < max and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
+  while #claims < max and not answer_is_full and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
     local job, service = next_job(only)
     if not job then break end
     jobs = jobs + 1

@@ -65,7 +65,7 @@ local more = false
 repeat
   local claim_id, lane = next_waiter()
   if claim_id then
-    more = given >= PAGE or #grants >= args.maxGrants or serve(claim_id, lane) == true
+    more = given >= PAGE or answer_is_full or #grants >= args.maxGrants or serve(claim_id, lane) == true
     read_head(lane)
   end
 until more or not claim_id

@@ -10,6 +10,7 @@ Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED. F
 Flags: allow-oom ]]
 --- @include "../includes/rounds"
 --- @include "../includes/trainer"
+--- @include "../includes/inline-segments"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 local epoch = optional(args.trainerEpoch)
@@ -35,7 +36,7 @@ local function samples_of(group_id, launched, needed, known, room)
       if seen > known then
         if #samples == room or bytes >= args.maxBytes then break end
         local plain = cjson.encode({ requestId = id, sampleIndex = index, finishReason = request[2], tokenCount = tonumber(request[3] or 0) })
-        local sample = string.sub(plain, 1, -2) .. ',"segments":' .. (request[4] or '[]') .. '}'
+        local sample = with_segments(plain, request[4] or '[]')
         bytes = bytes + #sample
         table.insert(samples, sample)
       end

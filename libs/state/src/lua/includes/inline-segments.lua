@@ -1,0 +1,10 @@
+-- Segments of a request in a reply. Very many would not fit in a message: they are left out, and who needs them reads
+-- them by themselves (requests/segments).
+local MOST_INLINE_BYTES = 131072
+local REPLY_BYTES = 500000 -- a page of a list ends before
+
+-- Adds `segments`, JSON, to an object that is JSON.
+local function with_segments(plain, segments)
+  if #segments > MOST_INLINE_BYTES then return string.sub(plain, 1, -2) .. ',"segments":[],"segmentsFollow":true}' end
+  return string.sub(plain, 1, -2) .. ',"segments":' .. segments .. '}'
+end
