@@ -1,5 +1,6 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import type { SamplingParameters } from './generation';
 import {
   IsCorrelationId,
   IsId,
@@ -12,7 +13,6 @@ import {
 } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
-import type { SamplingParameters } from './round.dto';
 import { Segment } from './segment.dto';
 
 /** `request.claim`: takes pending requests; an empty answer after waitMs is not an error; POOL_PAUSED says why there is none. */

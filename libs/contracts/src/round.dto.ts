@@ -14,37 +14,13 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
+import type { Prompt, SamplingParameters } from './generation';
 import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
 import { IsCounter } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, type Segment } from './segment.dto';
 import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
-
-/** What a prompt payload holds: exactly one of the three. */
-export interface Prompt {
-  text?: string;
-  messages?: { role: string; content: string }[];
-  promptTokenIds?: number[];
-}
-
-/**
- * Handed to the engine adapter as they are; unknown names are refused there. Without `seed` engines draw their own random
- * numbers. With it, each sample gets a seed made of it, the job, the group, its index and the tokens it has: reproducible,
- * and independent of all others (`sampleSeed` of libs/engines).
- */
-export interface SamplingParameters {
-  temperature?: number;
-  topP?: number;
-  topK?: number;
-  minP?: number;
-  seed?: number;
-  stop?: string[];
-  stopTokenIds?: number[];
-  minTokens?: number;
-  repetitionPenalty?: number;
-  logprobs?: boolean;
-}
 
 export const ROUND_KINDS = ['short', 'long'] as const;
 export type RoundKind = (typeof ROUND_KINDS)[number];

@@ -28,4 +28,6 @@ export interface SegmentPayload {
   logprobs?: number[];
   /** Of the last segment, when the engine gave one: the stop string or token, or its finish reason if none of ours. */
   stopReason?: string | number;
+  /** Fields of the engine's answer that are none of the above, unread: `routed_experts`, `tool_calls`. */
+  engineFields?: Record<string, unknown>;
 }

@@ -44,6 +44,8 @@ export interface GenerationResult {
   /** The engine's own word: the stop string or token, or its finish reason when it is none of ours. */
   stopReason?: string | number;
   logprobs?: number[];
+  /** Fields of the engine's answer that are none of ours, unread: see {@link StreamStep.engineFields}. */
+  engineFields?: Record<string, unknown>;
   usage?: { promptTokens: number; completionTokens: number };
   /** How made tokens were handed back; absent when this was a fresh start. `text` is exact up to the tokenizer. */
   resumedBy?: 'tokens' | 'text';

@@ -1,4 +1,4 @@
-import { BroomwagonError, type Prompt } from '@broomwagon/contracts';
+import { BroomwagonError, isMultimodal, type ChatMessage, type Prompt } from '@broomwagon/contracts';
 import type { GenerationRequest } from './engine-adapter';
 
 /** What to ask the engine in this attempt: the prompt with all that was made, and what is left of the budget. */
@@ -11,7 +11,7 @@ export type AttemptPlan =
         | { tokenIds: number[] }
         | { text: string }
         /** `continued`: the last message is the assistant's unfinished one. */
-        | { messages: { role: string; content: string }[]; continued: boolean };
+        | { messages: ChatMessage[]; continued: boolean };
       /** Tokens this attempt may make. */
       budget: number;
       /** Of minTokens, what is still owed. */
@@ -41,10 +41,11 @@ export function planAttempt(request: GenerationRequest, promptTokenIds?: number[
   };
 }
 
-/** True when what was made of a text or messages has token ids, and there is something left to make. */
+/** True when what was made of a text or messages of text has token ids, and there is something left to make. */
 export function couldResumeByTokens({ prompt, made, maxTokens }: GenerationRequest): boolean {
   const count = made?.tokenCount ?? made?.tokenIds?.length ?? 0;
-  const isText = prompt.promptTokenIds === undefined;
+  // Token ids alone would leave out its images.
+  const isText = prompt.promptTokenIds === undefined && !isMultimodal(prompt);
   return isText && count > 0 && count < maxTokens && made?.tokenIds?.length === count;
 }
 

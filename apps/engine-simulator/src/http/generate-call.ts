@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { ChatMessage, WirePrompt } from '../tokens/sample-identity';
+import { findPromptFault, textOfPrompt, type ChatMessage } from '@broomwagon/contracts';
+import type { WirePrompt } from '../tokens/sample-identity';
 import { RefusedError } from './answers';
 import { wholeNumber } from './request-body';
 
@@ -83,15 +84,14 @@ export function completionPrompt(prompt: unknown, takesTokenIds: boolean): WireP
   throw new RefusedError(400, takesTokenIds ? 'prompt must be a string or token ids' : 'prompt must be a string');
 }
 
-/** RefusedError 400 for anything but messages of text. */
+/** RefusedError 400 for anything but messages as the OpenAI API takes them; parts that are no text count for nothing. */
 export function chatPrompt(body: Record<string, unknown>): WirePrompt {
-  const messages = body.messages;
-  const valid =
-    Array.isArray(messages) &&
-    messages.length > 0 &&
-    (messages as Partial<ChatMessage>[]).every(
-      (message) => typeof message?.role === 'string' && typeof message.content === 'string',
-    );
-  if (!valid) throw new RefusedError(400, 'messages must be a list of {role, content}');
-  return { kind: 'messages', messages: messages as ChatMessage[], continued: body.continue_final_message === true };
+  const { messages } = body;
+  const fault = findPromptFault({ messages });
+  if (fault) throw new RefusedError(400, `${fault.field || 'messages'}: ${fault.reason}`);
+  const texts = (messages as ChatMessage[]).map((message) => ({
+    role: message.role,
+    content: textOfPrompt({ messages: [message] }),
+  }));
+  return { kind: 'messages', messages: texts, continued: body.continue_final_message === true };
 }

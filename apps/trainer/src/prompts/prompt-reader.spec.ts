@@ -35,22 +35,25 @@ describe('reading prompts', () => {
     ['{"prompt":"a"}\n{"id":"x"}', /line 2: neither/],
     ['{"prompt":"a","promptTokenIds":[1]}', /line 1: "prompt" and "promptTokenIds": only one/],
     ['{"prompt":"a","promt":"b"}', /line 1: unknown field "promt"/],
-    ['{"prompt":7}', /line 1: prompt must be a string/],
-    ['{"prompt":""}', /line 1: prompt should not be empty/],
+    ['{"prompt":7}', /line 1: prompt: must be a string/],
+    ['{"prompt":""}', /line 1: prompt: the prompt is empty/],
     ['{"prompt":"a","id":5}', /line 1: id must be a string/],
     ['{"prompt":"a","id":null}', /line 1: id must be a string/],
     ['{"prompt":"a","id":"a b"}', /line 1: id must start with a letter or digit/],
     [`{"prompt":"a","id":"${'x'.repeat(10_240)}"}`, /line 1: id must be at most 128 characters/],
     ['{"prompt":"a","domain":"a b"}', /line 1: domain must/],
-    ['{"messages":[]}', /line 1: messages must contain at least 1/],
+    ['{"messages":[]}', /line 1: messages: the prompt is empty/],
     ['{"messages":"hi"}', /line 1: /],
-    ['{"messages":[{"role":"user"}]}', /line 1: messages\.0: content must be a string/],
-    ['{"messages":[{"role":"user","content":"a","name":"b"}]}', /line 1: unknown field "messages\.0\.name"/],
+    ['{"messages":[{"role":"user"}]}', /line 1: messages\.0\.content: is missing/],
+    ['{"messages":[{"role":"user","content":[]}]}', /line 1: messages\.0\.content: must be a text, a list of parts/],
+    ['{"messages":[{"role":"user","content":[{"text":"a"}]}]}', /line 1: messages\.0\.content\.0: must .* type/],
+    ['{"prompt":"a","engineFields":{"n":2}}', /line 1: engineFields\.n: is set by Broomwagon/],
+    ['{"prompt":"a","engineFields":[]}', /line 1: engineFields: must be an object/],
     ['{"messages":["hi"]}', /line 1: .*messages/],
-    ['{"promptTokenIds":[]}', /line 1: promptTokenIds must contain at least 1/],
-    ['{"promptTokenIds":[1.5]}', /line 1: each value in promptTokenIds must be an integer/],
-    ['{"promptTokenIds":[-1]}', /line 1: each value in promptTokenIds must not be less than 0/],
-    ['{"promptTokenIds":[1e300]}', /line 1: each value in promptTokenIds must not be greater than 2147483647/],
+    ['{"promptTokenIds":[]}', /line 1: promptTokenIds: the prompt is empty/],
+    ['{"promptTokenIds":[1.5]}', /line 1: promptTokenIds: must be a list of token ids/],
+    ['{"promptTokenIds":[-1]}', /line 1: promptTokenIds: must be a list of token ids/],
+    ['{"promptTokenIds":[1e300]}', /line 1: promptTokenIds: must be a list of token ids/],
     ['{"promptTokenIds":"1"}', /line 1: .*promptTokenIds/],
     ['{"prompt":"a","id":"x"}\n\n{"prompt":"b","id":"x"}', /line 3: duplicate id "x", already on line 1/],
     ['{"prompt":"a","id":"line-2"}\n{"prompt":"b"}', /line 2: duplicate id "line-2", already on line 1/],
@@ -58,6 +61,25 @@ describe('reading prompts', () => {
     ['\n \n', /holds no prompts/],
   ])('refuses %.60s', async (text, message) => {
     expect(await problemOf(text)).toMatch(message);
+  });
+
+  it('takes messages as the OpenAI API does', async () => {
+    const messages = [
+      { role: 'system', content: 'Be brief.' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What is this?' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA', detail: 'low' } },
+        ],
+      },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look' } }] },
+      { role: 'tool', tool_call_id: 'c1', content: 'a cat', name: 'look' },
+    ];
+    const engineFields = { tools: [{ type: 'function', function: { name: 'look' } }], lora_path: 'a' };
+    expect(await read(JSON.stringify({ messages, engineFields }))).toMatchObject([
+      { prompt: { messages, engineFields } },
+    ]);
   });
 
   it('takes every character JSON allows in a string, and refuses bytes that are no UTF-8', async () => {

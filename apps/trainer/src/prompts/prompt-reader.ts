@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { LIMITS, type Prompt } from '@broomwagon/contracts';
+import { findPromptFault, LIMITS, type Prompt } from '@broomwagon/contracts';
 import { plainToInstance } from 'class-transformer';
 import { validateSync, type ValidationError } from 'class-validator';
 import { linesOf } from '../jsonl/lines';
@@ -87,13 +87,14 @@ export function parsePromptLine(text: string, line: number, maxBytes = MAX_PROMP
   const given = (['prompt', 'messages', 'promptTokenIds'] as const).filter((field) => entry[field] !== undefined);
   if (given.length === 0) return ['neither "prompt" nor "messages" nor "promptTokenIds"'];
   if (given.length > 1) return [`${given.map((field) => `"${field}"`).join(' and ')}: only one of them may be given`];
-  const { prompt: promptText, messages, promptTokenIds } = entry;
-  const prompt: Prompt =
-    promptText !== undefined
-      ? { text: promptText }
-      : messages !== undefined
-        ? { messages: messages.map(({ role, content }) => ({ role, content })) }
-        : { promptTokenIds };
+  const { prompt: promptText, messages, promptTokenIds, engineFields } = entry;
+  const prompt = Object.fromEntries(
+    Object.entries({ text: promptText, messages, promptTokenIds, engineFields }).filter(
+      ([, part]) => part !== undefined,
+    ),
+  ) as Prompt;
+  const fault = findPromptFault(prompt);
+  if (fault) return [`${fault.field.replace(/^text$|^$/, given[0]!)}: ${fault.reason}`];
   const bytes = Buffer.byteLength(JSON.stringify(prompt));
   if (bytes > maxBytes) return [`the prompt has ${bytes} bytes, more than the limit of ${maxBytes}`];
   return { id: entry.id ?? `line-${line}`, line, prompt, domain: entry.domain };

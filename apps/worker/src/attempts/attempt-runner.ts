@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   BroomwagonError,
   isBroomwagonError,
+  textOfPrompt,
   type EngineFeature,
   type LeaseGrant,
   type ReleaseOutcome,
@@ -233,6 +234,5 @@ function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): 
 
 /** Tokens the engine must hold at the start, as well as it is known; text counts as four characters a token. */
 function contextTokensOf({ prompt, made }: AttemptInput): number {
-  const text = prompt.text ?? prompt.messages?.map((message) => message.content).join('') ?? '';
-  return (prompt.promptTokenIds?.length ?? Math.ceil(text.length / 4)) + (made?.tokenCount ?? 0);
+  return (prompt.promptTokenIds?.length ?? Math.ceil(textOfPrompt(prompt).length / 4)) + (made?.tokenCount ?? 0);
 }

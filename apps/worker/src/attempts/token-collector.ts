@@ -39,10 +39,10 @@ export class TokenCollector {
 
 /** What a finished attempt made: token ids are counted where there are any, else the engine's own count is taken. */
 export function madeOf(result: GenerationResult): MadeSegment {
-  const { tokenIds, text, logprobs, stopReason, usage, resumedBy } = result;
+  const { tokenIds, text, logprobs, stopReason, engineFields, usage, resumedBy } = result;
   return {
     tokenCount: tokenIds?.length ?? usage?.completionTokens ?? result.tokenCount,
-    payload: { tokenIds, text, logprobs, stopReason },
+    payload: { tokenIds, text, logprobs, stopReason, engineFields },
     resumedBy,
   };
 }

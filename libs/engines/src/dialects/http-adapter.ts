@@ -1,5 +1,6 @@
 import {
   BroomwagonError,
+  type ChatMessage,
   type EngineDialect,
   type PauseMode,
   type Prompt,
@@ -71,6 +72,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       this.http,
       {
         ...route,
+        body: withEngineFields(route.body, request.prompt.engineFields),
         headers: { 'x-request-id': request.engineRequestId },
         resumedBy: plan.resumedBy,
         // Closing the connection has already been done; an engine without such a route notices that.
@@ -108,7 +110,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
 
   /** `/v1/chat/completions`, for messages. */
   protected chatRoute(
-    messages: { role: string; content: string }[],
+    messages: ChatMessage[],
     continued: boolean,
     body: Record<string, unknown>,
     sampling: SamplingParameters | undefined,
@@ -213,4 +215,20 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const message = `${this.url}${path} answered ${status}: ${quote(text)}`;
     throw new BroomwagonError(refuses ? 'ENGINE_REJECTED' : 'ENGINE_ERROR', message);
   }
+}
+
+/** Fields of the caller beside ours; ours win, and those of `sampling_params` are put together. */
+function withEngineFields(body: Record<string, unknown>, fields: Prompt['engineFields'] = {}): Record<string, unknown> {
+  const { model, sampling_params: sampling, ...others } = fields;
+  return {
+    ...others,
+    ...body,
+    // A LoRA adapter of vLLM is named as a model.
+    ...(model !== undefined && { model }),
+    ...(isRecord(sampling) && { sampling_params: { ...sampling, ...(body.sampling_params as object) } }),
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }

@@ -92,9 +92,13 @@ export class VllmAdapter extends HttpEngineAdapter {
   }
 
   /** Special tokens as its completion and chat routes add them. */
-  protected override async tokenize({ text, messages }: Prompt, signal?: AbortSignal): Promise<number[] | undefined> {
+  protected override async tokenize(
+    { text, messages, engineFields }: Prompt,
+    signal?: AbortSignal,
+  ): Promise<number[] | undefined> {
     const prompt = messages === undefined ? { prompt: text } : { messages, add_generation_prompt: true };
-    return this.askTokenIds({ model: await this.model(), ...prompt }, signal);
+    // Tools and arguments of the chat template are part of what the model reads.
+    return this.askTokenIds({ ...engineFields, model: await this.model(), ...prompt }, signal);
   }
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {

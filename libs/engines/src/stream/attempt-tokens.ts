@@ -1,5 +1,5 @@
 import type { GenerationResult, TokenIncrement } from '../engine-adapter';
-import type { StreamStep } from './chunk-reader';
+import { mergeEngineFields, type StreamStep } from './chunk-reader';
 
 /** Collects what one attempt made, and hands each increment on as it comes. */
 export class AttemptTokens {
@@ -10,6 +10,7 @@ export class AttemptTokens {
   private tokenCount = 0;
   private stopReason?: string | number;
   private usage?: GenerationResult['usage'];
+  private engineFields?: Record<string, unknown>;
 
   constructor(private readonly onTokens?: (increment: TokenIncrement) => void) {}
 
@@ -18,6 +19,7 @@ export class AttemptTokens {
     this.finishReason = step.finishReason ?? this.finishReason;
     this.stopReason = step.stopReason ?? this.stopReason;
     this.usage = step.usage ?? this.usage;
+    if (step.engineFields) mergeEngineFields((this.engineFields ??= {}), step.engineFields);
     const { increment } = step;
     if (!increment || (increment.tokenCount === 0 && increment.text === '')) return false;
     this.tokenCount += increment.tokenCount;
@@ -41,6 +43,7 @@ export class AttemptTokens {
       stopReason: this.stopReason,
       logprobs: covered(this.logprobs),
       usage: this.usage,
+      engineFields: this.engineFields,
       resumedBy,
     };
   }

@@ -7,6 +7,38 @@ export interface StreamStep {
   finishReason?: GenerationResult['finishReason'];
   stopReason?: string | number;
   usage?: GenerationResult['usage'];
+  /**
+   * Fields that are none of ours (`routed_experts`, `tool_calls`), for {@link mergeEngineFields}: `whole` repeat or
+   * replace what an earlier step said, `pieces` go on behind it.
+   */
+  engineFields?: { whole?: Record<string, unknown>; pieces?: Record<string, unknown> };
+}
+
+/** The fields of `from` that are not `known` and say something; undefined when there is none. */
+export function unknownFields(
+  from: object | undefined,
+  known: ReadonlySet<string>,
+): Record<string, unknown> | undefined {
+  let found: Record<string, unknown> | undefined;
+  for (const name in from) {
+    const value = from[name as keyof typeof from] as unknown;
+    if (value !== null && value !== undefined && !known.has(name)) (found ??= {})[name] = value;
+  }
+  return found;
+}
+
+/** Adds a step's fields: texts and lists among the pieces are joined, everything else replaces what was there. */
+export function mergeEngineFields(
+  into: Record<string, unknown>,
+  { whole, pieces }: NonNullable<StreamStep['engineFields']>,
+): void {
+  Object.assign(into, whole);
+  for (const [name, piece] of Object.entries(pieces ?? {})) {
+    const before = into[name];
+    if (typeof before === 'string' && typeof piece === 'string') into[name] = before + piece;
+    else if (Array.isArray(before) && Array.isArray(piece)) before.push(...(piece as unknown[]));
+    else into[name] = Array.isArray(piece) ? [...(piece as unknown[])] : piece;
+  }
 }
 
 /** Reads the events of one stream of one dialect, in order; may keep state between them. */

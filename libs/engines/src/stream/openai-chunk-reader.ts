@@ -1,5 +1,10 @@
 import type { TokenIncrement } from '../engine-adapter';
-import { finishReasonOf, type ChunkReader, type StreamStep } from './chunk-reader';
+import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
+
+/** Fields that are read here, or say nothing about the response. */
+const EVENT_FIELDS = new Set(['id', 'object', 'created', 'model', 'choices', 'usage', 'error', 'system_fingerprint']);
+const CHOICE_FIELDS = new Set(['index', 'text', 'delta', 'token_ids', 'logprobs', 'finish_reason', 'stop_reason']);
+const DELTA_FIELDS = new Set(['role', 'content', 'reasoning_content', 'reasoning']);
 
 interface OpenAiChoice {
   text?: string;
@@ -33,6 +38,9 @@ export class OpenAiChunkReader implements ChunkReader {
       const plain = choice.finish_reason === 'stop' || choice.finish_reason === 'length';
       step.stopReason = choice.stop_reason ?? (plain ? undefined : choice.finish_reason);
     }
+    const whole = { ...unknownFields(event, EVENT_FIELDS), ...unknownFields(choice, CHOICE_FIELDS) };
+    const pieces = unknownFields(choice?.delta, DELTA_FIELDS);
+    if (pieces || Object.keys(whole).length > 0) step.engineFields = { whole, pieces };
     if (usage) {
       step.usage = { promptTokens: usage.prompt_tokens ?? 0, completionTokens: usage.completion_tokens ?? 0 };
     }

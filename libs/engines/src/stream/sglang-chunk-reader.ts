@@ -1,4 +1,11 @@
-import { finishReasonOf, type ChunkReader, type StreamStep } from './chunk-reader';
+import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
+
+/** Fields that are read here, or say nothing about the response. */
+const CHUNK_FIELDS = new Set(['text', 'output_ids', 'meta_info', 'index', 'error']);
+const META_FIELDS = new Set([
+  ...['id', 'finish_reason', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'output_token_logprobs'],
+  ...['e2e_latency', 'input_token_logprobs', 'output_token_logprobs_length', 'output_token_logprobs_idx'],
+]);
 
 interface SglangChunk {
   text?: string;
@@ -41,7 +48,9 @@ export class SglangChunkReader implements ChunkReader {
     this.made = Math.max(this.made, total);
     if (cumulative) this.text = said;
     this.logprobs += logprobs?.length ?? 0;
+    const whole = { ...unknownFields(event, CHUNK_FIELDS), ...unknownFields(meta, META_FIELDS) };
     return {
+      ...(Object.keys(whole).length > 0 && { engineFields: { whole } }),
       increment: { text, tokenCount, ...(tokenIds && { tokenIds }), ...(logprobs && { logprobs }) },
       ...this.ending(meta),
     };

@@ -1,0 +1,174 @@
+import { LIMITS } from './limits';
+
+/** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */
+export interface ContentPart {
+  type: string;
+  text?: string;
+  [field: string]: unknown;
+}
+
+/**
+ * One message of a chat, as the OpenAI API takes it; further fields (`tool_calls`, `tool_call_id`, `name`) pass through.
+ * Content may be null or absent where the message has tool calls instead.
+ */
+export interface ChatMessage {
+  role: string;
+  content?: string | ContentPart[] | null;
+  [field: string]: unknown;
+}
+
+/** What a prompt payload holds: exactly one of text, messages and promptTokenIds. */
+export interface Prompt {
+  text?: string;
+  messages?: ChatMessage[];
+  promptTokenIds?: number[];
+  /**
+   * Further fields of the engine's request, passed on unread: `tools`, `lora_path`, `image_data`,
+   * `return_routed_experts`. {@link RESERVED_ENGINE_FIELDS} are refused. What the engine answers with them is in
+   * `engineFields` of the segments.
+   */
+  engineFields?: Record<string, unknown>;
+}
+
+/**
+ * Handed to the engine adapter as they are; unknown names are refused there. Without `seed` engines draw their own random
+ * numbers. With it, each sample gets a seed made of it, the job, the group, its index and the tokens it has: reproducible,
+ * and independent of all others (`sampleSeed` of libs/engines).
+ */
+export interface SamplingParameters {
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  minP?: number;
+  seed?: number;
+  stop?: string[];
+  stopTokenIds?: number[];
+  minTokens?: number;
+  repetitionPenalty?: number;
+  logprobs?: boolean;
+}
+
+/** Fields of the engine's request that are made here: the prompt, the budget, the identity and the form of the answer. */
+export const RESERVED_ENGINE_FIELDS: readonly string[] = [
+  ...['prompt', 'messages', 'text', 'input_ids', 'input_embeds', 'continue_final_message', 'add_generation_prompt'],
+  ...['max_tokens', 'max_completion_tokens', 'max_new_tokens', 'n', 'best_of', 'use_beam_search', 'echo'],
+  ...['request_id', 'rid', 'stream', 'stream_options', 'return_token_ids', 'logprobs', 'return_logprob'],
+];
+
+/** What is wrong with a value, and in which of its fields. */
+export interface Fault {
+  /** Path below the value, e.g. `messages.0.content`; empty for the value itself. */
+  field: string;
+  reason: string;
+}
+
+type Check = (value: unknown) => boolean;
+const isNumber: Check = (value) => typeof value === 'number' && Number.isFinite(value);
+const isInteger: Check = (value) => Number.isSafeInteger(value);
+const isBoolean: Check = (value) => typeof value === 'boolean';
+const isText: Check = (value) => typeof value === 'string';
+/** Above 2^31 - 1 a number is no token id, whatever the vocabulary. */
+const isTokenId: Check = (value) => isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31;
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const listOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+
+const SAMPLING_FIELDS: Record<keyof SamplingParameters, [Check, string]> = {
+  temperature: [isNumber, 'must be a number'],
+  topP: [isNumber, 'must be a number'],
+  topK: [isInteger, 'must be a whole number'],
+  minP: [isNumber, 'must be a number'],
+  seed: [isInteger, 'must be a whole number'],
+  stop: [listOf(isText), 'must be a list of texts'],
+  stopTokenIds: [listOf(isTokenId), 'must be a list of token ids'],
+  minTokens: [isInteger, 'must be a whole number'],
+  repetitionPenalty: [isNumber, 'must be a number'],
+  logprobs: [isBoolean, 'must be true or false'],
+};
+
+/** The first fault of sampling parameters: an unknown name, a wrong type, too many bytes. */
+export function findSamplingFault(sampling: object): Fault | undefined {
+  for (const [field, value] of Object.entries(sampling)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(SAMPLING_FIELDS, field)) return { field, reason: 'unknown field' };
+    const [check, reason] = SAMPLING_FIELDS[field as keyof SamplingParameters];
+    if (!check(value)) return { field, reason };
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(sampling));
+  if (bytes > LIMITS.samplingBytes) return { field: '', reason: `${bytes} bytes; at most ${LIMITS.samplingBytes}` };
+  return undefined;
+}
+
+/** The first fault of a prompt, its size apart: not exactly one kind, an empty one, a wrong type, a reserved field. */
+export function findPromptFault(prompt: object): Fault | undefined {
+  const { text, messages, promptTokenIds, engineFields, ...others } = prompt as Record<string, unknown>;
+  const unknown = Object.keys(others).find((field) => others[field] !== undefined);
+  if (unknown !== undefined) return { field: unknown, reason: 'unknown field' };
+  const kinds = [text, messages, promptTokenIds].filter((kind) => kind !== undefined);
+  if (kinds.length !== 1) return { field: '', reason: 'exactly one of text, messages and promptTokenIds is needed' };
+  if (text !== undefined && !isText(text)) return { field: 'text', reason: 'must be a string' };
+  if (promptTokenIds !== undefined && !listOf(isTokenId)(promptTokenIds)) {
+    return { field: 'promptTokenIds', reason: 'must be a list of token ids' };
+  }
+  if (messages !== undefined && !Array.isArray(messages)) return { field: 'messages', reason: 'must be a list' };
+  if ((kinds[0] as { length: number }).length === 0) return { field: '', reason: 'the prompt is empty' };
+  for (const [index, message] of ((messages as unknown[] | undefined) ?? []).entries()) {
+    const fault = findMessageFault(message);
+    if (fault) return { ...fault, field: `messages.${index}${fault.field && `.${fault.field}`}` };
+  }
+  return engineFields === undefined ? undefined : findEngineFieldsFault(engineFields);
+}
+
+function findMessageFault(message: unknown): Fault | undefined {
+  if (!isObject(message)) return { field: '', reason: 'must be an object with role and content' };
+  const { role, content } = message;
+  if (!isText(role) || role === '') return { field: 'role', reason: 'must be a text that is not empty' };
+  if (content === undefined || content === null) {
+    const says = Object.keys(message).some(
+      (field) => field !== 'role' && field !== 'content' && message[field] !== null,
+    );
+    return says ? undefined : { field: 'content', reason: 'is missing' };
+  }
+  if (isText(content)) return undefined;
+  if (!Array.isArray(content) || content.length === 0) {
+    return { field: 'content', reason: 'must be a text, a list of parts, or null beside tool_calls' };
+  }
+  const wrong = content.findIndex(
+    (part) => !isObject(part) || !isText(part.type) || (part.type === 'text' && !isText(part.text)),
+  );
+  return wrong < 0
+    ? undefined
+    : { field: `content.${wrong}`, reason: 'must be an object with a type, and text for type text' };
+}
+
+function findEngineFieldsFault(engineFields: unknown): Fault | undefined {
+  if (!isObject(engineFields)) return { field: 'engineFields', reason: 'must be an object' };
+  const reserved = Object.keys(engineFields).find((field) => RESERVED_ENGINE_FIELDS.includes(field));
+  if (reserved !== undefined) return { field: `engineFields.${reserved}`, reason: 'is set by Broomwagon' };
+  const { sampling_params: sampling } = engineFields;
+  if (sampling === undefined) return undefined;
+  if (!isObject(sampling)) return { field: 'engineFields.sampling_params', reason: 'must be an object' };
+  const inner = Object.keys(sampling).find((field) => RESERVED_ENGINE_FIELDS.includes(field));
+  return inner === undefined
+    ? undefined
+    : { field: `engineFields.sampling_params.${inner}`, reason: 'is set by Broomwagon' };
+}
+
+/** True when a prompt holds something besides text: its token ids alone do not say all of it. */
+export function isMultimodal({ messages, engineFields = {} }: Prompt): boolean {
+  if (['image_data', 'video_data', 'audio_data'].some((field) => engineFields[field] !== undefined)) return true;
+  return (
+    messages?.some(({ content }) => Array.isArray(content) && content.some(({ type }) => type !== 'text')) ?? false
+  );
+}
+
+/** All text of a prompt in order; empty for token ids. */
+export function textOfPrompt({ text, messages }: Prompt): string {
+  const contents = messages?.flatMap(({ content }) =>
+    Array.isArray(content) ? content.map((part) => part.text) : content,
+  );
+  return text ?? contents?.map((part) => part ?? '').join('') ?? '';
+}

@@ -1,0 +1,124 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { EngineDialect, Prompt } from '@broomwagon/contracts';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createEngineAdapter } from '../detect-engine';
+import type { GenerationResult, MadeTokens } from '../engine-adapter';
+
+/** Called routes with their bodies. */
+let calls: { path: string; body: Record<string, unknown> }[] = [];
+let server: Server | undefined;
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+  calls = [];
+});
+
+/** Runs one generation on a server that streams these events. */
+async function generate(
+  dialect: EngineDialect,
+  prompt: Prompt,
+  events: object[],
+  made?: MadeTokens,
+): Promise<GenerationResult> {
+  server = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    request.on('end', () => {
+      if (request.method !== 'POST') return void response.writeHead(404).end();
+      calls.push({ path: request.url!, body: JSON.parse(text) as Record<string, unknown> });
+      if (request.url === '/tokenize') return void response.end(JSON.stringify({ tokens: [7, 8] }));
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      for (const event of events) response.write(`data: ${JSON.stringify(event)}\n\n`);
+      response.end('data: [DONE]\n\n');
+    });
+  });
+  await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const adapter = createEngineAdapter(dialect, url, { model: 'base' });
+  return adapter.generate({ engineRequestId: 'x'.repeat(32), prompt, maxTokens: 16, made });
+}
+
+const MESSAGES = [
+  {
+    role: 'user',
+    content: [
+      { type: 'text', text: 'What is this?' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+    ],
+  },
+  { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'f' } }] },
+  { role: 'tool', tool_call_id: 'c1', content: 'a cat' },
+];
+
+describe('fields that Broomwagon does not read', () => {
+  it('pass to vLLM and back: messages as they are, tools, a LoRA adapter by its model name, routed experts', async () => {
+    const tools = [{ type: 'function', function: { name: 'f' } }];
+    const result = await generate(
+      'vllm',
+      { messages: MESSAGES, engineFields: { tools, model: 'my-lora', return_routed_experts: true } },
+      [
+        { choices: [{ delta: { content: 'a', tool_calls: [{ index: 0, id: 'c2' }] }, token_ids: [1] }] },
+        { choices: [{ delta: { tool_calls: [{ index: 0, arguments: '{}' }] }, token_ids: [2] }] },
+        { choices: [{ delta: {}, finish_reason: 'stop', routed_experts: [[3, 4]] }], prompt_token_ids: [9] },
+      ],
+    );
+    expect(calls[0]).toMatchObject({
+      path: '/v1/chat/completions',
+      body: { messages: MESSAGES, tools, model: 'my-lora', return_routed_experts: true, max_tokens: 16 },
+    });
+    expect(result.engineFields).toEqual({
+      tool_calls: [
+        { index: 0, id: 'c2' },
+        { index: 0, arguments: '{}' },
+      ],
+      routed_experts: [[3, 4]],
+      prompt_token_ids: [9],
+    });
+    expect(result).toMatchObject({ tokenIds: [1, 2], text: 'a' });
+  });
+
+  it('pass to SGLang and back, sampling parameters put together', async () => {
+    const fields = { lora_path: 'l', return_routed_experts: true, sampling_params: { regex: 'a*' } };
+    const meta = { id: 'x', completion_tokens: 1, prompt_tokens: 2, finish_reason: { type: 'stop' } };
+    const result = await generate('sglang', { promptTokenIds: [5], engineFields: fields }, [
+      { text: 'a', output_ids: [1], meta_info: { ...meta, routed_experts: 'BASE64' } },
+    ]);
+    expect(calls.at(-1)).toMatchObject({
+      path: '/generate',
+      body: {
+        input_ids: [5],
+        lora_path: 'l',
+        return_routed_experts: true,
+        sampling_params: { regex: 'a*', max_new_tokens: 16 },
+      },
+    });
+    expect(result.engineFields).toEqual({ routed_experts: 'BASE64' });
+  });
+
+  it('never replace what Broomwagon sets', async () => {
+    const engineFields = { max_tokens: 1_000_000, stream: false, request_id: 'mine' };
+    await generate('vllm', { text: 'p', engineFields }, [{ choices: [{ text: 'a', finish_reason: 'stop' }] }]);
+    expect(calls[0]!.body).toMatchObject({ max_tokens: 16, stream: true, request_id: 'x'.repeat(32) });
+  });
+
+  it('are part of what is tokenized to resume, and images are resumed as messages', async () => {
+    const done = [{ choices: [{ text: 'b', delta: {}, token_ids: [2], finish_reason: 'stop' }] }];
+    const made = { tokenIds: [1], text: 'a', tokenCount: 1 };
+    const question = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }];
+    await generate('vllm', { messages: question, engineFields: { tools: [1] } }, done, made);
+    expect(calls.map(({ path }) => path)).toEqual(['/tokenize', '/v1/completions']);
+    expect(calls[0]!.body).toMatchObject({ messages: question, tools: [1], model: 'base' });
+    expect(calls[1]!.body).toMatchObject({ prompt: [7, 8, 1] });
+
+    server!.close();
+    calls = [];
+    const result = await generate('vllm', { messages: MESSAGES }, done, made);
+    expect(calls.map(({ path }) => path)).toEqual(['/v1/chat/completions']);
+    expect(calls[0]!.body).toMatchObject({
+      messages: [...MESSAGES, { role: 'assistant', content: 'a' }],
+      continue_final_message: true,
+    });
+    expect(result.resumedBy).toBe('text');
+  });
+});
