@@ -49,10 +49,11 @@ export interface SamplingParameters {
 }
 
 /** Fields of the engine's request that are made here: the prompt, the budget, the identity and the form of the answer. */
+// prettier-ignore
 export const RESERVED_ENGINE_FIELDS: readonly string[] = [
-  ...['prompt', 'messages', 'text', 'input_ids', 'input_embeds', 'continue_final_message', 'add_generation_prompt'],
-  ...['max_tokens', 'max_completion_tokens', 'max_new_tokens', 'n', 'best_of', 'use_beam_search', 'echo'],
-  ...['request_id', 'rid', 'stream', 'stream_options', 'return_token_ids', 'logprobs', 'return_logprob'],
+  'prompt', 'messages', 'text', 'input_ids', 'input_embeds', 'continue_final_message', 'add_generation_prompt',
+  'max_tokens', 'max_completion_tokens', 'max_new_tokens', 'n', 'best_of', 'use_beam_search', 'echo', 'request_id',
+  'rid', 'stream', 'stream_options', 'return_token_ids', 'logprobs', 'return_logprob',
 ];
 
 /** What is wrong with a value, and in which of its fields. */

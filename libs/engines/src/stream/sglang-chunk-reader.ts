@@ -2,9 +2,10 @@ import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from
 
 /** Fields that are read here, or say nothing about the response. */
 const CHUNK_FIELDS = new Set(['text', 'output_ids', 'meta_info', 'index', 'error']);
+// prettier-ignore
 const META_FIELDS = new Set([
-  ...['id', 'finish_reason', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'output_token_logprobs'],
-  ...['e2e_latency', 'input_token_logprobs', 'output_token_logprobs_length', 'output_token_logprobs_idx'],
+  'id', 'finish_reason', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'output_token_logprobs',
+  'e2e_latency', 'input_token_logprobs', 'output_token_logprobs_length', 'output_token_logprobs_idx',
 ]);
 
 interface SglangChunk {
