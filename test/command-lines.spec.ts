@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { testPool, testRedisUrl } from '@broomwagon/testing';
+import { testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect, it } from 'vitest';
 
 const NOWHERE = '127.0.0.1:1';
 const audit = 'dist/apps/load-balancer/src/audit.cli.js';
 const worker = 'dist/apps/worker/src/main.js';
+const balancer = 'dist/apps/load-balancer/src/main.js';
 
 /** What somebody who mistypes is told: what is wrong and what to do, and never a stack. */
-it.each([
+it.each<[string, string[], number, RegExp, Record<string, string>?]>([
   [
     'audit of a Redis that is away',
     [audit, '--pool', 'p', '--redis', `redis://:secret@${NOWHERE}`],
@@ -22,6 +23,20 @@ it.each([
   ],
   ['a service with an argument', [worker, '--concurrency', '3'], 2, /unknown argument '--concurrency'.*environment/],
   ['a service without NATS', [worker], 1, /is there a NATS where NATS_URL says/],
+  [
+    'a service whose NATS has no TLS',
+    [worker],
+    1,
+    /does not speak TLS/,
+    { NATS_URL: testNatsUrl().replace('nats://', 'tls://') },
+  ],
+  [
+    'a service with a wrong password for Redis',
+    [balancer],
+    1,
+    /user and password of REDIS_URL/,
+    { NATS_URL: testNatsUrl(), REDIS_URL: testRedisUrl().replace('redis://', 'redis://me:secret@') },
+  ],
   ['services with an argument', ['dist/libs/testing/src/services.cli.js', '--port', '1'], 1, /unknown option '--port'/],
   [
     'a test of engines with an argument',
@@ -29,8 +44,8 @@ it.each([
     2,
     /Unknown option '--port'[^]*--engine URL/,
   ],
-])('refuses %s in words', (_, command, status, says) => {
-  const environment = { ...process.env, NATS_URL: `nats://${NOWHERE}`, START_DEADLINE_MS: '100' };
+])('refuses %s in words', (_, command, status, says, given = {}) => {
+  const environment = { ...process.env, NATS_URL: `nats://${NOWHERE}`, START_DEADLINE_MS: '100', ...given };
   const run = spawnSync(process.execPath, command, { encoding: 'utf8', env: environment, timeout: 20_000 });
   expect(run.stderr).toMatch(says);
   expect(run.stderr).not.toMatch(/^\s+at |secret/m);

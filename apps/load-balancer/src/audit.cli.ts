@@ -1,8 +1,9 @@
 import Table from 'cli-table3';
 import { Command, CommanderError, Option } from 'commander';
 import { isBroomwagonError, POOL_PATTERN } from '@broomwagon/contracts';
-import { withoutCredentials } from '@broomwagon/platform';
+import { ConnectionsConfig, loadConfig, withoutCredentials } from '@broomwagon/platform';
 import {
+  checkRedisAccess,
   connectRedis,
   openPayloadStore,
   PAYLOAD_DRIVERS,
@@ -12,6 +13,7 @@ import {
   type AuditReport,
   type Finding,
   type PayloadDriver,
+  type PayloadStore,
 } from '@broomwagon/state';
 
 /** Rows of one table; the rest is only counted. */
@@ -66,9 +68,14 @@ async function main(argv: string[]): Promise<number> {
     console.error(`audit: the pool must match ${POOL_PATTERN.source}`);
     return 2;
   }
-  const redis = connectRedis({ url: options.redis });
-  const payloads = options.payloads ? openPayloadStore(payloadOptionsOf(options)) : undefined;
+  let redis: ReturnType<typeof connectRedis> | undefined;
+  let payloads: PayloadStore | undefined;
   try {
+    const environment = { ...process.env, REDIS_URL: options.redis };
+    const tls = loadConfig(ConnectionsConfig, { env: environment }).redisTls();
+    redis = connectRedis({ url: options.redis, tls });
+    await checkRedisAccess(redis, options.prefix);
+    payloads = options.payloads ? await openPayloadStore({ ...payloadOptionsOf(options), tls }) : undefined;
     const audit = new PoolAudit(redis, new ScriptRunner(redis, options.prefix), payloads);
     const report = await audit.run(options.pool, { repair: options.repair });
     const pools = await new PoolDirectory(redis, options.prefix).list();
@@ -90,7 +97,7 @@ async function main(argv: string[]): Promise<number> {
     console.error(`audit: ${error instanceof Error ? error.message : String(error)}${away}`);
     return 2;
   } finally {
-    redis.disconnect();
+    redis?.disconnect();
     await payloads?.close();
   }
 }

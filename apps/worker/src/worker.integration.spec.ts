@@ -56,7 +56,7 @@ describe('worker on real NATS and Redis', () => {
 
   beforeAll(async () => {
     client = new MessagingClient(await connectNats({ url: testNatsUrl() }));
-    payloads = openPayloadStore({ driver: 'redis', url: testRedisUrl(), dir: '', keyPrefix });
+    payloads = await openPayloadStore({ driver: 'redis', url: testRedisUrl(), dir: '', keyPrefix });
     engine = await StubEngine.start((stream, index) => play(stream, index));
   });
   afterAll(async () => {

@@ -92,7 +92,7 @@ class PayloadBench {
     stage.onStop(() => connection.close());
     const client = new TypedClient(new MessagingClient(connection));
     const bench = new PayloadBench(state, client, worker!, natsWorker!);
-    const payloads = openPayloadStore({ driver: 'redis', url: redis.url, dir: '', keyPrefix: KEY_PREFIX });
+    const payloads = await openPayloadStore({ driver: 'redis', url: redis.url, dir: '', keyPrefix: KEY_PREFIX });
     for (const size of SIZES) {
       const bytes = Buffer.alloc(size.bytes, 'x');
       const puts = Array.from({ length: PAYLOADS }, (_, index) =>

@@ -41,7 +41,16 @@ const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({
   sampling: { temperature: 1, ...(options.seed && { seed: Number(options.seed) }) },
 }));
 
-const connection = await connect({ servers: process.env.NATS_URL ?? 'nats://127.0.0.1:4222', name: 'example-trainer' });
+const servers = process.env.NATS_URL ?? 'nats://127.0.0.1:4222';
+// nats.js takes no notice of the scheme: without `tls` it would speak plain text to a server that has no TLS.
+const tls = servers.startsWith('tls://') ? { caFile: process.env.NATS_TLS_CA } : undefined;
+const connection = await connect({
+  servers,
+  tls,
+  user: process.env.NATS_USER,
+  pass: process.env.NATS_PASSWORD,
+  name: 'example-trainer',
+});
 
 /** One call of the protocol. Every command may be repeated, so a retryable error or a lost reply is just sent again. */
 async function call(operation, body, deadlineMs = 60_000) {

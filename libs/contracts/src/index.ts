@@ -25,6 +25,7 @@ export * from './segment.dto';
 export * from './server.dto';
 export * from './tail-policy.dto';
 export * from './text';
+export * from './tls';
 export * from './verl';
 export * from './weights.dto';
 export * from './worker.dto';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice, type TlsSettings } from '@broomwagon/contracts';
 import {
   connect,
   credsAuthenticator,
@@ -13,7 +13,10 @@ import {
 
 /** How to reach NATS. One kind of credentials at most is expected. */
 export interface NatsConfig {
-  /** One or more addresses separated by commas, e.g. `nats://127.0.0.1:4222`; `user:password@` is understood. */
+  /**
+   * One or more addresses separated by commas, e.g. `nats://127.0.0.1:4222`; `user:password@` is understood. When one
+   * begins with `tls://`, nothing is ever sent to a server without TLS.
+   */
   url: string;
   /** Shown in the server's connection list. */
   name?: string;
@@ -24,6 +27,8 @@ export interface NatsConfig {
   nkeySeed?: string;
   /** Path of a `.creds` file. */
   credsFile?: string;
+  /** How TLS is spoken, for `tls://`. */
+  tls?: TlsSettings;
   /** How long the first connection may take before the start fails. Default 10,000. */
   startDeadlineMs?: number;
   /** A dead link is noticed after two unanswered pings. Default 20,000. */
@@ -87,7 +92,8 @@ export class MessagingConnection {
 
 /**
  * Connects to NATS; afterwards the connection reconnects for ever.
- * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials fail at once.
+ * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials, and TLS that does not come about,
+ * fail at once, and the error says what to set.
  * @throws BroomwagonError UNAVAILABLE
  */
 export async function connectNats(config: NatsConfig): Promise<MessagingConnection> {
@@ -98,14 +104,36 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
       const attemptMs = Math.max(100, Math.min(2_000, deadline - Date.now()));
       return new MessagingConnection(await connect({ ...options, timeout: attemptMs }));
     } catch (error) {
-      const code = (error as { code?: string }).code;
-      const hopeless = code === ErrorCode.AuthorizationViolation || code === ErrorCode.AuthenticationExpired;
-      if (hopeless || Date.now() + 200 >= deadline) {
-        const why = error instanceof Error ? error.message : String(error);
+      const { code } = error as { code?: string };
+      const advice = adviceFor(error);
+      if (advice !== undefined || Date.now() + 200 >= deadline) {
+        const silent = code === ErrorCode.Timeout && options.tls && config.tls?.cert === undefined;
+        const doubt = silent
+          ? 'is it reachable, and does it want a client certificate (NATS_TLS_CERT, NATS_TLS_KEY)?'
+          : 'is there a NATS where NATS_URL says?';
+        const why = advice ?? `${(error as Error).message}; ${doubt}`;
         throw new BroomwagonError('UNAVAILABLE', `NATS at ${withoutCredentials(config.url)}: ${why}`, { cause: error });
       }
       await delay(200);
     }
+  }
+}
+
+/** What to set when trying again does not help; undefined when it may. */
+function adviceFor(error: unknown): string | undefined {
+  const { code, message } = error as { code?: string; message?: string };
+  switch (code) {
+    case ErrorCode.AuthorizationViolation:
+    case ErrorCode.AuthenticationExpired:
+    case ErrorCode.AuthenticationTimeout:
+      return (
+        `it refuses us (${message}); set NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_NKEY_SEED or NATS_CREDS to what ` +
+        'the server knows'
+      );
+    case ErrorCode.ServerOptionNotAvailable:
+      return NO_TLS_ADVICE;
+    default:
+      return tlsAdvice(error, 'NATS_TLS');
   }
 }
 
@@ -121,6 +149,8 @@ function connectionOptions(config: NatsConfig): ConnectionOptions {
     pass: config.password ?? login?.password,
     token: config.token ?? token,
     authenticator: authenticatorOf(config),
+    // nats.js takes no notice of the scheme of an address.
+    tls: /(^|,)\s*tls:/i.test(config.url) ? (config.tls ?? {}) : undefined,
     // A connection that gave up leaves a process alive with no subscriptions, so it never gives up.
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true,

@@ -1,3 +1,4 @@
+export * from './configuration/connections.config';
 export * from './configuration/describe-config';
 export * from './configuration/env.decorator';
 export * from './configuration/load-config';

@@ -1,5 +1,6 @@
 export * from './audit';
 export * from './redis';
+export * from './redis-access';
 export * from './redis-memory';
 export * from './redis.module';
 export * from './scripts/script-loader';

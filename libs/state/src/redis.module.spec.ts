@@ -7,6 +7,7 @@ import { PoolStore } from './routing/pool.store';
 class Settings {
   redisUrl = testRedisUrl();
   redisKeyPrefix = testPool().pool;
+  redisTls = () => ({});
 }
 class Checks {
   readonly added = new Map<string, () => Promise<unknown>>();

@@ -7,7 +7,9 @@ import {
   type OnModuleInit,
   type Type,
 } from '@nestjs/common';
+import type { TlsSettings } from '@broomwagon/contracts';
 import { connectRedis } from './redis';
+import { checkRedisAccess } from './redis-access';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { PoolDirectory } from './routing/pool-directory';
 import { ScriptRunner } from './scripts/script-runner';
@@ -16,6 +18,7 @@ import { ScriptRunner } from './scripts/script-runner';
 export interface RedisSettings {
   redisUrl: string;
   redisKeyPrefix: string;
+  redisTls(): TlsSettings;
 }
 
 /** Where a service collects what it cannot work without. */
@@ -31,6 +34,7 @@ export interface Gauges {
 export type RedisConnection = ReturnType<typeof connectRedis>;
 /** Inject it for what no store does. */
 export const REDIS_CONNECTION = Symbol('redis connection');
+const SETTINGS = Symbol('redis settings');
 const READINESS = Symbol('readiness');
 const GAUGES = Symbol('gauges');
 
@@ -42,6 +46,7 @@ const GAUGES = Symbol('gauges');
 export class RedisModule implements OnModuleInit, OnApplicationShutdown {
   constructor(
     @Inject(REDIS_CONNECTION) private readonly redis: RedisConnection,
+    @Inject(SETTINGS) private readonly settings: RedisSettings,
     @Inject(READINESS) private readonly readiness: Readiness,
     private readonly memory: RedisMemory,
   ) {}
@@ -51,6 +56,7 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
     return {
       module: RedisModule,
       providers: [
+        { provide: SETTINGS, useExisting: settings },
         { provide: READINESS, useExisting: readiness },
         { provide: GAUGES, useExisting: gauges },
         {
@@ -69,7 +75,7 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
         {
           provide: REDIS_CONNECTION,
           inject: [settings],
-          useFactory: ({ redisUrl }: RedisSettings) => connectRedis({ url: redisUrl }),
+          useFactory: (config: RedisSettings) => connectRedis({ url: config.redisUrl, tls: config.redisTls() }),
         },
         {
           provide: ScriptRunner,
@@ -88,8 +94,9 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
     };
   }
 
-  /** @throws RedisTooOldError; a Redis that is away may come */
+  /** @throws BroomwagonError UNAVAILABLE when Redis refuses us, RedisTooOldError; a Redis that is unavailable may come */
   async onModuleInit(): Promise<void> {
+    await checkRedisAccess(this.redis, this.settings.redisKeyPrefix);
     this.readiness.addReadiness('redis', () => this.redis.ping());
     this.readiness.addReadiness('redis-memory', async () => {
       const refusal = this.memory.refusal();

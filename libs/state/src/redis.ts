@@ -1,8 +1,11 @@
+import type { TlsSettings } from '@broomwagon/contracts';
 import { Redis, type RedisOptions } from 'ioredis';
 
 export interface RedisConnectionOptions {
   /** redis:// or rediss:// URL; may hold user and password. */
   url: string;
+  /** How TLS is spoken, for `rediss://`. */
+  tls?: TlsSettings;
   /** A command without an answer for this long fails, milliseconds. */
   commandTimeoutMs?: number;
 }
@@ -17,6 +20,7 @@ const SILENT_COMMANDS = 3;
 export function connectRedis(options: RedisConnectionOptions): Redis {
   const commandTimeoutMs = options.commandTimeoutMs ?? 2_000;
   const settings: RedisOptions = {
+    ...(options.url.startsWith('rediss://') ? { tls: { ...options.tls } } : {}),
     commandTimeout: commandTimeoutMs,
     // A host that is gone says no word, and TCP would go on trying it for a quarter of an hour.
     socketTimeout: SILENT_COMMANDS * commandTimeoutMs,

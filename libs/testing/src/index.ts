@@ -1,4 +1,5 @@
 export { equalShares, type EqualShares, marginOfShares, type WantedTokens } from './equal-tokens';
+export { OTHER_TEST_CERTIFICATE, TEST_CERTIFICATE, TEST_KEY } from './certificates';
 export { freePort } from './free-port';
 export { ManagedProcess, type ProcessDescription, type ProcessExit } from './processes/managed-process';
 export { readyByFile } from './processes/ready-file';

@@ -2,11 +2,12 @@ import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import { POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
 import { connectNats, recordFacts } from '@broomwagon/messaging';
+import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { InvalidArgumentError, type Command } from 'commander';
 
 interface Options {
   pool: PoolName;
-  nats: string;
+  nats?: string;
   file: string;
 }
 
@@ -16,9 +17,13 @@ export function recordCommand(program: Command): void {
     .description('writes every fact of a pool to a file until Ctrl-C, for whatif')
     .requiredOption('--pool <name>', 'name of the pool', poolName)
     .requiredOption('--file <file>', 'one JSON object a line')
-    .option('--nats <url>', 'where NATS is', process.env.NATS_URL ?? 'nats://127.0.0.1:4222')
+    .option('--nats <url>', 'where NATS is; default NATS_URL, whose NATS_* settings hold for it')
     .action(async ({ pool, nats, file }: Options) => {
-      const connection = await connectNats({ url: nats, name: 'laboratory' });
+      const config = loadConfig(
+        ConnectionsConfig,
+        nats === undefined ? {} : { env: { ...process.env, NATS_URL: nats } },
+      );
+      const connection = await connectNats({ ...config.natsConfig(), name: 'laboratory' });
       const output = createWriteStream(file);
       let facts = 0;
       const end = recordFacts(connection, pool, (line) => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type MessagingConnection } from '@broomwagon/messaging';
+import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { ProcessGroup, provideServices, readyByFile, type ServerHandle, type Services } from '@broomwagon/testing';
 import { Operations } from '../loop/operations';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
@@ -90,7 +91,7 @@ export class RolloutSystem {
     ]);
 
     this.throwIfStopping();
-    this.connection = await connectNats({ url: nats.url, name: 'trainer' });
+    this.connection = await connectNats({ ...this.natsConfig(nats.url), name: 'trainer' });
     const client = new TypedClient(new MessagingClient(this.connection));
     const operations = new Operations(client, pool, {
       deadlineMs: CALL_DEADLINE_MS,
@@ -104,6 +105,12 @@ export class RolloutSystem {
     const simulator = simulated?.client;
     const simulatorRestarts = () => this.simulatorRestarts;
     return { simulatorRestarts, pool, natsUrl: nats.url, redisUrl: redis.url, client, operations, fleet, simulator };
+  }
+
+  /** The NATS_* settings of the environment hold here as they do for the services. */
+  private natsConfig(url: string) {
+    const env = { ...process.env, NATS_URL: url, REDIS_URL: undefined };
+    return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] }).natsConfig();
   }
 
   /** Writes every fact of the pool from now on to a file. */

@@ -53,6 +53,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly declared: string[] = [];
   private readonly overloaded: ReturnType<typeof encodeError>;
   private state: 'new' | 'bound' | 'broken' | 'draining' | 'closed' = 'new';
+  private refusal: string | undefined;
   private closing: Promise<void> | undefined;
 
   constructor(
@@ -139,6 +140,10 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     }
     // The answer to this ping comes after the server has all subscriptions.
     await this.nats.flush();
+    // What was refused is known by now, too.
+    if (this.refusal !== undefined) {
+      throw new BroomwagonError('UNAVAILABLE', `NATS refuses a subscription: ${this.refusal}; grant it to our user`);
+    }
     if (this.state === 'new') {
       this.state = 'bound';
     }
@@ -147,6 +152,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   private receive(route: Route, error: NatsError | null, message: Msg): void {
     if (error !== null) {
       this.state = 'broken';
+      this.refusal = error.message;
       this.logger.error(`The subscription to ${route.pattern} was refused: ${error.message}`);
       return;
     }

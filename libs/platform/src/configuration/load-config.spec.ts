@@ -94,6 +94,17 @@ describe('loadConfig', () => {
     expect(Object.keys(problemsOf({}, fileWith({ BROOMWAGON_CONCURRENCY: true, POOLS: [1] })))).toHaveLength(2);
   });
 
+  it('reads the files of TLS, and refuses them where the address asks for no TLS', () => {
+    const NATS_TLS_CA = fileWith('a CA');
+    const env = { NATS_URL: 'tls://host:4222', NATS_TLS_CA, NATS_TLS_SERVER_NAME: 'nats.example' };
+    const { tls } = loadConfig(ExampleConfig, { env }).natsConfig();
+    expect(tls).toEqual({ ca: 'a CA', servername: 'nats.example' });
+    expect(problemsOf({ NATS_TLS_CA }).NATS_TLS_CA).toContain('tls://');
+    expect(problemsOf({ ...env, NATS_TLS_CA: '/nowhere' }).NATS_TLS_CA).toContain('can be read');
+    expect(problemsOf({ REDIS_TLS_SERVER_NAME: 'redis.example' }).REDIS_TLS_SERVER_NAME).toContain('rediss://');
+    expect(problemsOf({ NATS_URL: 'ws://host:4222' }).NATS_URL).toContain('tls://');
+  });
+
   it('shows no secret, neither when printed nor in an error', () => {
     const env = {
       API_KEY: 'hush',

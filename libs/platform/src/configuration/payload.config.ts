@@ -8,7 +8,7 @@ export class PayloadServiceConfig extends ServiceConfig {
   @IsIn(['redis', 'file'])
   payloadDriver: 'redis' | 'file' = 'redis';
 
-  @Env('PAYLOAD_URL', { description: 'Redis of the payloads; default REDIS_URL' })
+  @Env('PAYLOAD_URL', { description: 'Redis of the payloads; default REDIS_URL; REDIS_TLS_* are for both' })
   @IsOptional()
   @Matches(/^rediss?:\/\/\S+$/, { message: 'must be an address as redis://host:6379' })
   payloadUrl?: string;
@@ -35,6 +35,7 @@ export class PayloadServiceConfig extends ServiceConfig {
     return {
       driver: this.payloadDriver,
       url: this.payloadUrl ?? this.redisUrl,
+      tls: this.redisTls(),
       dir: this.payloadDir,
       keyPrefix: this.redisKeyPrefix,
       quotaBytes: this.payloadQuotaBytes,

@@ -1,47 +1,11 @@
 import { IsArray, IsIn, IsInt, IsOptional, IsString, Matches, Max, Min } from 'class-validator';
+import { ConnectionsConfig } from './connections.config';
 import { Env } from './env.decorator';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** What all apps are configured by; each app extends it with its own fields. */
-export class ServiceConfig {
-  @Env('NATS_URL', { description: 'NATS addresses, separated by commas' })
-  @Matches(/^(nats|tls|ws|wss):\/\/\S+$/, { message: 'must be an address as nats://host:4222' })
-  natsUrl: string = 'nats://127.0.0.1:4222';
-
-  @Env('NATS_USER', { description: 'NATS user' })
-  @IsOptional()
-  @IsString()
-  natsUser?: string;
-
-  @Env('NATS_PASSWORD', { description: 'NATS password', secret: true })
-  @IsOptional()
-  @IsString()
-  natsPassword?: string;
-
-  @Env('NATS_TOKEN', { description: 'NATS token', secret: true })
-  @IsOptional()
-  @IsString()
-  natsToken?: string;
-
-  @Env('NATS_NKEY_SEED', { description: 'seed of a NATS NKey', secret: true })
-  @IsOptional()
-  @IsString()
-  natsNkeySeed?: string;
-
-  @Env('NATS_CREDS', { description: 'path of a NATS credentials file' })
-  @IsOptional()
-  @IsString()
-  natsCredsFile?: string;
-
-  @Env('REDIS_URL', { description: 'Redis or Valkey address' })
-  @Matches(/^rediss?:\/\/\S+$/, { message: 'must be an address as redis://host:6379' })
-  redisUrl: string = 'redis://127.0.0.1:6379';
-
-  @Env('REDIS_KEY_PREFIX', { description: 'first part of all keys in Redis' })
-  @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, _ or -' })
-  redisKeyPrefix: string = 'rollout';
-
+export class ServiceConfig extends ConnectionsConfig {
   @Env('POOLS', { description: 'pools served: * for all, or names separated by commas', kind: 'list' })
   @IsArray()
   @Matches(/^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$/, { each: true, message: 'must be *, or names of pools' })

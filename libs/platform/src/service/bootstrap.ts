@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Logger, Module, type DynamicModule, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { isBroomwagonError, OPERATIONS, type AppName } from '@broomwagon/contracts';
+import { OPERATIONS, type AppName } from '@broomwagon/contracts';
 import {
   assertHandlersComplete,
   attachTransport,
@@ -100,9 +100,8 @@ export async function runService<Config extends ServiceConfig = ServiceConfig>(
     process.on('SIGTERM', () => void shutDown());
     process.on('SIGINT', () => void shutDown());
   } catch (error) {
-    const advice = isBroomwagonError(error, 'UNAVAILABLE') ? '; is there a NATS where NATS_URL says?' : '';
     const says = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`${options.app} cannot start: ${says}${advice}\n`);
+    process.stderr.write(`${options.app} cannot start: ${says}\n`);
     process.exit(1);
   }
 }
@@ -199,16 +198,7 @@ async function shutDown(
 }
 
 function connect(app: string, config: ServiceConfig): Promise<MessagingConnection> {
-  return connectNats({
-    url: config.natsUrl,
-    name: `broomwagon-${app}`,
-    user: config.natsUser,
-    password: config.natsPassword,
-    token: config.natsToken,
-    nkeySeed: config.natsNkeySeed,
-    credsFile: config.natsCredsFile,
-    startDeadlineMs: config.startDeadlineMs,
-  });
+  return connectNats({ ...config.natsConfig(), name: `broomwagon-${app}`, startDeadlineMs: config.startDeadlineMs });
 }
 
 function checkHandlers(options: Pick<BootstrapOptions, 'app' | 'assertHandlers'>, transport: NatsTransport): void {

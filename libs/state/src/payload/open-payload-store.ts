@@ -1,5 +1,6 @@
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, type TlsSettings } from '@broomwagon/contracts';
 import { connectRedis } from '../redis';
+import { checkRedisAccess } from '../redis-access';
 import { FilePayloadStore } from './file-payload-store';
 import type { PayloadDriver } from './payload-ref';
 import type { PayloadStore } from './payload-store';
@@ -12,6 +13,8 @@ export interface PayloadStoreOptions {
   driver: PayloadDriver;
   /** Redis of the driver `redis`; may be the one that holds the state. */
   url: string;
+  /** How TLS is spoken to it, for `rediss://`. */
+  tls?: TlsSettings;
   /** Folder of the driver `file`. */
   dir: string;
   /** First part of every key of the driver `redis`, e.g. `rollout`. */
@@ -20,15 +23,29 @@ export interface PayloadStoreOptions {
   quotaBytes?: number;
 }
 
-/** Opens the store that the configuration names. Every process of a system must be given the same one. */
-export function openPayloadStore(options: PayloadStoreOptions): PayloadStore {
+/**
+ * Opens the store that the configuration names. Every process of a system must be given the same one.
+ * @throws BroomwagonError UNAVAILABLE when its Redis refuses us
+ */
+export async function openPayloadStore(options: PayloadStoreOptions): Promise<PayloadStore> {
   const quotaBytes = options.quotaBytes ?? DEFAULT_PAYLOAD_QUOTA_BYTES;
   switch (options.driver) {
     case 'redis':
-      return new RedisPayloadStore(connectRedis({ url: options.url }), options.keyPrefix, quotaBytes);
+      return new RedisPayloadStore(await openRedis(options), options.keyPrefix, quotaBytes);
     case 'file':
       return new FilePayloadStore(options.dir, quotaBytes);
     default:
       throw new BroomwagonError('VALIDATION_FAILED', `No payload driver ${String(options.driver)}`);
+  }
+}
+
+async function openRedis({ url, tls, keyPrefix }: PayloadStoreOptions) {
+  const redis = connectRedis({ url, tls });
+  try {
+    await checkRedisAccess(redis, `${keyPrefix}:payload`);
+    return redis;
+  } catch (error) {
+    redis.disconnect();
+    throw error;
   }
 }

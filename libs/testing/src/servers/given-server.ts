@@ -1,4 +1,5 @@
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, type TlsSettings } from '@broomwagon/contracts';
+import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { SERVER_KINDS, type ServerKind } from '../provision/server-kind';
 import { waitUntil } from '../wait-until';
 import type { ServerHandle } from './server-handle';
@@ -7,7 +8,7 @@ import { redisAnswers } from './redis-answers';
 
 const ANSWER_TIMEOUT_MS = 3_000;
 const SCHEMES: Record<ServerKind, readonly string[]> = {
-  nats: ['nats:', 'tls:', 'ws:', 'wss:'],
+  nats: ['nats:', 'tls:'],
   redis: ['redis:', 'rediss:'],
 };
 
@@ -29,7 +30,8 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
   }
   const port = Number(address.port) || facts.containerPort;
   const place = `${address.hostname}:${port}`;
-  const answers = () => (kind === 'nats' ? natsAnswers(address.hostname, port).then(Boolean) : redisAnswers(first));
+  const answers = () =>
+    kind === 'nats' ? natsAnswers(address.hostname, port).then(Boolean) : redisAnswers(first, { tls: tlsFor(first) });
   try {
     await waitUntil(answers, {
       what: `${facts.label} at ${place}`,
@@ -58,6 +60,14 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
     pause: refuse,
     resume: refuse,
   };
+}
+
+/** As the services that are given this address will speak it. */
+function tlsFor(redisUrl: string): TlsSettings | undefined {
+  if (!redisUrl.startsWith('rediss://')) return undefined;
+  const { REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME } = process.env;
+  const env = { REDIS_URL: redisUrl, REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME };
+  return loadConfig(ConnectionsConfig, { env }).redisTls();
 }
 
 function parse(url: string): URL | undefined {

@@ -1,11 +1,16 @@
+import type { TlsSettings } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
 
 /**
  * Sends PING, and with `processId` also asks whether that process is the one that answers (somebody else may have
  * taken the port). Rejects when there is no answer within two seconds.
  */
-export async function redisAnswers(url: string, processId?: number): Promise<boolean> {
+export async function redisAnswers(
+  url: string,
+  { processId, tls }: { processId?: number; tls?: TlsSettings } = {},
+): Promise<boolean> {
   const redis = new Redis(url, {
+    ...(tls === undefined ? {} : { tls }),
     lazyConnect: true,
     connectTimeout: 2_000,
     commandTimeout: 2_000,

@@ -25,7 +25,7 @@ export function redisRecipe(options: ServerOptions): ServerRecipe {
       ].join('\n'),
     commandArguments: (file) => [file],
     url,
-    answers: (port, expected) => redisAnswers(url(port), expected?.pid),
+    answers: (port, expected) => redisAnswers(url(port), { processId: expected?.pid }),
   };
 }
 

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createSecureServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { EndpointSliceSource } from './endpoint-slice-source';
 import { KubernetesApi } from './kubernetes-api';
-import { TEST_CERTIFICATE, TEST_KEY } from './test-certificate.fixture';
 
 const SIGNAL = new AbortController().signal;
 const dir = mkdtempSync(join(tmpdir(), 'service-account-'));

@@ -1,0 +1,141 @@
+import { readFileSync } from 'node:fs';
+import type { TlsSettings } from '@broomwagon/contracts';
+import { IsOptional, IsString, Matches, ValidateBy } from 'class-validator';
+import { Env } from './env.decorator';
+
+/** How services and command lines reach NATS and Redis. */
+export class ConnectionsConfig {
+  @Env('NATS_URL', { description: 'NATS addresses, separated by commas; tls:// asks for TLS' })
+  @Matches(/^(nats|tls):\/\/\S+$/, { message: 'must be an address as nats://host:4222 or tls://host:4222' })
+  natsUrl: string = 'nats://127.0.0.1:4222';
+
+  @Env('NATS_USER', { description: 'NATS user' })
+  @IsOptional()
+  @IsString()
+  natsUser?: string;
+
+  @Env('NATS_PASSWORD', { description: 'NATS password', secret: true })
+  @IsOptional()
+  @IsString()
+  natsPassword?: string;
+
+  @Env('NATS_TOKEN', { description: 'NATS token', secret: true })
+  @IsOptional()
+  @IsString()
+  natsToken?: string;
+
+  @Env('NATS_NKEY_SEED', { description: 'seed of a NATS NKey', secret: true })
+  @IsOptional()
+  @IsString()
+  natsNkeySeed?: string;
+
+  @Env('NATS_CREDS', { description: 'path of a NATS credentials file' })
+  @IsOptional()
+  @IsString()
+  natsCredsFile?: string;
+
+  @Env('NATS_TLS_CA', { description: 'file with the CA of NATS, for tls://; default: what Node trusts' })
+  @IsOptional()
+  @IsFileOfTls('natsUrl', 'tls://')
+  natsTlsCa?: string;
+
+  @Env('NATS_TLS_CERT', { description: 'file with our certificate for NATS' })
+  @IsOptional()
+  @IsFileOfTls('natsUrl', 'tls://')
+  natsTlsCert?: string;
+
+  @Env('NATS_TLS_KEY', { description: 'file with the key of NATS_TLS_CERT' })
+  @IsOptional()
+  @IsFileOfTls('natsUrl', 'tls://')
+  natsTlsKey?: string;
+
+  @Env('NATS_TLS_SERVER_NAME', { description: 'name in the certificate of NATS; default: the host of NATS_URL' })
+  @IsOptional()
+  @IsOfTls('natsUrl', 'tls://')
+  natsTlsServerName?: string;
+
+  @Env('REDIS_URL', { description: 'Redis or Valkey address; rediss:// asks for TLS' })
+  @Matches(/^rediss?:\/\/\S+$/, { message: 'must be an address as redis://host:6379' })
+  redisUrl: string = 'redis://127.0.0.1:6379';
+
+  @Env('REDIS_TLS_CA', { description: 'file with the CA of Redis, for rediss://; default: what Node trusts' })
+  @IsOptional()
+  @IsFileOfTls('redisUrl', 'rediss://')
+  redisTlsCa?: string;
+
+  @Env('REDIS_TLS_CERT', { description: 'file with our certificate for Redis' })
+  @IsOptional()
+  @IsFileOfTls('redisUrl', 'rediss://')
+  redisTlsCert?: string;
+
+  @Env('REDIS_TLS_KEY', { description: 'file with the key of REDIS_TLS_CERT' })
+  @IsOptional()
+  @IsFileOfTls('redisUrl', 'rediss://')
+  redisTlsKey?: string;
+
+  @Env('REDIS_TLS_SERVER_NAME', { description: 'name in the certificate of Redis; default: the host of REDIS_URL' })
+  @IsOptional()
+  @IsOfTls('redisUrl', 'rediss://')
+  redisTlsServerName?: string;
+
+  @Env('REDIS_KEY_PREFIX', { description: 'first part of all keys in Redis' })
+  @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, _ or -' })
+  redisKeyPrefix: string = 'rollout';
+
+  /** What `connectNats` takes. */
+  natsConfig() {
+    return {
+      url: this.natsUrl,
+      user: this.natsUser,
+      password: this.natsPassword,
+      token: this.natsToken,
+      nkeySeed: this.natsNkeySeed,
+      credsFile: this.natsCredsFile,
+      tls: tlsOf(this.natsTlsCa, this.natsTlsCert, this.natsTlsKey, this.natsTlsServerName),
+    };
+  }
+
+  /** What `connectRedis` takes beside the address; looked at for a `rediss://` one. */
+  redisTls(): TlsSettings {
+    return tlsOf(this.redisTlsCa, this.redisTlsCert, this.redisTlsKey, this.redisTlsServerName);
+  }
+}
+
+function tlsOf(caFile?: string, certFile?: string, keyFile?: string, servername?: string): TlsSettings {
+  const read = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
+  const settings: TlsSettings = { ca: read(caFile), cert: read(certFile), key: read(keyFile), servername };
+  // An undefined servername is not the same as none for node:tls.
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+}
+
+/** A setting of TLS makes no sense with an address that does not ask for TLS: it would be ignored. */
+function IsOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
+  return ValidateBy({
+    name: 'isOfTls',
+    validator: {
+      validate: (_, args) => String((args!.object as ConnectionsConfig)[urlProperty]).includes(scheme),
+      defaultMessage: () => `needs an address that begins with ${scheme}`,
+    },
+  });
+}
+
+/** As {@link IsOfTls}, for the path of a file that can be read. */
+function IsFileOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
+  const readable = ValidateBy({
+    name: 'isReadableFile',
+    validator: {
+      validate: (path) => {
+        try {
+          return readFileSync(path as string).length > 0;
+        } catch {
+          return false;
+        }
+      },
+      defaultMessage: () => 'must be the path of a file that can be read',
+    },
+  });
+  return (target, property) => {
+    IsOfTls(urlProperty, scheme)(target, property);
+    readable(target, property);
+  };
+}

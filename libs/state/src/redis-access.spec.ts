@@ -1,0 +1,114 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  freePort,
+  OTHER_TEST_CERTIFICATE,
+  startRedis,
+  TEST_CERTIFICATE,
+  TEST_KEY,
+  type ServerHandle,
+} from '@broomwagon/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connectRedis, type RedisConnectionOptions } from './redis';
+import { checkRedisAccess } from './redis-access';
+
+const folder = mkdtempSync(join(tmpdir(), 'broomwagon-redis-tls-'));
+const certificateFile = join(folder, 'server.crt');
+const keyFile = join(folder, 'server.key');
+writeFileSync(certificateFile, TEST_CERTIFICATE);
+writeFileSync(keyFile, TEST_KEY);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Connects, and settles as a service would start. */
+async function start(options: RedisConnectionOptions): Promise<string> {
+  const redis = connectRedis(options);
+  try {
+    await checkRedisAccess(redis, 'rollout');
+    return await redis.ping();
+  } finally {
+    redis.disconnect();
+  }
+}
+
+describe('Redis with TLS', () => {
+  const servers: ServerHandle[] = [];
+  const ports = { open: 0, strict: 0 };
+  let plainPort: number;
+  beforeAll(async () => {
+    for (const [name, clients] of [
+      ['open', 'no'],
+      ['strict', 'yes'],
+    ] as const) {
+      const tlsPort = await freePort();
+      const lines = [
+        `tls-port ${tlsPort}`,
+        `tls-cert-file "${certificateFile}"`,
+        `tls-key-file "${keyFile}"`,
+        `tls-ca-cert-file "${certificateFile}"`,
+        `tls-auth-clients ${clients}`,
+      ];
+      servers.push(await startRedis({ configuration: lines.join('\n') }));
+      ports[name] = tlsPort;
+    }
+    plainPort = servers[0]!.port;
+  });
+  afterAll(() => Promise.all(servers.map((server) => server.stop())));
+
+  const tls = { ca: TEST_CERTIFICATE };
+  const at = (port: number) => `rediss://127.0.0.1:${port}`;
+
+  it('connects with its CA, a server name and a client certificate', async () => {
+    expect(await start({ url: at(ports.open), tls })).toBe('PONG');
+    expect(await start({ url: at(ports.open), tls: { ...tls, servername: 'localhost' } })).toBe('PONG');
+    expect(await start({ url: at(ports.strict), tls: { ...tls, cert: TEST_CERTIFICATE, key: TEST_KEY } })).toBe('PONG');
+  });
+
+  it.each<[string, () => RedisConnectionOptions, RegExp]>([
+    ['a server without TLS', () => ({ url: at(plainPort), tls }), /does not speak TLS/],
+    ['another CA', () => ({ url: at(ports.open), tls: { ca: OTHER_TEST_CERTIFICATE } }), /REDIS_TLS_CA/],
+    ['no CA', () => ({ url: at(ports.open) }), /REDIS_TLS_CA/],
+    [
+      'another name',
+      () => ({ url: at(ports.open), tls: { ...tls, servername: 'redis.example' } }),
+      /REDIS_TLS_SERVER_NAME/,
+    ],
+    ['no client certificate', () => ({ url: at(ports.strict), tls }), /REDIS_TLS_CERT/],
+  ])('refuses to start with %s, and says what to set', async (_, options, says) => {
+    await expect(start(options())).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringMatching(says) as string,
+    });
+  });
+});
+
+describe('Redis with passwords', () => {
+  let server: ServerHandle;
+  beforeAll(async () => {
+    server = await startRedis({
+      password: 'right',
+      configuration: 'user reader on >reader ~other:* +@all\nuser writer on >writer ~rollout:* +@all -eval',
+    });
+  });
+  afterAll(() => server.stop());
+
+  it.each([
+    ['no password', '', /wants a password.*REDIS_URL/],
+    ['a wrong password', ':wrong@', /does not know the user and password/],
+    ['a user without our keys', 'reader:reader@', /REDIS_KEY_PREFIX/],
+    ['a user that may not run scripts', 'writer:writer@', /may not run scripts/],
+  ])('refuses to start with %s, and says what to set', async (_, login, says) => {
+    const refused = start({ url: `redis://${login}127.0.0.1:${server.port}` });
+    await expect(refused).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringMatching(says) as string,
+    });
+  });
+
+  it('starts with the right one, and with a Redis that is not up yet', async () => {
+    expect(await start({ url: server.url })).toBe('PONG');
+    const redis = connectRedis({ url: `redis://127.0.0.1:${await freePort()}` });
+    await checkRedisAccess(redis, 'rollout');
+    redis.disconnect();
+  });
+});

@@ -1,0 +1,46 @@
+import type { Socket } from 'node:net';
+import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice } from '@broomwagon/contracts';
+import type { Redis } from 'ioredis';
+
+const WHAT_TO_SET: readonly [error: RegExp, advice: string][] = [
+  [/NOAUTH/, 'it wants a password; write redis://:password@host:port, or user:password@, into REDIS_URL'],
+  [/WRONGPASS|invalid password/i, 'it does not know the user and password of REDIS_URL'],
+  [
+    /NOPERM|ACL failure/,
+    'the user of REDIS_URL may not run scripts on our keys; grant it the keys of REDIS_KEY_PREFIX (docs/operations.md)',
+  ],
+];
+
+/**
+ * Looks once whether Redis lets us in and run scripts on our keys. A Redis that is unavailable passes: the connection
+ * tries again for ever, and readiness reports it. One that refuses us, or has no TLS where `rediss://` asks for it, would
+ * refuse us for ever.
+ * @param keyPrefix first part of our keys
+ * @throws BroomwagonError UNAVAILABLE saying what to set
+ */
+export async function checkRedisAccess(redis: Redis, keyPrefix: string): Promise<void> {
+  let advice: string | undefined;
+  const look = (error: unknown) => (advice ??= adviceFor(error));
+  redis.on('error', look);
+  try {
+    await redis.eval("return redis.call('EXISTS', KEYS[1])", 1, `${keyPrefix}:{}`);
+  } catch (error) {
+    look(error);
+    if (handshakeHangs(redis)) advice ??= NO_TLS_ADVICE;
+    if (advice === undefined) return;
+    const { host, port } = redis.options;
+    throw new BroomwagonError('UNAVAILABLE', `Redis at ${host}:${port}: ${advice}`, { cause: error });
+  } finally {
+    redis.off('error', look);
+  }
+}
+
+/** Somebody has taken the connection, and nothing came of TLS on it: a Redis without TLS waits for a whole line. */
+function handshakeHangs({ options, status, stream }: Redis): boolean {
+  return options.tls !== undefined && status === 'connecting' && !(stream as Socket | undefined)?.connecting;
+}
+
+function adviceFor(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return WHAT_TO_SET.find(([pattern]) => pattern.test(error.message))?.[1] ?? tlsAdvice(error, 'REDIS_TLS');
+}
