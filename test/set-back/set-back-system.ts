@@ -90,7 +90,7 @@ export class SetBackSystem {
     await this.system.expectAtRest();
     const redis = connectRedis({ url: this.redis.url });
     const { keyPrefix, pool } = this.system;
-    const payloads = openPayloadStore({ ...this.payloads, keyPrefix });
+    const payloads = await openPayloadStore({ ...this.payloads, keyPrefix });
     try {
       const report = await new PoolAudit(redis, new ScriptRunner(redis, keyPrefix), payloads).run(pool);
       expect(report.findings).toEqual([]);
