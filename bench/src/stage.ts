@@ -46,6 +46,7 @@ export class PoolState {
       serverId: `server-${index}`,
       endpoint: `http://10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}:8000`,
       dialect: 'vllm',
+      probe: false,
       instanceId: 'bench',
       model: 'model',
       maxInflight: 1_000_000,

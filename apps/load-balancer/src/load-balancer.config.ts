@@ -16,15 +16,6 @@ export class LoadBalancerConfig extends ServiceConfig {
   @Max(86_400_000)
   serverFailedAfterMs: number = 30_000;
 
-  @Env('START_GRACE_MS', {
-    description: 'a new server that was never heard of does not fail before this: it may be loading weights',
-    kind: 'duration',
-  })
-  @IsInt()
-  @Min(0)
-  @Max(86_400_000)
-  startGraceMs: number = 300_000;
-
   @Env('ENGINE_API_KEY', { description: 'bearer token for the engines, as of the workers', secret: true })
   @IsOptional()
   @IsString()

@@ -6,7 +6,7 @@ import { openLoadBalancers, type LoadBalancers } from './load-balancer.fixture';
 
 let lb: LoadBalancers;
 beforeAll(async () => {
-  lb = await openLoadBalancers(2, { SERVER_FAILED_AFTER_MS: '3000', START_GRACE_MS: '0' });
+  lb = await openLoadBalancers(2, { SERVER_FAILED_AFTER_MS: '3000' });
 });
 afterAll(() => lb.close());
 beforeEach(() => lb.nextPool());
@@ -160,6 +160,35 @@ describe('two replicas of the load-balancer', () => {
     const late = await lb.call('lb.release', { leaseId: onSick.leaseId, outcome: 'failed' });
     expect(late.released).toBe(false);
     sick.stop();
+  });
+
+  it('have no server ready that never answered, however often it is registered; one that is not to be probed is', async () => {
+    const dead = await TestEngine.start();
+    const endpoint = dead.url;
+    dead.stop();
+    const ids = ['1', '2', '3', '4', '5'];
+    const register = () => Promise.all(ids.map((id) => lb.server(id, 100, { endpoint })));
+    const first = await register();
+    expect(first.map(({ state }) => state)).toEqual(ids.map(() => 'pending'));
+    expect(await lb.status()).toMatchObject({ servers: 5, readyServers: 0 });
+    expect(await register()).toEqual(first);
+    await expect(lb.acquire(await lb.worker())).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
+    expect(await lb.server('alive')).toMatchObject({ state: 'ready' });
+    expect(await lb.server('trainer-only', 100, { endpoint, probe: false })).toMatchObject({
+      state: 'ready',
+    });
+    // Both outlive more rounds of probes than make a silent server suspect.
+    const before = lb.engine.probes;
+    await expect.poll(() => lb.engine.probes).toBeGreaterThan(before + 12);
+    const { readyServers, perServer } = await lb.status();
+    expect(readyServers).toBe(2);
+    expect(
+      perServer
+        .filter(({ state }) => state === 'ready')
+        .map(({ serverId }) => serverId)
+        .sort(),
+    ).toEqual(['alive', 'trainer-only']);
+    expect((await lb.list()).get('trainer-only')).toMatchObject({ probe: false });
   });
 
   it('take an engine that answers late for slow, not for dead: its leases stay', async () => {

@@ -54,8 +54,6 @@ export class PoolSettings {
   @Min(0)
   @Max(1)
   slowStartFraction?: number;
-  /** A new start that was never heard of does not fail before this, milliseconds. Default: START_GRACE_MS. */
-  @IsOptional() @IsInt() @Min(0) @Max(86_400_000) startGraceMs?: number;
   /**
    * So many calls of a server that failed one after the other (released as `failed`: no connection, a broken stream, 5xx)
    * make it suspect, though it answers probes; never when fewer than half of the servers would be left. Unset = off.
@@ -85,7 +83,6 @@ export const POOL_SETTING_NAMES = [
   'requiredWeightVersion',
   'slowStartMs',
   'slowStartFraction',
-  'startGraceMs',
   'breakerFailures',
   'breakerOpenMs',
   'adaptiveConcurrency',

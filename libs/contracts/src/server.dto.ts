@@ -1,5 +1,16 @@
 import { Type } from 'class-transformer';
-import { IsIn, IsInt, IsNumber, IsOptional, IsUrl, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import {
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsOptional,
+  IsUrl,
+  Max,
+  MaxLength,
+  Min,
+  ValidateNested,
+} from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
 import { IsScanCursor } from './cursors';
 import { IsCorrelationId, IsId, type ServerId, type WorkerId } from './ids';
@@ -9,7 +20,10 @@ import { IsLabels, type Labels } from './labels';
 export const ENGINE_DIALECTS = ['vllm', 'sglang', 'openai'] as const;
 export type EngineDialect = (typeof ENGINE_DIALECTS)[number];
 
-/** States of a server (architecture: State). Only `ready` ones are given new leases. */
+/**
+ * States of a server (architecture: State). Only `ready` ones are given new leases. `pending`: registered, and neither
+ * has it answered a probe nor sent a heartbeat yet; it stays so while its engine loads.
+ */
 export const SERVER_STATES = [
   'pending',
   'ready',
@@ -22,7 +36,11 @@ export const SERVER_STATES = [
 ] as const;
 export type ServerState = (typeof SERVER_STATES)[number];
 
-/** `server.register`: idempotent. Another (or an unknown) instanceId is a new epoch: old leases and sessions are void. */
+/**
+ * `server.register`: idempotent. Another (or an unknown) instanceId is a new epoch: old leases and sessions are void, and
+ * the server is `pending` until it answers a probe (the call waits for the first one, a second at most) or sends a
+ * heartbeat. The same instanceId changes what describes the server and never its state.
+ */
 export class RegisterServerRequest {
   @IsId() serverId!: ServerId;
   /** Base URL of the engine. */
@@ -42,6 +60,8 @@ export class RegisterServerRequest {
   @IsOptional() @IsLabels() labels?: Labels;
   /** What the engine can do; absent = the load-balancer asks it. */
   @IsOptional() @ValidateNested() @Type(() => EngineCapabilities) capabilities?: EngineCapabilities;
+  /** False for an engine that only its callers can reach: it is not probed and counts as answering. Default true. */
+  @IsOptional() @IsBoolean() probe?: boolean;
 }
 export interface RegisterServerReply {
   serverId: ServerId;
@@ -185,6 +205,8 @@ export interface ServerStatus {
   capacity: number;
   /** When a drain ends at the latest, server time, milliseconds. */
   drainUntilMs?: number;
+  /** Only of one that is not probed. */
+  probe?: false;
   labels?: Labels;
   /** What the engine can do; absent when nobody has found out yet. */
   capabilities?: EngineCapabilities;

@@ -39,6 +39,7 @@ it('ends work and frees memory when Redis is at its maxmemory, and takes new wor
     instanceId: 'i1',
     endpoint: 'http://s1',
     dialect: 'vllm',
+    probe: false,
     maxInflight: 8,
     weight: 1,
     weightVersion: 0,

@@ -1,6 +1,9 @@
 import type { ServerStatus } from '@broomwagon/contracts';
 import type { EngineHealth } from './engine-health';
 
+/** What is asked, and which start of it. */
+export type ProbedServer = Pick<ServerStatus, 'serverId' | 'epoch' | 'endpoint' | 'dialect'>;
+
 /** How long a round of probes waits, and how long each probe may take in all, milliseconds. */
 export interface Patience {
   roundMs: number;
@@ -27,7 +30,7 @@ export class PatientProbes {
   }
 
   /** Whether it answers within the round. Never throws. */
-  async answers(pool: string, server: ServerStatus): Promise<boolean> {
+  async answers(pool: string, server: ProbedServer): Promise<boolean> {
     const name = nameOf(pool, server);
     this.underWay.add(name);
     let isLate = false;
@@ -52,6 +55,6 @@ export class PatientProbes {
 }
 
 /** Of one epoch: what an earlier start answers says nothing of the next one. */
-function nameOf(pool: string, { serverId, epoch, endpoint }: ServerStatus): string {
+function nameOf(pool: string, { serverId, epoch, endpoint }: ProbedServer): string {
   return `${pool} ${serverId} ${epoch} ${endpoint}`;
 }

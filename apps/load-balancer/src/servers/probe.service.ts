@@ -1,7 +1,13 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
-import { isBroomwagonError, LIMITS, type ServerStatus } from '@broomwagon/contracts';
+import { isBroomwagonError, LIMITS, type ServerState, type ServerStatus } from '@broomwagon/contracts';
 import { adaptiveLimit } from '@broomwagon/policies';
-import { RoutingStore, ServerStore, type DueLimit, type LoadReport } from '@broomwagon/state';
+import {
+  RoutingStore,
+  ServerStore,
+  type DueLimit,
+  type HeartbeatServersReply,
+  type LoadReport,
+} from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
@@ -9,10 +15,12 @@ import { Alarms } from '../upkeep/alarms';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { lackedFeatures } from './lacked-features';
-import { PatientProbes } from './patient-probes';
+import { PatientProbes, type ProbedServer } from './patient-probes';
 
 /** Probes under way at once. */
 const PROBES_AT_ONCE = 64;
+/** Longest a round waits for a probe. */
+const MOST_ROUND_MS = 1_000;
 /** Engines of these asked what they can do; the others in the next rounds. */
 const DESCRIBED_AT_ONCE = 8;
 
@@ -45,7 +53,7 @@ export class ProbeService implements OnModuleDestroy {
     private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
   ) {
-    this.roundMs = config.probeIntervalMs / 2;
+    this.roundMs = Math.min(config.probeIntervalMs / 2, MOST_ROUND_MS);
     const probeMs = Math.max(this.roundMs, config.serverFailedAfterMs / 2);
     this.probes = new PatientProbes(health, { roundMs: this.roundMs, probeMs }, (pool, serverId) => {
       this.heard(pool, [serverId]).catch((error: unknown) =>
@@ -73,13 +81,24 @@ export class ProbeService implements OnModuleDestroy {
     await this.review(pool);
   }
 
+  /** Asks a server that has just been registered. Its state afterwards; an answer after a second counts when it comes. */
+  async first(pool: string, server: ProbedServer): Promise<ServerState> {
+    if (!(await this.probes.answers(pool, server))) return 'pending';
+    return (await this.heard(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
+  }
+
   private async probeSome(pool: string, page: ServerStatus[], drifts: Drifts): Promise<void> {
-    const servers = this.probes.idle(pool, page);
+    const servers = this.probes.idle(
+      pool,
+      page.filter(({ probe }) => probe !== false),
+    );
     const [answered, loads] = await Promise.all([
       Promise.all(servers.map((server) => this.probes.answers(pool, server))),
       Promise.all(servers.map((server) => this.health.load(server, this.roundMs))),
     ]);
-    const heard = servers.filter((_, index) => answered[index]).map((server) => server.serverId);
+    // One that is not to be probed counts as answering.
+    const unprobed = page.filter(({ probe }) => probe === false);
+    const heard = [...servers.filter((_, index) => answered[index]), ...unprobed].map(({ serverId }) => serverId);
     if (heard.length === 0) return;
     await this.heard(pool, [...new Set(heard)].slice(0, LIMITS.page));
     const reports = servers.flatMap(({ serverId, epoch }, index) => {
@@ -91,13 +110,14 @@ export class ProbeService implements OnModuleDestroy {
     await Promise.all(unknown.slice(0, DESCRIBED_AT_ONCE).map((server) => this.describe(pool, server)));
   }
 
-  private async heard(pool: string, serverIds: ServerStatus['serverId'][]): Promise<void> {
-    if (this.stopped) return;
+  private async heard(pool: string, serverIds: ServerStatus['serverId'][]): Promise<HeartbeatServersReply | undefined> {
+    if (this.stopped) return undefined;
     const reply = await this.store.heardFrom(pool, serverIds);
     for (const serverId of reply.revived) {
       this.logger.log({ pool, serverId }, 'A failed server is back, as a new epoch');
     }
     this.waiters.sendAll(pool, reply);
+    return reply;
   }
 
   /** Who registered this engine did not say what it can do. */
@@ -132,7 +152,6 @@ export class ProbeService implements OnModuleDestroy {
   private async review(pool: string): Promise<void> {
     const limits = {
       suspectAfterMs: 2 * this.config.probeIntervalMs,
-      startGraceMs: this.config.startGraceMs,
       failedAfterMs: Math.max(2 * this.config.probeIntervalMs, this.config.serverFailedAfterMs),
     };
     let offset: number | undefined = 0;

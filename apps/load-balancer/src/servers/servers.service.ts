@@ -21,6 +21,7 @@ import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineAllowList } from './engine-allow-list';
 import { lackedFeatures } from './lacked-features';
+import { ProbeService } from './probe.service';
 
 function checkCursor(cursor: string): void {
   if (/^\d{1,20}$/.test(cursor)) return;
@@ -40,10 +41,11 @@ export class ServersService {
     private readonly changes: ServerStore,
     private readonly allowList: EngineAllowList,
     private readonly metrics: LoadBalancerMetrics,
+    private readonly prober: ProbeService,
   ) {}
 
   /**
-   * Ready at once; new room goes to waiters.
+   * Waits for the first answer of a new start, a second at most; new room goes to waiters.
    * @param discovered found by a list: what was set for a known server by name goes before the request
    * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, UNAVAILABLE
    */
@@ -61,7 +63,11 @@ export class ServersService {
     });
     this.waiters.sendAll(pool, reply);
     this.sweeper.soon(pool);
-    return { serverId: reply.serverId, epoch: reply.epoch, state: reply.state };
+    const { serverId, epoch } = reply;
+    const { endpoint, dialect } = request;
+    const state =
+      reply.state === 'pending' ? await this.prober.first(pool, { serverId, epoch, endpoint, dialect }) : reply.state;
+    return { serverId, epoch, state };
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */

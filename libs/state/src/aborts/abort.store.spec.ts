@@ -122,6 +122,7 @@ describe('AbortStore', () => {
       serverId: 'server',
       endpoint: 'http://10.0.0.1:8000',
       dialect: 'vllm',
+      probe: false,
       instanceId: 'i',
       model: 'm',
       maxInflight: 1_000,

@@ -29,6 +29,7 @@ const server = (serverId: string, maxInflight = 2) =>
     serverId,
     endpoint: 'http://e',
     dialect: 'vllm',
+    probe: false,
     instanceId: 'i',
     maxInflight,
     weight: 1,

@@ -66,6 +66,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
       instanceId: 'i',
       endpoint: 'http://127.0.0.1:1',
       dialect: 'vllm',
+      probe: false,
       maxInflight,
       weight: 1 + (index % 2),
       weightVersion: index % 3 === 0 ? 1 : 0,

@@ -58,6 +58,7 @@ it('finds of many servers the one that the reference model finds, and refuses wh
           lacks: lacks.join(','),
           endpoint: 'http://127.0.0.1:1',
           dialect: 'vllm',
+          probe: false,
         });
       }
       let sequence = 0;

@@ -29,6 +29,7 @@ export const registerServer = fc
         maxInflight,
         endpoint: 'http://127.0.0.1:1',
         dialect: 'vllm' as const,
+        probe: false,
       };
       const expected = pair.model.registerServer({ ...registration, maxInflight });
       pair.hasVoid = true;

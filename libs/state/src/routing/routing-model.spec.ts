@@ -81,6 +81,7 @@ it('does what the reference model does, whatever the order of commands, and its 
           weightVersion: 0,
           endpoint: 'http://127.0.0.1:1',
           dialect: 'vllm',
+          probe: false,
         });
       }
       await fc.asyncModelRun(() => ({ model: {}, real: pair }), list);

@@ -26,17 +26,18 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
     servers,
     pool,
     root: `${prefix}:{${pool}}`,
-    /** Registers a server with an instanceId of its own name. */
+    /** Registers a server with an instanceId of its own name; nobody probes it. */
     server(
       serverId: string,
       maxInflight = 100,
-      more: { weight?: number; weightVersion?: number; instanceId?: string } = {},
+      more: { weight?: number; weightVersion?: number; instanceId?: string; probe?: boolean } = {},
     ) {
       return store.registerServer(pool, {
         serverId,
         instanceId: serverId,
         endpoint: `http://${serverId}:8000`,
         dialect: 'vllm',
+        probe: false,
         maxInflight,
         weight: 1,
         weightVersion: 0,

@@ -125,8 +125,6 @@ export interface HeartbeatServersReply extends WaiterAnswers {
 export interface ReviewLimits {
   suspectAfterMs: number;
   failedAfterMs: number;
-  /** A new start that was never heard of does not fail before this; default 0. */
-  startGraceMs?: number;
 }
 export interface ReviewServersReply extends WaiterAnswers {
   silent: number;

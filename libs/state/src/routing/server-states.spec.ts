@@ -89,6 +89,7 @@ it('cordons: no new leases, also not for its sessions; those it has run on; a re
     instanceId: 'another start',
     endpoint: 'http://a:8000',
     dialect: 'vllm',
+    probe: false,
     maxInflight: 5,
     weight: 1,
   });
@@ -113,7 +114,14 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
   expect(await test.sweep()).toBe(1);
   await test.server('b', 1);
   expect((await test.store.status(test.pool)).waiters).toBe(0);
-  const again = { serverId: 'a', endpoint: 'http://a:8000', dialect: 'vllm' as const, maxInflight: 1, weight: 1 };
+  const again = {
+    serverId: 'a',
+    endpoint: 'http://a',
+    dialect: 'vllm' as const,
+    maxInflight: 1,
+    weight: 1,
+    probe: false,
+  };
   expect(await test.store.registerServer(test.pool, again)).toMatchObject({ state: 'ready' });
   expect(await fence()).toMatchObject({ changed: false, state: 'ready' });
   const facts = (await test.redis.xrange(`${test.root}:facts`, '-', '+')).map(([, fields]) => fields[1]);
@@ -180,20 +188,46 @@ it('quarantines servers of another weight version than the pool wants until they
   expect((await test.store.heartbeatServer(test.pool, 'new', epoch, 2)).states).toEqual({ new: 'ready' });
 });
 
-it('does not fail a new start that was never heard of before its grace is over', async () => {
-  for (const id of ['a', 'b', 'c']) await test.server(id);
-  await test.store.heardFrom(test.pool, ['b', 'c']);
-  await silence(31_000, 'a');
-  const review = (startGraceMs?: number) =>
-    test.store.reviewServers(test.pool, { ...LIMITS, startGraceMs }, 0).then(({ failed }) => failed);
-  expect(await review(300_000)).toEqual([]);
-  expect((await states()).a).toBe('suspect');
-  await silence(31_000, 'b');
-  await test.store.heardFrom(test.pool, ['c']);
-  expect(await test.store.listServers(test.pool, '0')).toBeDefined();
-  await test.redis.hset(`${test.root}:server:a`, 'startedAtMs', Date.now() - 300_001);
-  await test.store.heardFrom(test.pool, ['b']);
-  expect(await review(300_000)).toEqual(['a']);
+it('has a new start pending until it is heard of; as long as it loads it is neither silent nor failed', async () => {
+  const probed = (serverId: string) => test.server(serverId, 100, { probe: undefined });
+  await test.server('ready');
+  const first = await probed('probed');
+  expect(first.state).toBe('pending');
+  const { epoch } = await probed('heartbeats');
+  for (const id of ['x', 'y', 'z']) await probed(id);
+  expect(await test.store.status(test.pool)).toMatchObject({ servers: 6, readyServers: 1 });
+  // Repeating it changes nothing, and most servers being pending is no mass failure.
+  expect(await probed('probed')).toMatchObject({ epoch: first.epoch, state: 'pending' });
+  expect(await test.store.reviewServers(test.pool, LIMITS, 0)).toMatchObject({ watched: 1, silent: 0, held: false });
+  await test.acquire(await test.worker('w'), waiting('next', { excludeServers: ['ready'] }));
+  expect(await test.store.heardFrom(test.pool, ['probed'])).toMatchObject({
+    states: { probed: 'ready' },
+    answers: [{ acquireId: 'next', serverId: 'probed' }],
+  });
+  await test.store.heartbeatServer(test.pool, 'heartbeats', epoch);
+  expect(await test.store.status(test.pool)).toMatchObject({ readyServers: 3 });
+  // Another start is another thing to wait for.
+  expect(await test.server('probed', 100, { probe: undefined, instanceId: 'i2' })).toMatchObject({ state: 'pending' });
+  expect(await test.server('probed', 100, { instanceId: 'i2' })).toMatchObject({ state: 'ready' });
+});
+
+it('changes what describes a known instance, and never its state or when it was heard of', async () => {
+  for (const id of ['a', 'b', 'c', 'd', 'e']) await test.server(id, 100, { weightVersion: 1 });
+  await silence(10_000, 'a');
+  await silence(100_000, 'b');
+  const review = () => test.store.reviewServers(test.pool, LIMITS, 0);
+  expect(await review()).toMatchObject({ suspected: ['a'], failed: ['b'] });
+  const again = (serverId: string) => test.server(serverId, 7, { probe: undefined, weightVersion: 2 });
+  expect(await again('a')).toMatchObject({ state: 'suspect' });
+  const { epoch, state } = await again('b');
+  expect(state).toBe('failed');
+  expect(await test.store.status(test.pool)).toMatchObject({ readyServers: 3 });
+  const { servers: list } = await test.store.listServers(test.pool, '0');
+  expect(list.filter(({ maxInflight }) => maxInflight === 7).map(({ weightVersion }) => weightVersion)).toEqual([2, 2]);
+  await silence(100_000, 'a');
+  expect(await review()).toMatchObject({ failed: ['a'] });
+  // What was told its new epoch by that may say itself that it is back.
+  expect((await test.store.heartbeatServer(test.pool, 'b', epoch)).states).toEqual({ b: 'ready' });
 });
 
 it('holds the last server that takes leases, though others answer that take none', async () => {

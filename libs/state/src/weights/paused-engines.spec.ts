@@ -17,6 +17,7 @@ const server = (serverId: string, weightVersion: number, pauseModes: string[]) =
     serverId,
     endpoint: 'http://e',
     dialect: 'vllm',
+    probe: false,
     instanceId: 'i',
     maxInflight: 8,
     weight: 1,

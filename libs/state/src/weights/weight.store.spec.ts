@@ -23,6 +23,7 @@ const server = (serverId: string, weightVersion = 1) =>
     serverId,
     endpoint: 'http://e',
     dialect: 'vllm',
+    probe: false,
     instanceId: 'i',
     maxInflight: 8,
     weight: 1,

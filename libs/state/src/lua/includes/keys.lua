@@ -5,7 +5,7 @@ local key = {
   settings = root .. 'settings', -- hash: what pool.configure set, `paused`, and `syncing`: the weight version that is coming
   -- servers (load-balancer)
   servers = root .. 'servers', -- zset: all registered serverIds by last heartbeat, ms
-  watchedServers = root .. 'servers:watched', -- zset: those that are not failed, by last heartbeat, ms
+  watchedServers = root .. 'servers:watched', -- zset: those that are neither pending nor failed, by last heartbeat, ms
   usableServers = root .. 'servers:usable', -- set: servers that take leases, full or not
   eligible = root .. 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence
   nextEligible = root .. 'eligible:next', -- zset: as eligible, for the policy that takes over when all are scored

@@ -1,6 +1,6 @@
---[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes suspect ones
-ready, unless the breaker holds them; a failed one comes back under the epoch it was given when it failed, unless it is
-fenced.
+--[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes pending
+and suspect ones ready, unless the breaker holds them; a failed one comes back under the epoch it was given when it failed,
+unless it is fenced.
 ARGV[1] JSON:
   serverIds        list of string, at most 128
   epoch?           number: of a server's own heartbeat (then one serverId); a probe gives none
@@ -24,9 +24,11 @@ local weight_version = optional(args.weightVersion)
 if epoch then
   local server = server_of(args.serverIds[1])
   if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
-  -- A failed server has a new epoch already, which its own heartbeat cannot know: it must register.
+  -- A failed server has a new epoch already, which its own heartbeat cannot know before it has registered again.
   if server.epoch ~= epoch then return fail('FENCED', 'The epoch of the server is not the current one', 'epoch') end
-  if server.state == 'failed' then return fail('FENCED', 'The server has failed and must register', 'epoch') end
+  if server.state == 'failed' and is_fenced(server) then
+    return fail('FENCED', 'The server was fenced and must start anew', 'epoch')
+  end
 end
 
 local states, revived, changed = {}, {}, {}
@@ -42,7 +44,6 @@ for index, id in ipairs(args.serverIds) do
   elseif server then
     redis.call('ZADD', key.servers, string.format('%.0f', now), id)
     redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id)
-    redis.call('HSETNX', key.server(id), 'heardAtMs', string.format('%.0f', now))
     if weight_version and weight_version ~= server.weightVersion then
       server.weightVersion = weight_version
       set_server(id, 'weightVersion', string.format('%.0f', weight_version))
@@ -51,10 +52,8 @@ for index, id in ipairs(args.serverIds) do
     end
     local stays_suspect = server.state == 'suspect' and is_broken(server)
     if server.state == 'pending' or (server.state == 'suspect' and not stays_suspect) or server.state == 'failed' then
-      if server.state == 'failed' then
-        table.insert(revived, id)
-        begin_slow_start(server)
-      end
+      if server.state == 'failed' then table.insert(revived, id) end
+      if server.state ~= 'suspect' then begin_slow_start(server) end
       server.state = 'ready'
       server.held = false
       publish_state(server)

@@ -1,7 +1,7 @@
 --[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
 ARGV[1] JSON: {cursor}: string, '0' to begin
 Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
-                   weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text),
+                   weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text), probe? (false),
                    load?: {running, waiting, kvUse?, preemptions?, ageMs}: what the engine said of itself}
        cursor      string, '0' at the end
 Errors: none. Facts: none.
@@ -19,6 +19,8 @@ local servers = {}
 for index = 1, #page[2], 2 do
   local server = server_of(page[2][index])
   if server then
+    local probe
+    if not server.probed then probe = false end
     local labels = labels_of(server)
     table.insert(servers, {
       serverId = server.id,
@@ -36,6 +38,7 @@ for index = 1, #page[2], 2 do
       drainUntilMs = server.drainUntilMs,
       labels = next(labels) and labels or nil,
       capabilities = redis.call('HGET', key.server(server.id), 'capabilities') or nil,
+      probe = probe,
       load = load_report_of(server, now),
     })
   end

@@ -1,11 +1,13 @@
---[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases and sessions; another or an unknown one
-is a new epoch that voids them. Counts as a heartbeat, so the server is ready at once; new room goes to waiters.
+--[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only what
+describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it is heard
+of (routing/heartbeat-servers): it has answered a probe or sends heartbeats. New room goes to waiters.
 ARGV[1] JSON:
   serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
   weightVersion?   absent: as it was, for the same start of the server, else 0
   instanceId?, model?, capabilities? (JSON text), labels? (JSON text)
+  probe?           boolean: false for one that only its callers can reach: it is not probed, and ready at once
   lacks?           string: features its engine does not have, commas between
-  discovered?      boolean: found by a list. Then a server that is known keeps what was set for it, and one whose drain
+  discovered?      boolean: found by a list, which has just asked it: ready at once. Then a server that is known keeps what was set for it, and one whose drain
                    has ended stays away until it is registered by name or starts anew
   mostSessions     number: as in acquire
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
@@ -16,7 +18,6 @@ Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
---- @include "includes/breaker"
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local id = args.serverId
@@ -43,8 +44,10 @@ if not same_start then
   delete_server(id)
 end
 
-local stays_fenced = same_start and is_fenced(known)
-local state = stays_fenced and 'failed' or (same_start and is_broken(known)) and 'suspect' or 'ready'
+local probed = optional(args.probe) ~= false
+if same_start and discovered then probed = known.probed end
+local was_heard = same_start and known.state ~= 'pending'
+local state = was_heard and known.state or (discovered or not probed) and 'ready' or 'pending'
 set_server(id, 'epoch', epoch, 'state', state, 'endpoint', args.endpoint, 'dialect', args.dialect, 'maxInflight', max_inflight,
   'weight', tostring(weight), 'weightVersion', weight_version)
 if known and not same_start then
@@ -53,6 +56,7 @@ if known and not same_start then
     set_server(id, 'drainUntilMs', string.format('%.0f', known.drainUntilMs))
   end
 end
+if probed then unset_server(id, 'probe') else set_server(id, 'probe', '0') end
 for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
   local value = optional(args[field])
   if value then
@@ -62,13 +66,11 @@ for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
   end
 end
 if optional(args.lacks) then set_lacks(id, args.lacks) end
-redis.call('ZADD', key.servers, string.format('%.0f', now), id)
-if not stays_fenced then redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id) end
+redis.call('ZADD', key.servers, 'NX', string.format('%.0f', now), id)
+if state == 'ready' and not was_heard then redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id) end
 known_servers[id] = nil
 local server = server_of(id)
-if not same_start then begin_slow_start(server) end
--- Who knows its capabilities has heard of it: there is no start to wait for.
-if optional(args.capabilities) then redis.call('HSETNX', key.server(id), 'heardAtMs', string.format('%.0f', now)) end
+if not was_heard then begin_slow_start(server) end
 publish_state(server)
 
 local answers, servers = {}, {}

@@ -1,11 +1,10 @@
 --[[ Looks at servers that were not heard of, the longest silent first: suspect after `suspectAfterMs`, failed after
 `failedAfterMs` (a new epoch: leases and sessions are void). When more than half of the watched ones are silent at
 once, that says more about the network or about us: none fails and suspects are held, that is they still take leases.
-The last server that takes leases is held in the same way. A new start that was never heard of does not fail before
-`startGraceMs`: it may be loading weights.
+The last server that takes leases is held in the same way. A new start that was never heard of is `pending` and not
+looked at: it may be loading weights.
 ARGV[1] JSON:
   suspectAfterMs, failedAfterMs   number
-  startGraceMs?                   number; default 0. The pool setting of the same name goes before it
   offset                          number: where the page of 128 begins, by silence
   mostSessions                    number: as in acquire
 Reply: silent      number: servers silent for suspectAfterMs
@@ -27,13 +26,6 @@ local watched = redis.call('ZCARD', key.watchedServers)
 local silent = redis.call('ZCOUNT', key.watchedServers, '-inf', limit)
 local is_mass = silent * 2 > watched
 local suspected, failed, regained = {}, {}, {}
-local grace = number_setting('startGraceMs') or tonumber(optional(args.startGraceMs) or 0)
-
--- Registered as a new start not long ago, and never heard of since.
-local function is_starting(server)
-  if grace <= 0 or not server.startedAtMs or now - server.startedAtMs >= grace then return false end
-  return redis.call('HEXISTS', key.server(server.id), 'heardAtMs') == 0
-end
 
 -- Without it the pool would have no server at all.
 local function is_last(server)
@@ -47,7 +39,7 @@ for index = 1, #page, 2 do
   local held = is_mass or (server ~= nil and is_last(server))
   if not server then
     redis.call('ZREM', key.watchedServers, id)
-  elseif not held and now - last_heard >= args.failedAfterMs and not is_starting(server) then
+  elseif not held and now - last_heard >= args.failedAfterMs then
     fail_server(server)
     table.insert(failed, id)
   elseif server.state == 'ready' or (server.state == 'suspect' and server.held ~= held) then

@@ -15,7 +15,7 @@ local CARD_LIFE_MS = 10000 -- one that should have been thrown away and was not 
 -- Settings that change nothing for a plain acquire, or are heeded here. A pool with any other, or one that is not known
 -- here yet, is not plain.
 local HEEDED = { version = true, scoredVersion = true, requiredWeightVersion = true, slowStartMs = true,
-  slowStartFraction = true, startGraceMs = true, decisionSampleEvery = true, maxSessions = true, sessionIdleMs = true,
+  slowStartFraction = true, decisionSampleEvery = true, maxSessions = true, sessionIdleMs = true,
   adaptiveConcurrency = true, adaptIntervalMs = true, affinityBreakMaxContextTokens = true, groupAffinityCap = true,
   groupSpreadBelowTokens = true, groupSpreadAboveKvUse = true, ringGeneration = true }
 local DEFAULTS = { policy = 'least-inflight', groupPlacement = 'group-spread' }

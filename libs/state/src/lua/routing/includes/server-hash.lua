@@ -75,7 +75,7 @@ end
 -- The server as its hash has it, without its load; nil for an unknown one.
 local function read_server(id)
   local field = redis.call('HMGET', key.server(id), 'epoch', 'state', 'held', 'endpoint', 'dialect', 'model',
-    'maxInflight', 'weight', 'weightVersion', 'instanceId', 'cordoned', 'drainUntilMs', 'startedAtMs', 'limit')
+    'maxInflight', 'weight', 'weightVersion', 'instanceId', 'cordoned', 'drainUntilMs', 'startedAtMs', 'limit', 'probe')
   if not field[1] then return nil end
   return {
     id = id,
@@ -93,5 +93,6 @@ local function read_server(id)
     drainUntilMs = tonumber(field[12] or nil),
     startedAtMs = tonumber(field[13] or nil),
     limit = tonumber(field[14] or nil),
+    probed = field[15] ~= '0',
   }
 end
