@@ -55,6 +55,8 @@ export async function startVllm() {
     }
   };
   const stop = async () => {
+    // Nothing else may keep this process alive while it waits.
+    engine.ref();
     signal('SIGTERM');
     await Promise.race([gone, delay(STOP_TIMEOUT_MS, undefined, { ref: false })]);
     signal('SIGKILL');

@@ -7,6 +7,7 @@ export type AttemptOutcome =
   | 'aborted'
   | 'shutdown'
   | 'engine-error'
+  | 'engine-abort'
   | 'engine-rejected'
   | 'no-server'
   | 'payload'

@@ -126,7 +126,12 @@ class PayloadBench {
     while (cursor !== undefined) ({ cursor } = await this.rounds.cut(pool, { job, roundId }, cursor));
     await this.time('script requeue', size, cut, async (claim, index) => {
       const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(size, claim, index) };
-      const { state } = await this.requests.fail(pool, { ...args, countsAsFailure: false, retryable: true });
+      const { state } = await this.requests.fail(pool, {
+        ...args,
+        reason: 'aborted',
+        countsAsFailure: false,
+        retryable: true,
+      });
       if (state !== 'unfinished') throw new Error(`A cut request is ${state}`);
     });
   }

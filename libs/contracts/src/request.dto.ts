@@ -99,6 +99,8 @@ export interface CompleteReply {
 export const FAIL_REASONS = [
   'engine-error',
   'engine-rejected',
+  /** The engine dropped the request by itself: its trainer had it drop all, or it ended the stream without a reason. */
+  'engine-abort',
   'no-server',
   'payload',
   'aborted',
@@ -106,11 +108,14 @@ export const FAIL_REASONS = [
   'unclaimed',
 ] as const;
 export type FailReason = (typeof FAIL_REASONS)[number];
+/** Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is void. */
+export type ReturnReason = FailReason | 'worker-lost';
 
 /**
  * `request.fail`: the attempt ends without completing. Where the request goes is decided by what was
  * intended for it: cut -> unfinished; nothing intended -> pending again, or failed above the cap.
- * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures.
+ * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures (`maxFailures` of the
+ * policy); all others that nothing here has asked for are returns (`maxReturns`).
  */
 export class FailRequest extends AttemptMessage {
   @IsIn(FAIL_REASONS) reason!: FailReason;

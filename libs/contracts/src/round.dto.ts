@@ -19,6 +19,7 @@ import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type R
 import { IsCounter } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
+import type { ReturnReason } from './request.dto';
 import { MAX_REF_LENGTH, type Segment } from './segment.dto';
 import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
 
@@ -143,8 +144,7 @@ export class RoundStatusRequest {
 /** Why a request failed for good. */
 export interface RequestFailure {
   requestId: RequestId;
-  /** Of `request.fail`. */
-  reason: string;
+  reason: ReturnReason;
   message?: string;
   atMs: number;
 }
@@ -184,6 +184,8 @@ export interface RoundStatus {
   wastedByReason: Partial<Record<WasteReason, number>>;
   /** What an adaptive policy chose for this round, and why. */
   choice?: TailChoice;
+  /** Attempts that came back unfinished though nobody here had asked for that, by reason. */
+  returnedAttempts: Partial<Record<ReturnReason, number>>;
   /** The last failures that were for good, oldest first; at most 5. */
   lastFailures?: RequestFailure[];
   /** All cut requests are confirmed and all unaccepted groups are in the long-tail queue. */

@@ -82,6 +82,11 @@ export class TailPolicy {
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
   /** Engine failures of one request before it fails for good; default 3. */
   @IsOptional() @IsInt() @Min(0) @Max(1_000) maxFailures?: number;
+  /**
+   * Attempts of one request that may come back unfinished for any other reason (its engine or worker dropped it, no server, a
+   * full payload store, ...) before it fails for good; default 1,000. What was asked for (cut, move, new weights) is not counted.
+   */
+  @IsOptional() @IsInt() @Min(0) @Max(1_000_000) maxReturns?: number;
 }
 
 /** How an adaptive over-provision came about; lengths in tokens, times in the unit of the fit (tokens without one). */
@@ -129,6 +134,7 @@ export interface RoundRules {
   /** Requests that workers may have at once; 0 = any number. */
   concurrency: number;
   maxFailures: number;
+  maxReturns: number;
   acceptsFewer: boolean;
   /** 0 = no such bound (a version span of 0 is -1). */
   maxCuts: number;

@@ -40,6 +40,7 @@ export interface GenerationResult {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
+  /** `aborted`: the caller's signal fired, or else the engine ended it by itself; going on later is possible. */
   finishReason: 'stop' | 'length' | 'aborted';
   /** The engine's own word: the stop string or token, or its finish reason when it is none of ours. */
   stopReason?: string | number;

@@ -151,6 +151,7 @@ export class FakeCoordinator {
       heldGroups: 0,
       wastedTokens: 0,
       wastedByReason: {},
+      returnedAttempts: {},
       settled: true,
       openedAtMs: 0,
     };

@@ -255,6 +255,19 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
   });
 
+  it.each([0, 2])('keeps %i tokens of a request that the engine stops by itself; nobody has failed', async (count) => {
+    const { run, controlPlane, engines } = await startAttempt();
+    engines.generate = async (_, { onTokens }) => {
+      if (count > 0) onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: count });
+      return { tokenIds: [5, 6], text: 'de', tokenCount: count, finishReason: 'aborted' };
+    };
+    expect(await run()).toBe('engine-abort');
+    const [fail] = controlPlane.of('request.fail');
+    expect(fail).toMatchObject({ reason: 'engine-abort', retryable: true });
+    expect(fail!.segment?.tokenCount).toBe(count > 0 ? count : undefined);
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: count });
+  });
+
   it('does not repeat what the engine refused', async () => {
     const { run, controlPlane, engines } = await startAttempt();
     engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));

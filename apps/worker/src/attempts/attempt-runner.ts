@@ -1,7 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  BroomwagonError,
   isBroomwagonError,
   textOfPrompt,
   type EngineFeature,
@@ -36,8 +35,14 @@ const RELEASE_HEAD_START_MS = 1_000;
 /** Longest time in which an engine that has failed is told to stop the request. */
 const FAILED_STOP_DEADLINE_MS = 30_000;
 
-/** How the engine's part ended: a finished sample, or something that stops or fails with the tokens so far. */
-type Generated = { made: MadeSegment } & ({ finishReason: 'stop' | 'length' } | { stopped: true } | { error: Error });
+/** How the engine's part ended: a finished sample, or with the tokens so far: a stop we were asked for, or a failure. */
+type Generated = { made: MadeSegment } & (
+  | { finishReason: 'stop' | 'length' }
+  | { stopped: true }
+  /** The engine dropped the request by itself, as when its trainer has it drop all: nobody has failed. */
+  | { stoppedByEngine: true }
+  | { error: Error }
+);
 
 /** Runs one claimed request from its prompt to its last word. */
 @Injectable()
@@ -124,7 +129,7 @@ export class AttemptRunner {
     this.metrics.tokens.inc(generated.made.tokenCount);
 
     const outcome = releaseOutcomeOf(generated);
-    if ('error' in generated) await this.holdFailedServer(attempt, generated.error);
+    await this.holdFailedServer(attempt, generated);
     // The room is given back at once, whatever becomes of the payload.
     const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
     if (attempt.isVoid) return 'fenced';
@@ -142,6 +147,7 @@ export class AttemptRunner {
 
     if ('finishReason' in generated) return this.reporter.complete(attempt, generated.finishReason, segment);
     if ('stopped' in generated) return this.handBack(attempt, segment);
+    if ('stoppedByEngine' in generated) return this.reporter.fail(attempt, engineAbort(lease), segment);
     return this.reporter.fail(attempt, failureOf(generated.error), segment);
   }
 
@@ -162,9 +168,6 @@ export class AttemptRunner {
         stopAgain = (deadlineMs) => stopOnEngine(engine, request.engineRequestId, attempt, deadlineMs);
       };
       result = await engine.generate(request, { signal: attempt.signal, onTokens, onPlan, onUnstopped });
-      if (result.finishReason === 'aborted' && !attempt.signal.aborted) {
-        error = new BroomwagonError('ENGINE_ERROR', 'The engine stopped the request by itself');
-      }
     } catch (thrown) {
       error = thrown as Error;
     }
@@ -178,7 +181,8 @@ export class AttemptRunner {
     }
     timer({ result: error === undefined ? 'aborted' : 'failed' });
     const made = tokens.made();
-    return error === undefined || attempt.signal.aborted ? { made, stopped: true } : { made, error };
+    if (attempt.signal.aborted) return { made, stopped: true };
+    return error === undefined ? { made, stoppedByEngine: true } : { made, error };
   }
 
   /** Whoever asked for a stop waits for its end as long as for any; nobody asked a failed attempt to keep its tokens. */
@@ -202,8 +206,10 @@ export class AttemptRunner {
    * An engine that refuses at once looks like the least loaded one: given back at once, its leases would draw every
    * request to it until the load-balancer has noticed. A stop ends the pause.
    */
-  private async holdFailedServer(attempt: Attempt, error: Error): Promise<void> {
-    if (isBroomwagonError(error, 'ENGINE_REJECTED')) return;
+  private async holdFailedServer(attempt: Attempt, generated: Generated): Promise<void> {
+    const endedAtOnce = 'stoppedByEngine' in generated && generated.made.tokenCount === 0;
+    const failed = 'error' in generated && !isBroomwagonError(generated.error, 'ENGINE_REJECTED');
+    if (!endedAtOnce && !failed) return;
     await delay(this.config.engineFailurePauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
   }
 }
@@ -211,8 +217,12 @@ export class AttemptRunner {
 /** What the end of a call says of its server: a request that was refused speaks against the request. */
 function releaseOutcomeOf(generated: Generated): ReleaseOutcome {
   if ('finishReason' in generated) return 'finished';
-  if ('stopped' in generated) return 'aborted';
+  if ('stopped' in generated || 'stoppedByEngine' in generated) return 'aborted';
   return isBroomwagonError(generated.error, 'ENGINE_REJECTED') ? 'rejected' : 'failed';
+}
+
+function engineAbort({ serverId }: LeaseGrant): Failure {
+  return { reason: 'engine-abort', retryable: true, message: `${serverId} stopped the request by itself` };
 }
 
 /** An engine that cannot be reached has not seen the request: that is no failure of the request, and not counted. */

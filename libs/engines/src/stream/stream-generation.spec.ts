@@ -91,8 +91,10 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
           0,
           at % Buffer.byteLength(events.slice(0, -1).join('') + ' '),
         );
-        const { error, seen } = (await read(cutUp(bytes, cuts), reader(), broken)) as { error: string; seen: string };
-        expect(error).toBe(broken ? 'ECONNRESET' : 'ENGINE_ERROR');
+        const ended = (await read(cutUp(bytes, cuts), reader(), broken)) as Partial<Record<'error' | 'seen', string>>;
+        const seen = ended.seen!;
+        if (broken) expect(ended.error).toBe('ECONNRESET');
+        else expect(ended).toMatchObject({ result: { finishReason: 'aborted', text: seen } });
         const ends = events.map((__, index) => Buffer.byteLength(events.slice(0, index + 1).join('')));
         const kept = texts.slice(0, ends.filter((end) => end <= bytes.length).length);
         const expected = kept.map((text) => JSON.parse(`"${text}"`) as string).join('');
@@ -125,8 +127,12 @@ describe('how a stream may end', () => {
     expect(stopped).toMatchObject({ result: { finishReason: 'stop', stopReason: 7 } });
   });
 
-  it('is a failure with no reason, and with the engine saying that it failed', async () => {
-    expect(await read(ending('null'), new OpenAiChunkReader())).toMatchObject({ error: 'ENGINE_ERROR', seen: 'a' });
+  it.each([[], [Buffer.from('data: [DONE]\n\n')]])('without a reason is an abort of the engine', async (...end) => {
+    const { result } = (await read([...ending('null'), ...end], new OpenAiChunkReader())) as { result: object };
+    expect(result).toMatchObject({ text: 'a', tokenIds: [1], finishReason: 'aborted' });
+  });
+
+  it('is a failure when the engine says that it failed', async () => {
     expect(await read(ending('"error"'), new OpenAiChunkReader())).toMatchObject({ error: 'ENGINE_ERROR' });
   });
 });

@@ -23,9 +23,9 @@ export interface StreamCall {
 
 /**
  * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways: a result with the
- * engine's finish reason, a result `aborted` once the caller's signal fired, or an error of ours. In the last two the
- * connection is closed, and an engine that may still be at work is told once to stop. The body is always consumed or
- * destroyed.
+ * engine's finish reason, a result `aborted` once the caller's signal fired or when the engine ended the stream without
+ * a reason, or an error of ours. Then the connection is closed, and an engine that may still be at work is told once to
+ * stop. The body is always consumed or destroyed.
  */
 export async function streamGeneration(
   http: EngineHttp,
@@ -51,10 +51,9 @@ export async function streamGeneration(
     await readEvents(response.body, new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES), (data) =>
       silence.heard(tokens.take(call.reader.read(eventObject(http, data)))),
     );
-    if (tokens.finishReason === undefined) {
-      throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without a finish reason`);
-    }
-    return tokens.result(tokens.finishReason, call.resumedBy);
+    // Ended as it should be, but for a reason: an engine that drops its requests does so, and so may a proxy before it.
+    if (tokens.finishReason === undefined && !(await call.abortById())) onUnstopped?.();
+    return tokens.result(tokens.finishReason ?? 'aborted', call.resumedBy);
   } catch (error) {
     // The engine said how it ended; what breaks after that changes nothing.
     if (tokens.finishReason !== undefined) return tokens.result(tokens.finishReason, call.resumedBy);

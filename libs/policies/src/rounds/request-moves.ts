@@ -35,6 +35,7 @@ export class RequestMoves {
       state: 'pending',
       attempt: 0,
       failures: 0,
+      returns: 0,
       started: false,
       segments: [],
       tokens: 0,

@@ -28,6 +28,7 @@ const anyPolicy: fc.Arbitrary<TailPolicy> = fc
       maxLongtailShare: fc.constantFrom(0.3, 0.5),
       shortfall: fc.constant('accept-fewer'),
       maxFailures: fc.constantFrom(0, 1),
+      maxReturns: fc.constantFrom(0, 2, 1_000),
     },
     { requiredKeys: ['name', 'overProvision'] },
   )
@@ -128,7 +129,7 @@ class World {
         }
         return;
       case 3:
-        if (decide(8) === 0) model.voidHolder(holder);
+        if (decide(8) === 0) model.voidHolder(holder, this.nowMs);
         else if (decide(40) < this.setting.drops && this.all.length > 0) {
           model.dropGroup(this.all[decide(this.all.length)]!, this.nowMs);
         } else model.fold();
@@ -225,7 +226,9 @@ function runs(check: (world: World) => void, failures: number, drops: number): v
       fc.integer({ min: 2, max: 6 }),
       anyPolicy,
       fc.infiniteStream(fc.nat()),
-      (groups, samples, groupsPerStep, policy, stream) => {
+      (groups, samples, groupsPerStep, drawn, stream) => {
+        // Workers come and go in all runs.
+        const policy = failures > 0 ? drawn : { ...drawn, maxReturns: undefined };
         fc.pre(findPolicyFault(policy, groupsPerStep) === undefined);
         const decide = (choices: number): number => (stream.next().value as number) % choices;
         const world = new World({ groups, samples, groupsPerStep, policy, failures, drops }, decide);

@@ -212,24 +212,38 @@ export class RoundModel {
     if (!HELD.has(request.state)) return { state: request.state, aborts };
     if (isEnding(group)) this.endForgotten(round, request, segment);
     else if (!takesResults(round)) this.state.cut(round, request, segment);
-    else if (countsAsFailure && (++request.failures > round.rules.maxFailures || !retryable)) {
+    else if (countsAsFailure && !retryable) {
+      request.failures += 1;
       this.state.fail(round, request, nowMs, aborts, segment);
-    } else this.putBack(request, segment);
+    } else this.putBack(request, countsAsFailure ? 'failures' : 'returns', nowMs, aborts, segment);
     return { state: request.state, aborts };
   }
 
   /** All that a holder has comes back, with the tokens of the last checkpoints; no failure. */
-  voidHolder(holder: Holder): void {
+  voidHolder(holder: Holder, nowMs: number): void {
     for (const request of this.held(holder)) {
       const { group } = request;
       const { round } = group;
       if (isEnding(group)) this.endForgotten(round, request);
       else if (!takesResults(round)) this.state.cut(round, request);
-      else this.putBack(request);
+      else this.putBack(request, 'returns', nowMs, []);
     }
   }
 
-  private putBack(request: ModelRequest, last?: ModelSegment): void {
+  /** Pending again; at the last time that its round allows it has failed for good. A stop that was asked for is free. */
+  private putBack(
+    request: ModelRequest,
+    as: 'failures' | 'returns',
+    nowMs: number,
+    aborts: ModelAbort[],
+    last?: ModelSegment,
+  ): void {
+    const { round } = request.group;
+    const most = as === 'failures' ? round.rules.maxFailures : round.rules.maxReturns;
+    if (request.state !== 'cutting' && ++request[as] > most) {
+      this.state.fail(round, request, nowMs, aborts, last);
+      return;
+    }
     keepTokens(request, last);
     this.state.moves.move(request, 'pending', true);
   }

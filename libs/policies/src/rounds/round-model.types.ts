@@ -20,6 +20,8 @@ export interface ModelRequest {
   /** Fence: what is said about another attempt is refused. */
   attempt: number;
   failures: number;
+  /** Attempts that came back unfinished for other reasons. */
+  returns: number;
   holder?: Holder;
   /** The attempt has begun on a server. */
   started: boolean;

@@ -4,6 +4,9 @@ import { TAIL_RULES } from './tail-rules';
 /** Engine failures of one request before it fails for good, unless the policy says otherwise. */
 export const DEFAULT_MAX_FAILURES = 3;
 
+/** Attempts of one request that may come back for other reasons, unless the policy says otherwise. */
+export const DEFAULT_MAX_RETURNS = 1_000;
+
 export const NO_VERSION_SPAN = -1;
 
 export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
@@ -18,6 +21,7 @@ export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
     sampleOverProvision: kind === 'long' || policy.name === 'wait' ? 1 : (policy.sampleOverProvision ?? 1),
     concurrency: policy.concurrency ?? 0,
     maxFailures: policy.maxFailures ?? DEFAULT_MAX_FAILURES,
+    maxReturns: policy.maxReturns ?? DEFAULT_MAX_RETURNS,
     acceptsFewer: policy.shortfall === 'accept-fewer',
     maxCuts: policy.maxCuts ?? 0,
     maxAgeSteps: policy.maxAgeSteps ?? 0,

@@ -75,7 +75,8 @@ async function jobInUse() {
   }
   await rounds.cut(pool, first, 0);
   for (const one of claims.slice(2)) {
-    await requests.fail(pool, { ...fence(one), ...(await tokensOf(one)), countsAsFailure: false, retryable: true });
+    const stopped = { reason: 'aborted', countsAsFailure: false, retryable: true } as const;
+    await requests.fail(pool, { ...fence(one), ...(await tokensOf(one)), ...stopped });
   }
   await rounds.close(pool, first);
   await rounds.fold(pool, first);

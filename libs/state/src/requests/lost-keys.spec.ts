@@ -85,7 +85,8 @@ describe('what an index names and is not there', () => {
     await lose('request:job/g1/1');
     const { aborts } = await rounds.cut(pool, { job, roundId: 'r' }, 0);
     expect(aborts.map(({ requestId }) => requestId)).toContain(sibling!.requestId);
-    for (const one of aborts) await requests.fail(pool, { ...one, tokens: 0, countsAsFailure: false, retryable: true });
+    const stopped = { reason: 'aborted', countsAsFailure: false, retryable: true } as const;
+    for (const one of aborts) await requests.fail(pool, { ...one, tokens: 0, ...stopped });
     expect(await rounds.cut(pool, { job, roundId: 'r' }, 0)).toMatchObject({ settled: true });
     expect(await rounds.jobStatus(pool, job)).toMatchObject({
       droppedGroups: 1,

@@ -65,7 +65,7 @@ export interface CompleteAnswer extends CompleteReply {
 }
 
 export type FailArgs = AttemptFence &
-  SegmentArgs & { countsAsFailure: boolean; retryable: boolean; reason?: FailReason; message?: string };
+  SegmentArgs & { countsAsFailure: boolean; retryable: boolean; reason: FailReason; message?: string };
 export interface FailAnswer extends FailReply {
   job: JobId;
   roundId: RoundId;

@@ -249,6 +249,7 @@ export class World {
       requests.fail(this.pool, {
         ...attempt.fence,
         ...(without ? { tokens: 0 } : segmentOf(attempt)),
+        reason: 'engine-error',
         countsAsFailure: this.policy.maxFailures === 0 && attempt.fence.attempt % 7 === 0,
         retryable: true,
       }),
@@ -293,6 +294,7 @@ export class World {
         requests.fail(this.pool, {
           ...attempt.fence,
           ...segmentOf(attempt),
+          reason: 'aborted',
           countsAsFailure: false,
           retryable: true,
         }),

@@ -52,7 +52,13 @@ export function viewOf(group: ModelGroup) {
     pinned,
     held,
     oldestVersion: oldestVersion ?? null,
-    requests: group.requests.map((request) => [request.state, request.attempt, request.failures, request.tokens]),
+    requests: group.requests.map(({ state: now, attempt, failures, returns, tokens: made }) => [
+      now,
+      attempt,
+      failures,
+      returns,
+      made,
+    ]),
   };
 }
 

@@ -84,7 +84,7 @@ async function readGroup(redis: Redis, root: string, name: string): Promise<JobV
     { length: Number(group['launched']) },
     (_, index) => `${root}:request:job/${groupId}/${index}`,
   );
-  const fields = ['state', 'attempt', 'failures', 'tokens'] as const;
+  const fields = ['state', 'attempt', 'failures', 'returns', 'tokens'] as const;
   const requests = await Promise.all(ids.map((id) => redis.hmget(id, ...fields)));
   return {
     groupId,

@@ -221,7 +221,9 @@ export class RoundPair {
   private async fail(): Promise<void> {
     await this.say(async ({ request, fence }, made) => {
       const how = { countsAsFailure: this.decide(3) === 0, retryable: this.decide(8) > 0 };
-      const answer = await requests.fail(this.pool, { ...fence, ...wire(made), ...how }).catch(codeOf);
+      const answer = await requests
+        .fail(this.pool, { ...fence, ...wire(made), ...how, reason: 'engine-error' })
+        .catch(codeOf);
       const expected = this.model.fail(request, fence.attempt, { segment: made, ...how }, await this.nowMs());
       this.compareAnswer(answer, expected);
     });
@@ -291,7 +293,7 @@ export class RoundPair {
     if (this.model.held(workerId).size > 1) return;
     await routing.deregisterWorker(this.pool, workerId, this.epochs.get(workerId)!);
     for (let more = true; more;) ({ more } = await requests.voidAttempts(this.pool));
-    this.model.voidHolder(workerId);
+    this.model.voidHolder(workerId, await this.nowMs());
     await this.register(workerId);
   }
 

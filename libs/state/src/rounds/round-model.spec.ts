@@ -26,6 +26,7 @@ const policies: fc.Arbitrary<TailPolicy> = fc
       maxOffPolicyShare: fc.constantFrom(0.1, 0.4),
       maxLongtailShare: fc.constantFrom(0.5),
       maxFailures: fc.constantFrom(0, 1),
+      maxReturns: fc.constantFrom(0, 2, 1_000),
       deadlineMs: fc.constantFrom(50),
     },
     { requiredKeys: ['name', 'overProvision', 'maxFailures'] },

@@ -108,7 +108,12 @@ export class TestPools {
 
   /** Default: no failure of the request. */
   fail(claim: Claim, tokens = 0, as: { countsAsFailure: boolean; retryable: boolean } = ENDED) {
-    return this.requests.fail(this.pool, { ...this.fence(claim), ...segmentOf(claim, tokens), ...as });
+    return this.requests.fail(this.pool, {
+      ...this.fence(claim),
+      ...segmentOf(claim, tokens),
+      reason: 'engine-error',
+      ...as,
+    });
   }
 
   /** How many requests of the job are in each state. */

@@ -42,6 +42,32 @@ local function end_unwanted(round, group, request, segment, tokens)
   review_dropped(group)
 end
 
+-- The last reasons stand in the status of the round.
+local FAILURES_KEPT = 5
+local function note_failure(round, request, why)
+  local hash = key.round(round.job, round.roundId)
+  local failures = cjson.decode(redis.call('HGET', hash, 'lastFailures') or '[]')
+  table.insert(failures, { requestId = request.id, reason = why.reason, message = why.message, atMs = now_ms() })
+  if #failures > FAILURES_KEPT then table.remove(failures, 1) end
+  redis.call('HSET', hash, 'lastFailures', cjson.encode(failures))
+end
+
+-- An attempt has come back unfinished in an open round: its request is pending again with its tokens, or has failed for
+-- good. Each way back is counted and capped, but for a stop that was asked for (a move, new weights): whoever asks bounds it.
+-- `why`: {reason, message?, isFailure?, isFinal?, segment?, tokens?}
+local function put_back(round, group, request, aborts, why)
+  if request.state ~= 'cutting' then
+    bump(round, 'returned.' .. why.reason, 1)
+    local count = redis.call('HINCRBY', key.request(request.id), why.isFailure and 'failures' or 'returns', 1)
+    if (why.isFailure and why.isFinal) or count > (why.isFailure and round.maxFailures or round.maxReturns) then
+      note_failure(round, request, why)
+      return fail_request(round, group, request, aborts, why.segment, why.tokens or 0)
+    end
+  end
+  keep_tokens(request, why.segment, why.tokens or 0)
+  move_request(request, group, 'pending', true)
+end
+
 -- Gives back an attempt of a void worker epoch; no failure of the request. True when it is pending again.
 local function return_attempt(request)
   local group, round = owners_of(request)
@@ -57,7 +83,6 @@ local function return_attempt(request)
     cut_request(round, group, request, nil, 0)
     return false
   end
-  keep_tokens(request, nil, 0)
-  move_request(request, group, 'pending', true)
-  return true
+  put_back(round, group, request, {}, { reason = 'worker-lost' })
+  return request.state == 'pending'
 end

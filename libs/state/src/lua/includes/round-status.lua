@@ -3,6 +3,18 @@
 local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
   'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'openedAtMs' }
 local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy' }
+local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted', 'shutdown', 'unclaimed',
+  'worker-lost' }
+-- Names and their counts, those of zero left out, as JSON.
+local function counts_json(hash, prefix, names)
+  local counts, sum = {}, 0
+  for _, name in ipairs(names) do
+    local count = tonumber(redis.call('HGET', hash, prefix .. name) or 0)
+    sum = sum + count
+    if count > 0 then table.insert(counts, cjson.encode(name) .. ':' .. integer(count)) end
+  end
+  return '{' .. table.concat(counts, ',') .. '}', sum
+end
 local function round_status(job, round_id)
   local round = load_round(job, round_id)
   if not round then return nil end
@@ -19,13 +31,9 @@ local function round_status(job, round_id)
   status.shortfallGroups = takes_results(round) and shortfall_of(round) or 0
   status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil
   status.heldGroups = takes_results(round) and redis.call('ZCARD', key.roundHeld(job, round_id)) or 0
-  local wasted = {}
-  status.wastedTokens = 0
-  for _, reason in ipairs(WASTE_REASONS) do
-    local tokens = tonumber(redis.call('HGET', key.roundLedger(job, round_id), 'waste.' .. reason) or 0)
-    status.wastedTokens = status.wastedTokens + tokens
-    if tokens > 0 then table.insert(wasted, cjson.encode(reason) .. ':' .. integer(tokens)) end
-  end
-  return string.sub(cjson.encode(status), 1, -2) .. ',"wastedByReason":{' .. table.concat(wasted, ',') .. '},"policy":' .. texts[4]
+  local wasted
+  wasted, status.wastedTokens = counts_json(key.roundLedger(job, round_id), 'waste.', WASTE_REASONS)
+  return string.sub(cjson.encode(status), 1, -2) .. ',"wastedByReason":' .. wasted
+    .. ',"returnedAttempts":' .. counts_json(hash, 'returned.', RETURN_REASONS) .. ',"policy":' .. texts[4]
     .. (texts[5] and ',"choice":' .. texts[5] or '') .. (texts[6] and ',"lastFailures":' .. texts[6] or '') .. '}'
 end

@@ -23,7 +23,7 @@ local function load_round(job, round_id)
   local field = redis.call('HMGET', key.round(job, round_id), 'state', 'neededGroups', 'acceptedGroups', 'liveGroups',
     'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
     'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
-    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs')
+    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns')
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(job, round_id)
   return {
@@ -36,6 +36,7 @@ local function load_round(job, round_id)
     reserved = tonumber(field[15] or 0), concurrency = tonumber(field[16] or 0), inFlight = tonumber(field[17] or 0),
     hasQuotas = field[18] == '1', sampleOverProvision = tonumber(field[19] or 1), maxCuts = tonumber(field[20] or 0),
     maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1), openedAtMs = tonumber(field[23]),
+    maxReturns = tonumber(field[24]),
   }
 end
 

@@ -1,9 +1,10 @@
 --[[ The attempt ends without completing. Where the request goes is decided by what was intended for it.
 ARGV[1] JSON:
   requestId, attempt, workerId, workerEpoch
-  countsAsFailure   boolean: failures + 1; above the cap of the round, or when not retryable, the group fails
+  countsAsFailure   boolean: of the request: failures + 1, and when not retryable it has failed for good at once; else
+                    returns + 1. Above `maxFailures` or `maxReturns` of the round it fails for good, whatever the reason
   retryable         boolean
-  reason, message   string; message may be absent
+  reason, message   strings; message may be absent
   segment           JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
   tokens            number of tokens of the segment
 Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repeat of the attempt gets the same
@@ -36,33 +37,15 @@ if is_ending(group) then
   return answer()
 end
 local segment = optional(args.segment)
-
--- The last reasons stand in the status of the round.
-local FAILURES_KEPT = 5
-local function note_failure()
-  local hash = key.round(round.job, round.roundId)
-  local failures = cjson.decode(redis.call('HGET', hash, 'lastFailures') or '[]')
-  table.insert(failures, { requestId = request.id, reason = args.reason, message = optional(args.message), atMs = now_ms() })
-  if #failures > FAILURES_KEPT then table.remove(failures, 1) end
-  redis.call('HSET', hash, 'lastFailures', cjson.encode(failures))
-end
-
 if is_cut(round, group) then
   cut_request(round, group, request, segment, args.tokens)
   return answer()
 end
 
--- In an open round only a change of weights or a move stops it: the request goes on afterwards.
 -- An engine that stands still for new weights, its requests kept, looks stalled.
 local stands_still = redis.call('HGET', key.weightSync, 'mode') == 'keep'
-if args.countsAsFailure and request.state ~= 'cutting' and not stands_still then
-  request.failures = redis.call('HINCRBY', key.request(request.id), 'failures', 1)
-  if not args.retryable or request.failures > round.maxFailures then
-    note_failure()
-    fail_request(round, group, request, aborts, segment, args.tokens)
-    return answer()
-  end
-end
-keep_tokens(request, segment, args.tokens)
-move_request(request, group, 'pending', true)
+put_back(round, group, request, aborts, {
+  reason = args.reason, message = optional(args.message), segment = segment, tokens = args.tokens,
+  isFailure = args.countsAsFailure and not stands_still, isFinal = not args.retryable,
+})
 return answer()

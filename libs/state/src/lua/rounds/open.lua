@@ -5,8 +5,8 @@ ARGV[1] JSON:
   policy                        JSON of the policy as a string
   deadlineMs                    number or absent
   digest                        string: of all of the above; the same round opened with another one is a conflict
-  rules                         {onCut, reservesTaken, sampleOverProvision, concurrency, maxFailures, acceptsFewer, maxCuts,
-                                maxAgeSteps, maxVersionSpan, dispatchOrder}: what follows from the policy
+  rules                         {onCut, reservesTaken, sampleOverProvision, concurrency, maxFailures, maxReturns, acceptsFewer,
+                                maxCuts, maxAgeSteps, maxVersionSpan, dispatchOrder}: what follows from the policy
   keepTokens                    number of tokens that groups taken may bring in all, or absent: any
   places                        list of {domain, places} when domains have quotas, or absent
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
@@ -64,6 +64,7 @@ redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.d
   'step', args.step, 'neededGroups', args.neededGroups, 'newGroups', args.newGroups, 'takeGroups', args.takeGroups,
   'takenGroups', 0, 'submittedGroups', 0, 'acceptedGroups', 0, 'acceptedRequests', 0, 'failedGroups', 0, 'liveGroups', 0,
   'policy', args.policy, 'shortfall', rules.acceptsFewer and 'accept-fewer' or 'replace', 'maxFailures', rules.maxFailures,
+  'maxReturns', rules.maxReturns,
   'onCut', rules.onCut, 'reservesTaken', rules.reservesTaken and 1 or 0, 'concurrency', rules.concurrency,
   'sampleOverProvision', rules.sampleOverProvision, 'maxCuts', rules.maxCuts, 'maxAgeSteps', rules.maxAgeSteps,
   'maxVersionSpan', rules.maxVersionSpan, 'dispatchOrder', rules.dispatchOrder, 'reservedGroups', 0, 'inFlight', 0,

@@ -1,0 +1,93 @@
+import { FAIL_REASONS, type Claim, type FailReason, type ReturnReason, type TailPolicy } from '@broomwagon/contracts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CoordinatorFixture, groups } from '../coordinator.fixture';
+
+const MAX_FAILURES = 1;
+const MAX_RETURNS = 3;
+const POLICY: TailPolicy = {
+  name: 'resume',
+  overProvision: 1,
+  maxFailures: MAX_FAILURES,
+  maxReturns: MAX_RETURNS,
+};
+
+/**
+ * Each way in which an attempt comes back unfinished, and how often a request may: with it, whatever happens again and
+ * again, its group fails in the end, the round says why and asks for another group.
+ */
+const ENDINGS: [reason: FailReason, retryable: boolean, allowed: number][] = [
+  ['engine-error', true, MAX_FAILURES],
+  ['engine-error', false, 0],
+  ['engine-rejected', false, 0],
+  ['engine-abort', true, MAX_RETURNS],
+  ['no-server', true, MAX_RETURNS],
+  // The store is full or away, or the payload is not there or is no prompt.
+  ['payload', true, MAX_RETURNS],
+  ['payload', false, 0],
+  // A worker that gives up by itself: its lease was lost.
+  ['aborted', true, MAX_RETURNS],
+  ['shutdown', true, MAX_RETURNS],
+  // A claim whose answer was lost; an end that the coordinator did not take (INTERNAL, VALIDATION_FAILED).
+  ['unclaimed', true, MAX_RETURNS],
+];
+
+describe('a request that never comes to its end', () => {
+  let fixture: CoordinatorFixture;
+  beforeAll(async () => {
+    fixture = await CoordinatorFixture.start();
+  });
+  afterAll(() => fixture.stop());
+  beforeEach(() => fixture.freshPool());
+
+  async function beginRound() {
+    const { job, round } = await fixture.openRound(POLICY, 1);
+    await fixture.client.call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    return { job, status: () => fixture.client.call(fixture.pool, 'round.status', { job }) };
+  }
+
+  async function expectFailed(
+    status: Awaited<ReturnType<typeof beginRound>>['status'],
+    reason: ReturnReason,
+    attempts: number,
+    message?: string,
+  ): Promise<void> {
+    const { lastFailures, returnedAttempts, failedGroups, shortfallGroups } = await status();
+    expect({ returnedAttempts, failedGroups, shortfallGroups }).toEqual({
+      returnedAttempts: { [reason]: attempts },
+      failedGroups: 1,
+      shortfallGroups: 1,
+    });
+    expect(lastFailures).toMatchObject([{ reason, ...(message !== undefined && { message }) }]);
+  }
+
+  it('knows every reason that a worker may give', () => {
+    expect(new Set(ENDINGS.map(([reason]) => reason))).toEqual(new Set(FAIL_REASONS));
+  });
+
+  it.each(ENDINGS)('%s, retryable %s, may come back %i times', async (reason, retryable, allowed) => {
+    const { status } = await beginRound();
+    const worker = await fixture.worker('w');
+    for (let attempt = 1; attempt <= allowed + 1; attempt++) {
+      const [claim] = (await worker.claim(1)) as [Claim];
+      expect(claim.attempt).toBe(attempt);
+      const body = { ...worker.fence(claim), reason, retryable, message: 'why' };
+      const { state } = await fixture.client.call(fixture.pool, 'request.fail', body);
+      expect(state).toBe(attempt <= allowed ? 'pending' : 'failed');
+    }
+    await expectFailed(status, reason, allowed + 1, 'why');
+  });
+
+  it(`worker-lost: the workers that have it die, may come back ${MAX_RETURNS} times`, async () => {
+    const { job, status } = await beginRound();
+    for (let attempt = 1; attempt <= MAX_RETURNS + 1; attempt++) {
+      const worker = await fixture.worker('dies');
+      const [claim] = await worker.claim(1, 20_000);
+      expect(claim!.attempt).toBe(attempt);
+      await fixture.routing.deregisterWorker(fixture.pool, worker.workerId, worker.workerEpoch);
+      const over = attempt > MAX_RETURNS ? 'failed' : 'pending';
+      const books = async () => (await fixture.client.call(fixture.pool, 'job.status', { job })).requests[over];
+      await expect.poll(books).toBe(1);
+    }
+    await expectFailed(status, 'worker-lost', MAX_RETURNS + 1);
+  });
+});
