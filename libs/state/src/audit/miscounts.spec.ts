@@ -56,7 +56,13 @@ describe('a count below zero', () => {
     // The round goes on to its end.
     for (const claim of await test.claim()) await test.complete(claim);
     for (const one of (await rounds.cut(test.pool, round, 0)).aborts) {
-      await test.requests.fail(test.pool, { ...one, tokens: 0, countsAsFailure: false, retryable: true });
+      await test.requests.fail(test.pool, {
+        ...one,
+        tokens: 0,
+        reason: 'aborted',
+        countsAsFailure: false,
+        retryable: true,
+      });
     }
     expect(await rounds.status(test.pool, { job })).toMatchObject({ state: 'completed', settled: true });
     expect((await audit.run(test.pool)).findings).toEqual([]);
