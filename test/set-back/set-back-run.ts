@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ManagedProcess, waitUntil } from '@broomwagon/testing';
 import { expect } from 'vitest';
@@ -29,32 +29,41 @@ export async function runSetBack(
 ): Promise<string> {
   const { moment } = condition;
   const victim = moment === AT_RANDOM ? undefined : new Victim(stand, moment);
+  const over = new AbortController();
+  let training: Promise<TrainerEnd> | undefined;
   try {
     for (let tries = 0; tries < MOST_DATA_SETS; tries += 1) {
       const job = `job-${++runs}`;
       const startedMs = performance.now();
-      const training = train(stand, condition, job, prompts);
+      training = train(stand, condition, job, prompts, over.signal);
+      let ended = false;
+      const end = () => (ended = true);
+      training.then(end, end);
       await Promise.race([stand.untilDone(job, 1), training]);
       await delay(Math.max(0, startedMs + condition.lostMs - performance.now()));
       if (victim) await victim.untilStopped(training);
       else await stand.untilDone(job, Math.floor(random() * LATEST_SHARE * sampleCount(prompts)));
       const reached = victim === undefined || victim.stopped;
+      // A trainer that has ended does not open again what Redis has open again.
+      const left = ended ? undefined : job;
       let lostMs = 0;
       if (reached) {
         lostMs = await stand.redis.setBack(Math.min(condition.lostMs, performance.now() - startedMs));
         if (condition.victim === 'is killed') victim?.kill();
         else victim?.resume();
       }
-      const end = await training;
-      expect(faultsIn(end, job, prompts), `lost ${Math.round(lostMs)} ms; ${end.error ?? 'no error'}`).toEqual([]);
-      await stand.giveUpOthers(job);
+      const held = await training;
+      expect(faultsIn(held, job, prompts), `lost ${Math.round(lostMs)} ms; ${held.error ?? 'no error'}`).toEqual([]);
+      await stand.giveUpOthers(left);
       if (!reached) continue;
       await victim?.stop();
       await stand.expectAtRest();
-      return `lost ${(lostMs / 1_000).toFixed(1)} s, ${end.error?.slice(0, 100) ?? 'exit 0'}`;
+      return `lost ${(lostMs / 1_000).toFixed(1)} s, ${held.error?.slice(0, 100) ?? 'exit 0'}`;
     }
     throw new Error(`No data set of ${MOST_DATA_SETS} visited ${moment}`);
   } finally {
+    over.abort();
+    await training?.catch(() => undefined);
     await victim?.stop();
   }
 }
@@ -70,16 +79,17 @@ class Victim {
   ) {}
 
   get stopped(): boolean {
-    return this.process !== undefined && stateOf(this.process).startsWith('T');
+    return this.process !== undefined && isStopped(this.process);
   }
 
   /** Starts it, leads it to the failpoint, and waits until it stands there, or that trainer has ended. */
   async untilStopped(training: Promise<unknown>): Promise<void> {
     const app = appOf(this.failpoint);
     let ended = false;
-    void training.then(() => (ended = true));
+    const end = () => (ended = true);
+    training.then(end, end);
     const FAILPOINTS = `${this.failpoint}=stop@1`;
-    this.process ??= await this.stand.system.startApp(app, `${app}-${runs}`, { FAILPOINTS });
+    this.process ??= await this.stand.system.startApp(app, `${app}-failing-${runs}`, { FAILPOINTS }, isStopped);
     // What it calls may be lost with Redis, and then has an error.
     const provocations = new Provocations(this.stand.system, `${runs}-${++this.provocations}`);
     void provocations.provoke(this.failpoint).catch(() => undefined);
@@ -105,9 +115,11 @@ function train(
   { trainer }: Condition,
   job: string,
   prompts: readonly TestPrompt[],
+  signal: AbortSignal,
 ): Promise<TrainerEnd> {
   const deadline = AbortSignal.timeout(TRAINER_DEADLINE_MS);
-  const training = TRAINERS[trainer](stand.system, job, prompts, deadline).catch(async (error: unknown) => {
+  const either = AbortSignal.any([deadline, signal]);
+  const training = TRAINERS[trainer](stand.system, job, prompts, either).catch(async (error: unknown) => {
     if (!deadline.aborted) throw error;
     const { system } = stand;
     const status = await system.call('job.status', { job }).catch(String);
@@ -134,7 +146,6 @@ function sampleCount(prompts: readonly TestPrompt[]): number {
   return prompts.reduce((sum, { samples }) => sum + samples, 0);
 }
 
-/** As `ps` tells it; empty when it has ended. */
-function stateOf({ pid, running }: ManagedProcess): string {
-  return running ? execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }) : '';
+function isStopped({ pid, running }: ManagedProcess): boolean {
+  return running && spawnSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).stdout.startsWith('T');
 }

@@ -75,8 +75,8 @@ export class SetBackSystem {
     }
   }
 
-  /** Gives up the open rounds of all jobs but one: what was set back may have opened those of provocations again. */
-  async giveUpOthers(own: string): Promise<void> {
+  /** Gives up the open rounds of all jobs but that one: Redis may have rounds again whose callers are done. */
+  async giveUpOthers(own: string | undefined): Promise<void> {
     const { jobs } = await this.system.call('job.list', {});
     for (const job of jobs.filter((name) => name !== own)) {
       const takeoverId = `give-up-${++this.takeovers}`;

@@ -130,13 +130,18 @@ export class TestSystem {
     return this.options.redisUrl ?? testRedisUrl();
   }
 
-  /** Starts one more process of an application and waits until it is ready. */
-  async startApp(app: string, name: string, environment: Record<string, string> = {}): Promise<ManagedProcess> {
+  /** Starts one more process of an application and waits until it is ready, or `orElse` is true of it. */
+  async startApp(
+    app: string,
+    name: string,
+    environment: Record<string, string> = {},
+    orElse: (process: ManagedProcess) => boolean = () => false,
+  ): Promise<ManagedProcess> {
     const found = readyByFile(join(this.folder, `${name}.json`));
     return this.group.start({
       name,
       app,
-      ...found,
+      ready: async (process) => orElse(process) || found.ready(process),
       environment: { ...found.environment, WORKER_ID: name, ...environment },
     });
   }

@@ -1,15 +1,18 @@
 import { readFileSync } from 'node:fs';
-import type { ManagedProcess, ProcessDescription } from './managed-process';
+import type { ManagedProcess } from './managed-process';
 
 /**
  * For an application of ours that finds a port of its own: it tells it by READY_FILE, and is ready when `/readyz` there
  * answers 200. A port found beforehand might be somebody else's by then, also when the process is started again.
  * @param file a path of its own for each process
  */
-export function readyByFile(file: string): { environment: Record<string, string>; ready: ProcessDescription['ready'] } {
+export function readyByFile(file: string): {
+  environment: Record<string, string>;
+  ready: (process: ManagedProcess) => Promise<boolean>;
+} {
   return {
     environment: { HTTP_PORT: '0', READY_FILE: file },
-    ready: async (process: ManagedProcess) => {
+    ready: async (process) => {
       const { port, pid } = JSON.parse(readFileSync(file, 'utf8')) as { port: number; pid: number };
       // The file of a run before this one lies there until it is written anew.
       if (pid !== process.pid) return false;
