@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { AttemptRegistry, MAX_TOMBSTONES } from './attempt-registry';
 
 const worker = { workerId: 'w1', workerEpoch: 1 };
-const claim = (requestId: string, attempt = 1) => ({ requestId, attempt }) as Claim;
+const claim = (requestId: string, attempt = 1, refs: string[] = []) =>
+  ({ requestId, attempt, promptRef: 'prompt', segments: refs.map((ref) => ({ ref })) }) as Claim;
 
 describe('AttemptRegistry', () => {
   it('stops an attempt that is held, and only that attempt of its request', () => {
@@ -37,6 +38,17 @@ describe('AttemptRegistry', () => {
     expect(registry.admit(claim('a'), worker)).toBeUndefined();
     registry.end(first!);
     expect(registry.size).toBe(0);
+  });
+
+  it('drops an attempt that is claimed again with other tokens before it, and takes the new one', () => {
+    const registry = new AttemptRegistry();
+    const stale = registry.admit(claim('a', 2, ['lost']), worker)!;
+    expect(registry.admit(claim('a', 2, ['lost']), worker)).toBeUndefined();
+    const fresh = registry.admit(claim('a', 2), worker)!;
+    expect(stale.isVoid).toBe(true);
+    expect(fresh.signal.aborted).toBe(false);
+    registry.end(stale);
+    expect(registry.list()).toEqual([fresh]);
   });
 
   it('stops everything and starts with nothing when its epoch is void', async () => {

@@ -12,10 +12,16 @@ export class AttemptRegistry {
   private readonly tombstones = new Map<string, StopCause>();
   private readonly changeListeners = new Set<() => void>();
 
-  /** Takes an attempt in; one whose stop came first is stopped at once. Undefined when it is held already. */
+  /**
+   * Takes an attempt in; one whose stop came first is stopped at once. Undefined when it is held already. A claim of an
+   * attempt that is held, but with other tokens before it, comes from a Redis that was set back and counts attempts
+   * again: the one that is held would complete the sample without those tokens, so it is dropped.
+   */
   admit(claim: Claim, worker: WorkerEpoch): Attempt | undefined {
     const attempt = new Attempt(claim, worker);
-    if (this.held.has(attempt.key)) return undefined;
+    const held = this.held.get(attempt.key);
+    if (held !== undefined && startOf(held.claim) === startOf(claim)) return undefined;
+    held?.stop('fenced');
     this.held.set(attempt.key, attempt);
     const cause = this.tombstones.get(attempt.key);
     if (cause !== undefined) {
@@ -91,4 +97,9 @@ export class AttemptRegistry {
   private changed(): void {
     for (const listener of this.changeListeners) listener();
   }
+}
+
+/** What an attempt goes on from. */
+function startOf({ promptRef, segments }: Claim): string {
+  return JSON.stringify([promptRef, segments.map(({ ref }) => ref)]);
 }
