@@ -55,6 +55,13 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
     await adapter.health();
   });
 
+  it.skipIf(dialect === 'sglang')('is refused when it does not serve the model that is asked for', async () => {
+    await expect(detectEngine(simulator.url, { model: 'other' })).rejects.toMatchObject({
+      code: 'ENGINE_REJECTED',
+      message: expect.stringMatching(/does not serve the model other; it serves simulated/) as string,
+    });
+  });
+
   it.each(prompts)('streams %j to its end, in increments that add up', async (prompt) => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const seen = { text: '', tokenCount: 0, tokenIds: [] as number[], logprobs: 0 };

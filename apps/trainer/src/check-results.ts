@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs';
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { linesOf } from './jsonl/lines';
 import { checkResults, type CheckOutcome } from './checker/check';
+import { DEFAULTS } from './options/trainer-options';
 
 /**
  * `npm run check-results -- PROMPTS RESULTS`: every sample of every prompt exactly once?
@@ -14,6 +15,10 @@ async function main(argv: string[]): Promise<number> {
     .argument('<results>', 'results file (JSONL)')
     .option('--samples <n>', 'samples of each prompt (default: the highest index found + 1)', count)
     .option('--first <n>', 'only the first so many prompts count (default: all)', count)
+    .addOption(
+      new Option('--steps <n>', 'only the prompts of so many training steps count').argParser(count).conflicts('first'),
+    )
+    .option('--groups <n>', 'groups of a training step, for --steps', count, DEFAULTS.groups)
     .option('--json', 'print the outcome as JSON', false)
     .exitOverride();
   try {
@@ -23,7 +28,14 @@ async function main(argv: string[]): Promise<number> {
     throw error;
   }
   const [prompts, results] = command.args as [string, string];
-  const { samples, first, json } = command.opts<{ samples?: number; first?: number; json: boolean }>();
+  const { samples, steps, groups, json, ...options } = command.opts<{
+    samples?: number;
+    first?: number;
+    steps?: number;
+    groups: number;
+    json: boolean;
+  }>();
+  const first = steps === undefined ? options.first : steps * groups;
   try {
     const outcome = await checkResults(textLinesOf(prompts), textLinesOf(results), { samples, first });
     console.log(json ? JSON.stringify(outcome) : inWords(outcome));

@@ -94,5 +94,10 @@ describe('the programs from the command line', () => {
     expect(JSON.parse(bad.out)).toMatchObject({ ok: false, lost: 1, duplicated: 1 });
     expect(await run('check-results.js', [prompts, join(folder, 'none')])).toMatchObject({ code: 2 });
     expect(await run('check-results.js', [prompts])).toMatchObject({ code: 2 });
+    const first = file('first.jsonl', line('a'));
+    expect(await run('check-results.js', [prompts, first])).toMatchObject({ code: 1 });
+    const oneStep = ['--steps', '1', '--groups', '1'];
+    expect(await run('check-results.js', [prompts, first, ...oneStep])).toMatchObject({ code: 0 });
+    expect(await run('check-results.js', [prompts, first, ...oneStep, '--first', '1'])).toMatchObject({ code: 2 });
   });
 });

@@ -29,7 +29,10 @@ async function main(argv: readonly string[]): Promise<number> {
     const prompts = await interruption.or(readPrompts(source));
     const dataSet = selectDataSet(prompts, options);
     const engines = await interruption.or(
-      findEngines(options.engineUrls, (index) => `engine-${index + 1}`, process.env.ENGINE_API_KEY),
+      findEngines(options.engineUrls, (index) => `engine-${index + 1}`, {
+        apiKey: process.env.ENGINE_API_KEY,
+        model: options.model,
+      }),
     );
     checkPromptKinds(engines, dataSet);
     return await rollOut(options, dataSet, engines, display, interruption);

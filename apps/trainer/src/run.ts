@@ -139,9 +139,9 @@ export class ReferenceRun {
   }
 
   private sampling(): SamplingParameters {
-    const { seed } = this.options;
+    const { seed, ...others } = this.options.sampling;
     // The baseline is a job of its own, so its samples would get other seeds, and simulated ones other lengths.
-    return { temperature: 1, ...(this.system.simulator === undefined && seed !== undefined && { seed }) };
+    return this.system.simulator === undefined ? { ...others, seed } : others;
   }
 
   private meter(): IdleMeter {

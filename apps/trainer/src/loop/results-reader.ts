@@ -8,7 +8,7 @@ import {
   type SampleResult,
   type Segment,
 } from '@broomwagon/contracts';
-import type { ResultLine } from '../results/result-line';
+import { resultLineOf, type ResultLine } from '../results/result-line';
 import type { Operations } from './operations';
 import { PayloadTransfer } from './payload-transfer';
 
@@ -77,22 +77,11 @@ export class ResultsReader {
   private async lineOf(promptId: string, sampleIndex: number, sample: SampleResult): Promise<ResultLine> {
     const all = sample.segmentsFollow ? await this.readSegments(sample.requestId) : sample.segments;
     const payloads = await Promise.all(all.map(({ ref }) => this.payloads.getSegment(ref)));
-    const texts = payloads.flatMap(({ text }) => (text === undefined ? [] : [text]));
-    const tokenIds = payloads.flatMap((payload) => (payload.tokenIds === undefined ? [] : [payload.tokenIds]));
-    return {
-      promptId,
-      sampleIndex,
-      roundId: this.roundId,
-      ...(texts.length === payloads.length ? { text: texts.join('') } : {}),
-      ...(tokenIds.length === payloads.length ? { tokenIds: tokenIds.flat() } : {}),
-      finishReason: sample.finishReason,
-      segments: all.map(({ weightVersion, serverId, attempt, tokenCount }) => ({
-        weightVersion,
-        serverId,
-        attempt,
-        tokenCount,
-      })),
-    };
+    return resultLineOf(
+      { promptId, sampleIndex, roundId: this.roundId, finishReason: sample.finishReason },
+      all,
+      payloads,
+    );
   }
 
   /** Of a sample with too many for a page of results. */

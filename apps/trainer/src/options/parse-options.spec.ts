@@ -1,3 +1,4 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -48,6 +49,7 @@ describe('the command line', () => {
       tailPolicy: 'regenerate',
       tail: {},
       seed: 7,
+      sampling: { temperature: 1, seed: 7 },
       once: true,
       report,
       results,
@@ -86,6 +88,23 @@ describe('the command line', () => {
     expect(tailPolicyOf(fixed)).toEqual({ name: 'fixed-concurrency', overProvision: 1.375, concurrency: 64 });
   });
 
+  it('puts sampling parameters together: a file, then what has an option of its own', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'broomwagon-sampling-'));
+    const file = join(folder, 'sampling.json');
+    writeFileSync(file, '{"topK": 20, "temperature": 0.2, "logprobs": true}');
+    expect(parseOptions([]).sampling).toEqual({ temperature: 1 });
+    expect(parseOptions(['--sampling', file, '--top-p', '0.9']).sampling).toEqual({
+      temperature: 0.2,
+      topK: 20,
+      topP: 0.9,
+      logprobs: true,
+    });
+    expect(parseOptions(['--sampling', file, '--temperature', '0']).sampling.temperature).toBe(0);
+    writeFileSync(file, '{"topk": 20}');
+    expect(messageOf('--sampling', file)).toMatch(/--sampling.*topk: unknown field/);
+    rmSync(folder, { recursive: true });
+  });
+
   it('takes several engines', () => {
     expect(parseOptions(['--engine', 'http://a:1/', '--engine', 'https://b:2/x']).engineUrls).toEqual([
       'http://a:1',
@@ -111,6 +130,11 @@ describe('the command line', () => {
     [['--max-longtail-share', '0'], /--max-longtail-share.*could ever be trained/],
     [['--on-cut', 'burn'], /--on-cut.*keep, discard/],
     [['--seed', '-1'], /--seed|argument missing/],
+    [['--temperature', '-1'], /--temperature|argument missing/],
+    [['--top-p', '1.1'], /--top-p.*from 0 to 1/],
+    [['--sampling', '/no/such/file'], /--sampling.*cannot be read as JSON/],
+    [['--sampling', __filename], /--sampling.*cannot be read as JSON/],
+    [['--model', 'm'], /--model is for real engines/],
     [['--lengths', 'huge'], /--lengths.*math-short-16k/],
     [['--speed', '0'], /--speed/],
     [['--engine', 'localhost:8000'], /--engine.*http:\/\//],

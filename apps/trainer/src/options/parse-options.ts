@@ -5,6 +5,7 @@ import { LENGTH_PRESETS } from '@broomwagon/policies';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DEFAULTS, type TrainerOptions } from './trainer-options';
 import { decimal, integer } from './numbers';
+import { addSamplingOptions, takeSampling } from './sampling-options';
 import { addTailOptions, checkTail, takeTail } from './tail-options';
 import { UsageError } from './usage-error';
 
@@ -43,8 +44,9 @@ export function parseOptions(argv: readonly string[]): TrainerOptions {
     throw new UsageError(`${error.message.replace(/^error: /, '').replaceAll('\n', ' ')} (see --help)`);
   }
   const { engine, ...given } = command.opts<Record<string, unknown> & { engine: string[] }>();
-  const { tail, rest } = takeTail(given);
-  const options = { ...rest, engineUrls: engine, tail } as TrainerOptions;
+  const { tail, rest: besideTail } = takeTail(given);
+  const { sampling, rest } = takeSampling(besideTail);
+  const options = { ...rest, engineUrls: engine, tail, sampling } as TrainerOptions;
   checkTail(options);
   checkTogether(options, (name) => command.getOptionValueSource(name) === 'cli');
   return options;
@@ -77,6 +79,7 @@ function trainerCommand(): Command {
     .option('--record-events <file>', 'write every fact, for `npm run lab -- whatif`', writablePath)
     .option('--results <file>', 'write one line per trained sample', writablePath)
     .option('--max-tokens <n>', 'token budget of one sample', integer(1, LIMITS.maxTokens))
+    .option('--model <name>', 'model of --engine to use (default: the first that each engine lists)')
     .option('--speed <x>', 'simulated seconds per second (default: by the load)', decimal(0.1, 100_000))
     .addOption(
       new Option('--lengths <preset>', 'response lengths of simulated engines')
@@ -89,10 +92,13 @@ function trainerCommand(): Command {
     .option('--workers <n>', 'worker processes', integer(1, 64), DEFAULTS.workers)
     .option('--keep-logs <folder>', 'keep the logs of all processes here', logFolder)
     .addHelpText('after', EXAMPLES);
-  return addTailOptions(command);
+  return addTailOptions(addSamplingOptions(command));
 }
 
 function checkTogether(options: TrainerOptions, given: (name: string) => boolean): void {
+  if (options.model !== undefined && options.engineUrls.length === 0) {
+    throw new UsageError('--model is for real engines and needs --engine (see --help)');
+  }
   if (options.engineUrls.length > 0) {
     for (const [name, flag] of [
       ['engines', '--engines'],

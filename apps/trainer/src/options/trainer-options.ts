@@ -1,4 +1,4 @@
-import type { TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+import type { SamplingParameters, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
 
 /** Parameters of the tail policy besides its name and over-provision. */
 export type TailParameters = Omit<TailPolicy, 'name' | 'overProvision' | 'shortfall' | 'maxFailures' | 'domainQuotas'>;
@@ -32,6 +32,10 @@ export interface TrainerOptions {
   results?: string;
   /** Token budget of one sample; undefined = what the engines are set up for. */
   maxTokens?: number;
+  /** Model the engines are asked for; undefined = the first that each lists. */
+  model?: string;
+  /** Sampling parameters of all requests, the seed included. */
+  sampling: SamplingParameters;
   /** Simulated seconds per second; undefined = chosen by the load. */
   speed?: number;
   /** Length preset of the simulator. */

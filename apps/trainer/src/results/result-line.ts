@@ -1,3 +1,20 @@
+import type { Segment, SegmentPayload } from '@broomwagon/contracts';
+
+/** What one attempt made of a sample. */
+export interface ResultSegment {
+  weightVersion: number;
+  /** Set when the weights changed under it: its tokens are of `weightVersion` to this one. */
+  toWeightVersion?: number;
+  serverId: string;
+  attempt: number;
+  tokenCount: number;
+  text?: string;
+  /** How it went on from the tokens of earlier segments: by token ids, which is exact, or by text. */
+  resumedBy?: 'tokens' | 'text';
+  /** Fields of the engine's answer that Broomwagon does not read. */
+  engineFields?: Record<string, unknown>;
+}
+
 /** One line of the results file: one trained sample. */
 export interface ResultLine {
   promptId: string;
@@ -8,9 +25,42 @@ export interface ResultLine {
   text?: string;
   /** All token ids, when every segment has them. */
   tokenIds?: number[];
+  /** Of all tokens, when every segment has them (`--sampling` with logprobs). */
+  logprobs?: number[];
   finishReason: 'stop' | 'length';
   /** What each attempt made, in order. */
-  segments: { weightVersion: number; serverId: string; attempt: number; tokenCount: number }[];
+  segments: ResultSegment[];
+}
+
+/** The line of a sample from its segments and what stands behind their references, in the same order. */
+export function resultLineOf(
+  sample: Pick<ResultLine, 'promptId' | 'sampleIndex' | 'roundId' | 'finishReason'>,
+  segments: readonly Segment[],
+  payloads: readonly SegmentPayload[],
+): ResultLine {
+  const { promptId, sampleIndex, roundId, finishReason } = sample;
+  /** Of a part of the sample nothing could be trained. */
+  const ofAll = <T>(parts: readonly (T | undefined)[]): T[] | undefined =>
+    parts.every((part) => part !== undefined) ? (parts as T[]) : undefined;
+  return {
+    promptId,
+    sampleIndex,
+    roundId,
+    text: ofAll(payloads.map(({ text }) => text))?.join(''),
+    tokenIds: ofAll(payloads.map(({ tokenIds }) => tokenIds))?.flat(),
+    logprobs: ofAll(payloads.map(({ logprobs }) => logprobs))?.flat(),
+    finishReason,
+    segments: segments.map(({ weightVersion, toWeightVersion, serverId, attempt, tokenCount, resumedBy }, index) => ({
+      weightVersion,
+      toWeightVersion,
+      serverId,
+      attempt,
+      tokenCount,
+      text: payloads[index]!.text,
+      resumedBy: index === 0 ? undefined : resumedBy === 'text' ? 'text' : 'tokens',
+      engineFields: payloads[index]!.engineFields,
+    })),
+  };
 }
 
 /** Where trained samples go. */

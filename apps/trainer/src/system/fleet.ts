@@ -31,17 +31,18 @@ export function checkPromptKinds(engines: readonly FleetEngine[], prompts: reado
 
 /**
  * Asks every engine what it is.
- * @param apiKey bearer token, as the workers send it
- * @throws BroomwagonError ENGINE_UNREACHABLE or ENGINE_PROTOCOL, naming the first engine that is not one
+ * @param options bearer token, as the workers send it; model to ask for, default the first that each lists
+ * @throws BroomwagonError ENGINE_UNREACHABLE or ENGINE_PROTOCOL, naming the first engine that is not one;
+ *   ENGINE_REJECTED for one that does not serve the model
  */
 export function findEngines(
   urls: readonly string[],
   name: (index: number) => string,
-  apiKey?: string,
+  options: { apiKey?: string; model?: string } = {},
 ): Promise<FleetEngine[]> {
   return Promise.all(
     urls.map(async (endpoint, index) => {
-      const { adapter, ...described } = await detectEngine(endpoint, { apiKey });
+      const { adapter, ...described } = await detectEngine(endpoint, options);
       return {
         serverId: name(index),
         endpoint,

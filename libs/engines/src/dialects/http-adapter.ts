@@ -154,14 +154,26 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return this.modelName;
   }
 
-  /** First model of `/v1/models`. ENGINE_PROTOCOL when the answer is no such list. */
+  /** First model of `/v1/models`, or that of the options. ENGINE_PROTOCOL when the answer is no such list, ENGINE_REJECTED when
+   * it lacks the model that was asked for.
+   */
   protected async listModel(signal?: AbortSignal): Promise<{ id: string; maxModelTokens?: number }> {
     const { status, text } = await this.http.call('GET', '/v1/models', undefined, signal);
     const cards = parseObject(text)?.data as { id?: unknown; max_model_len?: unknown }[] | undefined;
-    const card = Array.isArray(cards) ? cards[0] : undefined;
-    if (status !== 200 || typeof card?.id !== 'string') throw this.otherDialect('/v1/models', status, text);
+    if (status !== 200 || !Array.isArray(cards) || typeof cards[0]?.id !== 'string') {
+      throw this.otherDialect('/v1/models', status, text);
+    }
+    const { model = cards[0].id } = this.options;
+    const card = cards.find(({ id }) => id === model);
+    if (card === undefined) {
+      const served = cards.map(({ id }) => id).join(', ');
+      throw new BroomwagonError(
+        'ENGINE_REJECTED',
+        `${this.url} does not serve the model ${model}; it serves ${served}`,
+      );
+    }
     return {
-      id: this.options.model ?? card.id,
+      id: model,
       maxModelTokens: typeof card.max_model_len === 'number' ? card.max_model_len : undefined,
     };
   }

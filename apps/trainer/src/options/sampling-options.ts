@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { findSamplingFault, type SamplingParameters } from '@broomwagon/contracts';
+import { InvalidArgumentError, type Command } from 'commander';
+import { decimal } from './numbers';
+
+/** Adds the options that say how engines sample. */
+export function addSamplingOptions(command: Command): Command {
+  return command
+    .option('--temperature <x>', 'sampling temperature (default: 1)', decimal(0, 100))
+    .option('--top-p <x>', 'nucleus sampling', decimal(0, 1))
+    .option('--sampling <file>', 'JSON file with sampling parameters: topK, minP, stop, logprobs, ...', readSampling);
+}
+
+/** Takes these options out of all; a parameter that has an option of its own wins over that of the file. */
+export function takeSampling(options: Record<string, unknown>): {
+  sampling: SamplingParameters;
+  rest: Record<string, unknown>;
+} {
+  const { temperature, topP, sampling: file, ...rest } = options;
+  const named = Object.entries({ temperature, topP, seed: rest.seed }).filter(([, value]) => value !== undefined);
+  return { sampling: { temperature: 1, ...(file as SamplingParameters), ...Object.fromEntries(named) }, rest };
+}
+
+function readSampling(path: string): SamplingParameters {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new InvalidArgumentError(`It cannot be read as JSON: ${(error as Error).message}.`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new InvalidArgumentError('It must hold one JSON object.');
+  }
+  const fault = findSamplingFault(value);
+  if (fault) throw new InvalidArgumentError(`${fault.field || 'The file'}: ${fault.reason}.`);
+  return value;
+}
