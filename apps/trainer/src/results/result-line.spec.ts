@@ -20,7 +20,12 @@ it('keeps logprobs, and the text and origin of every segment', () => {
     segments: [
       { weightVersion: 3, serverId: 's', attempt: 1, tokenCount: 2, text: 'ab' },
       {
-        ...{ weightVersion: 4, toWeightVersion: 5, serverId: 't', attempt: 2, tokenCount: 2, text: 'cd' },
+        weightVersion: 4,
+        toWeightVersion: 5,
+        serverId: 't',
+        attempt: 2,
+        tokenCount: 2,
+        text: 'cd',
         resumedBy: 'tokens',
         engineFields: { routed_experts: [[1]] },
       },
