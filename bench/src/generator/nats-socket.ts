@@ -27,7 +27,7 @@ export class NatsSocket {
   static async connect(url: string, onMessage: InboxHandler): Promise<NatsSocket> {
     const { hostname, port } = new URL(url);
     const socket = createConnection({ host: hostname, port: Number(port) || 4222, noDelay: true });
-    const inbox = `_BENCH.${process.pid}x${Date.now().toString(36)}`;
+    const inbox = `_INBOX.bench${process.pid}x${Date.now().toString(36)}`;
     const client = new NatsSocket(socket, inbox, onMessage);
     await new Promise<void>((resolve, reject) => {
       socket.once('error', reject);

@@ -39,7 +39,7 @@ export async function provideServices(options: ServicesOptions = {}): Promise<Se
   const provide = (kind: ServerKind): Promise<ServerHandle> => {
     const variable = nameOf(kind);
     if (variable !== undefined) return givenServer(kind, environment[variable]!, variable);
-    return startServer(kind === 'nats' ? natsRecipe({}) : redisRecipe({}), found.get(kind)!, {});
+    return startServer(kind === 'nats' ? natsRecipe : redisRecipe, found.get(kind)!, {});
   };
   const [nats, redis] = await Promise.allSettled([provide('nats'), provide('redis')]);
   if (nats.status === 'fulfilled' && redis.status === 'fulfilled') {

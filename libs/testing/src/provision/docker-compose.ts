@@ -42,6 +42,7 @@ export class ComposeService {
     private readonly composeFile: string,
     private readonly project: string,
     private readonly hostPort: number,
+    private readonly password: string,
   ) {}
 
   /** Starts it and says on which port of 127.0.0.1 it is. @throws BroomwagonError UNAVAILABLE */
@@ -64,7 +65,9 @@ export class ComposeService {
 
   /** The command that removes it, for a watchdog. */
   get downCommand(): string[] {
-    return ['docker', ...this.composeArguments, 'down', '--volumes', '--timeout', '5'];
+    // The file wants passwords, also to be taken down.
+    const variables = ['NATS_PASSWORD=-', 'REDIS_PASSWORD=-'];
+    return ['env', ...variables, 'docker', ...this.composeArguments, 'down', '--volumes', '--timeout', '5'];
   }
 
   /** Starts it again after `signal('SIGKILL')`, or in place of itself; the port stays. */
@@ -82,7 +85,12 @@ export class ComposeService {
   }
 
   private async compose(command: string[], timeoutMs: number): Promise<string> {
-    const environment = { [SERVER_KINDS[this.kind].hostPortVariable]: String(this.hostPort) };
+    const environment = {
+      [SERVER_KINDS[this.kind].hostPortVariable]: String(this.hostPort),
+      // The file wants both, whichever service is meant.
+      NATS_PASSWORD: this.password,
+      REDIS_PASSWORD: this.password,
+    };
     const done = await runTool('docker', [...this.composeArguments, ...command], { timeoutMs, environment });
     if (done.ok) return done.output;
     throw new BroomwagonError('UNAVAILABLE', `docker compose ${command.join(' ')} failed: ${done.complaint}`);

@@ -39,7 +39,7 @@ export function natsRecipe(options: ServerOptions): ServerRecipe {
  */
 export async function startNats(options: NatsOptions = {}): Promise<ServerHandle> {
   const found = await findServers(['nats'], options);
-  return startServer(natsRecipe(options), found.get('nats')!, options);
+  return startServer(natsRecipe, found.get('nats')!, options);
 }
 
 const quote = (text: string) => JSON.stringify(text);

@@ -35,11 +35,12 @@ export interface ServerRecipe {
  * cannot take.
  */
 export async function startServer(
-  recipe: ServerRecipe,
+  recipeFor: (options: ServerOptions) => ServerRecipe,
   found: FoundServer,
   options: ServerOptions,
 ): Promise<ServerHandle> {
-  if (found.source === 'docker') return startInContainer(recipe, found, options);
+  if (found.source === 'docker') return startInContainer(recipeFor, found, options);
+  const recipe = recipeFor(options);
   for (let tries = 1; ; tries += 1) {
     try {
       return await startHere(recipe, found, options, options.port ?? (await freePort()));
@@ -113,17 +114,20 @@ async function startHere(
 }
 
 async function startInContainer(
-  recipe: ServerRecipe,
+  recipeFor: (options: ServerOptions) => ServerRecipe,
   found: Extract<FoundServer, { source: 'docker' }>,
   options: ServerOptions,
 ): Promise<ServerHandle> {
-  const { kind } = recipe;
+  const { kind } = recipeFor(options);
   const { label } = SERVER_KINDS[kind];
   if (options.user !== undefined || options.password !== undefined || options.configuration !== undefined) {
     throw new BroomwagonError('UNAVAILABLE', `${label} with users or a configuration of its own needs its executable`);
   }
   const project = `broomwagon-${kind}-${randomBytes(4).toString('hex')}`;
-  const service = new ComposeService(kind, found.composeFile, project, options.port ?? (await freePort()));
+  // The compose file lets nobody in without a password.
+  const password = randomBytes(16).toString('hex');
+  const recipe = recipeFor({ ...options, password, ...(kind === 'nats' ? { user: 'broomwagon' } : {}) });
+  const service = new ComposeService(kind, found.composeFile, project, options.port ?? (await freePort()), password);
   const watchdog = guardWithCommand(service.downCommand);
   const stop = async () => {
     await service.down();

@@ -37,7 +37,7 @@ export function redisRecipe(options: ServerOptions): ServerRecipe {
  */
 export async function startRedis(options: RedisOptions = {}): Promise<ServerHandle> {
   const found = await findServers(['redis'], options);
-  return startServer(redisRecipe(options), found.get('redis')!, options);
+  return startServer(redisRecipe, found.get('redis')!, options);
 }
 
 const quote = (text: string) => JSON.stringify(text);
