@@ -64,6 +64,15 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   @Min(1_000)
   orphanAfterMs: number = 600_000;
 
+  @Env('PAYLOAD_RESERVE_BYTES_PER_TOKEN', {
+    description:
+      'bytes of the quota reserved for each token of maxTokens of a live sample; 2: samples take a fifth of maxTokens at 10 bytes',
+  })
+  @IsInt()
+  @Min(0)
+  @Max(1_000)
+  payloadReserveBytesPerToken: number = 2;
+
   @Env('CLAIM_ANSWER_KEPT_MS', { description: 'how long a repeated claim gets its first answer', kind: 'duration' })
   @IsInt()
   @Min(1)

@@ -33,7 +33,7 @@ export class CoordinatorFixture {
     private readonly services: RunningService[],
   ) {}
 
-  static async start(replicas = 2): Promise<CoordinatorFixture> {
+  static async start(replicas = 2, settings: Partial<CoordinatorConfig> = {}): Promise<CoordinatorFixture> {
     const { pool: prefix } = testPool();
     const config = Object.assign(new CoordinatorConfig(), {
       natsUrl: testNatsUrl(),
@@ -45,6 +45,7 @@ export class CoordinatorFixture {
       cutRepeatMs: 100,
       claimAnswerKeptMs: 5_000,
       logLevel: 'silent',
+      ...settings,
     });
     const services: RunningService[] = [];
     for (let replica = 0; replica < replicas; replica++) {

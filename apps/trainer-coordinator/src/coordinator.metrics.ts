@@ -15,6 +15,7 @@ export class CoordinatorMetrics {
   private readonly overdue;
   private readonly lost;
   private readonly impossible;
+  private readonly blocked;
   private readonly fences;
   private readonly moves;
   private readonly plans;
@@ -48,6 +49,11 @@ export class CoordinatorMetrics {
     this.overdue = metrics.counter(
       'aborts_unconfirmed_total',
       'Requests ended at the deadline of their abort without the confirmation of a live worker',
+    );
+    this.blocked = metrics.gauge(
+      'blocked_jobs_count',
+      'Jobs whose requests are not claimed since their payloads are near the quota; round.status says what to do',
+      ['pool'],
     );
     this.fences = metrics.counter('servers_fenced_total', 'Servers fenced since what ran on them could not be ended');
     this.lost = metrics.gauge(
@@ -120,6 +126,10 @@ export class CoordinatorMetrics {
 
   abortsOverdue(count: number): void {
     this.overdue.inc(count);
+  }
+
+  jobsBlocked(pool: string, count: number): void {
+    this.blocked.set({ pool }, count);
   }
 
   serverFenced(): void {

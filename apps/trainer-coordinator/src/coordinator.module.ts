@@ -17,6 +17,7 @@ import { DropLongtailService } from './longtail/drop-longtail.service';
 import { LongtailController } from './longtail/longtail.controller';
 import { LongtailSweepService } from './longtail/longtail-sweep.service';
 import { RequeueService } from './longtail/requeue.service';
+import { PayloadRoomService } from './payload/payload-room.service';
 import { PayloadModule } from './payload/payload.module';
 import { MoveSenderService } from './rebalance/move-sender.service';
 import { PlannerService } from './rebalance/planner.service';
@@ -84,6 +85,7 @@ import { WeightsController } from './weights/weights.controller';
     LongtailSweepService,
     MoveSenderService,
     OpeningService,
+    PayloadRoomService,
     PlannerService,
     RebalanceService,
     RebalanceWatchService,

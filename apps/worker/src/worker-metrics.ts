@@ -11,6 +11,7 @@ export type AttemptOutcome =
   | 'engine-rejected'
   | 'no-server'
   | 'payload'
+  | 'payload-full'
   | 'fenced'
   | 'gone'
   | 'lost';

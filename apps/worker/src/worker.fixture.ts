@@ -87,6 +87,7 @@ export class MemoryPayloadStore extends PayloadStore {
   getChunk = unused;
   stat = unused;
   sweepOrphans = unused;
+  usage = unused;
   async close(): Promise<void> {}
 }
 

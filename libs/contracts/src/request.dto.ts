@@ -106,6 +106,7 @@ export const FAIL_REASONS = [
   'aborted',
   'shutdown',
   'unclaimed',
+  'payload-full',
 ] as const;
 export type FailReason = (typeof FAIL_REASONS)[number];
 /** Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is void. */
@@ -114,6 +115,7 @@ export type ReturnReason = FailReason | 'worker-lost';
 /**
  * `request.fail`: the attempt ends without completing. Where the request goes is decided by what was
  * intended for it: cut -> unfinished; nothing intended -> pending again, or failed above the cap.
+ * `payload-full`: the quota of the job has no room for the tokens; no more of its requests are claimed until it has.
  * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures (`maxFailures` of the
  * policy); all others that nothing here has asked for are returns (`maxReturns`).
  */
@@ -124,6 +126,8 @@ export class FailRequest extends AttemptMessage {
   @IsOptional() @MaxLength(1_000) message?: string;
   /** Tokens made so far; kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+  /** Tokens this attempt made that could not be stored; those after the last checkpoint are counted as waste. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) lostTokens?: number;
 }
 export interface FailReply {
   state: 'pending' | 'unfinished' | 'failed' | 'dropped';

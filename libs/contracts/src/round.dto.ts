@@ -148,6 +148,13 @@ export interface RequestFailure {
   message?: string;
   atMs: number;
 }
+/** Why a round goes no further by itself, and what to do. */
+export interface BlockedReason {
+  code: 'PAYLOAD_STORE_FULL' | 'STORE_FULL';
+  message: string;
+  /** Absent for `STORE_FULL`. */
+  sinceMs?: number;
+}
 export interface RoundStatus {
   roundId: RoundId;
   step: number;
@@ -188,6 +195,8 @@ export interface RoundStatus {
   returnedAttempts: Partial<Record<ReturnReason, number>>;
   /** The last failures that were for good, oldest first; at most 5. */
   lastFailures?: RequestFailure[];
+  /** None of its requests are claimed now, for this reason. */
+  blockedReason?: BlockedReason;
   /** All cut requests are confirmed and all unaccepted groups are in the long-tail queue. */
   settled: boolean;
   completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';

@@ -26,6 +26,8 @@ export const WASTE_REASONS = [
   'version-span',
   /** More than `maxOffPolicyShare` when their group was taken. */
   'off-policy',
+  /** Made, and not stored: the payload store was full or away. */
+  'not-stored',
 ] as const;
 export type WasteReason = (typeof WASTE_REASONS)[number];
 

@@ -24,6 +24,8 @@ const ENDINGS: [reason: FailReason, retryable: boolean, allowed: number][] = [
   // The store is full or away, or the payload is not there or is no prompt.
   ['payload', true, MAX_RETURNS],
   ['payload', false, 0],
+  // Said of a store that has room: nothing is blocked.
+  ['payload-full', true, MAX_RETURNS],
   // A worker that gives up by itself: its lease was lost.
   ['aborted', true, MAX_RETURNS],
   ['shutdown', true, MAX_RETURNS],

@@ -21,6 +21,7 @@ import { PoolDirectory, RequestStore, type AttemptFence } from '@broomwagon/stat
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
+import { PayloadRoomService } from '../payload/payload-room.service';
 import { DiscardService } from './discard.service';
 import { GrantService } from './grant.service';
 import { segmentOf } from './segment-of';
@@ -49,6 +50,7 @@ export class RequestService {
     private readonly sweeper: SweepService,
     private readonly commands: WorkerCommands,
     private readonly discards: DiscardService,
+    private readonly room: PayloadRoomService,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
@@ -108,11 +110,14 @@ export class RequestService {
       countsAsFailure: countsAsFailure(body),
       retryable: body.retryable,
       reason: body.reason,
+      lostTokens: body.lostTokens,
       message: body.message?.slice(0, REASON_LENGTH),
     });
     this.metrics.attemptEnded(answer.state);
     this.discards.soon(answer.discardedRefs);
     this.commands.abort(pool, 'abort', answer.aborts);
+    // Before its request is given out again.
+    if (body.reason === 'payload-full') await this.room.look(pool, answer.job, true);
     if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     return { state: answer.state };

@@ -18,7 +18,7 @@ import {
   type TakeoverRoundReply,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext } from '@broomwagon/messaging';
-import { RoundStore } from '@broomwagon/state';
+import { RedisMemory, RoundStore } from '@broomwagon/state';
 import { ResultsService } from './results.service';
 import { RoundService } from './round.service';
 import { SubmissionService } from './submission.service';
@@ -31,6 +31,7 @@ export class RoundController {
     private readonly rounds: RoundService,
     private readonly submissions: SubmissionService,
     private readonly results: ResultsService,
+    private readonly memory: RedisMemory,
   ) {}
 
   @MessagePattern(patternOf('round.next'))
@@ -66,12 +67,16 @@ export class RoundController {
   }
 
   @MessagePattern(patternOf('round.status'))
-  status(
+  async status(
     @Payload(new ContractPipe(RoundStatusRequest)) body: RoundStatusRequest,
     @Ctx() context: MessageContext,
   ): Promise<RoundStatus> {
     const { job, roundId, trainerEpoch } = body;
-    return this.store.status(context.pool, { job, roundId, trainerEpoch });
+    const status = await this.store.status(context.pool, { job, roundId, trainerEpoch });
+    const full = this.memory.refusal();
+    const isOpen = status.state === 'opening' || status.state === 'open';
+    if (full && isOpen) status.blockedReason = { code: 'STORE_FULL', message: full.message };
+    return status;
   }
 
   @MessagePattern(patternOf('round.results'))

@@ -10,6 +10,7 @@ import {
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { PayloadStore, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
+import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from '../requests/grant.service';
 import { SweepService } from '../upkeep/sweep.service';
 import { checkGroups } from './check-groups';
@@ -26,6 +27,7 @@ export class SubmissionService {
     private readonly payloads: PayloadStore,
     private readonly grants: GrantService,
     private readonly sweeper: SweepService,
+    private readonly room: PayloadRoomService,
   ) {}
 
   /**
@@ -38,8 +40,13 @@ export class SubmissionService {
     checkGroups(groups);
     const args = { job, roundId, trainerEpoch };
     const digests = new Map(groups.map((group) => [group.groupId, groupDigest(group)]));
-    const named = groups.map(({ groupId, samples }) => ({ groupId, samples, digest: digests.get(groupId)! }));
-    const checked = await this.rounds.checkSubmit(pool, args, named);
+    const named = groups.map(({ groupId, samples, maxTokens }) => ({
+      groupId,
+      samples,
+      maxTokens,
+      digest: digests.get(groupId)!,
+    }));
+    const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.roomOf(pool, job));
     const fresh = new Set(checked.fresh);
     const missing = groups.filter(({ groupId }) => fresh.has(groupId));
     await this.checkRefs(pool, job, groups, fresh);

@@ -8,10 +8,12 @@ import { FactRelayService } from '../facts/fact-relay.service';
 import { RebalanceWatchService } from '../rebalance/rebalance-watch.service';
 import { LedgerMetrics } from '../ledger/ledger.metrics';
 import { LedgerService } from '../ledger/ledger.service';
+import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from '../requests/grant.service';
 import { SweepService } from './sweep.service';
 
 const FACTS_INTERVAL_MS = 200;
+const PAYLOAD_ROOM_INTERVAL_MS = 1_000;
 const TOTALS_INTERVAL_MS = 5_000;
 const ORPHANS_INTERVAL_MS = 60_000;
 
@@ -32,6 +34,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     grants: GrantService,
     relay: FactRelayService,
     rebalance: RebalanceWatchService,
+    room: PayloadRoomService,
     metrics: Metrics,
   ) {
     const inEachPool = (name: string, intervalMs: number, work: (pool: PoolName) => Promise<void>) =>
@@ -40,6 +43,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       inEachPool('sweep', config.sweepIntervalMs, (pool) => sweeper.sweep(pool)),
       inEachPool('claims', config.sweepIntervalMs, (pool) => grants.upkeep(pool)),
       inEachPool('rebalance', config.rebalanceCheckMs, (pool) => rebalance.look(pool)),
+      inEachPool('payload-room', PAYLOAD_ROOM_INTERVAL_MS, (pool) => room.lookAtAll(pool)),
       inEachPool('totals', TOTALS_INTERVAL_MS, (pool) => this.readTotals(pool)),
       new PeriodicTask({ name: 'orphans', intervalMs: ORPHANS_INTERVAL_MS, metrics }, () => this.sweepOrphans()),
     ];

@@ -23,6 +23,8 @@ export function isGone(error: unknown): boolean {
 export interface Failure {
   reason: FailReason;
   retryable: boolean;
+  /** Tokens that could not be stored. */
+  lostTokens?: number;
   message?: string;
 }
 
@@ -45,9 +47,9 @@ export class AttemptReporter {
   }
 
   async fail(attempt: Attempt, failure: Failure, segment?: Segment): Promise<AttemptOutcome> {
-    const { reason, retryable } = failure;
+    const { reason, retryable, lostTokens } = failure;
     const message = failure.message?.slice(0, MAX_MESSAGE_LENGTH);
-    const body = { ...attempt.identity, reason, retryable, message, segment };
+    const body = { ...attempt.identity, reason, retryable, lostTokens, message, segment };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
     // The books keep no reasons: here is where a person finds out why a group failed.
     if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);

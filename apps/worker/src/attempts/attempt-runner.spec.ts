@@ -300,9 +300,10 @@ describe('AttemptRunner', () => {
   it('hands the request back when its tokens cannot be stored', async () => {
     const { run, controlPlane, payloads } = await startAttempt(undefined, { transitionDeadlineMs: 40 });
     for (let count = 0; count < 20; count++) payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'));
-    expect(await run()).toBe('payload');
+    expect(await run()).toBe('payload-full');
     const [fail] = controlPlane.of('request.fail');
-    expect(fail).toMatchObject({ reason: 'payload', retryable: true });
+    expect(fail).toMatchObject({ reason: 'payload-full', retryable: true, lostTokens: expect.any(Number) });
+    expect(fail!.lostTokens).toBeGreaterThan(0);
     expect(fail!.segment).toBeUndefined();
   });
 

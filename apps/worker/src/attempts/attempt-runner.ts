@@ -138,8 +138,10 @@ export class AttemptRunner {
     try {
       segment = await this.saveEnd(attempt, lease, generated);
     } catch (error) {
+      const reason = isBroomwagonError(error, 'PAYLOAD_STORE_FULL') ? 'payload-full' : 'payload';
       const retryable = isBroomwagonError(error) && error.retryable;
-      return this.reporter.fail(attempt, { reason: 'payload', retryable, message: (error as Error).message });
+      const lostTokens = generated.made.tokenCount;
+      return this.reporter.fail(attempt, { reason, retryable, lostTokens, message: (error as Error).message });
     }
     await failpoint('worker.complete.between-payload-and-complete');
     await Promise.race([released, delay(RELEASE_HEAD_START_MS, undefined, { ref: false })]);

@@ -15,9 +15,32 @@ export type ConfigureJobAnswer = ConfigureJobReply & { madeRoom: boolean };
 
 const configure = script<ConfigureScriptArgs, ConfigureJobAnswer>('jobs/configure');
 
+/** What the payloads of a job leave it. */
+export interface PayloadRoomArgs {
+  job: JobId;
+  usedBytes: number;
+  quotaBytes: number;
+  /** Reserved for each token a sample may have. */
+  bytesPerToken: number;
+  /** The store has just refused tokens. */
+  isRefused: boolean;
+}
+/** `madeRoom`: parked claims may be granted. */
+export interface PayloadRoomAnswer {
+  blocked: boolean;
+  changed: boolean;
+  madeRoom: boolean;
+}
+const payloadRoom = script<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room');
+
 /** What is set for a job from outside. Throws BroomwagonError UNAVAILABLE. */
 export class JobStore {
   constructor(private readonly scripts: ScriptRunner) {}
+
+  /** Blocks the claims of a job while its payloads have no room, or ends that. */
+  payloadRoom(pool: PoolName, args: PayloadRoomArgs): Promise<PayloadRoomAnswer> {
+    return this.scripts.run(payloadRoom, pool, args);
+  }
 
   /** Sets the quota of a job, or only reads it. */
   configure(pool: PoolName, job: JobId, quota?: QuotaArgs): Promise<ConfigureJobAnswer> {

@@ -16,9 +16,11 @@ import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-r
 import {
   PayloadStore,
   type PayloadChunk,
+  type PayloadJob,
   type PayloadOwnership,
   type PayloadStat,
   type PayloadSweep,
+  type PayloadUsage,
 } from './payload-store';
 
 /** Chunks that change in one write; a list replaces the whole payload. */
@@ -93,6 +95,10 @@ export class FilePayloadStore extends PayloadStore {
       }
     }
     return sweep;
+  }
+
+  async usage(of: PayloadJob): Promise<PayloadUsage> {
+    return { usedBytes: await readCounter(join(this.folderOf(of), '.used')), quotaBytes: this.quotaBytes };
   }
 
   async close(): Promise<void> {}

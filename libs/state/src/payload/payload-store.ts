@@ -26,6 +26,13 @@ export interface PayloadSweep {
   /** Those whose owner is gone. */
   removed: number;
 }
+/** Whose quota payloads count to. */
+export type PayloadJob = Pick<PayloadName, 'pool' | 'job'>;
+/** Bytes of a job. */
+export interface PayloadUsage {
+  usedBytes: number;
+  quotaBytes: number;
+}
 /** Says whether the owner of a payload still exists; asked only about payloads of some age. */
 export type PayloadOwnership = (payload: Omit<PayloadName, 'name'>) => Promise<boolean>;
 
@@ -91,6 +98,9 @@ export abstract class PayloadStore {
    * @param pageSize payloads handled together, at most 128
    */
   abstract sweepOrphans(olderThanMs: number, isOwned: PayloadOwnership, pageSize?: number): Promise<PayloadSweep>;
+
+  /** What the payloads of a job take, and may take. @throws BroomwagonError UNAVAILABLE */
+  abstract usage(of: PayloadJob): Promise<PayloadUsage>;
 
   /** Gives up connections. */
   abstract close(): Promise<void>;

@@ -8,9 +8,11 @@ import { COMMIT, FORGET_JOB, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } 
 import {
   PayloadStore,
   type PayloadChunk,
+  type PayloadJob,
   type PayloadOwnership,
   type PayloadStat,
   type PayloadSweep,
+  type PayloadUsage,
 } from './payload-store';
 
 /** Root of the registry of jobs; `~` is part of no name of a pool. */
@@ -124,6 +126,11 @@ export class RedisPayloadStore extends PayloadStore {
     return sweep;
   }
 
+  async usage(of: PayloadJob): Promise<PayloadUsage> {
+    const used = await this.available(this.redis.hget(`${this.scripts.rootKey(jobOf(of))}:meta`, 'usedBytes'));
+    return { usedBytes: Number(used ?? 0), quotaBytes: this.quotaBytes };
+  }
+
   async close(): Promise<void> {
     await this.redis.quit().catch(() => this.redis.disconnect());
   }
@@ -214,7 +221,7 @@ export class RedisPayloadStore extends PayloadStore {
 }
 
 /** Names a job of a pool in keys: root of its keys, member of the registry. */
-function jobOf({ pool, job }: PayloadName): string {
+function jobOf({ pool, job }: PayloadJob): string {
   return `${pool}/${job}`;
 }
 function poolAndJobOf(name: string): { pool: string; job: string } {

@@ -65,7 +65,13 @@ export interface CompleteAnswer extends CompleteReply {
 }
 
 export type FailArgs = AttemptFence &
-  SegmentArgs & { countsAsFailure: boolean; retryable: boolean; reason: FailReason; message?: string };
+  SegmentArgs & {
+    countsAsFailure: boolean;
+    retryable: boolean;
+    reason: FailReason;
+    message?: string;
+    lostTokens?: number;
+  };
 export interface FailAnswer extends FailReply {
   job: JobId;
   roundId: RoundId;

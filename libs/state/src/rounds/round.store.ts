@@ -28,6 +28,7 @@ import type {
   RoundName,
   SubmitAnswer,
   SubmitArgs,
+  SubmitRoom,
   TakeAnswer,
 } from './round.types';
 
@@ -40,7 +41,8 @@ interface OpenScriptArgs extends Omit<OpenRoundArgs, 'policy' | 'choice' | 'cont
 }
 type SubmitScriptArgs = SubmitArgs & {
   check: boolean;
-  groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples'>[];
+  groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens'>[];
+  room?: SubmitRoom;
 };
 
 const snapshot = script<{ job: JobId; history: boolean; trainerEpoch?: number }, JobSnapshot>('rounds/snapshot');
@@ -107,13 +109,17 @@ export class RoundStore {
     return this.scripts.run(takeover, pool, { job, takeoverId });
   }
 
-  /** Says whether a page of groups may be added, and which of them are not there yet. Stores nothing. */
+  /**
+   * Says whether a page of groups may be added, and which of them are not there yet. Stores nothing.
+   * @param room absent: payloads have room for anything
+   */
   async checkSubmit(
     pool: PoolName,
     args: SubmitArgs,
-    groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples'>[],
+    groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens'>[],
+    room?: SubmitRoom,
   ): Promise<SubmitAnswer & { fresh: GroupId[] }> {
-    const answer = await this.scripts.run(submit, pool, { ...args, check: true, groups });
+    const answer = await this.scripts.run(submit, pool, { ...args, check: true, groups, room });
     return { ...answer, fresh: answer.fresh ?? [] };
   }
 

@@ -80,6 +80,13 @@ export interface SubmitArgs {
   roundId: RoundId;
   trainerEpoch: number;
 }
+/** What the payloads of the job leave for samples that are not made yet. */
+export interface SubmitRoom {
+  freeBytes: number;
+  quotaBytes: number;
+  /** Reserved for each token a sample may have. */
+  bytesPerToken: number;
+}
 export interface SubmitAnswer {
   added: number;
   repeated: number;

@@ -104,7 +104,8 @@ local function take_claims(worker_id, worker_epoch, max, only, now)
     local job, service = next_job(only)
     if not job then break end
     jobs = jobs + 1
-    local most = is_orphaned(job, now) and 0 or math.min(max - #claims, room_of(job))
+    local is_blocked = redis.call('HEXISTS', key.blockedJobs, job) == 1
+    local most = (is_blocked or is_orphaned(job, now)) and 0 or math.min(max - #claims, room_of(job))
     if most == 0 then
       withhold_job(job)
     else

@@ -2,9 +2,9 @@
 -- RoundStatus of the protocol, as JSON.
 local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
   'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'openedAtMs' }
-local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy' }
+local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored' }
 local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted', 'shutdown', 'unclaimed',
-  'worker-lost' }
+  'worker-lost', 'payload-full' }
 -- Names and their counts, those of zero left out, as JSON.
 local function counts_json(hash, prefix, names)
   local counts, sum = {}, 0
@@ -33,6 +33,11 @@ local function round_status(job, round_id)
   status.heldGroups = takes_results(round) and redis.call('ZCARD', key.roundHeld(job, round_id)) or 0
   local wasted
   wasted, status.wastedTokens = counts_json(key.roundLedger(job, round_id), 'waste.', WASTE_REASONS)
+  local blocked = takes_results(round) and redis.call('HGET', key.blockedJobs, job)
+  if blocked then
+    local why = cjson.decode(blocked)
+    status.blockedReason = { code = why.code, message = why.message, sinceMs = why.sinceMs }
+  end
   return string.sub(cjson.encode(status), 1, -2) .. ',"wastedByReason":' .. wasted
     .. ',"returnedAttempts":' .. counts_json(hash, 'returned.', RETURN_REASONS) .. ',"policy":' .. texts[4]
     .. (texts[5] and ',"choice":' .. texts[5] or '') .. (texts[6] and ',"lastFailures":' .. texts[6] or '') .. '}'

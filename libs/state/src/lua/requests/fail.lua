@@ -7,6 +7,7 @@ ARGV[1] JSON:
   reason, message   strings; message may be absent
   segment           JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
   tokens            number of tokens of the segment
+  lostTokens        number or absent: tokens the attempt made that could not be stored
 Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repeat of the attempt gets the same
        aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of a failed group
        roundCompleted   boolean: this call completed the round (with fewer groups)
@@ -44,6 +45,8 @@ end
 
 -- An engine that stands still for new weights, its requests kept, looks stalled.
 local stands_still = redis.call('HGET', key.weightSync, 'mode') == 'keep'
+local lost = (optional(args.lostTokens) or 0) - math.max(request.checkpointTokens, args.tokens)
+if lost > 0 then count_ledger(request.job, round.roundId, 'waste.not-stored', lost) end
 put_back(round, group, request, aborts, {
   reason = args.reason, message = optional(args.message), segment = segment, tokens = args.tokens,
   isFailure = args.countsAsFailure and not stands_still, isFinal = not args.retryable,

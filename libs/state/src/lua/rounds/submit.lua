@@ -3,9 +3,11 @@ A page of which a part was stored is finished even if the round was completed me
 ARGV[1] JSON:
   job, roundId    string
   trainerEpoch    number
+  room            {freeBytes, quotaBytes, bytesPerToken} or absent, with check: what is left for payloads; live samples and
+                  those of the page, taken for their maxTokens, must fit
   check           boolean: all groups of the page (at most 128) are checked, nothing is stored
   groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain,
-                  promptHash or absent};
+                  promptHash or absent}; with `check`, groupId, digest, samples and maxTokens suffice;
                   without `check`, about 128 requests in all, as many as the round launches
 Reply: fresh         check: list of groupId that are not there yet
        launchFactor  launched samples / samples of a group in this round
@@ -13,11 +15,13 @@ Reply: fresh         check: list of groupId that are not there yet
        repeated      number: already there with the same digest
        roundGroups   number
        completed     true when the round was completed before
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED.
+Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED,
+PAYLOAD_STORE_FULL.
 Facts: round.progressed, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
 --- @include "../includes/trainer"
 --- @include "../includes/dispatch"
+--- @include "../includes/sample-bytes"
 local MOST_SAMPLES = 1024
 local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer said `not-found`
 local args = cjson.decode(ARGV[1])
@@ -74,8 +78,29 @@ local function answer(extra)
     launchFactor = round.sampleOverProvision })
     :sub(1, -2) .. extra .. '}'
 end
+-- Live work has its room reserved: what it makes must not be refused when it is made.
+local NOT_ENDED = { 'pending', 'claimed', 'running', 'cutting', 'unfinished' }
+local function room_error()
+  local room, page = optional(args.room), 0
+  if not room then return nil end
+  for _, group in ipairs(fresh) do page = page + launched_of(group) * group.maxTokens * room.bytesPerToken end
+  local live = 0
+  for _, count in ipairs(redis.call('HMGET', key.books(args.job), unpack(NOT_ENDED))) do live = live + tonumber(count or 0) end
+  local reserved = live * sample_bytes(args.job, room.bytesPerToken)
+  if page > room.quotaBytes then
+    return fail('VALIDATION_FAILED', string.format('The samples of the page may take %.0f bytes of payloads, and the job may have %.0f: '
+      .. 'submit smaller pages, lower maxTokens, or raise PAYLOAD_QUOTA_BYTES', page, room.quotaBytes), 'groups')
+  end
+  if reserved + page > room.freeBytes then
+    return fail('PAYLOAD_STORE_FULL', string.format('The samples of the page may take %.0f bytes of payloads; %.0f are free, of which '
+      .. '%.0f are kept for %.0f live samples. Close rounds first, drop long-tail groups, or raise PAYLOAD_QUOTA_BYTES',
+      page, room.freeBytes, reserved, live), 'groups', 1000)
+  end
+end
 saw_trainer(args.job)
 if args.check then
+  local no_room = #fresh > 0 and not completed and room_error()
+  if no_room then return no_room end
   local ids = {}
   for position, group in ipairs(fresh) do ids[position] = group.groupId end
   return answer(',"fresh":' .. encode_list(ids))
@@ -102,6 +127,7 @@ for _, group in ipairs(fresh) do
   if probes then redis.call('HSET', key.group(args.job, group.groupId), 'probing', 1, 'placeInQueue', integer(place)) end
   count_requests(args.job, 'submitted', launched)
   count_requests(args.job, 'pending', launched)
+  redis.call('HINCRBY', key.job(args.job), 'submittedTokens', integer(launched * group.maxTokens))
   redis.call('ZADD', key.roundGroups(args.job, args.roundId), arrival, group.groupId)
 end
 if #fresh > 0 then

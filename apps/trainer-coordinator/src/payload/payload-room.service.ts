@@ -1,0 +1,63 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { JobId, PoolName } from '@broomwagon/contracts';
+import { JobStore, PayloadStore, RoundStore, type SubmitRoom } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { GrantService } from '../requests/grant.service';
+
+/**
+ * Stops the claims of a job whose payloads are near their quota: tokens that cannot be stored would be made again and
+ * again. They go on by themselves when there is room, also because the quota was raised.
+ */
+@Injectable()
+export class PayloadRoomService {
+  private readonly logger = new Logger(PayloadRoomService.name);
+
+  constructor(
+    private readonly payloads: PayloadStore,
+    private readonly jobs: JobStore,
+    private readonly rounds: RoundStore,
+    private readonly grants: GrantService,
+    private readonly metrics: CoordinatorMetrics,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** All jobs with a round that is not closed. @throws BroomwagonError UNAVAILABLE */
+  async lookAtAll(pool: PoolName): Promise<void> {
+    let blocked = 0;
+    for (const job of await this.rounds.listJobs(pool, true)) if (await this.look(pool, job)) blocked += 1;
+    this.metrics.jobsBlocked(pool, blocked);
+  }
+
+  /**
+   * @param isRefused the store has just refused tokens of this job
+   * @returns whether its requests are not claimed now
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  async look(pool: PoolName, job: JobId, isRefused = false): Promise<boolean> {
+    const usage = await this.payloads.usage({ pool, job });
+    const bytesPerToken = this.config.payloadReserveBytesPerToken;
+    const { blocked, changed, madeRoom } = await this.jobs.payloadRoom(pool, {
+      job,
+      ...usage,
+      bytesPerToken,
+      isRefused,
+    });
+    if (changed && blocked) {
+      this.logger.warn(
+        { pool, job, ...usage },
+        'The payloads of the job are near their quota: no more of it is claimed',
+      );
+    }
+    if (changed && !blocked) this.logger.log({ pool, job, ...usage }, 'The payloads of the job have room again');
+    if (madeRoom) this.grants.soon(pool);
+    return blocked;
+  }
+
+  /** What is left for samples that are to be submitted. @throws BroomwagonError UNAVAILABLE */
+  async roomOf(pool: PoolName, job: JobId): Promise<SubmitRoom> {
+    const { usedBytes, quotaBytes } = await this.payloads.usage({ pool, job });
+    const bytesPerToken = this.config.payloadReserveBytesPerToken;
+    return { freeBytes: quotaBytes - usedBytes, quotaBytes, bytesPerToken };
+  }
+}
