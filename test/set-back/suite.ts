@@ -1,7 +1,7 @@
 import type { SetBackKind } from '@broomwagon/testing';
 import { afterAll, describe, it } from 'vitest';
 import { randomOf } from '../system/chaos';
-import { type Condition, pairs, values } from './conditions';
+import { AT_RANDOM, type Condition, pairs, values } from './conditions';
 import { runSetBack } from './set-back-run';
 import { SetBackSystem } from './set-back-system';
 import { examplePrompts } from './trainers';
@@ -20,9 +20,8 @@ export function describeSetBack(kind: SetBackKind): void {
     let stand: SetBackSystem | undefined;
     afterAll(() => stand?.stop());
 
-    it.for(conditions.map((condition, index) => ({ name: nameOf(condition), condition, index })))(
-      'each sample is held once, or named as missing: $name',
-      async ({ condition, index }, { task }) => {
+    for (const [index, condition] of conditions.entries()) {
+      it(`each sample is held once, or named as missing: ${nameOf(condition)}`, async ({ task }) => {
         const random = randomOf(index);
         if (stand?.condition.payloads !== condition.payloads) {
           await stand?.stop();
@@ -37,12 +36,12 @@ export function describeSetBack(kind: SetBackKind): void {
           stand = undefined;
           throw error;
         }
-      },
-    );
+      });
+    }
   });
 }
 
 function nameOf({ payloads, trainer, lostMs, moment, victim }: Condition): string {
-  const who = moment.includes('.') ? `${moment}, which ${victim}` : moment;
+  const who = moment === AT_RANDOM ? moment : `${moment}, which ${victim}`;
   return `${trainer} trainer, payloads ${payloads}, ${lostMs} ms, ${who}`;
 }
