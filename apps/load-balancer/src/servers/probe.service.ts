@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
-import { isBroomwagonError, LIMITS, type ServerState, type ServerStatus } from '@broomwagon/contracts';
+import { isBroomwagonError, type ServerId, type ServerState, type ServerStatus } from '@broomwagon/contracts';
 import { adaptiveLimit } from '@broomwagon/policies';
 import {
   RoutingStore,
@@ -8,6 +8,7 @@ import {
   type HeartbeatServersReply,
   type LoadReport,
 } from '@broomwagon/state';
+import { pagesOf, PoolCoalescers } from '../acquire/pool-coalescers';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
@@ -15,13 +16,13 @@ import { Alarms } from '../upkeep/alarms';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { lackedFeatures } from './lacked-features';
-import { PatientProbes, type ProbedServer } from './patient-probes';
+import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
-/** Probes under way at once. */
-const PROBES_AT_ONCE = 64;
-/** Longest a round waits for a probe. */
+/** Longest a prompt answer may take. */
 const MOST_ROUND_MS = 1_000;
-/** Engines of these asked what they can do; the others in the next rounds. */
+/** Longest a registration waits for the first answer. */
+const FIRST_PROBE_MS = 1_000;
+/** Engines asked at once what they can do; the others in the next rounds. */
 const DESCRIBED_AT_ONCE = 8;
 
 /** Leases less what the engines have in hand, of one pool. */
@@ -38,8 +39,13 @@ interface Drifts {
 @Injectable()
 export class ProbeService implements OnModuleDestroy {
   private readonly logger = new Logger(ProbeService.name);
-  private readonly probes: PatientProbes;
-  /** Half the interval, so that one that hangs does not make the others look silent. */
+  private readonly probes: ProbeLanes<ServerStatus>;
+  private readonly late = new PoolCoalescers<ServerId, void>(async (pool, ids) => {
+    await this.heard(pool, [...new Set(ids)]);
+    return ids.map(() => undefined);
+  });
+  private readonly describing = new Set<string>();
+  /** Half the interval at most. */
   private readonly roundMs: number;
   private stopped = false;
 
@@ -54,11 +60,14 @@ export class ProbeService implements OnModuleDestroy {
     private readonly config: LoadBalancerConfig,
   ) {
     this.roundMs = Math.min(config.probeIntervalMs / 2, MOST_ROUND_MS);
-    const probeMs = Math.max(this.roundMs, config.serverFailedAfterMs / 2);
-    this.probes = new PatientProbes(health, { roundMs: this.roundMs, probeMs }, (pool, serverId) => {
-      this.heard(pool, [serverId]).catch((error: unknown) =>
-        this.logger.warn({ err: error, pool, serverId }, 'A late answer of an engine was not noted'),
-      );
+    const patience = { fastMs: this.roundMs, slowMs: Math.max(this.roundMs, config.serverFailedAfterMs / 2) };
+    this.probes = new ProbeLanes(health, patience, (pool, serverId) => {
+      this.late
+        .of(pool)
+        .add(serverId)
+        .catch((error: unknown) =>
+          this.logger.warn({ err: error, pool, serverId }, 'A late answer of an engine was not noted'),
+        );
     });
   }
 
@@ -68,49 +77,47 @@ export class ProbeService implements OnModuleDestroy {
 
   /** Probes every server of the pool once, then judges those that were not heard of. */
   async probe(pool: string): Promise<void> {
-    const drifts = { sum: 0, greatest: 0 };
+    const there: ServerStatus[] = [];
+    const loads: Promise<LoadReport | undefined>[] = [];
     let cursor = '0';
     do {
       const page = await this.store.listServers(pool, cursor);
-      for (let from = 0; from < page.servers.length; from += PROBES_AT_ONCE) {
-        await this.probeSome(pool, page.servers.slice(from, from + PROBES_AT_ONCE), drifts);
+      for (const servers of pagesOf(page.servers)) {
+        // One that is not to be probed counts as answering.
+        const asked = servers.filter(({ probe }) => probe !== false);
+        const answered = await this.probes.ask(pool, asked);
+        const heard = [...answered, ...servers.filter(({ probe }) => probe === false)];
+        if (heard.length > 0) await this.heard(pool, [...new Set(heard.map(({ serverId }) => serverId))]);
+        loads.push(...answered.map((server) => this.loadOf(server)));
+        this.describeSome(pool, answered);
+        there.push(...asked);
       }
       cursor = page.cursor;
     } while (cursor !== '0');
-    this.metrics.drift(pool, drifts);
+    this.probes.askSlow(pool, there);
     await this.review(pool);
+    await this.reportAll(pool, await Promise.all(loads));
   }
 
   /** Asks a server that has just been registered. Its state afterwards; an answer after a second counts when it comes. */
   async first(pool: string, server: ProbedServer): Promise<ServerState> {
-    if (!(await this.probes.answers(pool, server))) return 'pending';
+    if (!(await this.probes.answers(pool, server, FIRST_PROBE_MS))) return 'pending';
     return (await this.heard(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
   }
 
-  private async probeSome(pool: string, page: ServerStatus[], drifts: Drifts): Promise<void> {
-    const servers = this.probes.idle(
-      pool,
-      page.filter(({ probe }) => probe !== false),
-    );
-    const [answered, loads] = await Promise.all([
-      Promise.all(servers.map((server) => this.probes.answers(pool, server))),
-      Promise.all(servers.map((server) => this.health.load(server, this.roundMs))),
-    ]);
-    // One that is not to be probed counts as answering.
-    const unprobed = page.filter(({ probe }) => probe === false);
-    const heard = [...servers.filter((_, index) => answered[index]), ...unprobed].map(({ serverId }) => serverId);
-    if (heard.length === 0) return;
-    await this.heard(pool, [...new Set(heard)].slice(0, LIMITS.page));
-    const reports = servers.flatMap(({ serverId, epoch }, index) => {
-      const load = answered[index] ? loads[index] : undefined;
-      return load ? [{ serverId, epoch, ...load }] : [];
-    });
-    if (reports.length > 0) await this.report(pool, reports, drifts);
-    const unknown = servers.filter((server, index) => answered[index] && server.capabilities === undefined);
-    await Promise.all(unknown.slice(0, DESCRIBED_AT_ONCE).map((server) => this.describe(pool, server)));
+  private async loadOf(server: ServerStatus): Promise<LoadReport | undefined> {
+    const load = await this.health.load(server, this.roundMs);
+    return load && { serverId: server.serverId, epoch: server.epoch, ...load };
   }
 
-  private async heard(pool: string, serverIds: ServerStatus['serverId'][]): Promise<HeartbeatServersReply | undefined> {
+  private async reportAll(pool: string, loads: (LoadReport | undefined)[]): Promise<void> {
+    const drifts = { sum: 0, greatest: 0 };
+    const reports = loads.filter((load) => load !== undefined);
+    for (const page of pagesOf(reports)) await this.report(pool, page, drifts);
+    this.metrics.drift(pool, drifts);
+  }
+
+  private async heard(pool: string, serverIds: ServerId[]): Promise<HeartbeatServersReply | undefined> {
     if (this.stopped) return undefined;
     const reply = await this.store.heardFrom(pool, serverIds);
     for (const serverId of reply.revived) {
@@ -120,10 +127,22 @@ export class ProbeService implements OnModuleDestroy {
     return reply;
   }
 
-  /** Who registered this engine did not say what it can do. */
+  /** Who registered these engines did not say what they can do. In the background: some may take long to say it. */
+  private describeSome(pool: string, servers: readonly ServerStatus[]): void {
+    for (const server of servers) {
+      if (server.capabilities !== undefined || this.describing.size >= DESCRIBED_AT_ONCE) continue;
+      const name = `${pool} ${server.serverId}`;
+      if (this.describing.has(name)) continue;
+      this.describing.add(name);
+      this.describe(pool, server)
+        .catch((error: unknown) => this.logger.warn({ err: error, pool, ...server }, 'An engine was not described'))
+        .finally(() => this.describing.delete(name));
+    }
+  }
+
   private async describe(pool: string, server: ServerStatus): Promise<void> {
     const capabilities = await this.health.capabilities(server);
-    if (capabilities === undefined) return;
+    if (capabilities === undefined || this.stopped) return;
     const { serverId, epoch } = server;
     try {
       const lacks = lackedFeatures(capabilities);

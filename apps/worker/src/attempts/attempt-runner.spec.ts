@@ -165,11 +165,11 @@ describe('AttemptRunner', () => {
   });
 
   it('asks on while the pool is paused: that time does not count for its deadline', async () => {
-    const { run, controlPlane } = await startAttempt(undefined, { noServerDeadlineMs: 1 });
+    const { run, controlPlane } = await startAttempt(undefined, { noServerDeadlineMs: 50 });
     let asked = 0;
     controlPlane.on('lb.acquire', async ({ acquireId }) => {
-      // Longer than the deadline, as an acquire that waits.
-      await delay(5);
+      // In all longer than the deadline, as acquires that wait.
+      await delay(30);
       if (asked++ < 3) throw errorOf('POOL_PAUSED');
       return { ...LEASE, leaseId: `7.${acquireId}` };
     });

@@ -1,0 +1,114 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ServerStatus } from '@broomwagon/contracts';
+import type { EngineHealth } from './engine-health';
+
+/** What is asked, and which start of it. */
+export type ProbedServer = Pick<ServerStatus, 'serverId' | 'epoch' | 'endpoint' | 'dialect'>;
+
+/** Probes of the fast lane under way at once. */
+const FAST_AT_ONCE = 64;
+/** Probes under way at once of servers that did not answer at all the last time: a connection each. */
+const HANGING_AT_ONCE = 512;
+/** A probe gives its place in the fast lane to the next one after this. */
+const PROMPT_MS = 200;
+
+/** How long probes may take, milliseconds. */
+export interface ProbePatience {
+  /** In the fast lane; a server that takes longer is asked in the slow lane from then on. */
+  fastMs: number;
+  /** In the slow lane. */
+  slowMs: number;
+}
+
+interface SlowServer {
+  pool: string;
+  server: ProbedServer;
+  /** It answered late the last time, which may also be our own fault. It does not wait for those that hang. */
+  answered: boolean;
+}
+
+/**
+ * Probes in two lanes, so that servers that hang delay nobody: those that answer promptly are asked round by round, those
+ * that do not are asked apart, with more patience and a bound of their own, because an engine that answers late is slow,
+ * not dead. No server is asked twice at once.
+ */
+export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
+  private readonly underWay = new Set<string>();
+  /** Servers of the slow lane that wait for their turn, the one that has waited longest first. */
+  private readonly slow = new Map<string, SlowServer>();
+  private hangingUnderWay = 0;
+
+  /** @param onLate an answer that was not given to a caller of {@link ask} */
+  constructor(
+    private readonly health: EngineHealth,
+    private readonly patience: ProbePatience,
+    private readonly onLate: (pool: string, serverId: ServerStatus['serverId']) => void,
+  ) {}
+
+  /** Asks these, unless they are in the slow lane. Those that answered promptly. Never throws. */
+  async ask(pool: string, servers: readonly Server[]): Promise<Server[]> {
+    const due = servers.filter((server) => {
+      const name = nameOf(pool, server);
+      return !this.underWay.has(name) && !this.slow.has(name);
+    });
+    const prompt: Server[] = [];
+    const next = due.values();
+    const place = async (): Promise<void> => {
+      for (const server of next) if (await this.answers(pool, server)) prompt.push(server);
+    };
+    await Promise.all(Array.from({ length: FAST_AT_ONCE }, place));
+    return prompt;
+  }
+
+  /** Whether it answers promptly. Never throws. */
+  async answers(pool: string, server: ProbedServer, promptMs = PROMPT_MS): Promise<boolean> {
+    const end = new AbortController();
+    let isLate = false;
+    const answer = this.probe(pool, server, this.patience.fastMs).then((answered) => {
+      end.abort();
+      if (answered && isLate) this.onLate(pool, server.serverId);
+      return answered;
+    });
+    const place = delay(promptMs, undefined, { signal: end.signal }).then(
+      () => {
+        isLate = true;
+        return false;
+      },
+      () => answer,
+    );
+    return Promise.race([answer, place]);
+  }
+
+  /** Asks those in the slow lane of the pool, as many as may be at once. @param there all servers of the pool */
+  askSlow(pool: string, there: readonly ProbedServer[]): void {
+    const names = new Set(there.map((server) => nameOf(pool, server)));
+    for (const [name, slow] of this.slow) {
+      if (slow.pool !== pool) continue;
+      const hung = slow.answered ? 0 : 1;
+      if (names.has(name) && this.hangingUnderWay + hung > HANGING_AT_ONCE) continue;
+      this.slow.delete(name);
+      if (!names.has(name)) continue;
+      this.hangingUnderWay += hung;
+      void this.probe(pool, slow.server, this.patience.slowMs).then((answered) => {
+        this.hangingUnderWay -= hung;
+        if (answered) this.onLate(pool, slow.server.serverId);
+      });
+    }
+  }
+
+  private async probe(pool: string, server: ProbedServer, timeoutMs: number): Promise<boolean> {
+    const name = nameOf(pool, server);
+    this.underWay.add(name);
+    const startedAt = performance.now();
+    const answered = await this.health.answers(server, timeoutMs);
+    this.underWay.delete(name);
+    // Timers may come a millisecond early.
+    if (performance.now() - startedAt >= this.patience.fastMs - 2) this.slow.set(name, { pool, server, answered });
+    return answered;
+  }
+}
+
+/** Of one epoch: what an earlier start answers says nothing of the next one. */
+function nameOf(pool: string, { serverId, epoch, endpoint }: ProbedServer): string {
+  return `${pool} ${serverId} ${epoch} ${endpoint}`;
+}
