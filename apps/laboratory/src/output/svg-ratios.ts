@@ -1,3 +1,4 @@
+import { cutText } from '@broomwagon/contracts';
 import type { HeadlineResult } from '../headlines/headline';
 import { escaped, gridLine, svg } from './svg-plot';
 
@@ -37,6 +38,6 @@ function row(
     `<text x="${LEFT - 10}" y="${y + 4}" text-anchor="end" font-size="11">${escaped(headline.id)}</text>`,
     `<line x1="${px(least * scale)}" y1="${y}" x2="${px(most * scale)}" y2="${y}" stroke="${colour}" stroke-width="3"/>`,
     `<circle cx="${px(ratio)}" cy="${y}" r="4" fill="${colour}"><title>${escaped(headline.what)}: ${ratio.toFixed(2)}</title></circle>`,
-    `<text x="${WIDTH - RIGHT + 14}" y="${y + 4}" font-size="10" fill="#777">${escaped(headline.setting.slice(0, 44))}</text>`,
+    `<text x="${WIDTH - RIGHT + 14}" y="${y + 4}" font-size="10" fill="#777">${escaped(cutText(headline.setting, 44))}</text>`,
   ];
 }

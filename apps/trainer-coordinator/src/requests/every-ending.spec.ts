@@ -79,6 +79,19 @@ describe('a request that never comes to its end', () => {
     await expectFailed(status, reason, allowed + 1, 'why');
   });
 
+  it.each([`${'x'.repeat(299)}😀 and more`, `half a character: \ud83d`])(
+    'ends with the message %j',
+    async (message) => {
+      const { status } = await beginRound();
+      const worker = await fixture.worker('w');
+      const [claim] = (await worker.claim(1)) as [Claim];
+      const body = { ...worker.fence(claim), reason: 'engine-rejected' as const, retryable: false, message };
+      expect(await fixture.client.call(fixture.pool, 'request.fail', body)).toEqual({ state: 'failed' });
+      const kept = Array.from(message.toWellFormed()).slice(0, 300).join('');
+      await expectFailed(status, 'engine-rejected', 1, kept);
+    },
+  );
+
   it(`worker-lost: the workers that have it die, may come back ${MAX_RETURNS} times`, async () => {
     const { job, status } = await beginRound();
     for (let attempt = 1; attempt <= MAX_RETURNS + 1; attempt++) {

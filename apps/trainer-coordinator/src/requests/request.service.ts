@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
+  cutText,
   LIMITS,
   type CheckpointReply,
   type CheckpointRequest,
@@ -111,7 +112,7 @@ export class RequestService {
       retryable: body.retryable,
       reason: body.reason,
       lostTokens: body.lostTokens,
-      message: body.message?.slice(0, REASON_LENGTH),
+      message: body.message && cutText(body.message, REASON_LENGTH),
     });
     this.metrics.attemptEnded(answer.state);
     this.discards.soon(answer.discardedRefs);

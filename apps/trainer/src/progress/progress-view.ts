@@ -1,4 +1,4 @@
-import type { RoundKind } from '@broomwagon/contracts';
+import { cutText, type RoundKind } from '@broomwagon/contracts';
 import type { StepReport } from '../report/report';
 
 /** What a person wants to see of a running step. */
@@ -33,7 +33,7 @@ export function renderProgress(view: ProgressView, columns: number): string[] {
       `${view.elapsedSeconds.toFixed(1)} s`,
     `  requests done ${view.requestsDone}, cut ${view.requestsCut}, groups requeued ${view.groupsRequeued}`,
     `  in flight ${total}: ${shown.join(' ')}${rest}`,
-  ].map((line) => line.slice(0, Math.max(1, columns - 1)));
+  ].map((line) => cutText(line, Math.max(1, columns - 1)));
 }
 
 /** A finished step as one line. */

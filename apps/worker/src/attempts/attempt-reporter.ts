@@ -1,5 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError, type ErrorCode, type FailReason, type Segment } from '@broomwagon/contracts';
+import {
+  cutText,
+  isBroomwagonError,
+  type ErrorCode,
+  type FailReason,
+  type RequestOf,
+  type Segment,
+} from '@broomwagon/contracts';
 import { ControlPlane } from '../control-plane';
 import type { AttemptOutcome } from '../worker-metrics';
 import { WorkerConfig } from '../worker.config';
@@ -8,6 +15,8 @@ import { SegmentSaver } from './segment-saver';
 
 /** Longest message of `request.fail`, characters. */
 const MAX_MESSAGE_LENGTH = 1_000;
+/** An end that is answered INTERNAL so often is not sent again as it is: something in it cannot be taken. */
+const MAX_INTERNAL = 3;
 /** The request is no more: its round was closed while we ran it. */
 const GONE = new Set<ErrorCode>(['ROUND_CLOSED', 'ROUND_NOT_FOUND', 'REQUEST_NOT_FOUND', 'JOB_NOT_FOUND']);
 
@@ -28,7 +37,11 @@ export interface Failure {
   message?: string;
 }
 
-/** Says how an attempt ended. Repeats until answered or the deadline passes; the first answer counts. Never throws. */
+/**
+ * Says how an attempt ended. Repeats until answered or the deadline passes; the first answer counts. An end that is
+ * refused, or answered INTERNAL again and again, is said once more with nothing but the attempt in it, as `unclaimed`:
+ * its request goes on with the tokens of its last checkpoint, and the coordinator counts and caps that. Never throws.
+ */
 @Injectable()
 export class AttemptReporter {
   private readonly logger = new Logger(AttemptReporter.name);
@@ -41,40 +54,47 @@ export class AttemptReporter {
 
   async complete(attempt: Attempt, finishReason: 'stop' | 'length', segment?: Segment): Promise<AttemptOutcome> {
     const body = { ...attempt.identity, finishReason, segment };
-    return this.report(attempt, 'finished', segment, (options) =>
-      this.controlPlane.callWithRetry('request.complete', body, options),
-    );
+    return this.report(attempt, 'finished', segment, 'request.complete', body);
   }
 
   async fail(attempt: Attempt, failure: Failure, segment?: Segment): Promise<AttemptOutcome> {
     const { reason, retryable, lostTokens } = failure;
-    const message = failure.message?.slice(0, MAX_MESSAGE_LENGTH);
+    const message = failure.message && cutText(failure.message, MAX_MESSAGE_LENGTH);
     const body = { ...attempt.identity, reason, retryable, lostTokens, message, segment };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
     // The books keep no reasons: here is where a person finds out why a group failed.
     if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);
-    return this.report(attempt, outcome, segment, (options) =>
-      this.controlPlane.callWithRetry('request.fail', body, options),
-    );
+    return this.report(attempt, outcome, segment, 'request.fail', body);
   }
 
-  private async report(
+  private async report<Operation extends 'request.complete' | 'request.fail'>(
     attempt: Attempt,
     outcome: AttemptOutcome,
     segment: Segment | undefined,
-    send: (options: { deadlineMs: number }) => Promise<unknown>,
+    operation: Operation,
+    body: RequestOf<Operation>,
   ): Promise<AttemptOutcome> {
     if (attempt.isVoid) return 'fenced';
+    const options = { deadlineMs: this.config.transitionDeadlineMs, maxInternal: MAX_INTERNAL };
     try {
-      await send({ deadlineMs: this.config.transitionDeadlineMs });
+      await this.controlPlane.callWithRetry(operation, body, options);
     } catch (error) {
       if (isBroomwagonError(error, 'FENCED')) return 'fenced';
       if (isGone(error)) return 'gone';
-      // The books still have it as ours: the next reconciliation hands it back as unclaimed.
       this.logger.error(`The end of ${attempt.key} (${outcome}) was not taken: ${(error as Error).message}`);
+      if (!isBroomwagonError(error) || !error.retryable || error.code === 'INTERNAL') await this.sayUnclaimed(attempt);
       return 'lost';
     }
     if (segment !== undefined) await this.segments.keepOnly(attempt, segment);
     return outcome;
+  }
+
+  /** What is not taken here either is found by the next reconciliation, which says the same. */
+  private async sayUnclaimed(attempt: Attempt): Promise<void> {
+    const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
+    const options = { deadlineMs: this.config.transitionDeadlineMs, maxInternal: MAX_INTERNAL };
+    await this.controlPlane
+      .callWithRetry('request.fail', body, options)
+      .catch((error: Error) => this.logger.error(`${attempt.key} was not handed back: ${error.message}`));
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { BroomwagonError } from '@broomwagon/contracts';
 import { sampleSeed } from '@broomwagon/engines';
 import { setFailpoints } from '@broomwagon/platform';
 import { errorOf, LEASE, WORKER } from '../worker.fixture';
@@ -295,6 +296,42 @@ describe('AttemptRunner', () => {
     });
     expect(await run()).toBe('finished');
     expect(tries).toBe(3);
+  });
+
+  it.each(['INTERNAL', 'VALIDATION_FAILED'] as const)('hands back as unclaimed what is answered %s', async (code) => {
+    const { run, controlPlane, engines } = await startAttempt();
+    engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
+    controlPlane.on('request.fail', ({ reason }) => {
+      if (reason !== 'unclaimed') throw errorOf(code);
+      return { state: 'pending' };
+    });
+    expect(await run()).toBe('lost');
+    const said = controlPlane.of('request.fail');
+    expect(said.map(({ reason }) => reason)).toEqual([
+      ...Array<string>(code === 'INTERNAL' ? 3 : 1).fill('engine-rejected'),
+      'unclaimed',
+    ]);
+    expect(said.at(-1)).toEqual({ ...identity, reason: 'unclaimed', retryable: true });
+  });
+
+  it('gives an end up that is answered INTERNAL whatever it says', async () => {
+    const { run, controlPlane, registry } = await startAttempt();
+    for (const operation of ['request.complete', 'request.fail'] as const) {
+      controlPlane.on(operation, () => {
+        throw errorOf('INTERNAL');
+      });
+    }
+    expect(await run()).toBe('lost');
+    expect([controlPlane.of('request.complete').length, controlPlane.of('request.fail').length]).toEqual([3, 3]);
+    expect(registry.size).toBe(0);
+  });
+
+  it('cuts what an engine said between characters', async () => {
+    const { run, controlPlane, engines } = await startAttempt();
+    const said = `${'x'.repeat(998)}\ud83d😀😀`;
+    engines.generate = () => Promise.reject(new BroomwagonError('ENGINE_REJECTED', said));
+    await run();
+    expect(controlPlane.of('request.fail')[0]!.message).toBe(`${'x'.repeat(998)}\ufffd😀`);
   });
 
   it('hands the request back when its tokens cannot be stored', async () => {

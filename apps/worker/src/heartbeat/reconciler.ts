@@ -73,8 +73,10 @@ export class Reconciler {
       await this.controlPlane.callWithRetry('request.fail', body, { deadlineMs: CALL_DEADLINE_MS });
       this.metrics.unclaimed.inc({ kind: 'attempt' });
     } catch (error) {
-      // Ended or claimed anew between the two calls.
-      if (!isBroomwagonError(error) || error.retryable) throw error;
+      // Ended or claimed anew between the two calls. One that the coordinator cannot end must not keep the others.
+      const isInternal = isBroomwagonError(error, 'INTERNAL');
+      if (isInternal) this.logger.error(`${requestId}#${attempt} was not handed back: ${error.message}`);
+      else if (!isBroomwagonError(error) || error.retryable) throw error;
     }
   }
 

@@ -1,4 +1,4 @@
-import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, cutText, isBroomwagonError } from '@broomwagon/contracts';
 import { Agent, request, type Dispatcher } from 'undici';
 import type { EngineAdapterOptions } from '../engine-adapter';
 import { callSignal } from './deadline';
@@ -206,7 +206,8 @@ function errorCode(error: unknown): string | undefined {
 /** What an engine said, short enough for an error message. */
 export function quote(text: string): string {
   const oneLine = text.replaceAll(/\s+/g, ' ').trim();
-  return oneLine.length <= QUOTE_CHARACTERS ? oneLine : `${oneLine.slice(0, QUOTE_CHARACTERS)}...`;
+  const cut = cutText(oneLine, QUOTE_CHARACTERS);
+  return oneLine.length <= cut.length ? cut : `${cut}...`;
 }
 
 /** A JSON object or array; undefined for anything else. */

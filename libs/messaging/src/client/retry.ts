@@ -13,6 +13,8 @@ export interface RetryOptions {
   maxDelayMs?: number;
   /** Random number in [0, 1); default Math.random. */
   random?: () => number;
+  /** Answers INTERNAL until that too is thrown; default: as many as fit into the deadline. */
+  maxInternal?: number;
   signal?: AbortSignal;
 }
 
@@ -35,12 +37,15 @@ export function retryDelayMs(
  */
 export async function withRetry<T>(attempt: (timeoutMs: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const endsAtMs = performance.now() + options.deadlineMs;
+  let internal = 0;
   for (let count = 0; ; count++) {
     const leftMs = Math.max(1, endsAtMs - performance.now());
     try {
       return await attempt(Math.min(leftMs, options.attemptTimeoutMs ?? 5_000));
     } catch (error) {
-      if (!isBroomwagonError(error) || !error.retryable || options.signal?.aborted) {
+      if (isBroomwagonError(error, 'INTERNAL')) internal += 1;
+      const isRefused = !isBroomwagonError(error) || !error.retryable || internal >= (options.maxInternal ?? Infinity);
+      if (isRefused || options.signal?.aborted) {
         throw error;
       }
       const pauseMs = retryDelayMs(count, error.retryAfterMs ?? 0, options);

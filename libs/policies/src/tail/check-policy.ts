@@ -1,4 +1,4 @@
-import type { TailPolicy } from '@broomwagon/contracts';
+import { cutText, type TailPolicy } from '@broomwagon/contracts';
 
 /** What is wrong with a policy: the field, below `policy`, and why. */
 export interface PolicyFault {
@@ -81,7 +81,7 @@ function quotaFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | un
   if (quotas.length === 0 || quotas.length > MOST_DOMAINS)
     return { field, reason: `needs 1 to ${MOST_DOMAINS} domains` };
   for (const [domain, quota] of quotas) {
-    if (!DOMAIN.test(domain)) return { field, reason: `${domain.slice(0, 64)} is no name of a domain` };
+    if (!DOMAIN.test(domain)) return { field, reason: `${cutText(domain, 64)} is no name of a domain` };
     if (!Number.isSafeInteger(quota) || quota < 1) return { field, reason: `${domain} must be a whole number from 1` };
   }
   const sum = quotas.reduce((total, [, quota]) => total + quota, 0);

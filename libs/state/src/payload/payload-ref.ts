@@ -1,4 +1,4 @@
-import { BroomwagonError, MAX_ID_LENGTH, MAX_REF_LENGTH, POOL_PATTERN } from '@broomwagon/contracts';
+import { BroomwagonError, cutText, MAX_ID_LENGTH, MAX_REF_LENGTH, POOL_PATTERN } from '@broomwagon/contracts';
 
 export const PAYLOAD_DRIVERS = ['redis', 'file'] as const;
 export type PayloadDriver = (typeof PAYLOAD_DRIVERS)[number];
@@ -44,6 +44,6 @@ export function parsePayloadRef(driver: PayloadDriver, ref: string, field = 'ref
 }
 
 function invalid(ref: string, field: string): BroomwagonError {
-  const message = `${field}: not a payload reference of this store: ${ref.slice(0, 80)}`;
+  const message = `${field}: not a payload reference of this store: ${cutText(ref, 80)}`;
   return new BroomwagonError('VALIDATION_FAILED', message, { field });
 }

@@ -75,7 +75,7 @@ export class ScriptRunner {
     args: Args,
     attachment?: Buffer,
   ): Promise<Reply> {
-    const argv = attachment === undefined ? [JSON.stringify(args)] : [JSON.stringify(args), attachment];
+    const argv = attachment === undefined ? [toJson(args)] : [toJson(args), attachment];
     const raw = await this.evaluate(target.name, pool, argv);
     const reply = JSON.parse(String(raw)) as { error?: WireError } & Reply;
     if (reply.error !== undefined && reply.error !== null) {
@@ -117,6 +117,13 @@ export class ScriptRunner {
     }
     return source;
   }
+}
+
+/** JSON that Redis can read: half a surrogate pair, as a text of an engine may hold, becomes U+FFFD. */
+function toJson(args: object): string {
+  const json = JSON.stringify(args);
+  if (!json.includes('\\ud')) return json;
+  return JSON.stringify(args, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value));
 }
 
 function asTyped(name: string, cause: unknown): BroomwagonError {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { join } from 'node:path';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { callSignal } from '@broomwagon/engines';
 
 const TIMEOUT_MS = 10_000;
@@ -33,7 +33,7 @@ export class KubernetesApi {
     const ca = url.protocol === 'https:' ? await this.secret('ca.crt') : undefined;
     const call = callSignal(TIMEOUT_MS, signal);
     const { status, body } = await this.ask(url, token, ca, call.signal).finally(() => call.clear());
-    if (status !== 200) throw unavailable(`answered ${status} to ${url.pathname}: ${body.slice(0, 300)}`);
+    if (status !== 200) throw unavailable(`answered ${status} to ${url.pathname}: ${cutText(body, 300)}`);
     try {
       return JSON.parse(body) as unknown;
     } catch (cause) {
