@@ -1,20 +1,21 @@
 --- @include "keys"
 --- @include "length-bin"
 -- The ledger of a round, a hash of counters as in libs/policies/src/ledger: each is only ever added to. It is folded into
--- the job's with its round; what comes after that is counted there. In `open.length.*` it also has the samples that were
+-- the job's with its round; what comes after that is counted in both. In `open.length.*` it also has the samples that were
 -- cut without an end, which the job counts in a hash of its own for as long as they stand so.
 local ledger_hashes = {}
 
 local function count_ledger(job, round_id, name, by)
   local id = job .. '/' .. round_id
-  local hash = ledger_hashes[id]
-  if not hash then
-    local folded = redis.call('HGET', key.round(job, round_id), 'ledgerFolded')
-    local known = redis.call('HEXISTS', key.round(job, round_id), 'state') == 1
-    hash = (folded or not known) and key.jobLedger(job) or key.roundLedger(job, round_id)
-    ledger_hashes[id] = hash
+  local hashes = ledger_hashes[id]
+  if not hashes then
+    local field = redis.call('HMGET', key.round(job, round_id), 'state', 'ledgerFolded')
+    hashes = {}
+    if field[1] then table.insert(hashes, key.roundLedger(job, round_id)) end
+    if field[2] or not field[1] then table.insert(hashes, key.jobLedger(job)) end
+    ledger_hashes[id] = hashes
   end
-  redis.call('HINCRBY', hash, name, string.format('%.0f', by))
+  for _, hash in ipairs(hashes) do redis.call('HINCRBY', hash, name, string.format('%.0f', by)) end
 end
 
 -- Whether a counter of a round is one of its job too. Samples cut without an end are counted by the job for as long as
