@@ -263,8 +263,8 @@ describe('what is given up', () => {
       expect(await worker.complete(late, 7)).toMatchObject({ state: 'dropped' });
       expect(await books()).toMatchObject({ submitted: 4, dropped: 4, cutting: 0 });
       expect(await status()).toMatchObject({ state: 'cancelled', droppedGroups: 2, wastedTokens: 22, settled: true });
-      const { ledger } = await call(fixture.pool, 'job.ledger', { job });
-      expect(ledger.waste.byReason).toMatchObject({ aborted: 22 });
+      const { summary } = await call(fixture.pool, 'job.ledger', { job });
+      expect(summary.waste.byReason).toMatchObject({ aborted: 22 });
       const wish = { job, groupsPerStep: 2, remainingGroups: 5, policy: POLICY };
       expect(await call(fixture.pool, 'round.next', wish)).toMatchObject({ step: 1, takeGroups: 0, newGroups: 2 });
     });
