@@ -56,6 +56,22 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   @Max(60_000)
   rebalanceCheckMs: number = 1_000;
 
+  @Env('JOB_IDLE_MS', {
+    description: 'a job whose trainer was not heard of for this long, without an open round, is deleted; 0: never',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(0)
+  jobIdleMs: number = 2_592_000_000;
+
+  @Env('POOL_IDLE_MS', {
+    description: 'a pool without jobs, servers and workers is deleted after this; 0: never',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(0)
+  poolIdleMs: number = 2_592_000_000;
+
   @Env('ORPHAN_AFTER_MS', {
     description: 'claims stop when a trainer is silent for this long and its round names nothing else',
     kind: 'duration',

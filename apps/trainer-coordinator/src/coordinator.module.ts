@@ -1,4 +1,12 @@
 import { Module } from '@nestjs/common';
+import {
+  DeletionStore,
+  PayloadStore,
+  PoolDirectory,
+  REDIS_CONNECTION,
+  ScriptRunner,
+  type RedisConnection,
+} from '@broomwagon/state';
 import { RequestAbortController } from './aborts/request-abort.controller';
 import { AbortService } from './aborts/abort.service';
 import { AbortSweepService } from './aborts/abort-sweep.service';
@@ -8,6 +16,8 @@ import { CheckpointSweepService } from './checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { FactRelayService } from './facts/fact-relay.service';
+import { DeletionController } from './jobs/deletion.controller';
+import { DeletionService } from './jobs/deletion.service';
 import { JobController } from './jobs/job.controller';
 import { JobQuotaController } from './jobs/job-quota.controller';
 import { LedgerController } from './ledger/ledger.controller';
@@ -39,6 +49,7 @@ import { SubmissionService } from './rounds/submission.service';
 import { StateModule } from './state.module';
 import { ServerFences } from './upkeep/server-fences';
 import { RecountService } from './upkeep/recount.service';
+import { JobTotals } from './upkeep/job-totals';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerCommands } from './upkeep/worker-commands';
@@ -64,6 +75,7 @@ import { WeightsController } from './weights/weights.controller';
     LongtailController,
     JobController,
     JobQuotaController,
+    DeletionController,
     LedgerController,
     PromptsController,
     CheckpointController,
@@ -76,7 +88,15 @@ import { WeightsController } from './weights/weights.controller';
     CheckpointService,
     CheckpointSweepService,
     CoordinatorMetrics,
+    DeletionService,
     DiscardService,
+    JobTotals,
+    {
+      provide: DeletionStore,
+      inject: [REDIS_CONNECTION, ScriptRunner, PayloadStore, PoolDirectory],
+      useFactory: (redis: RedisConnection, scripts: ScriptRunner, payloads: PayloadStore, pools: PoolDirectory) =>
+        new DeletionStore(redis, scripts, payloads, pools),
+    },
     DropLongtailService,
     FactRelayService,
     GrantService,

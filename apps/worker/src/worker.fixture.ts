@@ -88,6 +88,7 @@ export class MemoryPayloadStore extends PayloadStore {
   stat = unused;
   sweepOrphans = unused;
   usage = unused;
+  removeAll = unused;
   async close(): Promise<void> {}
 }
 

@@ -38,6 +38,14 @@ export const ERROR_CODES = {
   ABORTED: { retryable: false, about: 'The acquire was aborted before it was granted.' },
   // Jobs and rounds
   JOB_NOT_FOUND: { retryable: false, about: 'No such job in the pool.' },
+  JOB_IN_USE: {
+    retryable: false,
+    about: 'The job has an open round, something of it still moves, or it is being deleted.',
+  },
+  POOL_IN_USE: {
+    retryable: false,
+    about: 'The pool has servers, workers, waiting calls or open rounds; details name them.',
+  },
   ROUND_NOT_FOUND: { retryable: false, about: 'No such round in the job.' },
   ROUND_CONFLICT: { retryable: false, about: 'The round or another one is open with other parameters.' },
   ROUND_CLOSED: { retryable: false, about: 'The round is closed; its requests are folded into the ledger.' },

@@ -2,6 +2,7 @@ export * from './abort.dto';
 export * from './capabilities.dto';
 export * from './checkpoint.dto';
 export * from './cursors';
+export * from './deletion.dto';
 export * from './errors';
 export * from './generation';
 export * from './ids';

@@ -1,5 +1,6 @@
 import * as abort from './abort.dto';
 import * as checkpoint from './checkpoint.dto';
+import * as deletion from './deletion.dto';
 import * as inspection from './inspection.dto';
 import * as jobQuota from './job-quota.dto';
 import * as lb from './lb.dto';
@@ -92,6 +93,8 @@ export const OPERATIONS = {
   'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
   'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
   'job.configure': operation<jobQuota.ConfigureJobReply>()(coordinator, jobQuota.ConfigureJobRequest),
+  'job.delete': operation<deletion.DeleteJobReply>()(coordinator, deletion.DeleteJobRequest),
+  'pool.delete': operation<deletion.DeletePoolReply>()(coordinator, deletion.DeletePoolRequest),
   'job.checkpoint': operation<checkpoint.CheckpointJobReply>()(coordinator, checkpoint.CheckpointJobRequest),
   'job.restore': operation<checkpoint.RestoreJobReply>()(coordinator, checkpoint.RestoreJobRequest),
   'job.checkpoints': operation<checkpoint.ListCheckpointsReply>()(coordinator, checkpoint.ListCheckpointsRequest),

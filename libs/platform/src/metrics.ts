@@ -46,6 +46,14 @@ export class Metrics {
     );
   }
 
+  /** Takes away all series of gauges with this label: what they told of is gone. */
+  async forget(label: string, value: string): Promise<void> {
+    for (const metric of this.registry.getMetricsAsArray()) {
+      if (!(metric instanceof Gauge)) continue;
+      for (const { labels } of (await metric.get()).values) if (labels[label] === value) metric.remove(labels);
+    }
+  }
+
   /** The text of `/metrics`. */
   text(): Promise<string> {
     return this.registry.metrics();

@@ -15,6 +15,9 @@ const WAITERS_INTERVAL_MS = 100;
 /** When the weights have changed, engines go on this late at most. */
 const ENGINES_INTERVAL_MS = 100;
 const SESSIONS_INTERVAL_MS = 30_000;
+const POOLS_INTERVAL_MS = 5_000;
+/** Servers of a sleeping pool have failed; they are asked this often whether they are back. */
+const SLEEPING_INTERVAL_MS = 30_000;
 const TOTALS_INTERVAL_MS = 5_000;
 /** A change of settings that a dying replica left behind goes on after this. */
 const SETTINGS_INTERVAL_MS = 2_000;
@@ -26,6 +29,8 @@ const OUTAGE_AFTER_MS = 10_000;
 export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger(UpkeepService.name);
   private readonly tasks: PeriodicTask[];
+  /** Pools that have gauges. */
+  private shown: readonly string[] = [];
 
   constructor(
     private readonly store: RoutingStore,
@@ -39,7 +44,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly counts: LoadBalancerMetrics,
     private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
-    metrics: Metrics,
+    private readonly metrics: Metrics,
   ) {
     const inEachPool = (name: string, intervalMs: number, work: (pool: string) => Promise<void>) =>
       new PeriodicTask({ name, intervalMs, metrics, immediately: true }, (signal) => this.inEachPool(work, signal));
@@ -55,6 +60,10 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       inEachPool('engine-pauses', ENGINES_INTERVAL_MS, (pool) => this.pauses.tell(pool)),
       inEachPool('settings', SETTINGS_INTERVAL_MS, (pool) => this.settings.resume(pool)),
       inEachPool('evict-sessions', SESSIONS_INTERVAL_MS, (pool) => this.evictSessions(pool)),
+      new PeriodicTask({ name: 'pools', intervalMs: POOLS_INTERVAL_MS, metrics }, () => this.reviewPools()),
+      new PeriodicTask({ name: 'sleeping-pools', intervalMs: SLEEPING_INTERVAL_MS, metrics, immediately: true }, () =>
+        this.reviewSleeping(),
+      ),
       inEachPool('totals', TOTALS_INTERVAL_MS, async (pool) => this.counts.totals(pool, await this.store.status(pool))),
     ];
   }
@@ -69,14 +78,33 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
 
   /** All pools, also when one fails; then the first error is thrown at the end. */
   private async inEachPool(work: (pool: string) => Promise<void>, signal: AbortSignal): Promise<void> {
-    const served = this.config.servedPools();
-    const pools = served === '*' ? await this.directory.list() : served;
+    const pools = await this.pools();
     const errors: unknown[] = [];
     for (const pool of pools) {
       if (signal.aborted) return;
       await work(pool).catch((error: unknown) => errors.push(error));
     }
     if (errors.length > 0) throw errors[0];
+  }
+
+  private async reviewPools(): Promise<void> {
+    await this.directory.review();
+    const pools = await this.pools();
+    for (const pool of this.shown) if (!pools.includes(pool)) await this.metrics.forget('pool', pool);
+    this.shown = pools;
+  }
+
+  private async reviewSleeping(): Promise<void> {
+    await this.directory.reviewAsleep();
+    if (this.config.servedPools() !== '*') return;
+    for (const pool of await this.directory.asleep()) {
+      if ((await this.directory.activityOf(pool)).servers > 0) await this.prober.probe(pool);
+    }
+  }
+
+  private async pools(): Promise<readonly string[]> {
+    const served = this.config.servedPools();
+    return served === '*' ? this.directory.awake() : served;
   }
 
   private async expireWaiters(pool: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import type { JobId, JobLedgerReply, PoolName } from '@broomwagon/contracts';
+import { WASTE_REASONS, type JobId, type JobLedgerReply, type PoolName } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
+
+const BOUNDS = ['lengthBias', 'offPolicyShare', 'versionSpan', 'cutsPerGroup'] as const;
 
 /** Gauges of the ledgers, read periodically, so every replica shows the same. */
 @Injectable()
@@ -27,6 +29,14 @@ export class LedgerMetrics {
     ]);
   }
 
+  /** The job is deleted, or has been idle for long. */
+  forget(pool: PoolName, job: JobId): void {
+    const labels = { pool, job };
+    for (const gauge of Object.values(this.values)) gauge.remove(labels);
+    for (const reason of WASTE_REASONS) this.waste.remove({ ...labels, reason });
+    for (const bound of BOUNDS) this.alarms.remove({ ...labels, bound });
+  }
+
   show(pool: PoolName, job: JobId, { summary, alarms }: JobLedgerReply): void {
     const labels = { pool, job };
     const { values } = this;
@@ -38,7 +48,7 @@ export class LedgerMetrics {
     values.cuts.set(labels, summary.cutsPerGroup.max);
     for (const [reason, tokens] of Object.entries(summary.waste.byReason))
       this.waste.set({ ...labels, reason }, tokens);
-    for (const bound of ['lengthBias', 'offPolicyShare', 'versionSpan', 'cutsPerGroup']) {
+    for (const bound of BOUNDS) {
       const alarm = alarms.find((one) => one.bound === bound);
       this.alarms.set({ ...labels, bound }, alarm === undefined ? 0 : alarm.state === 'near' ? 1 : 2);
     }

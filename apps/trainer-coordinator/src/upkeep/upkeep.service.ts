@@ -3,17 +3,19 @@ import type { PoolName } from '@broomwagon/contracts';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
 import { PayloadStore, PoolDirectory, RoundStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
-import { CoordinatorMetrics } from '../coordinator.metrics';
 import { FactRelayService } from '../facts/fact-relay.service';
 import { RebalanceWatchService } from '../rebalance/rebalance-watch.service';
-import { LedgerMetrics } from '../ledger/ledger.metrics';
-import { LedgerService } from '../ledger/ledger.service';
 import { PayloadRoomService } from '../payload/payload-room.service';
+import { DeletionService } from '../jobs/deletion.service';
 import { GrantService } from '../requests/grant.service';
+import { JobTotals } from './job-totals';
 import { SweepService } from './sweep.service';
 
 const FACTS_INTERVAL_MS = 200;
 const PAYLOAD_ROOM_INTERVAL_MS = 1_000;
+const POOLS_INTERVAL_MS = 5_000;
+const SLEEPING_INTERVAL_MS = 30_000;
+const IDLE_INTERVAL_MS = 3_600_000;
 const TOTALS_INTERVAL_MS = 5_000;
 const ORPHANS_INTERVAL_MS = 60_000;
 
@@ -21,21 +23,22 @@ const ORPHANS_INTERVAL_MS = 60_000;
 @Injectable()
 export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly tasks: PeriodicTask[];
+  /** Pools that have gauges. */
+  private shown: readonly PoolName[] = [];
 
   constructor(
     private readonly directory: PoolDirectory,
     private readonly rounds: RoundStore,
     private readonly payloads: PayloadStore,
-    private readonly counts: CoordinatorMetrics,
-    private readonly ledgers: LedgerService,
-    private readonly ledgerMetrics: LedgerMetrics,
+    private readonly totals: JobTotals,
+    private readonly deletions: DeletionService,
     private readonly config: CoordinatorConfig,
     sweeper: SweepService,
     grants: GrantService,
     relay: FactRelayService,
     rebalance: RebalanceWatchService,
     room: PayloadRoomService,
-    metrics: Metrics,
+    private readonly metrics: Metrics,
   ) {
     const inEachPool = (name: string, intervalMs: number, work: (pool: PoolName) => Promise<void>) =>
       new PeriodicTask({ name, intervalMs, metrics }, (signal) => this.inEachPool(work, signal));
@@ -44,7 +47,15 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       inEachPool('claims', config.sweepIntervalMs, (pool) => grants.upkeep(pool)),
       inEachPool('rebalance', config.rebalanceCheckMs, (pool) => rebalance.look(pool)),
       inEachPool('payload-room', PAYLOAD_ROOM_INTERVAL_MS, (pool) => room.lookAtAll(pool)),
-      inEachPool('totals', TOTALS_INTERVAL_MS, (pool) => this.readTotals(pool)),
+      inEachPool('totals', TOTALS_INTERVAL_MS, (pool) => this.totals.read(pool)),
+      new PeriodicTask({ name: 'pools', intervalMs: POOLS_INTERVAL_MS, metrics }, () => this.directory.review()),
+      new PeriodicTask({ name: 'sleeping-pools', intervalMs: SLEEPING_INTERVAL_MS, metrics, immediately: true }, () =>
+        this.directory.reviewAsleep(),
+      ),
+      new PeriodicTask({ name: 'forget-sleeping', intervalMs: POOLS_INTERVAL_MS, metrics }, () =>
+        this.forgetSleeping(),
+      ),
+      new PeriodicTask({ name: 'delete-idle', intervalMs: IDLE_INTERVAL_MS, metrics }, () => this.deleteIdle()),
       new PeriodicTask({ name: 'orphans', intervalMs: ORPHANS_INTERVAL_MS, metrics }, () => this.sweepOrphans()),
     ];
     if (config.factsRelay) {
@@ -72,20 +83,21 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
 
   private async pools(): Promise<readonly PoolName[]> {
     const served = this.config.servedPools();
-    return served === '*' ? this.directory.list() : served;
+    return served === '*' ? this.directory.awake() : served;
   }
 
-  private async readTotals(pool: PoolName): Promise<void> {
-    const jobs = await this.rounds.listJobs(pool, false);
-    const statuses = [];
-    for (const job of jobs) {
-      statuses.push(await this.rounds.jobStatus(pool, job));
-      this.ledgerMetrics.show(pool, job, await this.ledgers.read(pool, job));
-    }
-    this.counts.totals(pool, statuses);
+  private async forgetSleeping(): Promise<void> {
+    const pools = await this.pools();
+    this.totals.keepOnly(pools);
+    for (const pool of this.shown) if (!pools.includes(pool)) await this.metrics.forget('pool', pool);
+    this.shown = pools;
   }
 
-  /** The payloads of all pools, also of those that this replica does not serve. */
+  private async deleteIdle(): Promise<void> {
+    const served = this.config.servedPools();
+    for (const pool of served === '*' ? await this.directory.list() : served) await this.deletions.deleteIdle(pool);
+  }
+
   private async sweepOrphans(): Promise<void> {
     await this.payloads.sweepOrphans(this.config.payloadOrphanAfterMs, ({ pool, job, owner }) =>
       this.rounds.owns(pool, job, owner),

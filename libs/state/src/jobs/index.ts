@@ -1,1 +1,2 @@
+export * from './deletion.store';
 export * from './job.store';

@@ -97,6 +97,10 @@ export class FilePayloadStore extends PayloadStore {
     return sweep;
   }
 
+  async removeAll(of: PayloadJob): Promise<void> {
+    await rm(this.folderOf(of), { recursive: true, force: true });
+  }
+
   async usage(of: PayloadJob): Promise<PayloadUsage> {
     return { usedBytes: await readCounter(join(this.folderOf(of), '.used')), quotaBytes: this.quotaBytes };
   }

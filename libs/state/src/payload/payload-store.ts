@@ -99,6 +99,9 @@ export abstract class PayloadStore {
    */
   abstract sweepOrphans(olderThanMs: number, isOwned: PayloadOwnership, pageSize?: number): Promise<PayloadSweep>;
 
+  /** Removes all payloads of a job, and forgets it. @throws BroomwagonError UNAVAILABLE */
+  abstract removeAll(of: PayloadJob): Promise<void>;
+
   /** What the payloads of a job take, and may take. @throws BroomwagonError UNAVAILABLE */
   abstract usage(of: PayloadJob): Promise<PayloadUsage>;
 

@@ -126,6 +126,16 @@ export class RedisPayloadStore extends PayloadStore {
     return sweep;
   }
 
+  async removeAll(of: PayloadJob): Promise<void> {
+    const job = jobOf(of);
+    for (let items: string[]; ;) {
+      ({ items } = await this.scripts.run(LIST_OLD, job, { cutoffMs: Number.MAX_SAFE_INTEGER, limit: LIMITS.page }));
+      if (items.length === 0) break;
+      await this.scripts.run(REMOVE, job, { items });
+    }
+    await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs: Number.MAX_SAFE_INTEGER });
+  }
+
   async usage(of: PayloadJob): Promise<PayloadUsage> {
     const used = await this.available(this.redis.hget(`${this.scripts.rootKey(jobOf(of))}:meta`, 'usedBytes'));
     return { usedBytes: Number(used ?? 0), quotaBytes: this.quotaBytes };

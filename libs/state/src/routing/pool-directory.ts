@@ -1,20 +1,43 @@
 import { BroomwagonError, POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
+import { script, ScriptRunner } from '../scripts/script-runner';
+
+/** What a pool is busy with. */
+export interface PoolActivity {
+  /** Periodic tasks have something to look after. */
+  awake: boolean;
+  /** What speaks against deleting it. */
+  inUse: string[];
+  servers: number;
+  jobs: number;
+  /** Of the last transition. */
+  lastMs: number;
+}
+const activity = script<object, PoolActivity>('pools/activity');
+
+/** A pool with nothing to look after is visited this much longer. */
+const SLEEPS_AFTER_MS = 10_000;
 
 /**
- * The pools that have state in Redis: what the periodic tasks of every replica go through. A pool enters it with its
- * first server or worker and stays; when Redis has lost it, it enters it again.
+ * The pools that have state in Redis, and which of them are awake: what the periodic tasks of every replica go through. A
+ * pool enters with its first server or worker; with nothing to look after it falls asleep, and its next call or a
+ * {@link review} wakes it. When Redis has lost it, it enters again.
  */
 export class PoolDirectory {
+  /** In both sets, as far as this process has seen. */
   private readonly known = new Set<PoolName>();
+  private readonly idleSinceMs = new Map<PoolName, number>();
+  private readonly scripts: ScriptRunner;
 
   constructor(
     private readonly redis: Redis,
     /** First part of every key, as for the scripts. */
     private readonly keyPrefix: string,
-  ) {}
+  ) {
+    this.scripts = new ScriptRunner(redis, keyPrefix);
+  }
 
-  /** Enters the pool; free of cost when this process has done so before. @throws BroomwagonError UNAVAILABLE */
+  /** Enters the pool, awake; free of cost when this process has done so before. @throws BroomwagonError UNAVAILABLE */
   async add(pool: PoolName): Promise<void> {
     if (this.known.has(pool)) return;
     if (!POOL_PATTERN.test(pool)) {
@@ -22,19 +45,71 @@ export class PoolDirectory {
         field: 'pool',
       });
     }
-    await this.asked(this.redis.sadd(this.key, pool));
+    await this.asked(this.redis.sadd(this.allKey, pool));
+    await this.asked(this.redis.sadd(this.awakeKey, pool));
     this.known.add(pool);
   }
 
   /** All pools, sorted. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<PoolName[]> {
-    const pools = await this.asked(this.redis.smembers(this.key));
+    return (await this.asked(this.redis.smembers(this.allKey))).sort();
+  }
+
+  /** Those with something to look after, sorted. @throws BroomwagonError UNAVAILABLE */
+  async awake(): Promise<PoolName[]> {
+    const pools = await this.asked(this.redis.smembers(this.awakeKey));
     for (const pool of this.known) if (!pools.includes(pool)) this.known.delete(pool);
     return pools.sort();
   }
 
-  private get key(): string {
+  /** The others. @throws BroomwagonError UNAVAILABLE */
+  async asleep(): Promise<PoolName[]> {
+    return (await this.asked(this.redis.sdiff(this.allKey, this.awakeKey))).sort();
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  activityOf(pool: PoolName): Promise<PoolActivity> {
+    return this.scripts.run(activity, pool, {});
+  }
+
+  /** Lets pools that have been idle for a while fall asleep. @throws BroomwagonError UNAVAILABLE */
+  async review(nowMs = Date.now()): Promise<void> {
+    for (const pool of await this.awake()) {
+      if ((await this.activityOf(pool)).awake) {
+        this.idleSinceMs.delete(pool);
+        continue;
+      }
+      const sinceMs = this.idleSinceMs.get(pool) ?? nowMs;
+      this.idleSinceMs.set(pool, sinceMs);
+      if (nowMs - sinceMs < SLEEPS_AFTER_MS) continue;
+      this.idleSinceMs.delete(pool);
+      this.known.delete(pool);
+      await this.asked(this.redis.srem(this.awakeKey, pool));
+      await this.wakeIfBusy(pool);
+    }
+  }
+
+  /** Wakes sleeping pools that somebody has given work without {@link add}. @throws BroomwagonError UNAVAILABLE */
+  async reviewAsleep(): Promise<void> {
+    for (const pool of await this.asleep()) await this.wakeIfBusy(pool);
+  }
+
+  /** A pool that was deleted. @throws BroomwagonError UNAVAILABLE */
+  async remove(pool: PoolName): Promise<void> {
+    this.known.delete(pool);
+    await this.asked(this.redis.srem(this.awakeKey, pool));
+    await this.asked(this.redis.srem(this.allKey, pool));
+  }
+
+  private async wakeIfBusy(pool: PoolName): Promise<void> {
+    if ((await this.activityOf(pool)).awake) await this.asked(this.redis.sadd(this.awakeKey, pool));
+  }
+
+  private get allKey(): string {
     return `${this.keyPrefix}:pools`;
+  }
+  private get awakeKey(): string {
+    return `${this.keyPrefix}:pools-awake`;
   }
 
   private async asked<T>(answer: Promise<T>): Promise<T> {

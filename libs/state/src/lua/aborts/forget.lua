@@ -18,7 +18,8 @@ for _, name in ipairs(due) do
   local job, group_id = string.match(name, '^([^/]+)/(.+)$')
   local field = redis.call('HMGET', key.group(job, group_id), 'launched', 'promptRef')
   local refs = {}
-  for index = 0, tonumber(field[1]) - 1 do
+  -- Of a job that was deleted only the name is left.
+  for index = 0, tonumber(field[1] or 0) - 1 do
     local request = load_request(request_id(job, group_id, index))
     for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
     redis.call('UNLINK', key.request(request.id))
@@ -26,6 +27,6 @@ for _, name in ipairs(due) do
   redis.call('UNLINK', key.group(job, group_id))
   redis.call('ZREM', key.droppedGroups, name)
   table.insert(groups, freed_payloads(job, group_id, field[2], refs))
-  touched = touched + tonumber(field[1])
+  touched = touched + tonumber(field[1] or 1)
 end
 return '{"groups":[' .. table.concat(groups, ',') .. '],"more":' .. tostring(#groups < #due or #due == PAGE) .. '}'

@@ -39,6 +39,7 @@ local key = {
   -- jobs (trainer-coordinator)
   jobs = root .. 'jobs', -- set: job
   miscountedJobs = root .. 'jobs:miscounted', -- set: jobs that are to be counted anew from their requests
+  openJobs = root .. 'jobs:open', -- set: jobs with a round that is not closed
   claimableJobs = root .. 'jobs:claimable', -- zset: jobs with pending requests, by the service they had
   withheldJobs = root .. 'jobs:withheld', -- set: jobs with pending requests that may give none now: at their cap, blocked, or orphaned
   blockedJobs = root .. 'jobs:blocked', -- hash: job whose requests are not claimed for want of room for their tokens -> why, JSON

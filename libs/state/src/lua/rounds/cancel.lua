@@ -42,6 +42,7 @@ redis.call('HSET', hash, 'state', 'cancelled', 'cancelMode', args.mode, 'cancelR
 if args.mode == 'drop' then redis.call('HSET', hash, 'abortedUpTo', EVERY_GROUP, 'abortedBy', 'round.cancel') end
 count_settling(args.job, settling)
 redis.call('HDEL', key.job(args.job), 'openRoundId')
+redis.call('SREM', key.openJobs, args.job)
 redis.call('ZREM', key.roundDeadlines, sweep_name(round))
 redis.call('SADD', key.sweeps, sweep_name(round))
 fact('round.cancelled', { job = args.job, roundId = args.roundId, step = round.step, mode = args.mode, groups = groups })

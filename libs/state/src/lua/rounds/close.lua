@@ -19,6 +19,7 @@ saw_trainer(args.job)
 if round.state == 'completed' then
   redis.call('HSET', hash, 'state', 'closed')
   redis.call('HDEL', key.job(args.job), 'openRoundId')
+  redis.call('SREM', key.openJobs, args.job)
   redis.call('HINCRBY', key.job(args.job), 'stepsTrained', 1)
   redis.call('HINCRBY', key.job(args.job), 'trainedGroups', round.accepted)
   redis.call('UNLINK', key.lengths(args.job, integer(round.step - HISTORY_STEPS)))

@@ -6,9 +6,6 @@ Flags: no-writes ]]
 --- @include "../includes/keys"
 --- @include "../includes/reply"
 local args = cjson.decode(ARGV[1])
-local jobs = {}
-for _, job in ipairs(redis.call('SMEMBERS', key.jobs)) do
-  if not args.openOnly or redis.call('HEXISTS', key.job(job), 'openRoundId') == 1 then table.insert(jobs, job) end
-end
+local jobs = redis.call('SMEMBERS', args.openOnly and key.openJobs or key.jobs)
 table.sort(jobs)
 return '{"jobs":' .. encode_list(jobs) .. '}'

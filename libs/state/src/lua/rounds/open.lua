@@ -12,13 +12,15 @@ ARGV[1] JSON:
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
   trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
 Reply: roundId, trainerEpoch, state, takenGroups
-Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED. Facts: round.opened. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE. Facts: round.opened. ]]
 --- @include "../includes/rounds"
 local args = cjson.decode(ARGV[1])
-local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring')
+local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring', 'deleting')
 local current, steps, open_round, settling =
   tonumber(field[1] or nil), tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
 local given = optional(args.trainerEpoch)
+
+if field[6] then return fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
 
 local function answer(state, taken, epoch)
   return cjson.encode({ roundId = args.roundId, trainerEpoch = epoch, state = state, takenGroups = taken })
@@ -58,6 +60,7 @@ local now = now_ms()
 local epoch = given or (current or 0) + 1
 local state = args.takeGroups > 0 and 'opening' or 'open'
 redis.call('SADD', key.jobs, args.job)
+redis.call('SADD', key.openJobs, args.job)
 redis.call('HSET', key.job(args.job), 'trainerEpoch', epoch, 'trainerSeenAtMs', integer(now), 'openRoundId', args.roundId,
   'lastRoundId', args.roundId, 'orphanAfterMs', integer(args.orphanAfterMs))
 redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.digest, 'kind', args.kind,

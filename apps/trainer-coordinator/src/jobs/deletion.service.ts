@@ -1,0 +1,58 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { DeleteJobReply, DeletePoolReply, JobId, PoolName } from '@broomwagon/contracts';
+import { DeletionStore, PoolDirectory, RoundStore } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { SweepService } from '../upkeep/sweep.service';
+
+/** Deletes jobs and pools, asked to or because nobody has used them for long. */
+@Injectable()
+export class DeletionService {
+  private readonly logger = new Logger(DeletionService.name);
+
+  constructor(
+    private readonly deletions: DeletionStore,
+    private readonly rounds: RoundStore,
+    private readonly pools: PoolDirectory,
+    private readonly sweeper: SweepService,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** @throws BroomwagonError JOB_IN_USE, UNAVAILABLE */
+  async deleteJob(pool: PoolName, job: JobId, force: boolean): Promise<DeleteJobReply> {
+    let step = await this.deletions.deleteJob(pool, job, force);
+    if (step.state === 'open') {
+      const { roundId } = step;
+      const { trainerEpoch } = await this.rounds.takeover(pool, job, `delete-${roundId}`);
+      await this.rounds.cancel(pool, { job, roundId, trainerEpoch, mode: 'drop', reason: 'job.delete' });
+      await this.pools.add(pool);
+      await this.sweeper.sweep(pool);
+      step = await this.deletions.deleteJob(pool, job, force);
+    }
+    if (step.state !== 'deleted') return { job, state: 'deleting' };
+    this.logger.log({ pool, job }, 'A job was deleted');
+    return { job, state: 'deleted' };
+  }
+
+  /** @throws BroomwagonError POOL_IN_USE, UNAVAILABLE */
+  async deletePool(pool: PoolName, force: boolean): Promise<DeletePoolReply> {
+    const jobs = await this.rounds.listJobs(pool, false);
+    await this.deletions.deletePool(pool, jobs, force);
+    this.logger.log({ pool, jobs: jobs.length }, 'A pool was deleted');
+    return { pool, jobs: jobs.length };
+  }
+
+  /** Deletes what was idle for longer than its idle life. @throws BroomwagonError UNAVAILABLE */
+  async deleteIdle(pool: PoolName): Promise<void> {
+    const { jobIdleMs, poolIdleMs } = this.config;
+    // What a process that died has begun to delete is finished in any case.
+    const beforeMs = jobIdleMs === 0 ? 0 : Date.now() - jobIdleMs;
+    for await (const job of this.deletions.idleJobs(pool, beforeMs)) {
+      await this.deleteJob(pool, job, false).catch((error: unknown) => {
+        this.logger.warn({ err: error, pool, job }, 'An idle job was not deleted');
+      });
+    }
+    const { awake, servers, jobs, lastMs } = await this.pools.activityOf(pool);
+    const isIdle = poolIdleMs > 0 && !awake && servers === 0 && jobs === 0 && lastMs < Date.now() - poolIdleMs;
+    if (isIdle) await this.deletePool(pool, false);
+  }
+}

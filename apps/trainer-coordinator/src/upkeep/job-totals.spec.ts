@@ -1,0 +1,83 @@
+import type { JobStatus } from '@broomwagon/contracts';
+import { Metrics } from '@broomwagon/platform';
+import type { RoundStore } from '@broomwagon/state';
+import { expect, it } from 'vitest';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { LedgerMetrics } from '../ledger/ledger.metrics';
+import type { LedgerService } from '../ledger/ledger.service';
+import { JobTotals } from './job-totals';
+
+const POOL = 'p';
+const LEDGER = {
+  summary: {
+    lengthBias: 1,
+    offPolicyShare: 0,
+    waste: { share: 0, byReason: { cut: 5 } },
+    batchVariation: 0,
+    versionSpan: { max: 0 },
+    cutsPerGroup: { max: 0 },
+  },
+  alarms: [],
+};
+
+function openTotals() {
+  const metrics = new Metrics('test');
+  const jobs = new Map<string, number>();
+  const open = new Set<string>();
+  const reads: string[] = [];
+  const rounds = {
+    listJobs: async (_: string, openOnly: boolean) => (openOnly ? [...open] : [...jobs.keys()]),
+    jobStatus: async (_: string, job: string) => {
+      reads.push(job);
+      const longtail = { groups: 0, settlingGroups: 0 };
+      const groups = { submittedGroups: 0, trainedGroups: 0, failedGroups: 0, droppedGroups: 0 };
+      return { job, requests: { trained: jobs.get(job)! }, longtail, ...groups } as unknown as JobStatus;
+    },
+  };
+  const ledgers = { read: async () => LEDGER };
+  const totals = new JobTotals(
+    rounds as unknown as RoundStore,
+    ledgers as unknown as LedgerService,
+    new CoordinatorMetrics(metrics),
+    new LedgerMetrics(metrics),
+  );
+  const read = async (nowMs: number) => {
+    reads.length = 0;
+    await totals.read(POOL, nowMs);
+    return [...reads];
+  };
+  return { jobs, open, read, text: () => metrics.text() };
+}
+
+it('reads jobs that are open or have changed of late, and shows the sum of all', async () => {
+  const { jobs, open, read, text } = openTotals();
+  for (let job = 0; job < 100; job++) jobs.set(`old-${job}`, 1);
+  jobs.set('live', 10);
+  open.add('live');
+  const beganAtMs = 1_000_000_000;
+  expect(await read(beganAtMs)).toHaveLength(101);
+  expect(await text()).toMatch(/requests_count{pool="p",state="trained",app="test"} 110/);
+  jobs.set('live', 20);
+  expect(await read(beganAtMs + 61_000)).toEqual(['live']);
+  expect(await text()).toMatch(/requests_count{pool="p",state="trained",app="test"} 120/);
+  // Closed: read on until it stands still.
+  open.clear();
+  jobs.set('live', 30);
+  expect(await read(beganAtMs + 66_000)).toEqual(['live']);
+  expect(await read(beganAtMs + 200_000)).toEqual([]);
+  expect(await text()).toMatch(/requests_count{pool="p",state="trained",app="test"} 130/);
+});
+
+it('takes the gauges of a job away when it is deleted, or idle for an hour', async () => {
+  const { jobs, open, read, text } = openTotals();
+  jobs.set('gone', 1).set('idle', 1).set('live', 1);
+  open.add('live');
+  await read(1_000_000_000);
+  for (const job of jobs.keys()) expect(await text()).toContain(`job="${job}"`);
+  jobs.delete('gone');
+  jobs.set('live', 2);
+  await read(1_003_700_000);
+  expect(await text()).not.toContain('job="gone"');
+  expect(await text()).not.toContain('job="idle"');
+  expect(await text()).toContain('job="live"');
+});

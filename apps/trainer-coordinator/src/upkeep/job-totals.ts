@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import type { JobId, JobStatus, PoolName } from '@broomwagon/contracts';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { RoundStore } from '@broomwagon/state';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { LedgerMetrics } from '../ledger/ledger.metrics';
+import { LedgerService } from '../ledger/ledger.service';
+
+/** All jobs are read again this often; in between only those that have changed of late. */
+const READ_ALL_MS = 300_000;
+/** A job without an open round that has not changed for this long is not read. */
+const CHANGED_OF_LATE_MS = 60_000;
+/** The ledger of such a job is a metric for this long. */
+const LEDGER_SHOWN_MS = 3_600_000;
+
+interface KnownJob {
+  status: JobStatus;
+  text: string;
+  changedAtMs: number;
+}
+interface KnownPool {
+  jobs: Map<JobId, KnownJob>;
+  readAllAtMs: number;
+}
+
+/** Reads the counts of jobs for the gauges. What nobody works on costs nothing. */
+@Injectable()
+export class JobTotals {
+  private readonly pools = new Map<PoolName, KnownPool>();
+
+  constructor(
+    private readonly rounds: RoundStore,
+    private readonly ledgers: LedgerService,
+    private readonly counts: CoordinatorMetrics,
+    private readonly ledgerMetrics: LedgerMetrics,
+  ) {}
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async read(pool: PoolName, nowMs = Date.now()): Promise<void> {
+    const known = this.pools.get(pool) ?? { jobs: new Map<JobId, KnownJob>(), readAllAtMs: 0 };
+    this.pools.set(pool, known);
+    const open = new Set(await this.rounds.listJobs(pool, true));
+    if (nowMs - known.readAllAtMs >= READ_ALL_MS) {
+      known.readAllAtMs = nowMs;
+      const all = await this.rounds.listJobs(pool, false);
+      for (const job of known.jobs.keys()) if (!all.includes(job)) this.forget(pool, known, job);
+      for (const job of all) await this.readJob(pool, known, job, nowMs);
+    } else {
+      const late = [...known.jobs].filter(([, { changedAtMs }]) => nowMs - changedAtMs < CHANGED_OF_LATE_MS);
+      for (const job of new Set([...open, ...late.map(([job]) => job)])) await this.readJob(pool, known, job, nowMs);
+    }
+    for (const [job, { changedAtMs }] of known.jobs) {
+      if (!open.has(job) && nowMs - changedAtMs >= LEDGER_SHOWN_MS) this.ledgerMetrics.forget(pool, job);
+    }
+    this.counts.totals(
+      pool,
+      [...known.jobs.values()].map(({ status }) => status),
+    );
+  }
+
+  /** Of all pools but these. */
+  keepOnly(pools: readonly PoolName[]): void {
+    for (const [pool, known] of this.pools) {
+      if (pools.includes(pool)) continue;
+      for (const job of known.jobs.keys()) this.ledgerMetrics.forget(pool, job);
+      this.pools.delete(pool);
+    }
+  }
+
+  private async readJob(pool: PoolName, known: KnownPool, job: JobId, nowMs: number): Promise<void> {
+    const status = await this.rounds.jobStatus(pool, job).catch((error: unknown) => {
+      if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
+      throw error;
+    });
+    if (status === undefined) return this.forget(pool, known, job);
+    const text = JSON.stringify(status);
+    const before = known.jobs.get(job);
+    if (before?.text === text) return;
+    known.jobs.set(job, { status, text, changedAtMs: nowMs });
+    this.ledgerMetrics.show(pool, job, await this.ledgers.read(pool, job));
+  }
+
+  private forget(pool: PoolName, known: KnownPool, job: JobId): void {
+    known.jobs.delete(job);
+    this.ledgerMetrics.forget(pool, job);
+  }
+}

@@ -1,0 +1,90 @@
+import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broomwagon/contracts';
+import type { Redis } from 'ioredis';
+import { keysBelow } from '../audit/key-scan';
+import type { PayloadStore } from '../payload';
+import type { PoolDirectory } from '../routing';
+import { script, type ScriptRunner } from '../scripts/script-runner';
+
+/** `open`: its round must be cancelled; `settling`: something of it still moves. */
+export type JobDeletion = { state: 'open'; roundId: RoundId } | { state: 'settling' } | { state: 'deleted' };
+
+type Step = JobDeletion | { state: 'emptying' };
+const deleteJob = script<{ job: JobId; force: boolean; finish: boolean }, Step>('jobs/delete');
+const idleJobs = script<{ cursor: string; beforeMs: number }, { jobs: JobId[]; cursor: string }>('jobs/idle');
+
+const PAGE = 512;
+/** Kinds of keys named after a job: `<kind>:<job>` or `<kind>:<job>/...`. */
+const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|checkpoint(-[A-Za-z0-9-]+)?|group|request|waiters:claim:lane)$/;
+
+/** Deletes jobs and pools with everything they have. Safe to repeat; what a process leaves behind the next call takes up. */
+export class DeletionStore {
+  constructor(
+    private readonly redis: Redis,
+    private readonly scripts: ScriptRunner,
+    private readonly payloads: PayloadStore,
+    private readonly directory: PoolDirectory,
+  ) {}
+
+  /**
+   * @param force does not refuse a job with an open round, and says so instead
+   * @throws BroomwagonError JOB_IN_USE, UNAVAILABLE
+   */
+  async deleteJob(pool: PoolName, job: JobId, force = false): Promise<JobDeletion> {
+    const step = await this.scripts.run(deleteJob, pool, { job, force, finish: false });
+    if (step.state !== 'emptying') return step;
+    const root = `${this.scripts.rootKey(pool)}:`;
+    await this.unlink(root, (key) => isOfJob(key.slice(root.length), job));
+    await this.payloads.removeAll({ pool, job });
+    await this.scripts.run(deleteJob, pool, { job, force, finish: true });
+    return { state: 'deleted' };
+  }
+
+  /**
+   * Deletes a pool with all its jobs; with `force` also one that is in use: its workers are fenced.
+   * @throws BroomwagonError POOL_IN_USE, UNAVAILABLE
+   */
+  async deletePool(pool: PoolName, jobs: readonly JobId[], force = false): Promise<void> {
+    const { inUse } = await this.directory.activityOf(pool);
+    if (inUse.length > 0 && !force) {
+      throw new BroomwagonError(
+        'POOL_IN_USE',
+        `The pool ${pool} has ${inUse.join(', ')}; end these first, or use force`,
+        {
+          details: { inUse },
+        },
+      );
+    }
+    for (const job of jobs) await this.payloads.removeAll({ pool, job });
+    await this.unlink(`${this.scripts.rootKey(pool)}:`, () => true);
+    await this.directory.remove(pool);
+  }
+
+  /** Jobs whose trainer was not heard of since then, in pages. @throws BroomwagonError UNAVAILABLE */
+  async *idleJobs(pool: PoolName, beforeMs: number): AsyncGenerator<JobId> {
+    let cursor = '0';
+    do {
+      const page = await this.scripts.run(idleJobs, pool, { cursor, beforeMs });
+      yield* page.jobs;
+      ({ cursor } = page);
+    } while (cursor !== '0');
+  }
+
+  private async unlink(prefix: string, isMeant: (key: string) => boolean): Promise<void> {
+    try {
+      for await (const found of keysBelow(this.redis, prefix)) {
+        const keys = found.filter(isMeant);
+        for (let from = 0; from < keys.length; from += PAGE) await this.redis.unlink(...keys.slice(from, from + PAGE));
+      }
+    } catch (cause) {
+      throw new BroomwagonError('UNAVAILABLE', `Redis does not answer: ${(cause as Error).message}`, { cause });
+    }
+  }
+}
+
+/** @param key below the root of its pool */
+function isOfJob(key: string, job: JobId): boolean {
+  const at = key.indexOf(`:${job}`);
+  if (at < 0 || !KINDS.test(key.slice(0, at))) return false;
+  const rest = key.slice(at + 1 + job.length);
+  return rest === '' || rest.startsWith('/');
+}

@@ -1,0 +1,42 @@
+import { afterAll, expect, it } from 'vitest';
+import { RequestStore } from '../requests';
+import { openTestStore } from './routing-store.fixture';
+import { PoolDirectory } from './pool-directory';
+
+const test = openTestStore();
+const [prefix] = test.root.split(':') as [string];
+const directory = new PoolDirectory(test.redis, prefix);
+afterAll(() => test.close());
+
+it('lets a pool with nothing to look after fall asleep, and wakes it with its next call or review', async () => {
+  const { pool } = test;
+  const nowMs = Date.now();
+  await directory.add(pool);
+  const { workerId, workerEpoch } = await test.worker('w');
+  await directory.review(nowMs);
+  await directory.review(nowMs + 60_000);
+  expect(await directory.awake()).toEqual([pool]);
+  expect(await directory.activityOf(pool)).toMatchObject({ awake: true, inUse: ['live workers'], servers: 0, jobs: 0 });
+
+  await test.store.deregisterWorker(pool, workerId, workerEpoch);
+  await test.sweep();
+  await new RequestStore(test.runner).voidAttempts(pool);
+  await directory.review(nowMs + 60_000);
+  await directory.review(nowMs + 69_000);
+  expect(await directory.awake()).toEqual([pool]);
+  await directory.review(nowMs + 71_000);
+  expect(await directory.awake()).toEqual([]);
+  expect(await directory.list()).toEqual([pool]);
+  expect(await directory.asleep()).toEqual([pool]);
+
+  // This process has entered it before, and knows that it is asleep now.
+  await directory.add(pool);
+  expect(await directory.awake()).toEqual([pool]);
+  await directory.review(nowMs + 80_000);
+  await directory.review(nowMs + 95_000);
+  expect(await directory.awake()).toEqual([]);
+  // Work that came by another way: a server without a call through the directory.
+  await test.server('s1');
+  await directory.reviewAsleep();
+  expect(await directory.awake()).toEqual([pool]);
+});
