@@ -1,9 +1,9 @@
-import { Env, ServiceConfig } from '@broomwagon/platform';
+import { Env, ServiceConfig, withEngines } from '@broomwagon/platform';
 import { IsArray, IsInt, IsOptional, IsString, IsUrl, Matches, Max, Min } from 'class-validator';
 import { POOL_PATTERN } from '@broomwagon/contracts';
 
 /** Configuration of the load-balancer. */
-export class LoadBalancerConfig extends ServiceConfig {
+export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   @Env('PROBE_INTERVAL_MS', { description: 'pause between two probes of an engine', kind: 'duration' })
   @IsInt()
   @Min(100)
@@ -15,19 +15,6 @@ export class LoadBalancerConfig extends ServiceConfig {
   @Min(500)
   @Max(86_400_000)
   serverFailedAfterMs: number = 30_000;
-
-  @Env('ENGINE_API_KEY', { description: 'bearer token for the engines, as of the workers', secret: true })
-  @IsOptional()
-  @IsString()
-  engineApiKey?: string;
-
-  @Env('ENGINE_ALLOW_LIST', {
-    description: 'hosts engines may have: names, patterns as *.engines.svc, addresses and CIDR; empty = all',
-    kind: 'list',
-  })
-  @IsArray()
-  @IsString({ each: true })
-  engineAllowList: string[] = [];
 
   @Env('WORKER_TTL_MS', { description: 'time to live of a worker that names none', kind: 'duration' })
   @IsInt()

@@ -1,17 +1,18 @@
 import { Module } from '@nestjs/common';
+import { EngineAccess } from '@broomwagon/engines';
 import { AcquireService } from './acquire/acquire.service';
 import { LoadBalancerController } from './acquire/lb.controller';
 import { ReleaseService } from './acquire/release.service';
 import { StatusService } from './acquire/status.service';
 import { TransferService } from './acquire/transfer.service';
 import { WaiterAnswersService } from './acquire/waiter-answers.service';
+import { LoadBalancerConfig } from './load-balancer.config';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
 import { PoolController } from './pool/pool.controller';
 import { PoolSettingsService } from './pool/pool-settings.service';
 import { InspectionController } from './inspection/inspection.controller';
 import { AdmissionController } from './admission/admission.controller';
 import { DiscoveryService } from './servers/discovery.service';
-import { EngineAllowList } from './servers/engine-allow-list';
 import { EnginePausesService } from './servers/engine-pauses.service';
 import { EngineSources } from './servers/engine-sources';
 import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
@@ -48,7 +49,11 @@ import { WorkersService } from './workers/workers.service';
     SweepService,
     ProbeService,
     EnginePausesService,
-    EngineAllowList,
+    {
+      provide: EngineAccess,
+      useFactory: (config: LoadBalancerConfig) => new EngineAccess(config.engineAllowList),
+      inject: [LoadBalancerConfig],
+    },
     EngineSources,
     DiscoveryService,
     Alarms,

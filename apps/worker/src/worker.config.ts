@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { IsInt, IsOptional, IsString, Matches, Max, Min } from 'class-validator';
+import { IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
 import { IsId, POOL_PATTERN } from '@broomwagon/contracts';
-import { Env, PayloadServiceConfig } from '@broomwagon/platform';
+import { Env, PayloadServiceConfig, withEngines } from '@broomwagon/platform';
 
 /** Configuration of one worker process. */
-export class WorkerConfig extends PayloadServiceConfig {
+export class WorkerConfig extends withEngines(PayloadServiceConfig) {
   @Env('POOL', { description: 'the pool whose requests are run' })
   @Matches(POOL_PATTERN, { message: 'must be the name of a pool' })
   pool: string = 'default';
@@ -91,11 +91,6 @@ export class WorkerConfig extends PayloadServiceConfig {
   @IsInt()
   @Min(1)
   engineMaxStreams: number = 4_096;
-
-  @Env('ENGINE_API_KEY', { description: 'bearer token for the engines', secret: true })
-  @IsOptional()
-  @IsString()
-  engineApiKey?: string;
 
   @Env('DRAIN_MS', { description: 'how long a shutdown lets requests run on', kind: 'duration' })
   @IsInt()

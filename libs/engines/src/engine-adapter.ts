@@ -1,4 +1,5 @@
 import type { EngineCapabilities, EngineDialect, PauseMode, Prompt, SamplingParameters } from '@broomwagon/contracts';
+import type { EngineAccess } from './access/engine-access';
 
 /** What the probe of an engine found; nothing here is guessed from a version alone. */
 export interface EngineDescription {
@@ -118,6 +119,8 @@ export interface EngineAdapterOptions {
   model?: string;
   /** Sent as a bearer token. */
   apiKey?: string;
+  /** Where engines may be. Default: anywhere but link-local and metadata addresses. */
+  access?: EngineAccess;
   /** Default 5,000. */
   connectTimeoutMs?: number;
   /** From the request to the first token, queueing in the engine included; default 30 minutes. */

@@ -1,3 +1,4 @@
+export { EngineAccess } from './access/engine-access';
 export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect-engine';
 export * from './engine-adapter';
 export { engineRequestId } from './engine-request-id';

@@ -1,5 +1,6 @@
 export * from './configuration/connections.config';
 export * from './configuration/describe-config';
+export { withEngines } from './configuration/engines.config';
 export * from './configuration/env.decorator';
 export * from './configuration/load-config';
 export * from './configuration/payload.config';

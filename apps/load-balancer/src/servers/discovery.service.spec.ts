@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Test } from '@nestjs/testing';
 import type { RegisterServerRequest } from '@broomwagon/contracts';
+import { EngineAccess } from '@broomwagon/engines';
 import { Metrics } from '@broomwagon/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadBalancerConfig } from '../load-balancer.config';
@@ -42,6 +43,7 @@ async function discover(engineUrls: string[], sources?: Pick<EngineSources, 'all
         provide: LoadBalancerConfig,
         useValue: Object.assign(new LoadBalancerConfig(), { engineUrls, engineApiKey, probeIntervalMs: 50 }),
       },
+      { provide: EngineAccess, useValue: new EngineAccess() },
       { provide: ServersService, useValue: { register, drain } },
     ],
   }).compile();
@@ -94,8 +96,11 @@ describe('discovery by a static list', () => {
     const url = await startEngine();
     const { module, registered } = await discover([url], undefined, 'sesame');
     await expect.poll(() => registered.length).toBeGreaterThan(0);
-    const health = new HttpEngineHealth(Object.assign(new LoadBalancerConfig(), { engineApiKey: 'sesame' }));
-    expect(await health.answers({ dialect: 'openai', endpoint: url }, 5_000)).toBe(true);
+    const health = new HttpEngineHealth(
+      Object.assign(new LoadBalancerConfig(), { engineApiKey: 'sesame', engineApiKeys: ['other=tool'] }),
+      new EngineAccess(['127.0.0.1']),
+    );
+    expect(await health.answers({ pool: 'p', dialect: 'openai', endpoint: url }, 5_000)).toBe(true);
     await module.close();
     expect(new Set(keys)).toEqual(new Set(['Bearer sesame']));
   });

@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { isBroomwagonError, type ServerId } from '@broomwagon/contracts';
-import { detectEngine } from '@broomwagon/engines';
+import { detectEngine, EngineAccess } from '@broomwagon/engines';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { EngineSources } from './engine-sources';
@@ -28,6 +28,7 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
     private readonly servers: ServersService,
     private readonly config: LoadBalancerConfig,
     private readonly sources: EngineSources,
+    private readonly access: EngineAccess,
     metrics: Metrics,
   ) {
     const schedule = { name: 'discovery', intervalMs: config.probeIntervalMs, metrics, immediately: true };
@@ -80,7 +81,8 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
     try {
       const { adapter, model, instanceId, capabilities } = await detectEngine(url, {
         signal,
-        apiKey: this.config.engineApiKey,
+        apiKey: this.config.engineKeyOf(this.config.enginePool),
+        access: this.access,
       });
       const engine = {
         serverId: serverIdOf(url),

@@ -1,30 +1,33 @@
 import { Injectable } from '@nestjs/common';
 import { isBroomwagonError, type EngineCapabilities, type PauseMode, type ServerStatus } from '@broomwagon/contracts';
-import { createEngineAdapter, type EngineAdapter, type EngineLoad } from '@broomwagon/engines';
+import { createEngineAdapter, EngineAccess, type EngineAdapter, type EngineLoad } from '@broomwagon/engines';
 import { LoadBalancerConfig } from '../load-balancer.config';
+
+/** An engine, and the pool whose key it gets. */
+export type PoolEngine = Pick<ServerStatus, 'dialect' | 'endpoint'> & { pool: string };
 
 /** Asks an engine whether it lives. A port, so that tests can speak for engines. */
 export abstract class EngineHealth {
   /** True when the endpoint answers within `timeoutMs`; a refusal (4xx) is an answer too. Never throws. */
-  abstract answers(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, timeoutMs: number): Promise<boolean>;
+  abstract answers(server: PoolEngine, timeoutMs: number): Promise<boolean>;
 
   /** What the engine says of its load; undefined when it says nothing within `timeoutMs`. Never throws. */
-  load(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>, _timeoutMs: number): Promise<EngineLoad | undefined> {
+  load(_server: PoolEngine, _timeoutMs: number): Promise<EngineLoad | undefined> {
     return Promise.resolve(undefined);
   }
 
   /** Stops generating, as the adapters say. @throws BroomwagonError of the adapter, within its call timeout */
-  pause(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>, _mode: PauseMode): Promise<void> {
+  pause(_server: PoolEngine, _mode: PauseMode): Promise<void> {
     return Promise.resolve();
   }
 
   /** @throws BroomwagonError of the adapter, within its call timeout */
-  resume(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>): Promise<void> {
+  resume(_server: PoolEngine): Promise<void> {
     return Promise.resolve();
   }
 
   /** What the engine can do; undefined when it does not say so, or not as its dialect would. Never throws. */
-  capabilities(_server: Pick<ServerStatus, 'dialect' | 'endpoint'>): Promise<EngineCapabilities | undefined> {
+  capabilities(_server: PoolEngine): Promise<EngineCapabilities | undefined> {
     return Promise.resolve(undefined);
   }
 }
@@ -37,11 +40,14 @@ const MOST_ADAPTERS = 16_384;
 export class HttpEngineHealth extends EngineHealth {
   private readonly adapters = new Map<string, EngineAdapter>();
 
-  constructor(private readonly config: LoadBalancerConfig) {
+  constructor(
+    private readonly config: LoadBalancerConfig,
+    private readonly access: EngineAccess,
+  ) {
     super();
   }
 
-  async answers(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, timeoutMs: number): Promise<boolean> {
+  async answers(server: PoolEngine, timeoutMs: number): Promise<boolean> {
     try {
       await this.adapterOf(server).health(AbortSignal.timeout(timeoutMs));
       return true;
@@ -50,10 +56,7 @@ export class HttpEngineHealth extends EngineHealth {
     }
   }
 
-  override load(
-    server: Pick<ServerStatus, 'dialect' | 'endpoint'>,
-    timeoutMs: number,
-  ): Promise<EngineLoad | undefined> {
+  override load(server: PoolEngine, timeoutMs: number): Promise<EngineLoad | undefined> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, timeoutMs, undefined);
       this.adapterOf(server)
@@ -66,30 +69,29 @@ export class HttpEngineHealth extends EngineHealth {
     });
   }
 
-  override async capabilities(
-    server: Pick<ServerStatus, 'dialect' | 'endpoint'>,
-  ): Promise<EngineCapabilities | undefined> {
+  override async capabilities(server: PoolEngine): Promise<EngineCapabilities | undefined> {
     const description = await this.adapterOf(server)
       .probe()
       .catch(() => undefined);
     return description?.capabilities;
   }
 
-  override async pause(server: Pick<ServerStatus, 'dialect' | 'endpoint'>, mode: PauseMode): Promise<void> {
+  override async pause(server: PoolEngine, mode: PauseMode): Promise<void> {
     await this.adapterOf(server).pause(mode);
   }
 
-  override async resume(server: Pick<ServerStatus, 'dialect' | 'endpoint'>): Promise<void> {
+  override async resume(server: PoolEngine): Promise<void> {
     await this.adapterOf(server).resume();
   }
 
-  private adapterOf({ dialect, endpoint }: Pick<ServerStatus, 'dialect' | 'endpoint'>): EngineAdapter {
-    const name = `${dialect} ${endpoint}`;
+  private adapterOf({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {
+    const name = `${pool} ${dialect} ${endpoint}`;
     let adapter = this.adapters.get(name);
     if (!adapter) {
       const oldest = this.adapters.size >= MOST_ADAPTERS ? this.adapters.keys().next().value : undefined;
       if (oldest !== undefined) this.adapters.delete(oldest);
-      adapter = createEngineAdapter(dialect, endpoint, { apiKey: this.config.engineApiKey });
+      const apiKey = this.config.engineKeyOf(pool);
+      adapter = createEngineAdapter(dialect, endpoint, { apiKey, access: this.access });
       this.adapters.set(name, adapter);
     }
     return adapter;

@@ -34,11 +34,12 @@ export class EnginePausesService {
 
   private async tellOne(pool: string, step: EngineStep): Promise<void> {
     const { serverId, syncId, mode } = step;
+    const engine = { ...step, pool };
     try {
-      await (mode === undefined ? this.engines.resume(step) : this.engines.pause(step, mode));
+      await (mode === undefined ? this.engines.resume(engine) : this.engines.pause(engine, mode));
       const { late } = await this.weights.engineTold(pool, step, CALL_MS);
       // The change has ended while the engine was being paused.
-      if (late) await this.engines.resume(step);
+      if (late) await this.engines.resume(engine);
     } catch (error) {
       const what = mode === undefined ? 'told to go on' : 'paused';
       this.logger.warn({ err: error, pool, serverId, syncId }, `An engine could not be ${what}; it is told again`);

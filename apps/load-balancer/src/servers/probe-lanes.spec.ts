@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { EngineHealth } from './engine-health';
+import { EngineHealth, type PoolEngine } from './engine-health';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
 /** Engines that answer when they are told to, at once by default; those that hang never do. */
@@ -10,7 +10,7 @@ class ScriptedEngines extends EngineHealth {
   readonly hang = new Set<string>();
   most = 0;
 
-  override answers({ endpoint }: ProbedServer, timeoutMs: number): Promise<boolean> {
+  override answers({ endpoint }: PoolEngine, timeoutMs: number): Promise<boolean> {
     this.asked.push(endpoint);
     if (!this.hang.has(endpoint)) return Promise.resolve(true);
     return new Promise((resolve) => {

@@ -100,7 +100,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
     const name = nameOf(pool, server);
     this.underWay.add(name);
     const startedAt = performance.now();
-    const answered = await this.health.answers(server, timeoutMs);
+    const answered = await this.health.answers({ ...server, pool }, timeoutMs);
     this.underWay.delete(name);
     // Timers may come a millisecond early.
     if (performance.now() - startedAt >= this.patience.fastMs - 2) this.slow.set(name, { pool, server, answered });

@@ -88,7 +88,7 @@ export class ProbeService implements OnModuleDestroy {
         const answered = await this.probes.ask(pool, asked);
         const heard = [...answered, ...servers.filter(({ probe }) => probe === false)];
         if (heard.length > 0) await this.heard(pool, [...new Set(heard.map(({ serverId }) => serverId))]);
-        loads.push(...answered.map((server) => this.loadOf(server)));
+        loads.push(...answered.map((server) => this.loadOf(pool, server)));
         this.describeSome(pool, answered);
         there.push(...asked);
       }
@@ -105,8 +105,8 @@ export class ProbeService implements OnModuleDestroy {
     return (await this.heard(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
   }
 
-  private async loadOf(server: ServerStatus): Promise<LoadReport | undefined> {
-    const load = await this.health.load(server, this.roundMs);
+  private async loadOf(pool: string, server: ServerStatus): Promise<LoadReport | undefined> {
+    const load = await this.health.load({ ...server, pool }, this.roundMs);
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };
   }
 
@@ -141,7 +141,7 @@ export class ProbeService implements OnModuleDestroy {
   }
 
   private async describe(pool: string, server: ServerStatus): Promise<void> {
-    const capabilities = await this.health.capabilities(server);
+    const capabilities = await this.health.capabilities({ ...server, pool });
     if (capabilities === undefined || this.stopped) return;
     const { serverId, epoch } = server;
     try {

@@ -15,11 +15,11 @@ import {
   type ServerHeartbeatRequest,
   type UpdateServerRequest,
 } from '@broomwagon/contracts';
+import { EngineAccess } from '@broomwagon/engines';
 import { PoolDirectory, RoutingStore, ServerStore, type ServerChange } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
-import { EngineAllowList } from './engine-allow-list';
 import { lackedFeatures } from './lacked-features';
 import { ProbeService } from './probe.service';
 
@@ -39,7 +39,7 @@ export class ServersService {
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
     private readonly changes: ServerStore,
-    private readonly allowList: EngineAllowList,
+    private readonly access: EngineAccess,
     private readonly metrics: LoadBalancerMetrics,
     private readonly prober: ProbeService,
   ) {}
@@ -50,7 +50,7 @@ export class ServersService {
    * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, UNAVAILABLE
    */
   async register(pool: string, request: RegisterServerRequest, discovered = false): Promise<RegisterServerReply> {
-    this.allowList.check(request.endpoint);
+    this.access.check(request.endpoint);
     await this.pools.add(pool);
     const { capabilities, labels, ...rest } = request;
     const reply = await this.store.registerServer(pool, {

@@ -18,6 +18,8 @@ export interface SystemPlan {
   pool: string;
   runId: string;
   load: Load;
+  /** Where the engines are; of ours when there are none: this machine. */
+  engineUrls: readonly string[];
 }
 
 /** Simulated tokens a second at the start of a round that two cores carry, all engines together (measured). */
@@ -49,7 +51,13 @@ export function speedFor(requestsPerRound: number): number {
 
 /** What every application of ours is told. */
 export function serviceEnvironment(plan: SystemPlan): Record<string, string> {
-  return { NATS_URL: plan.natsUrl, REDIS_URL: plan.redisUrl, POOLS: plan.pool };
+  const hosts = plan.engineUrls.length > 0 ? plan.engineUrls.map((url) => new URL(url).host) : ['127.0.0.1'];
+  return {
+    NATS_URL: plan.natsUrl,
+    REDIS_URL: plan.redisUrl,
+    POOLS: plan.pool,
+    ENGINE_ALLOW_LIST: process.env.ENGINE_ALLOW_LIST || hosts.join(','),
+  };
 }
 
 /** What a worker is told besides. */

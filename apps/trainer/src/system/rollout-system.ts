@@ -84,7 +84,8 @@ export class RolloutSystem {
     const pool = this.options.pool ?? (own ? 'local' : `local-${runId}`);
     this.pool = pool;
     this.say(`Pool ${pool}; logs in ${this.logFolder}`);
-    const plan = { natsUrl: nats.url, redisUrl: redis.url, pool, runId, load: this.load };
+    const { engineUrls } = this.options;
+    const plan = { natsUrl: nats.url, redisUrl: redis.url, pool, runId, load: this.load, engineUrls };
     const [simulated] = await Promise.all([
       realEngines.length > 0 ? undefined : this.startSimulator(),
       this.startServices(plan),

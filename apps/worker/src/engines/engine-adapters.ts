@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { LeaseGrant } from '@broomwagon/contracts';
-import { createEngineAdapter, type EngineAdapter } from '@broomwagon/engines';
+import { createEngineAdapter, EngineAccess, type EngineAdapter } from '@broomwagon/engines';
 import { WorkerConfig } from '../worker.config';
 
 /** Adapters kept; the one used longest ago is forgotten first. */
@@ -11,7 +11,11 @@ const MAX_ADAPTERS = 4_096;
 export class EngineAdapters {
   private readonly adapters = new Map<string, EngineAdapter>();
 
-  constructor(private readonly config: WorkerConfig) {}
+  private readonly access: EngineAccess;
+
+  constructor(private readonly config: WorkerConfig) {
+    this.access = new EngineAccess(config.engineAllowList);
+  }
 
   of({ endpoint, dialect, model }: Pick<LeaseGrant, 'endpoint' | 'dialect' | 'model'>): EngineAdapter {
     const key = JSON.stringify([endpoint, dialect, model]);
@@ -19,7 +23,8 @@ export class EngineAdapters {
       this.adapters.get(key) ??
       createEngineAdapter(dialect, endpoint, {
         model,
-        apiKey: this.config.engineApiKey,
+        apiKey: this.config.engineKeyOf(this.config.pool),
+        access: this.access,
         stallTimeoutMs: this.config.engineStallTimeoutMs,
         firstTokenTimeoutMs: this.config.engineFirstTokenTimeoutMs,
         maxStreams: this.config.engineMaxStreams,

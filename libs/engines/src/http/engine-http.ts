@@ -1,5 +1,7 @@
 import { BroomwagonError, cutText, isBroomwagonError } from '@broomwagon/contracts';
 import { Agent, request, type Dispatcher } from 'undici';
+import { EngineAccess } from '../access/engine-access';
+import { ADDRESS_REFUSED, guardedLookup } from '../access/forbidden-addresses';
 import type { EngineAdapterOptions } from '../engine-adapter';
 import { callSignal } from './deadline';
 
@@ -31,7 +33,7 @@ function agentFor(purpose: 'streams' | 'calls', connectTimeoutMs: number, connec
       keepAliveTimeout: 4_000,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { timeout: connectTimeoutMs },
+      connect: { timeout: connectTimeoutMs, lookup: guardedLookup() },
     });
     agents.set(name, agent);
   }
@@ -51,6 +53,8 @@ export type EngineResponse = Dispatcher.ResponseData;
 /** HTTP to one engine: JSON calls with a deadline, streams without one, and errors mapped to ours. */
 export class EngineHttp {
   readonly baseUrl: string;
+  /** Why it may not be called. */
+  private readonly refusal: string | undefined;
   private readonly callTimeoutMs: number;
   private readonly streams: () => Agent;
   /** Apart from the streams, so that an abort never waits for one of those to end. */
@@ -61,6 +65,7 @@ export class EngineHttp {
     private readonly options: EngineAdapterOptions = {},
   ) {
     this.baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+    this.refusal = (options.access ?? new EngineAccess()).refusalOf(this.baseUrl);
     this.callTimeoutMs = options.callTimeoutMs ?? DEFAULT_CALL_TIMEOUT_MS;
     const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
     const { maxStreams = DEFAULT_MAX_STREAMS } = options;
@@ -112,7 +117,7 @@ export class EngineHttp {
     const response = await this.send(this.streams(), 'POST', path, body, headers, signal);
     const contentType = String(response.headers['content-type'] ?? '').toLowerCase();
     if (response.statusCode === 200 && contentType.startsWith('text/event-stream')) return response;
-    throw await this.refusal(path, response, contentType);
+    throw await this.refusalOf(path, response, contentType);
   }
 
   /** Maps what undici throws; our own errors pass. */
@@ -128,7 +133,8 @@ export class EngineHttp {
     );
   }
 
-  private send(
+  /** Redirects are not followed: they would take the key to any address. */
+  private async send(
     dispatcher: Agent,
     method: Method,
     path: string,
@@ -136,6 +142,7 @@ export class EngineHttp {
     headers: Record<string, string>,
     signal: AbortSignal,
   ): Promise<EngineResponse> {
+    if (this.refusal !== undefined) throw new BroomwagonError('ENGINE_UNREACHABLE', this.refusal);
     return request(this.baseUrl + path, {
       method,
       headers: {
@@ -149,7 +156,7 @@ export class EngineHttp {
     });
   }
 
-  private async refusal(path: string, response: EngineResponse, contentType: string): Promise<BroomwagonError> {
+  private async refusalOf(path: string, response: EngineResponse, contentType: string): Promise<BroomwagonError> {
     const status = response.statusCode;
     const said = quote(await this.readRefusal(response.body));
     const details = { status, said };
@@ -196,6 +203,7 @@ const UNREACHABLE_CODES = new Set([
   'ENETUNREACH',
   'ETIMEDOUT',
   'UND_ERR_CONNECT_TIMEOUT',
+  ADDRESS_REFUSED,
 ]);
 
 function errorCode(error: unknown): string | undefined {

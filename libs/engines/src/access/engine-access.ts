@@ -1,34 +1,42 @@
 import { BlockList, isIP } from 'node:net';
-import { Injectable } from '@nestjs/common';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { LoadBalancerConfig } from '../load-balancer.config';
+import { isForbiddenHost } from './forbidden-addresses';
+
+type Rule = (host: string, port: string) => boolean;
 
 /**
- * The hosts engines may have (ENGINE_ALLOW_LIST), checked at registration, so that nobody can make the load-balancer or
- * a worker call an address of his choice. Entries: a name, a pattern as `*.engines.svc`, an address, a CIDR; each may
- * end in `:port`. A name is never resolved: a CIDR admits addresses only. An empty list admits all.
+ * Which addresses engines may have, so that nobody can make a service call an address of his choice or have it send a key
+ * there: checked when an engine is registered and again at each call. Entries of the list: a name, a pattern as
+ * `*.engines.svc`, an address, a CIDR; each may end in `:port`. A name is never resolved: a CIDR admits addresses only.
+ * An empty list admits all but link-local and metadata addresses, which no list admits.
  */
-@Injectable()
-export class EngineAllowList {
-  private readonly rules: ((host: string, port: string) => boolean)[];
+export class EngineAccess {
+  private readonly rules: readonly Rule[];
 
-  constructor(config: LoadBalancerConfig) {
-    this.rules = config.engineAllowList.map(ruleOf);
+  /** @throws Error for an entry that is none */
+  constructor(allowList: readonly string[] = []) {
+    this.rules = allowList.map(ruleOf);
   }
 
-  /** @throws BroomwagonError VALIDATION_FAILED for an endpoint that is no URL or outside the list */
+  /** @throws BroomwagonError VALIDATION_FAILED for an endpoint that is no URL or may not be called */
   check(endpoint: string): void {
-    if (this.rules.length === 0) return;
+    const reason = this.refusalOf(endpoint);
+    if (reason !== undefined) throw new BroomwagonError('VALIDATION_FAILED', reason, { field: 'endpoint' });
+  }
+
+  /** Why an endpoint may not be called; undefined when it may. */
+  refusalOf(endpoint: string): string | undefined {
     let url: URL;
     try {
       url = new URL(endpoint);
     } catch {
-      throw new BroomwagonError('VALIDATION_FAILED', 'endpoint must be an URL', { field: 'endpoint' });
+      return 'endpoint must be an URL';
     }
     const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+    if (isForbiddenHost(host)) return `${host} is a link-local or metadata address, which is never called`;
     const port = url.port || (url.protocol === 'https:' ? '443' : '80');
-    if (this.rules.some((admits) => admits(host, port))) return;
-    throw new BroomwagonError('VALIDATION_FAILED', `${host} is outside of ENGINE_ALLOW_LIST`, { field: 'endpoint' });
+    if (this.rules.length === 0 || this.rules.some((admits) => admits(host, port))) return undefined;
+    return `${host} is outside of ENGINE_ALLOW_LIST`;
   }
 }
 

@@ -1,0 +1,58 @@
+import { IsArray, IsOptional, IsString, Matches, ValidateBy } from 'class-validator';
+import { Env } from './env.decorator';
+import type { ServiceConfig } from './service.config';
+
+// The rest parameter is what TypeScript asks of a class that others are put upon.
+// oxlint-disable-next-line typescript/no-explicit-any
+type ConfigClass = new (...args: any[]) => ServiceConfig;
+
+/** The settings of a service that calls engines, on top of its others. */
+export function withEngines<Base extends ConfigClass>(base: Base) {
+  class EnginesConfig extends base {
+    @Env('ENGINE_API_KEY', { description: 'bearer token for the engines of all pools', secret: true })
+    @IsOptional()
+    @IsString()
+    engineApiKey?: string;
+
+    @Env('ENGINE_API_KEYS', {
+      description: 'bearer tokens by pool, as actor=KEY,reward=KEY; they go before ENGINE_API_KEY',
+      kind: 'list',
+      secret: true,
+    })
+    @IsArray()
+    @Matches(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}=.+$/, { each: true, message: 'must be pool=KEY, separated by commas' })
+    engineApiKeys: string[] = [];
+
+    @Env('ENGINE_ALLOW_LIST', {
+      description: 'hosts engines may have: names, patterns as *.engines.svc, addresses, CIDR; needed with a key',
+      kind: 'list',
+    })
+    @IsArray()
+    @IsString({ each: true })
+    @IsGivenWithKey()
+    engineAllowList: string[] = [];
+
+    /** What engines of this pool are sent as bearer token. */
+    engineKeyOf(pool: string): string | undefined {
+      const own = this.engineApiKeys.find((entry) => entry.startsWith(`${pool}=`));
+      return own?.slice(pool.length + 1) ?? this.engineApiKey;
+    }
+  }
+  return EnginesConfig;
+}
+
+/** A key is sent to whatever address is registered as an engine, so it must be said which addresses may be. */
+function IsGivenWithKey(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isGivenWithKey',
+    validator: {
+      validate: (list, args) => {
+        const { engineApiKey, engineApiKeys } = args!.object as { engineApiKey?: string; engineApiKeys: string[] };
+        const hasKey = engineApiKey !== undefined || engineApiKeys.length > 0;
+        return !hasKey || (Array.isArray(list) && list.length > 0);
+      },
+      defaultMessage: () =>
+        'must name the hosts that may get ENGINE_API_KEY or ENGINE_API_KEYS, as 127.0.0.1,10.0.0.0/8,*.engines.svc',
+    },
+  });
+}
