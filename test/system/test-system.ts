@@ -211,7 +211,7 @@ export class TestSystem {
     if (kind === 'done') throw new Error('Nothing is left to train');
     const roundId = `round-${plan.step}`;
     const fence = { trainerEpoch: round.trainerEpoch };
-    const body = { job, roundId, kind, policy, weightVersion: plan.step, ...rest, ...fence };
+    const body = { job, roundId, kind, policy, ...rest, ...fence };
     const { trainerEpoch } = await this.call('round.open', body);
     const page = groups.slice(0, plan.newGroups);
     if (page.length > 0) await this.call('round.submit', { job, roundId, trainerEpoch, groups: page });

@@ -95,7 +95,7 @@ async function openRound() {
   if (plan.kind === 'done') return undefined;
   const { step, kind, planId, neededGroups, newGroups, takeGroups } = plan;
   const roundId = `step-${step}`;
-  const open = { job, roundId, planId, step, kind, neededGroups, newGroups, takeGroups, policy, weightVersion: step };
+  const open = { job, roundId, planId, step, kind, neededGroups, newGroups, takeGroups, policy };
   ({ trainerEpoch } = await call('round.open', { ...open, trainerEpoch }));
   return call('round.status', { job, roundId, trainerEpoch });
 }

@@ -66,6 +66,11 @@ export const ERROR_CODES = {
   WEIGHT_SYNC_CONFLICT: { retryable: true, about: 'The weights of the pool are being changed by another sync.' },
   WEIGHT_SYNC_NOT_FOUND: { retryable: false, about: 'No such change of weights.' },
   WEIGHT_SYNC_ENDED: { retryable: false, about: 'The change of weights has ended otherwise.' },
+  WEIGHT_VERSION_MISMATCH: {
+    retryable: false,
+    about:
+      'No engine has this weight version; `details` has it and that of the pool. Leave it out, or commit it first.',
+  },
   WEIGHT_VERSION_STALE: { retryable: false, about: 'The pool has a newer weight version.' },
   WEIGHTS_NOT_QUIESCED: { retryable: true, about: 'Requests still run under the old weights.' },
   PLAN_NOT_FOUND: { retryable: false, about: 'No such plan in the pool, or it is too old.' },

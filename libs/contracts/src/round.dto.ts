@@ -71,7 +71,11 @@ export class OpenRoundRequest {
   /** New groups that will be submitted; with takeGroups at least neededGroups. */
   @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) newGroups!: number;
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
-  @IsCounter(0) weightVersion!: number;
+  /**
+   * That of the pool: what was committed last, else what its servers report; another one is refused
+   * (`WEIGHT_VERSION_MISMATCH`). Default: that. Segments have the version of their engine, whatever stands here.
+   */
+  @IsOptional() @IsCounter(0) weightVersion?: number;
   /** Of an earlier open or takeover; absent for the first round of a job. */
   @IsOptional() @IsCounter(1) trainerEpoch?: number;
   /** Claims stop when the trainer was not heard for this long, milliseconds; default 600,000. */

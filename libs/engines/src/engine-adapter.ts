@@ -6,6 +6,8 @@ export interface EngineDescription {
   model: string;
   /** Identity of this start of the engine; absent when it has none. */
   instanceId?: string;
+  /** Of the weights it has, where it says so (SGLang) and it is a number. */
+  weightVersion?: number;
   capabilities: EngineCapabilities;
 }
 

@@ -79,7 +79,7 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
 
   private async discover(url: string, signal: AbortSignal): Promise<void> {
     try {
-      const { adapter, model, instanceId, capabilities } = await detectEngine(url, {
+      const { adapter, model, instanceId, weightVersion, capabilities } = await detectEngine(url, {
         signal,
         apiKey: this.config.engineKeyOf(this.config.enginePool),
         access: this.access,
@@ -91,6 +91,7 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
         model,
         instanceId: instanceId ?? UNKNOWN_START,
         maxInflight: this.config.engineMaxInflight,
+        weightVersion,
         capabilities,
       };
       await this.servers.register(this.config.enginePool, engine, true);

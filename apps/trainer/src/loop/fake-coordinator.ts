@@ -25,7 +25,7 @@ export class FakeCoordinator {
   readonly trained: string[] = [];
   readonly calls: OperationName[] = [];
   readonly payloads = new Map<string, Buffer[]>();
-  readonly weightVersions: number[] = [];
+  readonly weightVersions: (number | undefined)[] = [];
   /** Groups that fail where others are accepted. */
   readonly failing = new Set<string>();
   private readonly longtail: string[] = [];

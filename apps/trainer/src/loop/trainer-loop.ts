@@ -158,7 +158,7 @@ export class TrainerLoop {
     const { planId, step, kind, neededGroups, newGroups, takeGroups } = plan;
     const { trainerEpoch } = this;
     const trainer = trainerEpoch === undefined ? undefined : { job, trainerEpoch };
-    const weightVersion = (await this.hooks.setWeightVersion?.(step - 1, trainer)) ?? step - 1;
+    const weightVersion = (await this.hooks.setWeightVersion?.(step - 1, trainer)) ?? undefined;
     const roundId = `${job}-step-${step}`;
     // Failed groups are replaced as long as the data set has as many again; near its end the step needs fewer.
     const shortfall = remainingGroups - newGroups >= neededGroups ? 'replace' : 'accept-fewer';

@@ -144,6 +144,20 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.acquire').map(({ needs }) => needs)).toEqual([undefined, ['tokenIdsIn']]);
   });
 
+  it('runs nothing on older weights than its round has, and says from then on which it needs', async () => {
+    const { run, controlPlane, engines, claim, module } = await startAttempt();
+    controlPlane.on('lb.acquire', ({ acquireId, minWeightVersion }) => {
+      return { ...LEASE, leaseId: `7.${acquireId}`, weightVersion: minWeightVersion ?? 4 };
+    });
+    expect(await run()).toBe('no-server');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
+    expect(controlPlane.of('lb.release')).toMatchObject([{ outcome: 'aborted' }]);
+    expect(engines.requests).toEqual([]);
+    const again = module.get(AttemptRegistry).admit(claim({ attempt: 2 }), WORKER)!;
+    expect(await module.get(AttemptRunner).run(again)).toBe('finished');
+    expect(controlPlane.of('lb.acquire').map(({ minWeightVersion }) => minWeightVersion)).toEqual([undefined, 5]);
+  });
+
   it('fails a request whose acquire is refused, instead of asking for ever', async () => {
     const { run, controlPlane } = await startAttempt();
     controlPlane.on('lb.acquire', () => {

@@ -53,6 +53,8 @@ export class AttemptRunner {
    * kind, and an acquire that asks for nothing is the cheapest.
    */
   private metTextOnly = false;
+  /** A server with older weights than its round was met; from then on acquires say which they need. */
+  private metStale = false;
 
   constructor(
     private readonly registry: AttemptRegistry,
@@ -104,8 +106,15 @@ export class AttemptRunner {
 
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;
     const needs: EngineFeature[] | undefined = hasTokenIds && this.metTextOnly ? ['tokenIdsIn'] : undefined;
-    const acquisition = await this.acquirer.acquire(attempt, contextTokensOf(input), needs);
+    const { weightVersion } = attempt.claim;
+    const minWeightVersion = this.metStale ? weightVersion : undefined;
+    const acquisition = await this.acquirer.acquire(attempt, {
+      contextTokens: contextTokensOf(input),
+      needs,
+      minWeightVersion,
+    });
     if ('lease' in acquisition) {
+      if (acquisition.lease.weightVersion < weightVersion) return this.leaveStale(attempt, acquisition.lease);
       if (hasTokenIds && acquisition.lease.dialect === 'openai') return this.leaveTextOnly(attempt, acquisition.lease);
       return this.runOn(attempt, input, acquisition.lease);
     }
@@ -121,6 +130,15 @@ export class AttemptRunner {
     this.metTextOnly = true;
     void this.releaser.release(attempt, { leaseId }, 'aborted');
     const message = `${serverId} takes no token ids`;
+    return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
+  }
+
+  /** As {@link leaveTextOnly}: its tokens would be of weights that the round does not train. */
+  private async leaveStale(attempt: Attempt, lease: LeaseGrant): Promise<AttemptOutcome> {
+    this.metStale = true;
+    const { leaseId, serverId, weightVersion } = lease;
+    void this.releaser.release(attempt, { leaseId }, 'aborted');
+    const message = `${serverId} has weight version ${weightVersion}, and ${attempt.claim.weightVersion} is wanted`;
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 

@@ -1,12 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  isBroomwagonError,
-  type AcquireItem,
-  type EngineFeature,
-  type ErrorCode,
-  type LeaseGrant,
-} from '@broomwagon/contracts';
+import { isBroomwagonError, type AcquireItem, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { ControlPlane } from '../control-plane';
 import { unlessAborted } from '../unless-aborted';
@@ -32,6 +26,9 @@ const VOID = new Set<ErrorCode>(['FENCED', 'RELEASED', 'ABORTED']);
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
 export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };
 
+/** What is asked of the server. */
+type Wish = Pick<AcquireItem, 'contextTokens' | 'needs' | 'minWeightVersion'>;
+
 /** Asks for a server until one is granted, the attempt is stopped, or a deadline passes. */
 @Injectable()
 export class LeaseAcquirer {
@@ -44,7 +41,7 @@ export class LeaseAcquirer {
   ) {}
 
   /** Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws. */
-  async acquire(attempt: Attempt, contextTokens: number, needs?: EngineFeature[]): Promise<Acquisition> {
+  async acquire(attempt: Attempt, wish: Wish): Promise<Acquisition> {
     let endsAtMs = Date.now() + this.config.noServerDeadlineMs;
     this.leases.asking(attempt);
     let message: string | undefined;
@@ -53,7 +50,7 @@ export class LeaseAcquirer {
       const leftMs = endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(attempt.signal, this.ask(attempt, { contextTokens, needs }, leftMs, tries));
+        const lease = await unlessAborted(attempt.signal, this.ask(attempt, wish, leftMs, tries));
         if (lease === undefined) break;
         this.leases.granted(attempt, lease.leaseId);
         return { lease };
@@ -78,12 +75,7 @@ export class LeaseAcquirer {
     return { failed: refused ? 'refused' : 'no-server', message };
   }
 
-  private ask(
-    { acquireId, claim, worker }: Attempt,
-    wish: Pick<AcquireItem, 'contextTokens' | 'needs'>,
-    leftMs: number,
-    tries: number,
-  ): Promise<LeaseGrant> {
+  private ask({ acquireId, claim, worker }: Attempt, wish: Wish, leftMs: number, tries: number): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
     const { requestId, groupId, boundServerId, boundServerEpoch } = claim;
     const bound = { boundServerId, boundServerEpoch };

@@ -44,6 +44,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return {
       model: this.options.model ?? String(model),
       instanceId: typeof info.instance_id === 'string' ? info.instance_id : startedAt && `started-${startedAt.max}`,
+      weightVersion: await this.weightVersion(info, signal),
       capabilities: {
         version: typeof info.version === 'string' ? info.version : undefined,
         maxModelTokens: firstNumber(info.context_length, info.max_req_input_len, info.max_total_num_tokens),
@@ -142,6 +143,13 @@ export class SglangAdapter extends HttpEngineAdapter {
         ...(request.sampling?.logprobs && { return_logprob: true }),
       },
     };
+  }
+
+  /** Its own word is a text, `default` until the weights are changed; older versions have none. */
+  private async weightVersion(info: Record<string, unknown>, signal?: AbortSignal): Promise<number | undefined> {
+    const said = info.weight_version ?? (await this.http.getJson('/get_model_info', signal))?.weight_version;
+    const version = typeof said === 'string' && /^\d{1,14}$/.test(said) ? Number(said) : said;
+    return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
   }
 
   /** The engine's description of itself; undefined when it has none. The route was renamed. */

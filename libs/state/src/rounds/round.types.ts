@@ -39,7 +39,7 @@ export interface OpenRoundArgs {
   takeGroups: number;
   newGroups: number;
   policy: TailPolicy;
-  weightVersion: number;
+  weightVersion?: number;
   orphanAfterMs: number;
   trainerEpoch?: number;
   /** What follows from the policy. */

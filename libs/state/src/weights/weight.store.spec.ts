@@ -1,3 +1,4 @@
+import { roundTerms } from '@broomwagon/policies';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
 import { TestPools } from '../rounds/test-pools.fixture';
@@ -261,6 +262,38 @@ describe('a change of weights', () => {
     await refused(begin({ job: 'job', trainerEpoch }), 'FENCED');
     await refused(end('rolled-back'), 'WEIGHT_SYNC_ENDED');
     await refused(begin({ syncId: 'older', version: 1 }), 'WEIGHT_VERSION_STALE');
+  });
+
+  it('opens rounds with the version of the pool, and none that no engine has', async () => {
+    const policy = { name: 'resume', overProvision: 1 } as const;
+    const plan = { step: 1, kind: 'short' as const, neededGroups: 1, newGroups: 1, takeGroups: 0 };
+    const terms = { policy, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
+    let jobs = 0;
+    const open = async (weightVersion?: number) => {
+      const job = `job-${jobs++}`;
+      await rounds.open(pool, { job, roundId: 'r', planId: 'p', ...plan, ...terms, weightVersion });
+      return (await rounds.status(pool, { job })).weightVersion;
+    };
+    const refused = async (weightVersion: number, poolWeightVersion: number) =>
+      expect(open(weightVersion)).rejects.toMatchObject({
+        code: 'WEIGHT_VERSION_MISMATCH',
+        retryable: false,
+        field: 'weightVersion',
+        details: { weightVersion, poolWeightVersion },
+      });
+    // Nothing was committed: what servers report, the newest by default.
+    expect(await open()).toBe(1);
+    await server('s2', 2);
+    expect([await open(), await open(1), await open(2)]).toEqual([2, 1, 2]);
+    await refused(3, 2);
+    // What is begun is not there yet.
+    await begin({ version: 3 });
+    await refused(3, 2);
+    await server('s1', 3);
+    await end('committed');
+    expect([await open(), await open(3)]).toEqual([3, 3]);
+    await refused(2, 3);
+    await refused(4, 3);
   });
 
   it('nests with a pause by hand: the pool goes on when both are over', async () => {

@@ -1,6 +1,7 @@
 -- Replies are JSON. A script checks everything first and writes after, so an error has changed nothing.
-local function fail(code, message, field, retry_after_ms)
-  return cjson.encode({ error = { code = code, message = message, field = field, retryAfterMs = retry_after_ms } })
+local function fail(code, message, field, retry_after_ms, details)
+  return cjson.encode({ error = { code = code, message = message, field = field, retryAfterMs = retry_after_ms,
+    details = details } })
 end
 
 -- cjson writes an empty table as an object; an empty list must be written as one.

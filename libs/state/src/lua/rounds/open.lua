@@ -1,7 +1,8 @@
 --[[ Opens the round of the next step: in state `opening` while groups of the long-tail queue are taken, else `open`.
 ARGV[1] JSON:
   job, roundId, planId, kind    string
-  step, neededGroups, takeGroups, newGroups, weightVersion, orphanAfterMs   number
+  step, neededGroups, takeGroups, newGroups, orphanAfterMs   number
+  weightVersion                 number or absent: that of the pool; another one is refused
   policy                        JSON of the policy as a string
   deadlineMs                    number or absent
   digest                        string: of all of the above; the same round opened with another one is a conflict
@@ -12,8 +13,10 @@ ARGV[1] JSON:
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
   trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
 Reply: roundId, trainerEpoch, state, takenGroups
-Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE. Facts: round.opened. ]]
+Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE,
+  WEIGHT_VERSION_MISMATCH. Facts: round.opened. ]]
 --- @include "../includes/rounds"
+--- @include "../includes/pool-version"
 local args = cjson.decode(ARGV[1])
 local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring', 'deleting')
 local current, steps, open_round, settling =
@@ -43,6 +46,12 @@ if open_round then return fail('ROUND_CONFLICT', 'Round ' .. open_round .. ' of 
 if args.step ~= steps + 1 then
   return fail('PLAN_STALE', 'The job has trained ' .. integer(steps) .. ' steps', 'step')
 end
+local weight_version = optional(args.weightVersion) or pool_version()
+if not is_pool_version(weight_version) then
+  return fail('WEIGHT_VERSION_MISMATCH', 'The pool is at weight version ' .. integer(pool_version())
+    .. ', and no segment of this round would have version ' .. integer(weight_version), 'weightVersion', nil,
+    { weightVersion = weight_version, poolWeightVersion = pool_version() })
+end
 local rules = args.rules
 local has_pins = rules.maxCuts > 0 or rules.maxAgeSteps > 0 or rules.maxVersionSpan >= 0
 if has_pins and settling > 0 then
@@ -71,7 +80,7 @@ redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.d
   'onCut', rules.onCut, 'reservesTaken', rules.reservesTaken and 1 or 0, 'concurrency', rules.concurrency,
   'sampleOverProvision', rules.sampleOverProvision, 'maxCuts', rules.maxCuts, 'maxAgeSteps', rules.maxAgeSteps,
   'maxVersionSpan', rules.maxVersionSpan, 'dispatchOrder', rules.dispatchOrder, 'reservedGroups', 0, 'inFlight', 0,
-  'weightVersion', args.weightVersion, 'trainerEpoch', epoch, 'settled', 0, 'openedAtMs', integer(now))
+  'weightVersion', weight_version, 'trainerEpoch', epoch, 'settled', 0, 'openedAtMs', integer(now))
 if optional(args.keepTokens) then redis.call('HSET', hash, 'keepTokens', integer(args.keepTokens)) end
 if optional(args.choice) then redis.call('HSET', hash, 'choice', args.choice) end
 if optional(args.control) then redis.call('HSET', key.job(args.job), 'tailControl', args.control) end

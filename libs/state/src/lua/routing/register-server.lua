@@ -36,7 +36,7 @@ local epoch = same_start and known.epoch or next_server_epoch()
 local weight_version = optional(args.weightVersion) or (same_start and known.weightVersion) or 0
 local max_inflight, weight = args.maxInflight, args.weight
 if same_start and discovered then
-  max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
+  max_inflight, weight = known.maxInflight, known.weight
 end
 if known and not same_start then void_server_epoch(id, known.epoch) end
 if not same_start then

@@ -1,5 +1,6 @@
 --- @include "../../includes/clock"
 --- @include "../../includes/reply"
+--- @include "../../includes/pool-version"
 -- One change of the weights of a pool. Under way it is a hash; ended, its last status, kept for repeats.
 local ENDED_KEPT_MS = 3600000
 
@@ -27,12 +28,4 @@ local function sync_json(sync, state, ended_at, reason)
     servers = redis.call('SCARD', key.usableServers),
     confirmedServers = redis.call('ZCOUNT', key.serverVersions, version, version),
   })
-end
-
--- The version the pool is at: the last one committed, else the newest that a server reports.
-local function pool_version()
-  local committed = tonumber(redis.call('HGET', key.weights, 'version') or nil)
-  local gate = tonumber(redis.call('HGET', key.settings, 'requiredWeightVersion') or nil)
-  if committed or gate then return math.max(committed or gate, gate or committed) end
-  return tonumber(redis.call('ZREVRANGE', key.serverVersions, 0, 0, 'WITHSCORES')[2] or 0)
 end
