@@ -29,6 +29,8 @@ export interface NatsConfig {
   credsFile?: string;
   /** How TLS is spoken, for `tls://`. */
   tls?: TlsSettings;
+  /** First part of our inboxes; default `_INBOX`. */
+  inboxPrefix?: string;
   /** How long the first connection may take before the start fails. Default 10,000. */
   startDeadlineMs?: number;
   /** A dead link is noticed after two unanswered pings. Default 20,000. */
@@ -44,7 +46,11 @@ export class MessagingConnection {
   /** Settles when the connection is closed for good, with the error that did it, if any. Liveness hangs on it. */
   readonly closedForGood: Promise<Error | undefined>;
 
-  constructor(readonly nats: NatsConnection) {
+  constructor(
+    readonly nats: NatsConnection,
+    /** First part of the inboxes that requests on it use. */
+    readonly inboxPrefix?: string,
+  ) {
     this.closedForGood = nats.closed().then((error) => {
       this.connected = false;
       this.reason = error ?? undefined;
@@ -102,7 +108,7 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   for (;;) {
     try {
       const attemptMs = Math.max(100, Math.min(2_000, deadline - Date.now()));
-      return new MessagingConnection(await connect({ ...options, timeout: attemptMs }));
+      return new MessagingConnection(await connect({ ...options, timeout: attemptMs }), config.inboxPrefix);
     } catch (error) {
       const { code } = error as { code?: string };
       const advice = adviceFor(error);
@@ -145,6 +151,7 @@ function connectionOptions(config: NatsConfig): ConnectionOptions {
   return {
     servers: addresses.map((address) => address.host),
     name: config.name,
+    inboxPrefix: config.inboxPrefix,
     user: config.user ?? (token === undefined ? login?.user : undefined),
     pass: config.password ?? login?.password,
     token: config.token ?? token,

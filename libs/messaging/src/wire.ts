@@ -6,8 +6,13 @@ import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 export const ERROR_HEADER = 'Nats-Service-Error';
 /** Header with the code of an error. */
 export const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
-/** Header by which a caller says how long it will wait for the reply, in milliseconds. */
+/**
+ * Header by which a caller says how long it waits for the reply, in milliseconds. What a service reads later than that is
+ * not begun. The reply to a caller that says it names its replica.
+ */
 export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
+/** Header of a reply with the id of the replica that made it, which also listens on a subject of its own. */
+export const REPLICA_HEADER = 'Broomwagon-Replica';
 
 /** A JSON object as it stands on the wire. */
 export type JsonObject = Record<string, unknown>;
@@ -44,6 +49,12 @@ function withoutHalves(text: string): string {
   return text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? '\\ufffd' : escape));
 }
 
+/** How long the caller waits, milliseconds; infinite when it does not say, or says nonsense. */
+export function timeoutMsOf(given: MsgHdrs | undefined): number {
+  const timeoutMs = Number(given?.get(TIMEOUT_HEADER) || Number.NaN);
+  return timeoutMs > 0 ? timeoutMs : Infinity;
+}
+
 /** An error as bytes and headers of a reply. */
 export interface EncodedError {
   body: string;
@@ -68,13 +79,19 @@ export function encodeError(error: BroomwagonError): EncodedError {
 /**
  * Publishes a reply: a body or an error. Never throws: a body that cannot be written or is over the server's limit
  * becomes an error reply, and with the connection gone there is nobody to tell.
+ * @param own headers of the replica that answers
  * @returns the error that went out instead of the body, if any
  */
-export function publishReply(nats: NatsConnection, inbox: string, answer: unknown): BroomwagonError | undefined {
+export function publishReply(
+  nats: NatsConnection,
+  inbox: string,
+  answer: unknown,
+  own?: MsgHdrs,
+): BroomwagonError | undefined {
   let failure = answer instanceof BroomwagonError ? answer : undefined;
   if (failure === undefined) {
     try {
-      nats.publish(inbox, JSON.stringify(answer ?? {}));
+      nats.publish(inbox, JSON.stringify(answer ?? {}), { headers: own });
       return undefined;
     } catch (error) {
       const tooLarge = (error as { code?: string }).code === 'MAX_PAYLOAD_EXCEEDED';
@@ -85,6 +102,7 @@ export function publishReply(nats: NatsConnection, inbox: string, answer: unknow
   }
   try {
     const encoded = encodeError(failure);
+    for (const name of own?.keys() ?? []) encoded.headers.set(name, own!.get(name));
     nats.publish(inbox, encoded.body, { headers: encoded.headers });
   } catch {
     // The connection is closed, or even the error is too large: the caller's deadline is what is left.

@@ -1,4 +1,4 @@
-import type { MessageMetrics } from '@broomwagon/messaging';
+import { ReplySubjects, type MessageMetrics } from '@broomwagon/messaging';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry, type Metric } from 'prom-client';
 
 const NAME = /^[a-z]+(_[a-z]+)*_(total|seconds|bytes|ratio|count|tokens|info)$/;
@@ -83,4 +83,10 @@ export function messageMetrics(metrics: Metrics): MessageMetrics {
     },
     inFlight: (count) => inFlight.set(count),
   };
+}
+
+/** Where a service publishes replies; what is refused is counted. */
+export function replySubjectsOf(inboxes: readonly string[], metrics: Metrics): ReplySubjects {
+  const refused = metrics.counter('replies_refused_total', 'Replies to subjects that are no inboxes (REPLY_PREFIXES)');
+  return new ReplySubjects(inboxes, () => refused.inc());
 }

@@ -3,6 +3,7 @@ import { headers as makeHeaders, type MsgHdrs } from 'nats';
 import type { MessagingConnection } from '../connection';
 import { injectTrace } from '../trace-context';
 import { MessageContext } from '../transport/message-context';
+import { ReplySubjects } from '../transport/reply-subjects';
 import { poolTokenOf } from '../transport/subjects';
 import { decodeBody, publishReply, TIMEOUT_HEADER, wireErrorOf, type JsonObject } from '../wire';
 import { RequestMultiplexer, sendFailure } from './request-multiplexer';
@@ -13,8 +14,6 @@ export interface RequestOptions {
   /** Default 5,000. */
   timeoutMs?: number;
   headers?: Readonly<Record<string, string>>;
-  /** Also tell the service how long we wait (it costs a header); see `MessageContext.deadlineMs`. */
-  tellDeadline?: boolean;
 }
 
 /** A standing subscription. */
@@ -35,8 +34,11 @@ export type ClientHandler = (body: JsonObject, context: MessageContext) => void 
 export class MessagingClient {
   private readonly multiplexer: RequestMultiplexer;
 
-  constructor(readonly connection: MessagingConnection) {
-    this.multiplexer = new RequestMultiplexer(connection.nats);
+  constructor(
+    readonly connection: MessagingConnection,
+    private readonly replySubjects = new ReplySubjects(),
+  ) {
+    this.multiplexer = new RequestMultiplexer(connection.nats, connection.inboxPrefix);
     void connection.closedForGood.then((error) =>
       this.multiplexer.rejectAll(
         new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error }),
@@ -50,7 +52,12 @@ export class MessagingClient {
    */
   async request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
     const timeoutMs = options.timeoutMs ?? 5_000;
-    const message = await this.multiplexer.request(subject, JSON.stringify(body), timeoutMs, headersOf(options));
+    const message = await this.multiplexer.request(
+      subject,
+      JSON.stringify(body),
+      timeoutMs,
+      headersOf(options.headers, timeoutMs),
+    );
     let reply: unknown;
     try {
       reply = decodeBody(message.data);
@@ -79,15 +86,15 @@ export class MessagingClient {
   /** Publishes an event. It is buffered while the connection is down. @throws BroomwagonError UNAVAILABLE */
   publish(subject: string, body: object, options: Pick<RequestOptions, 'headers'> = {}): void {
     try {
-      this.connection.nats.publish(subject, JSON.stringify(body), { headers: headersOf(options) });
+      this.connection.nats.publish(subject, JSON.stringify(body), { headers: headersOf(options.headers) });
     } catch (error) {
       throw sendFailure(subject, error);
     }
   }
 
-  /** Answers a parked call: with a result, or with an error. Never throws. */
+  /** Answers a parked call: with a result, or with an error; nothing goes to what is no inbox. Never throws. */
   reply(inbox: string, answer: object | BroomwagonError): void {
-    publishReply(this.connection.nats, inbox, answer);
+    if (this.replySubjects.allows(inbox)) publishReply(this.connection.nats, inbox, answer);
   }
 
   /** Handles messages of a subject; with `queue`, one member of the group gets each. Malformed ones go to `onError`. */
@@ -105,7 +112,7 @@ export class MessagingClient {
           if (refusal !== null) {
             throw sendFailure(subject, refusal);
           }
-          await handler(decodeBody(message.data), new MessageContext(message, poolToken));
+          await handler(decodeBody(message.data), new MessageContext(message, poolToken, message.reply || undefined));
         })().catch((failure: unknown) => options.onError?.(failure));
         running.add(work);
         void work.finally(() => running.delete(work));
@@ -131,15 +138,15 @@ export class MessagingClient {
   }
 }
 
-function headersOf(options: RequestOptions): MsgHdrs | undefined {
+function headersOf(given: RequestOptions['headers'], timeoutMs?: number): MsgHdrs | undefined {
   let made: MsgHdrs | undefined;
-  if (options.headers !== undefined || options.tellDeadline) {
+  if (given !== undefined || timeoutMs !== undefined) {
     made = makeHeaders();
-    for (const [name, value] of Object.entries(options.headers ?? {})) {
+    for (const [name, value] of Object.entries(given ?? {})) {
       made.set(name, value);
     }
-    if (options.tellDeadline) {
-      made.set(TIMEOUT_HEADER, String(Math.round(options.timeoutMs ?? 5_000)));
+    if (timeoutMs !== undefined) {
+      made.set(TIMEOUT_HEADER, String(Math.round(timeoutMs)));
     }
   }
   return injectTrace(made, makeHeaders);

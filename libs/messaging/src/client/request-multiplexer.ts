@@ -17,13 +17,19 @@ const SWEEP_INTERVAL_MS = 20;
  * `request` costs 40.
  */
 export class RequestMultiplexer {
-  private readonly inbox = createInbox();
+  private readonly inbox: string;
   private readonly pending = new Map<string, Pending>();
   private sequence = 0;
   private subscribed = false;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly nats: NatsConnection) {}
+  /** @param inboxPrefix first part of our inbox, where an account of NATS gives us one of our own */
+  constructor(
+    private readonly nats: NatsConnection,
+    inboxPrefix?: string,
+  ) {
+    this.inbox = createInbox(inboxPrefix);
+  }
 
   /** Requests waiting for a reply now. */
   size(): number {

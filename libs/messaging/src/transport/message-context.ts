@@ -1,5 +1,4 @@
 import type { Msg, MsgHdrs } from 'nats';
-import { TIMEOUT_HEADER } from '../wire';
 
 /**
  * What a handler returns when it has parked the call: the transport sends no reply and frees the in-flight slot.
@@ -15,12 +14,11 @@ export interface MessageHeaders {
 
 /** What `@Ctx()` gives a handler: everything about the message but its body. */
 export class MessageContext {
-  /** Wall clock of this process when the message was taken, in milliseconds. */
-  readonly receivedAtMs = Date.now();
-
   constructor(
-    private readonly message: Pick<Msg, 'subject' | 'reply' | 'headers'>,
+    private readonly message: Pick<Msg, 'subject' | 'headers'>,
     private readonly poolToken: number,
+    /** The caller's inbox; undefined for an event. */
+    readonly replyTo: string | undefined,
   ) {}
 
   get subject(): string {
@@ -32,19 +30,8 @@ export class MessageContext {
     return this.poolToken < 0 ? '' : (this.message.subject.split('.')[this.poolToken] ?? '');
   }
 
-  /** The caller's inbox; undefined for an event. */
-  get replyTo(): string | undefined {
-    return this.message.reply || undefined;
-  }
-
   get headers(): MessageHeaders {
     const headers: MsgHdrs | undefined = this.message.headers;
     return { get: (name) => headers?.get(name) || undefined, keys: () => headers?.keys() ?? [] };
-  }
-
-  /** When the caller stops waiting, in milliseconds of this process's wall clock; undefined when it did not say. */
-  get deadlineMs(): number | undefined {
-    const timeoutMs = Number(this.message.headers?.get(TIMEOUT_HEADER) || Number.NaN);
-    return timeoutMs > 0 ? this.receivedAtMs + timeoutMs : undefined;
   }
 }

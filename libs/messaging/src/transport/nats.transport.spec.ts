@@ -141,16 +141,12 @@ describe('NatsTransport', () => {
     expect(controller.events).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
-  it('tells the handler headers and the deadline of the caller', async () => {
+  it('tells the handler the headers of the caller', async () => {
     controller.seen.length = 0;
-    await app.client.request(
-      subject('echo'),
-      { value: 1 },
-      { timeoutMs: 900, tellDeadline: true, headers: { a: 'b' } },
-    );
+    await app.client.request(subject('echo'), { value: 1 }, { headers: { a: 'b' } });
     const [context] = controller.seen;
     expect(context?.headers.get('a')).toBe('b');
-    expect((context?.deadlineMs as number) - (context?.receivedAtMs as number)).toBe(900);
+    expect(context?.headers.get('Broomwagon-Timeout-Ms')).toBe('5000');
   });
 
   it('ignores a body in the headers of a hostile client', async () => {
@@ -160,6 +156,27 @@ describe('NatsTransport', () => {
     const nats = app.client.connection.nats;
     const reply = await nats.request(subject('echo'), '{"value":1}', { timeout: 30_000, headers });
     expect(reply.json()).toMatchObject({ value: 1 });
+  });
+
+  it('publishes nothing to a subject that is no inbox, neither at once nor for a parked call', async () => {
+    const heard: string[] = [];
+    const { nats } = app.client.connection;
+    const victim = `rollout.v1.pool-a.worker.w1.abort`;
+    const listener = nats.subscribe(victim, { callback: (_, message) => void heard.push(message.string()) });
+    await nats.flush();
+    controller.seen.length = 0;
+    for (const reply of [victim, '_INBOXES.x', '_INBOX']) {
+      nats.publish(subject('echo'), '{"value": 1}', { reply });
+      nats.publish(subject('echo'), '{"wrong": 1}', { reply });
+    }
+    await expect.poll(() => controller.seen.length).toBe(3);
+    expect(controller.seen.map(({ replyTo }) => replyTo)).toEqual([undefined, undefined, undefined]);
+    app.client.reply(victim, { granted: 1 });
+    app.client.reply('_INBOX.a b', { granted: 1 });
+    await app.client.flush();
+    await app.client.request(subject('echo'), { value: 1 });
+    expect(heard).toEqual([]);
+    listener.unsubscribe();
   });
 
   it('counts every outcome under the declared subject', () => {
@@ -183,8 +200,8 @@ describe('pools, replicas and broadcast', () => {
       code: 'UNAVAILABLE',
     });
     let replies = 0;
-    const inbox = client.subscribe('replies.replica-spec', () => void replies++);
-    client.connection.nats.publish(`rollout.v1.a.${name}.broadcast`, '{}', { reply: 'replies.replica-spec' });
+    const inbox = client.subscribe('_INBOX.replica-spec', () => void replies++);
+    client.connection.nats.publish(`rollout.v1.a.${name}.broadcast`, '{}', { reply: '_INBOX.replica-spec' });
     await expect.poll(() => replies).toBe(2);
     inbox.unsubscribe();
     await Promise.all(apps.map((app) => app.close()));

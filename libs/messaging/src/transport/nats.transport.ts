@@ -1,13 +1,33 @@
-import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { randomBytes } from 'node:crypto';
+import { BroomwagonError, LIMITS, replicaPattern } from '@broomwagon/contracts';
 import { RpcException, Server, type CustomTransportStrategy, type MessageHandler } from '@nestjs/microservices';
-import type { Msg, NatsConnection, NatsError, Subscription } from 'nats';
+import {
+  headers as makeHeaders,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  type NatsError,
+  type Subscription,
+} from 'nats';
 import { isObservable, lastValueFrom } from 'rxjs';
 import type { MessagingConnection } from '../connection';
 import { inTrace, isTraced } from '../trace-context';
-import { decodeBody, encodeError, internalError, isWireError, publishReply } from '../wire';
+import {
+  decodeBody,
+  encodeError,
+  internalError,
+  isWireError,
+  publishReply,
+  REPLICA_HEADER,
+  timeoutMsOf,
+  TIMEOUT_HEADER,
+  type EncodedError,
+} from '../wire';
 import { InFlight } from './in-flight';
 import { MessageContext, PARKED } from './message-context';
 import { NO_METRICS, type MessageMetrics, type MessageOutcome } from './message-metrics';
+import { ReplySubjects } from './reply-subjects';
+import { StallWatch } from './stall-watch';
 import { poolTokenOf, subjectsOf, type Pools } from './subjects';
 
 /** What a service decides about its transport. */
@@ -26,6 +46,8 @@ export interface NatsTransportOptions {
   overloadRetryAfterMs?: number;
   /** Default: the bound of the protocol. */
   maxBodyBytes?: number;
+  /** Where replies may go. Default: `_INBOX` only. */
+  replySubjects?: ReplySubjects;
   /** How long a shutdown waits for what is in hand. Default 20,000. */
   drainDeadlineMs?: number;
   metrics?: MessageMetrics;
@@ -35,6 +57,13 @@ interface Route {
   pattern: string;
   poolToken: number;
   handler: MessageHandler;
+}
+
+/** A message on its way through the transport. */
+interface Incoming {
+  message: Msg;
+  /** Where the answer goes; undefined for an event, and for a caller that names a subject which is no inbox. */
+  replyTo: string | undefined;
 }
 
 /**
@@ -51,7 +80,14 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly inFlight: InFlight;
   private readonly subscriptions: Subscription[] = [];
   private readonly declared: string[] = [];
-  private readonly overloaded: ReturnType<typeof encodeError>;
+  private readonly routes = new Map<string, Route>();
+  private readonly overloaded: EncodedError;
+  private readonly expired: EncodedError;
+  private readonly replySubjects: ReplySubjects;
+  private readonly stallWatch: StallWatch;
+  /** Names this process among those that share its queue group; part of a subject. */
+  readonly replicaId = randomBytes(6).toString('hex');
+  private readonly replicaHeaders: MsgHdrs;
   private state: 'new' | 'bound' | 'broken' | 'draining' | 'closed' = 'new';
   private refusal: string | undefined;
   private closing: Promise<void> | undefined;
@@ -65,11 +101,20 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.metrics = options.metrics ?? NO_METRICS;
     this.maxBodyBytes = options.maxBodyBytes ?? LIMITS.bodyBytes;
     this.inFlight = new InFlight(options.maxInFlight ?? 1_024, options.maxWaitingEvents ?? 8_192);
-    this.overloaded = encodeError(
-      new BroomwagonError('OVERLOADED', 'Too many requests in hand', {
-        retryAfterMs: options.overloadRetryAfterMs ?? 50,
-      }),
+    this.replySubjects = options.replySubjects ?? new ReplySubjects();
+    this.stallWatch = new StallWatch(() => this.nats.flush());
+    const ownError = (error: BroomwagonError): EncodedError => {
+      const encoded = encodeError(error);
+      encoded.headers.set(REPLICA_HEADER, this.replicaId);
+      return encoded;
+    };
+    const retryAfterMs = options.overloadRetryAfterMs ?? 50;
+    this.overloaded = ownError(new BroomwagonError('OVERLOADED', 'Too many requests in hand', { retryAfterMs }));
+    this.expired = ownError(
+      new BroomwagonError('TIMEOUT', 'It was read after the deadline of its caller; nothing was done'),
     );
+    this.replicaHeaders = makeHeaders();
+    this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
   }
 
   /** The subjects handlers were declared for, duplicates included. */
@@ -137,6 +182,12 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
         const callback = (error: NatsError | null, message: Msg): void => this.receive(route, error, message);
         this.subscriptions.push(this.nats.subscribe(subject, { queue, callback }));
       }
+      if (queue !== undefined) this.routes.set(pattern, route);
+    }
+    // Callers that get no answer from the group, of which one may hang, repeat here.
+    for (const subject of subjectsOf(replicaPattern(this.replicaId), this.options.pools ?? '*', {})) {
+      const callback = (error: NatsError | null, message: Msg): void => this.receiveDirectly(subject, error, message);
+      this.subscriptions.push(this.nats.subscribe(subject, { callback }));
     }
     // The answer to this ping comes after the server has all subscriptions.
     await this.nats.flush();
@@ -149,35 +200,65 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     }
   }
 
-  private receive(route: Route, error: NatsError | null, message: Msg): void {
+  private receiveDirectly(subject: string, error: NatsError | null, message: Msg): void {
+    const [root, version, , , , ...operation] = error === null ? message.subject.split('.') : [];
+    const route = this.routes.get([root, version, '*', ...operation].join('.'));
     if (error !== null) {
-      this.state = 'broken';
-      this.refusal = error.message;
-      this.logger.error(`The subscription to ${route.pattern} was refused: ${error.message}`);
-      return;
-    }
-    const isEvent = !message.reply;
-    const admitted = this.inFlight.admit(() => void this.handle(route, message), isEvent);
-    if (!admitted) {
-      this.metrics.handled(route.pattern, 'OVERLOADED', 0);
-      if (!isEvent) {
-        this.publishQuietly(message.reply as string, this.overloaded);
-      }
+      this.refuse(subject, error);
+    } else if (route !== undefined) {
+      this.receive(route, null, message);
+    } else if (message.reply && this.replySubjects.allows(message.reply)) {
+      publishReply(
+        this.nats,
+        message.reply,
+        new BroomwagonError('NOT_FOUND_SUBJECT', 'This replica has no such handler'),
+      );
     }
   }
 
-  private async handle(route: Route, message: Msg): Promise<void> {
+  private receive(route: Route, error: NatsError | null, message: Msg): void {
+    if (error !== null) {
+      this.refuse(route.pattern, error);
+      return;
+    }
+    const replyTo = message.reply && this.replySubjects.allows(message.reply) ? message.reply : undefined;
+    const queuedMs = this.stallWatch.queuedMs();
+    if (queuedMs > 0 && timeoutMsOf(message.headers) <= queuedMs) {
+      this.shed(route, replyTo, 'TIMEOUT', this.expired);
+    } else if (!this.inFlight.admit(() => void this.handle(route, { message, replyTo }), replyTo === undefined)) {
+      this.shed(route, replyTo, 'OVERLOADED', this.overloaded);
+    }
+  }
+
+  private refuse(subject: string, error: NatsError): void {
+    this.state = 'broken';
+    this.refusal = error.message;
+    this.logger.error(`The subscription to ${subject} was refused: ${error.message}`);
+  }
+
+  private shed(route: Route, replyTo: string | undefined, outcome: MessageOutcome, reply: EncodedError): void {
+    this.metrics.handled(route.pattern, outcome, 0);
+    if (replyTo === undefined) return;
+    try {
+      this.nats.publish(replyTo, reply.body, { headers: reply.headers });
+    } catch {
+      // Closed: the caller's deadline is what is left.
+    }
+  }
+
+  private async handle(route: Route, incoming: Incoming): Promise<void> {
+    const { message, replyTo } = incoming;
     const startedAtMs = performance.now();
     this.metrics.inFlight(this.inFlight.running());
     let outcome: MessageOutcome;
     try {
       const headers = message.headers;
       const answer = isTraced(headers)
-        ? await inTrace(headers, `${route.pattern} process`, () => this.answer(route, message))
-        : await this.answer(route, message);
+        ? await inTrace(headers, `${route.pattern} process`, () => this.answer(route, incoming))
+        : await this.answer(route, incoming);
       outcome = answer === PARKED ? 'PARKED' : 'OK';
-      if (answer !== PARKED && message.reply) {
-        const failure = publishReply(this.nats, message.reply, answer);
+      if (answer !== PARKED && replyTo !== undefined) {
+        const failure = publishReply(this.nats, replyTo, answer, this.headersFor(message));
         outcome = failure?.code ?? 'OK';
         if (failure !== undefined) {
           this.logDefect(route, message, failure.details, failure.cause ?? failure);
@@ -186,8 +267,8 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     } catch (thrown) {
       const error = this.mapError(route, message, thrown);
       outcome = error.code;
-      if (message.reply) {
-        publishReply(this.nats, message.reply, error);
+      if (replyTo !== undefined) {
+        publishReply(this.nats, replyTo, error, this.headersFor(message));
       }
     }
     this.inFlight.done();
@@ -195,14 +276,19 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.metrics.handled(route.pattern, outcome, (performance.now() - startedAtMs) / 1_000);
   }
 
-  private async answer(route: Route, message: Msg): Promise<unknown> {
+  /** Who answers, for a client that says how long it waits: that one repeats what stays without an answer. */
+  private headersFor({ headers }: Msg): MsgHdrs | undefined {
+    return headers?.has(TIMEOUT_HEADER) ? this.replicaHeaders : undefined;
+  }
+
+  private async answer(route: Route, { message, replyTo }: Incoming): Promise<unknown> {
     if (message.data.length > this.maxBodyBytes) {
       throw new BroomwagonError('PAYLOAD_TOO_LARGE', `The body is over ${this.maxBodyBytes} bytes`, {
         details: { bytes: message.data.length, limitBytes: this.maxBodyBytes },
       });
     }
     const body = decodeBody(message.data);
-    const answer: unknown = await route.handler(body, new MessageContext(message, route.poolToken));
+    const answer: unknown = await route.handler(body, new MessageContext(message, route.poolToken, replyTo));
     return isObservable(answer) ? lastValueFrom(answer, { defaultValue: undefined }) : answer;
   }
 
@@ -223,16 +309,9 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.logger.error({ err: cause, subject: message.subject, details }, `The handler of ${route.pattern} failed`);
   }
 
-  private publishQuietly(inbox: string, encoded: ReturnType<typeof encodeError>): void {
-    try {
-      this.nats.publish(inbox, encoded.body, { headers: encoded.headers });
-    } catch {
-      // Closed: the caller's deadline is what is left.
-    }
-  }
-
   private async shutDown(): Promise<void> {
     this.state = 'draining';
+    this.stallWatch.stop();
     const deadlineMs = Date.now() + (this.options.drainDeadlineMs ?? 20_000);
     const left = (): number => Math.max(0, deadlineMs - Date.now());
     if (this.connection.isConnected()) {

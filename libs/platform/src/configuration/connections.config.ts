@@ -54,6 +54,10 @@ export class ConnectionsConfig {
   @IsOfTls('natsUrl', 'tls://')
   natsTlsServerName?: string;
 
+  @Env('NATS_INBOX_PREFIX', { description: 'first part of our own inboxes; others need it in REPLY_PREFIXES' })
+  @Matches(/^[\w-]+(\.[\w-]+)*$/, { message: 'must be the first part of a subject, as _INBOX' })
+  natsInboxPrefix: string = '_INBOX';
+
   @Env('REDIS_URL', { description: 'Redis or Valkey address; rediss:// asks for TLS' })
   @Matches(/^rediss?:\/\/\S+$/, { message: 'must be an address as redis://host:6379' })
   redisUrl: string = 'redis://127.0.0.1:6379';
@@ -91,6 +95,7 @@ export class ConnectionsConfig {
       token: this.natsToken,
       nkeySeed: this.natsNkeySeed,
       credsFile: this.natsCredsFile,
+      inboxPrefix: this.natsInboxPrefix,
       tls: tlsOf(this.natsTlsCa, this.natsTlsCert, this.natsTlsKey, this.natsTlsServerName),
     };
   }

@@ -11,6 +11,11 @@ export class ServiceConfig extends ConnectionsConfig {
   @Matches(/^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$/, { each: true, message: 'must be *, or names of pools' })
   pools: string[] = ['*'];
 
+  @Env('REPLY_PREFIXES', { description: 'first parts of the inboxes that replies may go to', kind: 'list' })
+  @IsArray()
+  @Matches(/^[\w-]+(\.[\w-]+)*$/, { each: true, message: 'must be first parts of subjects, as _INBOX' })
+  replyPrefixes: string[] = ['_INBOX'];
+
   @Env('HTTP_HOST', { description: 'address the health and metrics routes listen on' })
   @IsString()
   httpHost: string = '127.0.0.1';

@@ -19,7 +19,7 @@ import { describeConfig, printedConfig } from '../configuration/describe-config'
 import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
-import { messageMetrics, Metrics } from '../metrics';
+import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
 import { loggerParams } from './logging';
 import { PlatformModule } from './platform.module';
 
@@ -127,6 +127,7 @@ async function start<Config extends ServiceConfig>(
 ): Promise<RunningService<Config>> {
   const metrics = new Metrics(options.app);
   metrics.collectProcess();
+  const replySubjects = replySubjectsOf(config.replyPrefixes, metrics);
   const transport = new NatsTransport(connection, {
     queueGroup: options.app,
     pools: config.servedPools(),
@@ -134,12 +135,13 @@ async function start<Config extends ServiceConfig>(
     // Less than the whole, so that what follows the drain has time too.
     drainDeadlineMs: Math.ceil(config.shutdownTimeoutMs * 0.8),
     metrics: messageMetrics(metrics),
+    replySubjects,
     ...options.transport?.(config),
   });
   const platform = PlatformModule.forService({
     config,
     connection,
-    client: new MessagingClient(connection),
+    client: new MessagingClient(connection, replySubjects),
     transport,
     metrics,
     logging: loggerParams(options.app, config.logLevel, options.logDestination),
