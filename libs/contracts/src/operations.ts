@@ -130,6 +130,10 @@ export function patternOf<Name extends OperationName>(name: Name): `rollout.v1.*
 export function replicaPattern(replicaId: string): string {
   return `${SUBJECT_ROOT}.*.replica.${replicaId}.>`;
 }
+/** Subject of an operation that one replica of its service takes. */
+export function replicaSubject(replicaId: string, pool: string, operation: string): string {
+  return `${SUBJECT_ROOT}.${pool}.replica.${replicaId}.${operation}`;
+}
 /** Subject on which one worker takes commands. */
 export function workerCommandSubject(pool: string, workerId: string, command: 'abort' | 'move'): string {
   return `${SUBJECT_ROOT}.${pool}.worker.${workerId}.${command}`;

@@ -1,32 +1,60 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from 'nats';
+import { REPLICA_HEADER } from '../wire';
+import { HeardReplicas } from './heard-replicas';
 
-interface Pending {
+/** What is sent, and how long its answer is waited for. */
+export interface Sending {
+  subject: string;
+  body: string;
+  headers?: MsgHdrs;
+  timeoutMs: number;
+  /** The service may park it, and rightly say nothing for long. */
+  mayPark: boolean;
+}
+
+interface Pending extends Sending {
   resolve(message: Msg): void;
   reject(error: BroomwagonError): void;
-  subject: string;
-  timeoutMs: number;
+  group: string | undefined;
+  sentAtMs: number;
   expiresAtMs: number;
+  repeatAtMs: number;
+  repeats: number;
 }
 
 /** Timeouts are noticed this late at most. */
 const SWEEP_INTERVAL_MS = 20;
+/** Requests repeated and not answered yet: what repeats may add to the load of a service that is slow. */
+const MOST_REPEATED = { answering: 256, parking: 1_024 };
+/** Requests without an answer, towards services that have said nothing for a while; more are refused at once. */
+const MOST_UNANSWERED = 4_096;
+const SILENCE_MS = 1_000;
+/** Ends the token of a repeat. */
+const REPEAT = '-r';
 
 /**
  * All requests of a connection share one wildcard inbox, one map and one timer: 8 us a request, where nats.js's own
- * `request` costs 40.
+ * `request` costs 40. A request without an answer is repeated, at first after `repeatAfterMs`, then after twice that, and
+ * so on: on the own subject of a replica that was heard from meanwhile, else in the group. One replica of a group that
+ * hangs still gets its share of the messages. All commands are idempotent.
  */
 export class RequestMultiplexer {
   private readonly inbox: string;
   private readonly pending = new Map<string, Pending>();
+  private readonly heard = new HeardReplicas();
   private sequence = 0;
+  private readonly repeated = { answering: 0, parking: 0 };
+  private parking = 0;
+  private heardAtMs = -Infinity;
   private subscribed = false;
   private timer: NodeJS.Timeout | undefined;
 
   /** @param inboxPrefix first part of our inbox, where an account of NATS gives us one of our own */
   constructor(
     private readonly nats: NatsConnection,
-    inboxPrefix?: string,
+    inboxPrefix: string | undefined,
+    private readonly repeatAfterMs: number,
   ) {
     this.inbox = createInbox(inboxPrefix);
   }
@@ -36,29 +64,53 @@ export class RequestMultiplexer {
     return this.pending.size;
   }
 
-  /** @throws BroomwagonError TIMEOUT, UNAVAILABLE (nobody serves the subject, connection closed), PAYLOAD_TOO_LARGE */
-  request(subject: string, body: string, timeoutMs: number, headers?: MsgHdrs): Promise<Msg> {
+  /**
+   * @throws BroomwagonError TIMEOUT, UNAVAILABLE (nobody serves the subject, connection closed), PAYLOAD_TOO_LARGE,
+   * OVERLOADED (thousands of ours have no answer, and nobody says anything)
+   */
+  request(sending: Sending): Promise<Msg> {
     return new Promise((resolve, reject) => {
+      const sentAtMs = performance.now();
+      if (this.pending.size - this.parking >= MOST_UNANSWERED && sentAtMs - this.heardAtMs > SILENCE_MS) {
+        const why = `${this.pending.size} requests of this client have no answer`;
+        reject(new BroomwagonError('OVERLOADED', why, { retryAfterMs: SILENCE_MS / 4 }));
+        return;
+      }
       const token = (this.sequence++).toString(36);
       try {
         this.subscribe();
-        this.nats.publish(subject, body, { reply: `${this.inbox}.${token}`, headers });
+        this.send(sending.subject, sending, token);
       } catch (error) {
-        reject(sendFailure(subject, error));
+        reject(sendFailure(sending.subject, error));
         return;
       }
-      this.pending.set(token, { resolve, reject, subject, timeoutMs, expiresAtMs: performance.now() + timeoutMs });
+      if (this.pending.size === 0) this.heardAtMs = sentAtMs;
+      this.parking += sending.mayPark ? 1 : 0;
+      this.pending.set(token, {
+        ...sending,
+        resolve,
+        reject,
+        group: this.heard.groupOf(sending.subject),
+        sentAtMs,
+        expiresAtMs: sentAtMs + sending.timeoutMs,
+        repeatAtMs: sentAtMs + this.repeatAfterMs * (sending.mayPark ? 2 : 1),
+        repeats: 0,
+      });
       this.timer ??= setInterval(() => this.sweep(), SWEEP_INTERVAL_MS);
     });
   }
 
   /** Rejects what waits; for a connection that is closed for good. */
   rejectAll(error: BroomwagonError): void {
-    for (const pending of this.pending.values()) {
+    for (const [token, pending] of this.pending) {
+      this.forget(token, pending);
       pending.reject(error);
     }
-    this.pending.clear();
     this.stopTimer();
+  }
+
+  private send(subject: string, { body, headers }: Sending, token: string): void {
+    this.nats.publish(subject, body, { reply: `${this.inbox}.${token}`, headers });
   }
 
   private subscribe(): void {
@@ -72,30 +124,40 @@ export class RequestMultiplexer {
           this.rejectAll(new BroomwagonError('UNAVAILABLE', `NATS refuses our inbox: ${error.message}`));
           return;
         }
-        const token = message.subject.slice(start);
-        const pending = this.pending.get(token);
-        if (pending === undefined) {
-          return; // Too late, or a second reply.
-        }
-        this.pending.delete(token);
-        if (message.data.length === 0 && message.headers?.code === 503) {
-          pending.reject(new BroomwagonError('UNAVAILABLE', `Nobody serves ${pending.subject}`));
-        } else {
-          pending.resolve(message);
-        }
+        this.receive(message.subject.slice(start), message);
       },
     });
     this.subscribed = true;
+  }
+
+  private receive(name: string, message: Msg): void {
+    const isRepeat = name.endsWith(REPEAT);
+    const token = isRepeat ? name.slice(0, -REPEAT.length) : name;
+    const nobody = message.data.length === 0 && message.headers?.code === 503;
+    const pending = this.pending.get(token);
+    // Too late, a second reply, or a repeat to a replica that has gone.
+    if (pending === undefined || (nobody && isRepeat)) return;
+    this.forget(token, pending);
+    if (nobody) {
+      pending.reject(new BroomwagonError('UNAVAILABLE', `Nobody serves ${pending.subject}`));
+      return;
+    }
+    this.heardAtMs = performance.now();
+    const replicaId = message.headers?.get(REPLICA_HEADER);
+    if (replicaId && pending.group !== undefined) this.heard.hear(pending.group, replicaId, this.heardAtMs);
+    pending.resolve(message);
   }
 
   private sweep(): void {
     const now = performance.now();
     for (const [token, pending] of this.pending) {
       if (pending.expiresAtMs <= now) {
-        this.pending.delete(token);
+        this.forget(token, pending);
         pending.reject(
           new BroomwagonError('TIMEOUT', `No reply from ${pending.subject} within ${Math.round(pending.timeoutMs)} ms`),
         );
+      } else if (pending.repeatAtMs <= now && pending.group !== undefined) {
+        this.repeat(token, pending, pending.group);
       }
     }
     if (this.pending.size === 0) {
@@ -103,10 +165,36 @@ export class RequestMultiplexer {
     }
   }
 
+  private repeat(token: string, pending: Pending, group: string): void {
+    const kind = kindOf(pending);
+    if (pending.repeats === 0) {
+      if (this.repeated[kind] >= MOST_REPEATED[kind]) return;
+      this.repeated[kind] += 1;
+    }
+    const subject = this.heard.ownSubject(pending.subject, group, pending.sentAtMs) ?? pending.subject;
+    pending.repeats += 1;
+    pending.repeatAtMs += this.repeatAfterMs * 2 ** pending.repeats;
+    try {
+      this.send(subject, pending, token + REPEAT);
+    } catch {
+      // The connection closes: all that waits is rejected.
+    }
+  }
+
+  private forget(token: string, pending: Pending): void {
+    this.pending.delete(token);
+    this.repeated[kindOf(pending)] -= pending.repeats > 0 ? 1 : 0;
+    this.parking -= pending.mayPark ? 1 : 0;
+  }
+
   private stopTimer(): void {
     clearInterval(this.timer);
     this.timer = undefined;
   }
+}
+
+function kindOf({ mayPark }: Pending): keyof typeof MOST_REPEATED {
+  return mayPark ? 'parking' : 'answering';
 }
 
 /** A failure of nats.js to send, as an error of ours. */
