@@ -1,49 +1,80 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { eventSubject, type PoolName } from '@broomwagon/contracts';
+import { BroomwagonError, eventSubject, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import { FactOutbox } from '@broomwagon/state';
+import { FactOutbox, type Fact } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /** One stream for all pools. */
 const STREAM = 'BROOMWAGON_FACTS';
-/** A server that had no JetStream, or was away, is asked again after this, milliseconds. */
+/** A server that had no JetStream is asked again after this, milliseconds. */
 const ASK_AGAIN_MS = 60_000;
+/** Facts that the server has not confirmed within this time are published again later, milliseconds. */
+const CONFIRM_MS = 5_000;
 const NANOSECONDS_PER_MS = 1_000_000;
 
 /**
- * Publishes facts from the outbox, at least once; the id of the entry is the message id, by which JetStream drops
- * what comes twice. Nothing depends on the stream: on a server without JetStream facts are plain messages.
+ * Publishes facts from the outbox, in their order and at least once; they leave it when the server has confirmed them.
+ * The id of the entry is the message id, by which JetStream drops what comes twice. Nothing depends on the stream: on a
+ * server without JetStream facts are plain messages.
  */
 @Injectable()
 export class FactRelayService {
   private readonly logger = new Logger(FactRelayService.name);
-  private askedAtMs = 0;
+  private askedAtMs = -Infinity;
   private hasStream = false;
 
   constructor(
     private readonly outbox: FactOutbox,
     private readonly messaging: MessagingClient,
-    private readonly config: CoordinatorConfig,
-    private readonly metrics: CoordinatorMetrics,
+    private readonly config: Pick<CoordinatorConfig, 'factsStreamMaxBytes' | 'factsStreamMaxAgeMs'>,
+    private readonly metrics: Pick<CoordinatorMetrics, 'factsRelayed'>,
   ) {}
 
   /** Relays all facts of a pool there are now. @throws BroomwagonError UNAVAILABLE: they stay in the outbox */
   async relay(pool: PoolName): Promise<void> {
-    await this.ensureStream();
+    // The client would buffer them, and they would be gone with this process.
+    if (!this.messaging.connection.isConnected()) return;
     for (;;) {
       const facts = await this.outbox.take(pool);
       if (facts.length === 0) return;
-      for (const { id, type, body } of facts) {
-        const subject = eventSubject(pool, type);
-        // The outbox names its entries by the time of Redis.
-        const atMs = Number(id.split('-')[0]);
-        this.messaging.publish(subject, { type, pool, atMs, ...body }, { headers: { 'Nats-Msg-Id': `${pool}.${id}` } });
-      }
-      // The server has them before the outbox forgets them.
-      await this.messaging.flush();
+      await this.ensureStream();
+      await this.publish(pool, facts);
       await this.outbox.done(pool, facts);
       this.metrics.factsRelayed(facts.length);
+    }
+  }
+
+  /** Settles when the server has them all. */
+  private async publish(pool: PoolName, facts: readonly Fact[]): Promise<void> {
+    const messages = facts.map(({ id, type, body }) => ({
+      subject: eventSubject(pool, type),
+      // The outbox names its entries by the time of Redis.
+      body: { type, pool, atMs: Number(id.split('-')[0]), ...body },
+      messageId: `${pool}.${id}`,
+    }));
+    if (!this.hasStream) {
+      for (const { subject, body, messageId } of messages) {
+        this.messaging.publish(subject, body, { headers: { 'Nats-Msg-Id': messageId } });
+      }
+      const late = delay(CONFIRM_MS, 'late', { ref: false });
+      if ((await Promise.race([this.messaging.flush(), late])) === 'late') throw unconfirmed('no answer in time');
+      return;
+    }
+    const stream = this.messaging.connection.nats.jetstream({ timeout: CONFIRM_MS });
+    // Sent at once, and therefore in this order.
+    const answers = await Promise.allSettled(
+      messages.map(({ subject, body, messageId }) =>
+        stream.publish(subject, JSON.stringify(body), { msgID: messageId }),
+      ),
+    );
+    const failed = answers.find((answer) => answer.status === 'rejected');
+    if (failed !== undefined) {
+      // It may be gone: it is looked for, and made, before the next try.
+      this.hasStream = false;
+      this.askedAtMs = -Infinity;
+      throw unconfirmed((failed.reason as Error).message, failed.reason);
     }
   }
 
@@ -66,4 +97,8 @@ export class FactRelayService {
       this.logger.log(`Facts are published without a stream: ${(error as Error).message}`);
     }
   }
+}
+
+function unconfirmed(why: string, cause?: unknown): BroomwagonError {
+  return new BroomwagonError('UNAVAILABLE', `NATS did not confirm facts: ${why}`, { cause });
 }

@@ -10,79 +10,58 @@ export interface Fact {
   body: Record<string, unknown>;
 }
 
-const GROUP = 'relay';
-/** A relay that took facts and did not tell within this time is taken for dead, milliseconds. */
-const TAKEN_OVER_AFTER_MS = 30_000;
+const PAGE = 256;
+/** A relay that was not heard of for this long is taken for dead, milliseconds. */
+const RELAY_TTL_MS = 10_000;
 
-/** Reads the outbox of facts; replicas share it, and what one has taken and not finished another takes over. */
+/**
+ * Reads the outbox of facts. One replica relays a pool, so that facts are published in their order; they leave the outbox
+ * when they are, so its first entry is where the relay stands.
+ */
 export class FactOutbox {
-  private readonly ready = new Set<PoolName>();
-  private readonly reviewedAtMs = new Map<PoolName, number>();
-
   constructor(
     private readonly redis: Redis,
     private readonly keyPrefix: string,
     /** Name of this replica. */
-    private readonly consumer: string,
+    private readonly replica: string,
   ) {}
 
-  /** The next facts of a pool, at most 256; each must be finished with {@link done}. @throws UNAVAILABLE */
-  async take(pool: PoolName): Promise<Fact[]> {
-    return this.asked(pool, async (key) => {
-      if (!this.ready.has(pool)) {
-        await this.redis.xgroup('CREATE', key, GROUP, '0', 'MKSTREAM').catch(ignoreExisting);
-        this.ready.add(pool);
-      }
-      const left = await this.takeOver(pool, key);
-      if (left.length > 0) return left;
-      const answer = (await this.redis.xreadgroup('GROUP', GROUP, this.consumer, 'COUNT', 256, 'STREAMS', key, '>')) as
-        [string, StreamEntry[]][] | null;
-      return answer === null ? [] : factsOf(answer[0]![1]);
+  /**
+   * The first facts of a pool, at most 256, to be published and then finished with {@link done}; none while another
+   * replica relays them. @throws UNAVAILABLE
+   */
+  take(pool: PoolName): Promise<Fact[]> {
+    return this.asked(pool, async (root) => {
+      const entries = await this.redis.xrange(`${root}:facts`, '-', '+', 'COUNT', PAGE);
+      return entries.length > 0 && (await this.isRelay(`${root}:factsRelay`)) ? factsOf(entries) : [];
     });
   }
 
   /** Facts that were published: they are taken off the outbox. @throws UNAVAILABLE */
   async done(pool: PoolName, facts: readonly Fact[]): Promise<void> {
-    if (facts.length === 0) return;
-    const ids = facts.map(({ id }) => id);
-    await this.asked(pool, async (key) => {
-      await this.redis.xack(key, GROUP, ...ids);
-      await this.redis.xdel(key, ...ids);
-    });
+    await this.asked(pool, (root) => this.redis.xdel(`${root}:facts`, ...facts.map(({ id }) => id)));
   }
 
-  private async takeOver(pool: PoolName, key: string): Promise<Fact[]> {
-    const now = Date.now();
-    if (now - (this.reviewedAtMs.get(pool) ?? 0) < TAKEN_OVER_AFTER_MS) return [];
-    this.reviewedAtMs.set(pool, now);
-    const answer = await this.redis.xautoclaim(key, GROUP, this.consumer, TAKEN_OVER_AFTER_MS, '0', 'COUNT', 256);
-    return factsOf((answer as [string, StreamEntry[]])[1]);
+  /** Two may believe so for a moment: facts are then published twice, and the outbox loses none. */
+  private async isRelay(key: string): Promise<boolean> {
+    if ((await this.redis.set(key, this.replica, 'PX', RELAY_TTL_MS, 'NX')) !== null) return true;
+    if ((await this.redis.get(key)) !== this.replica) return false;
+    await this.redis.pexpire(key, RELAY_TTL_MS);
+    return true;
   }
 
-  private async asked<T>(pool: PoolName, ask: (key: string) => Promise<T>): Promise<T> {
+  private async asked<T>(pool: PoolName, ask: (root: string) => Promise<T>): Promise<T> {
     try {
-      return await ask(`${this.keyPrefix}:{${pool}}:facts`);
+      return await ask(`${this.keyPrefix}:{${pool}}`);
     } catch (cause) {
-      // The stream may have gone with a Redis that lost its data.
-      this.ready.delete(pool);
       throw new BroomwagonError('UNAVAILABLE', `The outbox of facts: ${(cause as Error).message}`, { cause });
     }
   }
 }
 
-type StreamEntry = [id: string, fields: string[] | null];
-
-function factsOf(entries: StreamEntry[]): Fact[] {
-  const facts: Fact[] = [];
-  for (const [id, fields] of entries) {
-    // A fact that the cap has cut off while it was pending has no fields.
-    if (fields === null) continue;
+function factsOf(entries: [id: string, fields: string[]][]): Fact[] {
+  return entries.map(([id, fields]) => {
     const value = (name: string): string => fields[fields.indexOf(name) + 1]!;
-    facts.push({ id, type: value('type'), body: JSON.parse(value('json')) as Record<string, unknown> });
-  }
-  return facts;
-}
-
-function ignoreExisting(error: unknown): void {
-  if (!(error instanceof Error) || !error.message.startsWith('BUSYGROUP')) throw error;
+    return { id, type: value('type'), body: JSON.parse(value('json')) as Record<string, unknown> };
+  });
 }

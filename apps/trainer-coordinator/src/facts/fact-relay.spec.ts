@@ -1,0 +1,104 @@
+import { eventSubject } from '@broomwagon/contracts';
+import { connectNats, MessagingClient } from '@broomwagon/messaging';
+import { connectRedis, FactOutbox } from '@broomwagon/state';
+import { flushPrefix, startNats, testPool, testRedisUrl, type ServerHandle } from '@broomwagon/testing';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { FactRelayService } from './fact-relay.service';
+
+const { pool: prefix } = testPool();
+const redis = connectRedis({ url: testRedisUrl() });
+const LIMITS = { factsStreamMaxBytes: 10_000_000, factsStreamMaxAgeMs: 600_000 };
+const ends: (() => Promise<unknown>)[] = [];
+let server: ServerHandle;
+
+beforeAll(async () => {
+  const account = (name: string, more: string) => `${name} { users: [{ user: ${name}, password: x }] ${more} }`;
+  const accounts = [account('streams', ', jetstream: enabled'), account('plain', '')].join('\n');
+  server = await startNats({ configuration: `accounts {\n${accounts}\n}` });
+});
+afterEach(() => Promise.all(ends.splice(0).map((end) => end())));
+afterAll(async () => {
+  await server.stop();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+  await redis.quit();
+});
+
+/** Facts as `includes/facts.lua` writes them. */
+async function happen(pool: string, from: number, to: number): Promise<void> {
+  const pipeline = redis.pipeline();
+  for (let sequence = from; sequence <= to; sequence++) {
+    pipeline.xadd(`${prefix}:{${pool}}:facts`, '*', 'type', 'request.finished', 'json', JSON.stringify({ sequence }));
+  }
+  await pipeline.exec();
+}
+
+/** Replicas that relay, and what somebody hears who listens all the time. */
+async function open(user: string, pool: string) {
+  const connect = () => connectNats({ url: `nats://${user}:x@127.0.0.1:${server.port}`, reconnectWaitMs: 20 });
+  const heard: number[] = [];
+  const listener = await connect();
+  listener.nats.subscribe(eventSubject(pool, '>'), {
+    callback: (_, message) => void heard.push(message.json<{ sequence: number }>().sequence),
+  });
+  await listener.nats.flush();
+  const relays: FactRelayService[] = [];
+  const connections = [listener];
+  for (const name of ['a', 'b']) {
+    const connection = await connect();
+    connections.push(connection);
+    const outbox = new FactOutbox(redis, prefix, name);
+    relays.push(
+      new FactRelayService(outbox, new MessagingClient(connection), LIMITS, { factsRelayed: () => undefined }),
+    );
+  }
+  ends.push(() => Promise.all(connections.map((connection) => connection.close())));
+  /** One run of all replicas, as their periodic tasks make it: an error is logged, and the next run comes. */
+  const run = () => Promise.all(relays.map((relay) => relay.relay(pool).catch(() => undefined)));
+  const left = () => redis.xlen(`${prefix}:{${pool}}:facts`);
+  const connected = () => connections.every((connection) => connection.isConnected());
+  return { heard, run, left, connected, listener };
+}
+
+const numbers = (to: number) => Array.from({ length: to }, (_, index) => index + 1);
+
+it.each(['streams', 'plain'])('keeps facts while NATS is down, and publishes all in order (%s)', async (user) => {
+  const pool = `down-${user}`;
+  const { heard, run, left, connected } = await open(user, pool);
+  await happen(pool, 1, 300);
+  await run();
+  await expect.poll(() => heard).toEqual(numbers(300));
+  await server.kill();
+  await expect.poll(connected).toBe(false);
+  for (let from = 301; from <= 900; from += 200) {
+    await happen(pool, from, from + 199);
+    await run();
+  }
+  expect(await left()).toBe(600);
+  await server.restart();
+  await expect.poll(connected, { timeout: 20_000 }).toBe(true);
+  await expect.poll(async () => run().then(left), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => heard).toEqual(numbers(900));
+});
+
+it('has every fact in the stream once, in order, when NATS dies while they are published', async () => {
+  const pool = 'dying';
+  const { run, left, connected, listener } = await open('streams', pool);
+  await happen(pool, 1, 3_000);
+  const running = run();
+  await expect.poll(left, { interval: 1 }).toBeLessThan(3_000);
+  await server.kill();
+  await running;
+  expect(await left()).toBeGreaterThan(0);
+  await server.restart();
+  await expect.poll(connected, { timeout: 20_000 }).toBe(true);
+  await expect.poll(async () => run().then(left), { timeout: 20_000 }).toBe(0);
+  const found: number[] = [];
+  const consumer = await listener.nats.jetstream().consumers.get('BROOMWAGON_FACTS', {
+    filterSubjects: eventSubject(pool, '>'),
+  });
+  for await (const message of await consumer.fetch({ max_messages: 3_000, expires: 10_000 })) {
+    found.push(message.json<{ sequence: number }>().sequence);
+    if (found.length === 3_000) break;
+  }
+  expect(found).toEqual(numbers(3_000));
+});
