@@ -28,8 +28,8 @@ export class FactRelayService {
   constructor(
     private readonly outbox: FactOutbox,
     private readonly messaging: MessagingClient,
-    private readonly config: Pick<CoordinatorConfig, 'factsStreamMaxBytes' | 'factsStreamMaxAgeMs'>,
-    private readonly metrics: Pick<CoordinatorMetrics, 'factsRelayed'>,
+    private readonly config: CoordinatorConfig,
+    private readonly metrics: CoordinatorMetrics,
   ) {}
 
   /** Relays all facts of a pool there are now. @throws BroomwagonError UNAVAILABLE: they stay in the outbox */

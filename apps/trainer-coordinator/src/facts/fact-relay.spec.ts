@@ -1,13 +1,16 @@
 import { eventSubject } from '@broomwagon/contracts';
 import { connectNats, MessagingClient } from '@broomwagon/messaging';
 import { connectRedis, FactOutbox } from '@broomwagon/state';
+import { Metrics } from '@broomwagon/platform';
 import { flushPrefix, startNats, testPool, testRedisUrl, type ServerHandle } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
 import { FactRelayService } from './fact-relay.service';
 
 const { pool: prefix } = testPool();
 const redis = connectRedis({ url: testRedisUrl() });
-const LIMITS = { factsStreamMaxBytes: 10_000_000, factsStreamMaxAgeMs: 600_000 };
+const metrics = new CoordinatorMetrics(new Metrics('test'));
 const ends: (() => Promise<unknown>)[] = [];
 let server: ServerHandle;
 
@@ -47,9 +50,7 @@ async function open(user: string, pool: string) {
     const connection = await connect();
     connections.push(connection);
     const outbox = new FactOutbox(redis, prefix, name);
-    relays.push(
-      new FactRelayService(outbox, new MessagingClient(connection), LIMITS, { factsRelayed: () => undefined }),
-    );
+    relays.push(new FactRelayService(outbox, new MessagingClient(connection), new CoordinatorConfig(), metrics));
   }
   ends.push(() => Promise.all(connections.map((connection) => connection.close())));
   /** One run of all replicas, as their periodic tasks make it: an error is logged, and the next run comes. */

@@ -38,7 +38,7 @@ export class MessagingClient {
     readonly connection: MessagingConnection,
     private readonly replySubjects = new ReplySubjects(),
     /** A request without an answer is repeated after this for the first time, milliseconds. */
-    repeatAfterMs = 500,
+    repeatAfterMs = 1_000,
   ) {
     this.multiplexer = new RequestMultiplexer(connection.nats, connection.inboxPrefix, repeatAfterMs);
     void connection.closedForGood.then((error) =>
@@ -50,7 +50,7 @@ export class MessagingClient {
 
   /**
    * Sends a request and returns the parsed reply. Without one it is repeated within its timeout, first to a replica that
-   * was heard from meanwhile: one of several that hangs costs its callers half a second.
+   * was heard from meanwhile: one of several that hangs costs its callers a second.
    * @throws BroomwagonError what the service answered, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
    */
   async request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
