@@ -6,9 +6,10 @@ import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
 import { benchPrompts } from './prompts/prompts-bench';
+import { benchScripts } from './scripts/script-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|coordinator|payload|abort|plan|prompts [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|coordinator|payload|abort|plan|prompts|scripts [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
@@ -35,6 +36,7 @@ const commands: [string, string, Bench][] = [
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
   ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
+  ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
 for (const [name, description, bench] of commands) {

@@ -45,6 +45,9 @@ type SubmitScriptArgs = SubmitArgs & {
   room?: SubmitRoom;
 };
 
+/** Samples that one script adds; a group is added whole. */
+const REQUESTS_PER_SUBMIT = 32;
+
 const snapshot = script<{ job: JobId; history: boolean; trainerEpoch?: number }, JobSnapshot>('rounds/snapshot');
 const open = script<OpenScriptArgs, OpenRoundAnswer>('rounds/open');
 const take = script<RoundName, TakeAnswer>('rounds/take');
@@ -124,7 +127,7 @@ export class RoundStore {
   }
 
   /**
-   * Adds groups; those already there are skipped. About 128 requests in all: page with {@link pagesOfGroups}.
+   * Adds groups; those already there are skipped. About 32 requests in all: page with {@link pagesOfGroups}.
    * @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED
    */
   submit(pool: PoolName, args: SubmitArgs, groups: readonly NewGroup[]): Promise<SubmitAnswer> {
@@ -210,7 +213,7 @@ export function pagesOfGroups<Group extends { samples: number }>(
     const launched = group.samples * launchFactor;
     if (room < launched) {
       pages.push([]);
-      room = LIMITS.page;
+      room = REQUESTS_PER_SUBMIT;
     }
     pages.at(-1)!.push(group);
     room -= launched;

@@ -143,7 +143,7 @@ export class RoutingStore {
   ): Promise<AcquireResult[]> {
     const { mostSessions, mostWaiters } = this.bounds;
     const pages = await Promise.all(
-      pagesOf(items).map((page) =>
+      acquirePages(items).map((page) =>
         this.runner.run(SCRIPTS.acquire, pool, { items: page, mostSessions, mostWaiters, ...(brief ? { brief } : {}) }),
       ),
     );
@@ -298,4 +298,23 @@ export class RoutingStore {
   status(pool: string): Promise<PoolTotals> {
     return this.runner.run(SCRIPTS.status, pool, {});
   }
+}
+
+/** What a script may do, in units of the simplest acquire: a few milliseconds at 10,000 servers. */
+const WORK_A_SCRIPT = 32;
+
+/** Pages of acquires that hold Redis up for a bounded time: a restricted one, or one with its snapshot, is more work. */
+function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
+  const pages: AcquireEntry[][] = [];
+  let left = 0;
+  for (const item of items) {
+    const work = item.explain ? WORK_A_SCRIPT : isPlainAcquire(item) ? 1 : 4;
+    if (left < work) {
+      pages.push([]);
+      left = WORK_A_SCRIPT;
+    }
+    pages.at(-1)!.push(item);
+    left -= work;
+  }
+  return pages;
 }

@@ -1,5 +1,5 @@
 --[[ Deletes one page of dropped groups whose life is over; the books keep their numbers.
-A page ends with the group that makes it 128 requests.
+A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {}
 Reply: groups   list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the
                 prompt is theirs only if they own it
@@ -10,7 +10,7 @@ Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/kept-refs"
 --- @include "../includes/transition"
-local PAGE = 128
+local PAGE = 32
 local groups, touched = {}, 0
 local due = redis.call('ZRANGEBYSCORE', key.droppedGroups, '-inf', integer(now_ms()), 'LIMIT', 0, PAGE)
 for _, name in ipairs(due) do

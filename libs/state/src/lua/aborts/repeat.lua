@@ -1,6 +1,6 @@
 --[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has (aborted ones, and
 surplus siblings of those that have all their samples), and leases without a request of ours. Those of void holders end here; those whose holders have had their time are listed as overdue too.
-A page ends with the group that makes it 128 requests.
+A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {groupCursor, leaseCursor, deadlineMs}   numbers; 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        leases          list of {leaseId, requestId, workerId, workerEpoch}
@@ -11,7 +11,7 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
 Errors: none. Facts: request.aborted.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local aborts, leases, overdue, overdue_leases, touched, seen, remaining = {}, {}, {}, {}, 0, 0, 0

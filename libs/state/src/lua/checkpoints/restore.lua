@@ -1,7 +1,7 @@
 --[[ Does one page of a restore: the job goes back to a checkpoint. The first page fences the trainer before; then the
 long-tail queue is emptied, what was dropped since is forgotten, the saved groups are put back, and the last page sets
 counters and books. Groups submitted after the checkpoint are forgotten: they are to be submitted again.
-A page ends with the group that makes it 128 requests.
+A page ends with the group that makes it 32 requests.
 ARGV[1] JSON:
   job, tag       string
   trainerEpoch   number, or absent: whoever it was is fenced, as by a takeover, by each such call
@@ -13,7 +13,7 @@ Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three
 Errors: JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Facts: job.restored. ]]
 --- @include "../includes/checkpoints"
 --- @include "../includes/trainer"
-local PAGE = 128
+local PAGE = 32
 local ATTEMPTS_APART = 1048576 -- more than any request has attempts
 local args = cjson.decode(ARGV[1])
 local job, hash = args.job, key.job(args.job)

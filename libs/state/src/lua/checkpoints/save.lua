@@ -1,7 +1,7 @@
 --[[ Saves one page of what a job has between two rounds: its long-tail queue with requests and segments (payloads by
 reference, which it owns from then on), its counters and books. It is there when the last page is; then only the last
 two are kept. When something was dropped between two pages, it begins anew.
-A page ends with the group that makes it 128 requests.
+A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, trainerEpoch, tag}
 Reply: tag, step, groups, requests   numbers so far
        state                         'saving' (call again) | 'complete'; a repeat gets the same
@@ -10,7 +10,7 @@ Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHE
 Facts: job.checkpointed. ]]
 --- @include "../includes/checkpoints"
 --- @include "../includes/trainer"
-local PAGE, KEPT = 128, 2
+local PAGE, KEPT = 32, 2
 local args = cjson.decode(ARGV[1])
 local job, hash = args.job, key.job(args.job)
 local refused = trainer_error(job, args.trainerEpoch)

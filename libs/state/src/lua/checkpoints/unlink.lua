@@ -1,4 +1,4 @@
---[[ Deletes one page of the checkpoints that are no longer kept. A page ends with the group that makes it 128 requests.
+--[[ Deletes one page of the checkpoints that are no longer kept. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {}
 Reply: groups   list of {job, groupId, promptRef, refs}: payloads that only the checkpoint named; the prompt is theirs only
                 if they own it
@@ -6,7 +6,7 @@ Reply: groups   list of {job, groupId, promptRef, refs}: payloads that only the 
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/checkpoints"
-local PAGE = 128
+local PAGE = 32
 local name = redis.call('SRANDMEMBER', key.oldCheckpoints)
 if not name then return '{"groups":[],"more":false}' end
 local job, number = string.match(name, '^([^/]+)/(.+)$')

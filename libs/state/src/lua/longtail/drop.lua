@@ -16,7 +16,7 @@ Errors: JOB_NOT_FOUND, FENCED. Facts: group.dropped, request.aborted.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
 --- @include "../includes/trainer"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local refused = trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end

@@ -1,6 +1,6 @@
 --[[ Looks again at one page of the groups on their way to the long-tail queue: what workers have of them is told again,
 what void holders had ends here.
-A page ends with the group that makes it 128 requests.
+A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {cursor}   number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
@@ -8,7 +8,7 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
 Errors: none. Facts: longtail.requeued.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local aborts, touched, seen, remaining = {}, 0, 0, 0
 local page = redis.call('ZRANGE', key.leavingGroups, args.cursor, args.cursor + PAGE - 1)

@@ -9,7 +9,7 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local aborts, expired, pending = {}, 0, 0

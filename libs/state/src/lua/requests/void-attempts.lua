@@ -8,7 +8,7 @@ Reply: returned        number of attempts
 Errors: none. Facts: longtail.requeued, round.settled.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
-local PAGE = 128
+local PAGE = 32
 local owner = redis.call('SRANDMEMBER', key.voidAttemptEpochs)
 if not owner then return '{"returned":0,"pending":0,"more":false,"discardedRefs":[]}' end
 local worker_id, epoch = string.match(owner, '^worker:(.+):(%d+)$')

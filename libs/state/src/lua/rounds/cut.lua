@@ -1,7 +1,7 @@
 --[[ Cuts one page of the groups a completed round did not accept. What nobody has goes to `unfinished` at once, what a
 worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is void.
 Of a round that is open, goes on giving free places to groups that are held.
-A page ends with the group that makes it 128 requests.
+A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId, cursor}   cursor: number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
@@ -10,7 +10,7 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
 Errors: none. Facts: longtail.requeued, round.settled.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
 if not round then return '{"aborts":[],"settled":true,"discardedRefs":[]}' end

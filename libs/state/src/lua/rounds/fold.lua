@@ -2,7 +2,7 @@
 the ledger, then they are trained and deleted, as are the failed ones.
 A cancelled round has given its accepted groups back before; only the failed ones are left.
 Of a group that is gone, what is left of its requests goes with it.
-A page ends with the group that makes it 128 requests. The summaries of the last 16 rounds are kept.
+A page ends with the group that makes it 32 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: done     true when nothing is left to fold
        waiting  true when the next group has a surplus sample that is not confirmed: come again later
@@ -12,7 +12,7 @@ Errors: none. Facts: request.lost.
 Flags: allow-oom ]]
 --- @include "../includes/lost"
 --- @include "../includes/trained-ledger"
-local PAGE, MOST_SAMPLES = 128, 1024
+local PAGE, MOST_SAMPLES = 32, 128
 local SUMMARIES_KEPT = 16
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)

@@ -1,5 +1,5 @@
 --[[ Gives back one page of the accepted groups of a cancelled round: to the long-tail queue, or dropped.
-A page ends with the group that makes it 128 requests.
+A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        more            boolean
@@ -7,7 +7,7 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
 Errors: none. Facts: longtail.requeued, group.dropped, round.settled, request.lost.
 Flags: allow-oom ]]
 --- @include "../includes/lost"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
 local accepted = key.roundAccepted(args.job, args.roundId)

@@ -8,7 +8,7 @@ ARGV[1] JSON:
   check           boolean: all groups of the page (at most 128) are checked, nothing is stored
   groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain,
                   promptHash or absent}; with `check`, groupId, digest, samples and maxTokens suffice;
-                  without `check`, about 128 requests in all, as many as the round launches
+                  without `check`, about 32 requests in all, as many as the round launches
 Reply: fresh         check: list of groupId that are not there yet
        launchFactor  launched samples / samples of a group in this round
        added         number
@@ -22,7 +22,7 @@ Facts: round.progressed, round.completed, round.settled. ]]
 --- @include "../includes/trainer"
 --- @include "../includes/dispatch"
 --- @include "../includes/sample-bytes"
-local MOST_SAMPLES = 1024
+local MOST_SAMPLES = 128
 local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer said `not-found`
 local args = cjson.decode(ARGV[1])
 local refused = trainer_error(args.job, args.trainerEpoch)

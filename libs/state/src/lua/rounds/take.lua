@@ -2,7 +2,7 @@
 come first and are accepted; then those that a bound pins to this step, each with a reserved place; then the others, by
 the place of their first cut. Finished samples stay; the others are pending again, with their tokens unless the round may
 not use them: it discards, they are too old, or too much of the batch. Without surplus samples a group is trimmed to
-those it needs. A page ends with the group that makes it 128 requests.
+those it needs. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}   strings
 Reply: state           state of the round; no further page is needed unless it is 'opening'
        takenGroups     number, so far
@@ -10,7 +10,7 @@ Reply: state           state of the round; no further page is needed unless it i
 Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled, request.lost.
 Flags: allow-oom ]]
 --- @include "../includes/lost"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
 if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end

@@ -12,7 +12,7 @@ Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
-local PAGE = 128
+local PAGE = 64
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local answers, servers = {}, {}

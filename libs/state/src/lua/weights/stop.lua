@@ -12,7 +12,7 @@ Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "includes/weight-sync"
 --- @include "../includes/ending"
-local PAGE = 128
+local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local sync = load_sync()
 if not sync or sync.syncId ~= args.syncId or sync.mode ~= 'abort' then

@@ -1,0 +1,197 @@
+import { LIMITS, type Claim, type TailPolicy } from '@broomwagon/contracts';
+import { roundTerms } from '@broomwagon/policies';
+import {
+  AbortStore,
+  CheckpointStore,
+  InspectionStore,
+  pagesOfGroups,
+  RequestStore,
+  RoundStore,
+} from '@broomwagon/state';
+import type { BenchWorker } from '../generator/jobs';
+import type { TimedRunner } from './timed-runner';
+
+const JOB = 'job';
+const LONG_MS = 86_400_000;
+/** Resume, since it keeps most. */
+const POLICY = { name: 'resume', overProvision: 2, shortfall: 'accept-fewer' } as const satisfies TailPolicy;
+
+/** Rounds of the largest groups, and of most groups in a page, through all that may happen to them. */
+export class RoundCases {
+  private readonly rounds;
+  private readonly requests;
+  private readonly aborts;
+  private readonly checkpoints;
+  private readonly inspections;
+  private submitted = 0;
+  private claims = 0;
+
+  constructor(
+    private readonly runner: TimedRunner,
+    private readonly pool: string,
+    private readonly worker: BenchWorker,
+  ) {
+    this.rounds = new RoundStore(runner);
+    this.requests = new RequestStore(runner);
+    this.aborts = new AbortStore(runner);
+    this.checkpoints = new CheckpointStore(runner);
+    this.inspections = new InspectionStore(runner);
+  }
+
+  async run(): Promise<void> {
+    for (const [groups, samples] of [
+      [4, LIMITS.samplesPerGroup],
+      [256, 1],
+      [16, 16],
+    ] as const) {
+      await this.shape(groups, samples);
+    }
+    await this.lanes();
+  }
+
+  /** Twice as many groups as are needed: one half is trained, the other cut, taken again, dropped. */
+  private async shape(groups: number, samples: number): Promise<void> {
+    const { pool, runner } = this;
+    const job = `${JOB}-${samples}`;
+    const input = `${groups} groups of ${samples}`;
+    await runner.measure(input, async () => {
+      let { trainerEpoch } = await this.open(job, 1, groups / 2, groups, 0);
+      const round = { job, roundId: 'r1' };
+      await this.submit({ ...round, trainerEpoch }, groups, samples);
+      await this.rounds.status(pool, { job });
+      const held = await this.claimAll();
+      await this.inspections.requests(pool, { job });
+      for (const claim of held.slice(0, 8)) await this.checkpoint(claim);
+      const needed = held.slice(0, (groups / 2) * samples);
+      for (const claim of needed) await this.complete(claim);
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        ({ cursor } = await this.rounds.cut(pool, round, cursor));
+      }
+      for (let page = 0; page < 3; page++) {
+        await this.rounds.results(pool, { ...round, cursor: 0, limit: LIMITS.groupsPerResultsPage, trainerEpoch });
+      }
+      for (const claim of held.slice(needed.length)) await this.fail(claim);
+      await this.close(round, trainerEpoch);
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        ({ cursor } = await this.rounds.listLongtail(pool, job, cursor));
+      }
+      const save = { job, trainerEpoch, tag: 't' };
+      while ((await this.checkpoints.save(pool, save)).state === 'saving');
+      ({ trainerEpoch } = await this.open(job, 2, groups / 2, 0, groups / 2));
+      for (let state = 'opening'; state === 'opening';) {
+        ({ state } = await this.rounds.take(pool, { job, roundId: 'r2' }));
+      }
+      await this.claimAll();
+      const cancel = { job, roundId: 'r2', trainerEpoch, mode: 'requeue' as const, reason: 'bench' };
+      await this.rounds.cancel(pool, cancel);
+      for (let more = true; more;) ({ more } = await this.rounds.giveBack(pool, cancel));
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        ({ cursor } = await this.rounds.cut(pool, cancel, cursor));
+      }
+    });
+    await this.abortAll(job, input);
+  }
+
+  private async abortAll(job: string, input: string): Promise<void> {
+    const { pool, runner } = this;
+    await runner.measure(input, async () => {
+      const abortId = `abort-${job}`;
+      await this.aborts.begin(pool, { abortId, selector: { job }, reason: 'bench', keptMs: 1 });
+      for (let more = true; more;) ({ more } = await this.aborts.select(pool, abortId));
+      await this.aborts.results(pool, { abortId, cursor: 0, limit: LIMITS.page });
+      await this.aborts.repeat(pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: LONG_MS });
+      for (let more = true; more;) ({ more } = await this.aborts.forget(pool));
+      await this.rounds.jobStatus(pool, job);
+      await this.rounds.due(pool);
+    });
+  }
+
+  /** Claims that name as many jobs as may be named, most of them unknown. */
+  private async lanes(): Promise<void> {
+    const { pool, runner, worker } = this;
+    await runner.measure('7,642 invented jobs', async () => {
+      for (let lane = 0; lane < 7_642; lane++) {
+        const claim = {
+          claimId: `lane-${lane}`,
+          ...worker,
+          max: 1,
+          job: `invented-${lane}`,
+          waitMs: 30_000,
+          replyTo: 'i',
+        };
+        await this.requests.claim(pool, claim).catch(() => undefined);
+      }
+      await this.requests.grantClaims(pool);
+    });
+  }
+
+  private async open(job: string, step: number, neededGroups: number, newGroups: number, takeGroups: number) {
+    const plan = {
+      kind: newGroups === 0 ? ('long' as const) : ('short' as const),
+      neededGroups,
+      takeGroups,
+      newGroups,
+    };
+    const known = step > 1 ? (await this.rounds.jobStatus(this.pool, job)).trainerEpoch : undefined;
+    return this.rounds.open(this.pool, {
+      ...roundTerms(POLICY, plan, {}),
+      ...plan,
+      job,
+      roundId: `r${step}`,
+      planId: `p${step}`,
+      step,
+      policy: POLICY,
+      weightVersion: 0,
+      orphanAfterMs: LONG_MS,
+      trainerEpoch: known,
+    });
+  }
+
+  private async submit(args: Parameters<RoundStore['submit']>[1], count: number, samples: number): Promise<void> {
+    const groups = Array.from({ length: count }, () => ({
+      groupId: `group-${this.submitted++}`,
+      digest: 'digest',
+      samples,
+      maxTokens: 1_000,
+      promptRef: 'p'.repeat(128),
+      sampling: '{"temperature":1}',
+    }));
+    await this.rounds.checkSubmit(this.pool, args, groups.slice(0, LIMITS.groupsPerSubmit));
+    for (const page of pagesOfGroups(groups)) await this.rounds.submit(this.pool, args, page);
+  }
+
+  private async claimAll(): Promise<Claim[]> {
+    const held: Claim[] = [];
+    for (;;) {
+      const claim = { claimId: `claim-${this.claims++}`, ...this.worker, max: LIMITS.claimsPerCall };
+      const { claims } = await this.requests.claim(this.pool, claim);
+      if (claims.length === 0) return held;
+      held.push(...claims);
+    }
+  }
+
+  private checkpoint(claim: Claim) {
+    return this.requests.checkpoint(this.pool, { ...this.end(claim, 50), serverId: 's' });
+  }
+  private complete(claim: Claim) {
+    return this.requests.complete(this.pool, { ...this.end(claim, 100), finishReason: 'stop' });
+  }
+  private fail(claim: Claim) {
+    const failure = { countsAsFailure: false, retryable: true, reason: 'aborted' as const };
+    return this.requests.fail(this.pool, { ...this.end(claim, 100), ...failure });
+  }
+
+  private end({ requestId, attempt }: Claim, tokens: number) {
+    const ref = 'r'.repeat(256);
+    const segment = { serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: tokens, ref, attempt };
+    return { requestId, attempt, ...this.worker, segment: JSON.stringify(segment), tokens };
+  }
+
+  private async close(
+    round: { job: string; roundId: string },
+    trainerEpoch: Awaited<ReturnType<RoundCases['open']>>['trainerEpoch'],
+  ) {
+    await this.rounds.close(this.pool, { ...round, trainerEpoch });
+    while (!(await this.rounds.fold(this.pool, round)).done);
+  }
+}

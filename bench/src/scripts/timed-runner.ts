@@ -1,0 +1,74 @@
+import { ScriptRunner, type Script, type TextScript } from '@broomwagon/state';
+import type { Redis } from 'ioredis';
+
+/** Times of one script with one size of input, microseconds. */
+export interface Timing {
+  script: string;
+  input: string;
+  times: number[];
+}
+
+/**
+ * Runs scripts one at a time and notes what Redis itself says each took (`usec` of `INFO commandstats`): its own time,
+ * without the way there and back.
+ */
+export class TimedRunner extends ScriptRunner {
+  readonly timings = new Map<string, Timing>();
+  /** What is going on; absent: nothing is noted. */
+  input?: string;
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly connection: Redis,
+    keyPrefix: string,
+  ) {
+    super(connection, keyPrefix);
+  }
+
+  override run<Args extends object, Reply>(target: Script<Args, Reply>, pool: string, args: Args, attachment?: Buffer) {
+    return this.timed(target.name, () => super.run(target, pool, args, attachment));
+  }
+
+  override runTexts<Reply>(target: TextScript<Reply>, pool: string, argv: readonly string[]): Promise<Reply> {
+    return this.timed(target.name, () => super.runTexts(target, pool, argv));
+  }
+
+  /** What follows is measured under this name. */
+  async measure<T>(input: string, work: () => Promise<T>): Promise<T> {
+    this.input = input;
+    try {
+      return await work();
+    } finally {
+      this.input = undefined;
+    }
+  }
+
+  /** What is sent at once is measured one after the other. */
+  private timed<T>(script: string, work: () => Promise<T>): Promise<T> {
+    const { input } = this;
+    if (input === undefined) return work();
+    const result = this.last.then(() => this.time(script, input, work));
+    this.last = result.catch(() => undefined);
+    return result;
+  }
+
+  private async time<T>(script: string, input: string, work: () => Promise<T>): Promise<T> {
+    const before = await this.spent();
+    const answer = await work();
+    const after = await this.spent();
+    // The first call of a script compiles it.
+    if (after.evals > before.evals) return answer;
+    const name = `${script} ${input}`;
+    const timing = this.timings.get(name) ?? { script, input, times: [] };
+    timing.times.push(after.microseconds - before.microseconds);
+    this.timings.set(name, timing);
+    return answer;
+  }
+
+  private async spent(): Promise<{ microseconds: number; evals: number }> {
+    const info = await this.connection.info('commandstats');
+    const of = (command: string, field: string) =>
+      Number(new RegExp(`cmdstat_${command}:.*?${field}=(\\d+)`).exec(info)?.[1] ?? 0);
+    return { microseconds: of('evalsha', 'usec'), evals: of('eval', 'calls') };
+  }
+}
