@@ -106,6 +106,17 @@ describe('a change of weights with a real worker and engine', () => {
     expect(results[0]!.segments).toMatchObject([{ weightVersion: 0, toWeightVersion: 1 }]);
   });
 
+  it('lets an engine go on whose server is removed meanwhile', async () => {
+    await bench.register();
+    await begin({ mode: 'keep' });
+    const isPaused = async () =>
+      ((await (await fetch(`${bench.engine.url}/is_paused`)).json()) as { is_paused: boolean }).is_paused;
+    await expect.poll(isPaused).toBe(true);
+    await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
+    await expect.poll(isPaused).toBe(false);
+    await bench.client.call(bench.pool, 'weights.rollback', { syncId: 'sync' });
+  });
+
   it('is rolled back when its trainer is never heard of again, and told again when its replica dies', async () => {
     await bench.register();
     await bench.submit(1);

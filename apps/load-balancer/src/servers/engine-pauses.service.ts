@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { WeightStore, type EngineStep } from '@broomwagon/state';
+import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
+import { Alarms } from '../upkeep/alarms';
 import { EngineHealth } from './engine-health';
 
 /** Engines told at once. */
@@ -8,8 +9,9 @@ const ENGINES_AT_ONCE = 64;
 const CALL_MS = 10_000;
 
 /**
- * Pauses engines while the weights of their pool change, where they can be paused, and lets them go on afterwards. What
- * is not confirmed is said again by any replica; both calls are harmless when they are repeated.
+ * Pauses engines while the weights of their pool change, where they can be paused, and lets them go on afterwards, also
+ * when their server was removed meanwhile. What is not confirmed is said again by any replica; both calls are harmless
+ * when they are repeated. A pause is of the engine: one that stands in two pools goes on when neither pauses it.
  */
 @Injectable()
 export class EnginePausesService {
@@ -18,31 +20,74 @@ export class EnginePausesService {
   constructor(
     private readonly weights: WeightStore,
     private readonly engines: EngineHealth,
+    private readonly pools: PoolDirectory,
+    private readonly alarms: Alarms,
   ) {}
 
   /** All that engines are to be told now. @throws BroomwagonError UNAVAILABLE */
   async tell(pool: string): Promise<void> {
     let cursor = '0';
+    let resumes = false;
     do {
       const page = await this.weights.engineSteps(pool, cursor);
-      for (let from = 0; from < page.steps.length; from += ENGINES_AT_ONCE) {
-        await Promise.all(page.steps.slice(from, from + ENGINES_AT_ONCE).map((step) => this.tellOne(pool, step)));
-      }
-      cursor = page.cursor;
+      await this.tellAll(page.steps, (step) => this.pause(pool, step));
+      ({ cursor, resumes } = page);
     } while (cursor !== '0');
+    const overdue = resumes ? await this.resumeAll(pool) : 0;
+    const says = 'Engines that were paused for new weights cannot be told to go on; they are told again for an hour';
+    this.alarms.look(pool, 'engine-pauses', overdue > 0 ? 'engines-paused' : undefined, says, { overdue });
   }
 
-  private async tellOne(pool: string, step: EngineStep): Promise<void> {
-    const { serverId, syncId, mode } = step;
-    const engine = { ...step, pool };
-    try {
-      await (mode === undefined ? this.engines.resume(engine) : this.engines.pause(engine, mode));
-      const { late } = await this.weights.engineTold(pool, step, CALL_MS);
-      // The change has ended while the engine was being paused.
-      if (late) await this.engines.resume(engine);
-    } catch (error) {
-      const what = mode === undefined ? 'told to go on' : 'paused';
-      this.logger.warn({ err: error, pool, serverId, syncId }, `An engine could not be ${what}; it is told again`);
+  /** How many engines have not been told for long. */
+  private async resumeAll(pool: string): Promise<number> {
+    let cursor = '0';
+    let overdue = 0;
+    do {
+      const page = await this.weights.engineResumes(pool, cursor);
+      await this.tellAll(page.steps, (step) => this.resume(pool, step));
+      for (const step of page.forgotten) {
+        this.logger.error(
+          { pool, ...step },
+          'An engine may still be paused: it could not be told to go on for an hour',
+        );
+      }
+      overdue += page.overdue;
+      ({ cursor } = page);
+    } while (cursor !== '0');
+    return overdue;
+  }
+
+  private async tellAll(steps: EngineStep[], tell: (step: EngineStep) => Promise<void>): Promise<void> {
+    for (let from = 0; from < steps.length; from += ENGINES_AT_ONCE) {
+      await Promise.all(steps.slice(from, from + ENGINES_AT_ONCE).map(tell));
     }
+  }
+
+  private async pause(pool: string, step: EngineStep): Promise<void> {
+    try {
+      await this.engines.pause({ ...step, pool }, step.mode!);
+      const { late } = await this.weights.engineTold(pool, step, CALL_MS);
+      // It is to go on since the pause was sent.
+      if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
+    } catch (error) {
+      this.logger.warn({ err: error, pool, ...step }, 'An engine could not be paused; it is told again');
+    }
+  }
+
+  private async resume(pool: string, step: EngineStep): Promise<void> {
+    try {
+      // Then that pool lets it go on.
+      if (!(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
+      await this.weights.engineTold(pool, step, CALL_MS);
+    } catch (error) {
+      this.logger.warn({ err: error, pool, ...step }, 'An engine could not be told to go on; it is told again');
+    }
+  }
+
+  private async isHeldElsewhere(pool: string, step: EngineStep): Promise<boolean> {
+    for (const other of await this.pools.list()) {
+      if (other !== pool && (await this.weights.holdsEngine(other, step))) return true;
+    }
+    return false;
   }
 }

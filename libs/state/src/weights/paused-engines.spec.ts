@@ -11,23 +11,30 @@ beforeEach(async () => {
 });
 afterAll(() => test.close());
 
-const server = (serverId: string, weightVersion: number, pauseModes: string[]) =>
-  test.routing.registerServer(pool, {
+const server = async (
+  serverId: string,
+  weightVersion: number,
+  pauseModes: string[],
+  endpoint = `http://${serverId}`,
+) => {
+  await test.routing.registerServer(pool, {
     capabilities: JSON.stringify({ pauseModes }),
     serverId,
-    endpoint: 'http://e',
+    endpoint,
     dialect: 'vllm',
-    probe: false,
     instanceId: 'i',
     maxInflight: 8,
     weight: 1,
     weightVersion,
   });
+  await test.routing.heardFrom(pool, [serverId]);
+};
 const begin = (mode: 'abort' | 'keep', syncId = 'sync') =>
   weights.begin(pool, { syncId, version: 2, mode, deadlineMs: 60_000 });
 const rollBack = (syncId = 'sync') => weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
 const steps = async () => (await weights.engineSteps(pool, '0')).steps;
-const about = { serverId: 's1', endpoint: 'http://e', dialect: 'vllm' as const, syncId: 'sync' };
+const resumes = async () => (await weights.engineResumes(pool, '0')).steps;
+const about = { serverId: 's1', endpoint: 'http://s1', dialect: 'vllm' as const, syncId: 'sync' };
 
 describe('engines that are paused while weights change', () => {
   it('says which engines are to pause and to go on, again until they were told', async () => {
@@ -44,10 +51,11 @@ describe('engines that are paused while weights change', () => {
     expect(await steps()).toEqual([]);
     const { servers } = await weights.status(pool, undefined, '0');
     expect(servers.filter(({ paused }) => paused).map(({ serverId }) => serverId)).toEqual(['s1']);
+    expect(await resumes()).toEqual([]);
     await rollBack();
-    for (const repeat of [1, 2]) expect(await steps(), `${repeat}`).toEqual([about]);
+    for (const repeat of [1, 2]) expect(await resumes(), `${repeat}`).toEqual([about]);
     await weights.engineTold(pool, about, 60_000);
-    expect(await steps()).toEqual([]);
+    expect([await steps(), await resumes()]).toEqual([[], []]);
 
     // Over before the engine has heard of it: it goes on at once, and is told so until the pause cannot be on its way.
     await begin('keep', 'brief');
@@ -55,26 +63,54 @@ describe('engines that are paused while weights change', () => {
     expect(await steps()).toEqual([{ ...brief, mode: 'keep' }]);
     await rollBack('brief');
     expect(await weights.engineTold(pool, { ...brief, mode: 'keep' }, 60_000)).toEqual({ late: true });
+    expect(await resumes()).toEqual([brief]);
     await weights.engineTold(pool, brief, 60_000);
-    expect(await steps()).toEqual([brief]);
+    expect(await resumes()).toEqual([brief]);
     await weights.engineTold(pool, brief, -1);
-    expect(await steps()).toEqual([]);
+    expect(await resumes()).toEqual([]);
   });
 
-  it('remembers a paused engine whose server is removed meanwhile, for an hour', async () => {
+  it('lets an engine go on whose server is removed, or has another address, while the weights change', async () => {
+    for (const id of ['s1', 's2', 's3']) await server(id, 1, ['keep']);
+    await begin('keep');
+    for (const step of await steps()) await weights.engineTold(pool, step, 60_000);
+    expect(await weights.engineSteps(pool, '0')).toMatchObject({ steps: [], resumes: true });
+    expect(await resumes()).toEqual([]);
+    await test.routing.removeServer(pool, 's1');
+    await server('s2', 1, ['keep'], 'http://elsewhere');
+    expect((await resumes()).map(({ endpoint }) => endpoint).sort()).toEqual(['http://s1', 'http://s2']);
+    expect((await steps()).map(({ endpoint }) => endpoint)).toEqual(['http://elsewhere']);
+    // It is there again before it was told: it is paused again, and not told to go on.
+    await server('s1', 1, ['keep']);
+    const again = (await steps()).filter(({ serverId }) => serverId === 's1');
+    expect(again).toHaveLength(1);
+    await weights.engineTold(pool, again[0]!, 60_000);
+    expect(await weights.holdsEngine(pool, about)).toBe(true);
+    expect((await resumes()).map(({ endpoint }) => endpoint)).toEqual(['http://s2']);
+    await rollBack();
+    expect(await weights.holdsEngine(pool, about)).toBe(false);
+    expect((await resumes()).map(({ serverId }) => serverId)).toContain('s1');
+  });
+
+  it('tells an engine that does not answer less and less often, raises an alarm, and gives up after an hour', async () => {
     await server('s1', 1, ['keep']);
     await begin('keep');
-    const [paused] = await steps();
-    await weights.engineTold(pool, paused!, 60_000);
-    await test.routing.removeServer(pool, 's1');
+    await weights.engineTold(pool, (await steps())[0]!, 60_000);
     await rollBack();
-    expect(await steps()).toEqual([]);
-    await server('s1', 1, ['keep']);
-    expect(await steps(), 'to go on, now that it is there again').toMatchObject([{ serverId: 's1', syncId: 'sync' }]);
-
-    await test.routing.removeServer(pool, 's1');
-    await test.redis.hset(test.key('weights:engines'), 's1', `sync|paused|${Date.now() - 3_700_000}`);
-    await steps();
-    expect(await test.redis.hlen(test.key('weights:engines'))).toBe(0);
+    for (const repeat of [1, 2, 3]) expect(await resumes(), `${repeat}`).toHaveLength(1);
+    expect(await resumes()).toEqual([]);
+    const name = 'vllm|http://s1';
+    const entry = async () => JSON.parse((await test.redis.hget(test.key('weights:engines'), name))!) as object;
+    const since = async (ageMs: number) =>
+      test.redis.hset(
+        test.key('weights:engines'),
+        name,
+        JSON.stringify({ ...(await entry()), resumeAtMs: Date.now() - ageMs, nextAtMs: 0 }),
+      );
+    await since(61_000);
+    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [about], overdue: 1, forgotten: [] });
+    await since(3_601_000);
+    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], overdue: 0, forgotten: [about] });
+    expect(await test.redis.exists(test.key('weights:engines'))).toBe(0);
   });
 });

@@ -47,10 +47,29 @@ export interface StopPage {
 const begin = script<BeginSyncArgs, WeightSync>('weights/begin');
 const end = script<EndSyncArgs & { overdueOnly: boolean }, WeightSync>('weights/end');
 const stop = script<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop');
-const engineSteps = script<{ cursor: string }, { steps: EngineStep[]; cursor: string }>('weights/engine-steps');
-const engineTold = script<{ serverId: ServerId; syncId: string; paused: boolean; lateMs: number }, { late: boolean }>(
-  'weights/engine-told',
-);
+/** Engines that are to pause. `resumes`: some are paused, look at {@link WeightStore.engineResumes}. */
+export interface EnginePausesPage {
+  steps: EngineStep[];
+  resumes: boolean;
+  cursor: string;
+}
+/** Engines that are to go on. */
+export interface EngineResumesPage {
+  steps: EngineStep[];
+  /** Engines that have not been told for a minute. */
+  overdue: number;
+  /** Engines that could not be told for an hour: given up. */
+  forgotten: EngineStep[];
+  cursor: string;
+}
+
+const engineSteps = script<{ cursor: string }, EnginePausesPage>('weights/engine-steps');
+const engineResumes = script<{ cursor: string }, EngineResumesPage>('weights/engine-resumes');
+const engineTold = script<
+  Pick<EngineStep, 'endpoint' | 'dialect' | 'syncId'> & { paused: boolean; lateMs: number },
+  { late: boolean }
+>('weights/engine-told');
+const engineHeld = script<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
 const status = script<
   { syncId?: string; cursor?: string },
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
@@ -84,13 +103,27 @@ export class WeightStore {
   }
 
   /** One page of what engines are to be told now; begin with cursor `0`, which also ends it. */
-  engineSteps(pool: PoolName, cursor: string): Promise<{ steps: EngineStep[]; cursor: string }> {
+  engineSteps(pool: PoolName, cursor: string): Promise<EnginePausesPage> {
     return this.scripts.run(engineSteps, pool, { cursor });
   }
 
+  /** One page of the engines that are to go on. */
+  engineResumes(pool: PoolName, cursor: string): Promise<EngineResumesPage> {
+    return this.scripts.run(engineResumes, pool, { cursor });
+  }
+
+  /** Whether the change of weights of this pool keeps the engine paused. */
+  async holdsEngine(pool: PoolName, { endpoint, dialect }: EngineStep): Promise<boolean> {
+    return (await this.scripts.run(engineHeld, pool, { endpoint, dialect })).held;
+  }
+
   /** @param lateMs longest a call of an engine takes. `late`: the change has ended meanwhile, the engine must resume */
-  engineTold(pool: PoolName, { serverId, syncId, mode }: EngineStep, lateMs: number): Promise<{ late: boolean }> {
-    return this.scripts.run(engineTold, pool, { serverId, syncId, paused: mode !== undefined, lateMs });
+  engineTold(
+    pool: PoolName,
+    { endpoint, dialect, syncId, mode }: EngineStep,
+    lateMs: number,
+  ): Promise<{ late: boolean }> {
+    return this.scripts.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
   }
 
   /** @param cursor `0` for the first page of servers; without it none are read. @throws WEIGHT_SYNC_NOT_FOUND */

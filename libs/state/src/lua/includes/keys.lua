@@ -68,7 +68,7 @@ local key = {
   -- weights (trainer-coordinator)
   weights = root .. 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = root .. 'weights:sync', -- hash: the change of weights that is under way
-  pausedEngines = root .. 'weights:engines', -- hash: serverId -> for which change its engine was paused
+  pausedEngines = root .. 'weights:engines', -- hash: dialect|endpoint -> for which change the engine was paused, see weights/includes/paused-engines.lua
 }
 function key.server(id) return root .. 'server:' .. id end -- hash
 function key.serverLeases(id, epoch) return root .. 'server-leases:' .. id .. ':' .. epoch end -- set of acquireId

@@ -7,6 +7,7 @@ Reply: version    number: committed last, absent before the first
 Errors: WEIGHT_SYNC_NOT_FOUND. Facts: none.
 Flags: allow-oom ]]
 --- @include "includes/weight-sync"
+--- @include "includes/paused-engines"
 --- @include "../routing/includes/servers"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
@@ -22,6 +23,10 @@ end
 wanted = wanted or number_setting('requiredWeightVersion')
 
 local servers, next_cursor = {}, '0'
+local function is_paused(server)
+  local entry = load_engine(engine_name(server.dialect, server.endpoint))
+  return entry ~= nil and entry.state == 'paused'
+end
 if cursor then
   local page = redis.call('ZSCAN', key.servers, cursor, 'COUNT', PAGE)
   next_cursor = page[1]
@@ -31,7 +36,7 @@ if cursor then
       table.insert(servers, { serverId = server.id, epoch = server.epoch, state = shown_state(server),
         weightVersion = server.weightVersion, inflight = server.load, quiesced = server.load == 0,
         confirmed = wanted == nil or server.weightVersion == wanted,
-        paused = string.find(redis.call('HGET', key.pausedEngines, server.id) or '', '|paused|', 1, true) ~= nil })
+        paused = is_paused(server) })
     end
   end
 end
