@@ -14,6 +14,7 @@ import { InspectionController } from './inspection/inspection.controller';
 import { AdmissionController } from './admission/admission.controller';
 import { DiscoveryService } from './servers/discovery.service';
 import { EnginePausesService } from './servers/engine-pauses.service';
+import { PrefixCachesService } from './servers/prefix-caches.service';
 import { EngineSources } from './servers/engine-sources';
 import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
@@ -49,6 +50,7 @@ import { WorkersService } from './workers/workers.service';
     SweepService,
     ProbeService,
     EnginePausesService,
+    PrefixCachesService,
     {
       provide: EngineAccess,
       useFactory: (config: LoadBalancerConfig) => new EngineAccess(config.engineAllowList),

@@ -26,6 +26,11 @@ export abstract class EngineHealth {
     return Promise.resolve();
   }
 
+  /** Forgets what older weights computed, as the adapters say. @throws BroomwagonError of the adapter, within its call timeout */
+  resetPrefixCache(_server: PoolEngine): Promise<void> {
+    return Promise.resolve();
+  }
+
   /** What the engine can do; undefined when it does not say so, or not as its dialect would. Never throws. */
   capabilities(_server: PoolEngine): Promise<EngineCapabilities | undefined> {
     return Promise.resolve(undefined);
@@ -82,6 +87,10 @@ export class HttpEngineHealth extends EngineHealth {
 
   override async resume(server: PoolEngine): Promise<void> {
     await this.adapterOf(server).resume();
+  }
+
+  override async resetPrefixCache(server: PoolEngine): Promise<void> {
+    await this.adapterOf(server).resetPrefixCache();
   }
 
   private adapterOf({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {

@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
 import { Alarms } from '../upkeep/alarms';
 import { EngineHealth } from './engine-health';
+import { PrefixCachesService } from './prefix-caches.service';
 
 /** Engines told at once. */
 const ENGINES_AT_ONCE = 64;
@@ -22,6 +23,7 @@ export class EnginePausesService {
     private readonly engines: EngineHealth,
     private readonly pools: PoolDirectory,
     private readonly alarms: Alarms,
+    private readonly caches: PrefixCachesService,
   ) {}
 
   /** All that engines are to be told now. @throws BroomwagonError UNAVAILABLE */
@@ -76,6 +78,7 @@ export class EnginePausesService {
 
   private async resume(pool: string, step: EngineStep): Promise<void> {
     try {
+      await this.caches.beforeResume(pool, step);
       // Then that pool lets it go on.
       if (!(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
       await this.weights.engineTold(pool, step, CALL_MS);
