@@ -5,11 +5,12 @@ import { benchAcquire } from './acquire/acquire-bench';
 import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
+import { benchIdlePools } from './pools/idle-pools-bench';
 import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|coordinator|payload|abort|plan|prompts|scripts [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|coordinator|payload|abort|plan|pools|prompts|scripts [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
@@ -36,6 +37,7 @@ const commands: [string, string, Bench][] = [
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
   ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
+  ['pools', 'CPU of Redis with pools that nobody uses', benchIdlePools],
   ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];

@@ -1,5 +1,6 @@
 import { startRedis, type ServerHandle } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { RedisPayloadStore } from './payload/redis-payload-store';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { TestPools } from './rounds/test-pools.fixture';
 
@@ -42,7 +43,7 @@ it('ends work and frees memory when Redis is at its maxmemory, and takes new wor
     probe: false,
     maxInflight: 8,
     weight: 1,
-    weightVersion: 0,
+    weightVersion: 1,
   });
   const acquire = (acquireId: string) =>
     test.routing.acquire(test.pool, [{ acquireId, requestId: 'job/g0/0', ...test.holder }]);
@@ -90,6 +91,31 @@ it('takes no new work in from 90 % of maxmemory on, and takes it again below 87 
   await expect(test.claim()).rejects.toMatchObject(STORE_FULL);
   await fill(0.86);
   expect(await test.claim()).toHaveLength(2);
+});
+
+it('stores no payload above its share of maxmemory, whatever the quota, and tells how much is left', async () => {
+  const memory = new RedisMemory(test.redis, 'Redis', undefined, 0.75);
+  const store = new RedisPayloadStore(test.redis.duplicate(), 'payloads', 100_000_000, memory);
+  const put = () => store.put({ pool: 'p', job: 'j', owner: 'o', name: '1' }, Buffer.alloc(1_000));
+  await fill(0.7);
+  await memory.look();
+  await put();
+  const { usedBytes, quotaBytes } = await store.usage({ pool: 'p', job: 'j' });
+  expect(usedBytes).toBe(1_000);
+  expect(quotaBytes).toBeLessThan(FILLER_BYTES);
+  await fill(0.8);
+  await memory.look();
+  await expect(put()).rejects.toMatchObject({ code: 'PAYLOAD_STORE_FULL', retryable: true });
+  // Other new work goes on.
+  await test.open({ policy: WAIT, neededGroups: 1 });
+  expect(await test.claim()).toHaveLength(2);
+  // Full to the brim, and not looked at since: Redis itself refuses.
+  await fill(0.7);
+  await memory.look();
+  await test.redis.config('SET', 'maxmemory', FILLER_BYTES);
+  await expect(put()).rejects.toMatchObject({ code: 'PAYLOAD_STORE_FULL' });
+  await store.removeAll({ pool: 'p', job: 'j' });
+  await store.close();
 });
 
 it('says what to do about a Redis that is too old', async () => {

@@ -3,10 +3,10 @@ import type { BroomwagonError } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { storeFull, type MemoryGate } from './scripts/script-runner';
 
-/** From this share of `maxmemory` on no new work is taken in: the rest is for what ends work, which needs a little. */
+/** From this share of `maxmemory` on, unless another is given, no new work is taken in: the rest is for what ends work, which needs a little. */
 const FULL_SHARE = 0.9;
-/** It is full until so much is free, so that it does not change its mind at every request. */
-const FREE_SHARE = 0.87;
+/** It is full until so much more is free, so that it does not change its mind at every request. */
+const MUST_COME_FREE_SHARE = 0.03;
 const LOOK_INTERVAL_MS = 1_000;
 /** Redis Functions, script flags: what our scripts are written for. */
 const OLDEST_MAJOR = 7;
@@ -19,7 +19,7 @@ export interface MemoryUse {
 }
 
 /**
- * Watches the memory of one Redis, and closes the gate for new work at 90 % of `maxmemory`. A Redis without a limit is
+ * Watches the memory of one Redis, and closes the gate for new work at 90 % of `maxmemory`, or another share. A Redis without a limit is
  * never full; one that does not answer is as it was last.
  */
 export class RedisMemory implements MemoryGate {
@@ -34,6 +34,7 @@ export class RedisMemory implements MemoryGate {
     private readonly name = 'Redis',
     /** Told after every look. */
     private readonly onLook: (use: MemoryUse) => void = () => undefined,
+    private readonly fullShare = FULL_SHARE,
   ) {}
 
   /** Looks now and then every second, until `stop`. */
@@ -55,11 +56,17 @@ export class RedisMemory implements MemoryGate {
     this.use = { usedBytes, maxBytes: Number(info.get('maxmemory') ?? 0) };
     const share = this.share();
     const before = this.full;
-    this.full = share >= (before ? FREE_SHARE : FULL_SHARE);
+    this.full = share >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
     if (this.full && !before) this.logger.error(`${this.says()}: no new work is taken until memory is free`);
     if (!this.full && before) this.logger.log(`${this.says()}: new work is taken again`);
     this.onLook(this.use);
     return this.use;
+  }
+
+  /** Bytes until it is full; Infinity without a limit. */
+  freeBytes(): number {
+    const { usedBytes, maxBytes } = this.use;
+    return maxBytes > 0 ? Math.max(0, maxBytes * this.fullShare - usedBytes) : Infinity;
   }
 
   refusal(): BroomwagonError | undefined {

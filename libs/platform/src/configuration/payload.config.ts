@@ -1,4 +1,4 @@
-import { IsIn, IsInt, IsOptional, IsString, Matches, Min } from 'class-validator';
+import { IsIn, IsInt, IsOptional, IsString, Matches, Max, Min } from 'class-validator';
 import { Env } from './env.decorator';
 import { ServiceConfig } from './service.config';
 
@@ -22,6 +22,15 @@ export class PayloadServiceConfig extends ServiceConfig {
   @Min(1)
   payloadQuotaBytes: number = 1_073_741_824;
 
+  @Env('PAYLOAD_MEMORY_PERCENT', {
+    description:
+      'no payload is stored while its Redis uses more of its maxmemory; bounds the payloads of all jobs together',
+  })
+  @IsInt()
+  @Min(1)
+  @Max(90)
+  payloadMemoryPercent: number = 75;
+
   @Env('PAYLOAD_ORPHAN_AFTER_MS', {
     description: 'a payload this old is removed when its owner is gone',
     kind: 'duration',
@@ -39,6 +48,7 @@ export class PayloadServiceConfig extends ServiceConfig {
       dir: this.payloadDir,
       keyPrefix: this.redisKeyPrefix,
       quotaBytes: this.payloadQuotaBytes,
+      memoryPercent: this.payloadMemoryPercent,
     };
   }
 }

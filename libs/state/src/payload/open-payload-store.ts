@@ -1,6 +1,7 @@
 import { BroomwagonError, type TlsSettings } from '@broomwagon/contracts';
 import { connectRedis } from '../redis';
 import { checkRedisAccess } from '../redis-access';
+import { RedisMemory } from '../redis-memory';
 import { FilePayloadStore } from './file-payload-store';
 import type { PayloadDriver } from './payload-ref';
 import type { PayloadStore } from './payload-store';
@@ -8,6 +9,9 @@ import { RedisPayloadStore } from './redis-payload-store';
 
 /** Quota of a job unless configured: 1 GiB. */
 export const DEFAULT_PAYLOAD_QUOTA_BYTES = 1_073_741_824;
+
+/** Payloads stop well before other new work does, at 90 %: rounds must be able to end. */
+export const DEFAULT_PAYLOAD_MEMORY_PERCENT = 75;
 
 export interface PayloadStoreOptions {
   driver: PayloadDriver;
@@ -21,6 +25,8 @@ export interface PayloadStoreOptions {
   keyPrefix: string;
   /** Of each job; default 1 GiB. */
   quotaBytes?: number;
+  /** Of the driver `redis`: no payload is stored while that Redis uses more of its `maxmemory`. Default 75. */
+  memoryPercent?: number;
 }
 
 /**
@@ -31,12 +37,20 @@ export async function openPayloadStore(options: PayloadStoreOptions): Promise<Pa
   const quotaBytes = options.quotaBytes ?? DEFAULT_PAYLOAD_QUOTA_BYTES;
   switch (options.driver) {
     case 'redis':
-      return new RedisPayloadStore(await openRedis(options), options.keyPrefix, quotaBytes);
+      return openInRedis(options, quotaBytes);
     case 'file':
       return new FilePayloadStore(options.dir, quotaBytes);
     default:
       throw new BroomwagonError('VALIDATION_FAILED', `No payload driver ${String(options.driver)}`);
   }
+}
+
+async function openInRedis(options: PayloadStoreOptions, quotaBytes: number): Promise<PayloadStore> {
+  const redis = await openRedis(options);
+  const share = (options.memoryPercent ?? DEFAULT_PAYLOAD_MEMORY_PERCENT) / 100;
+  const memory = new RedisMemory(redis, 'Redis of the payloads', undefined, share);
+  memory.start();
+  return new RedisPayloadStore(redis, options.keyPrefix, quotaBytes, memory);
 }
 
 async function openRedis({ url, tls, keyPrefix }: PayloadStoreOptions) {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
+import type { RedisMemory } from '../redis-memory';
 import { ScriptRunner } from '../scripts/script-runner';
 import { chunksOf, pagesOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
@@ -31,14 +32,16 @@ export class RedisPayloadStore extends PayloadStore {
    * @param redis owned by the store from here on
    * @param keyPrefix first part of every key; those of a job are `<prefix>:payload:{<pool>/<job>}:...`
    * @param quotaBytes of each job
+   * @param memory of that Redis, stopped with the store: what bounds the payloads of all jobs together; absent: nothing
    */
   constructor(
     private readonly redis: Redis,
     keyPrefix: string,
     private readonly quotaBytes: number,
+    private readonly memory?: RedisMemory,
   ) {
     super();
-    this.scripts = new ScriptRunner(redis, `${keyPrefix}:payload`);
+    this.scripts = new ScriptRunner(redis, `${keyPrefix}:payload`, memory);
   }
 
   async put(payload: PayloadName, bytes: Buffer): Promise<string> {
@@ -138,10 +141,12 @@ export class RedisPayloadStore extends PayloadStore {
 
   async usage(of: PayloadJob): Promise<PayloadUsage> {
     const used = await this.available(this.redis.hget(`${this.scripts.rootKey(jobOf(of))}:meta`, 'usedBytes'));
-    return { usedBytes: Number(used ?? 0), quotaBytes: this.quotaBytes };
+    const usedBytes = Number(used ?? 0);
+    return { usedBytes, quotaBytes: Math.min(this.quotaBytes, usedBytes + (this.memory?.freeBytes() ?? Infinity)) };
   }
 
   async close(): Promise<void> {
+    this.memory?.stop();
     await this.redis.quit().catch(() => this.redis.disconnect());
   }
 
@@ -155,11 +160,20 @@ export class RedisPayloadStore extends PayloadStore {
   ): Promise<number> {
     const args = { item, index, count, quotaBytes: this.quotaBytes, ...options };
     // One connection keeps the order: the job is on the registry before anything of it is stored.
-    const [, reply] = await Promise.all([
-      this.scripts.run(REMEMBER_JOB, REGISTRY, { job }),
-      this.scripts.run(PUT_CHUNK, job, args, bytes),
-    ]);
-    return reply.receivedChunks;
+    try {
+      const [, reply] = await Promise.all([
+        this.scripts.run(REMEMBER_JOB, REGISTRY, { job }),
+        this.scripts.run(PUT_CHUNK, job, args, bytes),
+      ]);
+      return reply.receivedChunks;
+    } catch (cause) {
+      if (!isBroomwagonError(cause, 'STORE_FULL')) throw cause;
+      const { retryAfterMs } = cause;
+      throw new BroomwagonError('PAYLOAD_STORE_FULL', `No payload is stored: ${cause.message}`, {
+        cause,
+        retryAfterMs,
+      });
+    }
   }
 
   /** The header of a complete payload and, if asked for, one chunk of the same version. */
