@@ -1,0 +1,68 @@
+import { ERROR_CODES, type ErrorCode } from '@broomwagon/contracts';
+import { connectNats } from '@broomwagon/messaging';
+import { testNatsUrl } from '@broomwagon/testing';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { MessageFuzzer } from './system/message-fuzzer';
+import { ServiceBench } from './system/service-bench';
+
+/** More by hand: FUZZ_MESSAGES=1000000. */
+const MESSAGES = Number(process.env.FUZZ_MESSAGES ?? 20_000);
+const SEED = Number(process.env.FUZZ_SEED ?? 1);
+const AT_ONCE = 64;
+const ANSWER_WITHIN_MS = 20_000;
+/** Between two samples of a heap that does not grow, garbage included. */
+const HEAP_SLACK_BYTES = 150_000_000;
+
+let bench: ServiceBench;
+beforeAll(async () => {
+  bench = await ServiceBench.open({ logLevel: 'silent' }, 2);
+}, 60_000);
+afterAll(() => bench.close());
+
+it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and works on afterwards`, async () => {
+  await bench.begin();
+  const fuzzed = bench.pool;
+  const fuzzer = new MessageFuzzer(SEED);
+  const connection = await connectNats({ url: testNatsUrl() });
+  for (const name of ['worker', 'job', 'round', 'group']) fuzzer.remember(`${name}Id`, `${name}-0`);
+  const outcomes = new Map<string, number>();
+  const defects: object[] = [];
+  let sent = 0;
+  let heapBytes = 0;
+  const client = async (): Promise<void> => {
+    while (sent < MESSAGES) {
+      const operation = fuzzer.operations[sent++ % fuzzer.operations.length]!;
+      if (sent === Math.floor(MESSAGES / 2)) heapBytes = process.memoryUsage().heapUsed;
+      const body = fuzzer.message(operation);
+      const message = await connection.nats.request(`rollout.v1.${fuzzed}.${operation}`, body, { timeout: 30_000 });
+      const reply = message.json<{ error?: { code: ErrorCode; message: string } }>();
+      const code = reply.error?.code ?? 'OK';
+      outcomes.set(code, (outcomes.get(code) ?? 0) + 1);
+      if (reply.error === undefined) fuzzer.learn(reply);
+      else if (code === 'INTERNAL' || !Object.hasOwn(ERROR_CODES, code)) {
+        defects.push({ operation, error: reply.error, body: body.slice(0, 2_000) });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, client));
+  expect(defects.slice(0, 5)).toEqual([]);
+  // They came through validation, into the transitions, and not only to what is missing.
+  expect(outcomes.get('OK')).toBeGreaterThan(MESSAGES / 20);
+  expect(outcomes.get('VALIDATION_FAILED')).toBeGreaterThan(MESSAGES / 20);
+  expect(outcomes.get('MALFORMED_JSON')).toBeGreaterThan(0);
+  expect(outcomes.size).toBeGreaterThan(8);
+  expect(process.memoryUsage().heapUsed - heapBytes).toBeLessThan(HEAP_SLACK_BYTES);
+  await connection.close();
+  await bench.engine.close();
+
+  await bench.begin(() => 20, 20);
+  await bench.register();
+  await bench.startWorker();
+  const trainerEpoch = await bench.submit(4);
+  const round = { job: bench.job, roundId: 'r1' };
+  await expect
+    .poll(async () => (await bench.client.call(bench.pool, 'round.status', round)).state, { timeout: 60_000 })
+    .toBe('completed');
+  expect(trainerEpoch).toBeDefined();
+  await bench.end();
+}, 600_000);

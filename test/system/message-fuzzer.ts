@@ -1,0 +1,193 @@
+import { readFileSync } from 'node:fs';
+
+/** The part of JSON schema that docs/protocol/asyncapi.json uses. */
+interface Schema {
+  $ref?: string;
+  type?: string;
+  enum?: unknown[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  minimum?: number;
+  maximum?: number;
+  minItems?: number;
+  maxItems?: number;
+  maxLength?: number;
+}
+interface Protocol {
+  channels: Record<string, { messages?: { request?: { payload: Schema } } }>;
+  components: { schemas: Record<string, Schema> };
+}
+
+const HOSTILE_TEXTS = [
+  '',
+  ' ',
+  '\ud800',
+  'a\udc00b',
+  '😀'.repeat(40),
+  'x'.repeat(5_000),
+  '\u0000',
+  '\r\n',
+  '{}',
+  '}{:*>.',
+  '__proto__',
+  'constructor',
+  '../../etc/passwd',
+  "'; return redis.call('FLUSHALL') --",
+  '18446744073709551616',
+  '99999999999999999999',
+  '9999999999999999999',
+  '-1',
+  '1e400',
+  'NaN',
+  '%s%d',
+  'http://[::1',
+];
+const HOSTILE_NUMBERS = [-1, 0, 0.5, 1e14, 1e15, 2 ** 53, 2 ** 64, 1e21, 1e308, -1e308];
+/** Known values of a field that are offered again. */
+const KNOWN_PER_FIELD = 24;
+/** Valid waits and deadlines are short: nobody waits for a fuzzer. */
+const LONGEST_MS = 40;
+
+/**
+ * Makes messages for every operation from the published schema: mostly right ones, which name what earlier replies named
+ * and so reach far into the state, and wrong and hostile ones. The same seed makes the same messages from the same replies.
+ */
+export class MessageFuzzer {
+  readonly operations: string[];
+  private readonly protocol = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as Protocol;
+  private readonly known = new Map<string, unknown[]>();
+  private state: number;
+
+  constructor(seed: number) {
+    this.state = seed;
+    const channels = Object.entries(this.protocol.channels);
+    this.operations = channels.filter(([, { messages }]) => messages?.request !== undefined).map(([name]) => name);
+  }
+
+  /** The bytes of a message for an operation. */
+  message(operation: string): string {
+    if (this.chance(0.01)) return this.pick(['', 'null', '[]', '{', '{"a":', '"x"', '{"a":'.repeat(20_000)]);
+    // Most messages are right in all fields: one wrong field hides all that comes after validation.
+    const wrongness = this.pick([0, 0, 0, 0.05, 0.3]);
+    const body = this.value('', this.protocol.channels[operation]!.messages!.request!.payload, wrongness, 0);
+    return JSON.stringify(body)?.replaceAll('"__number__"', '1e400') ?? '';
+  }
+
+  /** Remembers what a reply names, to be named again. */
+  learn(reply: unknown, depth = 0): void {
+    if (typeof reply !== 'object' || reply === null || depth > 5) return;
+    for (const [name, value] of Object.entries(reply)) {
+      if (typeof value === 'string' || typeof value === 'number') this.remember(name, value);
+      else this.learn(value, depth + 1);
+    }
+  }
+
+  remember(field: string, value: unknown): void {
+    const values = this.known.get(field) ?? [];
+    if (values.includes(value)) return;
+    this.known.set(field, [...values.slice(1 - KNOWN_PER_FIELD), value]);
+  }
+
+  private value(field: string, given: Schema, wrongness: number, depth: number): unknown {
+    const schema = this.resolve(given);
+    if (this.chance(wrongness)) return this.wrong(depth);
+    if (schema.enum !== undefined) return this.pick(schema.enum);
+    const known = this.known.get(field);
+    if (known !== undefined && this.chance(0.7)) return this.pick(known);
+    switch (schema.type) {
+      case 'string':
+        return this.text(field);
+      case 'boolean':
+        return this.chance(0.5);
+      case 'integer':
+      case 'number':
+        return this.number(field, schema);
+      case 'array': {
+        const least = schema.minItems ?? 0;
+        const count = Math.min(schema.maxItems ?? 4, least + this.below(4));
+        return Array.from({ length: count }, () =>
+          this.value(field.replace(/s$/, ''), schema.items ?? {}, wrongness, depth + 1),
+        );
+      }
+      default:
+        return schema.properties === undefined ? this.anything(depth) : this.object(schema, wrongness, depth);
+    }
+  }
+
+  private object({ properties = {}, required = [] }: Schema, wrongness: number, depth: number): object {
+    const made: Record<string, unknown> = {};
+    for (const [name, schema] of Object.entries(properties)) {
+      const needed = required.includes(name);
+      if (needed ? this.chance(wrongness / 2) : !this.chance(0.35)) continue;
+      // As Python clients write what is not given.
+      made[name] = !needed && this.chance(0.2) ? null : this.value(name, schema, wrongness, depth + 1);
+    }
+    if (this.chance(wrongness / 3)) made[this.pick(HOSTILE_TEXTS)] = 1;
+    return made;
+  }
+
+  private text(field: string): string {
+    if (field === 'endpoint') return `http://127.0.0.1:${this.below(5) + 1}`;
+    if (field === 'data') return Buffer.from('x'.repeat(this.below(200))).toString('base64');
+    const text = `${field.slice(0, 8)}-${this.below(6)}`;
+    const free = ['model', 'reason', 'message', 'text', 'role', 'content'].includes(field);
+    return free && this.chance(0.5) ? this.pick(HOSTILE_TEXTS) : text;
+  }
+
+  private number(field: string, { minimum = 0, maximum = 1e6, type }: Schema): number {
+    if (/Ms$/.test(field)) return minimum + this.below(LONGEST_MS);
+    if (this.chance(0.05)) return maximum;
+    if (this.chance(0.1)) return minimum;
+    const value = minimum + this.random() * Math.min(8, maximum - minimum);
+    return type === 'integer' || maximum > 100 ? Math.floor(value) : value;
+  }
+
+  private wrong(depth: number): unknown {
+    switch (this.below(5)) {
+      case 0:
+        return this.pick(HOSTILE_TEXTS);
+      case 1:
+        return this.pick(HOSTILE_NUMBERS);
+      case 2:
+        return this.pick([null, true, [], {}, [[]], [null], '__number__']);
+      case 3:
+        return this.anything(depth);
+      default:
+        return JSON.parse(
+          this.pick(['{"__proto__":{"a":1}}', '{"constructor":1}', '{"toString":null}', '[[[[[[{}]]]]]]']),
+        );
+    }
+  }
+
+  private anything(depth: number): unknown {
+    if (depth > 6) return this.pick(HOSTILE_TEXTS);
+    const entries = Array.from({ length: this.below(4) }, (_, index) => [
+      this.chance(0.2) ? this.pick(HOSTILE_TEXTS) : `k${index}`,
+      this.pick<unknown>([null, 1, 0.7, true, 'a', this.pick(HOSTILE_TEXTS), [1, null], this.anything(depth + 2)]),
+    ]);
+    return Object.fromEntries(entries);
+  }
+
+  private resolve(schema: Schema): Schema {
+    const name = schema.$ref?.split('/').at(-1);
+    return name === undefined ? schema : (this.protocol.components.schemas[name] ?? {});
+  }
+
+  private pick<T>(list: readonly T[]): T {
+    return list[this.below(list.length)] as T;
+  }
+  private below(bound: number): number {
+    return Math.floor(this.random() * bound);
+  }
+  private chance(share: number): boolean {
+    return this.random() < share;
+  }
+  /** Mulberry32. */
+  private random(): number {
+    this.state = (this.state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+}
