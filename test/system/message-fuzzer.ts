@@ -12,7 +12,7 @@ interface Schema {
   maximum?: number;
   minItems?: number;
   maxItems?: number;
-  maxLength?: number;
+  pattern?: string;
 }
 interface Protocol {
   channels: Record<string, { messages?: { request?: { payload: Schema } } }>;
@@ -43,6 +43,8 @@ const HOSTILE_TEXTS = [
   '%s%d',
   'http://[::1',
 ];
+const HALVES = ['\ud83d', '\udc00', '\udc00\ud83d'];
+const CURSORS = ['0', '7', '4096', '9999999999999999999', '18446744073709551616', '99999999999999999999', '-1', 'x'];
 const HOSTILE_NUMBERS = [-1, 0, 0.5, 1e14, 1e15, 2 ** 53, 2 ** 64, 1e21, 1e308, -1e308];
 /** Known values of a field that are offered again. */
 const KNOWN_PER_FIELD = 24;
@@ -93,11 +95,13 @@ export class MessageFuzzer {
     const schema = this.resolve(given);
     if (this.chance(wrongness)) return this.wrong(depth);
     if (schema.enum !== undefined) return this.pick(schema.enum);
-    const known = this.known.get(field);
+    if (field === 'cursor' && schema.type === 'string') return this.pick(CURSORS);
+    const isFree = schema.type === 'string' && schema.pattern === undefined;
+    const known = isFree ? undefined : this.known.get(field);
     if (known !== undefined && this.chance(0.7)) return this.pick(known);
     switch (schema.type) {
       case 'string':
-        return this.text(field);
+        return isFree && this.chance(0.5) ? this.freeText() : this.text(field);
       case 'boolean':
         return this.chance(0.5);
       case 'integer':
@@ -130,13 +134,16 @@ export class MessageFuzzer {
   private text(field: string): string {
     if (field === 'endpoint') return `http://127.0.0.1:${this.below(5) + 1}`;
     if (field === 'data') return Buffer.from('x'.repeat(this.below(200))).toString('base64');
-    const text = `${field.slice(0, 8)}-${this.below(6)}`;
-    const free = ['model', 'reason', 'message', 'text', 'role', 'content'].includes(field);
-    return free && this.chance(0.5) ? this.pick(HOSTILE_TEXTS) : text;
+    return `${field.slice(0, 8)}-${this.below(6)}`;
+  }
+
+  /** Of a field without a pattern: it goes as it is into JSON, keys and replies of others. */
+  private freeText(): string {
+    return this.chance(0.5) ? `cut ${this.pick(HALVES)} short` : this.pick(HOSTILE_TEXTS);
   }
 
   private number(field: string, { minimum = 0, maximum = 1e6, type }: Schema): number {
-    if (/Ms$/.test(field)) return minimum + this.below(LONGEST_MS);
+    if (field.endsWith('Ms')) return minimum + this.below(LONGEST_MS);
     if (this.chance(0.05)) return maximum;
     if (this.chance(0.1)) return minimum;
     const value = minimum + this.random() * Math.min(8, maximum - minimum);
