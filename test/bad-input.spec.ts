@@ -146,7 +146,12 @@ describe('a message that is wrong', () => {
       () => ({ job: 'job', owner: 'o', name: 'n', chunkIndex: 0, chunkCount: 257, data: 'AAAA' }),
       { field: 'chunkCount' },
     ],
-    ['a close before the end', 'round.close', () => round, { code: 'ROUND_NOT_COMPLETED', retryable: true }],
+    [
+      'a close before the end',
+      'round.close',
+      () => ({ ...round, cursor: 'a.0.0.a.' }),
+      { code: 'ROUND_NOT_COMPLETED', retryable: true },
+    ],
     [
       'an engine without an address',
       'server.register',

@@ -58,7 +58,7 @@ async function reference(
       sampling: { seed: SEED },
       groupsPerStep: GROUPS_PER_STEP,
       policy: { name: 'resume', overProvision: OVER_PROVISION },
-      pollMs: 25,
+      lookMs: 25,
       signal,
     },
     { sink },

@@ -180,7 +180,7 @@ export class TestSystem {
         sampling: { seed: SEED },
         groupsPerStep,
         policy: { name: policy, overProvision },
-        pollMs: 25,
+        lookMs: 25,
       },
       { sink: { writeRound: async (roundId, lines) => void rounds.set(roundId, [...lines]) }, onStatus },
     );

@@ -1,5 +1,6 @@
 import type {
   Claim,
+  CloseRoundRequest,
   CompleteReply,
   GroupSubmission,
   OpenRoundReply,
@@ -11,7 +12,7 @@ import type {
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
 import { formatPayloadRef, connectRedis, RoundStore, RoutingStore, ScriptRunner } from '@broomwagon/state';
-import { flushPrefix, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
+import { flushPrefix, readToEnd, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorModule } from './coordinator.module';
 
@@ -123,6 +124,17 @@ export class CoordinatorFixture {
       { deadlineMs: 5_000 },
     );
     return { ...opened, plan };
+  }
+
+  /** Reads all results of a round and closes it. */
+  async close(
+    round: { job: string; roundId: string; trainerEpoch: CloseRoundRequest['trainerEpoch'] },
+    pool = this.pool,
+  ) {
+    const { cursor } = await readToEnd((from) =>
+      this.client.call(pool, 'round.results', { ...round, cursor: from, limit: 128 }),
+    );
+    return this.client.call(pool, 'round.close', { ...round, cursor });
   }
 
   /** Makes the deadline of a round come now. */

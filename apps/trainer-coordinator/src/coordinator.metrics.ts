@@ -16,6 +16,7 @@ export class CoordinatorMetrics {
   private readonly lost;
   private readonly impossible;
   private readonly blocked;
+  private readonly generations;
   private readonly fences;
   private readonly moves;
   private readonly plans;
@@ -64,6 +65,11 @@ export class CoordinatorMetrics {
     this.impossible = metrics.gauge(
       'miscounts_count',
       'Counts ever that were found to be impossible; their jobs are counted anew from the requests',
+      ['pool'],
+    );
+    this.generations = metrics.counter(
+      'generations_total',
+      'Times that Redis was found to be another one or set back: trainers and workers reconcile',
       ['pool'],
     );
     this.moves = metrics.counter('moves_total', 'Moves of requests: sent to their holders, or refused when looked at', [
@@ -144,6 +150,11 @@ export class CoordinatorMetrics {
   /** @param count of the pool, ever */
   miscounts(pool: string, count: number): void {
     this.impossible.set({ pool }, count);
+  }
+
+  /** The generation of the pool was renewed. */
+  renewed(pool: string): void {
+    this.generations.inc({ pool });
   }
 
   factsRelayed(count: number): void {

@@ -50,6 +50,7 @@ import { StateModule } from './state.module';
 import { ServerFences } from './upkeep/server-fences';
 import { RecountService } from './upkeep/recount.service';
 import { JobTotals } from './upkeep/job-totals';
+import { WaitingReaders } from './rounds/waiting-readers';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerCommands } from './upkeep/worker-commands';
@@ -118,6 +119,7 @@ import { WeightsController } from './weights/weights.controller';
     RecountService,
     SweepService,
     UpkeepService,
+    WaitingReaders,
     WeightSweepService,
     WeightSyncService,
     WorkerCommands,

@@ -1,4 +1,10 @@
-import { type AbortAttemptsCommand, type Claim, type TailPolicy, workerCommandSubject } from '@broomwagon/contracts';
+import {
+  type AbortAttemptsCommand,
+  type Claim,
+  type RoundResultsReply,
+  type TailPolicy,
+  workerCommandSubject,
+} from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -67,9 +73,9 @@ describe('trainer-coordinator', () => {
     expect(await call(fixture.pool, 'longtail.list', { job })).toEqual({ groups: [queued] });
 
     const results = await call(fixture.pool, 'round.results', round);
-    expect(results).toMatchObject({ state: 'completed', complete: true, cursor: 1 });
+    expect(results).toMatchObject({ state: 'completed', complete: true });
     expect(results.groups[0]).toMatchObject({ groupId: 'g0', cuts: 0, firstStep: 1 });
-    expect(await call(fixture.pool, 'round.close', round)).toEqual({
+    expect(await fixture.close(round)).toMatchObject({
       roundId: 'round-1',
       stepsTrained: 1,
       trainedGroups: 1,
@@ -86,7 +92,7 @@ describe('trainer-coordinator', () => {
     const second_ = { job, roundId: 'round-2', trainerEpoch };
     const [group] = (await call(fixture.pool, 'round.results', second_)).groups;
     expect(group).toMatchObject({ groupId: 'g1', cuts: 1, samples: [{ tokenCount: 7 }, { tokenCount: 8 }] });
-    await call(fixture.pool, 'round.close', second_);
+    await fixture.close(second_);
     await expect
       .poll(async () => (await call(fixture.pool, 'job.status', { job })).requests)
       .toMatchObject({ submitted: 4, trained: 4, finished: 0, unfinished: 0 });
@@ -190,11 +196,14 @@ describe('trainer-coordinator', () => {
       submittedGroups: 1,
       round: { roundId: 'round-1', state: 'open', trainerEpoch: 2, roundGroups: 1 },
     });
-    expect(await call(fixture.pool, 'round.takeover', { job, takeoverId: 'second' })).toEqual(taken);
+    expect(await call(fixture.pool, 'round.takeover', { job, takeoverId: 'second' })).toMatchObject({
+      ...taken,
+      stamp: expect.any(String),
+    });
     await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) })).rejects.toMatchObject({
       code: 'FENCED',
     });
-    await expect(call(fixture.pool, 'round.close', round)).rejects.toMatchObject({ code: 'FENCED' });
+    await expect(fixture.close(round)).rejects.toMatchObject({ code: 'FENCED' });
     await call(fixture.pool, 'round.submit', { ...round, trainerEpoch: 2, groups: groups(1, 1) });
     await call(fixture.pool, 'round.takeover', { job, takeoverId: 'third' });
     await expect(call(fixture.pool, 'round.takeover', { job, takeoverId: 'second' })).rejects.toMatchObject({
@@ -205,15 +214,16 @@ describe('trainer-coordinator', () => {
   it('closes a completed round once, and refuses what comes for it later', async () => {
     const { round } = await openRound(WAIT, 1);
     await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
-    await expect(call(fixture.pool, 'round.close', round)).rejects.toMatchObject({ code: 'ROUND_NOT_COMPLETED' });
+    await expect(fixture.close(round)).rejects.toMatchObject({ code: 'ROUND_NOT_COMPLETED' });
     const worker = await fixture.worker('closes');
     const claims = await worker.claim(2);
     for (const claim of claims) await worker.complete(claim);
     await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) })).rejects.toMatchObject({
       code: 'ROUND_NOT_OPEN',
     });
-    const closed = await call(fixture.pool, 'round.close', round);
-    expect(await call(fixture.pool, 'round.close', round)).toEqual(closed);
+    const { cursor } = await call(fixture.pool, 'round.results', round);
+    const closed = await call(fixture.pool, 'round.close', { ...round, cursor });
+    expect(await call(fixture.pool, 'round.close', { ...round, cursor })).toEqual(closed);
     await fixture.swept();
     await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) })).rejects.toMatchObject({
       code: 'ROUND_CLOSED',
@@ -267,7 +277,7 @@ describe('trainer-coordinator', () => {
     }
     await expect.poll(async () => (await call(fixture.pool, 'round.status', { job })).settled).toBe(true);
     expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ groupsRequeued: 140, requestsCut: 0 });
-    await call(fixture.pool, 'round.close', round);
+    await fixture.close(round);
     await fixture.swept();
 
     setFailpoints('coordinator.open.between-pages=throw@1');
@@ -288,13 +298,41 @@ describe('trainer-coordinator', () => {
     expect(await call(fixture.pool, 'round.open', request)).toMatchObject({ state: 'open', takenGroups: 140 });
     await worker.finishAll();
     const all: string[] = [];
-    for (let cursor = 0, complete = false; !complete;) {
-      const page = await call(fixture.pool, 'round.results', { job, roundId: request.roundId, cursor, limit: 50 });
+    for (let cursor: string | undefined, complete = false; !complete;) {
+      const page: RoundResultsReply = await call(fixture.pool, 'round.results', {
+        job,
+        roundId: request.roundId,
+        cursor,
+        limit: 50,
+      });
       all.push(...page.groups.map((group) => group.groupId));
       ({ cursor, complete } = page);
     }
     expect(new Set(all).size).toBe(140);
     expect(all).toHaveLength(140);
+  });
+
+  it('lets a reader of results wait for the next group, for the end of the round, and no longer than it says', async () => {
+    const { round } = await openRound(WAIT, 2);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(2, 0, 1) });
+    const worker = await fixture.worker('reader');
+    const [first, second] = (await worker.claim(2)) as [Claim, Claim];
+    const read = (cursor: string | undefined, waitMs: number) =>
+      call(fixture.pool, 'round.results', { ...round, cursor, waitMs });
+    const nothing = await read(undefined, 30);
+    expect(nothing).toMatchObject({ groups: [], complete: false });
+    const waiting = read(nothing.cursor, 20_000);
+    await worker.complete(first);
+    const page = await waiting;
+    expect(page).toMatchObject({ groups: [{ groupId: first.groupId }], complete: false });
+    const waitingForEnd = read(page.cursor, 20_000);
+    await worker.complete(second);
+    const last = await waitingForEnd;
+    expect(last).toMatchObject({ groups: [{ groupId: second.groupId }], complete: true });
+    expect(await read(last.cursor, 20_000)).toMatchObject({ groups: [], complete: true });
+    const { cursor } = last;
+    await call(fixture.pool, 'round.close', { ...round, cursor });
+    await expect(read(undefined, 20_000)).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
   });
 
   it('publishes facts from the outbox, in order and without a gap', async () => {
@@ -306,7 +344,7 @@ describe('trainer-coordinator', () => {
     await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
     const worker = await fixture.worker('facts');
     await worker.finishAll();
-    await call(fixture.pool, 'round.close', round);
+    await fixture.close(round);
     const wanted = ['round.opened', 'round.progressed', 'round.completed', 'round.closed'];
     await expect
       .poll(() => facts.filter((fact) => fact.job === job).map((fact) => fact.type))

@@ -39,7 +39,7 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
       const round = { job: 'job', roundId: opened.roundId, trainerEpoch };
       await client.call(pool, 'round.submit', { ...round, groups: groups(2, 2 * step) });
       await worker.finishAll();
-      await client.call(pool, 'round.close', round);
+      await fixture.close(round);
     }
   }
   await run(0, 20);

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Claim, RoundPlan, Segment, TailPolicy } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
+import { readToEnd } from '@broomwagon/testing';
 import { median, medianRatio } from '../arithmetic';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX } from '../stage';
@@ -148,7 +149,11 @@ export class LongQueue {
 
   private async closeRound(): Promise<void> {
     const { job, trainerEpoch, step } = this;
-    await this.client.call(this.pool, 'round.close', { job, roundId: `round-${step}`, trainerEpoch: trainerEpoch! });
+    const round = { job, roundId: `round-${step}`, trainerEpoch: trainerEpoch! };
+    const { cursor } = await readToEnd((from) =>
+      this.client.call(this.pool, 'round.results', { ...round, cursor: from }),
+    );
+    await this.client.call(this.pool, 'round.close', { ...round, cursor });
   }
 
   private async claim(max: number): Promise<Claim[]> {

@@ -1,5 +1,6 @@
 import { subjectOf, type Claim } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
+import { readToEnd } from '@broomwagon/testing';
 import type { JobResult } from '../generator/jobs';
 import type { BenchWorker } from '../generator/jobs';
 import type { Stage } from '../stage';
@@ -104,7 +105,11 @@ export class RoundFlow {
   /** Closes it; its requests are folded in the background. */
   async close(): Promise<void> {
     const { job, trainerEpoch } = this;
-    await this.client.call(this.pool, 'round.close', { job, roundId: 'round', trainerEpoch });
+    const round = { job, roundId: 'round', trainerEpoch };
+    const { cursor } = await readToEnd((from) =>
+      this.client.call(this.pool, 'round.results', { ...round, cursor: from }),
+    );
+    await this.client.call(this.pool, 'round.close', { ...round, cursor });
   }
 
   private list(

@@ -1,5 +1,6 @@
 import { roundTerms } from '@broomwagon/policies';
 import { RequestStore, RoundStore, ScriptRunner, type AttemptFence } from '@broomwagon/state';
+import { readToEnd } from '@broomwagon/testing';
 import type { Redis } from 'ioredis';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX } from '../stage';
@@ -66,7 +67,9 @@ export class ScriptFlow {
       const end = { segment: JSON.stringify(segment), tokens: 100, finishReason: 'stop' as const };
       await this.requests.complete(pool, { ...fence, ...end });
     });
-    await this.rounds.close(pool, { job, roundId: 'round', trainerEpoch });
+    const round = { job, roundId: 'round', trainerEpoch };
+    const { cursor } = await readToEnd((from) => this.rounds.results(pool, { ...round, cursor: from, limit: 128 }));
+    await this.rounds.close(pool, { ...round, cursor });
     while (!(await this.rounds.fold(pool, { job, roundId: 'round' })).done);
     return { claimPerSecond, completePerSecond };
   }

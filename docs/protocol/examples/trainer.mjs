@@ -134,11 +134,11 @@ async function segmentsOf({ segments, segmentsFollow, requestId }) {
   return all;
 }
 
-/** Reads groups as they are accepted, until the round is complete. */
+/** Reads groups as they are accepted, until the round is complete. The cursor of the last page proves what was read. */
 async function readResults(roundId) {
   const groups = [];
-  for (let cursor = 0; ;) {
-    const page = await call('round.results', { job, roundId, cursor, trainerEpoch });
+  for (let cursor; ;) {
+    const page = await call('round.results', { job, roundId, cursor, trainerEpoch, waitMs: 4_000 });
     for (const group of page.groups) {
       for (const sample of group.samples) {
         sample.tokens = [];
@@ -148,8 +148,7 @@ async function readResults(roundId) {
       groups.push(group);
     }
     cursor = page.cursor;
-    if (page.complete) return groups;
-    if (page.groups.length === 0) await delay(100);
+    if (page.complete) return { groups, cursor };
   }
 }
 
@@ -158,14 +157,14 @@ for (;;) {
   round ??= await openRound();
   if (!round) break;
   await submitRest(round);
-  const groups = await readResults(round.roundId);
+  const { groups, cursor } = await readResults(round.roundId);
   // "Training": the step's batch, written whole or not at all. Done twice after a crash, it is the same file.
   const file = join(out, `step-${round.step}.json`);
   // Under a name of its own until then: a trainer that was taken over may wake up here.
   const part = `${file}.${trainerEpoch}.part`;
   writeFileSync(part, JSON.stringify({ step: round.step, groups }));
   renameSync(part, file);
-  ({ stepsTrained } = await call('round.close', { job, roundId: round.roundId, trainerEpoch }));
+  ({ stepsTrained } = await call('round.close', { job, roundId: round.roundId, trainerEpoch, cursor }));
   console.log(JSON.stringify({ step: round.step, kind: round.kind, groups: groups.length, stepsTrained }));
   round = undefined;
 }

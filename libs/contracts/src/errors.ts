@@ -22,6 +22,10 @@ export const ERROR_CODES = {
   INTERNAL: { retryable: true, about: 'A defect; the details are in the log of the service.' },
   // Fences
   FENCED: { retryable: false, about: 'The epoch or attempt is not the current one; start over.' },
+  GENERATION_CHANGED: {
+    retryable: false,
+    about: 'Redis was restarted or set back: what was done last may be lost. Take the job over and reconcile it.',
+  },
   // Routing
   NO_SERVER_AVAILABLE: { retryable: true, about: 'No ready server with room in the pool.' },
   WAIT_TIMEOUT: { retryable: true, about: 'The call waited waitMs and nothing made room.' },
@@ -52,6 +56,10 @@ export const ERROR_CODES = {
   ROUND_CANCELLED: { retryable: false, about: 'The round was cancelled; its groups were given back or dropped.' },
   ROUND_NOT_OPEN: { retryable: false, about: 'The round takes no more groups.' },
   ROUND_NOT_COMPLETED: { retryable: true, about: 'The round has not yet the groups it needs.' },
+  ROUND_MISMATCH: {
+    retryable: false,
+    about: 'What was read of the round is not what it has; read it from its beginning. The details name what differs.',
+  },
   ROUND_SETTLING: { retryable: true, about: 'Cut requests of an earlier round are still being confirmed.' },
   CHECKPOINT_EXISTS: { retryable: false, about: 'The tag names a checkpoint of another state of the job.' },
   CHECKPOINT_NOT_FOUND: {

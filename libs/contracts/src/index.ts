@@ -24,6 +24,7 @@ export * from './round-cancel.dto';
 export * from './round.dto';
 export * from './segment.dto';
 export * from './server.dto';
+export * from './stamp';
 export * from './tail-policy.dto';
 export * from './text';
 export * from './tls';

@@ -70,7 +70,7 @@ export const OPERATIONS = {
   'worker.list': operation<inspection.ListWorkersReply>()(balancer, inspection.ListWorkersRequest),
   'lb.leases': operation<inspection.ListLeasesReply>()(balancer, inspection.ListLeasesRequest),
   'request.list': operation<inspection.ListRequestsReply>()(coordinator, inspection.ListRequestsRequest),
-  'round.next': operation<round.RoundPlan>()(coordinator, round.NextRoundRequest),
+  'round.next': operation<round.NextRoundReply>()(coordinator, round.NextRoundRequest),
   'round.open': operation<round.OpenRoundReply>()(coordinator, round.OpenRoundRequest),
   'round.takeover': operation<round.TakeoverRoundReply>()(coordinator, round.TakeoverRoundRequest),
   'round.submit': operation<round.SubmitGroupsReply>()(coordinator, round.SubmitGroupsRequest),

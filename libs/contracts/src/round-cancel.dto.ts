@@ -1,6 +1,7 @@
 import { IsIn, IsOptional, MaxLength } from 'class-validator';
 import { IsId, type JobId, type RoundId } from './ids';
 import { IsCounter } from './integers';
+import { IsStamp } from './stamp';
 
 export const CANCEL_MODES = ['requeue', 'drop'] as const;
 export type CancelMode = (typeof CANCEL_MODES)[number];
@@ -13,6 +14,8 @@ export class CancelRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
   @IsCounter(1) trainerEpoch!: number;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
   /**
    * `requeue`: all its groups, the accepted ones too, go to the long-tail queue with all they have, under every policy.
    * `drop`: they are dropped, and their tokens count as waste.
@@ -27,4 +30,5 @@ export interface CancelRoundReply {
   mode: CancelMode;
   /** Groups that are given back or dropped; `round.status` says `settled` when all are. */
   groups: number;
+  stamp: string;
 }

@@ -21,6 +21,7 @@ import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import type { ReturnReason } from './request.dto';
 import { MAX_REF_LENGTH, type Segment } from './segment.dto';
+import { IsResultsCursor, IsStamp } from './stamp';
 import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
 
 export const ROUND_KINDS = ['short', 'long'] as const;
@@ -40,6 +41,8 @@ export class NextRoundRequest {
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /** Of an earlier open or takeover: a trainer that was taken over learns it here too (`FENCED`). */
   @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
 }
 export interface RoundPlan {
   /** Fences `round.open`: names the state this plan was made for. */
@@ -57,6 +60,9 @@ export interface RoundPlan {
   newByDomain?: Record<string, number>;
   /** What an adaptive policy has chosen; absent when nothing is adaptive. */
   choice?: TailChoice;
+}
+export interface NextRoundReply extends RoundPlan {
+  stamp: string;
 }
 
 /** `round.open`: idempotent by planId; the only thing that takes groups from the long-tail queue. */
@@ -78,6 +84,8 @@ export class OpenRoundRequest {
   @IsOptional() @IsCounter(0) weightVersion?: number;
   /** Of an earlier open or takeover; absent for the first round of a job. */
   @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
   /** Claims stop when the trainer was not heard for this long, milliseconds; default 600,000. */
   @IsOptional() @IsCounter(1_000) orphanAfterMs?: number;
 }
@@ -87,6 +95,7 @@ export interface OpenRoundReply {
   state: RoundState;
   /** Groups taken from the long-tail queue. */
   takenGroups: number;
+  stamp: string;
 }
 
 /** `round.takeover`: a new trainer of the job; the one before is fenced. */
@@ -103,6 +112,8 @@ export interface TakeoverRoundReply {
   submittedGroups: number;
   /** The round that is not closed, if any. */
   round?: RoundStatus;
+  /** To be passed on: the trainer learns by it when Redis has lost what was done since. */
+  stamp: string;
 }
 
 /** One prompt with its samples. */
@@ -124,6 +135,8 @@ export class SubmitGroupsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
   @IsCounter(1) trainerEpoch!: number;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.groupsPerSubmit)
@@ -136,6 +149,7 @@ export interface SubmitGroupsReply {
   roundGroups: number;
   added: number;
   repeated: number;
+  stamp: string;
 }
 
 /** `round.status`: without roundId, the round that is not closed or the last one. */
@@ -144,6 +158,8 @@ export class RoundStatusRequest {
   @IsOptional() @IsId() roundId?: RoundId;
   /** Keeps the round from being orphaned. */
   @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
 }
 /** Why a request failed for good. */
 export interface RequestFailure {
@@ -206,17 +222,22 @@ export interface RoundStatus {
   completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';
   openedAtMs: number;
   completedAtMs?: number;
+  /** Absent in the reply of `round.takeover`, which has one of its own. */
+  stamp?: string;
 }
 
 /** `round.results`: accepted groups in the order of acceptance; also while the round is open. */
 export class RoundResultsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsOptional() @IsCounter(0) cursor?: number;
-  /** Samples of the group at the cursor that are known; of the page before. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.samplesPerGroup) sampleCursor?: number;
+  /** Of the page before; absent: from the beginning. GENERATION_CHANGED when Redis has not what was read before it. */
+  @IsOptional() @IsResultsCursor() cursor?: string;
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: number;
+  /** How long to wait for the next group, or for the end of the round, when there is none yet, milliseconds. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
   @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
 }
 export interface SampleResult {
   requestId: RequestId;
@@ -238,18 +259,24 @@ export interface GroupResult {
   samples: SampleResult[];
   /** The page ends in the middle of this group; its other samples follow. */
   more?: boolean;
+  /** Of its samples and what they are made of; absent while `more`. Read again and the same, it needs no fetching. */
+  digest?: string;
 }
 export interface RoundResultsReply {
   state: RoundState;
   groups: GroupResult[];
-  /** Where the next page starts. */
-  cursor: number;
-  /** Samples of the group at the cursor that were in this page; 0 = it starts with a new group. */
-  sampleCursor: number;
+  /** Where the next page starts; that of the last page is the proof for `round.close`. */
+  cursor: string;
   /** No further page will come: the round is completed and this was the last one. */
   complete: boolean;
   /** With the last page: what the policy cost in this round. Its `acceptance` reweights samples by their length. */
   ledger?: LedgerSummary;
+  stamp: string;
+}
+/** A group that was read to its end. */
+export class ReadGroup {
+  @IsId() groupId!: GroupId;
+  @IsString() @MaxLength(32) digest!: string;
 }
 
 /** `round.close`: the trainer acknowledges that it has trained on the results. */
@@ -257,12 +284,24 @@ export class CloseRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
   @IsCounter(1) trainerEpoch!: number;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
+  /** Of the last page of `round.results`: proves what was read. ROUND_MISMATCH when it is not what the round has. */
+  @IsResultsCursor() cursor!: string;
+  /** What was read, group by group: then a ROUND_MISMATCH says what is missing, extra or different. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(LIMITS.groupsPerClose)
+  @ValidateNested({ each: true })
+  @Type(() => ReadGroup)
+  groups?: ReadGroup[];
 }
 export interface CloseRoundReply {
   roundId: RoundId;
   stepsTrained: number;
   trainedGroups: number;
   trainedRequests: number;
+  stamp: string;
 }
 
 /** `longtail.stats` */

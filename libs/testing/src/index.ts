@@ -4,6 +4,7 @@ export { freePort } from './free-port';
 export { ManagedProcess, type ProcessDescription, type ProcessExit } from './processes/managed-process';
 export { readyByFile } from './processes/ready-file';
 export { ProcessGroup, type ProcessGroupOptions, type ServiceDescription } from './processes/process-group';
+export { readToEnd } from './read-to-end';
 export { type FindOptions, type FoundServer, findServers, type ServerSource } from './provision/find-servers';
 export { cacheFolder } from './provision/private-copy';
 export type { ServerKind } from './provision/server-kind';

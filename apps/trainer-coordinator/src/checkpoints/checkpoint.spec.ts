@@ -57,14 +57,14 @@ describe('checkpoints of a job', () => {
       const segment = { ...fixture.segmentOf(claim, 4), ref: ref! };
       await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
     }
-    await call(fixture.pool, 'round.close', round);
+    await fixture.close(round);
     await fixture.swept();
     return opened.trainerEpoch;
   }
   async function longStep(needed: number, trainerEpoch: number) {
     const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: 0, policy: POLICY, trainerEpoch });
     await worker.finishAll();
-    await call(fixture.pool, 'round.close', { job, roundId: opened.roundId, trainerEpoch });
+    await fixture.close({ job, roundId: opened.roundId, trainerEpoch });
     await fixture.swept();
   }
   const exists = (ref: string) =>
@@ -115,7 +115,7 @@ describe('checkpoints of a job', () => {
     expect(seventh.attempt).toBeGreaterThan(1_000_000);
     for (const claim of again) await worker.complete(claim);
     await worker.finishAll();
-    await call(fixture.pool, 'round.close', { job, roundId: 'round-2', trainerEpoch });
+    await fixture.close({ job, roundId: 'round-2', trainerEpoch });
     await fixture.swept();
     await step(groups(3, 100), 3, trainerEpoch);
     expect(await books()).toMatchObject({ submitted: 198, trained: 198 });
@@ -185,7 +185,7 @@ describe('checkpoints of a job', () => {
     const second = first.map((group) => ({ ...group, groupId: 'p0:2' }));
     await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch: epoch, groups: second });
     await worker.finishAll();
-    await call(fixture.pool, 'round.close', { job, roundId, trainerEpoch: epoch });
+    await fixture.close({ job, roundId, trainerEpoch: epoch });
     expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({ trainedGroups: 2, stepsTrained: 2 });
   });
 });

@@ -46,7 +46,7 @@ describe('the ledger and the prompt memory', () => {
       cutsPerGroup: { max: 0 },
     });
     expect((await call(fixture.pool, 'job.ledger', { job, roundId: first.roundId })).summary).toEqual(short.ledger);
-    await call(fixture.pool, 'round.close', first);
+    await fixture.close(first);
     await fixture.swept();
     expect((await call(fixture.pool, 'job.ledger', { job })).summary.admitted).toEqual(short.ledger?.admitted);
 
@@ -60,7 +60,7 @@ describe('the ledger and the prompt memory', () => {
       versionSpan: { mean: 1, max: 1 },
       cutsPerGroup: { mean: 1, max: 1 },
     });
-    await call(fixture.pool, 'round.close', second);
+    await fixture.close(second);
     await fixture.swept();
     const { summary, alarms } = await call(fixture.pool, 'job.ledger', { job });
     expect(summary).toMatchObject({
@@ -120,7 +120,7 @@ describe('the ledger and the prompt memory', () => {
     });
     const round = { job, roundId: 'again', trainerEpoch: second.trainerEpoch };
     await call(fixture.pool, 'round.results', round);
-    await call(fixture.pool, 'round.close', round);
+    await fixture.close(round);
     await fixture.swept();
     expect(await trained()).toBe(2);
     const restored = await call(fixture.pool, 'job.restore', { job, trainerEpoch, tag: 'before' });
@@ -134,7 +134,7 @@ describe('the ledger and the prompt memory', () => {
     });
     const last = { job, roundId: 'again', trainerEpoch: third.trainerEpoch };
     expect((await call(fixture.pool, 'round.results', last)).ledger?.trained.samples).toBe(2);
-    await call(fixture.pool, 'round.close', last);
+    await fixture.close(last);
     await fixture.swept();
     expect(await trained()).toBe(2);
   });
@@ -152,7 +152,7 @@ describe('the ledger and the prompt memory', () => {
     const [group] = groups(1);
     await call(fixture.pool, 'round.submit', { ...round, groups: [{ ...group!, promptId: 'p/1' }] });
     await (await fixture.worker('memory')).finishAll();
-    await call(fixture.pool, 'round.close', round);
+    await fixture.close(round);
     await fixture.swept();
     const told = { promptId: 'p/2', lengths: [100, 100], atCap: true };
     expect(await call(fixture.pool, 'prompt.remember', { prompts: [told] })).toEqual({ remembered: 1 });

@@ -78,7 +78,7 @@ describe('what is given up', () => {
 
       await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
       await worker.finishAll();
-      await call(fixture.pool, 'round.close', round);
+      await fixture.close(round);
       const { trainerEpoch } = round;
       await fixture.open(job, { groupsPerStep: 1, remainingGroups: 0, policy: POLICY, trainerEpoch });
       const again = await worker.claim(2);
@@ -209,12 +209,12 @@ describe('what is given up', () => {
       const body = { ...round, mode: 'requeue' as const };
       setFailpoints('coordinator.give-back.between-pages=throw@1');
       const answer = { roundId: round.roundId, state: 'cancelled', mode: 'requeue', groups: 3 };
-      expect(await call(fixture.pool, 'round.cancel', body)).toEqual(answer);
-      expect(await call(fixture.pool, 'round.cancel', body)).toEqual(answer);
-      const refused = (operation: 'round.close' | 'round.results', code: string) =>
-        expect(call(fixture.pool, operation, round)).rejects.toMatchObject({ code });
-      await refused('round.close', 'ROUND_CANCELLED');
-      await refused('round.results', 'ROUND_CANCELLED');
+      expect(await call(fixture.pool, 'round.cancel', body)).toMatchObject(answer);
+      expect(await call(fixture.pool, 'round.cancel', body)).toMatchObject(answer);
+      const cancelled = { code: 'ROUND_CANCELLED' };
+      await expect(call(fixture.pool, 'round.results', round)).rejects.toMatchObject(cancelled);
+      const proof = { ...round, cursor: 'a.0.0.a.' };
+      await expect(call(fixture.pool, 'round.close', proof)).rejects.toMatchObject(cancelled);
       await expect(call(fixture.pool, 'round.cancel', { ...body, mode: 'drop' })).rejects.toMatchObject({
         code: 'ROUND_CONFLICT',
         field: 'mode',
@@ -285,7 +285,7 @@ describe('what is given up', () => {
       const { kind, ...rest } = next;
       const open = { job, roundId: 'r2', kind: kind as 'long', policy: POLICY, weightVersion: 1, trainerEpoch };
       await call(fixture.pool, 'round.open', { ...open, ...rest });
-      await call(fixture.pool, 'round.close', { job, roundId: 'r2', trainerEpoch });
+      await fixture.close({ job, roundId: 'r2', trainerEpoch });
       await expect(cancel({ roundId: 'r2' })).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
     });
   });

@@ -43,7 +43,7 @@ describe('owners of payloads', () => {
     expect(await read(actor.pool, actor.ref)).toBe(`tokens of ${actor.pool}`);
 
     await reward.worker.complete(reward.claim);
-    await call(reward.pool, 'round.close', reward.round);
+    await fixture.close(reward.round, reward.pool);
     await fixture.swept();
     expect(await read(actor.pool, actor.ref)).toBe(`tokens of ${actor.pool}`);
     expect(await read(actor.pool, actor.claim.promptRef)).toContain('for the actor');

@@ -20,6 +20,7 @@ import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import { PoolDirectory, RequestStore, type AttemptFence } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
+import { WaitingReaders } from '../rounds/waiting-readers';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 import { PayloadRoomService } from '../payload/payload-room.service';
@@ -52,6 +53,7 @@ export class RequestService {
     private readonly commands: WorkerCommands,
     private readonly discards: DiscardService,
     private readonly room: PayloadRoomService,
+    private readonly readers: WaitingReaders,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
@@ -97,6 +99,7 @@ export class RequestService {
     this.discards.soon(answer.discardedRefs);
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+    if (answer.groupAccepted || answer.roundCompleted) this.readers.wake(pool, answer);
     if (answer.madeRoom) this.grants.soon(pool);
     await failpoint('coordinator.complete.before-reply');
     const { state, groupAccepted, roundCompleted } = answer;

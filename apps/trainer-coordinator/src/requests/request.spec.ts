@@ -135,7 +135,7 @@ describe('claims and the ends of attempts', () => {
     await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
     await worker.finishAll();
     expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ state: 'completed', shortfallGroups: 0 });
-    await call(fixture.pool, 'round.close', round);
+    await fixture.close(round);
     await fixture.swept();
     expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
       failedGroups: 1,

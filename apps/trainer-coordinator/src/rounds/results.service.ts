@@ -6,8 +6,10 @@ import {
   type RoundResultsReply,
   type RoundResultsRequest,
 } from '@broomwagon/contracts';
+import { PARKED } from '@broomwagon/messaging';
 import { RoundStore } from '@broomwagon/state';
 import { LedgerService } from '../ledger/ledger.service';
+import { WaitingReaders } from './waiting-readers';
 
 /** A reply stays well below the limit of a message; the next sample may be as large as all before it. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
@@ -18,30 +20,51 @@ export class ResultsService {
   constructor(
     private readonly rounds: RoundStore,
     private readonly ledgers: LedgerService,
+    private readonly readers: WaitingReaders,
   ) {}
 
-  /** A page may end in the middle of a group. @throws BroomwagonError FENCED, ROUND_NOT_FOUND, ROUND_CLOSED */
-  async results(pool: PoolName, body: RoundResultsRequest): Promise<RoundResultsReply> {
-    const { job, roundId, trainerEpoch, limit = LIMITS.groupsPerResultsPage } = body;
+  /**
+   * A page, at once or, with `waitMs`, when there is something to read. It may end in the middle of a group.
+   * @param replyTo inbox for the answer of a reader that waits; without it nobody waits
+   * @throws BroomwagonError GENERATION_CHANGED, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED
+   */
+  async results(
+    pool: PoolName,
+    body: RoundResultsRequest,
+    replyTo?: string,
+  ): Promise<RoundResultsReply | typeof PARKED> {
+    const page = await this.page(pool, body);
+    const { waitMs = 0 } = body;
+    if (!isEmpty(page) || waitMs === 0 || replyTo === undefined) return page;
+    const look = async () => {
+      const later = await this.page(pool, body);
+      return isEmpty(later) ? undefined : later;
+    };
+    return this.readers.park({ pool, ...body }, { replyTo, waitMs, empty: page, look }) ? PARKED : page;
+  }
+
+  private async page(pool: PoolName, body: RoundResultsRequest): Promise<RoundResultsReply> {
+    const { job, roundId, trainerEpoch, stamp, limit = LIMITS.groupsPerResultsPage } = body;
     const groups: GroupResult[] = [];
-    let { cursor = 0, sampleCursor = 0 } = body;
+    let { cursor } = body;
     let maxBytes = REPLY_BYTES;
     for (;;) {
       const wanted = limit - groups.length + (groups.at(-1)?.more === true ? 1 : 0);
-      const args = { job, roundId, trainerEpoch, cursor, sampleCursor, limit: wanted, maxBytes };
+      const args = { job, roundId, trainerEpoch, stamp, cursor, limit: wanted, maxBytes };
       const page = await this.rounds.results(pool, args);
       append(groups, page.groups);
-      ({ cursor, sampleCursor } = page);
+      ({ cursor } = page);
       maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
-      const { state, complete } = page;
-      const isFull = maxBytes <= 0 || (groups.length >= limit && sampleCursor === 0);
-      if (complete) {
-        const ledger = await this.ledgers.ofRound(pool, { job, roundId });
-        return { state, groups, cursor, sampleCursor, complete, ledger };
-      }
-      if (page.groups.length === 0 || isFull) return { state, groups, cursor, sampleCursor, complete };
+      const { groups: _, ...reply } = page;
+      const isFull = maxBytes <= 0 || (groups.length >= limit && groups.at(-1)?.more !== true);
+      if (page.complete) return { ...reply, groups, ledger: await this.ledgers.ofRound(pool, { job, roundId }) };
+      if (page.groups.length === 0 || isFull) return { ...reply, groups };
     }
   }
+}
+
+function isEmpty({ groups, complete }: RoundResultsReply): boolean {
+  return groups.length === 0 && !complete;
 }
 
 /** The first group of a page may be the rest of the last one before it. */
@@ -53,6 +76,7 @@ function append(groups: GroupResult[], page: readonly GroupResult[]): void {
       continue;
     }
     last.samples.push(...group.samples);
+    last.digest = group.digest;
     if (group.more !== true) delete last.more;
   }
 }

@@ -20,8 +20,8 @@ export class RoundCancelController {
     @Payload(new ContractPipe(CancelRoundRequest)) body: CancelRoundRequest,
     @Ctx() { pool }: MessageContext,
   ): Promise<CancelRoundReply> {
-    const { job, roundId, trainerEpoch, mode, reason } = body;
-    const args = { job, roundId, trainerEpoch, mode, reason: reason ?? DEFAULT_REASON };
+    const { job, roundId, trainerEpoch, stamp, mode, reason } = body;
+    const args = { job, roundId, trainerEpoch, stamp, mode, reason: reason ?? DEFAULT_REASON };
     const cancelled = await this.rounds.cancel(pool, args);
     this.sweeper.giveBackSoon(pool, { job, roundId });
     return cancelled;

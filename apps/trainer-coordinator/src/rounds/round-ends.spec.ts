@@ -43,7 +43,7 @@ describe('how a round ends when it cannot have all its groups', () => {
       sampleCursor: 0,
       complete: true,
     });
-    expect(await call(fixture.pool, 'round.close', round)).toMatchObject({ stepsTrained: 1, trainedGroups: 0 });
+    expect(await fixture.close(round)).toMatchObject({ stepsTrained: 1, trainedGroups: 0 });
     expect(await next(2, 0)).toMatchObject({ kind: 'done', step: 2 });
   });
 
@@ -54,7 +54,7 @@ describe('how a round ends when it cannot have all its groups', () => {
     await expect.poll(async () => (await status()).state).toBe('completed');
     await call(fixture.pool, 'request.fail', { ...worker.fence(mine), reason: 'aborted', retryable: true });
     await expect.poll(status).toMatchObject({ acceptedGroups: 0, groupsRequeued: 3, settled: true });
-    expect(await call(fixture.pool, 'round.close', round)).toMatchObject({ stepsTrained: 1, trainedGroups: 0 });
+    expect(await fixture.close(round)).toMatchObject({ stepsTrained: 1, trainedGroups: 0 });
     await fixture.swept();
     expect(await next(3, 0)).toMatchObject({ kind: 'long', step: 2, neededGroups: 3, takeGroups: 3 });
     const { trainerEpoch } = round;
@@ -76,7 +76,7 @@ describe('how a round ends when it cannot have all its groups', () => {
       const round = { job, roundId: opened.roundId, trainerEpoch };
       await call(fixture.pool, 'round.submit', { ...round, groups: groups(needed, from, 1) });
       await worker.finishAll();
-      await call(fixture.pool, 'round.close', round);
+      await fixture.close(round);
     }
     expect(await next(2, 0)).toMatchObject({ kind: 'done', step: 3 });
   });

@@ -10,14 +10,14 @@ import {
   SubmitGroupsRequest,
   TakeoverRoundRequest,
   type CloseRoundReply,
+  type NextRoundReply,
   type OpenRoundReply,
-  type RoundPlan,
   type RoundResultsReply,
   type RoundStatus,
   type SubmitGroupsReply,
   type TakeoverRoundReply,
 } from '@broomwagon/contracts';
-import { ContractPipe, MessageContext } from '@broomwagon/messaging';
+import { ContractPipe, MessageContext, type PARKED } from '@broomwagon/messaging';
 import { RedisMemory, RoundStore } from '@broomwagon/state';
 import { ResultsService } from './results.service';
 import { RoundService } from './round.service';
@@ -38,7 +38,7 @@ export class RoundController {
   next(
     @Payload(new ContractPipe(NextRoundRequest)) body: NextRoundRequest,
     @Ctx() context: MessageContext,
-  ): Promise<RoundPlan> {
+  ): Promise<NextRoundReply> {
     return this.rounds.next(context.pool, body);
   }
 
@@ -71,8 +71,8 @@ export class RoundController {
     @Payload(new ContractPipe(RoundStatusRequest)) body: RoundStatusRequest,
     @Ctx() context: MessageContext,
   ): Promise<RoundStatus> {
-    const { job, roundId, trainerEpoch } = body;
-    const status = await this.store.status(context.pool, { job, roundId, trainerEpoch });
+    const { job, roundId, trainerEpoch, stamp } = body;
+    const status = await this.store.status(context.pool, { job, roundId, trainerEpoch, stamp });
     const full = this.memory.refusal();
     const isOpen = status.state === 'opening' || status.state === 'open';
     if (full && isOpen) status.blockedReason = { code: 'STORE_FULL', message: full.message };
@@ -83,8 +83,8 @@ export class RoundController {
   page(
     @Payload(new ContractPipe(RoundResultsRequest)) body: RoundResultsRequest,
     @Ctx() context: MessageContext,
-  ): Promise<RoundResultsReply> {
-    return this.results.results(context.pool, body);
+  ): Promise<RoundResultsReply | typeof PARKED> {
+    return this.results.results(context.pool, body, context.replyTo);
   }
 
   @MessagePattern(patternOf('round.close'))

@@ -4,12 +4,12 @@ import {
   LIMITS,
   type CloseRoundReply,
   type CloseRoundRequest,
+  type NextRoundReply,
   type NextRoundRequest,
   type OpenRoundReply,
   type OpenRoundRequest,
   type PoolName,
   type RoundId,
-  type RoundPlan,
   type TailPolicy,
 } from '@broomwagon/contracts';
 import {
@@ -43,10 +43,10 @@ export class RoundService {
    * @throws BroomwagonError VALIDATION_FAILED; with `trainerEpoch` JOB_NOT_FOUND and FENCED; ROUND_CONFLICT while a round
    *   is not closed; ROUND_SETTLING
    */
-  async next(pool: PoolName, body: NextRoundRequest): Promise<RoundPlan> {
+  async next(pool: PoolName, body: NextRoundRequest): Promise<NextRoundReply> {
     checkPolicy(body.policy, body.groupsPerStep);
     checkDomains(body);
-    const { openRoundId, ...snapshot } = await this.snapshot(pool, body, looksBack(body.policy));
+    const { openRoundId, stamp, ...snapshot } = await this.snapshot(pool, body, looksBack(body.policy));
     if (openRoundId !== undefined) {
       throw new BroomwagonError('ROUND_CONFLICT', `Round ${openRoundId} of the job is not closed`, {
         details: { roundId: openRoundId },
@@ -57,7 +57,7 @@ export class RoundService {
         retryAfterMs: 50,
       });
     }
-    return planRound(snapshot, body);
+    return { ...planRound(snapshot, body), stamp };
   }
 
   /** @throws BroomwagonError as the script `rounds/open` says, and VALIDATION_FAILED */
@@ -87,18 +87,18 @@ export class RoundService {
 
   private async snapshot(
     pool: PoolName,
-    { job, trainerEpoch }: Pick<NextRoundRequest, 'job' | 'trainerEpoch'>,
+    { job, trainerEpoch, stamp }: Pick<NextRoundRequest, 'job' | 'trainerEpoch' | 'stamp'>,
     history: boolean,
-  ): Promise<PlanSnapshot & { openRoundId?: RoundId }> {
-    const snapshot = await this.rounds.snapshot(pool, job, history, trainerEpoch);
+  ): Promise<PlanSnapshot & { openRoundId?: RoundId; stamp: string }> {
+    const snapshot = await this.rounds.snapshot(pool, { job, trainerEpoch, stamp }, history);
     // The store keeps them, and does not know what they mean.
     return snapshot as JobSnapshot & Pick<PlanSnapshot, 'control' | 'history'>;
   }
 
   /** @throws BroomwagonError as the script `rounds/close` says */
   async close(pool: PoolName, body: CloseRoundRequest): Promise<CloseRoundReply> {
-    const { job, roundId, trainerEpoch } = body;
-    const closed = await this.rounds.close(pool, { job, roundId, trainerEpoch });
+    const { job, roundId, trainerEpoch, stamp, cursor, groups } = body;
+    const closed = await this.rounds.close(pool, { job, roundId, trainerEpoch, stamp, cursor, groups });
     this.sweeper.foldSoon(pool, { job, roundId });
     return closed;
   }

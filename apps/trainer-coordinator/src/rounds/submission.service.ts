@@ -36,9 +36,9 @@ export class SubmissionService {
    *   JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED; nothing was added
    */
   async submit(pool: PoolName, body: SubmitGroupsRequest): Promise<SubmitGroupsReply> {
-    const { job, roundId, trainerEpoch, groups } = body;
+    const { job, roundId, trainerEpoch, stamp: seen, groups } = body;
     checkGroups(groups);
-    const args = { job, roundId, trainerEpoch };
+    const args = { job, roundId, trainerEpoch, stamp: seen };
     const digests = new Map(groups.map((group) => [group.groupId, groupDigest(group)]));
     const named = groups.map(({ groupId, samples, maxTokens }) => ({
       groupId,
@@ -62,15 +62,15 @@ export class SubmissionService {
       domain: group.domain,
       promptHash: hashOf(group),
     }));
-    let { roundGroups } = checked;
+    let { roundGroups, stamp } = checked;
     for (const page of pagesOfGroups(added, checked.launchFactor)) {
       const answer = await this.rounds.submit(pool, args, page);
-      ({ roundGroups } = answer);
+      ({ roundGroups, stamp } = answer);
       if (answer.completed) this.sweeper.cutSoon(pool, { job, roundId });
       this.grants.soon(pool);
       await failpoint('coordinator.submit.between-pages');
     }
-    return { roundGroups, added: missing.length, repeated: groups.length - missing.length };
+    return { roundGroups, added: missing.length, repeated: groups.length - missing.length, stamp };
   }
 
   /** A prompt that is named but not there would only be found out by a worker, and fail its group. */

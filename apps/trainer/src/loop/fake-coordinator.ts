@@ -76,7 +76,7 @@ export class FakeCoordinator {
       case 'round.status':
         return this.look();
       case 'round.results':
-        return this.results((body as unknown as { cursor: number }).cursor);
+        return this.results((body as unknown as { cursor?: string }).cursor);
       case 'round.close':
         return this.close();
       case 'payload.put':
@@ -157,10 +157,12 @@ export class FakeCoordinator {
     };
   }
 
-  private results(cursor: number): unknown {
+  private results(after?: string): unknown {
     const round = this.current();
+    const cursor = Number(after?.split('.')[1] ?? 0);
     const groups = round.accepted.slice(cursor, cursor + 2).map((groupId): Partial<GroupResult> => ({
       groupId,
+      digest: `d-${groupId}`,
       samples: Array.from({ length: this.groups.get(groupId)!.samples }, (_, sampleIndex) => ({
         requestId: `${groupId}/${sampleIndex}`,
         sampleIndex,
@@ -173,8 +175,7 @@ export class FakeCoordinator {
     return {
       state: 'open',
       groups,
-      cursor: next,
-      sampleCursor: 0,
+      cursor: `a.${next}.0.a.`,
       complete: this.completed(round) && next === round.accepted.length,
     };
   }

@@ -1,10 +1,12 @@
 import {
   LIMITS,
-  type GroupResult,
+  type GroupId,
   type JobId,
+  type ReadGroup,
   type RequestId,
   type RequestSegmentsReply,
   type RoundId,
+  type RoundResultsRequest,
   type SampleResult,
   type Segment,
 } from '@broomwagon/contracts';
@@ -15,63 +17,112 @@ import { PayloadTransfer } from './payload-transfer';
 /** Payloads fetched at the same time. */
 const PARALLEL_SAMPLES = 16;
 
+/** A group as it was read: its digest, and a line for each of its samples. */
+interface GroupLines {
+  groupId: GroupId;
+  digest: string;
+  lines: ResultLine[];
+}
+
+interface WholeGroup {
+  groupId: GroupId;
+  digest: string;
+  samples: readonly SampleResult[];
+}
+
 /** Reads the accepted groups of a round with their tokens, while it is still open. */
 export class ResultsReader {
   private readonly payloads: PayloadTransfer;
-  private cursor = 0;
-  private sampleCursor = 0;
-  private done = false;
+  private page: { cursor?: string; complete: boolean } = { complete: false };
   /** In the order of acceptance. */
-  readonly lines: ResultLine[] = [];
+  private groups: GroupLines[] = [];
+  /** Samples of a group that ends in a later page. */
+  private part: readonly SampleResult[] = [];
+  /** Of an earlier reading, which Redis has partly lost. */
+  private kept = new Map<GroupId, GroupLines>();
 
   constructor(
     private readonly operations: Operations,
     private readonly job: JobId,
     private readonly roundId: RoundId,
-    private readonly trainerEpoch: number,
   ) {
     this.payloads = new PayloadTransfer(operations, job);
   }
 
   /** The round is completed and all its groups are in `lines`. */
   get complete(): boolean {
-    return this.done;
+    return this.page.complete;
   }
 
-  /** Reads what has been accepted since the last call. */
-  async readNew(): Promise<void> {
-    while (!this.done) {
-      const { groups, cursor, sampleCursor, complete } = await this.operations.call('round.results', {
+  /** Of all groups, in the order of acceptance. */
+  get lines(): ResultLine[] {
+    return this.groups.flatMap(({ lines }) => lines);
+  }
+
+  /** What was read: the proof that `round.close` asks for. */
+  get proof(): { cursor: string; groups?: ReadGroup[] } {
+    const groups = this.groups.map(({ groupId, digest }) => ({ groupId, digest }));
+    return { cursor: this.page.cursor!, ...(groups.length <= LIMITS.groupsPerClose ? { groups } : {}) };
+  }
+
+  /** The groups with how many samples each has. */
+  get trainedGroups(): { groupId: GroupId; samples: number }[] {
+    return this.groups.map(({ groupId, lines }) => ({ groupId, samples: lines.length }));
+  }
+
+  /** Begins anew; what is read again and is the same is not fetched again. */
+  restart(): void {
+    for (const group of this.groups) this.kept.set(group.groupId, group);
+    this.groups = [];
+    this.part = [];
+    this.page = { complete: false };
+  }
+
+  /** Reads what has been accepted since the last call, and waits for it at most `waitMs`. */
+  async readNew(trainerEpoch: RoundResultsRequest['trainerEpoch'], waitMs = 0): Promise<void> {
+    for (let wait = waitMs; !this.complete; wait = 0) {
+      const { groups, cursor, complete } = await this.operations.call('round.results', {
         job: this.job,
         roundId: this.roundId,
-        cursor: this.cursor,
-        sampleCursor: this.sampleCursor,
+        cursor: this.page.cursor,
         limit: LIMITS.groupsPerResultsPage,
-        trainerEpoch: this.trainerEpoch,
+        waitMs: wait,
+        trainerEpoch,
       });
-      this.lines.push(...(await this.linesOf(groups, this.sampleCursor)));
-      this.cursor = cursor;
-      this.sampleCursor = sampleCursor;
-      this.done = complete;
+      const whole: WholeGroup[] = [];
+      let part = this.part;
+      for (const { groupId, samples, more, digest } of groups) {
+        part = [...part, ...samples];
+        if (more === true) continue;
+        whole.push({ groupId, digest: digest!, samples: part });
+        part = [];
+      }
+      this.groups.push(...(await this.withLines(whole)));
+      this.part = part;
+      this.page = { cursor, complete };
       if (groups.length === 0) return;
     }
   }
 
-  /** Of more samples than a group needs, the first to finish are numbered anew. `known`: of the first group. */
-  private async linesOf(groups: readonly GroupResult[], known: number): Promise<ResultLine[]> {
-    const samples = groups.flatMap((group, order) =>
-      group.samples.map((sample, index) => ({ group, sample, sampleIndex: index + (order === 0 ? known : 0) })),
+  /** Of more samples than a group needs, the first to finish are numbered anew. */
+  private async withLines(whole: readonly WholeGroup[]): Promise<GroupLines[]> {
+    const read = whole.map((group): GroupLines => {
+      const known = this.kept.get(group.groupId);
+      return known?.digest === group.digest ? known : { groupId: group.groupId, digest: group.digest, lines: [] };
+    });
+    const toFetch = whole.flatMap(({ samples }, position) =>
+      read[position]!.lines.length > 0
+        ? []
+        : samples.map((sample, index) => ({ group: read[position]!, sample, index })),
     );
-    const lines: ResultLine[] = [];
-    for (let start = 0; start < samples.length; start += PARALLEL_SAMPLES) {
-      const page = samples.slice(start, start + PARALLEL_SAMPLES);
-      lines.push(
-        ...(await Promise.all(
-          page.map(({ group, sample, sampleIndex }) => this.lineOf(group.groupId, sampleIndex, sample)),
-        )),
+    for (let start = 0; start < toFetch.length; start += PARALLEL_SAMPLES) {
+      const page = toFetch.slice(start, start + PARALLEL_SAMPLES);
+      const lines = await Promise.all(
+        page.map(({ group, sample, index }) => this.lineOf(group.groupId, index, sample)),
       );
+      for (const [position, line] of lines.entries()) page[position]!.group.lines.push(line);
     }
-    return lines;
+    return read;
   }
 
   private async lineOf(promptId: string, sampleIndex: number, sample: SampleResult): Promise<ResultLine> {

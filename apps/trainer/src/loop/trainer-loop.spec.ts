@@ -25,7 +25,7 @@ function trainer(
       maxTokens: 8,
       sampling: { seed: 1 },
       policy: { name: 'resume', overProvision: 1.5 },
-      pollMs: 0,
+      lookMs: 0,
       ...settings,
     },
     { sink, ...hooks },
@@ -139,6 +139,6 @@ describe('the trainer loop', () => {
     const controller = new AbortController();
     const coordinator = new FakeCoordinator();
     coordinator.before = (operation) => operation === 'round.results' && controller.abort();
-    await expect(trainer(coordinator, { signal: controller.signal, pollMs: 10_000 }).run()).rejects.toThrow(/abort/);
+    await expect(trainer(coordinator, { signal: controller.signal, lookMs: 10_000 }).run()).rejects.toThrow(/abort/);
   });
 });

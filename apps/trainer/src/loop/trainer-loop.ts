@@ -19,7 +19,9 @@ import { GroupSubmitter, type GroupSettings } from './group-submitter';
 import { Operations } from './operations';
 import { ResultsReader } from './results-reader';
 
-const DEFAULT_POLL_MS = 100;
+/** The status is looked at so often while nothing comes. */
+const DEFAULT_LOOK_MS = 1_000;
+const SETTLE_POLL_MS = 100;
 /** The counts of cut and requeued are waited for this long at the end. */
 const SETTLE_DEADLINE_MS = 10_000;
 
@@ -33,8 +35,8 @@ export interface TrainerLoopSettings extends GroupSettings {
   policy: TailPolicy;
   /** Continues a job whose trainer is gone (or fences it, if it is not). Default false: a new job. */
   takeover?: boolean;
-  /** Pause between two looks at an open round. Default 100. */
-  pollMs?: number;
+  /** The results are waited for this long between two looks at the status, milliseconds. Default 1,000. */
+  lookMs?: number;
   /** A call is repeated for this long. Default 60,000. */
   deadlineMs?: number;
   signal?: AbortSignal;
@@ -180,10 +182,10 @@ export class TrainerLoop {
   }
 
   private async drive(round: CurrentRound, startedMs: number): Promise<StepReport> {
-    const { job, pollMs = DEFAULT_POLL_MS, signal } = this.settings;
+    const { job, lookMs = DEFAULT_LOOK_MS, signal } = this.settings;
     const { roundId } = round;
     const trainerEpoch = this.trainerEpoch!;
-    const results = new ResultsReader(this.operations, job, roundId, trainerEpoch);
+    const results = new ResultsReader(this.operations, job, roundId);
     const doneSamples: DoneSample[] = [];
     let status: RoundStatus;
     for (;;) {
@@ -198,17 +200,17 @@ export class TrainerLoop {
         }
         if (status.shortfallGroups > 0) await this.replace(round, status);
       }
-      await Promise.all([results.readNew(), this.settleCounts(), this.hooks.meter?.observe?.()]);
-      await delay(pollMs, undefined, { signal });
+      signal?.throwIfAborted();
+      await Promise.all([results.readNew(trainerEpoch, lookMs), this.settleCounts(), this.hooks.meter?.observe?.()]);
     }
     const completedMs = performance.now();
     const idle = (await this.hooks.meter?.end()) ?? null;
-    await results.readNew();
+    await results.readNew(trainerEpoch);
     if (!results.complete) {
       throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, and its results have no end`);
     }
     await this.hooks.sink.writeRound(roundId, results.lines);
-    await this.operations.call('round.close', { job, roundId, trainerEpoch });
+    await this.operations.call('round.close', { job, roundId, trainerEpoch, ...results.proof });
     const report: StepReport = {
       step: round.step,
       roundId,
@@ -252,11 +254,11 @@ export class TrainerLoop {
   }
 
   private async settleAllCounts(): Promise<void> {
-    const { pollMs = DEFAULT_POLL_MS, signal } = this.settings;
+    const { signal } = this.settings;
     for (const endsMs = performance.now() + SETTLE_DEADLINE_MS; performance.now() < endsMs;) {
       await this.settleCounts();
       if (this.unsettled.size === 0) return;
-      await delay(pollMs, undefined, { signal });
+      await delay(SETTLE_POLL_MS, undefined, { signal });
     }
     for (const report of this.unsettled) this.hooks.onStep?.(report);
   }

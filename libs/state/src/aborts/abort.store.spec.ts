@@ -183,10 +183,10 @@ describe('AbortStore', () => {
     await test.complete(first, 1);
     await test.fail(second, 4);
     await rounds.cut(pool, round, 0);
-    expect((await rounds.snapshot(pool, job)).longtailGroups).toBe(1);
+    expect((await rounds.snapshot(pool, { job })).longtailGroups).toBe(1);
     await begin({ job }, 'a', 1);
     await selectAll();
-    expect(await rounds.snapshot(pool, job)).toMatchObject({ longtailGroups: 0, settlingGroups: 0 });
+    expect(await rounds.snapshot(pool, { job })).toMatchObject({ longtailGroups: 0, settlingGroups: 0 });
     await expect.poll(async () => (await rounds.due(pool)).dropped).toBe(1);
     expect(await aborts.forget(pool)).toEqual({
       groups: [{ job, groupId: 'g1', promptRef: 'prompt1', refs: ['job/g1/0-1'] }],

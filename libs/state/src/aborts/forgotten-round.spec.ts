@@ -17,7 +17,7 @@ it('counts the tokens of an aborted group whose round is forgotten as waste of i
   const [first, cut] = await test.claim();
   await test.complete(first!);
   await test.fail(cut!, 4);
-  await test.rounds.close(test.pool, round);
+  await test.readAndClose(round);
   expect(await test.rounds.fold(test.pool, round)).toMatchObject({ done: true });
   // As after sixteen further rounds.
   await test.redis.unlink(test.key('round:job/r1'), test.key('round-ledger:job/r1'));

@@ -7,6 +7,7 @@ import { RedisPayloadStore } from '../payload';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import { RoundStore } from '../rounds';
+import { readAndClose } from '../rounds/test-pools.fixture';
 import { RoutingStore } from '../routing';
 import { ScriptRunner } from '../scripts/script-runner';
 import { PoolAudit } from './pool-audit';
@@ -78,7 +79,7 @@ async function jobInUse() {
     const stopped = { reason: 'aborted', countsAsFailure: false, retryable: true } as const;
     await requests.fail(pool, { ...fence(one), ...(await tokensOf(one)), ...stopped });
   }
-  await rounds.close(pool, first);
+  await readAndClose(rounds, pool, first);
   await rounds.fold(pool, first);
   await checkpoints.save(pool, { job, trainerEpoch: first.trainerEpoch, tag: 'a' });
   await open(2, 2, 3, first.trainerEpoch);

@@ -13,7 +13,7 @@ it('is another state after a round that gave all it had back, with more tokens',
   const [done, cut] = await test.claim();
   await test.complete(done!);
   await test.fail(cut!, 3);
-  await test.rounds.close(test.pool, first);
+  await test.readAndClose(first);
   await test.rounds.fold(test.pool, first);
   const { job, trainerEpoch } = first;
   const save = (tag: string) => checkpoints.save(test.pool, { job, trainerEpoch, tag });

@@ -101,7 +101,7 @@ describe('what an index names and is not there', () => {
     });
 
     it.each(['group', 'request'])('folds the others of a closed round when a %s is gone', async (what) => {
-      await rounds.close(pool, { ...round, trainerEpoch: 1 });
+      await test.readAndClose({ ...round, trainerEpoch: 1 });
       if (what === 'group') await lose('group:job/g1');
       else await lose('request:job/g1/1');
       let page = await rounds.fold(pool, round);

@@ -19,7 +19,7 @@ import { RoutingStore } from '../routing';
 import { ScriptRunner } from '../scripts/script-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 import { RECOUNT } from './recount.fixture';
-import type { DueWork, NewGroup } from './round.types';
+import type { DueWork, NewGroup, ResultsPage } from './round.types';
 import { segmentOf, type Attempt } from './world-attempt.fixture';
 
 export const redis = connectRedis({ url: testRedisUrl() });
@@ -152,21 +152,21 @@ export class World {
   }
 
   private async snapshot(): Promise<PlanSnapshot> {
-    return (await rounds.snapshot(this.pool, JOB, true)) as unknown as PlanSnapshot;
+    return (await rounds.snapshot(this.pool, { job: JOB }, true)) as unknown as PlanSnapshot;
   }
 
   private async close(): Promise<void> {
     const { job, roundId, pool } = { job: JOB, roundId: this.roundId, pool: this.pool };
-    let cursor = 0;
+    let cursor: string | undefined;
     let accepted = 0;
     for (let complete = false; !complete;) {
-      const page = await rounds.results(pool, { job, roundId, cursor, limit: 2 });
+      const page: ResultsPage = await rounds.results(pool, { job, roundId, cursor, limit: 2 });
       for (const group of page.groups) this.check(group);
       accepted += page.groups.length;
       ({ cursor, complete } = page);
     }
     if (this.policy.shortfall !== 'accept-fewer') expect(accepted).toBe(this.plan!.neededGroups);
-    const args = { job, roundId, trainerEpoch: this.epoch! };
+    const args = { job, roundId, trainerEpoch: this.epoch!, cursor: cursor! };
     const closed = await this.send(() => rounds.close(pool, args));
     expect(closed).toMatchObject({ trainedGroups: accepted, stepsTrained: this.steps + 1 });
     this.steps += 1;

@@ -89,7 +89,7 @@ export class RoundPair {
   private async open(): Promise<boolean> {
     const { groups, samples, groupsPerStep, policy } = this.setting;
     const expected = this.model.snapshot();
-    const snapshot = (await rounds.snapshot(this.pool, JOB, true)) as unknown as PlanSnapshot;
+    const snapshot = await this.snapshot();
     expect(normalized(snapshot)).toEqual(normalized(expected));
     // The scripts open a round and take its groups one after the other, the model at once.
     for (const [position, { durationMs }] of (snapshot.history ?? []).entries()) {
@@ -130,9 +130,14 @@ export class RoundPair {
     return true;
   }
 
+  private async snapshot(): Promise<PlanSnapshot> {
+    const { stamp: _, ...snapshot } = await rounds.snapshot(this.pool, { job: JOB }, true);
+    return snapshot as unknown as PlanSnapshot;
+  }
+
   private async close(round: ModelRound): Promise<void> {
     const args = { job: JOB, roundId: this.roundIds.get(round)! };
-    const { groups } = await rounds.results(this.pool, { ...args, cursor: 0, limit: 128 });
+    const { groups, cursor } = await rounds.results(this.pool, { ...args, limit: 128 });
     expect(groups.map(({ groupId }) => groupId)).toEqual(round.accepted.map(({ groupId }) => groupId));
     for (const { groupId, samples, cuts } of groups) {
       const model = this.groups.get(groupId)!;
@@ -145,7 +150,7 @@ export class RoundPair {
       ).toEqual(finished.map(({ segments }) => segments.map((one) => [one.attempt, one.weightVersion, one.tokens])));
       expect(cuts).toBe(model.cuts);
     }
-    await rounds.close(this.pool, { ...args, trainerEpoch: this.trainerEpoch! });
+    await rounds.close(this.pool, { ...args, trainerEpoch: this.trainerEpoch!, cursor });
     this.model.close();
     this.steps += 1;
   }

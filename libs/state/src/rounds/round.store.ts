@@ -15,6 +15,7 @@ import {
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   CancelRoundArgs,
+  CloseRoundArgs,
   CutPage,
   DueWork,
   FoldPage,
@@ -32,6 +33,15 @@ import type {
   TakeAnswer,
 } from './round.types';
 
+/** What a trainer says of itself with what it asks. */
+interface SnapshotArgs {
+  job: JobId;
+  trainerEpoch?: number;
+  stamp?: string;
+}
+interface StatusArgs extends SnapshotArgs {
+  roundId?: RoundId;
+}
 interface OpenScriptArgs extends Omit<OpenRoundArgs, 'policy' | 'choice' | 'control'> {
   policy: string;
   deadlineMs?: number;
@@ -48,20 +58,20 @@ type SubmitScriptArgs = SubmitArgs & {
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
 
-const snapshot = script<{ job: JobId; history: boolean; trainerEpoch?: number }, JobSnapshot>('rounds/snapshot');
+const snapshot = script<SnapshotArgs & { history: boolean }, JobSnapshot>('rounds/snapshot');
 const open = script<OpenScriptArgs, OpenRoundAnswer>('rounds/open');
 const take = script<RoundName, TakeAnswer>('rounds/take');
 const takeover = script<{ job: JobId; takeoverId: string }, TakeoverRoundReply>('rounds/takeover');
 const submit = script<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
-const status = script<{ job: JobId; roundId?: RoundId; trainerEpoch?: number }, RoundStatus>('rounds/status');
-const results = script<Required<Omit<ResultsArgs, 'trainerEpoch'>> & ResultsArgs, ResultsPage>('rounds/results');
-const close = script<RoundName & { trainerEpoch: number }, CloseRoundReply>('rounds/close');
+const status = script<StatusArgs, RoundStatus>('rounds/status');
+const results = script<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
+const close = script<CloseRoundArgs, CloseRoundReply>('rounds/close');
 const cancel = script<CancelRoundArgs, CancelRoundReply>('rounds/cancel');
 const giveBack = script<RoundName, GiveBackPage>('rounds/give-back');
 const cut = script<RoundName & { cursor: number }, CutPage>('rounds/cut');
 const fold = script<RoundName, FoldPage>('rounds/fold');
 const expire = script<object, { rounds: RoundName[] }>('rounds/expire');
-const due = script<object, DueWork>('rounds/due');
+const due = script<{ stamp?: string }, DueWork>('rounds/due');
 const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
 const jobStatus = script<{ job: JobId }, JobStatus>('rounds/job-status');
 const listJobs = script<{ openOnly: boolean }, { jobs: JobId[] }>('rounds/list-jobs');
@@ -77,19 +87,20 @@ export class RoundStore {
   /**
    * What the plan of the next round is made from; zeros for a job that is not there.
    * @param history lengths and times of the last rounds too, for policies that look at them
-   * @throws JOB_NOT_FOUND, FENCED, both only with `trainerEpoch`
+   * @throws GENERATION_CHANGED; JOB_NOT_FOUND and FENCED, both only with `trainerEpoch`
    */
-  snapshot(pool: PoolName, job: JobId, history = false, trainerEpoch?: number): Promise<JobSnapshot> {
-    return this.scripts.run(snapshot, pool, { job, history, trainerEpoch });
+  snapshot(pool: PoolName, args: SnapshotArgs, history = false): Promise<JobSnapshot> {
+    return this.scripts.run(snapshot, pool, { ...args, history });
   }
 
-  /** @throws ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
+  /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
   open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundAnswer> {
-    const { trainerEpoch, policy, rules, keepTokens, places, choice, control, ...parameters } = args;
+    const { trainerEpoch, stamp, policy, rules, keepTokens, places, choice, control, ...parameters } = args;
     const canonicalPolicy = JSON.stringify(Object.fromEntries(Object.entries(policy).toSorted()));
     return this.scripts.run(open, pool, {
       ...parameters,
       trainerEpoch,
+      stamp,
       rules,
       keepTokens,
       places,
@@ -135,17 +146,20 @@ export class RoundStore {
   }
 
   /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND */
-  status(pool: PoolName, args: { job: JobId; roundId?: RoundId; trainerEpoch?: number }): Promise<RoundStatus> {
+  status(pool: PoolName, args: StatusArgs): Promise<RoundStatus> {
     return this.scripts.run(status, pool, args);
   }
 
-  /** A page of accepted groups; it may end before `limit`. @throws FENCED, ROUND_NOT_FOUND, ROUND_CLOSED */
+  /**
+   * A page of accepted groups; it may end before `limit`.
+   * @throws GENERATION_CHANGED, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED
+   */
   results(pool: PoolName, args: ResultsArgs): Promise<ResultsPage> {
-    return this.scripts.run(results, pool, { sampleCursor: 0, maxBytes: LIMITS.bodyBytes / 2, ...args });
+    return this.scripts.run(results, pool, { maxBytes: LIMITS.bodyBytes / 2, ...args });
   }
 
-  /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED */
-  close(pool: PoolName, args: RoundName & { trainerEpoch: number }): Promise<CloseRoundReply> {
+  /** @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_MISMATCH */
+  close(pool: PoolName, args: CloseRoundArgs): Promise<CloseRoundReply> {
     return this.scripts.run(close, pool, args);
   }
 
@@ -174,9 +188,9 @@ export class RoundStore {
     return (await this.scripts.run(expire, pool, {})).rounds;
   }
 
-  /** What there is to sweep. */
-  due(pool: PoolName): Promise<DueWork> {
-    return this.scripts.run(due, pool, {});
+  /** What there is to sweep. @param stamp the last one that was seen of the pool: a Redis that has less lost data */
+  due(pool: PoolName, stamp?: string): Promise<DueWork> {
+    return this.scripts.run(due, pool, { stamp });
   }
 
   /** @throws JOB_NOT_FOUND */

@@ -3,6 +3,7 @@ import type {
   GroupResult,
   JobId,
   OpenRoundReply,
+  ReadGroup,
   RoundId,
   RoundKind,
   RoundRules,
@@ -26,6 +27,7 @@ export interface JobSnapshot {
   history: object[];
   /** The round that is not closed, if any. */
   openRoundId?: RoundId;
+  stamp: string;
 }
 
 /** A round to open; see OpenRoundRequest. */
@@ -42,6 +44,7 @@ export interface OpenRoundArgs {
   weightVersion?: number;
   orphanAfterMs: number;
   trainerEpoch?: number;
+  stamp?: string;
   /** What follows from the policy. */
   rules: RoundRules;
   /** Tokens that groups of the queue may bring; absent: any. */
@@ -79,6 +82,7 @@ export interface SubmitArgs {
   job: JobId;
   roundId: RoundId;
   trainerEpoch: number;
+  stamp?: string;
 }
 /** What the payloads of the job leave for samples that are not made yet. */
 export interface SubmitRoom {
@@ -95,25 +99,33 @@ export interface SubmitAnswer {
   completed: boolean;
   /** Launched samples / samples of a group in this round. */
   launchFactor: number;
+  stamp: string;
 }
 
 export interface ResultsArgs {
   job: JobId;
   roundId: RoundId;
-  cursor: number;
-  /** Samples of the first group that are known. */
-  sampleCursor?: number;
+  /** Of the page before; absent: from the beginning. */
+  cursor?: string;
   limit: number;
   /** The page ends with the sample that makes it so many. */
   maxBytes?: number;
   trainerEpoch?: number;
+  stamp?: string;
 }
 export interface ResultsPage {
   state: RoundState;
   groups: GroupResult[];
-  cursor: number;
-  sampleCursor: number;
+  cursor: string;
   complete: boolean;
+  stamp: string;
+}
+/** A round to close; see CloseRoundRequest. */
+export interface CloseRoundArgs extends RoundName {
+  trainerEpoch: number;
+  stamp?: string;
+  cursor: string;
+  groups?: ReadGroup[];
 }
 
 export interface CutPage {
@@ -128,6 +140,7 @@ export interface CutPage {
 /** A round to cancel; see CancelRoundRequest. */
 export interface CancelRoundArgs extends RoundName {
   trainerEpoch: number;
+  stamp?: string;
   mode: 'requeue' | 'drop';
   reason: string;
 }
@@ -186,4 +199,7 @@ export interface DueWork {
   moving: number;
   /** The weights change just now. */
   weightSync: boolean;
+  stamp: string;
+  /** The generation of the pool was renewed just now: Redis was restarted or set back. */
+  renewed?: boolean;
 }

@@ -1,12 +1,13 @@
 import { roundTerms } from '@broomwagon/policies';
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { flushPrefix, readToEnd, testPool, testRedisUrl } from '@broomwagon/testing';
 import { connectRedis } from '../redis';
 import { RedisMemory } from '../redis-memory';
 import { RequestStore } from '../requests';
 import { RoutingStore } from '../routing';
 import { ScriptRunner } from '../scripts/script-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
+import type { CloseRoundArgs } from './round.types';
 
 const JOB = 'job';
 
@@ -88,6 +89,11 @@ export class TestPools {
     return round;
   }
 
+  /** Reads the results of a round and closes it. */
+  readAndClose(round: Omit<CloseRoundArgs, 'cursor'>) {
+    return readAndClose(this.rounds, this.pool, round);
+  }
+
   async claim(max = 8): Promise<Claim[]> {
     return (await this.requests.claim(this.pool, { claimId: this.unique('c'), ...this.holder, max })).claims;
   }
@@ -127,6 +133,13 @@ export class TestPools {
 }
 
 const ENDED = { countsAsFailure: false, retryable: true };
+
+/** Reads the results of a round as far as they are there, and closes it. */
+export async function readAndClose(rounds: RoundStore, pool: string, round: Omit<CloseRoundArgs, 'cursor'>) {
+  const { job, roundId } = round;
+  const { cursor } = await readToEnd((from) => rounds.results(pool, { job, roundId, cursor: from, limit: 128 }));
+  return rounds.close(pool, { ...round, cursor });
+}
 
 /** What an attempt has made, as the arguments of its words; its payload is named after it. */
 export function segmentOf({ requestId, attempt, weightVersion }: Claim, tokens: number) {

@@ -159,7 +159,7 @@ describe('a change of weights', () => {
     const [again] = await test.claim();
     expect(again!.segments).toMatchObject([{ tokenCount: 2, weightVersion: 1, toWeightVersion: 2 }]);
     await test.complete(again!, 4);
-    const { groups } = await rounds.results(pool, { job: 'job', roundId: 'r1', cursor: 0, limit: 10 });
+    const { groups } = await rounds.results(pool, { job: 'job', roundId: 'r1', limit: 10 });
     const versions = groups[0]!.samples.map(({ segments }) =>
       segments.map(({ weightVersion, toWeightVersion }) => [weightVersion, toWeightVersion ?? null]),
     );

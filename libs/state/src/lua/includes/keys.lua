@@ -98,6 +98,7 @@ function key.roundHeld(job, round) return root .. 'round-held:' .. job .. '/' ..
 function key.roundPlaces(job, round) return root .. 'round-places:' .. job .. '/' .. round end -- hash: domain -> places, live:<domain> -> groups, *spare; only with quotas
 function key.roundFailed(job, round) return root .. 'round-failed:' .. job .. '/' .. round end -- list: groupId
 function key.roundAccepted(job, round) return root .. 'round-accepted:' .. job .. '/' .. round end -- list: groupId
+function key.roundDigests(job, round) return root .. 'round-digests:' .. job .. '/' .. round end -- list: for each accepted group that was read, 16 digits of the digest of all up to it, 16 of its own, groupId
 function key.trainedGroups(job) return root .. 'job-trained:' .. job end -- zset: groupId by step, of the rounds whose summaries are kept
 function key.checkpoints(job) return root .. 'job-checkpoints:' .. job end -- zset: tag by number; the complete ones
 function key.checkpoint(job, number) return root .. 'checkpoint:' .. job .. '/' .. number end -- hash: tag, step, counters, job (JSON), cursor

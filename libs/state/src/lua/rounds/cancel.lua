@@ -4,17 +4,20 @@ ARGV[1] JSON:
   job, roundId   string
   trainerEpoch   number
   mode           'requeue' | 'drop'
+  stamp          of the trainer, or absent
   reason         string: kept with what is dropped
 Reply: roundId, state ('cancelled'), mode
        groups   number that were given back or dropped; a repeat gets the same
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in the other mode).
+       stamp    string
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in the other mode).
 Facts: round.cancelled, round.settled.
 Flags: allow-oom ]]
+--- @include "../includes/generation"
 --- @include "../includes/rounds"
 --- @include "../includes/trainer"
 local EVERY_GROUP = '9007199254740991' -- as a number up to which all groups are aborted
 local args = cjson.decode(ARGV[1])
-local refused = trainer_error(args.job, args.trainerEpoch)
+local refused = stamp_error(optional(args.stamp)) or trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end
 local round = load_round(args.job, args.roundId)
 if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
@@ -23,7 +26,7 @@ saw_trainer(args.job)
 local hash = key.round(args.job, args.roundId)
 
 local function answer(groups)
-  return cjson.encode({ roundId = args.roundId, state = 'cancelled', mode = args.mode, groups = groups })
+  return stamped(cjson.encode({ roundId = args.roundId, state = 'cancelled', mode = args.mode, groups = groups }))
 end
 if round.state == 'cancelled' then
   if round.cancelMode ~= args.mode then

@@ -1,12 +1,19 @@
---[[ The trainer has trained on the round: one flag; the requests are folded after it, page by page (fold).
-ARGV[1] JSON: {job, roundId, trainerEpoch}
-Reply: roundId, stepsTrained, trainedGroups, trainedRequests; a repeat gets the same
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED. Facts: round.closed.
+--[[ The trainer has trained on the round: one flag; the requests are folded after it, page by page (fold). The cursor of
+the last page of results proves that it has read just what Redis has.
+ARGV[1] JSON:
+  job, roundId          string
+  trainerEpoch, stamp   of the trainer; stamp may be absent
+  cursor                string of the last page of results
+  groups                list of {groupId, digest}, at most 1024: what was read, to be told what differs; or absent
+Reply: roundId, stepsTrained, trainedGroups, trainedRequests, stamp; a repeat gets the same
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED,
+  ROUND_MISMATCH (nothing was changed). Facts: round.closed.
 Flags: allow-oom ]]
---- @include "../includes/rounds"
+--- @include "../includes/results-digest"
 --- @include "../includes/trainer"
+local MOST_NAMED = 128
 local args = cjson.decode(ARGV[1])
-local refused = trainer_error(args.job, args.trainerEpoch)
+local refused = stamp_error(optional(args.stamp)) or trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end
 local round = load_round(args.job, args.roundId)
 if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
@@ -15,18 +22,54 @@ if takes_results(round) then
   return fail('ROUND_NOT_COMPLETED', 'The round has ' .. integer(round.accepted) .. ' of ' .. integer(round.needed) .. ' groups', 'roundId', 200)
 end
 local hash = key.round(args.job, args.roundId)
-saw_trainer(args.job)
+local read = parse_cursor(round, args.cursor)
+if not read then return fail('VALIDATION_FAILED', 'cursor: not one of a page of results', 'cursor') end
+
+-- What the round has and was not read, what was read and the round has not, and what was read otherwise.
+local function differences(groups)
+  local own, missing, extra, different = {}, {}, {}, {}
+  for _, group in ipairs(groups) do own[group.groupId] = group.digest end
+  local function name(list, group_id)
+    if #list < MOST_NAMED then table.insert(list, group_id) end
+  end
+  for position, group_id in ipairs(redis.call('LRANGE', key.roundAccepted(args.job, args.roundId), 0, #groups + MOST_NAMED)) do
+    local noted = noted_at(round, position)
+    if not own[group_id] then
+      name(missing, group_id)
+    elseif not noted or noted.own ~= own[group_id] then
+      name(different, group_id)
+    end
+    own[group_id] = nil
+  end
+  for group_id in pairs(own) do name(extra, group_id) end
+  table.sort(extra)
+  return ',"missing":' .. encode_list(missing) .. ',"extra":' .. encode_list(extra) .. ',"different":' .. encode_list(different)
+end
+local function mismatch(accepted)
+  local refusal = fail('ROUND_MISMATCH', 'The round has ' .. integer(accepted) .. ' groups, and these are not the '
+    .. integer(read.position) .. ' that were read up to this cursor: read it from its beginning', 'cursor')
+  local groups = round.state == 'completed' and optional(args.groups)
+  return string.sub(refusal, 1, -3) .. ',"details":{"acceptedGroups":' .. integer(accepted) .. ',"readGroups":'
+    .. integer(read.position) .. (groups and differences(groups) or '') .. '}}}'
+end
+
 if round.state == 'completed' then
-  redis.call('HSET', hash, 'state', 'closed')
+  if read.samples > 0 or read.position ~= round.accepted or digest_at(round, round.accepted) ~= read.all then
+    return mismatch(round.accepted)
+  end
+  redis.call('HSET', hash, 'state', 'closed', 'trainedDigest', read.all)
   redis.call('HDEL', key.job(args.job), 'openRoundId')
   redis.call('SREM', key.openJobs, args.job)
   redis.call('HINCRBY', key.job(args.job), 'stepsTrained', 1)
   redis.call('HINCRBY', key.job(args.job), 'trainedGroups', round.accepted)
-  redis.call('UNLINK', key.lengths(args.job, integer(round.step - HISTORY_STEPS)))
+  redis.call('UNLINK', key.lengths(args.job, integer(round.step - HISTORY_STEPS)), key.roundDigests(args.job, args.roundId))
   redis.call('SADD', key.sweeps, sweep_name(round))
   fact('round.closed', { job = args.job, roundId = args.roundId, step = round.step, trainedGroups = round.accepted })
+elseif redis.call('HGET', hash, 'trainedDigest') ~= read.all then
+  return mismatch(round.accepted)
 end
-return cjson.encode({
+saw_trainer(args.job)
+return stamped(cjson.encode({
   roundId = args.roundId, stepsTrained = round.step, trainedGroups = round.accepted,
   trainedRequests = tonumber(redis.call('HGET', hash, 'acceptedRequests')),
-})
+}))

@@ -1,5 +1,5 @@
 --[[ What the sweeper has to do in this pool. Takes rounds that are gone off the list; changes nothing else.
-ARGV[1] JSON: {}
+ARGV[1] JSON: {stamp}   the last one this replica has seen of the pool, or absent
 Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        voidEpochs     number of worker epochs whose attempts must be returned
        claimWaiters   number of parked claims
@@ -13,11 +13,15 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        miscounted     list of jobs that are to be counted anew, at most 64
        dropped        number of dropped groups that are to be forgotten
        moving         number of moves, of requests and of leases, that their holders have not confirmed
+       stamp          string
+       renewed        true when the generation of the pool was renewed just now: Redis was restarted or set back
        weightSync     boolean: the weights change just now
 Errors: none. Facts: none.
 Flags: allow-oom ]]
+--- @include "../includes/generation"
 --- @include "../includes/rounds"
 local PAGE = 64
+local _, _, renewed = generation(optional(cjson.decode(ARGV[1]).stamp))
 local rounds = {}
 for _, name in ipairs(redis.call('SRANDMEMBER', key.sweeps, PAGE)) do
   local job, round_id = string.match(name, '^([^/]+)/(.+)$')
@@ -28,7 +32,8 @@ for _, name in ipairs(redis.call('SRANDMEMBER', key.sweeps, PAGE)) do
     redis.call('SREM', key.sweeps, name)
   end
 end
-return cjson.encode({
+return stamped(cjson.encode({
+  renewed = renewed or nil,
   voidEpochs = redis.call('SCARD', key.voidAttemptEpochs),
   claimWaiters = redis.call('HLEN', key.claimWaiters),
   deadlines = redis.call('ZCOUNT', key.roundDeadlines, '-inf', integer(now_ms())),
@@ -41,4 +46,4 @@ return cjson.encode({
   moving = redis.call('ZCARD', key.movingRequests) + redis.call('HLEN', key.movingLeases),
   weightSync = redis.call('EXISTS', key.weightSync) == 1,
 }):sub(1, -2) .. ',"aborts":' .. encode_list(redis.call('ZRANGE', key.aborts, 0, PAGE - 1)) .. ',"rounds":' .. encode_list(rounds)
-  .. ',"miscounted":' .. encode_list(redis.call('SRANDMEMBER', key.miscountedJobs, PAGE)) .. '}'
+  .. ',"miscounted":' .. encode_list(redis.call('SRANDMEMBER', key.miscountedJobs, PAGE)) .. '}')

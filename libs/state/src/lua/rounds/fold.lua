@@ -93,7 +93,8 @@ if done and round.settled then
   fold_ledger()
   redis.call('SREM', key.sweeps, sweep_name(round))
   redis.call('HSET', key.round(args.job, args.roundId), 'folded', 1)
-  redis.call('UNLINK', key.roundHeld(args.job, args.roundId), key.roundPlaces(args.job, args.roundId))
+  redis.call('UNLINK', key.roundHeld(args.job, args.roundId), key.roundPlaces(args.job, args.roundId),
+    key.roundDigests(args.job, args.roundId))
   local rounds = key.rounds(args.job)
   local surplus = redis.call('ZCARD', rounds) - SUMMARIES_KEPT
   if surplus > 0 then

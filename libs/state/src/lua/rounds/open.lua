@@ -11,13 +11,17 @@ ARGV[1] JSON:
   keepTokens                    number of tokens that groups taken may bring in all, or absent: any
   places                        list of {domain, places} when domains have quotas, or absent
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
+  stamp                         of the trainer, or absent
   trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
-Reply: roundId, trainerEpoch, state, takenGroups
-Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE,
+Reply: roundId, trainerEpoch, state, takenGroups, stamp
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE,
   WEIGHT_VERSION_MISMATCH. Facts: round.opened. ]]
+--- @include "../includes/generation"
 --- @include "../includes/rounds"
 --- @include "../includes/pool-version"
 local args = cjson.decode(ARGV[1])
+local refused = stamp_error(optional(args.stamp))
+if refused then return refused end
 local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring', 'deleting')
 local current, steps, open_round, settling =
   tonumber(field[1] or nil), tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
@@ -26,7 +30,7 @@ local given = optional(args.trainerEpoch)
 if field[6] then return fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
 
 local function answer(state, taken, epoch)
-  return cjson.encode({ roundId = args.roundId, trainerEpoch = epoch, state = state, takenGroups = taken })
+  return stamped(cjson.encode({ roundId = args.roundId, trainerEpoch = epoch, state = state, takenGroups = taken }))
 end
 if given and not current then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
 

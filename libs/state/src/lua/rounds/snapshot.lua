@@ -1,25 +1,28 @@
---[[ What the plan of the next round is made from. Writes nothing.
+--[[ What the plan of the next round is made from.
 ARGV[1] JSON:
   job            string
   history        boolean: the lengths and times of the last 8 closed rounds are wanted
   trainerEpoch   number or absent
+  stamp          of the trainer, or absent
 Reply: stepsTrained, longtailGroups, settlingGroups   numbers; all 0 for a job that is not there
        finishedGroups, pinnedGroups                   numbers of the queue: finished, and to be taken in the next step
        openRoundId                                    string, absent when no round is open
        control                                        what an adaptive policy kept, or absent
        history                                        list of {acceptedGroups, acceptedTokens, longestTokens, durationMs,
                                                       bulkGroups, bulkMs, tailGroups, tailMs, lengths}, oldest first
-Errors: with trainerEpoch: JOB_NOT_FOUND, FENCED. Facts: none.
-Flags: no-writes ]]
+       stamp                                          string
+Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED. Facts: none.
+Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/lengths"
+--- @include "../includes/generation"
 --- @include "../includes/trainer"
 local STEP_OF_PIN = 2 ^ 32
 local NUMBERS = { 'acceptedGroups', 'acceptedTokens', 'longestTokens', 'bulkGroups', 'bulkMs', 'tailGroups', 'tailMs',
   'step', 'openedAtMs', 'completedAtMs' }
 local args = cjson.decode(ARGV[1])
 local epoch = optional(args.trainerEpoch)
-local refused = epoch and trainer_error(args.job, epoch)
+local refused = stamp_error(optional(args.stamp)) or (epoch and trainer_error(args.job, epoch))
 if refused then return refused end
 local field = redis.call('HMGET', key.job(args.job), 'stepsTrained', 'settlingGroups', 'openRoundId', 'tailControl')
 local steps = tonumber(field[1] or 0)
@@ -49,8 +52,8 @@ for _, round_id in ipairs(args.history and redis.call('ZRANGEBYSCORE', key.round
   if redis.call('HGET', key.round(args.job, round_id), 'state') == 'closed' then table.insert(history, record_of(round_id)) end
 end
 local longtail = key.longtail(args.job)
-return cjson.encode({
+return stamped(cjson.encode({
   stepsTrained = steps, settlingGroups = tonumber(field[2] or 0), openRoundId = field[3] or nil,
   longtailGroups = redis.call('ZCARD', longtail), finishedGroups = redis.call('ZCOUNT', longtail, '-inf', '(0'),
   pinnedGroups = redis.call('ZCOUNT', key.pins(args.job), '-inf', '(' .. integer((steps + 2) * STEP_OF_PIN)),
-}):sub(1, -2) .. (field[4] and ',"control":' .. field[4] or '') .. ',"history":' .. encode_list(history) .. '}'
+}):sub(1, -2) .. (field[4] and ',"control":' .. field[4] or '') .. ',"history":' .. encode_list(history) .. '}')

@@ -5,6 +5,7 @@ ARGV[1] JSON:
   trainerEpoch    number
   room            {freeBytes, quotaBytes, bytesPerToken} or absent, with check: what is left for payloads; live samples and
                   those of the page, taken for their maxTokens, must fit
+  stamp           of the trainer, or absent
   check           boolean: all groups of the page (at most 128) are checked, nothing is stored
   groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain,
                   promptHash or absent}; with `check`, groupId, digest, samples and maxTokens suffice;
@@ -15,17 +16,19 @@ Reply: fresh         check: list of groupId that are not there yet
        repeated      number: already there with the same digest
        roundGroups   number
        completed     true when the round was completed before
-Errors: JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED,
+       stamp         string
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED,
 PAYLOAD_STORE_FULL.
-Facts: round.progressed, round.completed, round.settled. ]]
+Facts: round.submitted, round.progressed, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
+--- @include "../includes/generation"
 --- @include "../includes/trainer"
 --- @include "../includes/dispatch"
 --- @include "../includes/sample-bytes"
 local MOST_SAMPLES = 128
 local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer said `not-found`
 local args = cjson.decode(ARGV[1])
-local refused = trainer_error(args.job, args.trainerEpoch)
+local refused = stamp_error(optional(args.stamp)) or trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end
 local round = load_round(args.job, args.roundId)
 if not round then return fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
@@ -74,9 +77,9 @@ end
 
 local function answer(extra)
   local taken, submitted = unpack(redis.call('HMGET', key.round(args.job, args.roundId), 'takenGroups', 'submittedGroups'))
-  return cjson.encode({ added = #fresh, repeated = repeated, roundGroups = taken + submitted, completed = completed,
+  return stamped(cjson.encode({ added = #fresh, repeated = repeated, roundGroups = taken + submitted, completed = completed,
     launchFactor = round.sampleOverProvision })
-    :sub(1, -2) .. extra .. '}'
+    :sub(1, -2) .. extra .. '}')
 end
 -- Live work has its room reserved: what it makes must not be refused when it is made.
 local NOT_ENDED = { 'pending', 'claimed', 'running', 'cutting', 'unfinished' }
@@ -134,6 +137,7 @@ if #fresh > 0 then
   redis.call('HINCRBY', key.job(args.job), 'submittedGroups', #fresh)
   round.submitted = bump(round, 'submittedGroups', #fresh)
   round.live = bump(round, 'liveGroups', #fresh)
+  fact('round.submitted', { job = args.job, roundId = args.roundId, groups = #fresh })
   if completed then
     if round.cancelMode ~= 'drop' then count_settling(args.job, #fresh) end
     redis.call('HSET', key.round(args.job, args.roundId), 'settled', 0)

@@ -1,9 +1,11 @@
 --[[ Gives the job to a new trainer; the one before is fenced.
 ARGV[1] JSON: {job, takeoverId}   strings; the same takeoverId gets the same answer until another takes over
 Reply: trainerEpoch, stepsTrained, submittedGroups   numbers
+       stamp                                         string
        round                                         RoundStatus of the round that is not closed, or absent
-Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Facts: none.
+Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Facts: job.taken-over.
 Flags: allow-oom ]]
+--- @include "../includes/generation"
 --- @include "../includes/round-status"
 --- @include "../includes/trainer"
 local REMEMBERED = 16
@@ -25,10 +27,11 @@ if not repeated then
   table.insert(takeovers, { id = args.takeoverId, epoch = epoch })
   if #takeovers > REMEMBERED then table.remove(takeovers, 1) end
   redis.call('HSET', hash, 'trainerEpoch', epoch, 'takeovers', cjson.encode(takeovers))
+  fact('job.taken-over', { job = args.job })
 end
 saw_trainer(args.job)
 local answer = cjson.encode({
   trainerEpoch = epoch, stepsTrained = tonumber(field[3] or 0), submittedGroups = tonumber(field[4] or 0),
 })
-if not field[5] then return answer end
-return string.sub(answer, 1, -2) .. ',"round":' .. round_status(args.job, field[5]) .. '}'
+if field[5] then answer = string.sub(answer, 1, -2) .. ',"round":' .. round_status(args.job, field[5]) .. '}' end
+return stamped(answer)

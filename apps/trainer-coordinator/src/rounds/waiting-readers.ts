@@ -1,0 +1,82 @@
+import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { BroomwagonError, isBroomwagonError, type PoolName, type RoundResultsReply } from '@broomwagon/contracts';
+import { MessagingClient } from '@broomwagon/messaging';
+import type { RoundName } from '@broomwagon/state';
+
+/** Between two looks; a group that this replica itself sees accepted is told at once. */
+const LOOK_MS = 100;
+/** More readers are answered at once, with nothing. */
+const MOST_READERS = 1_000;
+
+/** A parked `round.results`. */
+export interface Reader {
+  replyTo: string;
+  waitMs: number;
+  /** The answer when nothing comes in time. */
+  empty: RoundResultsReply;
+  /** A page, or undefined while there is nothing to read. */
+  look: () => Promise<RoundResultsReply | undefined>;
+}
+
+/**
+ * Readers of results that wait for the next group. Nothing of them is in Redis: a reader whose replica dies gets no
+ * answer, and asks again with the same cursor.
+ */
+@Injectable()
+export class WaitingReaders implements OnModuleDestroy {
+  private readonly wakers = new Map<string, Set<() => void>>();
+  private readers = 0;
+  private stopped = false;
+
+  constructor(private readonly messaging: MessagingClient) {}
+
+  /** False when there are too many: the caller answers at once. */
+  park(round: RoundName & { pool: PoolName }, reader: Reader): boolean {
+    if (this.stopped || this.readers >= MOST_READERS) return false;
+    this.readers += 1;
+    void this.serve(nameOf(round.pool, round), reader)
+      .then((answer) => this.messaging.reply(reader.replyTo, answer))
+      .finally(() => (this.readers -= 1));
+    return true;
+  }
+
+  /** A group of the round was accepted, or the round completed. */
+  wake(pool: PoolName, round: RoundName): void {
+    for (const wake of this.wakers.get(nameOf(pool, round)) ?? []) wake();
+  }
+
+  onModuleDestroy(): void {
+    this.stopped = true;
+    for (const waiting of this.wakers.values()) for (const wake of waiting) wake();
+  }
+
+  private async serve(name: string, { waitMs, empty, look }: Reader): Promise<RoundResultsReply | BroomwagonError> {
+    const endsAtMs = Date.now() + waitMs;
+    for (;;) {
+      const leftMs = endsAtMs - Date.now();
+      if (leftMs <= 0 || this.stopped) return empty;
+      await this.wakened(name, Math.min(leftMs, LOOK_MS));
+      try {
+        const page = await look();
+        if (page !== undefined) return page;
+      } catch (error) {
+        return isBroomwagonError(error) ? error : new BroomwagonError('INTERNAL', 'The results could not be read');
+      }
+    }
+  }
+
+  private async wakened(name: string, atMostMs: number): Promise<void> {
+    const timer = new AbortController();
+    const wake = () => timer.abort();
+    const waiting = this.wakers.get(name) ?? new Set();
+    this.wakers.set(name, waiting.add(wake));
+    await delay(atMostMs, undefined, { signal: timer.signal }).catch(() => undefined);
+    waiting.delete(wake);
+    if (waiting.size === 0 && this.wakers.get(name) === waiting) this.wakers.delete(name);
+  }
+}
+
+function nameOf(pool: PoolName, { job, roundId }: RoundName): string {
+  return `${pool}/${job}/${roundId}`;
+}

@@ -1,0 +1,26 @@
+import { applyDecorators } from '@nestjs/common';
+import { Matches, MaxLength } from 'class-validator';
+
+/** Longest stamp or cursor of results, characters. */
+const MAX_LENGTH = 96;
+
+/**
+ * A stamp as replies to a trainer carry it: the generation of the pool and the sequence of its last event. A trainer
+ * passes on the last one it got; when Redis has lost what it stands for, the answer is GENERATION_CHANGED.
+ */
+export function IsStamp(): PropertyDecorator {
+  return applyDecorators(
+    MaxLength(MAX_LENGTH),
+    Matches(/^[0-9a-f]+\.\d{1,14}$/, { message: '$property: not a stamp of a reply' }),
+  );
+}
+
+/** Where a page of `round.results` ended: opaque, and a proof of all that was read before. */
+export function IsResultsCursor(): PropertyDecorator {
+  return applyDecorators(
+    MaxLength(MAX_LENGTH),
+    Matches(/^[0-9a-f]+\.\d{1,14}\.\d{1,14}\.[0-9a-f]+\.[0-9a-f]*$/, {
+      message: '$property: not a cursor of round.results',
+    }),
+  );
+}

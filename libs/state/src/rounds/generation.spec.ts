@@ -1,0 +1,164 @@
+import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { readToEnd } from '@broomwagon/testing';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { KeySnapshot } from './key-snapshot.fixture';
+import { TestPools } from './test-pools.fixture';
+
+const test = new TestPools();
+const { redis, rounds } = test;
+const job = 'job';
+const policy: TailPolicy = { name: 'resume', overProvision: 2 };
+let round: Awaited<ReturnType<TestPools['open']>>;
+let claims: Claim[];
+
+beforeEach(async () => {
+  await test.fresh();
+  round = await test.open({ policy, neededGroups: 3, newGroups: 6 });
+  claims = await test.claim(12);
+});
+afterAll(() => test.close());
+
+const finish = async (...groupIds: string[]) => {
+  for (const claim of claims.filter(({ groupId }) => groupIds.includes(groupId))) await test.complete(claim);
+};
+const page = (cursor?: string, limit = 128, stamp?: string) =>
+  rounds.results(test.pool, { job, roundId: 'r1', cursor, limit, stamp });
+const idsOf = (groups: readonly { groupId: string }[]) => groups.map(({ groupId }) => groupId);
+const close = (cursor: string, groups?: { groupId: string; digest: string }[]) =>
+  rounds.close(test.pool, { ...round, cursor, groups });
+const changed = { code: 'GENERATION_CHANGED', retryable: false };
+const readGroups = (groups: readonly { groupId: string; digest?: string }[]) =>
+  groups.map(({ groupId, digest }) => ({ groupId, digest: digest! }));
+
+describe('the cursor of results', () => {
+  it('goes on behind what was read, and says again what a repeat asks for', async () => {
+    await finish('g0', 'g1');
+    const first = await page(undefined, 1);
+    expect(idsOf(first.groups)).toEqual(['g0']);
+    const second = await page(first.cursor);
+    expect(idsOf(second.groups)).toEqual(['g1']);
+    expect(await page(first.cursor)).toMatchObject({ groups: second.groups, cursor: second.cursor });
+    expect(await page(second.cursor)).toMatchObject({ groups: [], cursor: second.cursor, complete: false });
+    await finish('g2');
+    expect(await page(second.cursor)).toMatchObject({ groups: [{ groupId: 'g2' }], complete: true });
+  });
+
+  it('goes on in the middle of a group, and knows when its first samples are others', async () => {
+    await test.fresh();
+    await test.open({ policy: { name: 'wait', overProvision: 1 }, neededGroups: 1, samples: 200 });
+    for (let given = await test.claim(128); given.length > 0; given = await test.claim(128)) {
+      for (const claim of given) await test.complete(claim);
+    }
+    const half = await page();
+    expect(half.groups).toMatchObject([{ more: true }]);
+    expect(half.groups[0]!.digest).toBeUndefined();
+    const rest = await page(half.cursor);
+    expect(half.groups[0]!.samples.length + rest.groups[0]!.samples.length).toBe(200);
+    const { cursor } = await readToEnd((from) => page(from));
+    expect(cursor).toBe(rest.cursor);
+    await redis.hset(test.key('request:job/g0/3'), 'segments', '[]');
+    await expect(page(half.cursor)).rejects.toMatchObject({ ...changed, field: 'cursor' });
+  });
+
+  it('is refused when Redis has other groups before it, and groups that are the same have the same digest', async () => {
+    await finish('g0');
+    const before = await KeySnapshot.of(redis, test.key(''));
+    await finish('g1', 'g2');
+    const read = await page();
+    await before.restore();
+    await finish('g3');
+    await finish('g2');
+    await expect(page(read.cursor)).rejects.toMatchObject({ ...changed, field: 'cursor' });
+    const again = await page();
+    expect(idsOf(again.groups)).toEqual(['g0', 'g3', 'g2']);
+    const digests = new Map(again.groups.map(({ groupId, digest }) => [groupId, digest]));
+    expect(read.groups.map(({ groupId, digest }) => digests.get(groupId) === digest)).toEqual([true, false, true]);
+  });
+
+  it('is no number, and no proof of another round', async () => {
+    await expect(page('1')).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'cursor' });
+    const { cursor } = await page();
+    for (const position of ['1', '99999999999999']) {
+      await expect(page(cursor.replace('.0.', `.${position}.`))).rejects.toMatchObject(changed);
+    }
+  });
+});
+
+describe('the close of a round', () => {
+  it('needs proof that just its groups were read, and is repeated with the same', async () => {
+    await finish('g0', 'g1');
+    const early = await page();
+    await finish('g2');
+    await expect(close(early.cursor, readGroups(early.groups))).rejects.toMatchObject({
+      code: 'ROUND_MISMATCH',
+      details: { acceptedGroups: 3, readGroups: 2, missing: ['g2'], extra: [], different: [] },
+    });
+    const part = await page(undefined, 1);
+    await expect(close(part.cursor)).rejects.toMatchObject({ code: 'ROUND_MISMATCH', details: { readGroups: 1 } });
+    expect(await rounds.status(test.pool, { job })).toMatchObject({ state: 'completed' });
+    const { cursor } = await page();
+    const closed = await close(cursor);
+    expect(closed).toMatchObject({ stepsTrained: 1, trainedGroups: 3, trainedRequests: 6 });
+    expect(await close(cursor)).toEqual(closed);
+    await expect(close(early.cursor)).rejects.toMatchObject({ code: 'ROUND_MISMATCH' });
+  });
+
+  it('names what is missing, extra and different when Redis was set back', async () => {
+    await finish('g0');
+    const before = await KeySnapshot.of(redis, test.key(''));
+    await finish('g1', 'g2');
+    const read = await page();
+    await before.restore();
+    for (const claim of claims.filter(({ groupId }) => groupId === 'g1')) await test.complete(claim, 5);
+    await finish('g5');
+    await page();
+    await expect(close(read.cursor, readGroups(read.groups))).rejects.toMatchObject({
+      code: 'ROUND_MISMATCH',
+      details: { missing: ['g5'], extra: ['g2'], different: ['g1'] },
+    });
+    expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ stepsTrained: 0, openRoundId: 'r1' });
+  });
+
+  it('closes a round without results', async () => {
+    await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r1');
+    await rounds.expire(test.pool);
+    const { cursor, complete } = await page();
+    expect(complete).toBe(true);
+    expect(await close(cursor)).toMatchObject({ trainedGroups: 0 });
+  });
+});
+
+describe('the stamp of a reply', () => {
+  it('is of the same generation as long as Redis loses nothing', async () => {
+    const { stamp } = await rounds.due(test.pool);
+    await finish('g0', 'g1', 'g2');
+    expect((await page(undefined, 9, stamp)).stamp.split('.')[0]).toBe(stamp.split('.')[0]);
+    expect((await rounds.due(test.pool, stamp)).renewed).toBeUndefined();
+  });
+
+  it('is refused to whoever has seen a later event than Redis has, once', async () => {
+    const before = await KeySnapshot.of(redis, test.key(''));
+    await finish('g0', 'g1', 'g2');
+    const { cursor, stamp } = await page();
+    await before.restore();
+    const trainer = { ...round, stamp };
+    const refusal = { ...changed, field: 'stamp' };
+    await expect(rounds.status(test.pool, trainer)).rejects.toMatchObject(refusal);
+    await expect(close(cursor)).rejects.toMatchObject({ code: 'ROUND_NOT_COMPLETED' });
+    await expect(rounds.close(test.pool, { ...trainer, cursor })).rejects.toMatchObject(refusal);
+    await expect(rounds.snapshot(test.pool, { job, stamp })).rejects.toMatchObject(refusal);
+    await expect(rounds.submit(test.pool, trainer, [])).rejects.toMatchObject(refusal);
+    const told = await rounds.status(test.pool, trainer).catch((error: { details: { stamp: string } }) => error);
+    const { details } = told as { details: { stamp: string } };
+    expect(await rounds.status(test.pool, { ...round, stamp: details.stamp })).toMatchObject({ state: 'open' });
+    expect((await rounds.due(test.pool, details.stamp)).renewed).toBeUndefined();
+  });
+
+  it('is renewed when Redis is another process', async () => {
+    const { stamp } = await rounds.due(test.pool);
+    await redis.hset(test.key('meta'), 'generationOf', 'another process');
+    expect(await rounds.due(test.pool, stamp)).toMatchObject({ renewed: true });
+    expect((await rounds.due(test.pool)).renewed).toBeUndefined();
+    await expect(page(undefined, 9, stamp)).rejects.toMatchObject(changed);
+  });
+});
