@@ -92,7 +92,7 @@ export class ResultsReader {
       const whole: WholeGroup[] = [];
       let part = this.part;
       for (const { groupId, samples, more, digest } of groups) {
-        part = [...part, ...samples];
+        part = part.concat(samples);
         if (more === true) continue;
         whole.push({ groupId, digest: digest!, samples: part });
         part = [];
