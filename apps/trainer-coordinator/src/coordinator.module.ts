@@ -48,6 +48,7 @@ import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
 import { StateModule } from './state.module';
 import { ServerFences } from './upkeep/server-fences';
+import { ReconcileService } from './jobs/reconcile.service';
 import { RecountService } from './upkeep/recount.service';
 import { JobTotals } from './upkeep/job-totals';
 import { WaitingReaders } from './rounds/waiting-readers';
@@ -116,6 +117,7 @@ import { WeightsController } from './weights/weights.controller';
     RoundService,
     ServerFences,
     SubmissionService,
+    ReconcileService,
     RecountService,
     SweepService,
     UpkeepService,

@@ -5,7 +5,7 @@
 // It rolls out its data step by step and writes one file a step. Kill it at any moment and start it again
 // (here or elsewhere): it takes over, fences the one before, and goes on where the books say it was.
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -52,9 +52,14 @@ const connection = await connect({
   name: 'example-trainer',
 });
 
+/** Of the last reply; passed on, it makes a Redis that has lost something since answer GENERATION_CHANGED. */
+let stamp;
+
 /** One call of the protocol. Every command may be repeated, so a retryable error or a lost reply is just sent again. */
-async function call(operation, body, deadlineMs = 60_000) {
+async function call(operation, about, deadlineMs = 60_000) {
   const giveUpAt = Date.now() + deadlineMs;
+  const isStamped = /^round\.(?!takeover)|^job\.reconcile/.test(operation);
+  const body = isStamped ? { ...about, stamp } : about;
   for (let attempt = 0; ; attempt += 1) {
     let error;
     try {
@@ -62,7 +67,10 @@ async function call(operation, body, deadlineMs = 60_000) {
         timeout: 5_000,
       });
       const reply = message.json();
-      if (!reply.error) return reply;
+      if (!reply.error) {
+        stamp = reply.stamp ?? stamp;
+        return reply;
+      }
       const { message: reason, ...about } = reply.error;
       error = Object.assign(new Error(`${operation}: ${about.code}: ${reason}`), about);
     } catch (cause) {
@@ -76,21 +84,64 @@ async function call(operation, body, deadlineMs = 60_000) {
   }
 }
 
-/** Says who drives the job from now on, and learns where it stands. A new job answers JOB_NOT_FOUND. */
-async function takeOver() {
-  try {
-    return await call('round.takeover', { job, takeoverId: randomUUID() });
-  } catch (error) {
-    if (error.code === 'JOB_NOT_FOUND') return { stepsTrained: 0, submittedGroups: 0 };
-    throw error;
+/** What this trainer holds: its files. Each has the groups trained in its step, and the ids submitted up to then. */
+const fileOf = (step) => join(out, `step-${step}.json`);
+const heldSteps = () => {
+  const steps = [];
+  while (existsSync(fileOf(steps.length + 1))) {
+    steps.push(JSON.parse(readFileSync(fileOf(steps.length + 1), 'utf8')));
   }
-}
+  return steps;
+};
 
-let { trainerEpoch, stepsTrained, submittedGroups, round } = await takeOver();
+let trainerEpoch;
+let round;
+/** Ids that were submitted, as far as is known; what is trained is among them. */
+let submitted;
+
+/**
+ * Says who drives the job from now on, and makes Redis and this trainer agree: at the start, and whenever Redis has lost
+ * what was done last. A step that is in a file is trained, whatever Redis says; of the rest, Redis knows best.
+ */
+async function takeOver() {
+  stamp = undefined;
+  const found = await call('round.takeover', { job, takeoverId: randomUUID() }).catch((error) => {
+    if (error.code === 'JOB_NOT_FOUND') return { stepsTrained: 0 };
+    throw error;
+  });
+  ({ trainerEpoch } = found);
+  let openRoundId = found.round?.roundId;
+  const reconcile = async (body) => {
+    const reply = await call('job.reconcile', { job, trainerEpoch, ...body });
+    ({ trainerEpoch, openRoundId } = reply);
+    return reply;
+  };
+  const held = heldSteps();
+  for (const { step, groups } of held.slice(found.stepsTrained)) {
+    console.error(`Redis does not know that step ${step} is trained: it is told`);
+    const trained = groups.map(({ groupId, samples }) => ({ groupId, samples: samples.length }));
+    for (let start = 0; start === 0 || start < trained.length; start += 1_024) {
+      const page = trained.slice(start, start + 1_024);
+      await reconcile({ step, groups: page, isLast: start + 1_024 >= trained.length });
+    }
+  }
+  // Redis has lost nothing of the steps it counts; of what was submitted later it says what it knows.
+  submitted = new Set(held[found.stepsTrained - 1]?.submitted);
+  for (const { groups } of held) for (const { groupId } of groups) submitted.add(groupId);
+  const asked = trainerEpoch ? data.map(({ groupId }) => groupId).filter((groupId) => !submitted.has(groupId)) : [];
+  for (let start = 0; start < asked.length; start += 1_024) {
+    const page = asked.slice(start, start + 1_024);
+    const unknown = new Set((await reconcile({ groupIds: page })).unknown);
+    for (const groupId of page) if (!unknown.has(groupId)) submitted.add(groupId);
+    // The data is submitted in its order.
+    if (unknown.size === page.length) break;
+  }
+  round = openRoundId ? await call('round.status', { job, roundId: openRoundId, trainerEpoch }) : undefined;
+}
 
 /** Opens the next round, or nothing when all is trained. */
 async function openRound() {
-  const remainingGroups = data.length - submittedGroups;
+  const remainingGroups = data.length - submitted.size;
   const plan = await call('round.next', { job, groupsPerStep, remainingGroups, policy, trainerEpoch });
   if (plan.kind === 'done') return undefined;
   const { step, kind, planId, neededGroups, newGroups, takeGroups } = plan;
@@ -100,15 +151,15 @@ async function openRound() {
   return call('round.status', { job, roundId, trainerEpoch });
 }
 
-/** Submits what the round still lacks; the data is in order, so the count of submitted groups is the position. */
+/** Submits what the round still lacks, in the order of the data. */
 async function submitRest({ roundId, newGroups, roundGroups, takenGroups, state }) {
   if (state !== 'open' && state !== 'opening') return;
   let missing = newGroups - (roundGroups - takenGroups);
-  while (missing > 0) {
-    const groups = data.slice(submittedGroups, submittedGroups + Math.min(missing, 32));
-    if (groups.length === 0) return;
+  const fresh = data.filter(({ groupId }) => !submitted.has(groupId));
+  while (missing > 0 && fresh.length > 0) {
+    const groups = fresh.splice(0, Math.min(missing, 32));
     await call('round.submit', { job, roundId, trainerEpoch, groups });
-    submittedGroups += groups.length;
+    for (const { groupId } of groups) submitted.add(groupId);
     missing -= groups.length;
   }
 }
@@ -152,20 +203,34 @@ async function readResults(roundId) {
   }
 }
 
-mkdirSync(out, { recursive: true });
-for (;;) {
+/** One step. False when all is trained. */
+async function trainStep() {
   round ??= await openRound();
-  if (!round) break;
+  if (!round) return false;
+  const { roundId, step, kind } = round;
   await submitRest(round);
-  const { groups, cursor } = await readResults(round.roundId);
+  const { groups, cursor } = await readResults(roundId);
   // "Training": the step's batch, written whole or not at all. Done twice after a crash, it is the same file.
-  const file = join(out, `step-${round.step}.json`);
   // Under a name of its own until then: a trainer that was taken over may wake up here.
-  const part = `${file}.${trainerEpoch}.part`;
-  writeFileSync(part, JSON.stringify({ step: round.step, groups }));
-  renameSync(part, file);
-  ({ stepsTrained } = await call('round.close', { job, roundId: round.roundId, trainerEpoch, cursor }));
-  console.log(JSON.stringify({ step: round.step, kind: round.kind, groups: groups.length, stepsTrained }));
+  const part = `${fileOf(step)}.${trainerEpoch}.part`;
+  writeFileSync(part, JSON.stringify({ step, groups, submitted: [...submitted] }));
+  renameSync(part, fileOf(step));
+  const { stepsTrained } = await call('round.close', { job, roundId, trainerEpoch, cursor });
+  console.log(JSON.stringify({ step, kind, groups: groups.length, stepsTrained }));
   round = undefined;
+  return true;
+}
+
+mkdirSync(out, { recursive: true });
+for (let goesOn = true, isKnown = false; goesOn;) {
+  try {
+    if (!isKnown) await takeOver();
+    isKnown = true;
+    goesOn = await trainStep();
+  } catch (error) {
+    if (error.code !== 'GENERATION_CHANGED' && error.code !== 'ROUND_MISMATCH') throw error;
+    console.error(`${error.message}; what this trainer holds stays, the rest is read again`);
+    isKnown = false;
+  }
 }
 await connection.drain();

@@ -9,6 +9,7 @@ export * from './ids';
 export * from './inspection.dto';
 export * from './integers';
 export * from './job-quota.dto';
+export * from './job-reconcile.dto';
 export * from './labels';
 export * from './lb.dto';
 export * from './ledger.dto';

@@ -22,6 +22,8 @@ export const LIMITS = {
   inlineSegmentsBytes: 131_072,
   /** Requests given out by one `request.claim`. */
   claimsPerCall: 128,
+  /** Groups in one page of `job.reconcile`. */
+  groupsPerReconcile: 1_024,
   /** Groups that `round.close` compares one by one. */
   groupsPerClose: 1_024,
   /** Groups in one page of `round.results`. */

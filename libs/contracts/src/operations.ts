@@ -3,6 +3,7 @@ import * as checkpoint from './checkpoint.dto';
 import * as deletion from './deletion.dto';
 import * as inspection from './inspection.dto';
 import * as jobQuota from './job-quota.dto';
+import * as jobReconcile from './job-reconcile.dto';
 import * as lb from './lb.dto';
 import * as ledger from './ledger.dto';
 import * as longtail from './longtail.dto';
@@ -95,6 +96,7 @@ export const OPERATIONS = {
   'job.configure': operation<jobQuota.ConfigureJobReply>()(coordinator, jobQuota.ConfigureJobRequest),
   'job.delete': operation<deletion.DeleteJobReply>()(coordinator, deletion.DeleteJobRequest),
   'pool.delete': operation<deletion.DeletePoolReply>()(coordinator, deletion.DeletePoolRequest),
+  'job.reconcile': operation<jobReconcile.ReconcileJobReply>()(coordinator, jobReconcile.ReconcileJobRequest),
   'job.checkpoint': operation<checkpoint.CheckpointJobReply>()(coordinator, checkpoint.CheckpointJobRequest),
   'job.restore': operation<checkpoint.RestoreJobReply>()(coordinator, checkpoint.RestoreJobRequest),
   'job.checkpoints': operation<checkpoint.ListCheckpointsReply>()(coordinator, checkpoint.ListCheckpointsRequest),

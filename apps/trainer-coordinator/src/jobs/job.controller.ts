@@ -4,16 +4,22 @@ import {
   JobStatusRequest,
   ListJobsRequest,
   patternOf,
+  ReconcileJobRequest,
   type JobStatus,
   type ListJobsReply,
+  type ReconcileJobReply,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext } from '@broomwagon/messaging';
 import { RoundStore } from '@broomwagon/state';
+import { ReconcileService } from './reconcile.service';
 
-/** The operations `job.status` and `job.list`: reads of the books. */
+/** The operations `job.status`, `job.list` and `job.reconcile`. */
 @Controller()
 export class JobController {
-  constructor(private readonly rounds: RoundStore) {}
+  constructor(
+    private readonly rounds: RoundStore,
+    private readonly reconciling: ReconcileService,
+  ) {}
 
   @MessagePattern(patternOf('job.status'))
   status(
@@ -21,6 +27,14 @@ export class JobController {
     @Ctx() context: MessageContext,
   ): Promise<JobStatus> {
     return this.rounds.jobStatus(context.pool, body.job);
+  }
+
+  @MessagePattern(patternOf('job.reconcile'))
+  reconcile(
+    @Payload(new ContractPipe(ReconcileJobRequest)) body: ReconcileJobRequest,
+    @Ctx() context: MessageContext,
+  ): Promise<ReconcileJobReply> {
+    return this.reconciling.reconcile(context.pool, body);
   }
 
   @MessagePattern(patternOf('job.list'))

@@ -4,6 +4,7 @@ import {
   type GroupSubmission,
   type OpenRoundRequest,
   type OperationName,
+  type ReconcileJobRequest,
   type RoundStatus,
 } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
@@ -21,14 +22,15 @@ interface FakeRound extends Pick<
 
 /** A coordinator in memory for tests of the trainer: a group is accepted at each look at an open round. */
 export class FakeCoordinator {
-  readonly groups = new Map<string, GroupSubmission>();
-  readonly trained: string[] = [];
+  groups = new Map<string, GroupSubmission>();
+  trained: string[] = [];
   readonly calls: OperationName[] = [];
   readonly payloads = new Map<string, Buffer[]>();
   readonly weightVersions: (number | undefined)[] = [];
   /** Groups that fail where others are accepted. */
   readonly failing = new Set<string>();
-  private readonly longtail: string[] = [];
+  private longtail: string[] = [];
+  private generation = 1;
   private round?: FakeRound;
   private closed?: FakeRound;
   private trainerEpoch = 0;
@@ -51,7 +53,25 @@ export class FakeCoordinator {
     return { callWithRetry } as unknown as TypedClient;
   }
 
+  /** What it holds now: to be set back to it later. */
+  saved(): () => void {
+    const { groups, trained, longtail, round, closed, trainerEpoch, steps, known } = this;
+    const state = structuredClone({ groups, trained, longtail, round, closed, trainerEpoch, steps, known });
+    return () => {
+      Object.assign(this, structuredClone(state));
+      this.generation += 1;
+    };
+  }
+
   private answer(operation: OperationName, body: Record<string, never>): unknown {
+    const stamp = `${this.generation}.0`;
+    if (body['stamp'] !== undefined && body['stamp'] !== stamp) {
+      throw new BroomwagonError('GENERATION_CHANGED', 'set back');
+    }
+    return { ...(this.dispatch(operation, body) as object), stamp };
+  }
+
+  private dispatch(operation: OperationName, body: Record<string, never>): unknown {
     if ('trainerEpoch' in body && body.trainerEpoch !== undefined && body.trainerEpoch !== this.trainerEpoch) {
       throw new BroomwagonError('FENCED', 'another trainer took over');
     }
@@ -60,6 +80,7 @@ export class FakeCoordinator {
         if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
         return { submittedGroups: this.groups.size };
       case 'round.takeover':
+        if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
         this.trainerEpoch += 1;
         return {
           trainerEpoch: this.trainerEpoch,
@@ -79,6 +100,8 @@ export class FakeCoordinator {
         return this.results((body as unknown as { cursor?: string }).cursor);
       case 'round.close':
         return this.close();
+      case 'job.reconcile':
+        return this.reconcile(body as unknown as ReconcileJobRequest);
       case 'payload.put':
         return this.put(body as never);
       case 'payload.get':
@@ -188,6 +211,29 @@ export class FakeCoordinator {
     this.closed = round;
     this.round = undefined;
     return { roundId: round.roundId, stepsTrained: this.steps, trainedGroups: 0, trainedRequests: 0 };
+  }
+
+  private reconcile({ step, groups = [], isLast, groupIds = [] }: ReconcileJobRequest): unknown {
+    this.known = true;
+    if (this.trainerEpoch === 0) this.trainerEpoch = 1;
+    if (step !== undefined && this.round !== undefined && this.round.step <= step) {
+      this.longtail.push(...this.round.accepted, ...this.live(this.round));
+      this.round = undefined;
+    }
+    for (const { groupId, samples } of groups) {
+      this.longtail = this.longtail.filter((one) => one !== groupId);
+      if (!this.groups.has(groupId)) this.groups.set(groupId, { groupId, samples, maxTokens: 1 });
+      if (!this.trained.includes(groupId)) this.trained.push(groupId);
+    }
+    if (isLast) this.steps = Math.max(this.steps, step!);
+    return {
+      trainerEpoch: this.trainerEpoch,
+      stepsTrained: this.steps,
+      submittedGroups: this.groups.size,
+      openRoundId: this.round?.roundId,
+      countedGroups: groups.length,
+      unknown: groupIds.filter((groupId) => !this.groups.has(groupId)),
+    };
   }
 
   private put(chunk: { owner: string; chunkIndex: number; chunkCount: number; data: string }): unknown {

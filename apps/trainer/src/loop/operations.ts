@@ -1,10 +1,4 @@
-import {
-  isBroomwagonError,
-  type OperationName,
-  type PoolName,
-  type ReplyOf,
-  type RequestOf,
-} from '@broomwagon/contracts';
+import { type OperationName, type PoolName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 
 /** Operations that take a stamp. */
@@ -15,6 +9,7 @@ const STAMPED: ReadonlySet<OperationName> = new Set([
   'round.status',
   'round.results',
   'round.close',
+  'job.reconcile',
 ]);
 
 /**
@@ -31,20 +26,25 @@ export class Operations {
   ) {}
 
   /**
-   * @throws BroomwagonError the last error, when it is not retryable or the deadline is near; GENERATION_CHANGED once,
-   *   and later calls go on in the new generation
+   * @throws BroomwagonError the last error, when it is not retryable or the deadline is near; GENERATION_CHANGED from all
+   *   calls that pass on a stamp, until {@link acceptGeneration}
    */
   async call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
     const { stamp } = this;
     const request = STAMPED.has(operation) ? { ...body, stamp } : body;
-    try {
-      const reply = await this.client.callWithRetry(this.pool, operation, request, this.options);
-      const seen = (reply as { stamp?: unknown } | undefined)?.stamp;
-      if (typeof seen === 'string') this.stamp = seen;
-      return reply;
-    } catch (error) {
-      if (isBroomwagonError(error, 'GENERATION_CHANGED')) this.stamp = undefined;
-      throw error;
-    }
+    const reply = await this.client.callWithRetry(this.pool, operation, request, this.options);
+    const seen = (reply as { stamp?: unknown } | undefined)?.stamp;
+    // Not that of another generation: what was lost is to be reconciled first.
+    if (typeof seen === 'string' && generationOf(this.stamp ?? seen) === generationOf(seen)) this.stamp = seen;
+    return reply;
   }
+
+  /** The caller reconciles: the next reply says which generation it is. */
+  acceptGeneration(): void {
+    this.stamp = undefined;
+  }
+}
+
+function generationOf(stamp: string): string {
+  return stamp.split('.')[0]!;
 }

@@ -90,6 +90,46 @@ describe('the trainer loop', () => {
     );
   });
 
+  const setBack = fc.record({ from: fc.integer({ min: 0, max: 60 }), calls: fc.integer({ min: 0, max: 25 }) });
+
+  it('trains every sample once when the coordinator is set back, to whatever time and at whichever call', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(setBack, { maxLength: 3 }), async (losses) => {
+        const coordinator = new FakeCoordinator();
+        const results = new Map<string, readonly ResultLine[]>();
+        const earlier = new Map<number, () => void>();
+        let calls = 0;
+        coordinator.before = () => {
+          calls += 1;
+          for (const loss of losses) {
+            if (calls !== loss.from + loss.calls || !earlier.has(loss.from)) continue;
+            earlier.get(loss.from)!();
+            // What was lost does not come back.
+            for (const from of earlier.keys()) if (from > loss.from) earlier.delete(from);
+          }
+          for (const { from } of losses) if (calls === from) earlier.set(from, coordinator.saved());
+        };
+        await trainer(coordinator, {}, results).run();
+        const all = prompts(10).map(({ id }) => id);
+        expect(coordinator.trained.toSorted()).toEqual(all.toSorted());
+        expect(pairs(results).toSorted()).toEqual(all.flatMap((id) => [`${id}/0`, `${id}/1`]).toSorted());
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('says what was lost', async () => {
+    const coordinator = new FakeCoordinator();
+    const lost: unknown[] = [];
+    const restores: (() => void)[] = [];
+    coordinator.after = (operation) => {
+      if (operation === 'round.open') restores.push(coordinator.saved());
+      if (operation === 'round.close' && restores.length === 2) restores.splice(0, 2)[0]!();
+    };
+    await trainer(coordinator, {}, new Map(), { onReconciled: (what) => void lost.push(what) }).run();
+    expect(lost).toEqual([{ lostSteps: [1, 2], lostGroups: 2 }]);
+  });
+
   it('replaces groups that fail while there are prompts, and trains fewer in the last step', async () => {
     for (const failing of [['p0'], ['p9'], ['p0', 'p9'], ['p6', 'p7', 'p8', 'p9']]) {
       const coordinator = new FakeCoordinator();
@@ -116,7 +156,10 @@ describe('the trainer loop', () => {
     };
     await expect(trainer(coordinator).run()).rejects.toMatchObject({ code: 'FENCED' });
     // Nothing after the takeover, its own call, and the word that was refused.
-    expect(coordinator.calls.slice(coordinator.calls.indexOf('round.takeover') + 1)).toEqual([word]);
+    const after = coordinator.calls.slice(coordinator.calls.indexOf('round.takeover') + 1);
+    expect(after[0]).toBe(word);
+    // It only asks whether Redis was set back.
+    expect(new Set(after.slice(1))).toEqual(new Set(['round.status']));
   });
 
   it('sends prompts over 32 kB in chunks and the others inline, in pages below the body limit', async () => {

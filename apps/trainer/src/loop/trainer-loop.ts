@@ -3,7 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   BroomwagonError,
   isBroomwagonError,
+  LIMITS,
   type JobId,
+  type OpenRoundReply,
   type PoolName,
   type RoundKind,
   type RoundPlan,
@@ -17,7 +19,9 @@ import type { StepReport } from '../report/report';
 import type { ResultSink } from '../results/result-line';
 import { GroupSubmitter, type GroupSettings } from './group-submitter';
 import { Operations } from './operations';
+import { reconcile, type Reconciled } from './reconcile';
 import { ResultsReader } from './results-reader';
+import { TrainerRecord } from './trainer-record';
 
 /** The status is looked at so often while nothing comes. */
 const DEFAULT_LOOK_MS = 1_000;
@@ -62,32 +66,28 @@ export interface TrainerLoopHooks {
   setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: number }): Promise<number | void>;
   /** At each look at the open round. */
   onStatus?(status: RoundStatus): void;
+  /** Redis had lost what was done last; the trainer has told it what it has trained. */
+  onReconciled?(lost: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): void;
   /** After each step, once the cut of its round is confirmed and counted. */
   onStep?(step: StepReport): void;
 }
 
-interface CurrentRound {
-  roundId: string;
-  step: number;
-  kind: RoundKind;
-  neededGroups: number;
-  /** Groups of the data set that were submitted before this round. */
-  basePosition: number;
-  newGroups: number;
-}
+type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'>;
+
+/** Times that Redis may be set back while the trainer reconciles, in a row. */
+const MOST_RECONCILES = 10;
 
 /**
  * A trainer that speaks nothing but the protocol: plan, open, submit, watch, read results, acknowledge, until the data
- * set is trained. It keeps nothing that a takeover cannot ask for: a second one with `takeover` goes on where it ended.
+ * set is trained. A second one with `takeover` goes on where it ended. When Redis loses what was done last, it says what
+ * it has trained, reads again what it had only read, and goes on.
  */
 export class TrainerLoop {
   private readonly operations: Operations;
   private readonly submitter: GroupSubmitter;
-  private trainerEpoch: number | undefined;
-  /** Groups of the data set submitted so far. */
-  private position = 0;
-  /** Groups the job had been given before this data set. */
-  private offset = 0;
+  private readonly record: TrainerRecord;
+  private trainerEpoch: OpenRoundReply['trainerEpoch'] | undefined;
+  private reading: { roundId: string; results: ResultsReader } | undefined;
   /** Steps whose cut had not been confirmed at the last look. */
   private readonly unsettled = new Set<StepReport>();
 
@@ -96,9 +96,10 @@ export class TrainerLoop {
     private readonly settings: TrainerLoopSettings,
     private readonly hooks: TrainerLoopHooks,
   ) {
-    const { pool, job, deadlineMs = 60_000, signal } = settings;
+    const { pool, job, prompts, deadlineMs = 60_000, signal } = settings;
     this.operations = new Operations(client, pool, { deadlineMs, signal });
     this.submitter = new GroupSubmitter(this.operations, job, settings);
+    this.record = new TrainerRecord(prompts);
   }
 
   /**
@@ -111,37 +112,65 @@ export class TrainerLoop {
     for (;;) {
       this.settings.signal?.throwIfAborted();
       const startedMs = performance.now();
-      await this.hooks.meter?.begin();
-      round ??= await this.openNext();
-      if (round === undefined) {
-        await this.settleAllCounts();
-        return steps;
+      try {
+        await this.hooks.meter?.begin();
+        round ??= await this.openNext();
+        if (round === undefined) {
+          await this.settleAllCounts();
+          return steps;
+        }
+        const report = await this.drive(round, startedMs);
+        steps.push(report);
+        this.unsettled.add(report);
+        round = await this.close(round);
+        await this.settleCounts();
+      } catch (error) {
+        if (!(await this.hasLost(error))) throw error;
+        round = await this.reconcile();
       }
-      const report = await this.drive(round, startedMs);
-      steps.push(report);
-      round = undefined;
     }
   }
 
   private async findPosition(): Promise<CurrentRound | undefined> {
-    const { job } = this.settings;
-    if (this.settings.takeover !== true) {
-      this.offset = (await this.submittedGroups()) ?? 0;
-      return undefined;
-    }
+    const { job, prompts } = this.settings;
+    if (this.settings.takeover !== true) return undefined;
     const found = await this.operations.call('round.takeover', { job, takeoverId: randomUUID() });
     this.trainerEpoch = found.trainerEpoch;
-    this.position = found.submittedGroups;
-    const { round } = found;
-    if (round === undefined) return undefined;
-    return { ...round, basePosition: this.position - (round.roundGroups - round.takenGroups) };
+    this.record.submitted(prompts.slice(0, found.submittedGroups), found.stepsTrained);
+    return found.round;
+  }
+
+  /** Whether Redis has lost something of what this trainer knows: then an error may come of that alone. */
+  private async hasLost(error: unknown): Promise<boolean> {
+    if (!isBroomwagonError(error)) return false;
+    if (error.code === 'GENERATION_CHANGED' || error.code === 'ROUND_MISMATCH') return true;
+    try {
+      await this.operations.call('round.status', { job: this.settings.job });
+      return false;
+    } catch (cause) {
+      return isBroomwagonError(cause, 'GENERATION_CHANGED');
+    }
+  }
+
+  private async reconcile(): Promise<CurrentRound | undefined> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        this.reading?.results.restart();
+        const { round, trainerEpoch, ...lost } = await reconcile(this.operations, this.settings.job, this.record);
+        this.trainerEpoch = trainerEpoch;
+        this.hooks.onReconciled?.(lost);
+        return round;
+      } catch (error) {
+        if (!isBroomwagonError(error, 'GENERATION_CHANGED') || attempt === MOST_RECONCILES) throw error;
+      }
+    }
   }
 
   /** Undefined: nothing is left to train. */
   private async openNext(): Promise<CurrentRound | undefined> {
-    const { job, prompts, groupsPerStep } = this.settings;
+    const { job, groupsPerStep } = this.settings;
     for (;;) {
-      const remainingGroups = prompts.length - this.position;
+      const remainingGroups = this.record.remaining;
       const policy = { ...this.settings.policy };
       const { trainerEpoch } = this;
       const wish = { job, groupsPerStep, remainingGroups, policy, trainerEpoch };
@@ -178,14 +207,17 @@ export class TrainerLoop {
       trainerEpoch,
     });
     this.trainerEpoch = reply.trainerEpoch;
-    return { roundId, step, kind, neededGroups, newGroups, basePosition: this.position };
+    return { roundId, step, kind, neededGroups, newGroups };
   }
 
   private async drive(round: CurrentRound, startedMs: number): Promise<StepReport> {
     const { job, lookMs = DEFAULT_LOOK_MS, signal } = this.settings;
     const { roundId } = round;
     const trainerEpoch = this.trainerEpoch!;
-    const results = new ResultsReader(this.operations, job, roundId);
+    if (this.reading?.roundId !== roundId) {
+      this.reading = { roundId, results: new ResultsReader(this.operations, job, roundId) };
+    }
+    const { results } = this.reading;
     const doneSamples: DoneSample[] = [];
     let status: RoundStatus;
     for (;;) {
@@ -194,14 +226,14 @@ export class TrainerLoop {
       this.hooks.onStatus?.(status);
       if (status.state === 'completed') break;
       if (status.state === 'open') {
-        if (status.roundGroups - status.takenGroups < round.newGroups) {
-          await this.submit(round, round.basePosition, round.newGroups);
-          continue;
-        }
+        const missing = round.newGroups - (status.roundGroups - status.takenGroups);
+        if (missing > 0 && (await this.submit(round, missing))) continue;
         if (status.shortfallGroups > 0) await this.replace(round, status);
       }
       signal?.throwIfAborted();
-      await Promise.all([results.readNew(trainerEpoch, lookMs), this.settleCounts(), this.hooks.meter?.observe?.()]);
+      const looks = [results.readNew(trainerEpoch, lookMs), this.settleCounts(), this.hooks.meter?.observe?.()];
+      // None goes on when another one has failed.
+      for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason;
     }
     const completedMs = performance.now();
     const idle = (await this.hooks.meter?.end()) ?? null;
@@ -210,8 +242,8 @@ export class TrainerLoop {
       throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, and its results have no end`);
     }
     await this.hooks.sink.writeRound(roundId, results.lines);
-    await this.operations.call('round.close', { job, roundId, trainerEpoch, ...results.proof });
-    const report: StepReport = {
+    this.record.trained(round.step, results.trainedGroups);
+    return {
       step: round.step,
       roundId,
       kind: round.kind,
@@ -223,9 +255,19 @@ export class TrainerLoop {
       idleShare: idle,
       tailSeconds: tailSeconds(doneSamples, completedMs),
     };
-    this.unsettled.add(report);
-    await this.settleCounts();
-    return report;
+  }
+
+  /** The step is trained, whatever Redis says. Returns the round to go on with, if there is one. */
+  private async close({ roundId }: CurrentRound): Promise<CurrentRound | undefined> {
+    const { job } = this.settings;
+    const trainerEpoch = this.trainerEpoch!;
+    try {
+      await this.operations.call('round.close', { job, roundId, trainerEpoch, ...this.reading!.results.proof });
+      return undefined;
+    } catch (error) {
+      if (!(await this.hasLost(error))) throw error;
+      return this.reconcile();
+    }
   }
 
   /** The cut goes on after the round is completed: its counts are read again, and the step told, once it is settled. */
@@ -263,18 +305,26 @@ export class TrainerLoop {
     for (const report of this.unsettled) this.hooks.onStep?.(report);
   }
 
-  /** Submits `count` prompts from `from` on (those already there are skipped) and moves the position behind them. */
-  private async submit(round: CurrentRound, from: number, count: number): Promise<void> {
-    if (count === 0) return;
-    const prompts = this.settings.prompts.slice(from, from + count);
+  /** Submits the next prompts, at most `count`. False when there are none. */
+  private async submit(round: CurrentRound, count: number): Promise<boolean> {
+    const prompts = this.record.next(count);
+    if (prompts.length === 0) return false;
+    const { job } = this.settings;
     const all = await this.submitter.submit(round.roundId, this.trainerEpoch!, prompts);
-    this.position = all
-      ? Math.max(this.position, from + prompts.length)
-      : ((await this.submittedGroups()) ?? 0) - this.offset;
+    this.record.submitted(prompts, round.step);
+    if (!all) {
+      const groupIds = prompts.map(({ id }) => id);
+      for (let start = 0; start < groupIds.length; start += LIMITS.groupsPerReconcile) {
+        const page = groupIds.slice(start, start + LIMITS.groupsPerReconcile);
+        const body = { job, trainerEpoch: this.trainerEpoch!, groupIds: page };
+        this.record.forget((await this.operations.call('job.reconcile', body)).unknown);
+      }
+    }
+    return true;
   }
 
   private async replace(round: CurrentRound, status: RoundStatus): Promise<void> {
-    const left = this.settings.prompts.length - this.position;
+    const left = this.record.remaining;
     if (left === 0) {
       // Then the round needs fewer, and completes when nothing of it is live.
       if (status.policy.shortfall === 'accept-fewer') return;
@@ -284,16 +334,6 @@ export class TrainerLoop {
           "prompts are left to replace them; the workers' logs say why they failed",
       );
     }
-    await this.submit(round, this.position, Math.min(left, status.shortfallGroups));
-  }
-
-  /** Groups ever submitted to the job; undefined for a new one. */
-  private async submittedGroups(): Promise<number | undefined> {
-    try {
-      return (await this.operations.call('job.status', { job: this.settings.job })).submittedGroups;
-    } catch (error) {
-      if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
-      throw error;
-    }
+    await this.submit(round, Math.min(left, status.shortfallGroups));
   }
 }

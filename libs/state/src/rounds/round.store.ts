@@ -24,6 +24,8 @@ import type {
   NewGroup,
   OpenRoundAnswer,
   OpenRoundArgs,
+  ReconcileAnswer,
+  ReconcileArgs,
   ResultsArgs,
   ResultsPage,
   RoundName,
@@ -72,6 +74,7 @@ const cut = script<RoundName & { cursor: number }, CutPage>('rounds/cut');
 const fold = script<RoundName, FoldPage>('rounds/fold');
 const expire = script<object, { rounds: RoundName[] }>('rounds/expire');
 const due = script<{ stamp?: string }, DueWork>('rounds/due');
+const reconcile = script<ReconcileArgs & { newEpoch: number }, ReconcileAnswer>('rounds/reconcile');
 const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
 const jobStatus = script<{ job: JobId }, JobStatus>('rounds/job-status');
 const listJobs = script<{ openOnly: boolean }, { jobs: JobId[] }>('rounds/list-jobs');
@@ -191,6 +194,11 @@ export class RoundStore {
   /** What there is to sweep. @param stamp the last one that was seen of the pool: a Redis that has less lost data */
   due(pool: PoolName, stamp?: string): Promise<DueWork> {
     return this.scripts.run(due, pool, { stamp });
+  }
+
+  /** One page of what a trainer has trained and Redis has lost. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
+  reconcile(pool: PoolName, args: ReconcileArgs): Promise<ReconcileAnswer> {
+    return this.scripts.run(reconcile, pool, { ...args, newEpoch: 1 });
   }
 
   /** @throws JOB_NOT_FOUND */

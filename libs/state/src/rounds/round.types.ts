@@ -4,12 +4,15 @@ import type {
   JobId,
   OpenRoundReply,
   ReadGroup,
+  ReconcileJobReply,
+  ReconcileJobRequest,
   RoundId,
   RoundKind,
   RoundRules,
   RoundState,
   TailChoice,
   TailPolicy,
+  TrainedGroup,
 } from '@broomwagon/contracts';
 import type { AttemptFence } from '../requests/request.types';
 
@@ -148,6 +151,22 @@ export interface GiveBackPage {
   aborts: AttemptFence[];
   more: boolean;
   discardedRefs: string[];
+}
+
+/** What a trainer has that Redis may have lost; see ReconcileJobRequest. About 128 requests in all. */
+export interface ReconcileArgs {
+  job: JobId;
+  trainerEpoch?: ReconcileJobRequest['trainerEpoch'];
+  stamp?: string;
+  step?: number;
+  groups: readonly TrainedGroup[];
+  isLast: boolean;
+  groupIds: readonly GroupId[];
+}
+export interface ReconcileAnswer extends ReconcileJobReply {
+  cancelledRoundId?: RoundId;
+  aborts: AttemptFence[];
+  owned: FreedGroup[];
 }
 
 /** Payloads that nobody names any more of a group that was deleted. */

@@ -12,10 +12,9 @@ Reply: roundId, state ('cancelled'), mode
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in the other mode).
 Facts: round.cancelled, round.settled.
 Flags: allow-oom ]]
+--- @include "../includes/cancelling"
 --- @include "../includes/generation"
---- @include "../includes/rounds"
 --- @include "../includes/trainer"
-local EVERY_GROUP = '9007199254740991' -- as a number up to which all groups are aborted
 local args = cjson.decode(ARGV[1])
 local refused = stamp_error(optional(args.stamp)) or trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end
@@ -35,20 +34,4 @@ if round.state == 'cancelled' then
   return answer(tonumber(redis.call('HGET', hash, 'cancelledGroups')))
 end
 
-local was_completed = round.state == 'completed'
-local groups = round.live + round.accepted
--- Those that are to come into the queue, and those that were and will not.
-local to_come = args.mode == 'requeue' and groups or 0
-local settling = to_come - (was_completed and round.live or 0)
-redis.call('HSET', hash, 'state', 'cancelled', 'cancelMode', args.mode, 'cancelReason', args.reason,
-  'cancelledGroups', groups, 'liveGroups', groups, 'acceptedGroups', 0, 'settled', 0)
-if args.mode == 'drop' then redis.call('HSET', hash, 'abortedUpTo', EVERY_GROUP, 'abortedBy', 'round.cancel') end
-count_settling(args.job, settling)
-redis.call('HDEL', key.job(args.job), 'openRoundId')
-redis.call('SREM', key.openJobs, args.job)
-redis.call('ZREM', key.roundDeadlines, sweep_name(round))
-redis.call('SADD', key.sweeps, sweep_name(round))
-fact('round.cancelled', { job = args.job, roundId = args.roundId, step = round.step, mode = args.mode, groups = groups })
-round.state = 'cancelled'
-if groups == 0 then mark_settled(round) end
-return answer(groups)
+return answer(cancel_round(round, args.mode, args.reason))

@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common';
+import {
+  BroomwagonError,
+  type GroupId,
+  type PoolName,
+  type ReconcileJobReply,
+  type ReconcileJobRequest,
+} from '@broomwagon/contracts';
+import { failpoint } from '@broomwagon/platform';
+import { pagesOfGroups, PoolDirectory, RoundStore, type ReconcileAnswer } from '@broomwagon/state';
+import { DiscardService } from '../requests/discard.service';
+import { GrantService } from '../requests/grant.service';
+import { ownRefs } from '../upkeep/own-refs';
+import { SweepService } from '../upkeep/sweep.service';
+import { WorkerCommands } from '../upkeep/worker-commands';
+
+/** Takes over what a trainer has trained and Redis has lost, page by page. */
+@Injectable()
+export class ReconcileService {
+  constructor(
+    private readonly rounds: RoundStore,
+    private readonly pools: PoolDirectory,
+    private readonly sweeper: SweepService,
+    private readonly commands: WorkerCommands,
+    private readonly grants: GrantService,
+    private readonly discards: DiscardService,
+  ) {}
+
+  /** @throws BroomwagonError as the script `rounds/reconcile` says, and VALIDATION_FAILED */
+  async reconcile(pool: PoolName, body: ReconcileJobRequest): Promise<ReconcileJobReply> {
+    const { job, step, groups = [], isLast = false, groupIds = [] } = body;
+    if (step === undefined && (groups.length > 0 || isLast)) {
+      throw new BroomwagonError('VALIDATION_FAILED', 'step: is needed with groups', { field: 'step' });
+    }
+    await this.pools.add(pool);
+    let { trainerEpoch, stamp } = body;
+    let countedGroups = 0;
+    const say = async (page: typeof groups, last: boolean, asked: readonly GroupId[]): Promise<ReconcileAnswer> => {
+      const args = { job, trainerEpoch, stamp, step, groups: page, isLast: last, groupIds: asked };
+      const answer = await this.rounds.reconcile(pool, args);
+      this.follow(pool, job, answer);
+      await failpoint('coordinator.reconcile.between-pages');
+      ({ trainerEpoch, stamp } = answer);
+      countedGroups += answer.countedGroups;
+      return answer;
+    };
+    const pages = pagesOfGroups(groups);
+    for (const page of pages.slice(0, -1)) await say(page, false, []);
+    const answer = await say(pages.at(-1) ?? [], isLast, groupIds);
+    const { stepsTrained, submittedGroups, openRoundId, unknown } = answer;
+    return {
+      trainerEpoch: answer.trainerEpoch,
+      stepsTrained,
+      submittedGroups,
+      openRoundId,
+      countedGroups,
+      unknown,
+      stamp: answer.stamp,
+    };
+  }
+
+  private follow(pool: PoolName, job: string, { aborts, owned, cancelledRoundId }: ReconcileAnswer): void {
+    this.commands.abort(pool, 'abort', aborts);
+    this.discards.soon(owned.flatMap(ownRefs));
+    if (cancelledRoundId !== undefined) this.sweeper.giveBackSoon(pool, { job, roundId: cancelledRoundId });
+    if (aborts.length > 0) this.grants.soon(pool);
+  }
+}

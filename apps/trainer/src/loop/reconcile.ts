@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import {
+  isBroomwagonError,
+  LIMITS,
+  type JobId,
+  type ReconcileJobReply,
+  type ReconcileJobRequest,
+  type RoundStatus,
+} from '@broomwagon/contracts';
+import type { Operations } from './operations';
+import type { TrainerRecord } from './trainer-record';
+
+/** What came of it. */
+export interface Reconciled {
+  /** Absent when Redis knows nothing of the job any more. */
+  trainerEpoch?: ReconcileJobReply['trainerEpoch'];
+  /** The round that is not closed, if any: it is to be read from its beginning. */
+  round?: RoundStatus;
+  /** Steps that Redis had lost and counts as trained now. */
+  lostSteps: number[];
+  /** Groups that Redis had lost: they are submitted again. */
+  lostGroups: number;
+}
+
+/**
+ * Takes the job over and says what Redis has lost: the steps that were trained, one by one; then asks which groups it
+ * does not know. Safe to repeat. @throws BroomwagonError GENERATION_CHANGED when Redis was set back once more meanwhile
+ */
+export async function reconcile(operations: Operations, job: JobId, record: TrainerRecord): Promise<Reconciled> {
+  operations.acceptGeneration();
+  const found = await operations.call('round.takeover', { job, takeoverId: randomUUID() }).catch((error: unknown) => {
+    if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
+    throw error;
+  });
+  const known = found?.stepsTrained ?? 0;
+  let trainerEpoch = found?.trainerEpoch;
+  let openRoundId = found?.round?.roundId;
+  const say = async (body: Omit<ReconcileJobRequest, 'job' | 'trainerEpoch'>): Promise<ReconcileJobReply> => {
+    const reply = await operations.call('job.reconcile', { job, trainerEpoch, ...body });
+    ({ trainerEpoch, openRoundId } = reply);
+    return reply;
+  };
+
+  const lost = record.trainedAfter(known);
+  for (const [step, groups] of lost) {
+    const pages = pagesOf(groups);
+    for (const [index, page] of pages.entries()) {
+      await say({ step, groups: page, isLast: index === pages.length - 1 });
+    }
+  }
+  let lostGroups = 0;
+  for (const page of pagesOf(record.openAfter(known))) {
+    const unknown = trainerEpoch === undefined ? page : (await say({ groupIds: page })).unknown;
+    record.forget(unknown);
+    lostGroups += unknown.length;
+  }
+  const round =
+    openRoundId === undefined ? undefined : await operations.call('round.status', { job, roundId: openRoundId });
+  return { trainerEpoch, round, lostSteps: lost.map(([step]) => step), lostGroups };
+}
+
+/** At least one, which may be empty. */
+function pagesOf<T>(items: readonly T[]): T[][] {
+  const pages: T[][] = [];
+  for (let start = 0; start === 0 || start < items.length; start += LIMITS.groupsPerReconcile) {
+    pages.push(items.slice(start, start + LIMITS.groupsPerReconcile));
+  }
+  return pages;
+}

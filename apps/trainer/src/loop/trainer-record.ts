@@ -1,0 +1,54 @@
+import type { GroupId, TrainedGroup } from '@broomwagon/contracts';
+import type { PromptRecord } from '../prompts/prompt-record';
+
+/** What a trainer remembers of its job: which prompts it has submitted, and what it has trained in which step. */
+export class TrainerRecord {
+  /** The step in whose round a prompt was submitted. */
+  private readonly submittedIn = new Map<GroupId, number>();
+  private readonly trainedIn = new Map<number, readonly TrainedGroup[]>();
+  /** All prompts before it are submitted. */
+  private first = 0;
+
+  constructor(private readonly prompts: readonly PromptRecord[]) {}
+
+  /** Prompts that were not submitted yet. */
+  get remaining(): number {
+    return this.prompts.length - this.submittedIn.size;
+  }
+
+  /** The next prompts to submit, in the order of the data set. */
+  next(count: number): PromptRecord[] {
+    while (this.first < this.prompts.length && this.submittedIn.has(this.prompts[this.first]!.id)) this.first += 1;
+    const found: PromptRecord[] = [];
+    for (let index = this.first; index < this.prompts.length && found.length < count; index += 1) {
+      const prompt = this.prompts[index]!;
+      if (!this.submittedIn.has(prompt.id)) found.push(prompt);
+    }
+    return found;
+  }
+
+  submitted(prompts: readonly PromptRecord[], step: number): void {
+    for (const { id } of prompts) this.submittedIn.set(id, step);
+  }
+
+  /** They are to be submitted again. */
+  forget(groupIds: readonly GroupId[]): void {
+    for (const groupId of groupIds) this.submittedIn.delete(groupId);
+    if (groupIds.length > 0) this.first = 0;
+  }
+
+  trained(step: number, groups: readonly TrainedGroup[]): void {
+    this.trainedIn.set(step, groups);
+  }
+
+  /** Steps after one that Redis counts as trained, the oldest first. */
+  trainedAfter(step: number): [step: number, groups: readonly TrainedGroup[]][] {
+    return [...this.trainedIn].filter(([one]) => one > step).toSorted(([one], [other]) => one - other);
+  }
+
+  /** Prompts that were submitted after a step and are not trained. What came before it Redis cannot have lost. */
+  openAfter(step: number): GroupId[] {
+    const trained = new Set(this.trainedAfter(step).flatMap(([, groups]) => groups.map(({ groupId }) => groupId)));
+    return [...this.submittedIn].flatMap(([groupId, when]) => (when > step && !trained.has(groupId) ? [groupId] : []));
+  }
+}

@@ -1,0 +1,163 @@
+--[[ A trainer says what Redis has lost. `groups` it has trained in a step that Redis does not count as trained: each is taken
+out of wherever it is, its holders are stopped, and it counts as trained once, known or not. A round that is not closed and
+is of that step or an earlier one is given up: its other groups go to the long-tail queue. With the last page the step
+counts as trained. `groupIds` are looked up. What is said again changes nothing.
+ARGV[1] JSON:
+  job            string
+  trainerEpoch   of the trainer; absent for a job that Redis has lost as a whole: it is made anew
+  stamp          of the last reply, or absent
+  step           number, or absent without groups
+  groups         list of {groupId, samples}, about 128 requests in all
+  isLast         boolean: all groups of the step have been named
+  groupIds       list of groupId, at most 1024
+Reply: trainerEpoch, stepsTrained, submittedGroups
+       openRoundId      the round that is not closed, or absent
+       countedGroups    number of groups that count as trained from now on
+       unknown          list of those of groupIds that Redis does not know: they are to be submitted again
+       cancelledRoundId the round that was given up, or absent
+       aborts           list of {requestId, attempt, workerId, workerEpoch}
+       owned            list of {job, groupId, promptRef, refs}: payloads of the groups, as of a fold
+       stamp
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, RESTORE_UNFINISHED. Facts: job.reconciled, round.cancelled, round.settled.
+Flags: allow-oom ]]
+--- @include "../includes/cancelling"
+--- @include "../includes/generation"
+--- @include "../includes/lost"
+--- @include "../includes/trainer"
+local args = cjson.decode(ARGV[1])
+local job, hash, step = args.job, key.job(args.job), optional(args.step)
+local refused = stamp_error(optional(args.stamp))
+if refused then return refused end
+if not optional(args.trainerEpoch) and redis.call('EXISTS', hash) == 0 then
+  args.trainerEpoch = args.newEpoch
+  redis.call('SADD', key.jobs, job)
+  redis.call('HSET', hash, 'trainerEpoch', args.newEpoch, 'stepsTrained', 0)
+end
+refused = trainer_error(job, optional(args.trainerEpoch))
+if refused then return refused end
+if redis.call('HEXISTS', hash, 'restoring') == 1 then
+  return fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
+end
+saw_trainer(job)
+
+local aborts, owned, counted, cancelled = {}, {}, 0, nil
+
+-- What a round that is not open has left to do.
+local function review_left(round)
+  if takes_results(round) then return review_round(round) end
+  if round.cancelMode ~= 'drop' then count_settling(job, -1) end
+  if round.live == 0 then mark_settled(round) end
+end
+
+local function leave_accepted(round, group)
+  redis.call('LREM', key.roundAccepted(job, round.roundId), 1, group.groupId)
+  redis.call('UNLINK', key.roundDigests(job, round.roundId))
+  if round.state == 'cancelled' then
+    -- It was to be given back.
+    round.live = bump(round, 'liveGroups', -1)
+    return review_left(round)
+  end
+  round.accepted = bump(round, 'acceptedGroups', -1)
+  bump(round, 'acceptedRequests', -group.samples)
+  review_round(round)
+end
+
+local leave = {
+  live = function(round, group)
+    leave_round(round, group)
+    review_left(round)
+  end,
+  accepted = leave_accepted,
+  leaving = function(round, group)
+    count_settling(job, -1)
+    forget_leaving(round, group)
+  end,
+  unfinished = function(_, group) leave_longtail(job, group.groupId) end,
+  failed = function(round, group)
+    redis.call('LREM', key.roundFailed(job, round.roundId), 1, group.groupId)
+    count_in(hash, job, 'failedGroups', -1)
+  end,
+}
+local function leave_dropped_groups(_, group)
+  redis.call('ZREM', key.abortingGroups, job .. '/' .. group.groupId)
+  redis.call('ZREM', key.droppedGroups, job .. '/' .. group.groupId)
+  count_in(hash, job, 'droppedGroups', -1)
+end
+leave.aborting, leave.dropped = leave_dropped_groups, leave_dropped_groups
+
+-- As many requests as the group needs count as trained, the finished ones first; the others are surplus.
+local function train_requests(group)
+  local requests, refs, wanted = {}, {}, group.samples
+  for index = 0, group.launched - 1 do
+    local request = load_request(request_id(job, group.groupId, index))
+    if request then table.insert(requests, request.state == 'finished' and 1 or #requests + 1, request) end
+  end
+  for _, request in ipairs(requests) do
+    if HELD[request.state] then
+      table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
+        workerEpoch = request.workerEpoch })
+    end
+    keep_tokens(request, nil, 0)
+    for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+    if wanted > 0 then
+      move_request(request, group, 'trained')
+      wanted = wanted - 1
+    elseif request.state ~= 'dropped' and request.state ~= 'failed' then
+      count_ledger(job, group.roundId, 'waste.surplus', request.tokens)
+      move_request(request, group, 'dropped')
+    end
+    redis.call('UNLINK', key.request(request.id))
+  end
+  return refs
+end
+
+local function train(group_id, samples)
+  if redis.call('ZSCORE', key.trainedGroups(job), group_id) then return end
+  local group = load_group(job, group_id)
+  local round = group and load_round(job, group.roundId)
+  -- Closed, and about to be folded.
+  if group and group.state == 'accepted' and round and round.state == 'closed' then return end
+  if group then
+    -- Without its round there is nothing it could leave but the queue.
+    if round or group.state == 'unfinished' then leave[group.state](round, group) end
+    local refs = train_requests(group)
+    redis.call('UNLINK', key.group(job, group_id))
+    table.insert(owned, freed_payloads(job, group_id, group.promptRef, refs))
+  else
+    count_requests(job, 'submitted', samples)
+    count_requests(job, 'trained', samples)
+    redis.call('HINCRBY', hash, 'submittedGroups', 1)
+  end
+  redis.call('ZADD', key.trainedGroups(job), step, group_id)
+  redis.call('HINCRBY', hash, 'trainedGroups', 1)
+  counted = counted + 1
+end
+
+if step then
+  local open_id = redis.call('HGET', hash, 'openRoundId')
+  local open = open_id and load_round(job, open_id)
+  if open and open.step <= step then
+    cancel_round(open, 'requeue', 'reconciled')
+    cancelled = open_id
+  end
+  for _, group in ipairs(args.groups) do train(group.groupId, group.samples) end
+  if args.isLast and tonumber(redis.call('HGET', hash, 'stepsTrained') or 0) < step then
+    redis.call('HSET', hash, 'stepsTrained', step)
+    redis.call('UNLINK', key.lengths(job, integer(step - HISTORY_STEPS)))
+    fact('job.reconciled', { job = job, step = step, trainedGroups = counted })
+  end
+end
+
+local unknown = {}
+for _, group_id in ipairs(args.groupIds) do
+  if redis.call('EXISTS', key.group(job, group_id)) == 0 and not redis.call('ZSCORE', key.trainedGroups(job), group_id) then
+    table.insert(unknown, group_id)
+  end
+end
+
+local field = redis.call('HMGET', hash, 'stepsTrained', 'submittedGroups', 'openRoundId')
+return stamped(cjson.encode({
+  trainerEpoch = args.trainerEpoch, stepsTrained = tonumber(field[1] or 0), submittedGroups = tonumber(field[2] or 0),
+  openRoundId = field[3] or nil, countedGroups = counted, cancelledRoundId = cancelled,
+}):sub(1, -2) .. ',"unknown":' .. encode_list(unknown) .. ',"aborts":' .. encode_list(aborts) .. ',"owned":['
+  .. table.concat(owned, ',') .. ']}')

@@ -1,0 +1,189 @@
+import type { Claim, RequestBooks, TailPolicy } from '@broomwagon/contracts';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { PoolAudit } from '../audit';
+import { KeySnapshot } from './key-snapshot.fixture';
+import { TestPools } from './test-pools.fixture';
+
+const test = new TestPools();
+const { redis, rounds } = test;
+const audit = new PoolAudit(redis, test.runner);
+const job = 'job';
+const policy: TailPolicy = { name: 'resume', overProvision: 2, shortfall: 'accept-fewer' };
+type Round = Awaited<ReturnType<TestPools['open']>>;
+
+beforeEach(() => test.fresh());
+afterAll(() => test.close());
+
+const snapshot = () => KeySnapshot.of(redis, test.key(''));
+const ofGroups = (claims: readonly Claim[], ...groupIds: string[]) =>
+  claims.filter(({ groupId }) => groupIds.includes(groupId));
+async function finish(claims: readonly Claim[]): Promise<void> {
+  for (const claim of claims) await test.complete(claim);
+}
+const trained = (groupIds: readonly string[]) => groupIds.map((groupId) => ({ groupId, samples: 2 }));
+/** What a trainer does after GENERATION_CHANGED. */
+async function reconcile(step: number, groupIds: readonly string[], askedIds: readonly string[] = []) {
+  const { trainerEpoch } = await rounds.takeover(test.pool, job, test.unique('takeover'));
+  const args = { job, trainerEpoch, step, groups: trained(groupIds), isLast: true, groupIds: askedIds };
+  const answer = await rounds.reconcile(test.pool, args);
+  expect(await rounds.reconcile(test.pool, args)).toMatchObject({ countedGroups: 0, unknown: answer.unknown });
+  await sweep(answer.cancelledRoundId);
+  return answer;
+}
+async function sweep(roundId: string | undefined): Promise<void> {
+  if (roundId === undefined) return;
+  for (let more = true; more;) ({ more } = await rounds.giveBack(test.pool, { job, roundId }));
+  for (const one of (await rounds.cut(test.pool, { job, roundId }, 0)).aborts) {
+    await test.requests.fail(test.pool, {
+      ...one,
+      tokens: 0,
+      reason: 'aborted',
+      countsAsFailure: false,
+      retryable: true,
+    });
+  }
+  await rounds.fold(test.pool, { job, roundId });
+}
+/** The counts add up, and say so many. */
+async function expectBooks(expected: Partial<RequestBooks>): Promise<void> {
+  const { submitted, ...states } = await test.states();
+  expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(submitted);
+  expect({ submitted, ...states }).toMatchObject(expected);
+  expect((await audit.run(test.pool)).findings).toEqual([]);
+  expect((await rounds.due(test.pool)).miscounted).toEqual([]);
+}
+/** Trains what is left, in rounds of whatever the queue holds; returns how often each group was trained. */
+async function trainRest(trainerEpoch: Round['trainerEpoch'], first: number): Promise<string[]> {
+  const groups: string[] = [];
+  for (let step = first; ; step++) {
+    const { longtailGroups, openRoundId } = await rounds.snapshot(test.pool, { job });
+    expect(openRoundId).toBeUndefined();
+    if (longtailGroups === 0) return groups.sort();
+    const takeGroups = Math.min(2, longtailGroups);
+    const round = await test.open({ policy, neededGroups: takeGroups, newGroups: 0, takeGroups, step, trainerEpoch });
+    for (let claims = await test.claim(); claims.length > 0; claims = await test.claim()) await finish(claims);
+    groups.push(...(await rounds.results(test.pool, { ...round, limit: 128 })).groups.map(({ groupId }) => groupId));
+    await test.readAndClose(round);
+    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
+  }
+}
+
+describe('a step that the trainer has trained and Redis has lost', () => {
+  /** Where the groups of the step were when Redis was set back: nobody has them, or a worker, or all states. */
+  const stages: [string, (claims: Claim[]) => Promise<unknown>][] = [
+    ['pending', async (claims) => Promise.all(claims.map((claim) => test.fail(claim)))],
+    ['claimed', async () => undefined],
+    ['running', async (claims) => Promise.all(claims.map((claim) => test.checkpoint(claim, 1)))],
+    ['partly finished', async (claims) => finish([claims[0]!, claims[2]!])],
+    ['accepted', async (claims) => finish(ofGroups(claims, 'g0'))],
+    ['accepted otherwise', async (claims) => finish(ofGroups(claims, 'g2', 'g3'))],
+  ];
+  it.each(stages)('counts once, its groups %s', async (_, before) => {
+    const round = await test.open({ policy, neededGroups: 2, newGroups: 4 });
+    const claims = await test.claim();
+    await before(claims);
+    const earlier = await snapshot();
+    // What comes after is lost: g0 and g1 are accepted, and trained.
+    for (const claim of await test.claim()) await test.complete(claim);
+    await earlier.restore();
+
+    const { cancelledRoundId, countedGroups, stepsTrained } = await reconcile(1, ['g0', 'g1']);
+    expect({ cancelledRoundId, countedGroups, stepsTrained }).toEqual({
+      cancelledRoundId: round.roundId,
+      countedGroups: 2,
+      stepsTrained: 1,
+    });
+    await expectBooks({ submitted: 8, trained: 4, claimed: 0, running: 0, cutting: 0, pending: 0 });
+    const { trainerEpoch } = await rounds.takeover(test.pool, job, 'rest');
+    expect(await trainRest(trainerEpoch, 2)).toEqual(['g2', 'g3']);
+    await expectBooks({ submitted: 8, trained: 8 });
+  });
+
+  it('counts once when it was never submitted, and tells which other groups are unknown', async () => {
+    const empty = await test.open({ policy, neededGroups: 1, newGroups: 1 });
+    const claims = await test.claim();
+    await finish(claims);
+    await test.readAndClose(empty);
+    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, empty));
+    const earlier = await snapshot();
+    const lost = await test.open({ policy, neededGroups: 2, newGroups: 3, step: 2, trainerEpoch: empty.trainerEpoch });
+    await finish(ofGroups(await test.claim(), 'g1', 'g2'));
+    await test.readAndClose(lost);
+    await earlier.restore();
+
+    const answer = await reconcile(2, ['g1', 'g2'], ['g0', 'g1', 'g2', 'g3']);
+    expect(answer).toMatchObject({ stepsTrained: 2, submittedGroups: 3, countedGroups: 2, unknown: ['g3'] });
+    await expectBooks({ submitted: 6, trained: 6 });
+    const again = { groupId: 'g1', digest: 'd', samples: 2, maxTokens: 9, promptRef: 'p', sampling: '{}' };
+    const round = await test.open({
+      policy,
+      neededGroups: 1,
+      newGroups: 1,
+      step: 3,
+      trainerEpoch: answer.trainerEpoch,
+    });
+    await expect(rounds.submit(test.pool, round, [again])).rejects.toMatchObject({ code: 'DUPLICATE_GROUP' });
+  });
+
+  it('counts once when its groups stand in the long-tail queue or have failed since', async () => {
+    const round = await test.open({ policy, neededGroups: 3, newGroups: 5 });
+    const claims = await test.claim(10);
+    const refused = { countsAsFailure: true, retryable: false };
+    await test.fail(ofGroups(claims, 'g0')[0]!, 0, refused);
+    await redis.zadd(test.key('rounds:deadlines'), 1, `job/${round.roundId}`);
+    await finish(ofGroups(claims, 'g1'));
+    await rounds.expire(test.pool);
+    for (const one of (await rounds.cut(test.pool, round, 0)).aborts) {
+      await test.requests.fail(test.pool, {
+        ...one,
+        tokens: 0,
+        reason: 'aborted',
+        countsAsFailure: false,
+        retryable: true,
+      });
+    }
+    expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ failedGroups: 1, longtail: { groups: 3 } });
+    await reconcile(1, ['g0', 'g1', 'g2']);
+    expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ failedGroups: 0, trainedGroups: 3 });
+    await expectBooks({ submitted: 10, trained: 6, failed: 0, dropped: 0, unfinished: 4 });
+  });
+
+  it('leaves a round of a later step as it is', async () => {
+    const round = await test.open({ policy, neededGroups: 2, newGroups: 4 });
+    const { trainerEpoch } = round;
+    const args = { job, trainerEpoch, groups: [], isLast: false, groupIds: ['g0', 'g9'] };
+    expect(await rounds.reconcile(test.pool, args)).toMatchObject({ unknown: ['g9'], openRoundId: 'r1' });
+    expect(await rounds.status(test.pool, { job })).toMatchObject({ state: 'open' });
+  });
+
+  it('is of a job that Redis has lost as a whole', async () => {
+    const round = await test.open({ policy, neededGroups: 1, newGroups: 2 });
+    await redis.del(...(await redis.keys(test.key('*job*'))));
+    const args = { job, step: 1, groups: trained(['g0']), isLast: true, groupIds: ['g1'] };
+    await expect(rounds.reconcile(test.pool, { ...args, trainerEpoch: round.trainerEpoch })).rejects.toMatchObject({
+      code: 'JOB_NOT_FOUND',
+    });
+    expect(await rounds.reconcile(test.pool, args)).toMatchObject({
+      stepsTrained: 1,
+      countedGroups: 1,
+      unknown: ['g1'],
+    });
+    await expect(rounds.reconcile(test.pool, args)).rejects.toMatchObject({ code: 'FENCED' });
+    await expectBooks({ submitted: 2, trained: 2 });
+  });
+});
+
+describe('what a worker says after its trainer has reconciled', () => {
+  it('changes nothing, and it is told to stop', async () => {
+    await test.open({ policy, neededGroups: 1, newGroups: 2 });
+    const claims = await test.claim();
+    const { trainerEpoch } = await rounds.takeover(test.pool, job, 'again');
+    const args = { job, trainerEpoch, step: 1, groups: trained(['g0']), isLast: true, groupIds: [] };
+    const { aborts } = await rounds.reconcile(test.pool, args);
+    expect(aborts.map(({ requestId }) => requestId).sort()).toEqual(['job/g0/0', 'job/g0/1']);
+    for (const claim of ofGroups(claims, 'g0')) {
+      await expect(test.complete(claim)).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
+    }
+    expect(await test.states()).toMatchObject({ trained: 2, finished: 0 });
+  });
+});
