@@ -8,6 +8,7 @@ import {
   RequestStore,
   RoundStore,
 } from '@broomwagon/state';
+import { readToEnd } from '@broomwagon/testing';
 import type { BenchWorker } from '../generator/jobs';
 import type { TimedRunner } from './timed-runner';
 
@@ -68,7 +69,7 @@ export class RoundCases {
         ({ cursor } = await this.rounds.cut(pool, round, cursor));
       }
       for (let page = 0; page < 3; page++) {
-        await this.rounds.results(pool, { ...round, cursor: 0, limit: LIMITS.groupsPerResultsPage, trainerEpoch });
+        await this.rounds.results(pool, { ...round, limit: LIMITS.groupsPerResultsPage, trainerEpoch });
       }
       for (const claim of held.slice(needed.length)) await this.fail(claim);
       await this.close(round, trainerEpoch);
@@ -191,7 +192,10 @@ export class RoundCases {
     round: { job: string; roundId: string },
     trainerEpoch: Awaited<ReturnType<RoundCases['open']>>['trainerEpoch'],
   ) {
-    await this.rounds.close(this.pool, { ...round, trainerEpoch });
+    const { cursor } = await readToEnd((from) =>
+      this.rounds.results(this.pool, { ...round, cursor: from, limit: LIMITS.groupsPerResultsPage }),
+    );
+    await this.rounds.close(this.pool, { ...round, trainerEpoch, cursor });
     while (!(await this.rounds.fold(this.pool, round)).done);
   }
 }

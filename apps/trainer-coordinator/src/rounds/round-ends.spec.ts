@@ -39,8 +39,6 @@ describe('how a round ends when it cannot have all its groups', () => {
     expect(await call(fixture.pool, 'round.results', round)).toMatchObject({
       state: 'completed',
       groups: [],
-      cursor: 0,
-      sampleCursor: 0,
       complete: true,
     });
     expect(await fixture.close(round)).toMatchObject({ stepsTrained: 1, trainedGroups: 0 });
