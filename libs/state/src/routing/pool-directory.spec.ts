@@ -39,4 +39,14 @@ it('lets a pool with nothing to look after fall asleep, and wakes it with its ne
   await test.server('s1');
   await directory.reviewAsleep();
   expect(await directory.awake()).toEqual([pool]);
+  await test.store.removeServer(pool, 's1');
+  await test.sweep();
+
+  // Engines that load are probed until they answer; those that have not come for an hour are not waited for.
+  const isAwake = async () => (await directory.activityOf(pool)).awake;
+  expect(await isAwake()).toBe(false);
+  await test.server('s2', 1, { probe: undefined });
+  expect(await isAwake()).toBe(true);
+  await test.redis.zadd(`${test.root}:servers:pending`, Date.now() - 3_601_000, 's2');
+  expect(await isAwake()).toBe(false);
 });

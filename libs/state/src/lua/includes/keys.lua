@@ -6,6 +6,7 @@ local key = {
   -- servers (load-balancer)
   servers = root .. 'servers', -- zset: all registered serverIds by last heartbeat, ms
   watchedServers = root .. 'servers:watched', -- zset: those that are neither pending nor failed, by last heartbeat, ms
+  pendingServers = root .. 'servers:pending', -- zset: those never heard of since they were registered, by that time, ms
   usableServers = root .. 'servers:usable', -- set: servers that take leases, full or not
   eligible = root .. 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence
   nextEligible = root .. 'eligible:next', -- zset: as eligible, for the policy that takes over when all are scored

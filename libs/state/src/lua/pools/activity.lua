@@ -8,6 +8,7 @@ Errors: none. Facts: none.
 Flags: no-writes ]]
 --- @include "../includes/reply"
 --- @include "../includes/keys"
+local LOADING_MS = 3600000 -- engines that load for longer are probed again when the pool is used
 local USES = {
   { key.usableServers, 'servers that take leases' }, { key.workers, 'live workers' }, { key.leases, 'leases' },
   { key.acquireWaiters, 'waiting acquires' }, { key.claimWaiters, 'waiting claims' }, { key.openJobs, 'open rounds' },
@@ -20,6 +21,7 @@ local awake = #uses > 0 or redis.call('EXISTS', key.watchedServers, key.voidLeas
   key.roundDeadlines, key.aborts, key.abortingGroups, key.abortingLeases, key.leavingGroups, key.droppedGroups,
   key.oldCheckpoints, key.movingRequests, key.movingLeases, key.weightSync, key.pausedEngines, key.nextEligible) > 0
   or redis.call('XLEN', key.facts) > 0
+  or redis.call('ZCOUNT', key.pendingServers, redis.call('TIME')[1] * 1000 - LOADING_MS, '+inf') > 0
 return cjson.encode({
   awake = awake, servers = redis.call('ZCARD', key.servers), jobs = redis.call('SCARD', key.jobs),
   lastMs = tonumber(redis.call('HGET', key.meta, 'clockMs') or 0),

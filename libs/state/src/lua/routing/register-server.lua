@@ -67,6 +67,7 @@ for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
 end
 if optional(args.lacks) then set_lacks(id, args.lacks) end
 redis.call('ZADD', key.servers, 'NX', string.format('%.0f', now), id)
+if state == 'pending' and not same_start then redis.call('ZADD', key.pendingServers, string.format('%.0f', now), id) end
 if state == 'ready' and not was_heard then redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id) end
 known_servers[id] = nil
 local server = server_of(id)

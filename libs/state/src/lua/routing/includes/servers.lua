@@ -117,6 +117,7 @@ end
 -- After a change of state: also says whether the pool has a server at all, and lets sessions of a lost one move.
 local function publish_state(server)
   set_server(server.id, 'state', server.state, 'held', server.held and '1' or '0')
+  if server.state ~= 'pending' then redis.call('ZREM', key.pendingServers, server.id) end
   if is_usable(server) then
     redis.call('SADD', key.usableServers, server.id)
   else
@@ -168,7 +169,7 @@ local function forget_server(server)
   set_lacks(server.id, '')
   delete_server(server.id)
   forget_order()
-  for _, index in ipairs({ 'servers', 'watchedServers', 'eligible', 'warmingServers', 'drainingServers' }) do
+  for _, index in ipairs({ 'servers', 'watchedServers', 'pendingServers', 'eligible', 'warmingServers', 'drainingServers' }) do
     redis.call('ZREM', key[index], server.id)
   end
   forget_place(server)
