@@ -36,16 +36,11 @@ export async function runSetBack(
       const job = `job-${++runs}`;
       const startedMs = performance.now();
       training = train(stand, condition, job, prompts, over.signal);
-      let ended = false;
-      const end = () => (ended = true);
-      training.then(end, end);
       await Promise.race([stand.untilDone(job, 1), training]);
       await delay(Math.max(0, startedMs + condition.lostMs - performance.now()));
       if (victim) await victim.untilStopped(training);
       else await stand.untilDone(job, Math.floor(random() * LATEST_SHARE * sampleCount(prompts)));
       const reached = victim === undefined || victim.stopped;
-      // A trainer that has ended does not open again what Redis has open again.
-      const left = ended ? undefined : job;
       let lostMs = 0;
       if (reached) {
         lostMs = await stand.redis.setBack(Math.min(condition.lostMs, performance.now() - startedMs));
@@ -54,7 +49,7 @@ export async function runSetBack(
       }
       const held = await training;
       expect(faultsIn(held, job, prompts), `lost ${Math.round(lostMs)} ms; ${held.error ?? 'no error'}`).toEqual([]);
-      await stand.giveUpOthers(left);
+      await stand.giveUpJobs();
       if (!reached) continue;
       await victim?.stop();
       await stand.expectAtRest();

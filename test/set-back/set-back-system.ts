@@ -75,13 +75,14 @@ export class SetBackSystem {
     }
   }
 
-  /** Gives up the open rounds of all jobs but that one: Redis may have rounds again whose callers are done. */
-  async giveUpOthers(own: string | undefined): Promise<void> {
+  /** Gives up what is left of all jobs: Redis may have rounds and groups again whose callers are done. */
+  async giveUpJobs(): Promise<void> {
     const { jobs } = await this.system.call('job.list', {});
-    for (const job of jobs.filter((name) => name !== own)) {
+    for (const job of jobs) {
       const takeoverId = `give-up-${++this.takeovers}`;
       const { round, trainerEpoch } = await this.system.call('round.takeover', { job, takeoverId });
       if (round) await this.system.call('round.cancel', { job, roundId: round.roundId, trainerEpoch, mode: 'drop' });
+      await this.system.call('longtail.drop', { job, trainerEpoch, all: true, reason: 'given up' });
     }
   }
 

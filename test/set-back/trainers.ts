@@ -116,7 +116,7 @@ interface StepFile {
 }
 
 function stepsIn(folder: string): TrainerEnd['held'] {
-  const steps = readdirSync(folder).filter((file) => /^step-\d+\.json$/.test(file));
+  const steps = readdirSync(folder).filter((file) => /^step-.*\.json$/.test(file));
   const groups = steps.flatMap((file) => (JSON.parse(readFileSync(join(folder, file), 'utf8')) as StepFile).groups);
   return groups.flatMap(({ groupId, samples }) =>
     samples.map(({ sampleIndex, tokens, segments }) => ({
