@@ -1,0 +1,60 @@
+import type { WeightSyncMode } from '@broomwagon/contracts';
+import { connectRedis, PoolDirectory, RoutingStore, ScriptRunner, WeightStore } from '@broomwagon/state';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, expect, it } from 'vitest';
+import type { Alarms } from '../upkeep/alarms';
+import { EngineHealth } from './engine-health';
+import { EnginePausesService } from './engine-pauses.service';
+import type { PrefixCachesService } from './prefix-caches.service';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const prefix = testPool().pool;
+const runner = new ScriptRunner(redis, prefix);
+const weights = new WeightStore(runner);
+afterAll(async () => {
+  redis.disconnect();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+/** One engine, which may be away. */
+class OneEngine extends EngineHealth {
+  paused = false;
+  away = false;
+  override answers = () => Promise.resolve(!this.away);
+  override pause = async () => void (this.paused = this.reached(true));
+  override resume = async () => void (this.paused = this.reached(false));
+
+  private reached(paused: boolean): boolean {
+    if (this.away) throw new Error('away');
+    return paused;
+  }
+}
+
+it('lets an engine of two pools go on when neither pauses it, and one that was away as soon as it is back', async () => {
+  const engine = new OneEngine();
+  const directory = new PoolDirectory(redis, prefix);
+  const caches = { beforeResume: () => Promise.resolve() } as unknown as PrefixCachesService;
+  const alarms = { look: () => undefined } as unknown as Alarms;
+  const service = new EnginePausesService(weights, engine, directory, alarms, caches);
+  const about = { endpoint: 'http://e', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
+  const capabilities = JSON.stringify({ pauseModes: ['keep'] });
+  for (const pool of ['one', 'two']) {
+    await directory.add(pool);
+    await new RoutingStore(runner).registerServer(pool, { serverId: `in-${pool}`, ...about, capabilities });
+    const mode: WeightSyncMode = 'keep';
+    await weights.begin(pool, { syncId: pool, version: 2, mode, deadlineMs: 60_000 });
+    await service.tell(pool);
+  }
+  expect(engine.paused).toBe(true);
+  await new RoutingStore(runner).removeServer('one', 'in-one');
+  await service.tell('one');
+  expect(engine.paused).toBe(true);
+  expect(await weights.engineResumes('one', '0')).toMatchObject({ steps: [] });
+  engine.away = true;
+  await weights.end('two', { syncId: 'two', outcome: 'rolled-back', reason: 'deadline' });
+  await service.tell('two');
+  engine.away = false;
+  await service.tell('two');
+  expect(engine.paused).toBe(false);
+  expect(await weights.engineSteps('two', '0')).toMatchObject({ resumes: false });
+});
