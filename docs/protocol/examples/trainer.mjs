@@ -221,6 +221,24 @@ async function trainStep() {
   return true;
 }
 
+/** Whether Redis has lost something. A payload that is gone may come of that, or of another trainer: the status tells. */
+async function hasLost({ code }) {
+  if (code === 'GENERATION_CHANGED' || code === 'ROUND_MISMATCH') return true;
+  if (code !== 'PAYLOAD_NOT_FOUND') return false;
+  return call('round.status', { job, trainerEpoch }).then(
+    () => false,
+    (cause) => cause.code === 'GENERATION_CHANGED',
+  );
+}
+
+function sayMissing() {
+  const held = new Set(heldSteps().flatMap(({ groups }) => groups.map(({ groupId }) => groupId)));
+  const missing = data.map(({ groupId }) => groupId).filter((groupId) => !held.has(groupId));
+  if (missing.length === 0) return;
+  console.error(`Not trained: ${missing.join(' ')}`);
+  process.exitCode = 1;
+}
+
 mkdirSync(out, { recursive: true });
 for (let goesOn = true, isKnown = false; goesOn;) {
   try {
@@ -228,9 +246,13 @@ for (let goesOn = true, isKnown = false; goesOn;) {
     isKnown = true;
     goesOn = await trainStep();
   } catch (error) {
-    if (error.code !== 'GENERATION_CHANGED' && error.code !== 'ROUND_MISMATCH') throw error;
+    if (!(await hasLost(error))) {
+      sayMissing();
+      throw error;
+    }
     console.error(`${error.message}; what this trainer holds stays, the rest is read again`);
     isKnown = false;
   }
 }
+sayMissing();
 await connection.drain();
