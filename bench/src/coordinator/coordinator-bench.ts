@@ -30,7 +30,7 @@ const ROWS = {
   'script complete': 'raw EVALSHA of complete',
   submit: 'submit, 128 groups of 16 a call, one at a time',
   claim: 'claim, one a call',
-  'claim 128': 'claim, 128 a call',
+  'claim 64': 'claim, 64 a call',
   complete: 'complete',
   cut: 'cut: from the last completion to the last abort',
   requeue: 'confirm a cut: queued again',
@@ -169,8 +169,8 @@ class CoordinatorBench {
     this.rate('submit', await flow.submit(), 2 * requests);
     const first = await flow.claim(requests, 1);
     this.rate('claim', first.result);
-    const second = await flow.claim(requests, 128);
-    this.rate('claim 128', second.result, requests);
+    const second = await flow.claim(requests, 64);
+    this.rate('claim 64', second.result, requests);
     this.rate('echo', await this.echo(first.held));
     const aborts = this.aborts(POOLS.rounds).expect(second.held.length);
     this.rate('complete', await flow.complete(first.held));
@@ -188,7 +188,7 @@ class CoordinatorBench {
     const flow = this.flow(POOLS.fanOut, job, FAN_OUT);
     await flow.open();
     await flow.submit();
-    const { held } = await flow.claim(FAN_OUT.groups * FAN_OUT.samples, 128);
+    const { held } = await flow.claim(FAN_OUT.groups * FAN_OUT.samples, 64);
     const needed = held.filter(({ claim }) => claim.groupId === 'group-0');
     const others = held.filter(({ claim }) => claim.groupId !== 'group-0');
     await flow.complete(needed.slice(1));
@@ -209,13 +209,13 @@ class CoordinatorBench {
     const startedAtMs = performance.now();
     await flow.open();
     const submitted = await flow.submit();
-    const { result: claimed, held } = await flow.claim(requests, 128);
+    const { result: claimed, held } = await flow.claim(requests, 64);
     const completed = await flow.complete(held);
     const seconds = (performance.now() - startedAtMs) / 1_000;
     await flow.close();
     const perSecond = {
       submit: Math.round(requests / submitted.seconds),
-      'claim 128': Math.round(requests / claimed.seconds),
+      'claim 64': Math.round(requests / claimed.seconds),
       complete: Math.round(completed.perSecond),
     };
     const overSmall = Object.fromEntries(

@@ -8,7 +8,6 @@ import { TimedRunner, type Timing } from './timed-runner';
 
 /** No script of any operation may hold Redis up for longer. */
 const MOST_MICROSECONDS = 5_000;
-/** A case that was met only once or twice has nothing to compare with. */
 const SLOWEST_SKIPPED = 0.1;
 const FULL = { servers: 10_000, leases: 100_000 };
 const QUICK = { servers: 1_000, leases: 10_000 };
@@ -18,7 +17,7 @@ interface Row {
   input: string;
   calls: number;
   medianMicroseconds: number;
-  /** Of nine calls in ten: the others were interrupted by something else on the machine, or a save. */
+  /** Of nine calls in ten: the others paid for what Redis does now and then, such as growing a table. */
   mostMicroseconds: number;
 }
 

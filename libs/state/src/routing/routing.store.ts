@@ -85,11 +85,13 @@ const SCRIPTS = {
 
 /** Items of one full script, so that none holds Redis up for more than 2 ms. */
 const FULL_PAGE = 32;
+/** Items of one plain script, as the full ones. */
+const PLAIN_PAGE = 64;
 const RELEASED: ReleaseReply = { released: true, reason: 'released' };
 
-function pagesOf<Item>(items: readonly Item[]): Item[][] {
-  return Array.from({ length: Math.ceil(items.length / FULL_PAGE) }, (_, page) =>
-    items.slice(page * FULL_PAGE, (page + 1) * FULL_PAGE),
+function pagesOf<Item>(items: readonly Item[], size = FULL_PAGE): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, page) =>
+    items.slice(page * size, (page + 1) * size),
   );
 }
 
@@ -113,7 +115,9 @@ export class RoutingStore {
     const servers: ServerTable = {};
     const mayBePlain = this.plain.isPlain(pool) && items.every(isPlainAcquire);
     const acquire = mayBePlain ? this.acquirePlainly : this.acquireFully;
-    return { results: await acquire.call(this, servers, pool, items, brief), servers };
+    // They leave at once, in their order.
+    const pages = pagesOf(items, PLAIN_PAGE).map((page) => acquire.call(this, servers, pool, page, brief));
+    return { results: (await Promise.all(pages)).flat(), servers };
   }
 
   private async acquirePlainly(
@@ -153,7 +157,11 @@ export class RoutingStore {
 
   /** Returns at most 128 leases; plain ones through a script of their own, as in acquire. */
   async release(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
-    const released = this.plain.isPlain(pool) ? await this.plain.release(pool, items) : items.map(() => false);
+    const isPlain = this.plain.isPlain(pool);
+    const pages = pagesOf(items, PLAIN_PAGE).map((page) =>
+      isPlain ? this.plain.release(pool, page) : page.map(() => false),
+    );
+    const released = (await Promise.all(pages)).flat();
     const left = items.filter((_, index) => !released[index]);
     const judged = await this.releaseFully(pool, left);
     let next = 0;

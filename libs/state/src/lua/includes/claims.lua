@@ -3,6 +3,7 @@
 -- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
 local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
+local CLAIMS_A_SCRIPT = 64 -- an answer may hold fewer than were asked for
 
 -- By hand, or while the weights change: nothing is granted and nothing is claimed.
 local function pool_is_paused()
@@ -99,6 +100,7 @@ end
 -- while the pool is paused.
 local function take_claims(worker_id, worker_epoch, max, only, now)
   local claims, looked, jobs = {}, 0, 0
+  max = math.min(max, CLAIMS_A_SCRIPT)
   if pool_is_paused() then return claims, false end
   while #claims < max and not answer_is_full and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
     local job, service = next_job(only)

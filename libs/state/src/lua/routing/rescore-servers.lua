@@ -9,7 +9,7 @@ Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/waiters"
-local PAGE = 128
+local PAGE = 64
 local args = cjson.decode(ARGV[1])
 local slow_start = number_setting('slowStartMs') or 0
 local page = redis.call('ZSCAN', key.servers, args.cursor, 'COUNT', PAGE)
