@@ -19,7 +19,13 @@ describe('what is kept and moved', () => {
   let payloadServer: ServerHandle;
   beforeAll(async () => {
     [controlServer, payloadServer] = await Promise.all([startRedis(), startRedis()]);
-    const environment = { PAYLOAD_URL: payloadServer.url, CUT_REPEAT_MS: '60000', CLAIM_ANSWER_KEPT_MS: '1' };
+    const environment = {
+      PAYLOAD_URL: payloadServer.url,
+      PAYLOAD_DELETE_AFTER_MS: '1000',
+      REDIS_LOSS_WINDOW_MS: '1000',
+      CUT_REPEAT_MS: '60000',
+      CLAIM_ANSWER_KEPT_MS: '1',
+    };
     system = await TestSystem.start({ workers: 0, engines: 1, redisUrl: controlServer.url, environment });
   });
   afterAll(async () => {

@@ -14,7 +14,6 @@ export class LoadBalancerMetrics {
   private readonly fenced;
   private readonly broken;
   private readonly expired;
-  private readonly alarms;
   private readonly batches;
   private readonly slowScans;
   private readonly gauges;
@@ -49,11 +48,6 @@ export class LoadBalancerMetrics {
       'Servers made suspect by the breaker: their calls failed, look at the engine',
     );
     this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
-    this.alarms = metrics.counter(
-      'alarms_total',
-      'Nothing expires or fails now because too much would at once; look at the network, Redis and this service',
-      ['alarm'],
-    );
     this.batches = metrics.histogram(
       'acquire_batch_count',
       'Acquires in one script call',
@@ -139,10 +133,6 @@ export class LoadBalancerMetrics {
 
   workersExpired(count: number): void {
     this.expired.inc(count);
-  }
-
-  alarm(name: string): void {
-    this.alarms.inc({ alarm: name });
   }
 
   drift(pool: string, { sum, greatest }: { sum: number; greatest: number }): void {

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { EngineAccess } from '@broomwagon/engines';
+import { Alarms } from '@broomwagon/platform';
 import { AcquireService } from './acquire/acquire.service';
 import { LoadBalancerController } from './acquire/lb.controller';
 import { ReleaseService } from './acquire/release.service';
@@ -21,7 +22,6 @@ import { ProbeService } from './servers/probe.service';
 import { ServersController } from './servers/servers.controller';
 import { ServersService } from './servers/servers.service';
 import { StateModule } from './state.module';
-import { Alarms } from './upkeep/alarms';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkersController } from './workers/workers.controller';

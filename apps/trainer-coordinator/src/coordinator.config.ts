@@ -100,6 +100,31 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   @Min(0)
   maxClaimWaiters: number = 100_000;
 
+  @Env('REDIS_LOSS_WINDOW_MS', {
+    description:
+      'what Redis may lose at most, by a crash or a failover; no payload is removed sooner after its last use',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(1_000)
+  redisLossWindowMs: number = 10_000;
+
+  @Env('PAYLOAD_DELETE_AFTER_MS', {
+    description: 'payloads that nothing names any more are removed after this',
+    kind: 'duration',
+  })
+  @IsInt()
+  @Min(1_000)
+  payloadDeleteAfterMs: number = 300_000;
+
+  @Env('PAYLOAD_AWAITING_MAX_BYTES', {
+    description:
+      'payloads of a pool that wait for their removal; above it the oldest wait for REDIS_LOSS_WINDOW_MS only',
+  })
+  @IsInt()
+  @Min(0)
+  payloadAwaitingMaxBytes: number = 1_073_741_824;
+
   @Env('FACTS_RELAY', { description: 'publish facts from the outbox' })
   @IsBoolean()
   factsRelay: boolean = true;

@@ -44,6 +44,8 @@ export class CoordinatorFixture {
       pools: Array.from({ length: POOLS }, (_, position) => `${prefix}-${position}`),
       sweepIntervalMs: 20,
       cutRepeatMs: 100,
+      payloadDeleteAfterMs: 1,
+      redisLossWindowMs: 1,
       claimAnswerKeptMs: 5_000,
       logLevel: 'silent',
       ...settings,
@@ -92,6 +94,27 @@ export class CoordinatorFixture {
     const { attempt, weightVersion, job, requestId } = claim;
     const ref = formatPayloadRef('redis', { pool: this.pool, job, owner: requestId, name: String(attempt) });
     return { attempt, serverId: 's1', serverEpoch: 1, weightVersion, tokenCount, ref };
+  }
+
+  /** Stores a text as what the claim made, and returns its reference. */
+  async put({ job, requestId, attempt }: Claim, text: string): Promise<string> {
+    const payload = { job, owner: requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1 };
+    const data = Buffer.from(text).toString('base64');
+    return (await this.client.call(this.pool, 'payload.put', { ...payload, data })).ref!;
+  }
+
+  /** Waits until every payload that was freed is removed. */
+  async removed(): Promise<void> {
+    const queues = ['freed', 'awaiting'].map((name) => `${this.rootKey}:payloads:${name}`);
+    await waitUntil(async () => (await this.redis.exists(...queues)) === 0, {
+      what: 'freed payloads to be removed',
+      timeoutMs: 20_000,
+    });
+  }
+
+  /** Of a group that is there. */
+  async promptRef(job: string, groupId: string): Promise<string> {
+    return (await this.redis.hget(`${this.rootKey}:group:${job}/${groupId}`, 'promptRef'))!;
   }
 
   async worker(workerId: string): Promise<FixtureWorker> {

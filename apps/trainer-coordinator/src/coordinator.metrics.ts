@@ -12,6 +12,7 @@ export class CoordinatorMetrics {
   private readonly outcomes;
   private readonly sweeps;
   private readonly facts;
+  private readonly awaiting;
   private readonly overdue;
   private readonly lost;
   private readonly impossible;
@@ -85,6 +86,11 @@ export class CoordinatorMetrics {
       'rebalance_cost_seconds_total',
       'Engine time that moves of executed plans were to take',
     );
+    this.awaiting = metrics.gauge(
+      'payload_awaiting_deletion_bytes',
+      'Bytes of payloads that nothing names any more and that wait for their removal',
+      ['pool'],
+    );
     this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
   }
 
@@ -101,6 +107,7 @@ export class CoordinatorMetrics {
       | 'move'
       | 'take'
       | 'cut'
+      | 'delete'
       | 'give-back'
       | 'leave'
       | 'checkpoint'
@@ -155,6 +162,10 @@ export class CoordinatorMetrics {
   /** The generation of the pool was renewed. */
   renewed(pool: string): void {
     this.generations.inc({ pool });
+  }
+
+  awaitingDeletion(pool: string, bytes: number): void {
+    this.awaiting.set({ pool }, bytes);
   }
 
   factsRelayed(count: number): void {

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { Alarms } from '@broomwagon/platform';
 import {
   DeletionStore,
   PayloadStore,
@@ -29,13 +30,13 @@ import { LongtailSweepService } from './longtail/longtail-sweep.service';
 import { RequeueService } from './longtail/requeue.service';
 import { PayloadRoomService } from './payload/payload-room.service';
 import { PayloadModule } from './payload/payload.module';
+import { PayloadRemovalService } from './payload/payload-removal.service';
 import { MoveSenderService } from './rebalance/move-sender.service';
 import { PlannerService } from './rebalance/planner.service';
 import { RebalanceController } from './rebalance/rebalance.controller';
 import { RebalanceWatchService } from './rebalance/rebalance-watch.service';
 import { RebalanceService } from './rebalance/rebalance.service';
 import { PromptsController } from './prompts/prompts.controller';
-import { DiscardService } from './requests/discard.service';
 import { GrantService } from './requests/grant.service';
 import { RequestListController } from './requests/request-list.controller';
 import { RequestController } from './requests/request.controller';
@@ -85,13 +86,14 @@ import { WeightsController } from './weights/weights.controller';
     RebalanceController,
   ],
   providers: [
+    Alarms,
     AbortService,
     AbortSweepService,
     CheckpointService,
     CheckpointSweepService,
     CoordinatorMetrics,
     DeletionService,
-    DiscardService,
+    PayloadRemovalService,
     JobTotals,
     {
       provide: DeletionStore,

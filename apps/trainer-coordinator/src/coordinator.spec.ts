@@ -230,7 +230,7 @@ describe('trainer-coordinator', () => {
     });
     await expect(call(fixture.pool, 'round.results', round)).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
     await expect(worker.complete(claims[0]!)).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
-    await expect(worker.complete({ ...claims[0]!, requestId: 'nobody/g/0' })).rejects.toMatchObject({
+    await expect(worker.complete({ ...claims[0]!, job: 'nobody', requestId: 'nobody/g/0' })).rejects.toMatchObject({
       code: 'REQUEST_NOT_FOUND',
     });
   });

@@ -3,6 +3,7 @@ import { HealthRegistry, Metrics, ServiceConfig } from '@broomwagon/platform';
 import {
   AbortStore,
   CheckpointStore,
+  RemovalStore,
   FactOutbox,
   InspectionStore,
   JobStore,
@@ -28,6 +29,7 @@ const stores = [
   ...storesOfScripts(
     AbortStore,
     CheckpointStore,
+    RemovalStore,
     InspectionStore,
     JobStore,
     LedgerStore,

@@ -72,18 +72,19 @@ export class MemoryPayloadStore extends PayloadStore {
     if (bytes === undefined) throw new BroomwagonError('PAYLOAD_NOT_FOUND', ref);
     return bytes;
   }
-  async remove(refs: readonly string[]): Promise<number> {
-    return refs.filter((ref) => this.payloads.delete(ref)).length;
-  }
   json(ref: string): unknown {
     return JSON.parse(String(this.payloads.get(ref)));
   }
+  /** Without the random part. */
   namesOf(owner: string): string[] {
     const names = [...this.payloads.keys()].map((ref) => parsePayloadRef('redis', ref));
-    return names.filter((payload) => payload.owner === owner).map((payload) => payload.name);
+    return names.filter((payload) => payload.owner === owner).map(({ name }) => name.replace(/\.[0-9a-f]{8}$/, ''));
   }
   protected readonly driver = 'redis';
   protected writeChunk = unused;
+  protected setFreed = unused;
+  protected removePage = unused;
+  nowMs = unused;
   getChunk = unused;
   stat = unused;
   sweepOrphans = unused;

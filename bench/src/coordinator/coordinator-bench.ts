@@ -225,7 +225,7 @@ class CoordinatorBench {
   }
 
   private echo(held: readonly HeldClaim[]): Promise<JobResult> {
-    const bodies = completions(held);
+    const bodies = completions('echo', held);
     return this.stage.generator.ask({
       kind: 'list',
       subject: ECHO_SUBJECT,

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Claim, RoundPlan, Segment, TailPolicy } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
+import { formatPayloadRef } from '@broomwagon/state';
 import { median, medianRatio } from '../arithmetic';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX } from '../stage';
@@ -164,7 +165,8 @@ export class LongQueue {
   }
 
   private fence({ requestId, attempt }: Claim) {
-    const ref = `redis~bench~${this.job}~${attempt}`;
+    const payload = { pool: this.pool, job: this.job, owner: requestId, name: `${attempt}` };
+    const ref = formatPayloadRef('redis', payload);
     const segment: Segment = { attempt, serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: 10, ref };
     return { requestId, attempt, ...this.worker, segment };
   }

@@ -1,6 +1,7 @@
 import { subjectOf, type Claim } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
+import { formatPayloadRef } from '@broomwagon/state';
 import type { JobResult } from '../generator/jobs';
 import type { BenchWorker } from '../generator/jobs';
 import type { Stage } from '../stage';
@@ -93,12 +94,12 @@ export class RoundFlow {
   }
 
   complete(held: readonly HeldClaim[]): Promise<JobResult> {
-    return this.list('request.complete', completions(held));
+    return this.list('request.complete', completions(this.pool, held));
   }
 
   /** Confirms cuts: the tokens go with their groups to the long-tail queue. */
   requeue(held: readonly HeldClaim[]): Promise<JobResult> {
-    const bodies = held.map((one) => bodyOf(one, { reason: 'aborted', retryable: true }));
+    const bodies = held.map((one) => bodyOf(this.pool, one, { reason: 'aborted', retryable: true }));
     return this.list('request.fail', bodies);
   }
 
@@ -124,18 +125,18 @@ export class RoundFlow {
 }
 
 /** Bodies of `request.complete`, each with a segment. */
-export function completions(held: readonly HeldClaim[]): string[] {
-  return held.map((one) => bodyOf(one, { finishReason: 'stop' }));
+export function completions(pool: string, held: readonly HeldClaim[]): string[] {
+  return held.map((one) => bodyOf(pool, one, { finishReason: 'stop' }));
 }
 
-function bodyOf({ claim: { requestId, attempt }, worker }: HeldClaim, more: object): string {
+function bodyOf(pool: string, { claim: { job, requestId, attempt }, worker }: HeldClaim, more: object): string {
   const segment = {
     attempt,
     serverId: 'server-0',
     serverEpoch: 1,
     weightVersion: 0,
     tokenCount: 100,
-    ref: `redis~bench~${requestId.replaceAll('/', '.')}~1`,
+    ref: formatPayloadRef('redis', { pool, job, owner: requestId, name: `${attempt}` }),
   };
   return JSON.stringify({ requestId, attempt, ...worker, ...more, segment });
 }

@@ -1,6 +1,15 @@
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { roundTerms } from '@broomwagon/policies';
-import { openPayloadStore, RequestStore, RoundStore, ScriptRunner, type AttemptFence } from '@broomwagon/state';
+import {
+  formatPayloadRef,
+  openPayloadStore,
+  RequestStore,
+  RoundStore,
+  ScriptRunner,
+  type AttemptFence,
+  type PayloadName,
+  type PayloadStore,
+} from '@broomwagon/state';
 import type { Claim, Segment } from '@broomwagon/contracts';
 import { median, medianRatio, significant } from '../arithmetic';
 import { Progress } from '../progress';
@@ -14,7 +23,7 @@ const SIZES = [
   { label: '10 MB', bytes: 10_000_000 },
 ] as const;
 type Size = (typeof SIZES)[number];
-/** Payloads stored of each size; the segments name them in turn. */
+/** Payloads stored of each size and round: those of the first requests. No operation reads them. */
 const PAYLOADS = 4;
 /** Groups completed, and groups cut and requeued, of one round: each script's bound on what it touches. */
 const GROUPS = 64;
@@ -66,7 +75,6 @@ export async function measurePayloads(stage: Stage, rounds: number): Promise<{ r
 class PayloadBench {
   private readonly rounds: RoundStore;
   private readonly requests: RequestStore;
-  private readonly refs = new Map<Size, string[]>();
   /** Microseconds of one operation, one value per round. */
   private readonly costs = new Map<string, number[]>();
 
@@ -75,6 +83,7 @@ class PayloadBench {
     private readonly client: TypedClient,
     private readonly worker: BenchWorker,
     private readonly natsWorker: BenchWorker,
+    private readonly payloads: PayloadStore,
   ) {
     const runner = new ScriptRunner(state.redis, KEY_PREFIX);
     this.rounds = new RoundStore(runner);
@@ -91,17 +100,9 @@ class PayloadBench {
     const connection = await connectNats({ url: nats.url });
     stage.onStop(() => connection.close());
     const client = new TypedClient(new MessagingClient(connection));
-    const bench = new PayloadBench(state, client, worker!, natsWorker!);
     const payloads = await openPayloadStore({ driver: 'redis', url: redis.url, dir: '', keyPrefix: KEY_PREFIX });
-    for (const size of SIZES) {
-      const bytes = Buffer.alloc(size.bytes, 'x');
-      const puts = Array.from({ length: PAYLOADS }, (_, index) =>
-        payloads.put({ pool: 'bench', job: 'stored', owner: `stored/${size.bytes}-${index}/0`, name: '1' }, bytes),
-      );
-      bench.refs.set(size, await Promise.all(puts));
-    }
-    await payloads.close();
-    return bench;
+    stage.onStop(() => payloads.close());
+    return new PayloadBench(state, client, worker!, natsWorker!, payloads);
   }
 
   /** Compiled code and loaded scripts; nothing of it counts. */
@@ -115,17 +116,18 @@ class PayloadBench {
   async measureScripts(size: Size, round: string): Promise<void> {
     const pool = 'scripts';
     const claims = await this.openAndClaim(pool, `${round}-${size.bytes}`, this.worker);
+    await this.store(size, pool, claims);
     const accepted = claims.slice(0, GROUPS);
     const cut = claims.slice(GROUPS);
-    await this.time('script complete', size, accepted, async (claim, index) => {
-      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(size, claim, index) };
+    await this.time('script complete', size, accepted, async (claim) => {
+      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(pool, claim) };
       await this.requests.complete(pool, { ...args, finishReason: 'stop' });
     });
     const { job, roundId } = claims[0]!;
     let cursor: number | undefined = 0;
     while (cursor !== undefined) ({ cursor } = await this.rounds.cut(pool, { job, roundId }, cursor));
-    await this.time('script requeue', size, cut, async (claim, index) => {
-      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(size, claim, index) };
+    await this.time('script requeue', size, cut, async (claim) => {
+      const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(pool, claim) };
       const { state } = await this.requests.fail(pool, {
         ...args,
         reason: 'aborted',
@@ -140,14 +142,15 @@ class PayloadBench {
   async measureNats(size: Size, round: string): Promise<void> {
     const pool = 'nats';
     const claims = await this.openAndClaim(pool, `${round}-${size.bytes}`, this.natsWorker);
-    await this.time('NATS requeue', size, claims, async (claim, index) => {
-      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(size, claim, index) };
+    await this.store(size, pool, claims);
+    await this.time('NATS requeue', size, claims, async (claim) => {
+      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(pool, claim) };
       const { state } = await this.client.call(pool, 'request.fail', { ...body, reason: 'shutdown', retryable: true });
       if (state !== 'pending') throw new Error(`A request that was given back is ${state}`);
     });
     const again = await this.claim(pool, `${round}-${size.bytes}-again`, this.natsWorker);
-    await this.time('NATS complete', size, again.slice(0, GROUPS), async (claim, index) => {
-      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(size, claim, index) };
+    await this.time('NATS complete', size, again.slice(0, GROUPS), async (claim) => {
+      const body = { ...fenceOf(claim, this.natsWorker), segment: this.segment(pool, claim) };
       await this.client.call(pool, 'request.complete', { ...body, finishReason: 'stop' });
     });
   }
@@ -228,26 +231,36 @@ class PayloadBench {
     operation: OperationName,
     size: Size,
     claims: readonly Claim[],
-    work: (claim: Claim, index: number) => Promise<void>,
+    work: (claim: Claim) => Promise<void>,
   ): Promise<void> {
     const microseconds: number[] = [];
-    for (const [index, claim] of claims.entries()) {
+    for (const claim of claims) {
       const startedAtMs = performance.now();
-      await work(claim, index);
+      await work(claim);
       microseconds.push((performance.now() - startedAtMs) * 1_000);
     }
     const name = `${operation} ${size.label}`;
     this.costs.set(name, [...(this.costs.get(name) ?? []), median(microseconds)]);
   }
 
-  private segment(size: Size, { attempt }: Claim, index: number): Segment {
-    const ref = this.refs.get(size)![index % PAYLOADS]!;
+  private async store(size: Size, pool: string, claims: readonly Claim[]): Promise<void> {
+    const bytes = Buffer.alloc(size.bytes, 'x');
+    for (const claim of claims.slice(0, PAYLOADS)) await this.payloads.put(payloadOf(pool, claim), bytes);
+  }
+
+  private segment(pool: string, claim: Claim): Segment {
+    const { attempt } = claim;
+    const ref = formatPayloadRef('redis', payloadOf(pool, claim));
     return { attempt, serverId: 'server-0', serverEpoch: 1, weightVersion: 0, tokenCount: 100, ref };
   }
 
-  private segmentArgs(size: Size, claim: Claim, index: number): { segment: string; tokens: number } {
-    return { segment: JSON.stringify(this.segment(size, claim, index)), tokens: 100 };
+  private segmentArgs(pool: string, claim: Claim): { segment: string; tokens: number } {
+    return { segment: JSON.stringify(this.segment(pool, claim)), tokens: 100 };
   }
+}
+
+function payloadOf(pool: string, { job, requestId, attempt }: Claim): PayloadName {
+  return { pool, job, owner: requestId, name: `${attempt}` };
 }
 
 function fenceOf({ requestId, attempt }: Claim, worker: BenchWorker): AttemptFence {

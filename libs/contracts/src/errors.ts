@@ -88,6 +88,10 @@ export const ERROR_CODES = {
     retryable: false,
     about: 'The reference names a payload of another pool, job, group or request.',
   },
+  PAYLOAD_EXISTS: {
+    retryable: false,
+    about: 'Another payload is stored under this name; a complete one never changes.',
+  },
   PAYLOAD_INCOMPLETE: { retryable: true, about: 'Not all chunks of the payload have arrived.' },
   PAYLOAD_STORE_FULL: { retryable: true, about: 'The payload quota of the job is used up.' },
   // Engines

@@ -1,5 +1,5 @@
 import { Type } from 'class-transformer';
-import { IsBoolean, IsIn, IsInt, IsOptional, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min, ValidateNested } from 'class-validator';
 import type { SamplingParameters } from './generation';
 import {
   IsCorrelationId,
@@ -13,7 +13,7 @@ import {
 } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
-import { Segment } from './segment.dto';
+import { MAX_REF_LENGTH, Segment } from './segment.dto';
 
 /** `request.claim`: takes pending requests; an empty answer after waitMs is not an error; POOL_PAUSED says why there is none. */
 export class ClaimRequest {
@@ -126,6 +126,8 @@ export class FailRequest extends AttemptMessage {
   @IsOptional() @MaxLength(1_000) message?: string;
   /** Tokens made so far; kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+  /** With the reason `payload`: a segment of the claim that the payload store does not have. Its tokens are made again. */
+  @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
   /** Tokens this attempt made that could not be stored; those after the last checkpoint are counted as waste. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) lostTokens?: number;
 }

@@ -28,6 +28,7 @@ export const WASTE_REASONS = [
   'off-policy',
   /** Made, and not stored: the payload store was full or away. */
   'not-stored',
+  'missing',
 ] as const;
 export type WasteReason = (typeof WASTE_REASONS)[number];
 

@@ -1,3 +1,4 @@
+export * from './alarms';
 export * from './configuration/connections.config';
 export * from './configuration/describe-config';
 export { withEngines } from './configuration/engines.config';

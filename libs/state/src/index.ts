@@ -6,6 +6,7 @@ export * from './redis.module';
 export * from './scripts/script-loader';
 export * from './scripts/script-runner';
 export * from './payload';
+export * from './removals';
 export * from './routing';
 export * from './requests';
 export * from './rounds';

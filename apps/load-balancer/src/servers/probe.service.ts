@@ -11,8 +11,8 @@ import {
 import { pagesOf, PoolCoalescers } from '../acquire/pool-coalescers';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
+import { Alarms } from '@broomwagon/platform';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { Alarms } from '../upkeep/alarms';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { lackedFeatures } from './lacked-features';

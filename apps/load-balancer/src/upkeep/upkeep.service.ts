@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { Metrics, PeriodicTask } from '@broomwagon/platform';
+import { Alarms, Metrics, PeriodicTask } from '@broomwagon/platform';
 import { PoolDirectory, RoutingStore, ServerStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
@@ -7,7 +7,6 @@ import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { PoolSettingsService } from '../pool/pool-settings.service';
 import { EnginePausesService } from '../servers/engine-pauses.service';
 import { ProbeService } from '../servers/probe.service';
-import { Alarms } from './alarms';
 import { SweepService } from './sweep.service';
 
 /** Waiters are answered this late at most. */

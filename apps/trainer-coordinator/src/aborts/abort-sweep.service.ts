@@ -5,8 +5,6 @@ import { failpoint } from '@broomwagon/platform';
 import { AbortStore, refusalOf, type AbortCommands, type DueWork, type RepeatPage } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { DiscardService } from '../requests/discard.service';
-import { ownRefs } from '../upkeep/own-refs';
 import { ServerFences } from '../upkeep/server-fences';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
@@ -24,7 +22,6 @@ export class AbortSweepService {
     private readonly commands: WorkerCommands,
     private readonly fences: ServerFences,
     private readonly messaging: MessagingClient,
-    private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -70,29 +67,26 @@ export class AbortSweepService {
     const leases = overdue.length === 0 ? [] : await this.aborts.leasesOf(pool, idsOf(overdue));
     await this.fences.fence(pool, [...leases, ...overdueLeases], 'abort');
     const fenced = new Set(idsOf(leases));
-    const { ended, discardedRefs } = await this.aborts.endOverdue(pool, {
+    const { ended } = await this.aborts.endOverdue(pool, {
       attempts: overdue.map((one) => ({ ...one, fenced: fenced.has(one.requestId) })),
       leaseIds: overdueLeases.map(({ leaseId }) => leaseId),
     });
     this.logger.warn({ pool, requests: ended, fenced: fenced.size }, 'Aborts were not confirmed within their deadline');
     this.metrics.abortsOverdue(ended);
-    this.discards.soon(discardedRefs);
   }
 
   private async forget(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
       const page = await this.aborts.forget(pool);
       this.metrics.swept('forget');
-      this.discards.soon(page.groups.flatMap(ownRefs));
       more = page.more;
     }
   }
 
-  private tell(pool: PoolName, { aborts, leases, discardedRefs }: AbortCommands): void {
+  private tell(pool: PoolName, { aborts, leases }: AbortCommands): void {
     this.metrics.swept('abort');
     this.commands.abort(pool, 'abort', aborts);
     this.commands.abortLeases(pool, leases);
-    this.discards.soon(discardedRefs);
   }
 }
 

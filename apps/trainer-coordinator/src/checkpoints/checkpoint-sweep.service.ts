@@ -3,8 +3,6 @@ import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { CheckpointStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { DiscardService } from '../requests/discard.service';
-import { ownRefs } from '../upkeep/own-refs';
 
 /** The part of the sweep that deletes checkpoints which are no longer kept, with the payloads only they named. */
 @Injectable()
@@ -13,7 +11,6 @@ export class CheckpointSweepService {
 
   constructor(
     private readonly checkpoints: CheckpointStore,
-    private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
@@ -29,7 +26,6 @@ export class CheckpointSweepService {
     for (let more = true; more;) {
       const page = await this.checkpoints.unlink(pool);
       this.metrics.swept('unlink');
-      this.discards.soon(page.groups.flatMap(ownRefs));
       await failpoint('coordinator.unlink.between-pages');
       more = page.more;
     }

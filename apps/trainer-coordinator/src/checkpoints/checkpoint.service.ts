@@ -9,8 +9,6 @@ import type {
 import { failpoint } from '@broomwagon/platform';
 import { CheckpointStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { DiscardService } from '../requests/discard.service';
-import { ownRefs } from '../upkeep/own-refs';
 import { CheckpointSweepService } from './checkpoint-sweep.service';
 
 /** A call does pages for so long, then answers how far it is; milliseconds. */
@@ -22,7 +20,6 @@ export class CheckpointService {
   constructor(
     private readonly checkpoints: CheckpointStore,
     private readonly sweeper: CheckpointSweepService,
-    private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
@@ -46,11 +43,9 @@ export class CheckpointService {
     for (;;) {
       const page = await this.checkpoints.restore(pool, { job, trainerEpoch: epoch, tag });
       epoch = page.trainerEpoch;
-      const { freed, retired, ...reply } = page;
+      const { retired, ...reply } = page;
       this.metrics.swept('restore');
       if (retired) this.sweeper.soon(pool);
-      // The trainer may submit the same groups again at once, and put the same payloads.
-      await this.discards.done(freed.flatMap(ownRefs));
       await failpoint('coordinator.restore.between-pages');
       if (reply.state === 'restored' || Date.now() >= endsAtMs) return reply;
     }

@@ -81,6 +81,7 @@ describe('checkpoints of a job', () => {
     const before = { queue: await queued(), books: await books() };
     expect(before.queue).toHaveLength(90);
     setFailpoints('coordinator.checkpoint.between-pages=throw@1');
+    const prompt = await fixture.promptRef(job, 'g7');
     const saved = { tag: 'step-1', step: 1, state: 'complete', groups: 90, requests: 180 };
     expect(await save(epoch, 'step-1')).toEqual(saved);
     expect(await save(epoch, 'step-1')).toEqual(saved);
@@ -88,9 +89,10 @@ describe('checkpoints of a job', () => {
     await step(groups(3, 100), 3, epoch);
     expect(await books()).toMatchObject({ trained: 198, unfinished: 0 });
     // Trained and folded, but the checkpoint has them.
-    const refs = [`redis~${fixture.pool}~job~g7~prompt`, `redis~${fixture.pool}~job~~g7~1~1`];
+    const refs = [prompt, `redis~${fixture.pool}~job~~g7~1~1`];
     expect(await Promise.all(refs.map(exists))).toEqual([true, true]);
-    expect(await exists(`redis~${fixture.pool}~job~g100~prompt`)).toBe(false);
+    const trained = `*:payload:{${fixture.pool}/${job}}:item:g100~*`;
+    await expect.poll(() => fixture.redis.keys(trained)).toEqual([]);
 
     setFailpoints('coordinator.restore.between-pages=throw@1');
     const restored = await restore('step-1', epoch);
@@ -125,7 +127,7 @@ describe('checkpoints of a job', () => {
     const epoch = await step(groups(3), 1);
     await save(epoch, 'a');
     const refs = [
-      `redis~${fixture.pool}~job~g1~prompt`,
+      await fixture.promptRef(job, 'g1'),
       `redis~${fixture.pool}~job~~g1~0~1`,
       `redis~${fixture.pool}~job~~g2~1~1`,
     ];

@@ -8,9 +8,7 @@ import {
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { pagesOfGroups, PoolDirectory, RoundStore, type ReconcileAnswer } from '@broomwagon/state';
-import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
-import { ownRefs } from '../upkeep/own-refs';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
@@ -23,7 +21,6 @@ export class ReconcileService {
     private readonly sweeper: SweepService,
     private readonly commands: WorkerCommands,
     private readonly grants: GrantService,
-    private readonly discards: DiscardService,
   ) {}
 
   /** @throws BroomwagonError as the script `rounds/reconcile` says, and VALIDATION_FAILED */
@@ -59,9 +56,8 @@ export class ReconcileService {
     };
   }
 
-  private follow(pool: PoolName, job: string, { aborts, owned, cancelledRoundId }: ReconcileAnswer): void {
+  private follow(pool: PoolName, job: string, { aborts, cancelledRoundId }: ReconcileAnswer): void {
     this.commands.abort(pool, 'abort', aborts);
-    this.discards.soon(owned.flatMap(ownRefs));
     if (cancelledRoundId !== undefined) this.sweeper.giveBackSoon(pool, { job, roundId: cancelledRoundId });
     if (aborts.length > 0) this.grants.soon(pool);
   }

@@ -3,7 +3,6 @@ import type { PoolName } from '@broomwagon/contracts';
 import { LongtailStore, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { DiscardService } from '../requests/discard.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 /**
@@ -17,7 +16,6 @@ export class LongtailSweepService {
   constructor(
     private readonly longtail: LongtailStore,
     private readonly commands: WorkerCommands,
-    private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -31,7 +29,6 @@ export class LongtailSweepService {
       const page = await this.longtail.repeat(pool, cursor);
       this.metrics.swept('leave');
       this.commands.abort(pool, 'cut', page.aborts);
-      this.discards.soon(page.discardedRefs);
       cursor = page.cursor;
     }
   }

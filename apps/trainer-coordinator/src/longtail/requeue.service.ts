@@ -9,9 +9,8 @@ import {
   type RequeuedSample,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { LongtailStore, PoolDirectory } from '@broomwagon/state';
+import { LongtailStore, PayloadStore, PoolDirectory } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { DiscardService } from '../requests/discard.service';
 import { segmentOf } from '../requests/segment-of';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
@@ -24,14 +23,17 @@ export class RequeueService {
     private readonly pools: PoolDirectory,
     private readonly sweeper: SweepService,
     private readonly commands: WorkerCommands,
-    private readonly discards: DiscardService,
+    private readonly payloads: PayloadStore,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
   /** @throws BroomwagonError VALIDATION_FAILED, FENCED (the worker epoch), UNAVAILABLE; repeating is safe */
   async requeue(pool: PoolName, body: RequeueRequest): Promise<RequeueReply> {
     checkJob(body);
-    const samples = body.requests.map((sample) => ({ sample, ...segmentOf(sample, sample.requestId) }));
+    const samples = body.requests.map((sample, position) => ({
+      sample,
+      ...segmentOf(this.payloads, pool, sample, `requests.${position}.segment`),
+    }));
     // Those who still have siblings are told again by upkeep, which goes through the pools of the directory.
     await this.pools.add(pool);
     const results: RequeueResult[] = [];
@@ -52,7 +54,6 @@ export class RequeueService {
       const answer = await this.longtail.requeue(pool, { requestId, attempt, workerId, workerEpoch, ...made });
       this.metrics.attemptEnded(answer.state);
       this.commands.abort(pool, 'cut', answer.aborts);
-      this.discards.soon(answer.discardedRefs);
       if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
       return { requestId, state: answer.state };
     } catch (error) {

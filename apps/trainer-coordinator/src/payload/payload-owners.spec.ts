@@ -1,8 +1,9 @@
-import type { GroupSubmission, TailPolicy } from '@broomwagon/contracts';
+import { isBroomwagonError, type Claim, type GroupSubmission, type TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CoordinatorFixture } from '../coordinator.fixture';
+import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
+const RESUME: TailPolicy = { name: 'resume', overProvision: 2 };
 
 describe('owners of payloads', () => {
   let fixture: CoordinatorFixture;
@@ -18,6 +19,15 @@ describe('owners of payloads', () => {
   const read = async (pool: string, ref: string) =>
     Buffer.from((await call(pool, 'payload.get', { ref })).data, 'base64').toString();
 
+  const exists = (ref: string) =>
+    call(fixture.pool, 'payload.stat', { ref }).then(
+      () => true,
+      (error: unknown) => {
+        if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return false;
+        throw error;
+      },
+    );
+
   /** Opens a round of one group with this prompt in the pool of the fixture, and claims its request. */
   async function begin(job: string, group: Partial<GroupSubmission>) {
     const plan = { groupsPerStep: 1, remainingGroups: 1, policy: WAIT };
@@ -27,10 +37,8 @@ describe('owners of payloads', () => {
     await call(fixture.pool, 'round.submit', { ...round, groups });
     const worker = await fixture.worker(`worker-of-${fixture.pool}`);
     const [claim] = await worker.claim(1);
-    const payload = { job, owner: claim!.requestId, name: '1', chunkIndex: 0, chunkCount: 1 };
-    const tokens = { ...payload, data: Buffer.from(`tokens of ${fixture.pool}`).toString('base64') };
-    const { ref } = await call(fixture.pool, 'payload.put', tokens);
-    return { pool: fixture.pool, round, worker, claim: claim!, ref: ref! };
+    const ref = await fixture.put(claim!, `tokens of ${fixture.pool}`);
+    return { pool: fixture.pool, round, worker, claim: claim!, ref };
   }
 
   it('keeps jobs and groups of the same name in two pools apart, until the round of one is closed and after', async () => {
@@ -60,5 +68,136 @@ describe('owners of payloads', () => {
       code: 'PAYLOAD_FOREIGN',
       field: 'groups.0.promptRef',
     });
+  });
+
+  it('refuses tokens of anything but the request itself, before anything is changed', async () => {
+    const other = await begin('other-job', { prompt: { text: 'another job' } });
+    const { job, round } = await fixture.openRound(WAIT, 2);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(2, 0, 1) });
+    const worker = await fixture.worker('worker');
+    const [mine, theirs] = (await worker.claim(2)) as [Claim, Claim];
+    const accepted = await fixture.put(theirs, 'accepted');
+    await call(fixture.pool, 'request.complete', {
+      ...worker.fence(theirs),
+      finishReason: 'stop',
+      segment: { ...fixture.segmentOf(theirs, 3), ref: accepted },
+    });
+    const hash = `${fixture.rootKey}:request:${mine.requestId}`;
+    const before = await fixture.redis.hgetall(hash);
+
+    const foreign: [ref: string, code: string][] = [
+      [accepted, 'PAYLOAD_FOREIGN'],
+      [other.ref, 'PAYLOAD_FOREIGN'],
+      [mine.promptRef, 'PAYLOAD_FOREIGN'],
+      [accepted.replace('g1', 'g0').replace(fixture.pool, 'p'), 'PAYLOAD_FOREIGN'],
+      [accepted.replace('g1', 'g0').replace('redis~', 'tape~'), 'VALIDATION_FAILED'],
+      ['nonsense', 'VALIDATION_FAILED'],
+    ];
+    for (const [ref, code] of foreign) {
+      const body = { ...worker.fence(mine), segment: { ...fixture.segmentOf(mine, 5), ref } };
+      const refused = { code, retryable: false, field: 'segment.ref' };
+      await expect(call(fixture.pool, 'request.checkpoint', body)).rejects.toMatchObject(refused);
+      const completed = call(fixture.pool, 'request.complete', { ...body, finishReason: 'stop' });
+      await expect(completed).rejects.toMatchObject(refused);
+      const failed = call(fixture.pool, 'request.fail', { ...body, reason: 'engine-error', retryable: false });
+      await expect(failed).rejects.toMatchObject(refused);
+      const { requestId, attempt, workerId, workerEpoch } = worker.fence(mine);
+      const requests = [{ requestId, attempt, segment: body.segment }];
+      const requeued = call(fixture.pool, 'longtail.requeue', { job, workerId, workerEpoch, requests });
+      await expect(requeued).rejects.toMatchObject({ code, field: 'requests.0.segment.ref' });
+    }
+    expect(await fixture.redis.hgetall(hash)).toEqual(before);
+
+    // The tokens of the other stay when this one fails for good, and go when its round is closed.
+    const ref = await fixture.put(mine, 'wasted');
+    const segment = { ...fixture.segmentOf(mine, 5), ref };
+    await call(fixture.pool, 'request.fail', {
+      ...worker.fence(mine),
+      reason: 'engine-error',
+      retryable: false,
+      segment,
+    });
+    await expect.poll(() => exists(ref)).toBe(false);
+    expect(await exists(accepted)).toBe(true);
+    expect(await exists(other.ref)).toBe(true);
+  });
+
+  it('costs a request the segment that is gone and those after it, and nothing that is there', async () => {
+    const { job, round } = await fixture.openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    const worker = await fixture.worker('worker');
+    const refs: string[] = [];
+    const handBack = { reason: 'aborted' as const, retryable: true };
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      const [claim] = await worker.claim(1);
+      refs.push(await fixture.put(claim!, `tokens ${attempt}`));
+      const segment = { ...fixture.segmentOf(claim!, 4), ref: refs.at(-1)! };
+      await call(fixture.pool, 'request.fail', { ...worker.fence(claim!), ...handBack, segment });
+    }
+    const [name] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/${job}}:item:*~2`)) as [string];
+    await fixture.redis.del(name);
+    const [claim] = await worker.claim(1);
+    expect(claim!.segments.map(({ ref }) => ref)).toEqual(refs);
+    const lost = { ...worker.fence(claim!), reason: 'payload' as const, retryable: true };
+    // Of one that is there nothing is forgotten: the worker looks into another store.
+    await call(fixture.pool, 'request.fail', { ...lost, missingRef: refs[0] });
+    const [second] = await worker.claim(1);
+    expect(second!.segments).toHaveLength(3);
+    const foreign = call(fixture.pool, 'request.fail', {
+      ...lost,
+      attempt: second!.attempt,
+      missingRef: second!.promptRef,
+    });
+    await expect(foreign).rejects.toMatchObject({ code: 'PAYLOAD_FOREIGN', field: 'missingRef' });
+    await call(fixture.pool, 'request.fail', { ...lost, attempt: second!.attempt, missingRef: refs[1] });
+    const [third] = await worker.claim(1);
+    expect(third!.segments.map(({ ref }) => ref)).toEqual([refs[0]]);
+    expect(await worker.complete(third!)).toMatchObject({ state: 'finished', groupAccepted: true });
+    await fixture.removed();
+    expect(await exists(refs[0]!)).toBe(true);
+    expect(await exists(refs[2]!)).toBe(false);
+    const status = await call(fixture.pool, 'round.status', { job });
+    expect(status).toMatchObject({ failedGroups: 0, wastedByReason: { missing: 8 } });
+  });
+
+  it('keeps a prompt that several groups and checkpoints name until the last of them is gone', async () => {
+    const job = fixture.newJob();
+    const prompt = { job, owner: 'prompts', name: 'shared', chunkIndex: 0, chunkCount: 1 };
+    const data = Buffer.from('{"text":"shared"}').toString('base64');
+    const { ref: promptRef } = await call(fixture.pool, 'payload.put', { ...prompt, data });
+    const shared = (from: number) =>
+      groups(1, from, 1).map((group) => ({ ...group, prompt: undefined, promptRef: promptRef! }));
+    const worker = await fixture.worker('worker');
+    let trainerEpoch: Awaited<ReturnType<typeof fixture.open>>['trainerEpoch'] | undefined;
+    // Each step trains one group and leaves the other in the queue.
+    const step = async (from: number, taken: number) => {
+      const plan = { groupsPerStep: 1 + taken, remainingGroups: 2 - 2 * taken, policy: RESUME, trainerEpoch };
+      const opened = await fixture.open(job, plan);
+      ({ trainerEpoch } = opened);
+      const round = { job, roundId: opened.roundId, trainerEpoch };
+      const fresh = taken > 0 ? [] : [...shared(from), ...shared(from + 1)];
+      if (fresh.length > 0) await call(fixture.pool, 'round.submit', { ...round, groups: fresh });
+      const [first, ...others] = await worker.claim(2);
+      await worker.complete(first!);
+      for (const claim of others) {
+        await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
+      }
+      await call(fixture.pool, 'round.close', round);
+      await fixture.swept();
+    };
+    await step(0, 0);
+    await fixture.removed();
+    expect(await exists(promptRef!)).toBe(true);
+    const save = { job, trainerEpoch: trainerEpoch!, tag: 'a' };
+    expect(await call(fixture.pool, 'job.checkpoint', save)).toMatchObject({ state: 'complete', groups: 1 });
+    await call(fixture.pool, 'longtail.drop', { job, trainerEpoch: trainerEpoch!, all: true, reason: 'done' });
+    await expect.poll(() => fixture.redis.keys(`${fixture.rootKey}:group:${job}/*`)).toEqual([]);
+    await fixture.removed();
+    expect(await exists(promptRef!)).toBe(true);
+    for (const tag of ['b', 'c']) {
+      expect(await call(fixture.pool, 'job.checkpoint', { ...save, tag })).toMatchObject({ state: 'complete' });
+    }
+    await expect.poll(() => exists(promptRef!)).toBe(false);
+    expect(await fixture.redis.exists(`${fixture.rootKey}:job-prompts:${job}`)).toBe(0);
   });
 });

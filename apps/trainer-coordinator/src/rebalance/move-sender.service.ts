@@ -4,7 +4,6 @@ import { failpoint } from '@broomwagon/platform';
 import { MoveStore, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
@@ -21,7 +20,6 @@ export class MoveSenderService {
     private readonly store: MoveStore,
     private readonly commands: WorkerCommands,
     private readonly grants: GrantService,
-    private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -52,7 +50,6 @@ export class MoveSenderService {
       const page = await this.store.repeat(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
       this.metrics.swept('move');
       this.commands.abort(pool, 'move', page.aborts);
-      this.discards.soon(page.discardedRefs);
       if (page.pending > 0) this.grants.soon(pool);
       this.tellExpired(pool, page.expired);
       cursor = page.cursor;

@@ -1,6 +1,7 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import {
   cutText,
+  isBroomwagonError,
   LIMITS,
   type CheckpointReply,
   type CheckpointRequest,
@@ -18,15 +19,14 @@ import {
 } from '@broomwagon/contracts';
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { PoolDirectory, RequestStore, type AttemptFence } from '@broomwagon/state';
+import { PayloadStore, PoolDirectory, RequestStore, type AttemptFence } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { WaitingReaders } from '../rounds/waiting-readers';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 import { PayloadRoomService } from '../payload/payload-room.service';
-import { DiscardService } from './discard.service';
 import { GrantService } from './grant.service';
-import { segmentOf } from './segment-of';
+import { jobOf, segmentOf } from './segment-of';
 
 /** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is nobody's failure. */
 const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
@@ -45,15 +45,17 @@ function countsAsFailure({ reason, retryable }: FailRequest): boolean {
 /** What workers do with requests: one script each, and what has to follow it. */
 @Injectable()
 export class RequestService {
+  private readonly logger = new Logger(RequestService.name);
+
   constructor(
     private readonly requests: RequestStore,
     private readonly pools: PoolDirectory,
     private readonly grants: GrantService,
     private readonly sweeper: SweepService,
     private readonly commands: WorkerCommands,
-    private readonly discards: DiscardService,
     private readonly room: PayloadRoomService,
     private readonly readers: WaitingReaders,
+    private readonly payloads: PayloadStore,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
@@ -85,18 +87,21 @@ export class RequestService {
     return next < all.length ? { segments, cursor: next } : { segments };
   }
 
-  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */
+  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE */
   async checkpoint(pool: PoolName, body: CheckpointRequest): Promise<CheckpointReply> {
     const { serverId } = body;
-    return this.requests.checkpoint(pool, { ...fenceOf(body), ...segmentOf(body), serverId });
+    return this.requests.checkpoint(pool, { ...fenceOf(body), ...segmentOf(this.payloads, pool, body), serverId });
   }
 
-  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */
+  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE */
   async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
     const { finishReason } = body;
-    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segmentOf(body), finishReason });
+    const answer = await this.requests.complete(pool, {
+      ...fenceOf(body),
+      ...segmentOf(this.payloads, pool, body),
+      finishReason,
+    });
     this.metrics.attemptEnded(answer.state);
-    this.discards.soon(answer.discardedRefs);
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     if (answer.groupAccepted || answer.roundCompleted) this.readers.wake(pool, answer);
@@ -106,25 +111,42 @@ export class RequestService {
     return { state, groupAccepted, roundCompleted };
   }
 
-  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, UNAVAILABLE */
+  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE */
   async fail(pool: PoolName, body: FailRequest): Promise<FailReply> {
     const answer = await this.requests.fail(pool, {
       ...fenceOf(body),
-      ...segmentOf(body),
+      ...segmentOf(this.payloads, pool, body),
       countsAsFailure: countsAsFailure(body),
       retryable: body.retryable,
       reason: body.reason,
+      missingRef: await this.missing(pool, body),
       lostTokens: body.lostTokens,
       message: body.message && cutText(body.message, REASON_LENGTH),
     });
     this.metrics.attemptEnded(answer.state);
-    this.discards.soon(answer.discardedRefs);
     this.commands.abort(pool, 'abort', answer.aborts);
     // Before its request is given out again.
     if (body.reason === 'payload-full') await this.room.look(pool, answer.job, true);
     if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     return { state: answer.state };
+  }
+
+  /** What the worker did not find is believed when it is not found here either: else its store is another one. */
+  private async missing(pool: PoolName, { requestId, missingRef }: FailRequest): Promise<string | undefined> {
+    if (missingRef == null) return undefined;
+    this.payloads.requireRef(missingRef, { pool, job: jobOf(requestId), owner: requestId }, 'missingRef');
+    try {
+      await this.payloads.stat(missingRef);
+      this.logger.warn(
+        { pool, requestId },
+        'A worker does not find a payload that is there: is its payload store another?',
+      );
+      return undefined;
+    } catch (error) {
+      if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return missingRef;
+      throw error;
+    }
   }
 }
 

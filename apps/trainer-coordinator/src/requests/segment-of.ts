@@ -1,19 +1,36 @@
-import { BroomwagonError, type Segment } from '@broomwagon/contracts';
-import type { SegmentArgs } from '@broomwagon/state';
+import { BroomwagonError, type JobId, type PoolName, type RequestId, type Segment } from '@broomwagon/contracts';
+import type { PayloadStore, SegmentArgs } from '@broomwagon/state';
+
+/** What a worker says about an attempt, as far as its segment goes. */
+interface Said {
+  requestId: RequestId;
+  attempt: number;
+  segment?: Segment;
+}
 
 /**
  * The segment of a message as the scripts take it.
- * @param where names the message in an error, when there are several
- * @throws BroomwagonError VALIDATION_FAILED when the segment names another attempt
+ * @param field names the segment in an error
+ * @throws BroomwagonError VALIDATION_FAILED when the segment names another attempt, or a payload of no store;
+ *   PAYLOAD_FOREIGN when it names a payload of another pool, job or request
  */
-export function segmentOf(body: { attempt: number; segment?: Segment }, where?: string): SegmentArgs {
-  const { segment } = body;
+export function segmentOf(
+  payloads: PayloadStore,
+  pool: PoolName,
+  { requestId, attempt, segment }: Said,
+  field = 'segment',
+): SegmentArgs {
   if (segment == null) return { tokens: 0 };
-  if (segment.attempt !== body.attempt) {
-    const of = where === undefined ? '' : ` (${where})`;
-    throw new BroomwagonError('VALIDATION_FAILED', `segment.attempt must be the attempt of the message${of}`, {
-      field: 'segment.attempt',
+  if (segment.attempt !== attempt) {
+    throw new BroomwagonError('VALIDATION_FAILED', `${field}.attempt must be the attempt of the message`, {
+      field: `${field}.attempt`,
     });
   }
+  payloads.requireRef(segment.ref, { pool, job: jobOf(requestId), owner: requestId }, `${field}.ref`);
   return { segment: JSON.stringify(segment), tokens: segment.tokenCount };
+}
+
+/** The job of a request. */
+export function jobOf(requestId: RequestId): JobId {
+  return requestId.slice(0, requestId.indexOf('/'));
 }

@@ -3,7 +3,6 @@ import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { RoundStore, type RoundName, type TakeAnswer } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
 
 /** Takes groups of the long-tail queue into rounds that are opening. */
@@ -12,7 +11,6 @@ export class OpeningService {
   constructor(
     private readonly rounds: RoundStore,
     private readonly grants: GrantService,
-    private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
@@ -21,7 +19,6 @@ export class OpeningService {
     for (;;) {
       const page = await this.rounds.take(pool, { job: round.job, roundId: round.roundId });
       this.metrics.swept('take');
-      this.discards.soon(page.discardedRefs);
       this.grants.soon(pool);
       if (page.state !== 'opening') return page;
       await failpoint('coordinator.open.between-pages');

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
@@ -40,10 +41,11 @@ export class SubmissionService {
     checkGroups(groups);
     const args = { job, roundId, trainerEpoch, stamp: seen };
     const digests = new Map(groups.map((group) => [group.groupId, groupDigest(group)]));
-    const named = groups.map(({ groupId, samples, maxTokens }) => ({
+    const named = groups.map(({ groupId, samples, maxTokens, promptRef }) => ({
       groupId,
       samples,
       maxTokens,
+      promptRef,
       digest: digests.get(groupId)!,
     }));
     const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.roomOf(pool, job));
@@ -84,12 +86,17 @@ export class SubmissionService {
       promptRef !== undefined && fresh.has(groupId) ? [{ promptRef, position }] : [],
     );
     for (const { promptRef, position } of named) {
-      this.payloads.requireRef(promptRef, { pool, job }, `groups.${position}.promptRef`);
+      const field = `groups.${position}.promptRef`;
+      const { owner } = this.payloads.requireRef(promptRef, { pool, job }, field);
+      // Tokens go with their request; a prompt stays as long as any group names it.
+      if (owner.startsWith(`${job}/`)) {
+        throw new BroomwagonError('PAYLOAD_FOREIGN', `${field}: the payload is of the request ${owner}`, { field });
+      }
     }
     for (let start = 0; start < named.length; start += PROMPTS_AT_ONCE) {
       await Promise.all(
         named.slice(start, start + PROMPTS_AT_ONCE).map(({ promptRef, position }) =>
-          this.payloads.stat(promptRef).catch((error: unknown) => {
+          this.payloads.hold(promptRef).catch((error: unknown) => {
             if (!isBroomwagonError(error) || error.retryable) throw error;
             const field = `groups.${position}.promptRef`;
             throw new BroomwagonError(error.code, `${field}: ${error.message}`, { field });
@@ -109,7 +116,8 @@ export class SubmissionService {
     for (let start = 0; start < groups.length; start += PROMPTS_AT_ONCE) {
       await Promise.all(
         groups.slice(start, start + PROMPTS_AT_ONCE).map(async ({ groupId, prompt, promptRef }) => {
-          const name = { pool, job, owner: groupId, name: 'prompt' };
+          // A name that was never there: one that was freed may be removed at any moment.
+          const name = { pool, job, owner: groupId, name: `prompt.${randomUUID()}` };
           refs.set(groupId, promptRef ?? (await this.payloads.put(name, Buffer.from(JSON.stringify(prompt)))));
         }),
       );

@@ -8,11 +8,9 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LongtailSweepService } from '../longtail/longtail-sweep.service';
 import { MoveSenderService } from '../rebalance/move-sender.service';
-import { DiscardService } from '../requests/discard.service';
 import { GrantService } from '../requests/grant.service';
 import { OpeningService } from '../rounds/opening.service';
 import { WeightSweepService } from '../weights/weight-sweep.service';
-import { ownRefs } from './own-refs';
 import { RecountService } from './recount.service';
 import { WorkerCommands } from './worker-commands';
 
@@ -43,7 +41,6 @@ export class SweepService {
     private readonly grants: GrantService,
     private readonly recounts: RecountService,
     private readonly commands: WorkerCommands,
-    private readonly discards: DiscardService,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -99,7 +96,6 @@ export class SweepService {
       const page = await this.rounds.giveBack(pool, round);
       this.metrics.swept('give-back');
       this.commands.abort(pool, 'abort', page.aborts);
-      this.discards.soon(page.discardedRefs);
       await failpoint('coordinator.give-back.between-pages');
       more = page.more;
     }
@@ -117,7 +113,6 @@ export class SweepService {
       const page = await this.rounds.cut(pool, round, cursor);
       this.metrics.swept('cut');
       this.commands.abort(pool, 'cut', page.aborts);
-      this.discards.soon(page.discardedRefs);
       await failpoint('coordinator.cut.between-pages');
       cursor = page.cursor;
     }
@@ -127,7 +122,6 @@ export class SweepService {
     for (let done = false; !done;) {
       const page = await this.rounds.fold(pool, round);
       this.metrics.swept('fold');
-      this.discards.soon(page.owned.flatMap(ownRefs));
       await failpoint('coordinator.fold.between-pages');
       // A surplus sample is not confirmed yet: the next sweep goes on.
       done = page.done || page.waiting;
@@ -140,7 +134,6 @@ export class SweepService {
       const page = await this.requests.voidAttempts(pool);
       this.metrics.swept('void');
       this.metrics.attemptEnded('void', page.returned);
-      this.discards.soon(page.discardedRefs);
       pending += page.pending;
       more = page.more;
     }

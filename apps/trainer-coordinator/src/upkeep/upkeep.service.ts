@@ -5,12 +5,15 @@ import { PayloadStore, PoolDirectory, RoundStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { FactRelayService } from '../facts/fact-relay.service';
 import { RebalanceWatchService } from '../rebalance/rebalance-watch.service';
+import { PayloadRemovalService } from '../payload/payload-removal.service';
 import { PayloadRoomService } from '../payload/payload-room.service';
 import { DeletionService } from '../jobs/deletion.service';
 import { GrantService } from '../requests/grant.service';
 import { JobTotals } from './job-totals';
 import { SweepService } from './sweep.service';
 
+/** Looks for payloads to remove, in pauses of the sweep. */
+const SWEEPS_PER_REMOVAL = 10;
 const FACTS_INTERVAL_MS = 200;
 const PAYLOAD_ROOM_INTERVAL_MS = 1_000;
 const POOLS_INTERVAL_MS = 5_000;
@@ -35,6 +38,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly config: CoordinatorConfig,
     sweeper: SweepService,
     grants: GrantService,
+    removals: PayloadRemovalService,
     relay: FactRelayService,
     rebalance: RebalanceWatchService,
     room: PayloadRoomService,
@@ -46,6 +50,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       inEachPool('sweep', config.sweepIntervalMs, (pool) => sweeper.sweep(pool)),
       inEachPool('claims', config.sweepIntervalMs, (pool) => grants.upkeep(pool)),
       inEachPool('rebalance', config.rebalanceCheckMs, (pool) => rebalance.look(pool)),
+      inEachPool('removals', SWEEPS_PER_REMOVAL * config.sweepIntervalMs, (pool) => removals.sweep(pool)),
       inEachPool('payload-room', PAYLOAD_ROOM_INTERVAL_MS, (pool) => room.lookAtAll(pool)),
       inEachPool('totals', TOTALS_INTERVAL_MS, (pool) => this.totals.read(pool)),
       new PeriodicTask({ name: 'pools', intervalMs: POOLS_INTERVAL_MS, metrics }, () => this.directory.review()),
@@ -99,8 +104,8 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   private async sweepOrphans(): Promise<void> {
-    await this.payloads.sweepOrphans(this.config.payloadOrphanAfterMs, ({ pool, job, owner }) =>
-      this.rounds.owns(pool, job, owner),
+    await this.payloads.sweepOrphans(this.config.payloadOrphanAfterMs, (payload, ref) =>
+      this.rounds.owns(payload, ref),
     );
   }
 }

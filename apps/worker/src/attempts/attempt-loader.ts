@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
+  isBroomwagonError,
   type Claim,
   type Prompt,
   type RequestId,
@@ -23,6 +24,14 @@ export interface AttemptInput {
   made?: MadeTokens & { tokenCount: number };
 }
 
+/** What an earlier attempt made is gone from the payload store: it has to be made again. */
+export class MissingSegmentError extends Error {
+  constructor(readonly ref: string) {
+    super(`The payload store does not have ${ref}`);
+    this.name = 'MissingSegmentError';
+  }
+}
+
 /** Reads the prompt of a request and what its earlier attempts made. */
 @Injectable()
 export class AttemptLoader {
@@ -32,15 +41,25 @@ export class AttemptLoader {
     private readonly controlPlane: ControlPlane,
   ) {}
 
-  /** @throws BroomwagonError PAYLOAD_NOT_FOUND, VALIDATION_FAILED (not the JSON it should be), UNAVAILABLE */
+  /**
+   * @throws MissingSegmentError with the first segment that is not there
+   * @throws BroomwagonError PAYLOAD_NOT_FOUND (the prompt), VALIDATION_FAILED (not the JSON it should be), UNAVAILABLE
+   */
   async load({ claim, signal }: Attempt): Promise<AttemptInput> {
     if (claim.segmentsFollow) claim.segments = await this.readSegments(claim.requestId, signal);
-    const [prompt, ...segments] = await Promise.all(
+    const [prompt, ...segments] = await Promise.allSettled(
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
-    if (!isPrompt(prompt))
+    const promptValue = valueOf(prompt!);
+    if (!isPrompt(promptValue))
       throw new BroomwagonError('VALIDATION_FAILED', `The payload ${claim.promptRef} is no prompt`);
-    return { prompt, made: joinSegments(claim, segments as SegmentPayload[]) };
+    const payloads = segments.map((segment, index) => {
+      if (segment.status === 'rejected' && isBroomwagonError(segment.reason, 'PAYLOAD_NOT_FOUND')) {
+        throw new MissingSegmentError(claim.segments[index]!.ref);
+      }
+      return valueOf(segment) as SegmentPayload;
+    });
+    return { prompt: promptValue, made: joinSegments(claim, payloads) };
   }
 
   private async readSegments(requestId: RequestId, signal: AbortSignal): Promise<Segment[]> {
@@ -69,6 +88,11 @@ export class AttemptLoader {
     }
     throw new BroomwagonError('VALIDATION_FAILED', `The payload ${ref} is not a JSON object`);
   }
+}
+
+function valueOf<T>(settled: PromiseSettledResult<T>): T {
+  if (settled.status === 'rejected') throw settled.reason;
+  return settled.value;
 }
 
 /** A prompt given by reference was seen by nobody before. */

@@ -11,7 +11,6 @@ import { ControlPlane } from '../control-plane';
 import type { AttemptOutcome } from '../worker-metrics';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
-import { SegmentSaver } from './segment-saver';
 
 /** Longest message of `request.fail`, characters. */
 const MAX_MESSAGE_LENGTH = 1_000;
@@ -34,6 +33,8 @@ export interface Failure {
   retryable: boolean;
   /** Tokens that could not be stored. */
   lostTokens?: number;
+  /** A segment of the claim that is not there. */
+  missingRef?: string;
   message?: string;
 }
 
@@ -48,29 +49,27 @@ export class AttemptReporter {
 
   constructor(
     private readonly controlPlane: ControlPlane,
-    private readonly segments: SegmentSaver,
     private readonly config: WorkerConfig,
   ) {}
 
   async complete(attempt: Attempt, finishReason: 'stop' | 'length', segment?: Segment): Promise<AttemptOutcome> {
     const body = { ...attempt.identity, finishReason, segment };
-    return this.report(attempt, 'finished', segment, 'request.complete', body);
+    return this.report(attempt, 'finished', 'request.complete', body);
   }
 
   async fail(attempt: Attempt, failure: Failure, segment?: Segment): Promise<AttemptOutcome> {
-    const { reason, retryable, lostTokens } = failure;
+    const { reason, retryable, lostTokens, missingRef } = failure;
     const message = failure.message && cutText(failure.message, MAX_MESSAGE_LENGTH);
-    const body = { ...attempt.identity, reason, retryable, lostTokens, message, segment };
+    const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
     // The books keep no reasons: here is where a person finds out why a group failed.
     if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);
-    return this.report(attempt, outcome, segment, 'request.fail', body);
+    return this.report(attempt, outcome, 'request.fail', body);
   }
 
   private async report<Operation extends 'request.complete' | 'request.fail'>(
     attempt: Attempt,
     outcome: AttemptOutcome,
-    segment: Segment | undefined,
     operation: Operation,
     body: RequestOf<Operation>,
   ): Promise<AttemptOutcome> {
@@ -85,7 +84,6 @@ export class AttemptReporter {
       if (!isBroomwagonError(error) || !error.retryable || error.code === 'INTERNAL') await this.sayUnclaimed(attempt);
       return 'lost';
     }
-    if (segment !== undefined) await this.segments.keepOnly(attempt, segment);
     return outcome;
   }
 

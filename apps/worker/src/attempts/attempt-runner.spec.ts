@@ -51,8 +51,24 @@ describe('AttemptRunner', () => {
     );
     expect(await run()).toBe('finished');
     expect(engines.requests[0]!.made).toEqual({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3 });
-    // Stored by others: not ours to remove.
-    expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', '1.3']);
+    expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', `${attempt.worker.workerEpoch}.1.3`]);
+  });
+
+  it('says which segment of an earlier attempt is gone, and costs the request nothing else', async () => {
+    const { run, controlPlane, payloads, attempt } = await startAttempt();
+    const name = (part: string) => ({ pool: 'default', job: 'j', owner: 'j/g/0', name: part });
+    const refs: string[] = [];
+    for (const part of ['1', '2', '3']) refs.push(await payloads.put(name(part), Buffer.from('{"tokenIds":[1]}')));
+    for (const [index, ref] of refs.entries()) {
+      const made = { serverId: 's', serverEpoch: 1, weightVersion: 1, tokenCount: 1 };
+      attempt.claim.segments.push({ ...made, attempt: index + 1, ref });
+    }
+    payloads.payloads.delete(refs[1]!);
+    payloads.payloads.delete(refs[2]!);
+    await run();
+    expect(controlPlane.of('request.fail')).toMatchObject([
+      { reason: 'payload', retryable: true, missingRef: refs[1] },
+    ]);
   });
 
   it('gives each sample, and each place it is resumed from, a seed of its own, made of the one of the trainer', async () => {
@@ -212,12 +228,13 @@ describe('AttemptRunner', () => {
       return { tokenIds: [1, 2, 3], text: 'xxx', tokenCount: 3, finishReason: 'length' };
     };
     const running = run();
-    await expect.poll(() => payloads.namesOf('j/g/0')).toEqual(['1.3']);
+    const names = [1, 2, 3].map((tokens) => `${attempt.worker.workerEpoch}.1.${tokens}`);
+    await expect.poll(() => payloads.namesOf('j/g/0')).toEqual(names);
     release();
     expect(await running).toBe('finished');
     expect(complete).toEqual(['true', 'true', 'true']);
-    expect(attempt.savedRefs).toHaveLength(1);
-    expect(payloads.namesOf('j/g/0')).toEqual(['1.3']);
+    // Another name for the end: a payload never changes, and what is needed no longer is for the coordinator to remove.
+    expect(payloads.namesOf('j/g/0')).toEqual([...names, names[2]]);
   });
 
   it('ends with one slow checkpoint, however many fell due meanwhile', async () => {
@@ -369,7 +386,7 @@ describe('AttemptRunner', () => {
     const { run, controlPlane, payloads } = await startAttempt();
     setFailpoints('worker.complete.between-release-and-complete=throw');
     await run();
-    expect(payloads.namesOf('j/g/0')).toEqual(['1.3']);
+    expect(payloads.namesOf('j/g/0')).toHaveLength(1);
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'finished' });
     expect(controlPlane.of('request.complete')).toEqual([]);
   });

@@ -20,7 +20,7 @@ import { EngineAdapters } from '../engines/engine-adapters';
 import { WorkerConfig } from '../worker.config';
 import { WorkerMetrics, type AttemptOutcome } from '../worker-metrics';
 import type { Attempt } from './attempt';
-import { AttemptLoader, type AttemptInput } from './attempt-loader';
+import { AttemptLoader, MissingSegmentError, type AttemptInput } from './attempt-loader';
 import { AttemptRegistry } from './attempt-registry';
 import { AttemptReporter, type Failure } from './attempt-reporter';
 import { Checkpointer } from './checkpointer';
@@ -98,8 +98,10 @@ export class AttemptRunner {
       input = await this.loader.load(attempt);
     } catch (error) {
       if (attempt.signal.aborted) return this.handBack(attempt);
-      const retryable = isBroomwagonError(error) && error.retryable;
-      return this.reporter.fail(attempt, { reason: 'payload', retryable, message: (error as Error).message });
+      const missingRef = error instanceof MissingSegmentError ? error.ref : undefined;
+      const retryable = missingRef !== undefined || (isBroomwagonError(error) && error.retryable);
+      const { message } = error as Error;
+      return this.reporter.fail(attempt, { reason: 'payload', retryable, message, missingRef });
     }
     if (attempt.signal.aborted) return this.handBack(attempt);
     if ((input.made?.tokenCount ?? 0) >= attempt.claim.maxTokens) return this.reporter.complete(attempt, 'length');

@@ -18,8 +18,6 @@ export class Attempt {
   readonly key: string;
   /** A random one: an id made of the request would meet answers kept for an earlier job of the same name. */
   readonly acquireId = randomUUID();
-  /** Payloads this attempt has stored, oldest first. */
-  readonly savedRefs: string[] = [];
   private readonly controller = new AbortController();
   private stoppedBy: StopCause | undefined;
 

@@ -61,7 +61,6 @@ export class Checkpointer {
     const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
     const body = { ...attempt.identity, segment, serverId: lease.serverId };
     const reply = await this.controlPlane.callWithRetry('request.checkpoint', body, { deadlineMs });
-    if (segment !== undefined) await this.segments.keepOnly(attempt, segment);
     if (reply.action === 'abort') attempt.stop('cut');
   }
 

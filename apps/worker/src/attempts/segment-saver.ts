@@ -1,4 +1,5 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
 import type { LeaseGrant, Segment } from '@broomwagon/contracts';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
@@ -7,14 +8,12 @@ import type { Attempt } from './attempt';
 import type { MadeSegment } from './token-collector';
 
 /**
- * Stores what an attempt made. A payload is never written twice: its name is attempt and token count, so a reference
- * in the books always leads to exactly the tokens it was given for, even when a stopped and continued process writes
- * late. What the books have been moved on from is removed.
+ * Stores what an attempt made. No two payloads have one name: it holds the worker epoch, the attempt, its tokens and a
+ * random part, for Redis that lost its last seconds gives out the same attempt again. So a reference always leads to
+ * the tokens it was given for. What is no longer needed of them the coordinator removes.
  */
 @Injectable()
 export class SegmentSaver {
-  private readonly logger = new Logger(SegmentSaver.name);
-
   constructor(
     private readonly payloads: PayloadStore,
     private readonly config: WorkerConfig,
@@ -32,11 +31,10 @@ export class SegmentSaver {
       pool: this.config.pool,
       job,
       owner: requestId,
-      name: `${attempt.claim.attempt}.${made.tokenCount}`,
+      name: [attempt.worker.workerEpoch, attempt.claim.attempt, made.tokenCount, randomUUID().slice(0, 8)].join('.'),
     };
     const bytes = Buffer.from(JSON.stringify(made.payload));
     const ref = await withRetry(() => this.payloads.put(name, bytes), { deadlineMs });
-    if (!attempt.savedRefs.includes(ref)) attempt.savedRefs.push(ref);
     const segment: Segment = {
       attempt: attempt.claim.attempt,
       serverId: lease.serverId,
@@ -46,15 +44,5 @@ export class SegmentSaver {
       ref,
     };
     return made.resumedBy === 'text' ? { ...segment, resumedBy: 'text' } : segment;
-  }
-
-  /** The books now have `kept` of this attempt: what was stored before it is removed. Never throws. */
-  async keepOnly(attempt: Attempt, kept: Segment): Promise<void> {
-    const older = attempt.savedRefs.filter((ref) => ref !== kept.ref);
-    if (older.length === 0) return;
-    attempt.savedRefs.splice(0, attempt.savedRefs.length, kept.ref);
-    await this.payloads
-      .remove(older)
-      .catch((error: Error) => this.logger.warn(`Left to the sweep of orphans: ${error.message}`));
   }
 }

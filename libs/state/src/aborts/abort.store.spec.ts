@@ -188,10 +188,8 @@ describe('AbortStore', () => {
     await selectAll();
     expect(await rounds.snapshot(pool, { job })).toMatchObject({ longtailGroups: 0, settlingGroups: 0 });
     await expect.poll(async () => (await rounds.due(pool)).dropped).toBe(1);
-    expect(await aborts.forget(pool)).toEqual({
-      groups: [{ job, groupId: 'g1', promptRef: 'prompt1', refs: ['job/g1/0-1'] }],
-      more: false,
-    });
+    expect(await aborts.forget(pool)).toEqual({ more: false });
+    expect(await redis.zrange(test.key('payloads:freed'), '0', '-1')).toEqual(['job/g1/0-1', 'prompt1']);
     expect(await redis.keys(test.key('*:job/g1*'))).toEqual([]);
     expect(await rounds.jobStatus(pool, job)).toMatchObject({
       droppedGroups: 1,

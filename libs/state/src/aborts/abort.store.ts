@@ -1,5 +1,4 @@
 import type { PoolName } from '@broomwagon/contracts';
-import type { FreedGroup } from '../rounds/round.types';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   AbortResultsPage,
@@ -29,8 +28,8 @@ const repeat = script<{ groupCursor: number; leaseCursor: number; deadlineMs: nu
 const leasesOf = script<{ requestIds: string[]; cursor: string }, { leases: RunningLease[]; cursor: string }>(
   'aborts/leases-of',
 );
-const endOverdue = script<OverdueArgs, { ended: number; discardedRefs: string[] }>('aborts/end-overdue');
-const forget = script<object, { groups: FreedGroup[]; more: boolean }>('aborts/forget');
+const endOverdue = script<OverdueArgs, { ended: number }>('aborts/end-overdue');
+const forget = script<object, { more: boolean }>('aborts/forget');
 
 /**
  * Aborts: first the intent is recorded, then what it means is selected in pages, then the holders are told again and
@@ -80,12 +79,12 @@ export class AbortStore {
   }
 
   /** Ends what is overdue without its holders. */
-  endOverdue(pool: PoolName, args: OverdueArgs): Promise<{ ended: number; discardedRefs: string[] }> {
+  endOverdue(pool: PoolName, args: OverdueArgs): Promise<{ ended: number }> {
     return this.scripts.run(endOverdue, pool, args);
   }
 
   /** Deletes one page of dropped groups whose life is over. */
-  forget(pool: PoolName): Promise<{ groups: FreedGroup[]; more: boolean }> {
+  forget(pool: PoolName): Promise<{ more: boolean }> {
     return this.scripts.run(forget, pool, {});
   }
 }

@@ -54,7 +54,6 @@ export interface OverdueArgs {
 export interface AbortCommands {
   aborts: AttemptFence[];
   leases: LeaseFence[];
-  discardedRefs: string[];
 }
 export interface SelectPage extends AbortCommands {
   /** Of parked acquires, to be sent to their callers. */

@@ -1,5 +1,4 @@
 import type { CheckpointJobReply, JobId, RestoreJobReply } from '@broomwagon/contracts';
-import type { FreedGroup } from '../rounds/round.types';
 
 export interface SaveCheckpointArgs {
   job: JobId;
@@ -17,13 +16,10 @@ export interface RestoreCheckpointArgs {
   tag: string;
 }
 export interface RestoreCheckpointPage extends RestoreJobReply {
-  /** Payloads of groups that are there no more. */
-  freed: FreedGroup[];
   /** A checkpoint that was made after this one is to be deleted. */
   retired: boolean;
 }
 
 export interface UnlinkCheckpointsPage {
-  groups: FreedGroup[];
   more: boolean;
 }

@@ -10,14 +10,12 @@ export interface RequeueAnswer {
   aborts: AttemptFence[];
   /** This call completed the round, with fewer groups. */
   roundCompleted: boolean;
-  discardedRefs: string[];
 }
 
 export interface LeavingPage {
   aborts: AttemptFence[];
   /** Where the next page starts; absent at the end. */
   cursor?: number;
-  discardedRefs: string[];
 }
 
 export interface DropLongtailArgs {

@@ -37,7 +37,6 @@ export interface RepeatedMoves {
   /** Requests that may be claimed again. */
   pending: number;
   cursor?: number;
-  discardedRefs: string[];
 }
 
 export interface RepeatedTransfers {

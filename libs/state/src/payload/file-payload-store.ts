@@ -23,7 +23,10 @@ import {
   type PayloadUsage,
 } from './payload-store';
 
-/** Chunks that change in one write; a list replaces the whole payload. */
+/** Ends the name of the file that says that a payload is freed. */
+const FREED = '.freed';
+
+/** Chunks of one write; a list is the whole payload. */
 type Change = { index: number; count: number; chunk: Buffer } | Buffer[];
 
 /**
@@ -65,13 +68,19 @@ export class FilePayloadStore extends PayloadStore {
     return statOf((await this.read(ref)).header);
   }
 
-  async remove(refs: readonly string[]): Promise<number> {
-    let removed = 0;
-    for (const ref of refs) {
-      const payload = parsePayloadRef('file', ref);
-      if (await this.unlink(this.folderOf(payload), this.pathOf(payload))) removed++;
-    }
-    return removed;
+  async nowMs(): Promise<number> {
+    return Date.now();
+  }
+
+  protected setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]> {
+    return Promise.all(page.map(([, payload]) => this.mark(payload, isFreed)));
+  }
+
+  protected async removePage(page: readonly PayloadName[], cutoffMs?: number): Promise<number> {
+    const removed = await Promise.all(
+      page.map((payload) => this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs)),
+    );
+    return removed.filter(Boolean).length;
   }
 
   async sweepOrphans(
@@ -125,7 +134,14 @@ export class FilePayloadStore extends PayloadStore {
     await mkdir(jobFolder, { recursive: true });
     return withFolderLock(jobFolder, async () => {
       const path = this.pathOf(payload);
-      const held = await readPayloadFile(path, Array.isArray(change) ? undefined : 'all');
+      const held = await readPayloadFile(path, 'all');
+      if (held !== undefined && receivedOf(held.header) === held.header.count) {
+        if (!isSame(held, change))
+          throw new BroomwagonError('PAYLOAD_EXISTS', 'Another payload is stored under this name');
+        // It was freed, and is wanted again.
+        if (await this.unmark(path)) await this.count(jobFolder, bytesOf(held.header), false);
+        return held.header;
+      }
       const chunks = merge(held, change);
       const header: PayloadHeader = {
         owner: payload.owner,
@@ -146,10 +162,10 @@ export class FilePayloadStore extends PayloadStore {
     });
   }
 
-  private async count(jobFolder: string, addedBytes: number): Promise<void> {
+  private async count(jobFolder: string, addedBytes: number, isBounded = true): Promise<void> {
     const path = join(jobFolder, '.used');
     const used = (await readCounter(path)) + addedBytes;
-    if (addedBytes > 0 && used > this.quotaBytes) {
+    if (isBounded && addedBytes > 0 && used > this.quotaBytes) {
       const wish = `${used} of ${this.quotaBytes} bytes`;
       throw new BroomwagonError('PAYLOAD_STORE_FULL', `The payloads of the job would take ${wish}`);
     }
@@ -163,9 +179,30 @@ export class FilePayloadStore extends PayloadStore {
       const held = await readPayloadFile(path);
       if (held === undefined || (await stat(path)).mtimeMs > cutoffMs) return false;
       await rm(path);
-      await this.count(jobFolder, -bytesOf(held.header));
+      if (!(await this.unmark(path))) await this.count(jobFolder, -bytesOf(held.header));
       return true;
     });
+  }
+
+  /** A file beside it says that a payload is freed. */
+  private async mark(payload: PayloadName, isFreed: boolean): Promise<number> {
+    const path = this.pathOf(payload);
+    if ((await readPayloadFile(path)) === undefined) return -1;
+    return withFolderLock(this.folderOf(payload), async () => {
+      const held = await readPayloadFile(path);
+      if (held === undefined) return -1;
+      const bytes = bytesOf(held.header);
+      const changed = isFreed ? await createOnce(path + FREED) : await this.unmark(path);
+      if (changed) await this.count(this.folderOf(payload), isFreed ? -bytes : bytes, false);
+      return bytes;
+    });
+  }
+
+  private unmark(path: string): Promise<boolean> {
+    return rm(path + FREED).then(
+      () => true,
+      () => false,
+    );
   }
 
   private async sweepFile(
@@ -178,10 +215,12 @@ export class FilePayloadStore extends PayloadStore {
     const facts = await stat(path).catch(() => undefined);
     if (facts === undefined || facts.mtimeMs > cutoffMs) return;
     if (path.endsWith('.draft')) return rm(path, { force: true });
+    if (path.endsWith(FREED)) return;
     const held = await readPayloadFile(path);
     if (held === undefined) return;
     sweep.examined++;
-    if (await isOwned({ ...of, owner: held.header.owner })) {
+    const payload = { ...of, owner: held.header.owner, name: held.header.name };
+    if (await isOwned(payload, formatPayloadRef('file', payload))) {
       // The time of change is the time of the last look, so that the next passes leave it alone.
       await utimes(path, new Date(), new Date()).catch(() => undefined);
     } else if (await this.unlink(this.folderOf(of), path, cutoffMs)) sweep.removed++;
@@ -199,6 +238,24 @@ export class FilePayloadStore extends PayloadStore {
 
 function statOf(header: PayloadHeader): PayloadStat {
   return { bytes: bytesOf(header), chunkCount: header.count, storedAtMs: header.storedAtMs };
+}
+
+function isSame({ header, data }: { header: PayloadHeader; data: Buffer }, change: Change): boolean {
+  if (Array.isArray(change)) return data.equals(Buffer.concat(change));
+  const start = header.chunkBytes.slice(0, change.index).reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
+  const end = start + (header.chunkBytes[change.index] ?? 0);
+  return header.count === change.count && data.subarray(start, end).equals(change.chunk);
+}
+
+/** False when it was there. */
+async function createOnce(path: string): Promise<boolean> {
+  try {
+    await writeFile(path, '', { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
 }
 
 /** The chunks after a change; undefined for those that have not arrived. */

@@ -2,13 +2,13 @@ import { script } from '../scripts/script-runner';
 
 /** Script `lua/payload/put-chunk.lua`; the chunk is the attachment. */
 export const PUT_CHUNK = script<
-  { item: string; index: number; count: number; quotaBytes: number; replace?: boolean; replaces?: string },
+  { item: string; index: number; count: number; quotaBytes: number },
   { receivedChunks: number; usedBytes: number }
 >('payload/put-chunk');
-/** Script `lua/payload/commit.lua` */
-export const COMMIT = script<{ staged: string; item: string }, { committed: boolean }>('payload/commit');
+/** Script `lua/payload/free.lua` */
+export const FREE = script<{ items: string[]; hold: boolean }, { bytes: number[] }>('payload/free');
 /** Script `lua/payload/remove.lua` */
-export const REMOVE = script<{ items: string[]; cutoffMs?: number }, { removed: number; usedBytes: number }>(
+export const REMOVE = script<{ items: string[]; cutoffMs?: number; incomplete?: true }, { removed: number }>(
   'payload/remove',
 );
 /** Script `lua/payload/touch.lua` */

@@ -62,27 +62,68 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect((await store.get(refs[4]!)).toString()).toBe('5');
     });
 
-    it('replaces a payload of the same name and counts only the new one', async () => {
+    it('never changes a payload that is complete, and takes the same one again', async () => {
       const job = newJob();
-      for (const size of [600, 100, 900, 300]) {
-        const bytes = randomBytes(size * KB);
-        const ref = await store.put(named(job, `${job}/g/0`, '1'), bytes);
-        expect((await store.get(ref)).equals(bytes)).toBe(true);
+      for (const size of [100, 600]) {
+        const [payload, bytes] = [named(job, `g${size}`), randomBytes(size * KB)];
+        const ref = await store.put(payload, bytes);
+        expect(await other.put(payload, bytes)).toBe(ref);
+        const chunk = bytes.subarray(0, CHUNK);
+        const count = Math.ceil((size * KB) / CHUNK);
+        expect(await store.putChunk(payload, 0, count, chunk)).toEqual({ ref, receivedChunks: count });
+        const changes = [
+          () => store.put(payload, Buffer.from('other')),
+          () => store.put(payload, randomBytes(size * KB)),
+          () => store.putChunk(payload, 0, count + 1, chunk),
+          () => store.putChunk(payload, 0, count, randomBytes(chunk.length)),
+        ];
+        for (const change of changes) await expect(change()).rejects.toEqual(code('PAYLOAD_EXISTS'));
+        expect((await other.get(ref)).equals(bytes)).toBe(true);
       }
-      await store.put(named(job, 'g2'), randomBytes(700 * KB));
-      await expect(store.put(named(job, 'g3'), randomBytes(100 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
+      // What was put twice, or refused, counts once.
+      await store.put(named(job, 'g3'), randomBytes(300 * KB));
+      await expect(store.put(named(job, 'g4'), randomBytes(100 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
     }, 20_000);
 
-    it('refuses what is over the quota of the job, keeps the old payload, and takes it after a removal', async () => {
+    it('refuses what is over the quota of the job, keeps nothing of it, and takes it after a removal', async () => {
       const job = newJob();
-      const small = await store.put(named(job, 'g1'), Buffer.from('old'));
-      const big = await store.put(named(job, 'g2'), randomBytes(1_000 * KB));
-      await expect(store.put(named(job, 'g1'), randomBytes(CHUNK))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
-      expect((await store.get(small)).toString()).toBe('old');
+      const big = await store.put(named(job, 'g2'), randomBytes(500 * KB));
+      await expect(store.put(named(job, 'g1'), randomBytes(700 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
+      await expect(store.stat(big.replace('g2', 'g1'))).rejects.toEqual(code('PAYLOAD_NOT_FOUND'));
+      await store.put(named(job, 'g3'), randomBytes(500 * KB));
       await store.put(named(newJob(), 'g1'), randomBytes(CHUNK));
       expect(await store.remove([big, big])).toBe(1);
       await expect(store.get(big)).rejects.toEqual(code('PAYLOAD_NOT_FOUND'));
       await store.put(named(job, 'g1'), randomBytes(CHUNK));
+    });
+
+    it('does not count what waits for its removal to the quota, and gives it back until then', async () => {
+      const job = newJob();
+      const bytes = randomBytes(600 * KB);
+      const ref = await store.put(named(job, 'g1'), bytes);
+      const unknown = [ref.replace('g1', 'g9'), 'no reference', `tape~p~j~o~n`];
+      const sizes = [bytes.length, undefined, undefined, undefined];
+      expect(await store.free([ref, ...unknown])).toEqual(sizes);
+      expect(await other.free([ref, ...unknown])).toEqual(sizes);
+      const second = await store.put(named(job, 'g2'), randomBytes(600 * KB));
+      expect((await other.get(ref)).equals(bytes)).toBe(true);
+      // Wanted again, by its name or by its contents: it counts, once.
+      await store.free([second]);
+      await store.hold(ref);
+      await other.hold(ref);
+      await store.put(named(job, 'g1'), bytes);
+      await expect(store.put(named(job, 'g3'), randomBytes(500 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
+      await store.free([ref]);
+      expect(await store.remove([...unknown, ref, second])).toBe(2);
+      await expect(store.hold(ref)).rejects.toEqual(code('PAYLOAD_NOT_FOUND'));
+      await store.put(named(job, 'g3'), randomBytes(1_000 * KB));
+    }, 20_000);
+
+    it('does not remove what was stored after the moment that is named', async () => {
+      const job = newJob();
+      const ref = await store.put(named(job, 'g1'), Buffer.from('x'));
+      expect(await store.remove([ref], (await store.nowMs()) - 60_000)).toBe(0);
+      expect(await store.remove([ref], await store.nowMs())).toBe(1);
     });
 
     it('never exceeds the quota when many write at once', async () => {
@@ -111,17 +152,16 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect((await store.getChunk(ref, 1)).data.toString()).toBe('bbb');
     });
 
-    it('converges to the last upload, whatever was there before', async () => {
+    it('takes an upload that begins anew before it was complete', async () => {
       const job = newJob();
-      await store.put(named(job, 'g1'), randomBytes(2 * CHUNK));
-      let ref: string | undefined;
-      for (const [index, text] of ['x', 'y', 'z'].entries()) {
-        ({ ref } = await store.putChunk(named(job, 'g1'), index, 3, Buffer.from(text)));
-      }
+      const put = (index: number, count: number, text: string) =>
+        store.putChunk(named(job, 'g1'), index, count, Buffer.from(text));
+      await put(0, 2, 'old');
+      await put(2, 3, 'old');
+      await put(2, 3, 'z');
+      await put(0, 3, 'x');
+      const { ref } = await put(1, 3, 'y');
       expect((await store.get(ref!)).toString()).toBe('xyz');
-      await store.putChunk(named(job, 'g1'), 0, 3, Buffer.from('x'));
-      await store.putChunk(named(job, 'g1'), 2, 3, Buffer.from('Z'));
-      expect((await store.get(ref!)).toString()).toBe('xyZ');
     });
 
     it('answers unknown, malformed and foreign references with a typed error', async () => {

@@ -1,5 +1,5 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import { checkChunk } from './chunks';
+import { checkChunk, pagesOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
 /** What a store knows about a complete payload. */
@@ -34,28 +34,28 @@ export interface PayloadUsage {
   quotaBytes: number;
 }
 /** Says whether the owner of a payload still exists; asked only about payloads of some age. */
-export type PayloadOwnership = (payload: Omit<PayloadName, 'name'>) => Promise<boolean>;
+export type PayloadOwnership = (payload: PayloadName, ref: string) => Promise<boolean>;
 
 /**
  * Where prompts and tokens lie, by reference; queues and transitions never carry them. A payload is named by its pool,
- * its job, its owner (a groupId or requestId) and a name (`prompt`, or the attempt); putting the same name again
- * replaces it. Jobs of the same name in two pools share nothing.
+ * its job, its owner (a groupId or requestId) and a name (`prompt`, or the attempt). Jobs of the same name in two pools
+ * share nothing. A payload that is complete never changes: a reference leads to what it was given for, or to nothing.
  *
- * All bytes of a job count to its quota. Every driver passes `payload-store.conformance.ts`. This class is also the
+ * All bytes of a job count to its quota, but for those that wait for their removal. Every driver passes `payload-store.conformance.ts`. This class is also the
  * injection token.
  */
 export abstract class PayloadStore {
   /**
-   * Stores a payload of any size up to 64 MiB, at once for every reader.
+   * Stores a payload of any size up to 64 MiB. Safe to repeat.
    * @returns its reference: at most 512 characters, each safe in a URL, naming driver, pool, job, owner and name
-   * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_TOO_LARGE, VALIDATION_FAILED (a name),
-   *   UNAVAILABLE
+   * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_EXISTS (there is another one of this name),
+   *   PAYLOAD_TOO_LARGE, VALIDATION_FAILED (a name), UNAVAILABLE
    */
   abstract put(payload: PayloadName, bytes: Buffer): Promise<string>;
 
   /**
-   * Stores one chunk of at most 256 kB; in any order, safe to repeat. Another `count` than before begins anew.
-   * Replacing a payload this way is not atomic for readers; {@link put} is.
+   * Stores one chunk of at most 256 kB; in any order, safe to repeat. Until all are there, a chunk may be stored anew,
+   * and another `count` than before begins anew.
    * @throws BroomwagonError as {@link put}
    */
   async putChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<PutChunkReply> {
@@ -89,8 +89,39 @@ export abstract class PayloadStore {
   /** @throws BroomwagonError as {@link get} */
   abstract stat(ref: string): Promise<PayloadStat>;
 
-  /** Removes payloads; those that are not there are skipped. Pages of 128. @returns how many there were */
-  abstract remove(refs: readonly string[]): Promise<number>;
+  /**
+   * Nothing names these payloads any more: they stay readable until they are removed, and count to no quota.
+   * @returns the bytes of each; undefined for one that is not there, or is none of this store
+   */
+  async free(refs: readonly string[]): Promise<(number | undefined)[]> {
+    const own = this.ownOf(refs);
+    const bytes = new Map<string, number>();
+    for (const page of pagesOf([...own])) {
+      const found = await this.setFreed(page, true);
+      for (const [position, [ref]] of page.entries()) bytes.set(ref, found[position]!);
+    }
+    return refs.map((ref) => bytes.get(ref)).map((known) => (known === -1 ? undefined : known));
+  }
+
+  /** A payload is named again: it counts to the quota. @throws BroomwagonError as {@link get} */
+  async hold(ref: string): Promise<void> {
+    await this.stat(ref);
+    await this.setFreed([[ref, parsePayloadRef(this.driver, ref)]], false);
+  }
+
+  /**
+   * Removes payloads; those that are not there, or are none of this store, are skipped. Pages of 128.
+   * @param cutoffMs one that was stored after this, by {@link nowMs}, stays
+   * @returns how many there were
+   */
+  async remove(refs: readonly string[], cutoffMs?: number): Promise<number> {
+    let removed = 0;
+    for (const page of pagesOf([...this.ownOf(refs).values()])) removed += await this.removePage(page, cutoffMs);
+    return removed;
+  }
+
+  /** The clock that its payloads are stored by. @throws BroomwagonError UNAVAILABLE */
+  abstract nowMs(): Promise<number>;
 
   /**
    * Removes payloads, complete or not, that were stored at least `olderThanMs` ago and whose owner is gone. One pass
@@ -110,6 +141,24 @@ export abstract class PayloadStore {
 
   /** First part of its references. */
   protected abstract readonly driver: PayloadDriver;
+
+  /** Marks payloads as freed or not. @returns the bytes of each, -1 for one that is not there */
+  protected abstract setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]>;
+
+  protected abstract removePage(page: readonly PayloadName[], cutoffMs?: number): Promise<number>;
+
+  /** Those that are references of this store. */
+  private ownOf(refs: readonly string[]): Map<string, PayloadName> {
+    const own = new Map<string, PayloadName>();
+    for (const ref of refs) {
+      try {
+        own.set(ref, parsePayloadRef(this.driver, ref));
+      } catch {
+        // Nobody can have stored it.
+      }
+    }
+    return own;
+  }
 
   /** Stores a chunk that is as it should be. @returns how many of the payload are there now */
   protected abstract writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number>;

@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import type { RedisMemory } from '../redis-memory';
 import { ScriptRunner } from '../scripts/script-runner';
-import { chunksOf, pagesOf } from './chunks';
+import { chunksOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
-import { COMMIT, FORGET_JOB, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } from './payload-scripts';
+import { FORGET_JOB, FREE, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } from './payload-scripts';
 import {
   PayloadStore,
   type PayloadChunk,
@@ -18,10 +17,8 @@ import {
 
 /** Root of the registry of jobs; `~` is part of no name of a pool. */
 const REGISTRY = '~jobs';
-/** Between item and staging id; part of no id. */
-const STAGED = '!';
 /** Fields of a payload's hash that are no chunks. */
-const HEADER_FIELDS = 4;
+const HEADER_FIELDS = 3;
 
 /** Payloads in Redis: one hash each, on a connection of its own so that large values never delay a transition. */
 export class RedisPayloadStore extends PayloadStore {
@@ -47,44 +44,42 @@ export class RedisPayloadStore extends PayloadStore {
   async put(payload: PayloadName, bytes: Buffer): Promise<string> {
     const ref = formatPayloadRef('redis', payload);
     const chunks = chunksOf(bytes);
-    const job = jobOf(payload);
-    const item = itemOf(payload);
-    if (chunks.length === 1) {
-      await this.write(job, item, 0, 1, bytes, { replace: true });
-      return ref;
-    }
-    // Several chunks are staged first, so that readers see the old payload or the new one and nothing between.
-    const staged = item + STAGED + randomUUID();
     try {
-      for (const [index, chunk] of chunks.entries()) {
-        await this.write(job, staged, index, chunks.length, chunk, { replaces: item });
-      }
-      await this.scripts.run(COMMIT, job, { staged, item });
+      for (const [index, chunk] of chunks.entries()) await this.writeChunk(payload, index, chunks.length, chunk);
     } catch (error) {
       // What stays when even this fails is swept with the orphans.
-      await this.scripts.run(REMOVE, job, { items: [staged] }).catch(() => undefined);
+      const items = [itemOf(payload)];
+      await this.scripts.run(REMOVE, jobOf(payload), { items, incomplete: true }).catch(() => undefined);
       throw error;
     }
     return ref;
   }
 
-  protected writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
-    return this.write(jobOf(payload), itemOf(payload), index, count, bytes);
+  protected async writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
+    const job = jobOf(payload);
+    const args = { item: itemOf(payload), index, count, quotaBytes: this.quotaBytes };
+    // One connection keeps the order: the job is on the registry before anything of it is stored.
+    try {
+      const [, reply] = await Promise.all([
+        this.scripts.run(REMEMBER_JOB, REGISTRY, { job }),
+        this.scripts.run(PUT_CHUNK, job, args, bytes),
+      ]);
+      return reply.receivedChunks;
+    } catch (cause) {
+      if (!isBroomwagonError(cause, 'STORE_FULL')) throw cause;
+      const { retryAfterMs } = cause;
+      throw new BroomwagonError('PAYLOAD_STORE_FULL', `No payload is stored: ${cause.message}`, {
+        cause,
+        retryAfterMs,
+      });
+    }
   }
 
   async get(ref: string): Promise<Buffer> {
-    for (;;) {
-      const { version, stat, chunk: first } = await this.readChunk(ref, 0);
-      const chunks = [first];
-      let current = true;
-      for (let index = 1; index < stat.chunkCount && current; index++) {
-        const next = await this.read(ref, index);
-        current = next.version === version && next.chunk != null;
-        if (next.chunk != null) chunks.push(next.chunk);
-      }
-      // Replaced while it was read: read the new one.
-      if (current) return chunks.length === 1 ? first : Buffer.concat(chunks);
-    }
+    const { stat, chunk: first } = await this.readChunk(ref, 0);
+    const chunks = [first];
+    for (let index = 1; index < stat.chunkCount; index++) chunks.push((await this.readChunk(ref, index)).chunk);
+    return chunks.length === 1 ? first : Buffer.concat(chunks);
   }
 
   async getChunk(ref: string, index: number): Promise<PayloadChunk> {
@@ -96,17 +91,24 @@ export class RedisPayloadStore extends PayloadStore {
     return (await this.read(ref)).stat;
   }
 
-  async remove(refs: readonly string[]): Promise<number> {
-    const itemsOfJob = new Map<string, string[]>();
-    for (const ref of refs) {
-      const payload = parsePayloadRef('redis', ref);
-      const items = itemsOfJob.get(jobOf(payload)) ?? [];
-      items.push(itemOf(payload));
-      itemsOfJob.set(jobOf(payload), items);
+  async nowMs(): Promise<number> {
+    const [seconds = 0, microseconds = 0] = (await this.available(this.redis.time())).map(Number);
+    return seconds * 1_000 + Math.floor(microseconds / 1_000);
+  }
+
+  protected async setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]> {
+    const bytes = new Map<PayloadName, number>();
+    for (const [job, payloads] of byJob(page.map(([, payload]) => payload))) {
+      const reply = await this.scripts.run(FREE, job, { items: payloads.map(itemOf), hold: !isFreed });
+      for (const [position, payload] of payloads.entries()) bytes.set(payload, reply.bytes[position]!);
     }
+    return page.map(([, payload]) => bytes.get(payload)!);
+  }
+
+  protected async removePage(page: readonly PayloadName[], cutoffMs?: number): Promise<number> {
     let removed = 0;
-    for (const [job, items] of itemsOfJob) {
-      for (const page of pagesOf(items)) removed += (await this.scripts.run(REMOVE, job, { items: page })).removed;
+    for (const [job, payloads] of byJob(page)) {
+      removed += (await this.scripts.run(REMOVE, job, { items: payloads.map(itemOf), cutoffMs })).removed;
     }
     return removed;
   }
@@ -118,8 +120,7 @@ export class RedisPayloadStore extends PayloadStore {
   ): Promise<PayloadSweep> {
     const sweep: PayloadSweep = { examined: 0, removed: 0 };
     // One moment for the whole pass, so that what it touches is not old again within it.
-    const [seconds = 0, microseconds = 0] = (await this.available(this.redis.time())).map(Number);
-    const cutoffMs = seconds * 1_000 + Math.floor(microseconds / 1_000) - olderThanMs;
+    const cutoffMs = (await this.nowMs()) - olderThanMs;
     let cursor = '0';
     do {
       const [next, found] = await this.zscanJobs(cursor);
@@ -150,38 +151,12 @@ export class RedisPayloadStore extends PayloadStore {
     await this.redis.quit().catch(() => this.redis.disconnect());
   }
 
-  private async write(
-    job: string,
-    item: string,
-    index: number,
-    count: number,
-    bytes: Buffer,
-    options: { replace?: boolean; replaces?: string } = {},
-  ): Promise<number> {
-    const args = { item, index, count, quotaBytes: this.quotaBytes, ...options };
-    // One connection keeps the order: the job is on the registry before anything of it is stored.
-    try {
-      const [, reply] = await Promise.all([
-        this.scripts.run(REMEMBER_JOB, REGISTRY, { job }),
-        this.scripts.run(PUT_CHUNK, job, args, bytes),
-      ]);
-      return reply.receivedChunks;
-    } catch (cause) {
-      if (!isBroomwagonError(cause, 'STORE_FULL')) throw cause;
-      const { retryAfterMs } = cause;
-      throw new BroomwagonError('PAYLOAD_STORE_FULL', `No payload is stored: ${cause.message}`, {
-        cause,
-        retryAfterMs,
-      });
-    }
-  }
-
-  /** The header of a complete payload and, if asked for, one chunk of the same version. */
+  /** The header of a complete payload and, if asked for, one chunk. */
   private async read(ref: string, index?: number) {
     const payload = parsePayloadRef('redis', ref);
     const key = `${this.scripts.rootKey(jobOf(payload))}:item:${itemOf(payload)}`;
-    const fields = ['count', 'bytes', 'at', 'version', ...(index === undefined ? [] : [String(index)])];
-    const [[count, bytes, at, version, chunk], present] = await this.available(
+    const fields = ['count', 'bytes', 'at', ...(index === undefined ? [] : [String(index)])];
+    const [[count, bytes, at, chunk], present] = await this.available(
       Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
     );
     if (count == null) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No payload ${ref}`);
@@ -193,7 +168,7 @@ export class RedisPayloadStore extends PayloadStore {
         `Only ${received} of ${stat.chunkCount} chunks of ${ref} are here`,
       );
     }
-    return { stat, version: String(version), chunk };
+    return { stat, chunk };
   }
 
   private async readChunk(ref: string, index: number) {
@@ -219,9 +194,7 @@ export class RedisPayloadStore extends PayloadStore {
       const { items, empty } = await this.scripts.run(LIST_OLD, job, { cutoffMs, limit: pageSize });
       if (empty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
       if (items.length === 0) return;
-      const owned = await Promise.all(
-        items.map((item) => (isStaged(item) ? false : isOwned({ ...poolAndJobOf(job), owner: ownerOf(item) }))),
-      );
+      const owned = await Promise.all(items.map((item) => isOwned(...payloadOf(job, item))));
       const kept = items.filter((_, position) => owned[position]);
       const orphans = items.filter((_, position) => !owned[position]);
       if (kept.length > 0) await this.scripts.run(TOUCH, job, { items: kept });
@@ -248,16 +221,21 @@ export class RedisPayloadStore extends PayloadStore {
 function jobOf({ pool, job }: PayloadJob): string {
   return `${pool}/${job}`;
 }
-function poolAndJobOf(name: string): { pool: string; job: string } {
-  const end = name.indexOf('/');
-  return { pool: name.slice(0, end), job: name.slice(end + 1) };
+function payloadOf(job: string, item: string): [PayloadName, string] {
+  const [slash, end] = [job.indexOf('/'), item.lastIndexOf('~')];
+  const of = { pool: job.slice(0, slash), job: job.slice(slash + 1) };
+  const payload = { ...of, owner: item.slice(0, end), name: item.slice(end + 1) };
+  return [payload, formatPayloadRef('redis', payload)];
+}
+function byJob(payloads: readonly PayloadName[]): Map<string, PayloadName[]> {
+  const jobs = new Map<string, PayloadName[]>();
+  for (const payload of payloads) {
+    const known = jobs.get(jobOf(payload));
+    if (known) known.push(payload);
+    else jobs.set(jobOf(payload), [payload]);
+  }
+  return jobs;
 }
 function itemOf({ owner, name }: PayloadName): string {
   return `${owner}~${name}`;
-}
-function ownerOf(item: string): string {
-  return item.slice(0, item.lastIndexOf('~'));
-}
-function isStaged(item: string): boolean {
-  return item.includes(STAGED);
 }

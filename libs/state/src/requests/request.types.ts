@@ -60,8 +60,6 @@ export interface CompleteAnswer extends CompleteReply {
   aborts: AttemptFence[];
   /** A job that could give no more has room again: parked claims may be granted. */
   madeRoom: boolean;
-  /** Payloads nobody names any more. */
-  discardedRefs: string[];
 }
 
 export type FailArgs = AttemptFence &
@@ -70,6 +68,7 @@ export type FailArgs = AttemptFence &
     retryable: boolean;
     reason: FailReason;
     message?: string;
+    missingRef?: string;
     lostTokens?: number;
   };
 export interface FailAnswer extends FailReply {
@@ -81,12 +80,10 @@ export interface FailAnswer extends FailReply {
   roundCompleted: boolean;
   /** A job that was at its cap has room again: parked claims may be granted. */
   madeRoom: boolean;
-  discardedRefs: string[];
 }
 
 export interface VoidAnswer {
   returned: number;
   /** Of them may be claimed again. */
   pending: number;
-  discardedRefs: string[];
 }

@@ -12,6 +12,7 @@ import {
   type RoundStatus,
   type TakeoverRoundReply,
 } from '@broomwagon/contracts';
+import type { PayloadName } from '../payload';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   CancelRoundArgs,
@@ -78,7 +79,7 @@ const reconcile = script<ReconcileArgs & { newEpoch: number }, ReconcileAnswer>(
 const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
 const jobStatus = script<{ job: JobId }, JobStatus>('rounds/job-status');
 const listJobs = script<{ openOnly: boolean }, { jobs: JobId[] }>('rounds/list-jobs');
-const owns = script<{ job: JobId; owner: string }, { owned: boolean }>('rounds/owns');
+const owns = script<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
 
 /**
  * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the caller's loop, so that it can be
@@ -133,7 +134,7 @@ export class RoundStore {
   async checkSubmit(
     pool: PoolName,
     args: SubmitArgs,
-    groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens'>[],
+    groups: readonly (Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens'> & { promptRef?: string })[],
     room?: SubmitRoom,
   ): Promise<SubmitAnswer & { fresh: GroupId[] }> {
     const answer = await this.scripts.run(submit, pool, { ...args, check: true, groups, room });
@@ -215,9 +216,9 @@ export class RoundStore {
     return (await this.scripts.run(listJobs, pool, { openOnly })).jobs;
   }
 
-  /** Whether the owner of a payload (a groupId or a requestId) is still there. */
-  async owns(pool: PoolName, job: JobId, owner: string): Promise<boolean> {
-    return (await this.scripts.run(owns, pool, { job, owner })).owned;
+  /** Whether a payload may still be wanted, see the script `rounds/owns`. */
+  async owns({ pool, job, owner }: PayloadName, ref: string): Promise<boolean> {
+    return (await this.scripts.run(owns, pool, { job, owner, ref })).owned;
   }
 }
 

@@ -64,7 +64,6 @@ export interface TakeAnswer {
   /** Another page is needed while it is `opening`. */
   state: RoundState;
   takenGroups: number;
-  discardedRefs: string[];
 }
 
 /** A group as it is stored: its prompt by reference. */
@@ -137,7 +136,6 @@ export interface CutPage {
   /** Where the next page starts; absent at the end. */
   cursor?: number;
   settled: boolean;
-  discardedRefs: string[];
 }
 
 /** A round to cancel; see CancelRoundRequest. */
@@ -150,7 +148,6 @@ export interface CancelRoundArgs extends RoundName {
 export interface GiveBackPage {
   aborts: AttemptFence[];
   more: boolean;
-  discardedRefs: string[];
 }
 
 /** What a trainer has that Redis may have lost; see ReconcileJobRequest. About 128 requests in all. */
@@ -166,23 +163,12 @@ export interface ReconcileArgs {
 export interface ReconcileAnswer extends ReconcileJobReply {
   cancelledRoundId?: RoundId;
   aborts: AttemptFence[];
-  owned: FreedGroup[];
 }
 
-/** Payloads that nobody names any more of a group that was deleted. */
-export interface FreedGroup {
-  job: JobId;
-  groupId: GroupId;
-  /** It may belong to somebody else; absent when it is still named. */
-  promptRef?: string;
-  /** Tokens. */
-  refs: string[];
-}
 export interface FoldPage {
   done: boolean;
   /** The next group has a surplus sample that is not confirmed: come again later. */
   waiting: boolean;
-  owned: FreedGroup[];
 }
 
 /** A round by name. */

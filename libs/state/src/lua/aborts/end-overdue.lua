@@ -3,7 +3,6 @@ ARGV[1] JSON:
   attempts   list of {requestId, attempt, fenced}, at most 256; fenced: the epoch of the server it ran on is void
   leaseIds   list of string, at most 128: leases without a request of ours, of servers whose epoch is void
 Reply: ended           number of requests
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: request.aborted.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
@@ -23,4 +22,4 @@ end
 for _, lease_id in ipairs(args.leaseIds) do
   redis.call('SET', key.fencedLease(lease_id), 1, 'PX', integer(abort_kept_ms()))
 end
-return '{"ended":' .. ended .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+return '{"ended":' .. ended .. '}'

@@ -1,9 +1,7 @@
 --[[ Deletes one page of dropped groups whose life is over; the books keep their numbers.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {}
-Reply: groups   list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the
-                prompt is theirs only if they own it
-       more     boolean
+Reply: more   boolean
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/clock"
@@ -11,7 +9,7 @@ Flags: allow-oom ]]
 --- @include "../includes/kept-refs"
 --- @include "../includes/transition"
 local PAGE = 32
-local groups, touched = {}, 0
+local forgotten, touched = 0, 0
 local due = redis.call('ZRANGEBYSCORE', key.droppedGroups, '-inf', integer(now_ms()), 'LIMIT', 0, PAGE)
 for _, name in ipairs(due) do
   if touched >= PAGE then break end
@@ -26,7 +24,8 @@ for _, name in ipairs(due) do
   end
   redis.call('UNLINK', key.group(job, group_id))
   redis.call('ZREM', key.droppedGroups, name)
-  table.insert(groups, freed_payloads(job, group_id, field[2], refs))
+  free_payloads_of(job, group_id, field[2], refs)
+  forgotten = forgotten + 1
   touched = touched + tonumber(field[1] or 1)
 end
-return '{"groups":[' .. table.concat(groups, ',') .. '],"more":' .. tostring(#groups < #due or #due == PAGE) .. '}'
+return '{"more":' .. tostring(forgotten < #due or #due == PAGE) .. '}'

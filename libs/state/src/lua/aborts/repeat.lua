@@ -7,7 +7,6 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        groupCursor, leaseCursor   where the next page starts; absent when there is none
        overdue         list of {requestId, attempt} of which the deadline has passed
        overdueLeases   list of {leaseId, serverId, epoch} of which the deadline has passed
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: request.aborted.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
@@ -65,4 +64,4 @@ return '{"aborts":' .. encode_list(aborts) .. ',"leases":' .. encode_list(leases
   .. ',"overdueLeases":' .. encode_list(overdue_leases)
   .. (more_groups and ',"groupCursor":' .. integer(group_cursor) or '')
   .. (more_leases and ',"leaseCursor":' .. integer(lease_cursor) or '')
-  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. '}'

@@ -18,7 +18,6 @@ Reply: more            boolean
        aborts          list of {requestId, attempt, workerId, workerEpoch}
        leases          list of {leaseId, requestId, workerId, workerEpoch}
        answers         list of {acquireId, replyTo, error}: of the parked callers, to be sent
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
@@ -31,7 +30,7 @@ local hash = key.abort(args.abortId)
 local field = redis.call('HMGET', hash, 'work', 'upTo')
 if not field[1] then
   redis.call('ZREM', key.aborts, args.abortId)
-  return '{"more":false,"aborts":[],"leases":[],"answers":[],"discardedRefs":[]}'
+  return '{"more":false,"aborts":[],"leases":[],"answers":[]}'
 end
 local work, up_to, now = cjson.decode(field[1]), tonumber(field[2]), now_ms()
 local aborts, leases, answers, touched = {}, {}, {}, 0
@@ -330,4 +329,4 @@ else
   redis.call('PEXPIRE', key.abortRows(args.abortId), integer(abort_kept_ms()))
 end
 return '{"more":' .. tostring(#work > 0) .. ',"aborts":' .. encode_list(aborts) .. ',"leases":' .. encode_list(leases)
-  .. ',"answers":' .. encode_list(answers) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. ',"answers":' .. encode_list(answers) .. '}'

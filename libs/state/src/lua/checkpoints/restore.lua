@@ -7,8 +7,6 @@ ARGV[1] JSON:
   trainerEpoch   number, or absent: whoever it was is fenced, as by a takeover, by each such call
 Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three of the checkpoint
        state     'restoring' (call again) | 'restored'; a repeat gets the same until something else happens to the job
-       freed     list of {job, groupId, promptRef, refs}: payloads that no checkpoint names; the prompt is theirs only if
-                 they own it
        retired   boolean: a checkpoint that was made after this one is to be deleted
 Errors: JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Facts: job.restored. ]]
 --- @include "../includes/checkpoints"
@@ -32,13 +30,12 @@ if given and given ~= epoch and not is_repeat then
 end
 if not number then return fail('CHECKPOINT_NOT_FOUND', 'The job has no checkpoint ' .. args.tag, 'tag') end
 local saved_groups = key.checkpointPart(job, number, SAVED_GROUPS)
-local freed, retired, touched = {}, false, 0
+local retired, touched = false, 0
 
 local function answer(state)
   local steps, submitted = string.match(mark, '^(%d+)/(%d+)/')
   return cjson.encode({ tag = args.tag, state = state, trainerEpoch = epoch, stepsTrained = tonumber(steps),
     submittedGroups = tonumber(submitted), groups = tonumber(redis.call('HGET', header, 'groups')), retired = retired })
-    :sub(1, -2) .. ',"freed":[' .. table.concat(freed, ',') .. ']}'
 end
 
 local phase, cursor = field[5], field[6]
@@ -74,7 +71,7 @@ local function delete_group(group_id)
   redis.call('UNLINK', key.group(job, group_id))
   count(states, samples, -1)
   touched = touched + samples
-  table.insert(freed, freed_payloads(job, group_id, group[2], refs))
+  free_payloads_of(job, group_id, group[2], refs)
 end
 
 local function forget_dropped(group_id)
@@ -122,6 +119,7 @@ function phases.fill()
       local states = {}
       if redis.call('EXISTS', key.group(job, group_id)) == 1 then forget_dropped(group_id) end
       redis.call('HSET', key.group(job, group_id), unpack(saved.group))
+      hold_prompt(job, value_of(saved.group, 'promptRef'))
       -- It comes after every abort there was.
       redis.call('HSET', key.group(job, group_id), 'arrival', redis.call('HINCRBY', key.meta, 'arrivalSequence', 1))
       for index, request in ipairs(saved.requests) do

@@ -74,6 +74,7 @@ for position = 1, #page, 2 do
     saved.requests[index + 1] = redis.call('HGETALL', key.request(request_id(job, group_id, index)))
   end
   redis.call('HSET', key.checkpointPart(job, number, SAVED_GROUPS), group_id, cjson.encode(saved))
+  hold_prompt(job, value_of(saved.group, 'promptRef'))
   cursor, groups, requests = page[position + 1], groups + 1, requests + #saved.requests
 end
 redis.call('HSET', header, 'cursor', cursor)

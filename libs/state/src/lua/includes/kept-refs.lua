@@ -1,5 +1,6 @@
 --- @include "keys"
 --- @include "reply"
+--- @include "freed-payloads"
 -- Checkpoints own the payloads of the groups they name: nothing discards those while one of them is there.
 local checkpoints_of = {}
 
@@ -40,7 +41,7 @@ end
 
 local kept_of = {}
 
--- The references of a group that checkpoints of its job name, as a set.
+-- The segments of a group that checkpoints of its job name, as a set of references. Prompts have counts of their own.
 local function refs_in_checkpoints(job, group_id)
   local name = job .. '/' .. group_id
   if kept_of[name] then return kept_of[name] end
@@ -48,8 +49,7 @@ local function refs_in_checkpoints(job, group_id)
   for _, number in ipairs(checkpoint_numbers(job)) do
     local packed = redis.call('HGET', key.checkpointPart(job, number, 'groups'), group_id)
     if packed then
-      local prompt, refs = refs_of_saved(cjson.decode(packed))
-      kept[prompt] = true
+      local _, refs = refs_of_saved(cjson.decode(packed))
       for _, ref in ipairs(refs) do kept[ref] = true end
     end
   end
@@ -57,12 +57,11 @@ local function refs_in_checkpoints(job, group_id)
   return kept
 end
 
--- What is to be discarded of a group that was deleted, as JSON {job, groupId, promptRef or absent, refs}.
-local function freed_payloads(job, group_id, prompt_ref, refs)
-  local kept, freed = refs_in_checkpoints(job, group_id), {}
+-- Frees the payloads of a group that is deleted, unless something else names them.
+local function free_payloads_of(job, group_id, prompt_ref, refs)
+  local kept = refs_in_checkpoints(job, group_id)
   for _, ref in ipairs(refs) do
-    if not kept[ref] then table.insert(freed, ref) end
+    if not kept[ref] then free_payload(ref) end
   end
-  local plain = cjson.encode({ job = job, groupId = group_id, promptRef = not kept[prompt_ref] and prompt_ref or nil })
-  return string.sub(plain, 1, -2) .. ',"refs":' .. encode_list(freed) .. '}'
+  release_prompt(job, prompt_ref)
 end

@@ -60,6 +60,10 @@ local key = {
   leavingGroups = root .. 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms
   droppedGroups = root .. 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
   abortedAcquires = root .. 'aborts:acquires', -- zset: requestId whose acquires are refused, by the end of that, ms
+  -- payloads (trainer-coordinator)
+  freedPayloads = root .. 'payloads:freed', -- zset: reference that nothing names any more and whose bytes are not known yet, by the time it was freed, ms
+  awaitingPayloads = root .. 'payloads:awaiting', -- zset: reference that waits for its removal, by the time it was freed, ms; 0: it is being removed
+  awaitingBytes = root .. 'payloads:awaiting:bytes', -- hash: reference that waits for its removal -> bytes; their sum is awaitingBytes of meta
   oldCheckpoints = root .. 'checkpoints:old', -- set: job/number of checkpoints that are to be deleted
   -- moves (trainer-coordinator)
   movingRequests = root .. 'moves', -- zset: requestId whose holder was told to stop it for a move, by the start, ms
@@ -88,6 +92,7 @@ function key.workerAttempts(id, epoch) return root .. 'worker-attempts:' .. id .
 function key.job(job) return root .. 'job:' .. job end -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
 function key.jobQuota(job) return root .. 'job-quota:' .. job end -- hash: weight, maxInFlight
 function key.books(job) return root .. 'job-books:' .. job end -- hash: requests by state
+function key.promptHolders(job) return root .. 'job-prompts:' .. job end -- hash: reference of a prompt -> how many groups and saved groups name it
 function key.pending(job) return root .. 'job-pending:' .. job end -- zset: requestId by dispatch order
 function key.longtail(job) return root .. 'job-longtail:' .. job end -- zset: groupId by sequence of the first cut
 function key.pins(job) return root .. 'job-pins:' .. job end -- zset: groupId of the long-tail queue by step from which it must be taken * 2^32 + its place

@@ -2,7 +2,8 @@
 -- RoundStatus of the protocol, as JSON.
 local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
   'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'openedAtMs' }
-local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored' }
+local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored',
+  'missing' }
 local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted', 'shutdown', 'unclaimed',
   'worker-lost', 'payload-full' }
 -- Names and their counts, those of zero left out, as JSON.

@@ -2,7 +2,6 @@
 --- @include "transition"
 --- @include "mixed-weights"
 -- Tokens of requests. A sample is a JSON list of segments; the attempt in hand has at most one, its checkpoint.
-local discarded_refs = {} -- payloads nobody names any more; the caller removes them from the payload store
 
 -- What an attempt made: what its last message brings, or its checkpoint when that holds more (messages may overtake
 -- each other). `segment` is JSON or nil.
@@ -21,6 +20,17 @@ local function note_tokens(request, count, version)
   if version and (not known[2] or version < tonumber(known[2])) then redis.call('HSET', group, 'oldestVersion', version) end
 end
 
+-- Frees the payload of a segment, JSON or nil, unless the request or a checkpoint of the job names it.
+local function free_unused(request, segment)
+  if not segment then return end
+  local ref = cjson.decode(segment).ref
+  if request.checkpoint and cjson.decode(request.checkpoint).ref == ref then return end
+  for _, made in ipairs(cjson.decode(request.segments)) do
+    if made.ref == ref then return end
+  end
+  if not refs_in_checkpoints(request.job, request.groupId)[ref] then free_payload(ref) end
+end
+
 -- Ends the attempt's tokens: they become a segment of the sample.
 local function keep_tokens(request, segment, tokens)
   local made, count = made_by_attempt(request, segment, tokens)
@@ -32,11 +42,30 @@ local function keep_tokens(request, segment, tokens)
     redis.call('HSET', key.request(request.id), 'segments', request.segments, 'tokens', request.tokens)
     note_tokens(request, count, cjson.decode(made).weightVersion)
   end
-  if request.checkpoint then
+  local saved = request.checkpoint
+  if saved then
     redis.call('HDEL', key.request(request.id), 'checkpoint', 'checkpointTokens')
     request.checkpoint, request.checkpointTokens = nil, 0
   end
+  free_unused(request, saved)
+  free_unused(request, segment)
   return count
+end
+
+-- A payload is gone from its store: its tokens are made again, and so are those that continued them.
+local function lose_tokens_from(request, round, ref)
+  local kept, lost, is_lost = {}, 0, false
+  for _, made in ipairs(cjson.decode(request.segments)) do
+    is_lost = is_lost or made.ref == ref
+    if is_lost then lost = lost + made.tokenCount else table.insert(kept, made) end
+    if is_lost and not refs_in_checkpoints(request.job, request.groupId)[made.ref] then free_payload(made.ref) end
+  end
+  if lost == 0 then return end
+  request.segments, request.tokens = encode_list(kept), request.tokens - lost
+  redis.call('HSET', key.request(request.id), 'segments', request.segments, 'tokens', request.tokens)
+  redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -lost)
+  count_ledger(request.job, round.roundId, 'waste.missing', lost)
+  count_lost(request.job, round.roundId, lost)
 end
 
 -- Of a finished sample: what its siblings may come to.
@@ -52,7 +81,7 @@ local function waste_tokens(request, round, reason, segment, tokens)
   if request.tokens == 0 then return end
   local kept = refs_in_checkpoints(request.job, request.groupId)
   for _, made in ipairs(cjson.decode(request.segments)) do
-    if not kept[made.ref] then table.insert(discarded_refs, made.ref) end
+    if not kept[made.ref] then free_payload(made.ref) end
   end
   redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
   redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -request.tokens)

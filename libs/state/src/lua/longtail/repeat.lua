@@ -4,7 +4,6 @@ A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {cursor}   number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: longtail.requeued.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
@@ -27,4 +26,4 @@ end
 local cursor = args.cursor + remaining
 local more = seen > 0 and cursor < redis.call('ZCARD', key.leavingGroups)
 return '{"aborts":' .. encode_list(aborts) .. (more and ',"cursor":' .. integer(cursor) or '')
-  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. '}'

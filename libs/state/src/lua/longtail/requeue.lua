@@ -8,7 +8,6 @@ Reply: state            'unfinished' | 'dropped' | 'failed'; a repeat of the att
        aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of the group
        roundCompleted   boolean: this call completed the round (with fewer groups)
        job, roundId     of the request
-       discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: longtail.requeued, round.completed, round.settled.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
@@ -23,7 +22,7 @@ local function answer()
   return cjson.encode({
     state = request.state, job = request.job, roundId = group.roundId,
     roundCompleted = was_open and not takes_results(round),
-  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. '}'
 end
 
 if not HELD[request.state] then return answer() end

@@ -5,7 +5,6 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        expired         number of moves given up
        pending         number of requests that may be claimed again
        cursor          number where the next page starts; absent at the end
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
@@ -37,4 +36,4 @@ local left = before - redis.call('ZCARD', key.movingRequests)
 local cursor = args.cursor + #page / 2 - left
 local more = #page > 0 and cursor < redis.call('ZCARD', key.movingRequests)
 return '{"aborts":' .. encode_list(aborts) .. ',"expired":' .. expired .. ',"pending":' .. pending
-  .. (more and ',"cursor":' .. integer(cursor) or '') .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. (more and ',"cursor":' .. integer(cursor) or '') .. '}'

@@ -19,7 +19,8 @@ for _, use in ipairs(USES) do
 end
 local awake = #uses > 0 or redis.call('EXISTS', key.watchedServers, key.voidLeaseEpochs, key.voidAttemptEpochs, key.sweeps,
   key.roundDeadlines, key.aborts, key.abortingGroups, key.abortingLeases, key.leavingGroups, key.droppedGroups,
-  key.oldCheckpoints, key.movingRequests, key.movingLeases, key.weightSync, key.pausedEngines, key.nextEligible) > 0
+  key.oldCheckpoints, key.movingRequests, key.movingLeases, key.weightSync, key.pausedEngines, key.nextEligible,
+  key.freedPayloads, key.awaitingPayloads) > 0
   or redis.call('XLEN', key.facts) > 0
   or redis.call('ZCOUNT', key.pendingServers, redis.call('TIME')[1] * 1000 - LOADING_MS, '+inf') > 0
 return cjson.encode({

@@ -12,7 +12,6 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        job, roundId     of the request; absent when nothing was changed
        madeRoom         boolean: a job that could give no more has room again
        aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
-       discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued.
 Flags: allow-oom ]]
@@ -28,7 +27,7 @@ local function answer(state)
   return cjson.encode({
     state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
     roundCompleted = round ~= nil and not takes_results(round), madeRoom = jobs_readmitted,
-  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. '}'
 end
 
 if not HELD[request.state] then

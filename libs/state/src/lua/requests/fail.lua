@@ -7,13 +7,14 @@ ARGV[1] JSON:
   reason, message   strings; message may be absent
   segment           JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
   tokens            number of tokens of the segment
+  missingRef        string or absent: a segment of the request that the payload store has no longer; it is forgotten with
+                    those after it
   lostTokens        number or absent: tokens the attempt made that could not be stored
 Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repeat of the attempt gets the same
        aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of a failed group
        roundCompleted   boolean: this call completed the round (with fewer groups)
        job, roundId     of the request
        madeRoom         boolean: a job that was at its cap has room again
-       discardedRefs    list of payload references nobody names any more
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: group.failed, round.completed, round.settled, longtail.requeued.
 Flags: allow-oom ]]
@@ -29,7 +30,7 @@ local function answer()
   return cjson.encode({
     state = request.state, job = request.job, roundId = group.roundId,
     roundCompleted = was_open and not takes_results(round), madeRoom = jobs_readmitted,
-  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. '}'
 end
 
 if not HELD[request.state] then return answer() end
@@ -37,6 +38,7 @@ if is_ending(group) then
   end_unwanted(round, group, request, optional(args.segment), args.tokens)
   return answer()
 end
+if optional(args.missingRef) and round then lose_tokens_from(request, round, args.missingRef) end
 local segment = optional(args.segment)
 if is_cut(round, group) then
   cut_request(round, group, request, segment, args.tokens)

@@ -4,13 +4,12 @@ ARGV[1] JSON: {}
 Reply: returned        number of attempts
        pending         number of them that may be claimed again
        more            true when there are further attempts or epochs
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: longtail.requeued, round.settled.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local PAGE = 32
 local owner = redis.call('SRANDMEMBER', key.voidAttemptEpochs)
-if not owner then return '{"returned":0,"pending":0,"more":false,"discardedRefs":[]}' end
+if not owner then return '{"returned":0,"pending":0,"more":false}' end
 local worker_id, epoch = string.match(owner, '^worker:(.+):(%d+)$')
 local held = key.workerAttempts(worker_id, epoch)
 local pending = 0
@@ -27,4 +26,4 @@ end
 if redis.call('EXISTS', held) == 0 then redis.call('SREM', key.voidAttemptEpochs, owner) end
 return '{"returned":' .. #ids .. ',"pending":' .. pending
   .. ',"more":' .. tostring(redis.call('EXISTS', key.voidAttemptEpochs) == 1)
-  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. '}'

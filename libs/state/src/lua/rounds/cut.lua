@@ -6,21 +6,20 @@ ARGV[1] JSON: {job, roundId, cursor}   cursor: number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
        settled         true when nothing is left to cut
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: longtail.requeued, round.settled.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
-if not round then return '{"aborts":[],"settled":true,"discardedRefs":[]}' end
-if round.state == 'opening' then return '{"aborts":[],"settled":false,"discardedRefs":[]}' end
+if not round then return '{"aborts":[],"settled":true}' end
+if round.state == 'opening' then return '{"aborts":[],"settled":false}' end
 if round.state == 'open' then
   -- Places that came free for more groups than one script accepts.
   redis.call('SREM', key.sweeps, sweep_name(round))
   review_round(round)
   local more = redis.call('SISMEMBER', key.sweeps, sweep_name(round)) == 1 and takes_results(round)
-  return '{"aborts":[]' .. (more and ',"cursor":0' or '') .. ',"settled":false,"discardedRefs":[]}'
+  return '{"aborts":[]' .. (more and ',"cursor":0' or '') .. ',"settled":false}'
 end
 
 local aborts, touched, remaining = {}, 0, 0
@@ -47,4 +46,4 @@ end
 local cursor = args.cursor + remaining
 local more = cursor < redis.call('ZCARD', key.roundGroups(args.job, args.roundId)) and seen > 0
 return '{"aborts":' .. encode_list(aborts) .. (more and ',"cursor":' .. integer(cursor) or '')
-  .. ',"settled":' .. tostring(round.settled) .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. ',"settled":' .. tostring(round.settled) .. '}'

@@ -6,8 +6,6 @@ A page ends with the group that makes it 32 requests. The summaries of the last 
 ARGV[1] JSON: {job, roundId}
 Reply: done     true when nothing is left to fold
        waiting  true when the next group has a surplus sample that is not confirmed: come again later
-       owned    list of {job, groupId, promptRef, refs}: payloads of the deleted groups that no checkpoint names; the prompt
-                is theirs only if they own it
 Errors: none. Facts: request.lost.
 Flags: allow-oom ]]
 --- @include "../includes/lost"
@@ -16,9 +14,9 @@ local PAGE, MOST_SAMPLES = 32, 128
 local SUMMARIES_KEPT = 16
 local args = cjson.decode(ARGV[1])
 local round = load_round(args.job, args.roundId)
-if not round or takes_results(round) or round.state == 'completed' then return '{"done":true,"waiting":false,"owned":[]}' end
+if not round or takes_results(round) or round.state == 'completed' then return '{"done":true,"waiting":false}' end
 
-local owned, touched, waiting = {}, 0, false
+local touched, waiting = 0, false
 -- Deletes the requests of a group, those that are there; `count` is called with each. Returns their references.
 local function unlink_requests(group_id, launched, count)
   local refs = {}
@@ -41,7 +39,7 @@ local function fold_group(group, trained)
     count_requests(args.job, 'trained', group.samples)
     redis.call('ZADD', key.trainedGroups(args.job), round.step, group.groupId)
   end
-  table.insert(owned, freed_payloads(args.job, group.groupId, group.promptRef, refs))
+  free_payloads_of(args.job, group.groupId, group.promptRef, refs)
 end
 -- Nobody knows how many samples it had.
 local function fold_rest_of(group_id, trained)
@@ -51,7 +49,7 @@ local function fold_rest_of(group_id, trained)
     move_request(request, group, trained and request.state == 'finished' and 'trained' or 'dropped')
   end)
   if trained then redis.call('ZADD', key.trainedGroups(args.job), round.step, group_id) end
-  table.insert(owned, freed_payloads(args.job, group_id, nil, refs))
+  free_payloads_of(args.job, group_id, nil, refs)
 end
 local function fold_list(list, trained)
   while touched < PAGE do
@@ -67,7 +65,7 @@ local function fold_list(list, trained)
 end
 local accepted, failed = key.roundAccepted(args.job, args.roundId), key.roundFailed(args.job, args.roundId)
 -- First the ledger: it needs what is deleted here.
-if not count_accepted(args.job, args.roundId) then return '{"done":false,"waiting":false,"owned":[]}' end
+if not count_accepted(args.job, args.roundId) then return '{"done":false,"waiting":false}' end
 if round.state == 'closed' then fold_list(accepted, true) end
 fold_list(failed, false)
 
@@ -108,4 +106,4 @@ if done and round.settled then
     redis.call('ZREMRANGEBYSCORE', key.trainedGroups(args.job), '-inf', '(' .. redis.call('ZRANGE', rounds, 0, 0, 'WITHSCORES')[2])
   end
 end
-return '{"done":' .. tostring(done) .. ',"waiting":' .. tostring(waiting) .. ',"owned":[' .. table.concat(owned, ',') .. ']}'
+return '{"done":' .. tostring(done) .. ',"waiting":' .. tostring(waiting) .. '}'

@@ -3,7 +3,6 @@ A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        more            boolean
-       discardedRefs   list of payload references nobody names any more
 Errors: none. Facts: longtail.requeued, group.dropped, round.settled, request.lost.
 Flags: allow-oom ]]
 --- @include "../includes/lost"
@@ -27,4 +26,4 @@ while round and round.state == 'cancelled' and touched < PAGE do
   end
 end
 return '{"aborts":' .. encode_list(aborts) .. ',"more":' .. tostring(touched >= PAGE)
-  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. '}'

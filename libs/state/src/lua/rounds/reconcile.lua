@@ -16,7 +16,6 @@ Reply: trainerEpoch, stepsTrained, submittedGroups
        unknown          list of those of groupIds that Redis does not know: they are to be submitted again
        cancelledRoundId the round that was given up, or absent
        aborts           list of {requestId, attempt, workerId, workerEpoch}
-       owned            list of {job, groupId, promptRef, refs}: payloads of the groups, as of a fold
        stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, RESTORE_UNFINISHED. Facts: job.reconciled, round.cancelled, round.settled.
 Flags: allow-oom ]]
@@ -40,7 +39,7 @@ if redis.call('HEXISTS', hash, 'restoring') == 1 then
 end
 saw_trainer(job)
 
-local aborts, owned, counted, cancelled = {}, {}, 0, nil
+local aborts, counted, cancelled = {}, 0, nil
 
 -- What a round that is not open has left to do.
 local function review_left(round)
@@ -122,7 +121,7 @@ local function train(group_id, samples)
     if round or group.state == 'unfinished' then leave[group.state](round, group) end
     local refs = train_requests(group)
     redis.call('UNLINK', key.group(job, group_id))
-    table.insert(owned, freed_payloads(job, group_id, group.promptRef, refs))
+    free_payloads_of(job, group_id, group.promptRef, refs)
   else
     count_requests(job, 'submitted', samples)
     count_requests(job, 'trained', samples)
@@ -159,5 +158,4 @@ local field = redis.call('HMGET', hash, 'stepsTrained', 'submittedGroups', 'open
 return stamped(cjson.encode({
   trainerEpoch = args.trainerEpoch, stepsTrained = tonumber(field[1] or 0), submittedGroups = tonumber(field[2] or 0),
   openRoundId = field[3] or nil, countedGroups = counted, cancelledRoundId = cancelled,
-}):sub(1, -2) .. ',"unknown":' .. encode_list(unknown) .. ',"aborts":' .. encode_list(aborts) .. ',"owned":['
-  .. table.concat(owned, ',') .. ']}')
+}):sub(1, -2) .. ',"unknown":' .. encode_list(unknown) .. ',"aborts":' .. encode_list(aborts) .. '}')

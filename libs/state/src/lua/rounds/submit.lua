@@ -18,7 +18,7 @@ Reply: fresh         check: list of groupId that are not there yet
        completed     true when the round was completed before
        stamp         string
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED,
-PAYLOAD_STORE_FULL.
+        PAYLOAD_STORE_FULL, PAYLOAD_NOT_FOUND.
 Facts: round.submitted, round.progressed, round.completed, round.settled. ]]
 --- @include "../includes/aborts"
 --- @include "../includes/generation"
@@ -43,6 +43,12 @@ for _, group in ipairs(args.groups) do
     repeated = repeated + 1
   else
     return fail('DUPLICATE_GROUP', 'Group ' .. group.groupId .. ' is known with other contents or of another round', 'groupId')
+  end
+end
+-- What is checked now is still there when it is added: it waits for its removal anew.
+for _, group in ipairs(fresh) do
+  if optional(group.promptRef) and not keep_freed(group.promptRef) then
+    return fail('PAYLOAD_NOT_FOUND', 'The prompt ' .. group.promptRef .. ' is being removed; put it again', 'groups.promptRef')
   end
 end
 -- A prompt comes again in every epoch of a data set, each time as a group with an id of its own.
@@ -116,6 +122,7 @@ for _, group in ipairs(fresh) do
     'launched', launched, 'finished', 0, 'live', launched, 'roundId', args.roundId, 'firstRoundId', args.roundId, 'firstStep', round.step,
     'maxTokens', group.maxTokens, 'promptRef', group.promptRef, 'sampling', group.sampling,
     'arrival', arrival)
+  hold_prompt(args.job, group.promptRef)
   if round.concurrency > 0 then redis.call('HSET', key.group(args.job, group.groupId), 'gated', 1) end
   count_live_of_domain(round, { domain = optional(group.domain) }, 1)
   if optional(group.domain) then redis.call('HSET', key.group(args.job, group.groupId), 'domain', group.domain) end

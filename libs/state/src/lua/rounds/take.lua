@@ -6,7 +6,6 @@ those it needs. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}   strings
 Reply: state           state of the round; no further page is needed unless it is 'opening'
        takenGroups     number, so far
-       discardedRefs   list of payload references nobody names any more
 Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled, request.lost.
 Flags: allow-oom ]]
 --- @include "../includes/lost"
@@ -131,4 +130,4 @@ if round.state == 'opening' and (taken >= take or is_done) then
   review_round(round)
 end
 return cjson.encode({ state = round.state, takenGroups = taken }):sub(1, -2)
-  .. ',"discardedRefs":' .. encode_list(discarded_refs) .. '}'
+  .. '}'

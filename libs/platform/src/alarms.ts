@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { Metrics } from './metrics';
 
 /** What goes on for some time is said and counted when it begins, and said when it is over; not at each look at it. */
 @Injectable()
@@ -8,7 +8,15 @@ export class Alarms {
   /** Subject of a pool -> name of the alarm. */
   private readonly raised = new Map<string, string>();
 
-  constructor(private readonly metrics: LoadBalancerMetrics) {}
+  private readonly counter;
+
+  constructor(metrics: Metrics) {
+    this.counter = metrics.counter(
+      'alarms_total',
+      'Alarms by name, counted when they begin: something needs a person, the log says what',
+      ['alarm'],
+    );
+  }
 
   /**
    * One look.
@@ -25,7 +33,7 @@ export class Alarms {
       return;
     }
     this.raised.set(key, name);
-    this.metrics.alarm(name);
+    this.counter.inc({ alarm: name });
     this.logger.error({ pool, alarm: name, ...about }, says);
   }
 }

@@ -1,8 +1,7 @@
-import { Metrics } from '@broomwagon/platform';
 import { Logger } from '@nestjs/common';
 import { expect, it } from 'vitest';
-import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { Alarms } from './alarms';
+import { Metrics } from './metrics';
 
 it('says and counts an alarm once, however often it is looked at, and says when it is over', async () => {
   const said: unknown[] = [];
@@ -12,7 +11,7 @@ it('says and counts an alarm once, however often it is looked at, and says when 
     error: (...parts: unknown[]) => said.push(parts),
   });
   const metrics = new Metrics('test');
-  const alarms = new Alarms(new LoadBalancerMetrics(metrics));
+  const alarms = new Alarms(metrics);
   const look = (pool: string, name?: string) => alarms.look(pool, 'workers', name, 'Nobody expires');
   for (const name of [undefined, 'workers-outage', 'workers-outage', 'workers-mass', undefined, undefined]) {
     look('p', name);

@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { Alarms, Metrics, setFailpoints } from '@broomwagon/platform';
+import { connectRedis, RemovalStore, openPayloadStore, ScriptRunner, type PayloadStore } from '@broomwagon/state';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { PayloadRemovalService } from './payload-removal.service';
+
+const MINUTE_MS = 60_000;
+const { pool: prefix } = testPool();
+const redis = connectRedis({ url: testRedisUrl() });
+const dir = mkdtempSync(join(tmpdir(), 'broomwagon-removals-'));
+let pools = 0;
+let pool: string;
+afterAll(async () => {
+  rmSync(dir, { recursive: true });
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+beforeEach(() => {
+  pool = `pool-${pools++}`;
+});
+afterEach(() => setFailpoints(''));
+
+const runner = new ScriptRunner(redis, prefix);
+const key = (name: string) => `${runner.rootKey(pool)}:${name}`;
+const metrics = new Metrics('test');
+const config = Object.assign(new CoordinatorConfig(), {
+  redisLossWindowMs: 10_000,
+  payloadDeleteAfterMs: 5 * MINUTE_MS,
+  payloadAwaitingMaxBytes: 1_000,
+});
+
+/** What a transition does, and what time does. */
+const free = async (...refs: string[]) => {
+  for (const ref of refs) await redis.zadd(key('payloads:freed'), 'NX', Date.now(), ref);
+};
+const pass = async (ms: number) => {
+  for (const ref of await redis.zrange(key('payloads:awaiting'), 0, '-1')) {
+    await redis.zincrby(key('payloads:awaiting'), -ms, ref);
+  }
+};
+
+for (const driver of ['redis', 'file'] as const) {
+  describe(`removal of freed payloads, driver ${driver}`, () => {
+    let payloads: PayloadStore;
+    beforeAll(async () => {
+      payloads = await openPayloadStore({ driver, url: testRedisUrl(), dir, keyPrefix: `${prefix}:${driver}` });
+    });
+    afterAll(() => payloads.close());
+    const removals = new RemovalStore(runner);
+    const replica = () =>
+      new PayloadRemovalService(removals, payloads, new CoordinatorMetrics(metrics), new Alarms(metrics), config);
+    const put = (name: string, bytes = 100) =>
+      payloads.put({ pool, job: 'job', owner: 'job/g/0', name }, Buffer.alloc(bytes, 'x'));
+    const thereOf = async (refs: string[], store: PayloadStore = payloads) => {
+      const stats = refs.map((ref) =>
+        store.stat(ref).then(
+          () => true,
+          (error: unknown) => {
+            if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return false;
+            throw error;
+          },
+        ),
+      );
+      return Promise.all(stats);
+    };
+
+    it('removes what was freed after the grace, and not before', async () => {
+      const refs = [await put('1'), await put('2')];
+      const kept = await put('3');
+      await free(refs[0]!, refs[1]!, 'redis~nobody', 'a reference of no store', `${driver}~${pool}~job~g~never`);
+      await replica().sweep(pool);
+      expect(await redis.hlen(key('payloads:awaiting:bytes'))).toBe(2);
+      await pass(4 * MINUTE_MS);
+      await replica().sweep(pool);
+      expect(await thereOf(refs)).toEqual([true, true]);
+      await pass(2 * MINUTE_MS);
+      // Whatever dies in between, another replica goes on.
+      setFailpoints('coordinator.removal.between-remove-and-removed=throw@1');
+      await expect(replica().sweep(pool)).rejects.toThrow();
+      await Promise.all([replica().sweep(pool), replica().sweep(pool)]);
+      expect(await thereOf([...refs, kept])).toEqual([false, false, true]);
+      expect(await redis.keys(key('payloads:*'))).toEqual([]);
+      expect(await redis.hget(key('meta'), 'awaitingBytes')).toBe('0');
+    });
+
+    it('waits for less when too much waits, for the loss window at least, and raises an alarm', async () => {
+      const refs = await Promise.all(['1', '2', '3'].map((name) => put(name, 500)));
+      await free(...refs);
+      const one = replica();
+      await one.sweep(pool);
+      await one.sweep(pool);
+      expect(await thereOf(refs)).toEqual([true, true, true]);
+      expect(await metrics.text()).toContain(`payload_awaiting_deletion_bytes{pool="${pool}",app="test"} 1500`);
+      expect(await metrics.text()).toMatch(/alarms_total\{alarm="payloads-awaiting-deletion",app="test"\} \d/);
+      await pass(11_000);
+      await one.sweep(pool);
+      // As many as are too many.
+      expect((await thereOf(refs)).filter(Boolean)).toHaveLength(2);
+    });
+
+    it('still has what Redis names again when it was set back, and removes it when it is freed again', async () => {
+      const ref = await put('1');
+      const before = new Map<string, Buffer>();
+      for (const name of await redis.keys(`${runner.rootKey(pool)}:*`))
+        before.set(name, (await redis.dumpBuffer(name))!);
+      await free(ref);
+      await replica().sweep(pool);
+      // The freeing is lost, with the queue it stood in.
+      const now = await redis.keys(`${runner.rootKey(pool)}:*`);
+      if (now.length > 0) await redis.unlink(now);
+      for (const [name, dump] of before) await redis.restore(name, 0, dump);
+      await replica().sweep(pool);
+      expect(await thereOf([ref])).toEqual([true]);
+      await free(ref);
+      await replica().sweep(pool);
+      await pass(6 * MINUTE_MS);
+      await replica().sweep(pool);
+      expect(await thereOf([ref])).toEqual([false]);
+    });
+
+    it('leaves what was stored anew under the name since', async () => {
+      const ref = await put('1');
+      await free(ref);
+      await replica().sweep(pool);
+      await pass(6 * MINUTE_MS);
+      const cutoffMs = (await payloads.nowMs()) - 1;
+      expect((await removals.look(pool, { deleteAfterMs: 1, lossWindowMs: 1, maxBytes: 1 })).due).toEqual([ref]);
+      // A replica that stood still with its page while others went on.
+      await replica().sweep(pool);
+      await put('1');
+      expect(await payloads.remove([ref], cutoffMs)).toBe(0);
+      expect(await thereOf([ref])).toEqual([true]);
+    });
+  });
+}
