@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { Alarms } from '@broomwagon/platform';
 import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
-import { Alarms } from '../upkeep/alarms';
 import { EngineHealth } from './engine-health';
 import { PrefixCachesService } from './prefix-caches.service';
 
