@@ -26,6 +26,7 @@ export class FakeCoordinator {
   trained: string[] = [];
   readonly calls: OperationName[] = [];
   readonly payloads = new Map<string, Buffer[]>();
+  readonly payloadNames = new Set<string>();
   readonly weightVersions: (number | undefined)[] = [];
   /** Groups that fail where others are accepted. */
   readonly failing = new Set<string>();
@@ -236,7 +237,8 @@ export class FakeCoordinator {
     };
   }
 
-  private put(chunk: { owner: string; chunkIndex: number; chunkCount: number; data: string }): unknown {
+  private put(chunk: { owner: string; name: string; chunkIndex: number; chunkCount: number; data: string }): unknown {
+    this.payloadNames.add(chunk.name);
     const chunks = this.payloads.get(chunk.owner) ?? [];
     chunks[chunk.chunkIndex] = Buffer.from(chunk.data, 'base64');
     this.payloads.set(chunk.owner, chunks);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { BroomwagonError, LIMITS, type JobId, type SegmentPayload } from '@broomwagon/contracts';
 import type { Operations } from './operations';
 
@@ -8,9 +9,13 @@ export class PayloadTransfer {
     private readonly job: JobId,
   ) {}
 
-  /** Stores a JSON value in chunks of at most 256 kB and returns its reference. Safe to repeat. */
-  async put(owner: string, name: string, value: unknown): Promise<string> {
+  /**
+   * Stores a JSON value in chunks of at most 256 kB and returns its reference. Safe to repeat.
+   * @param kind first part of its name; a hash of the contents follows, as a payload never changes under its name
+   */
+  async put(owner: string, kind: string, value: unknown): Promise<string> {
     const bytes = Buffer.from(JSON.stringify(value));
+    const name = `${kind}.${createHash('sha256').update(bytes).digest('hex').slice(0, 32)}`;
     const chunkCount = Math.max(1, Math.ceil(bytes.length / LIMITS.payloadChunkBytes));
     if (chunkCount > LIMITS.payloadChunks) {
       throw new BroomwagonError('PAYLOAD_TOO_LARGE', `The payload of ${owner} has ${bytes.length} bytes`);

@@ -174,6 +174,8 @@ describe('the trainer loop', () => {
     expect(sent[0]?.prompt).toBeUndefined();
     expect(sent[1]?.prompt).toEqual({ text: medium });
     expect(coordinator.payloads.get('p0')).toHaveLength(3);
+    // Another prompt has another name: a payload never changes.
+    expect([...coordinator.payloadNames]).toEqual([expect.stringMatching(/^prompt\.[0-9a-f]{32}$/)]);
     expect(JSON.parse(Buffer.concat(coordinator.payloads.get('p0')!).toString())).toEqual({ text: large });
     expect(coordinator.calls.filter((call) => call === 'round.submit').length).toBeGreaterThan(4);
   });
