@@ -182,7 +182,7 @@ describe('owners of payloads', () => {
       for (const claim of others) {
         await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
       }
-      await call(fixture.pool, 'round.close', round);
+      await fixture.close(round);
       await fixture.swept();
     };
     await step(0, 0);
