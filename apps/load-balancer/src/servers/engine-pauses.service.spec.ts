@@ -1,8 +1,8 @@
 import type { WeightSyncMode } from '@broomwagon/contracts';
+import type { Alarms } from '@broomwagon/platform';
 import { connectRedis, PoolDirectory, RoutingStore, ScriptRunner, WeightStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
-import type { Alarms } from '../upkeep/alarms';
 import { EngineHealth } from './engine-health';
 import { EnginePausesService } from './engine-pauses.service';
 import type { PrefixCachesService } from './prefix-caches.service';
