@@ -2,6 +2,7 @@ import {
   type AbortAttemptsCommand,
   type AbortRequestsRequest,
   type AbortResult,
+  type AttemptId,
   subjectOf,
   workerCommandSubject,
 } from '@broomwagon/contracts';
@@ -119,7 +120,7 @@ describe('request.abort with a real worker and engine', () => {
     await bench.client.call(bench.pool, 'round.submit', {
       job: JOB,
       roundId: 'r1',
-      trainerEpoch: 1,
+      trainerEpoch: (await bench.books()).trainerEpoch,
       groups: [{ groupId: 'g9', samples: 1, maxTokens: 10, prompt: { text: 'x' } }],
     });
     const fence = { workerId: 'mute', workerEpoch };
@@ -267,8 +268,12 @@ describe('a stream that the worker gives up on', () => {
     await inject(bench.engine.url, { kind: 'stall-unnoticed', afterTokens: 5 });
     await inject(bench.engine.url, { kind: 'abort-500', count: 3 });
     const inEngine: Promise<boolean>[] = [];
+    let attempt: AttemptId | undefined;
+    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.checkpoint'), (body) => {
+      attempt ??= body.attempt as AttemptId;
+    });
     bench.client.messaging.subscribe(subjectOf(bench.pool, 'lb.release'), () => {
-      const id = engineRequestId('job/g0/0', 1);
+      const id = engineRequestId('job/g0/0', attempt!);
       inEngine.push(bench.engineState().then((state) => liveRows(state).some((row) => row.id === id)));
     });
     await bench.submit(1, 1);

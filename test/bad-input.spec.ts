@@ -1,4 +1,4 @@
-import type { WireError } from '@broomwagon/contracts';
+import type { Epoch, WireError } from '@broomwagon/contracts';
 import { connectNats, type MessagingConnection } from '@broomwagon/messaging';
 import { testNatsUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -11,8 +11,8 @@ const group = (groupId: string) => ({ groupId, samples: 1, maxTokens: 100, promp
 describe('a message that is wrong', () => {
   let system: TestSystem;
   let connection: MessagingConnection;
-  let round: { job: string; roundId: string; trainerEpoch: number };
-  let worker: { workerId: string; workerEpoch: number };
+  let round: { job: string; roundId: string; trainerEpoch: Epoch };
+  let worker: { workerId: string; workerEpoch: Epoch };
   let before: Record<string, string>;
 
   beforeAll(async () => {
@@ -133,7 +133,12 @@ describe('a message that is wrong', () => {
       () => ({ ...submit([]), padding: 'x'.repeat(1_010_000) }),
       { code: 'PAYLOAD_TOO_LARGE' },
     ],
-    ['an old trainer epoch', 'round.submit', () => ({ ...submit([group('c')]), trainerEpoch: 99 }), { code: 'FENCED' }],
+    [
+      'an old trainer epoch',
+      'round.submit',
+      () => ({ ...submit([group('c')]), trainerEpoch: 'e99' }),
+      { code: 'FENCED' },
+    ],
     [
       'a chunk over its limit',
       'payload.put',
@@ -167,7 +172,7 @@ describe('a message that is wrong', () => {
     [
       'a request nobody knows',
       'request.complete',
-      () => ({ requestId: 'job/x/0', attempt: 1, ...worker, finishReason: 'stop' }),
+      () => ({ requestId: 'job/x/0', attempt: '1-a', ...worker, finishReason: 'stop' }),
       { code: 'REQUEST_NOT_FOUND' },
     ],
   ])('%s (%s) is answered with a typed error and changes nothing', async (_, operation, body, expected) => {

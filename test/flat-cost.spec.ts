@@ -1,4 +1,4 @@
-import type { GroupSubmission, TailPolicy } from '@broomwagon/contracts';
+import type { Epoch, GroupSubmission, TailPolicy } from '@broomwagon/contracts';
 import { startRedis, type ServerHandle } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -35,7 +35,7 @@ describe('what is kept and moved', () => {
 
   it('does not grow with the steps: keys and memory after 200 rounds are those after 150', async () => {
     const worker = await TestWorker.register(system, 'tiny');
-    let trainerEpoch: number | undefined;
+    let trainerEpoch: Epoch | undefined;
     const prompts = Array.from({ length: 400 }, (_, index) => group(`tiny-${index}`));
     const payloads = new Redis(payloadServer.url);
     const sizes = async () => {

@@ -41,9 +41,10 @@ async function begin(samples: number, workerSettings: Parameters<ServiceBench['s
     takeGroups: 0,
   };
   const round = { job: JOB, roundId: 'r1' };
-  await bench.client.call(bench.pool, 'round.open', { ...round, ...plan, policy, weightVersion: 0 });
+  const opening = { ...round, ...plan, policy, weightVersion: 0 };
+  const { trainerEpoch } = await bench.client.call(bench.pool, 'round.open', opening);
   const groups = [{ groupId: 'g', samples, maxTokens: 8_000, prompt: PROMPT, sampling: { seed: SEED } }];
-  await bench.client.call(bench.pool, 'round.submit', { ...round, trainerEpoch: 1, groups });
+  await bench.client.call(bench.pool, 'round.submit', { ...round, trainerEpoch, groups });
   await bench.startWorker(workerSettings);
   await bench.running(samples);
   await bench.client.call(bench.pool, 'server.register', {

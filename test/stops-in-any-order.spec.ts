@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  isBroomwagonError,
-  workerCommandSubject,
   type AbortAttemptsCommand,
   type AbortRequestsRequest,
+  type CheckpointRequest,
+  type Epoch,
+  isBroomwagonError,
   type LeaseGrant,
+  subjectOf,
+  workerCommandSubject,
 } from '@broomwagon/contracts';
 import { engineRequestId } from '@broomwagon/engines';
 import fc from 'fast-check';
@@ -41,11 +44,11 @@ const step = fc.oneof(
 
 /** A caller that only routes: it does nothing with its leases but give them back, and obeys aborts. */
 class Router {
-  readonly identity: { workerId: string; workerEpoch: number };
+  readonly identity: { workerId: string; workerEpoch: Epoch };
   readonly held = new Map<string, LeaseGrant>();
   private readonly asking = new Set<Promise<void>>();
 
-  private constructor(workerEpoch: number) {
+  private constructor(workerEpoch: Epoch) {
     this.identity = { workerId: 'router', workerEpoch };
     const subject = workerCommandSubject(bench.pool, 'router', 'abort');
     bench.client.messaging.subscribe(subject, (body) => {
@@ -94,12 +97,20 @@ class Run {
   private open: { syncId: string; version: number } | undefined;
   /** What a dead worker left in the engine goes on until the worker itself notices. */
   private hasDied = false;
+  /** Ids inside the engine of every attempt that was said to run, by request. */
+  private readonly attempts = new Map<string, string[]>();
 
   constructor(
     private readonly router: Router,
-    private readonly trainerEpoch: number,
+    private readonly trainerEpoch: Epoch,
     private readonly decide: (choices: number) => number,
-  ) {}
+  ) {
+    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.checkpoint'), (body) => {
+      const { requestId, attempt } = body as unknown as CheckpointRequest;
+      const names = this.attempts.get(requestId) ?? [];
+      this.attempts.set(requestId, [...names, engineRequestId(requestId, attempt)]);
+    });
+  }
 
   async submit(): Promise<void> {
     const indexes = Array.from({ length: 1 + this.decide(3) }, (_, offset) => this.submitted + offset);
@@ -127,7 +138,7 @@ class Run {
     const live = liveRows(state).map(({ id }) => id);
     for (const { requestId, outcome } of results) {
       if (outcome !== 'aborted') continue;
-      const names = Array.from({ length: 30 }, (_, attempt) => engineRequestId(requestId, attempt));
+      const names = this.attempts.get(requestId) ?? [];
       expect(live.filter((id) => names.some((name) => id.includes(name)))).toEqual([]);
     }
   }

@@ -139,7 +139,7 @@ describe('a change of weights with a real worker and engine', () => {
     await refused({ version: 1.5 }, 'version');
     await refused({ deadlineMs: 10 }, 'deadlineMs');
     await refused({ job: 'job' }, 'trainerEpoch');
-    await refused({ trainerEpoch: 1 }, 'job');
+    await refused({ trainerEpoch: 'e1' }, 'job');
     await bench.register({ weightVersion: 5 });
     await expect(begin({ version: 4 })).rejects.toMatchObject({ code: 'WEIGHT_VERSION_STALE', field: 'version' });
     await begin({ version: 6 });

@@ -29,7 +29,7 @@ const run = `${Date.now()}`;
 let attempts = 0;
 function attempt(prompt: Prompt, more: Partial<GenerationRequest> = {}): GenerationRequest {
   const sampling = { temperature: 0, logprobs: capabilities.logprobs };
-  return { engineRequestId: engineRequestId(run, ++attempts), prompt, maxTokens: SHORT, sampling, ...more };
+  return { engineRequestId: engineRequestId(run, `${++attempts}`), prompt, maxTokens: SHORT, sampling, ...more };
 }
 /** One that does not end by itself, where that can be said. */
 function endless(prompt: Prompt = text): GenerationRequest {
@@ -194,7 +194,7 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
         await expect.poll(inEngine, { timeout: 30_000 }).toBe(2);
         expect(await adapter.abort(one.engineRequestId)).toBe(true);
         expect(await running[0]).toMatchObject({ finishReason: 'aborted' });
-        expect(await adapter.abort(engineRequestId('unknown', 1))).toBe(true);
+        expect(await adapter.abort(engineRequestId('unknown', '1'))).toBe(true);
         await expect.poll(inEngine, { timeout: 30_000 }).toBe(1);
         end.abort();
         expect(await running[1]).toMatchObject({ finishReason: 'aborted' });

@@ -95,7 +95,7 @@ export class Provocations {
   private async handInUnknown(calls: readonly string[]): Promise<void> {
     const identity = { workerId: 'aside', registrationId: calls[0]!, ttlMs: 60_000 };
     const { workerId, workerEpoch } = { ...identity, ...(await this.system.call('worker.register', identity)) };
-    const requests = [{ requestId: 'nobody/g/0', attempt: 1 }];
+    const requests = [{ requestId: 'nobody/g/0', attempt: '1-a' }];
     await Promise.all(
       calls.map(() => this.system.call('longtail.requeue', { job: 'nobody', workerId, workerEpoch, requests })),
     );

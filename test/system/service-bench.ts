@@ -1,4 +1,4 @@
-import { PAUSE_MODES, type JobStatus, type TailPolicy } from '@broomwagon/contracts';
+import { type Epoch, type JobStatus, PAUSE_MODES, type TailPolicy } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, ScriptRunner } from '@broomwagon/state';
@@ -114,7 +114,7 @@ export class ServiceBench {
   }
 
   /** Opens a round of `count` groups and submits them. Returns the trainer's epoch. */
-  async submit(count: number, samples = 2): Promise<number> {
+  async submit(count: number, samples = 2): Promise<Epoch> {
     const trainerEpoch = await this.openRound(count);
     await this.submitGroups(
       trainerEpoch,
@@ -125,7 +125,7 @@ export class ServiceBench {
   }
 
   /** Returns the trainer's epoch. */
-  async openRound(count: number): Promise<number> {
+  async openRound(count: number): Promise<Epoch> {
     const wish = { job: JOB, groupsPerStep: count, remainingGroups: count, policy: POLICY };
     const { kind, ...plan } = await this.client.call(this.pool, 'round.next', wish);
     const round = { job: JOB, roundId: 'r1' };
@@ -135,7 +135,7 @@ export class ServiceBench {
   }
 
   /** Groups `g<index>` of the open round. */
-  async submitGroups(trainerEpoch: number, indexes: number[], samples = 2): Promise<void> {
+  async submitGroups(trainerEpoch: Epoch, indexes: number[], samples = 2): Promise<void> {
     const groups = indexes.map((index) => ({
       groupId: `g${index}`,
       samples,

@@ -2,8 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  LIMITS,
+  type Epoch,
   type GroupSubmission,
+  LIMITS,
   type OperationName,
   type ReplyOf,
   type RequestOf,
@@ -203,8 +204,8 @@ export class TestSystem {
   /** Opens the round that is planned next and submits its new groups. Returns its id and the trainer's epoch. */
   async openRound(
     job: string,
-    round: { groupsPerStep: number; groups: readonly GroupSubmission[]; policy: TailPolicy; trainerEpoch?: number },
-  ): Promise<{ roundId: string; trainerEpoch: number; newGroups: number }> {
+    round: { groupsPerStep: number; groups: readonly GroupSubmission[]; policy: TailPolicy; trainerEpoch?: Epoch },
+  ): Promise<{ roundId: string; trainerEpoch: Epoch; newGroups: number }> {
     const { groupsPerStep, groups, policy } = round;
     const plan = await this.call('round.next', { job, groupsPerStep, remainingGroups: groups.length, policy });
     const { kind, ...rest } = plan;

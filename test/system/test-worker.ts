@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Claim, CompleteReply, FailReply, Segment } from '@broomwagon/contracts';
+import type { Claim, CompleteReply, Epoch, FailReply, Segment } from '@broomwagon/contracts';
 import type { TestSystem } from './test-system';
 
 /** A worker played by the test: it speaks the protocol and makes tokens up. */
@@ -7,7 +7,7 @@ export class TestWorker {
   private constructor(
     private readonly system: TestSystem,
     readonly workerId: string,
-    readonly workerEpoch: number,
+    readonly workerEpoch: Epoch,
   ) {}
 
   static async register(system: TestSystem, workerId: string): Promise<TestWorker> {
@@ -41,7 +41,7 @@ export class TestWorker {
   async store(claim: Claim, bytes: Buffer): Promise<Segment> {
     const ref = await this.system.putPayload(claim.job, claim.requestId, String(claim.attempt), bytes);
     const { attempt, weightVersion } = claim;
-    return { attempt, weightVersion, serverId: 's1', serverEpoch: 1, tokenCount: 3, ref };
+    return { attempt, weightVersion, serverId: 's1', serverEpoch: 'e1', tokenCount: 3, ref };
   }
 
   complete(claim: Claim, segment: Segment): Promise<CompleteReply> {

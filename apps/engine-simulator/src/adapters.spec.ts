@@ -10,7 +10,7 @@ const tokenIds: Prompt = { promptTokenIds: [5, 6, 7, 151_000] };
 
 let attempts = 0;
 function attempt(prompt: Prompt, more: Partial<GenerationRequest> = {}): GenerationRequest {
-  const engineId = engineRequestId('job/group/0', ++attempts);
+  const engineId = engineRequestId('job/group/0', `${++attempts}`);
   return { engineRequestId: engineId, prompt, maxTokens: 8_192, sampling: { seed: 3 }, ...more };
 }
 
@@ -144,7 +144,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     expect(await adapter.abort(one.engineRequestId)).toBe(true);
     expect(await running[0]).toMatchObject({ finishReason: 'aborted' });
     expect((await adapter.load()).running).toBe(1);
-    expect(await adapter.abort(engineRequestId('unknown', 1))).toBe(true);
+    expect(await adapter.abort(engineRequestId('unknown', '1'))).toBe(true);
     expect((await adapter.load()).running).toBe(1);
     end.abort();
     expect(await running[1]).toMatchObject({ finishReason: 'aborted' });

@@ -23,7 +23,7 @@ afterAll(() => simulator.close());
 /** Runs one attempt that must fail; returns the error and the tokens seen before it. */
 async function failing(options?: EngineAdapterOptions): Promise<{ error: BroomwagonError; tokens: number }> {
   let tokens = 0;
-  const request = { engineRequestId: engineRequestId('f', ++attempts), prompt: { text: 'fail' }, maxTokens: 500 };
+  const request = { engineRequestId: engineRequestId('f', `${++attempts}`), prompt: { text: 'fail' }, maxTokens: 500 };
   const failure: unknown = await createEngineAdapter('vllm', simulator.url, options)
     .generate(request, { onTokens: (increment) => (tokens += increment.tokenCount) })
     .then(
@@ -73,7 +73,7 @@ describe('an engine that fails', () => {
     await expect(detectEngine('http://127.0.0.1:1')).rejects.toMatchObject({ code: 'ENGINE_UNREACHABLE' });
     await expect(
       createEngineAdapter('vllm', 'http://127.0.0.1:1', { model: 'm' }).generate({
-        engineRequestId: engineRequestId('f', ++attempts),
+        engineRequestId: engineRequestId('f', `${++attempts}`),
         prompt: { text: 'x' },
         maxTokens: 1,
       }),
@@ -109,7 +109,7 @@ describe('a server that is no engine', () => {
   });
   afterAll(() => server.close());
 
-  const request = { engineRequestId: engineRequestId('n', 1), prompt: { text: 'x' }, maxTokens: 9 };
+  const request = { engineRequestId: engineRequestId('n', '1'), prompt: { text: 'x' }, maxTokens: 9 };
 
   it('is told from all three dialects, with what it said, cut short', async () => {
     const failure = await detectEngine(url).catch((error: unknown) => error as Error);
@@ -231,7 +231,7 @@ describe('an abort by id', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const stop = new AbortController();
-    const request = { engineRequestId: engineRequestId('s', status), prompt: { text: 'x' }, maxTokens: 9 };
+    const request = { engineRequestId: engineRequestId('s', `${status}`), prompt: { text: 'x' }, maxTokens: 9 };
     let unanswered = 0;
     const options = { signal: stop.signal, onTokens: () => stop.abort(), onUnstopped: () => void unanswered++ };
     const result = await createEngineAdapter('vllm', url, { model: 'm' }).generate(request, options);

@@ -27,7 +27,7 @@ describe('sampling noise of an engine whose tokens depend on nothing else', () =
     const adapter = createEngineAdapter('vllm', simulator.url);
     return async (wanted: WantedTokens): Promise<number[]> => {
       const { tokenIds } = await adapter.generate({
-        engineRequestId: engineRequestId('noise', ++attempts),
+        engineRequestId: engineRequestId('noise', `${++attempts}`),
         prompt: { promptTokenIds: [wanted.prompt, 7] },
         maxTokens: wanted.made.length + TOKENS,
         sampling: { temperature: 1, seed: seedOf(wanted) },

@@ -12,7 +12,7 @@ describe('engine simulator', () => {
     const adapter = createEngineAdapter('vllm', simulator.url);
     const run = (maxTokens: number) =>
       adapter.generate({
-        engineRequestId: engineRequestId('r', maxTokens),
+        engineRequestId: engineRequestId('r', `${maxTokens}`),
         prompt: { text: 'q' },
         maxTokens,
         sampling: { seed: 4 },
@@ -34,7 +34,7 @@ describe('engine simulator', () => {
     const simulator = await startEngine('vllm', { parameters });
     const adapter = createEngineAdapter('vllm', simulator.url);
     const result = await adapter.generate({
-      engineRequestId: engineRequestId('t', 1),
+      engineRequestId: engineRequestId('t', '1'),
       prompt: { text: 'q' },
       maxTokens: 8_192,
     });
@@ -65,14 +65,14 @@ describe('engine simulator', () => {
     const end = new AbortController();
     const running = [1, 2, 3].map((attempt) =>
       adapter.generate(
-        { engineRequestId: engineRequestId('q', attempt), prompt: { text: 'q' }, maxTokens: 900 },
+        { engineRequestId: engineRequestId('q', `${attempt}`), prompt: { text: 'q' }, maxTokens: 900 },
         { signal: end.signal },
       ),
     );
     await expect.poll(() => adapter.load()).toMatchObject({ running: 2, waiting: 1 });
     expect(await inEngine(second!)).toBe(0);
     await expect(
-      adapter.generate({ engineRequestId: engineRequestId('q', 4), prompt: { text: 'q' }, maxTokens: 1_000 }),
+      adapter.generate({ engineRequestId: engineRequestId('q', '4'), prompt: { text: 'q' }, maxTokens: 1_000 }),
     ).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });
     end.abort();
     await Promise.all(running);

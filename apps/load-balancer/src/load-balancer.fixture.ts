@@ -1,4 +1,4 @@
-import { subjectOf, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
+import { type Epoch, type OperationName, type ReplyOf, type RequestOf, subjectOf } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, loadConfig, type RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, ScriptRunner } from '@broomwagon/state';
@@ -10,7 +10,7 @@ import { LoadBalancerModule } from './load-balancer.module';
 /** Worker epoch of the tests. */
 export interface TestWorker {
   workerId: string;
-  workerEpoch: number;
+  workerEpoch: Epoch;
 }
 
 /** What {@link openLoadBalancers} opens. */

@@ -2,6 +2,7 @@ import type {
   Claim,
   CloseRoundRequest,
   CompleteReply,
+  Epoch,
   GroupSubmission,
   OpenRoundReply,
   OpenRoundRequest,
@@ -93,7 +94,7 @@ export class CoordinatorFixture {
   segmentOf(claim: Claim, tokenCount: number): Segment {
     const { attempt, weightVersion, job, requestId } = claim;
     const ref = formatPayloadRef('redis', { pool: this.pool, job, owner: requestId, name: String(attempt) });
-    return { attempt, serverId: 's1', serverEpoch: 1, weightVersion, tokenCount, ref };
+    return { attempt, serverId: 's1', serverEpoch: 'e1', weightVersion, tokenCount, ref };
   }
 
   /** Stores a text as what the claim made, and returns its reference. */
@@ -133,7 +134,7 @@ export class CoordinatorFixture {
       groupsPerStep: number;
       remainingGroups: number;
       policy: TailPolicy;
-      trainerEpoch?: number;
+      trainerEpoch?: Epoch;
       /** Default: by the step. */
       roundId?: string;
     },
@@ -215,7 +216,7 @@ export class FixtureWorker {
   constructor(
     private readonly fixture: CoordinatorFixture,
     readonly workerId: string,
-    readonly workerEpoch: number,
+    readonly workerEpoch: Epoch,
   ) {}
 
   async claim(max: number, waitMs = 0): Promise<Claim[]> {

@@ -1,4 +1,4 @@
-import type { TailPolicy } from '@broomwagon/contracts';
+import type { Epoch, TailPolicy } from '@broomwagon/contracts';
 import { expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from './coordinator.fixture';
 
@@ -7,7 +7,7 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
   const worker = await fixture.worker('steady');
   const { client, pool, redis } = fixture;
   const policy: TailPolicy = { name: 'resume', overProvision: 1 };
-  let trainerEpoch: number | undefined;
+  let trainerEpoch: Epoch | undefined;
 
   /** Keys without a time to live, and the memory of all of them. */
   async function usage(): Promise<{ keys: number; bytes: number }> {

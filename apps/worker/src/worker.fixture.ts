@@ -140,13 +140,13 @@ export function streamUntilStopped(tokenIds: number[], onStarted: () => void = (
 export const LEASE: LeaseGrant = {
   leaseId: '7.acquire',
   serverId: 's1',
-  epoch: 2,
+  epoch: 'e2',
   endpoint: 'http://127.0.0.1:1',
   dialect: 'vllm',
   weightVersion: 5,
   decision: { policy: 'least-inflight', branch: 'least-loaded', inflight: 1 },
 };
-export const WORKER = { workerId: 'w1', workerEpoch: 3 };
+export const WORKER = { workerId: 'w1', workerEpoch: 'e3' };
 
 /** A worker whose control plane, payloads and engines are played by the test. */
 export interface WorkerBench {
@@ -196,7 +196,7 @@ export async function workerBench(settings: Partial<WorkerConfig> = {}): Promise
   );
   const claim = (changes: Partial<Claim> = {}): Claim => ({
     requestId: 'j/g/0',
-    attempt: 1,
+    attempt: '1-a',
     job: 'j',
     roundId: 'r1',
     groupId: 'g',

@@ -1,12 +1,13 @@
 import {
   BroomwagonError,
-  subjectOf,
-  workerCommandSubject,
   type Claim,
+  type Epoch,
   type FailRequest,
   type OperationName,
   type ReplyOf,
   type RequestOf,
+  subjectOf,
+  workerCommandSubject,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
@@ -49,7 +50,7 @@ describe('worker on real NATS and Redis', () => {
   let stubs: StubServices;
   let pending: Claim[];
   let epoch: number;
-  let fencedEpoch: number;
+  let fencedEpoch: Epoch;
   let play: (stream: EngineStream, index: number) => void;
   let pool: string;
   const keyPrefix = testPool().pool;
@@ -70,22 +71,22 @@ describe('worker on real NATS and Redis', () => {
     ({ pool } = testPool());
     pending = [];
     epoch = 0;
-    fencedEpoch = 0;
+    fencedEpoch = '';
     engine.bodies.length = 0;
     engine.disconnected = 0;
     stubs = new StubServices(client, pool);
     const now = () => ({ serverTimeMs: Date.now(), ttlMs: 3_000 });
     const fenced = new BroomwagonError('FENCED', 'void');
-    stubs.answer('worker.register', () => ({ workerEpoch: ++epoch, ...now() }));
+    stubs.answer('worker.register', () => ({ workerEpoch: `e${++epoch}`, ...now() }));
     stubs.answer('worker.heartbeat', ({ workerEpoch, leaseCount, leaseDigest, attemptCount }) =>
-      workerEpoch <= fencedEpoch ? fenced : { leaseCount, leaseDigest, attemptCount, ...now() },
+      workerEpoch === fencedEpoch ? fenced : { leaseCount, leaseDigest, attemptCount, ...now() },
     );
     stubs.answer('worker.deregister', () => ({ deregistered: true }));
     stubs.answer('request.claim', ({ max }) => ({ claims: pending.splice(0, max) }));
     stubs.answer('lb.acquire', ({ acquireId }) => ({
       leaseId: `1.${acquireId}`,
       serverId: 's1',
-      epoch: 1,
+      epoch: 'e1',
       endpoint: engine.url,
       dialect: 'openai',
       model: 'stub',
@@ -117,7 +118,7 @@ describe('worker on real NATS and Redis', () => {
   });
   afterEach(() => service.close());
 
-  async function submit(requestId: string, attempt = 1): Promise<void> {
+  async function submit(requestId: string, attempt = '1-a'): Promise<void> {
     const promptRef = await payloads.put(
       { pool: 'default', job: 'j', owner: 'g', name: 'prompt' },
       Buffer.from('{"text":"Say it:"}'),
@@ -136,7 +137,7 @@ describe('worker on real NATS and Redis', () => {
     await expect.poll(() => stubs.of('request.complete')).toHaveLength(1);
     expect(engine.bodies[0]).toMatchObject({ prompt: 'Say it:', max_tokens: 50, temperature: 0.5 });
     const [complete] = stubs.of('request.complete');
-    expect(complete).toMatchObject({ requestId: 'j/g/0', attempt: 1, workerEpoch: 1, finishReason: 'stop' });
+    expect(complete).toMatchObject({ requestId: 'j/g/0', attempt: '1-a', workerEpoch: 'e1', finishReason: 'stop' });
     const stored = JSON.parse((await payloads.get(complete!.segment!.ref)).toString('utf8')) as object;
     expect(stored).toEqual({ text: 'abc' });
     expect(stubs.of('lb.release')[0]).toMatchObject({ outcome: 'finished', tokens: 3 });
@@ -144,18 +145,18 @@ describe('worker on real NATS and Redis', () => {
 
   it('stops the stream when it is told so on its own subject, and answers by handing the tokens back', async () => {
     play = (stream) => stream.token('x');
-    await submit('j/g/1', 2);
+    await submit('j/g/1', '2-a');
     await expect.poll(() => engine.bodies).toHaveLength(1);
-    const command = { workerEpoch: 1, cause: 'cut', attempts: [{ requestId: 'j/g/1', attempt: 2 }] };
+    const command = { workerEpoch: 'e1', cause: 'cut', attempts: [{ requestId: 'j/g/1', attempt: '2-a' }] };
     client.publish(workerCommandSubject(pool, 'w1', 'abort'), command);
     client.publish(workerCommandSubject(pool, 'w1', 'abort'), command);
     await expect.poll(() => fails()).toHaveLength(1);
-    expect(fails()[0]).toMatchObject({ requestId: 'j/g/1', attempt: 2, reason: 'aborted' });
+    expect(fails()[0]).toMatchObject({ requestId: 'j/g/1', attempt: '2-a', reason: 'aborted' });
     await expect.poll(() => engine.disconnected).toBe(1);
   });
 
   it('lets an abort win that overtakes its claim', async () => {
-    const command = { workerEpoch: 1, cause: 'cut' as const, attempts: [{ requestId: 'j/g/2', attempt: 1 }] };
+    const command = { workerEpoch: 'e1', cause: 'cut' as const, attempts: [{ requestId: 'j/g/2', attempt: '1-a' }] };
     const reply = await client.request(workerCommandSubject(pool, 'w1', 'abort'), command);
     expect(reply).toEqual({ stopped: 0 });
     await submit('j/g/2');
@@ -179,11 +180,11 @@ describe('worker on real NATS and Redis', () => {
     play = (stream, index) => (index === 0 ? stream.token('z') : stream.finish('stop'));
     await submit('j/g/4');
     await expect.poll(() => engine.bodies).toHaveLength(1);
-    fencedEpoch = 1;
+    fencedEpoch = 'e1';
     await expect.poll(() => engine.disconnected).toBe(1);
-    await submit('j/g/4', 2);
+    await submit('j/g/4', '2-a');
     await expect.poll(() => stubs.of('request.complete')).toHaveLength(1);
-    expect(stubs.of('request.complete')[0]).toMatchObject({ attempt: 2, workerEpoch: 2 });
+    expect(stubs.of('request.complete')[0]).toMatchObject({ attempt: '2-a', workerEpoch: 'e2' });
     expect(fails()).toEqual([]);
   });
 
@@ -193,6 +194,6 @@ describe('worker on real NATS and Redis', () => {
     await expect.poll(() => engine.bodies).toHaveLength(1);
     await service.close();
     expect(fails()[0]).toMatchObject({ reason: 'shutdown', retryable: true });
-    expect(stubs.of('worker.deregister')).toEqual([{ workerId: 'w1', workerEpoch: 1 }]);
+    expect(stubs.of('worker.deregister')).toEqual([{ workerId: 'w1', workerEpoch: 'e1' }]);
   });
 });

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { Claim, RoundPlan, Segment, TailPolicy } from '@broomwagon/contracts';
+import type { Claim, Epoch, RoundPlan, Segment, TailPolicy } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
 import { formatPayloadRef } from '@broomwagon/state';
@@ -35,7 +35,7 @@ end`;
 /** A job with so many groups in its long-tail queue, and what its steps cost. */
 export class LongQueue {
   private readonly costs = new Map<Operation, number[]>(OPERATIONS.map((operation) => [operation, []]));
-  private trainerEpoch?: number;
+  private trainerEpoch?: Epoch;
   private step = 0;
 
   constructor(
@@ -167,7 +167,7 @@ export class LongQueue {
   private fence({ requestId, attempt }: Claim) {
     const payload = { pool: this.pool, job: this.job, owner: requestId, name: `${attempt}` };
     const ref = formatPayloadRef('redis', payload);
-    const segment: Segment = { attempt, serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: 10, ref };
+    const segment: Segment = { attempt, serverId: 's', serverEpoch: 'e1', weightVersion: 0, tokenCount: 10, ref };
     return { requestId, attempt, ...this.worker, segment };
   }
 

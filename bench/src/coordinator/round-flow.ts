@@ -1,4 +1,4 @@
-import { subjectOf, type Claim } from '@broomwagon/contracts';
+import { type Claim, type Epoch, subjectOf } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
 import { formatPayloadRef } from '@broomwagon/state';
@@ -27,7 +27,7 @@ export interface RoundShape {
 
 /** One round through NATS, step by step: the generator sends, this process only prepares and reads. */
 export class RoundFlow {
-  private trainerEpoch = 0;
+  private trainerEpoch: Epoch = '';
   private claims = 0;
 
   constructor(
@@ -133,7 +133,7 @@ function bodyOf(pool: string, { claim: { job, requestId, attempt }, worker }: He
   const segment = {
     attempt,
     serverId: 'server-0',
-    serverEpoch: 1,
+    serverEpoch: 'e1',
     weightVersion: 0,
     tokenCount: 100,
     ref: formatPayloadRef('redis', { pool, job, owner: requestId, name: `${attempt}` }),

@@ -63,7 +63,14 @@ export class ScriptFlow {
     const completePerSecond = await rateOf(fences.length, async (index) => {
       const fence = fences[index]!;
       const ref = `redis~${pool}~${job}~tokens~1`;
-      const segment = { serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: 100, ref, attempt: fence.attempt };
+      const segment = {
+        serverId: 's',
+        serverEpoch: 'e1',
+        weightVersion: 0,
+        tokenCount: 100,
+        ref,
+        attempt: fence.attempt,
+      };
       const end = { segment: JSON.stringify(segment), tokens: 100, finishReason: 'stop' as const };
       await this.requests.complete(pool, { ...fence, ...end });
     });

@@ -1,9 +1,10 @@
+import type { Epoch } from '@broomwagon/contracts';
 import type { LatencySummary } from '../arithmetic';
 
 /** A worker epoch that takes the leases. */
 export interface BenchWorker {
   workerId: string;
-  workerEpoch: number;
+  workerEpoch: Epoch;
 }
 
 /** Where a load goes and for how long it is measured. */

@@ -251,7 +251,7 @@ class PayloadBench {
   private segment(pool: string, claim: Claim): Segment {
     const { attempt } = claim;
     const ref = formatPayloadRef('redis', payloadOf(pool, claim));
-    return { attempt, serverId: 'server-0', serverEpoch: 1, weightVersion: 0, tokenCount: 100, ref };
+    return { attempt, serverId: 'server-0', serverEpoch: 'e1', weightVersion: 0, tokenCount: 100, ref };
   }
 
   private segmentArgs(pool: string, claim: Claim): { segment: string; tokens: number } {

@@ -80,7 +80,7 @@ function aFleet({ load, kvCapacityTokens, waiting }: (typeof FLEETS)[keyof typeo
     const requests = Array.from({ length: count }, (_unused, position) =>
       aRequest(`${index}/${position}`, random, waiting),
     );
-    return { serverId: `server-${index}`, epoch: 1, accepts: true, capacity: 1_024, kvCapacityTokens, requests };
+    return { serverId: `server-${index}`, epoch: 'e1', accepts: true, capacity: 1_024, kvCapacityTokens, requests };
   });
 }
 
@@ -90,7 +90,7 @@ function aRequest(requestId: string, random: RandomStream, waiting: number): Reb
   const isWaiting = random.uniform() < waiting;
   return {
     requestId,
-    attempt: 1,
+    attempt: '1-a',
     phase: isWaiting ? 'waiting' : 'running',
     promptTokens: 300,
     madeTokens: isWaiting ? 0 : madeTokens,

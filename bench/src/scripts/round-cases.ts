@@ -184,7 +184,7 @@ export class RoundCases {
 
   private end({ requestId, attempt }: Claim, tokens: number) {
     const ref = 'r'.repeat(256);
-    const segment = { serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: tokens, ref, attempt };
+    const segment = { serverId: 's', serverEpoch: 'e1', weightVersion: 0, tokenCount: tokens, ref, attempt };
     return { requestId, attempt, ...this.worker, segment: JSON.stringify(segment), tokens };
   }
 

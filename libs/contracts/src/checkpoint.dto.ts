@@ -1,6 +1,6 @@
 import { IsOptional } from 'class-validator';
-import { IsId, type JobId } from './ids';
-import { IsCounter } from './integers';
+import { IsEpoch } from './epochs';
+import { IsId, type JobId, type Epoch } from './ids';
 
 /**
  * `job.checkpoint`: saves what a job has between two rounds: its long-tail queue with all tokens (by reference), step,
@@ -8,7 +8,7 @@ import { IsCounter } from './integers';
  */
 export class CheckpointJobRequest {
   @IsId() job!: JobId;
-  @IsCounter(1) trainerEpoch!: number;
+  @IsEpoch() trainerEpoch!: Epoch;
   /** Names it, for example by the step; the same tag again for another state is refused. */
   @IsId() tag!: string;
 }
@@ -30,7 +30,7 @@ export interface CheckpointJobReply {
 export class RestoreJobRequest {
   @IsId() job!: JobId;
   /** Absent: whoever the trainer was is fenced, as by `round.takeover`. */
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   @IsId() tag!: string;
 }
 export interface RestoreJobReply {
@@ -38,7 +38,7 @@ export interface RestoreJobReply {
   /** `restoring`: more than one call could do; send the same body again. */
   state: 'restoring' | 'restored';
   /** Of the caller, from now on. */
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   stepsTrained: number;
   /** Groups submitted until the checkpoint: the trainer's position in its data. */
   submittedGroups: number;

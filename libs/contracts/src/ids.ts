@@ -15,6 +15,16 @@ export type RequestId = Branded<'RequestId'>;
 export type LeaseId = Branded<'LeaseId'>;
 export type ServerId = Branded<'ServerId'>;
 export type WorkerId = Branded<'WorkerId'>;
+/**
+ * A fence of one life of something: a trainer of a job, a registration of a worker, a start of a server. It is opaque
+ * and compared for equality only. It is no counter: Redis may be set back, and would give the same number twice.
+ */
+export type Epoch = Branded<'Epoch'>;
+/**
+ * A fence of one attempt of a request: `<number>-<random>`. The number counts the attempts of the request, for people;
+ * all of it is compared. `0` for a request that nobody has claimed yet.
+ */
+export type AttemptId = Branded<'AttemptId'>;
 
 /** Longest id a caller may choose, in characters. */
 export const MAX_ID_LENGTH = 128;

@@ -3,6 +3,7 @@ export * from './capabilities.dto';
 export * from './checkpoint.dto';
 export * from './cursors';
 export * from './deletion.dto';
+export * from './epochs';
 export * from './errors';
 export * from './generation';
 export * from './ids';

@@ -9,6 +9,8 @@ import {
   type RoundId,
   type ServerId,
   type WorkerId,
+  type AttemptId,
+  type Epoch,
 } from './ids';
 import { IsCounter } from './integers';
 
@@ -22,7 +24,7 @@ class ScanRequest {
 export class ListWorkersRequest extends ScanRequest {}
 export interface WorkerStatus {
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   /** Since its registration or last heartbeat; above ttlMs the epoch is void. */
   heartbeatAgeMs: number;
   ttlMs: number;
@@ -54,9 +56,9 @@ export interface LeaseStatus {
   /** Of the acquire. */
   requestId: RequestId;
   serverId: ServerId;
-  serverEpoch: number;
+  serverEpoch: Epoch;
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   sessionId?: string;
   groupId?: GroupId;
   /** Since the grant. */
@@ -86,13 +88,13 @@ export class ListRequestsRequest {
 export interface RequestStatus {
   requestId: RequestId;
   state: 'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished';
-  attempt: number;
+  attempt: AttemptId;
   failures: number;
   /** Tokens of all attempts, as far as they were said. A request of which this does not grow makes none. */
   tokenCount: number;
   /** The worker that has it; these three are absent while nobody has. */
   workerId?: WorkerId;
-  workerEpoch?: number;
+  workerEpoch?: Epoch;
   /** Since it was claimed. */
   ageMs?: number;
   /** Where it runs, once its worker has said so. */

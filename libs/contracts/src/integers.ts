@@ -3,7 +3,7 @@ import { IsInt, Max, Min, type ValidationOptions } from 'class-validator';
 import { LIMITS } from './limits';
 
 /**
- * An integer that has no bound of its own: an epoch, a version, a count. At least `least`, at most `LIMITS.integer`.
+ * An integer that has no bound of its own: a version, a count. At least `least`, at most `LIMITS.integer`.
  * `each`: a list of them.
  */
 export function IsCounter(least: number, options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {

@@ -1,6 +1,7 @@
 import { Type } from 'class-transformer';
 import { ArrayMaxSize, IsArray, IsBoolean, IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
-import { IsId, type GroupId, type JobId, type RoundId } from './ids';
+import { IsEpoch } from './epochs';
+import { IsId, type Epoch, type GroupId, type JobId, type RoundId } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import { IsStamp } from './stamp';
@@ -20,7 +21,7 @@ export class TrainedGroup {
 export class ReconcileJobRequest {
   @IsId() job!: JobId;
   /** Of the takeover; absent only when that answered JOB_NOT_FOUND: then the job is made anew. */
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
   /** A step the trainer has trained; with `groups`. */
@@ -38,7 +39,7 @@ export class ReconcileJobRequest {
   @IsOptional() @IsArray() @ArrayMaxSize(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
 }
 export interface ReconcileJobReply {
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   stepsTrained: number;
   submittedGroups: number;
   /** The round that is not closed, if any; what was read of it is to be read again. */

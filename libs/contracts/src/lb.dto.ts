@@ -14,8 +14,9 @@ import {
   ValidateNested,
 } from 'class-validator';
 import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
+import { IsEpoch } from './epochs';
 import type { WireError } from './errors';
-import { IsCorrelationId, IsId, type LeaseId, type ServerId, type WorkerId } from './ids';
+import { IsCorrelationId, IsId, type LeaseId, type ServerId, type WorkerId, type Epoch } from './ids';
 import { IsCounter } from './integers';
 import { IsLabels, type Labels } from './labels';
 import { LIMITS } from './limits';
@@ -64,7 +65,7 @@ export class AcquireItem {
    */
   @IsOptional() @IsId() boundServerId?: ServerId;
   /** Only this epoch of `boundServerId`. */
-  @IsOptional() @IsCounter(1) boundServerEpoch?: number;
+  @IsOptional() @IsEpoch() boundServerEpoch?: Epoch;
   /** Keep and answer the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;
   /** Wait at most this long for room, milliseconds, a pause of the pool not counted; default 0 = answer at once. */
@@ -74,7 +75,7 @@ export class AcquireItem {
 /** `lb.acquire` */
 export class AcquireRequest extends AcquireItem {
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
 }
 
 /** How the server was chosen (libs/policies/src/routing/README.md). */
@@ -156,7 +157,7 @@ export interface LeaseGrant {
   leaseId: LeaseId;
   serverId: ServerId;
   /** Epoch of the server. */
-  epoch: number;
+  epoch: Epoch;
   endpoint: string;
   dialect: EngineDialect;
   model?: string;
@@ -169,7 +170,7 @@ export interface LeaseGrant {
 /** `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). */
 export class AcquireManyRequest {
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.acquiresPerCall)
@@ -181,7 +182,7 @@ export interface AcquireManyReply {
   /** Each server named in `leases`, once. */
   servers: Record<
     ServerId,
-    { epoch: number; endpoint: string; dialect: EngineDialect; model?: string; weightVersion: number }
+    { epoch: Epoch; endpoint: string; dialect: EngineDialect; model?: string; weightVersion: number }
   >;
   /** In the order of the request; `decision` of those with `explain`, all others stand in `lb.decisions`. */
   leases: (
@@ -204,10 +205,10 @@ export class TransferLeaseRequest {
   @IsOptional() @IsId() acquireId?: string;
   /** Its holder. */
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   @IsId() targetServerId!: ServerId;
   /** Only while this is the epoch of the target. */
-  @IsOptional() @IsCounter(1) targetEpoch?: number;
+  @IsOptional() @IsEpoch() targetEpoch?: Epoch;
   /** For the log. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
@@ -253,7 +254,7 @@ export interface ReleaseManyReply {
 export class CancelAcquireRequest {
   @IsId() acquireId!: string;
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
 }
 export interface CancelAcquireReply {
   cancelled: boolean;
@@ -281,7 +282,7 @@ export interface LoadBalancerStatus {
   workers: number;
   /** Worker and server epochs whose leases are still being returned. */
   voidEpochs: number;
-  perServer: { serverId: ServerId; state: string; epoch: number; inflight: number; maxInflight: number }[];
+  perServer: { serverId: ServerId; state: string; epoch: Epoch; inflight: number; maxInflight: number }[];
 }
 
 /** `lb.finish-session`: the trajectory is over; idempotent, does not release leases. */

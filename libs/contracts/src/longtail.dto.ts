@@ -1,7 +1,17 @@
 import { Type } from 'class-transformer';
 import { ArrayMaxSize, ArrayMinSize, Equals, IsArray, IsOptional, MaxLength, ValidateNested } from 'class-validator';
+import { IsAttempt, IsEpoch } from './epochs';
 import type { WireError } from './errors';
-import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type WorkerId } from './ids';
+import {
+  IsCorrelationId,
+  IsId,
+  type GroupId,
+  type JobId,
+  type RequestId,
+  type WorkerId,
+  type AttemptId,
+  type Epoch,
+} from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
@@ -9,7 +19,7 @@ import { Segment } from './segment.dto';
 /** A sample that its holder will not finish now. */
 export class RequeuedSample {
   @IsCorrelationId() requestId!: RequestId;
-  @IsCounter(1) attempt!: number;
+  @IsAttempt() attempt!: AttemptId;
   /** Tokens made so far, by reference; without it the last checkpoint counts. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
@@ -21,7 +31,7 @@ export class RequeuedSample {
 export class RequeueRequest {
   @IsId() job!: JobId;
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.page)
@@ -46,7 +56,7 @@ export interface RequeueReply {
  */
 export class DropLongtailRequest {
   @IsId() job!: JobId;
-  @IsCounter(1) trainerEpoch!: number;
+  @IsEpoch() trainerEpoch!: Epoch;
   @IsOptional()
   @IsArray()
   @ArrayMinSize(1)

@@ -12,7 +12,8 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId } from './ids';
+import { IsAttempt, IsEpoch } from './epochs';
+import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type AttemptId, type Epoch } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
@@ -25,11 +26,11 @@ export type MoveMeans = 'bind' | 'recompute' | 'transfer';
 /** One move with what it assumes: it is dropped when any of it has changed. */
 export interface PlannedMove {
   requestId: RequestId;
-  attempt: number;
+  attempt: AttemptId;
   fromServerId: ServerId;
-  fromEpoch: number;
+  fromEpoch: Epoch;
   toServerId: ServerId;
-  toEpoch: number;
+  toEpoch: Epoch;
   /** `leave`: its server is drained; `tier`: for a smaller batch; `wait`: it need not wait there. */
   purpose: 'leave' | 'tier' | 'wait';
   means: MoveMeans;
@@ -121,10 +122,10 @@ export class WantedMove {
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** Only while this attempt runs. */
-  @IsOptional() @IsCounter(0) attempt?: number;
+  @IsOptional() @IsAttempt() attempt?: AttemptId;
   @IsId() targetServerId!: ServerId;
   /** Only while this is the epoch of the target. */
-  @IsOptional() @IsCounter(1) targetEpoch?: number;
+  @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 
 /** `rebalance.execute`: carries out a plan that was made before, or these moves. A repeat sends nothing twice. */

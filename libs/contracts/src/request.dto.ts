@@ -1,6 +1,7 @@
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min, ValidateNested } from 'class-validator';
 import type { SamplingParameters } from './generation';
+import { IsAttempt, IsEpoch } from './epochs';
 import {
   IsCorrelationId,
   IsId,
@@ -10,6 +11,8 @@ import {
   type RoundId,
   type ServerId,
   type WorkerId,
+  type AttemptId,
+  type Epoch,
 } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
@@ -20,7 +23,7 @@ export class ClaimRequest {
   /** Idempotency of this call. */
   @IsId() claimId!: string;
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   /** At most this many. */
   @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: number;
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
@@ -30,7 +33,7 @@ export class ClaimRequest {
 /** One request to run. `attempt` is the fence of everything the worker says about it. */
 export interface Claim {
   requestId: RequestId;
-  attempt: number;
+  attempt: AttemptId;
   job: JobId;
   roundId: RoundId;
   groupId: GroupId;
@@ -47,7 +50,7 @@ export interface Claim {
   segmentsFollow?: true;
   /** Where it was moved to: to be named in its acquire, with its epoch. */
   boundServerId?: ServerId;
-  boundServerEpoch?: number;
+  boundServerEpoch?: Epoch;
 }
 /** May hold fewer requests than asked for: it ends well below the size of a message. */
 export interface ClaimReply {
@@ -68,9 +71,9 @@ export interface RequestSegmentsReply {
 
 class AttemptMessage {
   @IsCorrelationId() requestId!: RequestId;
-  @IsCounter(1) attempt!: number;
+  @IsAttempt() attempt!: AttemptId;
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
 }
 
 /** `request.checkpoint`: the attempt runs on this server; with a segment, its tokens so far are safe. */

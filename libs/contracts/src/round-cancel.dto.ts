@@ -1,6 +1,6 @@
 import { IsIn, IsOptional, MaxLength } from 'class-validator';
-import { IsId, type JobId, type RoundId } from './ids';
-import { IsCounter } from './integers';
+import { IsEpoch } from './epochs';
+import { IsId, type Epoch, type JobId, type RoundId } from './ids';
 import { IsStamp } from './stamp';
 
 export const CANCEL_MODES = ['requeue', 'drop'] as const;
@@ -13,7 +13,7 @@ export type CancelMode = (typeof CANCEL_MODES)[number];
 export class CancelRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsCounter(1) trainerEpoch!: number;
+  @IsEpoch() trainerEpoch!: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
   /**

@@ -15,7 +15,8 @@ import {
   ValidateNested,
 } from 'class-validator';
 import type { Prompt, SamplingParameters } from './generation';
-import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId } from './ids';
+import { IsEpoch } from './epochs';
+import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId, type Epoch } from './ids';
 import { IsCounter } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
@@ -40,7 +41,7 @@ export class NextRoundRequest {
   @IsOptional() @IsObject() remainingByDomain?: Record<string, number>;
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /** Of an earlier open or takeover: a trainer that was taken over learns it here too (`FENCED`). */
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
 }
@@ -83,7 +84,7 @@ export class OpenRoundRequest {
    */
   @IsOptional() @IsCounter(0) weightVersion?: number;
   /** Of an earlier open or takeover; absent for the first round of a job. */
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
   /** Claims stop when the trainer was not heard for this long, milliseconds; default 600,000. */
@@ -91,7 +92,7 @@ export class OpenRoundRequest {
 }
 export interface OpenRoundReply {
   roundId: RoundId;
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   state: RoundState;
   /** Groups taken from the long-tail queue. */
   takenGroups: number;
@@ -105,7 +106,7 @@ export class TakeoverRoundRequest {
   @IsId() takeoverId!: string;
 }
 export interface TakeoverRoundReply {
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   /** Steps trained (rounds closed). */
   stepsTrained: number;
   /** Groups ever submitted: the trainer's position in its data. */
@@ -134,7 +135,7 @@ export class GroupSubmission {
 export class SubmitGroupsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsCounter(1) trainerEpoch!: number;
+  @IsEpoch() trainerEpoch!: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
   @IsArray()
@@ -157,7 +158,7 @@ export class RoundStatusRequest {
   @IsId() job!: JobId;
   @IsOptional() @IsId() roundId?: RoundId;
   /** Keeps the round from being orphaned. */
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
 }
@@ -182,7 +183,7 @@ export interface RoundStatus {
   state: RoundState;
   policy: TailPolicy;
   weightVersion: number;
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   neededGroups: number;
   newGroups: number;
   takenGroups: number;
@@ -235,7 +236,7 @@ export class RoundResultsRequest {
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: number;
   /** How long to wait for the next group, or for the end of the round, when there is none yet, milliseconds. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
 }
@@ -283,7 +284,7 @@ export class ReadGroup {
 export class CloseRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  @IsCounter(1) trainerEpoch!: number;
+  @IsEpoch() trainerEpoch!: Epoch;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
   /** Of the last page of `round.results`: proves what was read. ROUND_MISMATCH when it is not what the round has. */
@@ -350,7 +351,7 @@ export interface RequestBooks {
 }
 export interface JobStatus {
   job: JobId;
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   stepsTrained: number;
   submittedGroups: number;
   trainedGroups: number;

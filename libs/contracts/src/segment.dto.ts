@@ -1,5 +1,6 @@
 import { IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
-import { IsId, type ServerId } from './ids';
+import { IsAttempt, IsEpoch } from './epochs';
+import { IsId, type ServerId, type AttemptId, type Epoch } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
@@ -8,9 +9,9 @@ export const MAX_REF_LENGTH = 512;
 
 /** Tokens made by one attempt under one weight version. A sample is a list of segments. */
 export class Segment {
-  @IsCounter(1) attempt!: number;
+  @IsAttempt() attempt!: AttemptId;
   @IsId() serverId!: ServerId;
-  @IsCounter(1) serverEpoch!: number;
+  @IsEpoch() serverEpoch!: Epoch;
   @IsCounter(0) weightVersion!: number;
   @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokenCount!: number;
   /** Reference of the payload with the tokens: JSON {@link SegmentPayload}. */

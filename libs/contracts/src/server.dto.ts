@@ -13,7 +13,8 @@ import {
 } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
 import { IsScanCursor } from './cursors';
-import { IsCorrelationId, IsId, type ServerId, type WorkerId } from './ids';
+import { IsEpoch } from './epochs';
+import { IsCorrelationId, IsId, type ServerId, type WorkerId, type Epoch } from './ids';
 import { IsCounter } from './integers';
 import { IsLabels, type Labels } from './labels';
 
@@ -65,14 +66,14 @@ export class RegisterServerRequest {
 }
 export interface RegisterServerReply {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   state: ServerState;
 }
 
 /** `server.heartbeat`: keeps a server ready; for sidecars. The load-balancer also probes endpoints itself. */
 export class ServerHeartbeatRequest {
   @IsId() serverId!: ServerId;
-  @IsCounter(1) epoch!: number;
+  @IsEpoch() epoch!: Epoch;
   /** The weights the engine has now; absent = as it was. */
   @IsOptional() @IsCounter(0) weightVersion?: number;
 }
@@ -111,7 +112,7 @@ export class UncordonServerRequest {
 }
 export interface ServerChangeReply {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   state: ServerState;
   /** Leases now. */
   inflight: number;
@@ -127,17 +128,17 @@ export interface ServerChangeReply {
  */
 export class FenceServerRequest {
   @IsId() serverId!: ServerId;
-  /** The epoch that is meant: a later one is left alone. */
-  @IsCounter(1) epoch!: number;
+  /** The epoch that is meant: another one is left alone. */
+  @IsEpoch() epoch!: Epoch;
   /** For the log and the fact. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
 export interface FenceServerReply {
   serverId: ServerId;
-  /** False when that epoch was void already. */
+  /** False when that epoch is not the current one. */
   changed: boolean;
   /** As they are now. */
-  epoch: number;
+  epoch: Epoch;
   state: ServerState;
 }
 
@@ -149,13 +150,13 @@ export interface FenceServerReply {
 export class ReconcileServerRequest {
   @IsId() serverId!: ServerId;
   /** Only while this is its epoch. */
-  @IsOptional() @IsCounter(1) epoch?: number;
+  @IsOptional() @IsEpoch() epoch?: Epoch;
   @IsOptional() @IsScanCursor() cursor?: string;
 }
 /** A live worker epoch with leases on the server, which is asked for a sync. */
 export interface LeaseHolder {
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   /** Of this page. */
   leases: number;
 }
@@ -191,7 +192,7 @@ export class ListServersRequest {
 }
 export interface ServerStatus {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   state: ServerState;
   endpoint: string;
   dialect: EngineDialect;

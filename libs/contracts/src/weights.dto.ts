@@ -1,7 +1,7 @@
 import { IsIn, IsInt, IsOptional, Max, Min } from 'class-validator';
 import { IsScanCursor } from './cursors';
-import { IsId, type JobId, type ServerId } from './ids';
-import { IsCounter } from './integers';
+import { IsEpoch } from './epochs';
+import { IsId, type JobId, type ServerId, type Epoch } from './ids';
 import { LIMITS } from './limits';
 import type { ServerState } from './server.dto';
 
@@ -28,13 +28,13 @@ export class BeginWeightsRequest {
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
   /** With `trainerEpoch`: only this trainer, or one that took the job over, may end it. */
   @IsOptional() @IsId() job?: JobId;
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 
 class EndWeightsRequest {
   @IsId() syncId!: string;
   /** Of the job it was begun for; absent: of the trainer that began it. */
-  @IsOptional() @IsCounter(1) trainerEpoch?: number;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 /**
  * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined`, and told
@@ -77,7 +77,7 @@ export class WeightsStatusRequest {
 }
 export interface WeightServer {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   state: ServerState;
   /** As it reported it last. */
   weightVersion: number;

@@ -1,7 +1,17 @@
 import { Type } from 'class-transformer';
 import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
 import { IsScanCursor } from './cursors';
-import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type WorkerId } from './ids';
+import { IsEpoch } from './epochs';
+import {
+  IsCorrelationId,
+  IsId,
+  type LeaseId,
+  type RequestId,
+  type ServerId,
+  type WorkerId,
+  type AttemptId,
+  type Epoch,
+} from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
@@ -14,7 +24,7 @@ export class RegisterWorkerRequest {
   @IsOptional() @IsInt() @Min(500) @Max(3_600_000) ttlMs?: number;
 }
 export interface RegisterWorkerReply {
-  workerEpoch: number;
+  workerEpoch: Epoch;
   ttlMs: number;
   serverTimeMs: number;
 }
@@ -22,7 +32,7 @@ export interface RegisterWorkerReply {
 /** `worker.heartbeat`: keeps all leases and attempts of the epoch. FENCED when the epoch is void. */
 export class WorkerHeartbeatRequest {
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   /** Leases the worker holds. */
   @IsCounter(0) leaseCount!: number;
   /** Sum of the sequences of their leaseIds, modulo 2^40. */
@@ -44,20 +54,20 @@ export interface WorkerHeartbeatReply {
 /** `worker.sync`: what Redis says this epoch holds, page by page. */
 export class SyncWorkerRequest {
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
   @IsOptional() @IsScanCursor() cursor?: string;
 }
 export interface SyncWorkerReply {
   /** leaseIds with the time of the grant, or requestIds (`attempt` set) with the time of the claim. */
-  items: { id: string; attempt?: number; sinceMs: number }[];
+  items: { id: string; attempt?: AttemptId; sinceMs: number }[];
   cursor?: string;
 }
 
 /** `worker.deregister`: gives the epoch up at once; what it still holds is returned. */
 export class DeregisterWorkerRequest {
   @IsId() workerId!: WorkerId;
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
 }
 export interface DeregisterWorkerReply {
   deregistered: boolean;
@@ -74,9 +84,9 @@ export class AbortedLease {
  * `request.fail`; stop the calls under these leases on their engines and end them with `lb.release`.
  */
 export class AbortAttemptsCommand {
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   @IsIn(['cut', 'abort', 'move', 'void']) cause!: 'cut' | 'abort' | 'move' | 'void';
-  @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: number }[];
+  @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: AttemptId }[];
   /** Absent when there are none. */
   @IsOptional()
   @IsArray()
@@ -90,14 +100,14 @@ export class AbortAttemptsCommand {
 export class MovedLease {
   @IsCorrelationId() leaseId!: LeaseId;
   @IsId() targetServerId!: ServerId;
-  @IsOptional() @IsCounter(1) targetEpoch?: number;
+  @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 /**
  * `worker.<workerId>.move`, sent to one that only routes: end these calls with their tokens, move their leases with
  * `lb.transfer`, and go on there. A call that ends first is released as always. Said again until it is done, for a while.
  */
 export class MoveLeasesCommand {
-  @IsCounter(1) workerEpoch!: number;
+  @IsEpoch() workerEpoch!: Epoch;
   @IsId() planId!: string;
   @IsArray() @ArrayMaxSize(LIMITS.page) @ValidateNested({ each: true }) @Type(() => MovedLease) leases!: MovedLease[];
 }

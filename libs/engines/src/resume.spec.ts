@@ -5,7 +5,7 @@ import { engineRequestId } from './engine-request-id';
 import { planAttempt } from './resume';
 
 function request(more: Partial<GenerationRequest>): GenerationRequest {
-  return { engineRequestId: engineRequestId('r', 1), prompt: { text: 'p' }, maxTokens: 10, ...more };
+  return { engineRequestId: engineRequestId('r', '1'), prompt: { text: 'p' }, maxTokens: 10, ...more };
 }
 
 describe('resume arithmetic', () => {
@@ -52,7 +52,7 @@ describe('resume arithmetic', () => {
 
   it('gives every attempt an id of one length, so none is a prefix of another', () => {
     fc.assert(
-      fc.property(fc.uniqueArray(fc.tuple(fc.string(), fc.nat()), { selector: String }), (attempts) => {
+      fc.property(fc.uniqueArray(fc.tuple(fc.string(), fc.nat().map(String)), { selector: String }), (attempts) => {
         const ids = attempts.map(([requestId, attempt]) => engineRequestId(requestId, attempt));
         expect(new Set(ids).size).toBe(ids.length);
         expect(ids.every((id) => /^[0-9a-f]{32}$/.test(id))).toBe(true);

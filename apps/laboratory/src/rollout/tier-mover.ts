@@ -93,7 +93,7 @@ export class TierMover implements Mover {
     const engine = this.placement.fleet.engine(server);
     return {
       serverId: `${server}` as ServerId,
-      epoch: 1,
+      epoch: 'e1',
       accepts: true,
       capacity: engine.parameters.slots,
       kvCapacityTokens: engine.parameters.kvCapacityTokens,
@@ -108,7 +108,7 @@ export class TierMover implements Mover {
     const made = keptTokens(sample) + (engine.made(sample) ?? 0);
     return {
       requestId: sample.wish.requestId as RequestId,
-      attempt: sample.attempt,
+      attempt: String(sample.attempt),
       phase: engine.state(sample) === 'running' ? 'running' : 'waiting',
       promptTokens: sample.promptTokens,
       madeTokens: made,

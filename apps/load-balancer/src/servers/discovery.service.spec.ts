@@ -31,7 +31,7 @@ async function discover(engineUrls: string[], sources?: Pick<EngineSources, 'all
   const registered: { pool: string; request: RegisterServerRequest }[] = [];
   const register = vi.fn(async (pool: string, request: RegisterServerRequest) => {
     registered.push({ pool, request });
-    return { serverId: request.serverId, epoch: 1, state: 'ready' as const };
+    return { serverId: request.serverId, epoch: 'e1', state: 'ready' as const };
   });
   const drain = vi.fn(async (_pool: string, _request: object) => ({}));
   const module = await Test.createTestingModule({

@@ -34,7 +34,7 @@ function open(slowMs = 60_000) {
   const servers = (name: string, count: number): ProbedServer[] =>
     Array.from({ length: count }, (_, n) => ({
       serverId: `${name}${n}`,
-      epoch: 1,
+      epoch: 'e1',
       endpoint: `${name}${n}`,
       dialect: 'vllm',
     }));

@@ -1,3 +1,4 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
@@ -31,7 +32,7 @@ it('reconciles a drift: the holder is asked once, returns what it does not hold,
 
 it('answers an unknown server, another epoch and a cursor of nobody with typed errors', async () => {
   const { epoch } = await lb.server('b');
-  const reconcile = (body: { serverId: string; epoch?: number; cursor?: string }) => lb.call('server.reconcile', body);
+  const reconcile = (body: { serverId: string; epoch?: Epoch; cursor?: string }) => lb.call('server.reconcile', body);
   await expect(reconcile({ serverId: 'none' })).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND', field: 'serverId' });
   const fenced = reconcile({ serverId: 'b', epoch: epoch + 1 });
   await expect(fenced).rejects.toMatchObject({ code: 'FENCED', field: 'epoch' });

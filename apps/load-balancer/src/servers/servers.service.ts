@@ -103,7 +103,7 @@ export class ServersService {
     return reply;
   }
 
-  /** @throws BroomwagonError SERVER_NOT_FOUND, VALIDATION_FAILED for an epoch that is none, UNAVAILABLE */
+  /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async fence(pool: string, { serverId, epoch, reason }: FenceServerRequest): Promise<FenceServerReply> {
     const reply = await this.changes.fence(pool, serverId, epoch, reason ?? '');
     if (reply.changed) {

@@ -1,4 +1,4 @@
-import { type Claim, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
+import { attemptNumber, type Claim, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -22,16 +22,19 @@ describe('checkpoints of a job', () => {
   });
   afterEach(() => setFailpoints(''));
 
-  const save = (trainerEpoch: number, tag: string) =>
+  const save = (trainerEpoch: Epoch, tag: string) =>
     fixture.client.callWithRetry(fixture.pool, 'job.checkpoint', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
-  const restore = (tag: string, trainerEpoch?: number) =>
+  const restore = (tag: string, trainerEpoch?: Epoch) =>
     fixture.client.callWithRetry(fixture.pool, 'job.restore', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
   const listed = async () => (await call(fixture.pool, 'job.checkpoints', { job })).checkpoints.map(({ tag }) => tag);
   const queued = async () => (await call(fixture.pool, 'longtail.list', { job })).groups;
   const books = async () => (await call(fixture.pool, 'job.status', { job })).requests;
 
+  /** Token payloads, by request. */
+  const stored = new Map<string, string>();
+
   /** A round of new groups; those that are not to be accepted keep one sample with a stored token payload. */
-  async function step(fresh: ReturnType<typeof groups>, needed: number, trainerEpoch?: number) {
+  async function step(fresh: ReturnType<typeof groups>, needed: number, trainerEpoch?: Epoch) {
     const policy = { ...POLICY, overProvision: fresh.length / needed };
     const opened = await fixture.open(job, {
       groupsPerStep: needed,
@@ -52,16 +55,17 @@ describe('checkpoints of a job', () => {
       }
     }
     for (const claim of later) {
-      const payload = { job, owner: claim.requestId, name: String(claim.attempt), chunkIndex: 0, chunkCount: 1 };
+      const payload = { job, owner: claim.requestId, name: claim.attempt, chunkIndex: 0, chunkCount: 1 };
       const { ref } = await call(fixture.pool, 'payload.put', { ...payload, data: 'AAAA' });
       const segment = { ...fixture.segmentOf(claim, 4), ref: ref! };
+      stored.set(claim.requestId, ref!);
       await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
     }
     await fixture.close(round);
     await fixture.swept();
     return opened.trainerEpoch;
   }
-  async function longStep(needed: number, trainerEpoch: number) {
+  async function longStep(needed: number, trainerEpoch: Epoch) {
     const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: 0, policy: POLICY, trainerEpoch });
     await worker.finishAll();
     await fixture.close({ job, roundId: opened.roundId, trainerEpoch });
@@ -89,7 +93,7 @@ describe('checkpoints of a job', () => {
     await step(groups(3, 100), 3, epoch);
     expect(await books()).toMatchObject({ trained: 198, unfinished: 0 });
     // Trained and folded, but the checkpoint has them.
-    const refs = [prompt, `redis~${fixture.pool}~job~~g7~1~1`];
+    const refs = [prompt, stored.get('job/g7/1')!];
     expect(await Promise.all(refs.map(exists))).toEqual([true, true]);
     const trained = `*:payload:{${fixture.pool}/${job}}:item:g100~*`;
     await expect.poll(() => fixture.redis.keys(trained)).toEqual([]);
@@ -99,7 +103,7 @@ describe('checkpoints of a job', () => {
     expect(restored).toEqual({
       tag: 'step-1',
       state: 'restored',
-      trainerEpoch: epoch + 1,
+      trainerEpoch: expect.any(String),
       stepsTrained: 1,
       submittedGroups: 96,
       groups: 90,
@@ -108,14 +112,14 @@ describe('checkpoints of a job', () => {
     await expect(save(epoch, 'step-2')).rejects.toMatchObject({ code: 'FENCED' });
     await expect(restore('other', epoch)).rejects.toMatchObject({ code: 'FENCED' });
 
-    // Attempts go on above those of before, the rounds of later steps may be opened again, the groups submitted again.
+    // The rounds of later steps may be opened again, the groups submitted again.
     const { trainerEpoch } = restored;
     await fixture.open(job, { groupsPerStep: 90, remainingGroups: 0, policy: POLICY, trainerEpoch });
     const again: Claim[] = [];
     while (!again.some(({ requestId }) => requestId === 'job/g7/1')) again.push(...(await worker.claim(128)));
     const seventh = again.find(({ requestId }) => requestId === 'job/g7/1')!;
-    expect(seventh).toMatchObject({ roundId: 'round-2', segments: [{ attempt: 1, tokenCount: 4 }] });
-    expect(seventh.attempt).toBeGreaterThan(1_000_000);
+    expect(seventh).toMatchObject({ roundId: 'round-2', segments: [{ tokenCount: 4 }] });
+    expect(attemptNumber(seventh.attempt)).toBe(2);
     for (const claim of again) await worker.complete(claim);
     await worker.finishAll();
     await fixture.close({ job, roundId: 'round-2', trainerEpoch });
@@ -127,11 +131,7 @@ describe('checkpoints of a job', () => {
   it('keeps the last two, and deletes the payloads that only an older one named', async () => {
     const epoch = await step(groups(3), 1);
     await save(epoch, 'a');
-    const refs = [
-      await fixture.promptRef(job, 'g1'),
-      `redis~${fixture.pool}~job~~g1~0~1`,
-      `redis~${fixture.pool}~job~~g2~1~1`,
-    ];
+    const refs = [await fixture.promptRef(job, 'g1'), stored.get('job/g1/0')!, stored.get('job/g2/1')!];
     await longStep(2, epoch);
     await save(epoch, 'b');
     expect(await Promise.all(refs.map(exists))).toEqual([true, true, true]);

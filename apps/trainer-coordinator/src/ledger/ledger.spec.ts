@@ -1,4 +1,4 @@
-import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import type { Claim, Epoch, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
@@ -14,7 +14,7 @@ describe('the ledger and the prompt memory', () => {
   afterAll(() => fixture.stop());
   beforeEach(() => fixture.freshPool());
 
-  async function open(policy: TailPolicy, needed: number, remaining: number, trainerEpoch?: number) {
+  async function open(policy: TailPolicy, needed: number, remaining: number, trainerEpoch?: Epoch) {
     const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: remaining, policy, trainerEpoch });
     return { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
   }
@@ -93,7 +93,7 @@ describe('the ledger and the prompt memory', () => {
   it('counts nothing as trained of a round that is cancelled after its results were read, nor of steps that are undone', async () => {
     const policy: TailPolicy = { name: 'wait', overProvision: 1 };
     const worker = await fixture.worker('undone');
-    const train = async (step: number, trainerEpoch?: number) => {
+    const train = async (step: number, trainerEpoch?: Epoch) => {
       const round = await open(policy, 1, 1, trainerEpoch);
       await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, step) });
       await worker.finishAll();

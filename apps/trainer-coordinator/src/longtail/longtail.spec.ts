@@ -1,6 +1,7 @@
 import {
   type BroomwagonError,
   type AbortAttemptsCommand,
+  attemptNumber,
   type Claim,
   type DropLongtailReply,
   type DropLongtailRequest,
@@ -71,7 +72,10 @@ describe('what is given up', () => {
       expect((await call(fixture.pool, 'longtail.stats', { job })).settlingGroups).toBe(1);
       // The holder of the sibling is told until it confirms.
       await expect.poll(() => aborts.length).toBeGreaterThan(1);
-      expect(aborts[0]).toMatchObject({ cause: 'cut', attempts: [{ requestId: sibling.requestId, attempt: 1 }] });
+      expect(aborts[0]).toMatchObject({
+        cause: 'cut',
+        attempts: [{ requestId: sibling.requestId, attempt: sibling.attempt }],
+      });
       expect(await requeue([sibling], 7)).toMatchObject({ results: [{ state: 'unfinished' }] });
       const queued = { groupId: 'g0', cuts: 1, firstStep: 1, finishedSamples: 0, samples: 2, tokens: 11 };
       expect(await queue()).toEqual({ groups: [queued] });
@@ -83,7 +87,9 @@ describe('what is given up', () => {
       const { trainerEpoch } = round;
       await fixture.open(job, { groupsPerStep: 1, remainingGroups: 0, policy: POLICY, trainerEpoch });
       const again = await worker.claim(2);
-      expect(again.map(({ attempt, segments }) => [attempt, segments.map(({ tokenCount }) => tokenCount)])).toEqual([
+      expect(
+        again.map(({ attempt, segments }) => [attemptNumber(attempt), segments.map(({ tokenCount }) => tokenCount)]),
+      ).toEqual([
         [2, [4]],
         [2, [7]],
       ]);
@@ -197,7 +203,7 @@ describe('what is given up', () => {
         expect(call(fixture.pool, 'longtail.drop', { ...args, ...body })).rejects.toMatchObject(error);
       await refused({}, { code: 'VALIDATION_FAILED', field: 'groupIds' });
       await refused({ all: true, groupIds: ['g0'] }, { code: 'VALIDATION_FAILED', field: 'groupIds' });
-      await refused({ all: true, trainerEpoch: 9 }, { code: 'FENCED' });
+      await refused({ all: true, trainerEpoch: 'e9' }, { code: 'FENCED' });
       expect((await queue()).groups).toHaveLength(1);
     });
   });
@@ -276,7 +282,7 @@ describe('what is given up', () => {
       const { round, worker } = await opened(1);
       await worker.finishAll();
       const cancel = (body: object) => call(fixture.pool, 'round.cancel', { ...round, mode: 'requeue', ...body });
-      await expect(cancel({ trainerEpoch: 7 })).rejects.toMatchObject({ code: 'FENCED' });
+      await expect(cancel({ trainerEpoch: 'e7' })).rejects.toMatchObject({ code: 'FENCED' });
       await expect(cancel({ roundId: 'nothing' })).rejects.toMatchObject({ code: 'ROUND_NOT_FOUND' });
       await expect(cancel({ mode: 'forget' })).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'mode' });
       expect(await cancel({})).toMatchObject({ groups: 1 });

@@ -1,4 +1,4 @@
-import { type Claim, type TailPolicy } from '@broomwagon/contracts';
+import { type AttemptId, type Claim, type TailPolicy } from '@broomwagon/contracts';
 import { openPayloadStore, type PayloadStore } from '@broomwagon/state';
 import { testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 beforeEach(() => fixture.freshPool());
 
-const name = (job: string, owner: string, attempt: number) => ({
+const name = (job: string, owner: string, attempt: AttemptId) => ({
   pool: fixture.pool,
   job,
   owner,

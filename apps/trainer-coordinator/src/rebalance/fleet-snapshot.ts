@@ -1,4 +1,4 @@
-import type { RebalanceSettings, ServerStatus } from '@broomwagon/contracts';
+import type { Epoch, RebalanceSettings, ServerStatus } from '@broomwagon/contracts';
 import {
   estimateRemaining,
   type RebalanceRequest,
@@ -43,7 +43,7 @@ function groupsOf<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key)
   return groups;
 }
 
-function epochName({ serverId, epoch }: { serverId: string; epoch: number }): string {
+function epochName({ serverId, epoch }: { serverId: string; epoch: Epoch }): string {
   return `${serverId}#${epoch}`;
 }
 

@@ -25,12 +25,13 @@ describe('request.list', () => {
     const segment = fixture.segmentOf(running!, 7);
     await call(pool, 'request.checkpoint', { ...worker.fence(running!), serverId: 's1', segment });
 
-    const held = { attempt: 1, failures: 0, workerId: 'w', workerEpoch: worker.workerEpoch };
+    const { attempt } = running!;
+    const held = { attempt, failures: 0, workerId: 'w', workerEpoch: worker.workerEpoch };
     const ageMs = expect.any(Number) as number;
     const expected: Partial<RequestStatus>[] = [
       { requestId: running!.requestId, state: 'running', tokenCount: 7, serverId: 's1', ageMs, ...held },
       { requestId: claimed!.requestId, state: 'claimed', tokenCount: 0, ageMs, ...held },
-      { requestId: 'job/g1/1', state: 'pending', tokenCount: 0, attempt: 0, failures: 0 },
+      { requestId: 'job/g1/1', state: 'pending', tokenCount: 0, attempt: '0', failures: 0 },
     ];
     expect(await call(pool, 'request.list', { job: 'job' })).toEqual({ requests: expected });
     const ofWorker = await call(pool, 'request.list', { workerId: 'w', minAgeMs: 0 });

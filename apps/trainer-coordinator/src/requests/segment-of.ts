@@ -1,10 +1,17 @@
-import { BroomwagonError, type JobId, type PoolName, type RequestId, type Segment } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  type AttemptId,
+  type JobId,
+  type PoolName,
+  type RequestId,
+  type Segment,
+} from '@broomwagon/contracts';
 import type { PayloadStore, SegmentArgs } from '@broomwagon/state';
 
 /** What a worker says about an attempt, as far as its segment goes. */
 interface Said {
   requestId: RequestId;
-  attempt: number;
+  attempt: AttemptId;
   segment?: Segment;
 }
 

@@ -1,4 +1,4 @@
-import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import type { Claim, Epoch, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, type FixtureWorker, groups, openRequest } from '../coordinator.fixture';
 
@@ -21,7 +21,7 @@ describe('how a round ends when it cannot have all its groups', () => {
 
   const next = (groupsPerStep: number, remainingGroups: number) =>
     call(fixture.pool, 'round.next', { job, groupsPerStep, remainingGroups, policy: RESUME });
-  async function open(policy: TailPolicy, needed: number, count: number, trainerEpoch?: number) {
+  async function open(policy: TailPolicy, needed: number, count: number, trainerEpoch?: Epoch) {
     const wish = { groupsPerStep: needed, remainingGroups: count, policy, trainerEpoch };
     const opened = await fixture.open(job, wish);
     const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
@@ -62,7 +62,7 @@ describe('how a round ends when it cannot have all its groups', () => {
   });
 
   it('trains what is left in a last, partial step', async () => {
-    let trainerEpoch: number | undefined;
+    let trainerEpoch: Epoch | undefined;
     for (const [from, needed] of [
       [0, 2],
       [2, 1],

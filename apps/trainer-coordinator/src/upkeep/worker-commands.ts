@@ -1,17 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import {
-  LIMITS,
-  workerCommandSubject,
   type AbortAttemptsCommand,
+  type Epoch,
+  LIMITS,
   type MoveLeasesCommand,
   type PoolName,
+  workerCommandSubject,
 } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 import type { AttemptFence, LeaseFence, LeaseTransfer } from '@broomwagon/state';
 
 interface Held {
   workerId: string;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   /** What is of another plan goes in a message of its own. */
   planId?: string;
 }

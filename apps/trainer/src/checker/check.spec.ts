@@ -1,3 +1,4 @@
+import type { AttemptId } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkResults } from './check';
@@ -7,7 +8,7 @@ interface Line {
   sampleIndex: number;
   finishReason: string;
   tokenIds?: number[];
-  segments: { weightVersion: number; serverId: string; attempt: number; tokenCount: number }[];
+  segments: { weightVersion: number; serverId: string; attempt: AttemptId; tokenCount: number }[];
 }
 
 function line(promptId: string, sampleIndex: number): Line {
@@ -17,8 +18,8 @@ function line(promptId: string, sampleIndex: number): Line {
     finishReason: 'stop',
     tokenIds: [1, 2, 3],
     segments: [
-      { weightVersion: 0, serverId: 'a', attempt: 1, tokenCount: 1 },
-      { weightVersion: 1, serverId: 'b', attempt: 3, tokenCount: 2 },
+      { weightVersion: 0, serverId: 'a', attempt: '1-a', tokenCount: 1 },
+      { weightVersion: 1, serverId: 'b', attempt: '3-a', tokenCount: 2 },
     ],
   };
 }
@@ -100,7 +101,7 @@ describe('the checker', () => {
     ['malformed', { ...line('p0', 0), sampleIndex: -1 }],
     ['malformed', { ...line('p0', 0), finishReason: 'abort' }],
     ['inconsistent', { ...line('p0', 0), tokenIds: [1] }],
-    ['inconsistent', { ...line('p0', 0), segments: [{ attempt: 1, weightVersion: 0 }] }],
+    ['inconsistent', { ...line('p0', 0), segments: [{ attempt: '1-a', weightVersion: 0 }] }],
     ['inconsistent', { ...line('p0', 0), segments: line('p0', 0).segments.toReversed() }],
   ])('counts a line as %s', async (kind, wrong) => {
     expect(await check(1, [...complete(1, 2), wrong], { samples: 2 })).toMatchObject({ ok: false, [kind]: 1 });

@@ -1,3 +1,4 @@
+import { attemptNumber } from '@broomwagon/contracts';
 /** What the checker found. All counts are of samples unless named otherwise. */
 export interface CheckOutcome {
   prompts: number;
@@ -151,10 +152,11 @@ function contradictionIn(value: Record<string, unknown>): string | undefined {
   let attempt = 0;
   let version = 0;
   for (const segment of segments) {
-    if (segment === null || !isCount(segment.tokenCount) || !isCount(segment.attempt)) return 'a segment has no counts';
-    if (segment.attempt <= attempt) return `attempt ${segment.attempt} after attempt ${attempt}`;
+    if (segment === null || !isCount(segment.tokenCount)) return 'a segment has no counts';
+    const number = attemptNumber(String(segment.attempt));
+    if (!(number > attempt)) return `attempt ${segment.attempt} after attempt ${attempt}`;
     if (!isCount(segment.weightVersion) || segment.weightVersion < version) return 'weight versions run backwards';
-    attempt = segment.attempt;
+    attempt = number;
     version = segment.weightVersion;
     tokens += segment.tokenCount;
   }

@@ -34,7 +34,8 @@ export class FakeCoordinator {
   private generation = 1;
   private round?: FakeRound;
   private closed?: FakeRound;
-  private trainerEpoch = 0;
+  private takeovers = 0;
+  private trainerEpoch = 'e0';
   private steps = 0;
   private known = false;
   /** Called before each operation; what it throws is the answer. */
@@ -82,7 +83,7 @@ export class FakeCoordinator {
         return { submittedGroups: this.groups.size };
       case 'round.takeover':
         if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
-        this.trainerEpoch += 1;
+        this.trainerEpoch = `e${++this.takeovers}`;
         return {
           trainerEpoch: this.trainerEpoch,
           stepsTrained: this.steps,
@@ -126,7 +127,6 @@ export class FakeCoordinator {
 
   private open(wish: OpenRoundRequest): unknown {
     this.known = true;
-    if (this.trainerEpoch === 0) this.trainerEpoch = 1;
     const taken = this.longtail.splice(0, wish.takeGroups);
     this.round = { ...wish, taken, submitted: [], accepted: [], failed: [], closed: false };
     this.weightVersions.push(wish.weightVersion);
@@ -192,7 +192,7 @@ export class FakeCoordinator {
         sampleIndex,
         finishReason: 'stop',
         tokenCount: 1,
-        segments: [{ attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 0, tokenCount: 1, ref: 'r' }],
+        segments: [{ attempt: '1-a', serverId: 's', serverEpoch: 'e1', weightVersion: 0, tokenCount: 1, ref: 'r' }],
       })),
     }));
     const next = cursor + groups.length;
@@ -216,7 +216,7 @@ export class FakeCoordinator {
 
   private reconcile({ step, groups = [], isLast, groupIds = [] }: ReconcileJobRequest): unknown {
     this.known = true;
-    if (this.trainerEpoch === 0) this.trainerEpoch = 1;
+    if (this.trainerEpoch === 'e0') this.trainerEpoch = `e${++this.takeovers}`;
     if (step !== undefined && this.round !== undefined && this.round.step <= step) {
       this.longtail.push(...this.round.accepted, ...this.live(this.round));
       this.round = undefined;

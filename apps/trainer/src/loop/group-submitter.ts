@@ -1,8 +1,9 @@
 import {
-  isBroomwagonError,
-  LIMITS,
+  type Epoch,
   type GroupSubmission,
+  isBroomwagonError,
   type JobId,
+  LIMITS,
   type RoundId,
   type SamplingParameters,
 } from '@broomwagon/contracts';
@@ -36,7 +37,7 @@ export class GroupSubmitter {
    * Submits all prompts, page by page; repeating it changes nothing.
    * @returns false when the round took no more groups before all were in: the caller asks how many it has
    */
-  async submit(roundId: RoundId, trainerEpoch: number, prompts: readonly PromptRecord[]): Promise<boolean> {
+  async submit(roundId: RoundId, trainerEpoch: Epoch, prompts: readonly PromptRecord[]): Promise<boolean> {
     let page: GroupSubmission[] = [];
     let bytes = 0;
     const send = async (): Promise<void> => {

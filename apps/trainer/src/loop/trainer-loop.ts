@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   BroomwagonError,
+  type Epoch,
   isBroomwagonError,
   LIMITS,
   type JobId,
-  type OpenRoundReply,
   type PoolName,
   type RoundKind,
   type RoundPlan,
@@ -63,7 +63,7 @@ export interface TrainerLoopHooks {
    * The engines get the weights of so many steps; before each new round. Returns their version, if that is another.
    * @param trainer for whom; absent before the first round
    */
-  setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: number }): Promise<number | void>;
+  setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number | void>;
   /** At each look at the open round. */
   onStatus?(status: RoundStatus): void;
   /** Redis had lost what was done last; the trainer has told it what it has trained. */
@@ -86,7 +86,7 @@ export class TrainerLoop {
   private readonly operations: Operations;
   private readonly submitter: GroupSubmitter;
   private readonly record: TrainerRecord;
-  private trainerEpoch: OpenRoundReply['trainerEpoch'] | undefined;
+  private trainerEpoch: Epoch | undefined;
   private reading: { roundId: string; results: ResultsReader } | undefined;
   /** Steps whose cut had not been confirmed at the last look. */
   private readonly unsettled = new Set<StepReport>();

@@ -4,10 +4,10 @@ import { resultLineOf } from './result-line';
 
 const sample = { promptId: 'p', sampleIndex: 1, roundId: 'r', finishReason: 'stop' } as const;
 const segment = (more: Partial<Segment>) =>
-  ({ attempt: 1, serverId: 's', weightVersion: 3, tokenCount: 2, ref: 'x', ...more }) as Segment;
+  ({ attempt: '1-a', serverId: 's', weightVersion: 3, tokenCount: 2, ref: 'x', ...more }) as Segment;
 
 it('keeps logprobs, and the text and origin of every segment', () => {
-  const segments = [segment({}), segment({ attempt: 2, serverId: 't', weightVersion: 4, toWeightVersion: 5 })];
+  const segments = [segment({}), segment({ attempt: '2-a', serverId: 't', weightVersion: 4, toWeightVersion: 5 })];
   const line = resultLineOf(sample, segments, [
     { tokenIds: [1, 2], text: 'ab', logprobs: [-0.1, -0.2] },
     { tokenIds: [3, 4], text: 'cd', logprobs: [-0.3, -0.4], engineFields: { routed_experts: [[1]] } },
@@ -18,12 +18,12 @@ it('keeps logprobs, and the text and origin of every segment', () => {
     tokenIds: [1, 2, 3, 4],
     logprobs: [-0.1, -0.2, -0.3, -0.4],
     segments: [
-      { weightVersion: 3, serverId: 's', attempt: 1, tokenCount: 2, text: 'ab' },
+      { weightVersion: 3, serverId: 's', attempt: '1-a', tokenCount: 2, text: 'ab' },
       {
         weightVersion: 4,
         toWeightVersion: 5,
         serverId: 't',
-        attempt: 2,
+        attempt: '2-a',
         tokenCount: 2,
         text: 'cd',
         resumedBy: 'tokens',

@@ -1,4 +1,4 @@
-import type { Segment, SegmentPayload } from '@broomwagon/contracts';
+import type { AttemptId, Segment, SegmentPayload } from '@broomwagon/contracts';
 
 /** What one attempt made of a sample. */
 export interface ResultSegment {
@@ -6,7 +6,7 @@ export interface ResultSegment {
   /** Set when the weights changed under it: its tokens are of `weightVersion` to this one. */
   toWeightVersion?: number;
   serverId: string;
-  attempt: number;
+  attempt: AttemptId;
   tokenCount: number;
   text?: string;
   /** How it went on from the tokens of earlier segments: by token ids, which is exact, or by text. */

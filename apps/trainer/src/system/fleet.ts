@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { EngineCapabilities, EngineDialect, JobId, PoolName, ServerId } from '@broomwagon/contracts';
+import type { EngineCapabilities, EngineDialect, Epoch, JobId, PoolName, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
 import { UsageError } from '../options/usage-error';
@@ -86,7 +86,7 @@ export class Fleet {
    * @returns that of the pool
    * @throws BroomwagonError FENCED when another trainer has taken the job over
    */
-  async setWeightVersion(version: number, trainer?: { job: JobId; trainerEpoch: number }): Promise<number> {
+  async setWeightVersion(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number> {
     const syncId = randomUUID();
     const poolVersion = this.firstVersion + version;
     const begin = { syncId, version: poolVersion, mode: 'abort', waitMs: QUIESCE_WAIT_MS, ...trainer } as const;

@@ -19,14 +19,14 @@ describe('AttemptAbortController', () => {
     const command = {
       workerEpoch: WORKER.workerEpoch,
       cause: 'abort' as const,
-      attempts: [{ requestId: 'j/g/0', attempt: 1 }],
+      attempts: [{ requestId: 'j/g/0', attempt: '1-a' }],
       leases: [
         { leaseId: `7.${second!.acquireId}`, requestId: 'j/g/1' },
         // A lease of the same acquire that is no more.
         { leaseId: `1.${third!.acquireId}`, requestId: 'j/g/2' },
       ],
     };
-    expect(controller.abort({ ...command, workerEpoch: WORKER.workerEpoch - 1 })).toEqual({ stopped: 0 });
+    expect(controller.abort({ ...command, workerEpoch: 'old' })).toEqual({ stopped: 0 });
     expect(controller.abort(command)).toEqual({ stopped: 2 });
     expect([first, second, third].map((attempt) => attempt!.cause)).toEqual(['abort', 'abort', undefined]);
   });

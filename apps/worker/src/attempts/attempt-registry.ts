@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { Claim } from '@broomwagon/contracts';
+import type { AttemptId, Claim } from '@broomwagon/contracts';
 import { Attempt, attemptKey, type StopCause, type WorkerEpoch } from './attempt';
 
 /** Stops of attempts not yet seen that are remembered; the oldest is forgotten first. */
@@ -12,16 +12,10 @@ export class AttemptRegistry {
   private readonly tombstones = new Map<string, StopCause>();
   private readonly changeListeners = new Set<() => void>();
 
-  /**
-   * Takes an attempt in; one whose stop came first is stopped at once. Undefined when it is held already. A claim of an
-   * attempt that is held, but with other tokens before it, comes from a Redis that was set back and counts attempts
-   * again: the one that is held would complete the sample without those tokens, so it is dropped.
-   */
+  /** Takes an attempt in; one whose stop came first is stopped at once. Undefined when it is held already. */
   admit(claim: Claim, worker: WorkerEpoch): Attempt | undefined {
     const attempt = new Attempt(claim, worker);
-    const held = this.held.get(attempt.key);
-    if (held !== undefined && startOf(held.claim) === startOf(claim)) return undefined;
-    held?.stop('fenced');
+    if (this.held.has(attempt.key)) return undefined;
     this.held.set(attempt.key, attempt);
     const cause = this.tombstones.get(attempt.key);
     if (cause !== undefined) {
@@ -35,7 +29,7 @@ export class AttemptRegistry {
    * Stops an attempt. One that is not held has ended, or its claim is still on its way here: the stop is remembered
    * and wins. True when it was held.
    */
-  stop(requestId: string, attempt: number, cause: StopCause): boolean {
+  stop(requestId: string, attempt: AttemptId, cause: StopCause): boolean {
     const key = attemptKey(requestId, attempt);
     const held = this.held.get(key);
     if (held !== undefined) {
@@ -68,7 +62,7 @@ export class AttemptRegistry {
     this.changed();
   }
 
-  has(requestId: string, attempt: number): boolean {
+  has(requestId: string, attempt: AttemptId): boolean {
     return this.held.has(attemptKey(requestId, attempt));
   }
 
@@ -97,9 +91,4 @@ export class AttemptRegistry {
   private changed(): void {
     for (const listener of this.changeListeners) listener();
   }
-}
-
-/** What an attempt goes on from. */
-function startOf({ promptRef, segments }: Claim): string {
-  return JSON.stringify([promptRef, segments.map(({ ref }) => ref)]);
 }

@@ -24,7 +24,7 @@ describe('AttemptRunner', () => {
     });
     const [complete] = controlPlane.of('request.complete');
     expect(complete).toMatchObject({ ...identity, finishReason: 'stop' });
-    expect(complete!.segment).toMatchObject({ serverId: 's1', serverEpoch: 2, weightVersion: 5, tokenCount: 3 });
+    expect(complete!.segment).toMatchObject({ serverId: 's1', serverEpoch: 'e2', weightVersion: 5, tokenCount: 3 });
     expect(payloads.json(complete!.segment!.ref)).toEqual({ tokenIds: [1, 2, 3], text: 'abc' });
     const acquire = controlPlane.of('lb.acquire')[0]!;
     expect(acquire).toMatchObject({ ...WORKER, acquireId: attempt.acquireId, requestId: 'j/g/0', groupId: 'g' });
@@ -44,14 +44,14 @@ describe('AttemptRunner', () => {
       { pool: 'default', job: 'j', owner: 'j/g/0', name: '2.1' },
       Buffer.from('{"tokenIds":[3,99],"text":"c"}'),
     );
-    const segment = { serverId: 's', serverEpoch: 1, weightVersion: 1 };
+    const segment = { serverId: 's', serverEpoch: 'e1', weightVersion: 1 };
     attempt.claim.segments.push(
-      { ...segment, attempt: 1, tokenCount: 2, ref: ref1 },
-      { ...segment, attempt: 2, tokenCount: 1, ref: ref2 },
+      { ...segment, attempt: '1-a', tokenCount: 2, ref: ref1 },
+      { ...segment, attempt: '2-a', tokenCount: 1, ref: ref2 },
     );
     expect(await run()).toBe('finished');
     expect(engines.requests[0]!.made).toEqual({ tokenIds: [1, 2, 3], text: 'abc', tokenCount: 3 });
-    expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', `${attempt.worker.workerEpoch}.1.3`]);
+    expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', `${attempt.worker.workerEpoch}.1-a.3`]);
   });
 
   it('says which segment of an earlier attempt is gone, and costs the request nothing else', async () => {
@@ -60,8 +60,8 @@ describe('AttemptRunner', () => {
     const refs: string[] = [];
     for (const part of ['1', '2', '3']) refs.push(await payloads.put(name(part), Buffer.from('{"tokenIds":[1]}')));
     for (const [index, ref] of refs.entries()) {
-      const made = { serverId: 's', serverEpoch: 1, weightVersion: 1, tokenCount: 1 };
-      attempt.claim.segments.push({ ...made, attempt: index + 1, ref });
+      const made = { serverId: 's', serverEpoch: 'e1', weightVersion: 1, tokenCount: 1 };
+      attempt.claim.segments.push({ ...made, attempt: `${index + 1}-a`, ref });
     }
     payloads.payloads.delete(refs[1]!);
     payloads.payloads.delete(refs[2]!);
@@ -90,7 +90,7 @@ describe('AttemptRunner', () => {
           { pool: 'default', job: 'j', owner: 'j/g/0', name: '1.2' },
           Buffer.from('{"tokenIds":[1,2],"text":"ab"}'),
         );
-        const segment = { attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1 };
+        const segment = { attempt: '1-a', serverId: 's', serverEpoch: 'e1', weightVersion: 1 };
         attempt.claim.segments.push({ ...segment, tokenCount: madeTokens, ref });
       }
       await run();
@@ -107,7 +107,14 @@ describe('AttemptRunner', () => {
       { pool: 'default', job: 'j', owner: 'j/g/0', name: '1.2' },
       Buffer.from('{"tokenIds":[1,2]}'),
     );
-    attempt.claim.segments.push({ attempt: 1, serverId: 's', serverEpoch: 1, weightVersion: 1, tokenCount: 2, ref });
+    attempt.claim.segments.push({
+      attempt: '1-a',
+      serverId: 's',
+      serverEpoch: 'e1',
+      weightVersion: 1,
+      tokenCount: 2,
+      ref,
+    });
     expect(await run()).toBe('finished');
     expect(controlPlane.calls).toEqual([
       { operation: 'request.complete', body: { ...identity, finishReason: 'length' } },
@@ -155,7 +162,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
     expect(controlPlane.of('lb.release')).toHaveLength(1);
     expect(engines.requests).toEqual([]);
-    const again = module.get(AttemptRegistry).admit(claim({ attempt: 2 }), WORKER)!;
+    const again = module.get(AttemptRegistry).admit(claim({ attempt: '2-a' }), WORKER)!;
     expect(await module.get(AttemptRunner).run(again)).toBe('finished');
     expect(controlPlane.of('lb.acquire').map(({ needs }) => needs)).toEqual([undefined, ['tokenIdsIn']]);
   });
@@ -169,9 +176,23 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
     expect(controlPlane.of('lb.release')).toMatchObject([{ outcome: 'aborted' }]);
     expect(engines.requests).toEqual([]);
-    const again = module.get(AttemptRegistry).admit(claim({ attempt: 2 }), WORKER)!;
+    const again = module.get(AttemptRegistry).admit(claim({ attempt: '2-a' }), WORKER)!;
     expect(await module.get(AttemptRunner).run(again)).toBe('finished');
     expect(controlPlane.of('lb.acquire').map(({ minWeightVersion }) => minWeightVersion)).toEqual([undefined, 5]);
+  });
+
+  it('never names what two attempts made alike, though a Redis that was set back gives them the same number', async () => {
+    const { run, controlPlane, claim, module } = await startAttempt();
+    await run();
+    for (const [attempt, workerEpoch] of [
+      ['1-b', WORKER.workerEpoch],
+      ['1-a', 'another'],
+    ] as const) {
+      const again = module.get(AttemptRegistry).admit(claim({ attempt }), { ...WORKER, workerEpoch })!;
+      await module.get(AttemptRunner).run(again);
+    }
+    const refs = controlPlane.of('request.complete').map(({ segment }) => segment!.ref);
+    expect(new Set(refs).size).toBe(3);
   });
 
   it('fails a request whose acquire is refused, instead of asking for ever', async () => {
@@ -228,7 +249,7 @@ describe('AttemptRunner', () => {
       return { tokenIds: [1, 2, 3], text: 'xxx', tokenCount: 3, finishReason: 'length' };
     };
     const running = run();
-    const names = [1, 2, 3].map((tokens) => `${attempt.worker.workerEpoch}.1.${tokens}`);
+    const names = [1, 2, 3].map((tokens) => `${attempt.worker.workerEpoch}.1-a.${tokens}`);
     await expect.poll(() => payloads.namesOf('j/g/0')).toEqual(names);
     release();
     expect(await running).toBe('finished');

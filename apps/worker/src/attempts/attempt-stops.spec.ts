@@ -53,7 +53,7 @@ describe('an attempt that is stopped', () => {
     engines.generate = streamUntilStopped([1, 2], () => attempt.stop('cut'));
     expect(await run()).toBe('aborted');
     const [fail] = controlPlane.of('request.fail');
-    expect(fail).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2, attempt: 1 } });
+    expect(fail).toMatchObject({ reason: 'aborted', segment: { tokenCount: 2, attempt: '1-a' } });
     expect(payloads.json(fail!.segment!.ref)).toMatchObject({ tokenIds: [1, 2] });
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
   });

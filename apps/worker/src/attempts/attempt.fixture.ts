@@ -18,4 +18,4 @@ export async function startAttempt(
 }
 
 /** What every message about that attempt begins with. */
-export const identity = { requestId: 'j/g/0', attempt: 1, ...WORKER };
+export const identity = { requestId: 'j/g/0', attempt: '1-a', ...WORKER };

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Claim } from '@broomwagon/contracts';
+import type { AttemptId, Claim, Epoch } from '@broomwagon/contracts';
 
 /** One registration of this worker; voided by the next one. */
 export interface WorkerEpoch {
   workerId: string;
-  workerEpoch: number;
+  workerEpoch: Epoch;
 }
 
 /**
@@ -54,6 +54,6 @@ export class Attempt {
   }
 }
 
-export function attemptKey(requestId: string, attempt: number): string {
+export function attemptKey(requestId: string, attempt: AttemptId): string {
   return `${requestId}#${attempt}`;
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Attempt } from './attempt';
 import { HeldLeases } from './held-leases';
 
-const attempt = () => new Attempt({ requestId: 'r', attempt: 1 } as Claim, { workerId: 'w', workerEpoch: 1 });
+const attempt = () => new Attempt({ requestId: 'r', attempt: '1-a' } as Claim, { workerId: 'w', workerEpoch: 'e1' });
 
 describe('HeldLeases', () => {
   it('has the digest of what is held, whatever was granted and dropped before', () => {

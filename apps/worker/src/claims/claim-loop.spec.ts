@@ -77,12 +77,12 @@ describe('ClaimLoop', () => {
     controlPlane.on('request.claim', () => new Promise((resolve) => (grant = resolve)));
     loop.start();
     await expect.poll(() => controlPlane.of('request.claim')).toHaveLength(1);
-    controlPlane.on('worker.register', () => ({ workerEpoch: 4, ttlMs: 1, serverTimeMs: 1 }));
+    controlPlane.on('worker.register', () => ({ workerEpoch: 'e4', ttlMs: 1, serverTimeMs: 1 }));
     const late = grant;
     session.fence(WORKER);
     late({ claims: [claim()] });
     await expect.poll(() => controlPlane.of('request.claim')).toHaveLength(2);
-    expect(controlPlane.of('request.claim')[1]).toMatchObject({ workerEpoch: 4 });
+    expect(controlPlane.of('request.claim')[1]).toMatchObject({ workerEpoch: 'e4' });
     expect(engines.requests).toEqual([]);
     await loop.stop();
   });
@@ -93,10 +93,10 @@ describe('ClaimLoop', () => {
       if (workerEpoch === WORKER.workerEpoch) throw errorOf('FENCED');
       return new Promise(() => undefined);
     });
-    let epoch = WORKER.workerEpoch;
-    controlPlane.on('worker.register', () => ({ workerEpoch: epoch++, ttlMs: 1, serverTimeMs: 1 }));
+    let epoch = 3;
+    controlPlane.on('worker.register', () => ({ workerEpoch: `e${epoch++}`, ttlMs: 1, serverTimeMs: 1 }));
     loop.start();
-    await expect.poll(() => controlPlane.of('request.claim').at(-1)).toMatchObject({ workerEpoch: 4 });
+    await expect.poll(() => controlPlane.of('request.claim').at(-1)).toMatchObject({ workerEpoch: 'e4' });
     await loop.stop();
   });
 });

@@ -96,17 +96,17 @@ describe('Heartbeat', () => {
       { id: '4.lost', sinceMs: old },
     ];
     books.attempts = [
-      { id: 'held', attempt: 1, sinceMs: old },
-      { id: 'asking', attempt: 1, sinceMs: old },
-      { id: 'young', attempt: 1, sinceMs: NOW },
-      { id: 'lost', attempt: 3, sinceMs: old },
+      { id: 'held', attempt: '1-a', sinceMs: old },
+      { id: 'asking', attempt: '1-a', sinceMs: old },
+      { id: 'young', attempt: '1-a', sinceMs: NOW },
+      { id: 'lost', attempt: '3-a', sinceMs: old },
     ];
     await heartbeat.beat();
     await heartbeat.beat();
     await heartbeat.stop();
     expect(controlPlane.of('lb.release')).toEqual([{ leaseId: '4.lost', outcome: 'unclaimed' }]);
     expect(controlPlane.of('request.fail')).toEqual([
-      { requestId: 'lost', attempt: 3, ...WORKER, reason: 'unclaimed', retryable: true },
+      { requestId: 'lost', attempt: '3-a', ...WORKER, reason: 'unclaimed', retryable: true },
     ]);
     expect(held.signal.aborted || asking.signal.aborted).toBe(false);
   });
@@ -134,7 +134,7 @@ describe('Heartbeat', () => {
     leases.granted(releasing, `2.${releasing.acquireId}`);
     leases.releasing(releasing);
     const unknown = registry.admit(claim({ requestId: 'c' }), WORKER)!;
-    books.attempts = ['a', 'b'].map((id) => ({ id, attempt: 1, sinceMs: NOW }));
+    books.attempts = ['a', 'b'].map((id) => ({ id, attempt: '1-a', sinceMs: NOW }));
     await heartbeat.beat();
     await heartbeat.beat();
     await heartbeat.stop();

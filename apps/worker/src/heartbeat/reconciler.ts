@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError, type RequestId, type SyncWorkerReply } from '@broomwagon/contracts';
+import { type AttemptId, isBroomwagonError, type RequestId, type SyncWorkerReply } from '@broomwagon/contracts';
 import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { HeldLeases } from '../attempts/held-leases';
@@ -60,14 +60,14 @@ export class Reconciler {
   private async reconcileAttempts(worker: WorkerEpoch, oldBeforeMs: number): Promise<void> {
     const held = this.attempts.list();
     const booked = new Set<string>();
-    for await (const { id, attempt = 0, sinceMs } of this.booked(worker, 'attempts')) {
+    for await (const { id, attempt = '', sinceMs } of this.booked(worker, 'attempts')) {
       booked.add(`${id}#${attempt}`);
       if (sinceMs < oldBeforeMs && !this.attempts.has(id, attempt)) await this.returnAttempt(worker, id, attempt);
     }
     for (const attempt of held) if (!booked.has(attempt.key)) attempt.stop('void');
   }
 
-  private async returnAttempt(worker: WorkerEpoch, requestId: RequestId, attempt: number): Promise<void> {
+  private async returnAttempt(worker: WorkerEpoch, requestId: RequestId, attempt: AttemptId): Promise<void> {
     const body = { requestId, attempt, ...worker, reason: 'unclaimed' as const, retryable: true };
     try {
       await this.controlPlane.callWithRetry('request.fail', body, { deadlineMs: CALL_DEADLINE_MS });

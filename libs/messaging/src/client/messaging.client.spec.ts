@@ -27,7 +27,7 @@ describe('MessagingClient', () => {
   });
 
   it('throws the typed error the service answered', async () => {
-    const error = new BroomwagonError('FENCED', 'old', { field: 'workerEpoch', details: { epoch: 4 } });
+    const error = new BroomwagonError('FENCED', 'old', { field: 'workerEpoch', details: { epoch: 'e4' } });
     server.subscribe(subject('fenced'), (_, context) => server.reply(context.replyTo as string, error));
     await server.flush();
     await expect(client.request(subject('fenced'), {})).rejects.toMatchObject({ ...error.toWire() });

@@ -47,7 +47,7 @@ export function echoController(prefix: string): Type & { seen: MessageContext[];
     fail(@Payload() body: { how: string }): unknown {
       switch (body.how) {
         case 'ours':
-          throw new BroomwagonError('FENCED', 'an old epoch', { details: { epoch: 2 } });
+          throw new BroomwagonError('FENCED', 'an old epoch', { details: { epoch: 'e2' } });
         case 'rpc':
           throw new RpcException({ code: 'QUEUE_FULL', message: 'full', retryAfterMs: 7 });
         case 'rpc-text':

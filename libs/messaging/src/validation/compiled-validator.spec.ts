@@ -155,7 +155,7 @@ describe('CompiledValidator', () => {
 
   it('bounds what it says about a body with thousands of errors', () => {
     const acquires = Array.from({ length: 2_000 }, () => ({ acquireId: ' ' }));
-    const error = failureOf(AcquireManyRequest, { workerId: 'w', workerEpoch: 1, acquires });
+    const error = failureOf(AcquireManyRequest, { workerId: 'w', workerEpoch: 'e1', acquires });
     expect(JSON.stringify(error.toWire()).length).toBeLessThan(20_000);
     const long = failureOf(Outer, { ...good, ['x'.repeat(10_000)]: 1 });
     expect(JSON.stringify(long.toWire()).length).toBeLessThan(2_000);
@@ -166,7 +166,7 @@ describe('CompiledValidator', () => {
       acquireId: `a${index}`,
       requestId: `j/g/${index}`,
     }));
-    const body = { workerId: 'w', workerEpoch: 1, acquires };
+    const body = { workerId: 'w', workerEpoch: 'e1', acquires };
     expect(validatorOf(AcquireManyRequest).accept(body)?.acquires).toHaveLength(2_048);
   });
 
@@ -217,7 +217,7 @@ describe('CompiledValidator', () => {
         acquireId: id,
         requestId: id,
         workerId: id,
-        workerEpoch: fc.integer({ min: 1, max: 9_999 }),
+        workerEpoch: fc.stringMatching(/^[a-z0-9]{1,32}$/),
         waitMs: fc.integer({ min: 0, max: 30_000 }),
       },
       { requiredKeys: ['acquireId', 'requestId', 'workerId', 'workerEpoch'] },

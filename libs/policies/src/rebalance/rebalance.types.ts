@@ -1,4 +1,4 @@
-import type { PlannedMove, RebalanceSummary, RequestId, ServerId } from '@broomwagon/contracts';
+import type { AttemptId, Epoch, PlannedMove, RebalanceSummary, RequestId, ServerId } from '@broomwagon/contracts';
 
 /** Where a request stands on its server. Only a running one has a KV cache to lose. */
 export type RequestPhase = 'waiting' | 'preempted' | 'running';
@@ -7,7 +7,7 @@ export type RequestPhase = 'waiting' | 'preempted' | 'running';
 export interface RebalanceRequest {
   requestId: RequestId;
   /** Fence of the move: another attempt is another run. */
-  attempt: number;
+  attempt: AttemptId;
   phase: RequestPhase;
   promptTokens: number;
   /** Tokens made so far, of all attempts. */
@@ -23,7 +23,7 @@ export interface RebalanceRequest {
 /** A server and what runs there. */
 export interface RebalanceServer {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   /** False: takes no new requests. */
   accepts: boolean;
   /** All its requests are to leave it: a drain. Implies that it accepts none. */

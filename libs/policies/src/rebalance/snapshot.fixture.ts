@@ -4,7 +4,7 @@ import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 export function aRequest(requestId: string, parts: Partial<RebalanceRequest> = {}): RebalanceRequest {
   return {
     requestId,
-    attempt: 1,
+    attempt: '1-a',
     phase: 'running',
     promptTokens: 0,
     madeTokens: 1_000,
@@ -24,5 +24,5 @@ export function aServer(
     typeof requests === 'number'
       ? Array.from({ length: requests }, (_, index) => aRequest(`${serverId}/${index}`))
       : requests;
-  return { serverId, epoch: 1, accepts: true, capacity: 1_024, requests: list, ...parts };
+  return { serverId, epoch: 'e1', accepts: true, capacity: 1_024, requests: list, ...parts };
 }

@@ -21,7 +21,7 @@ const flows = (moves: ReturnType<typeof plan>['moves']) =>
 
 describe('planTierCost', () => {
   it('lowers the tier of all, with what each move assumes, costs and brings', () => {
-    const made = plan([aServer('a', 6), aServer('b', 2, { epoch: 7 })]);
+    const made = plan([aServer('a', 6), aServer('b', 2, { epoch: 'e7' })]);
     expect(made).toMatchObject({ tierBefore: 8, tierAfter: 4 });
     // Two of six have ended after their 1,000 steps, each 4 ms longer at tier 8; two prefills of 0.1 s on one server.
     expect(made.gainSeconds).toBeCloseTo(4);
@@ -30,11 +30,11 @@ describe('planTierCost', () => {
     expect(made.moves).toHaveLength(2);
     expect(made.moves[0]).toEqual({
       requestId: 'a/0',
-      attempt: 1,
+      attempt: '1-a',
       fromServerId: 'a',
-      fromEpoch: 1,
+      fromEpoch: 'e1',
       toServerId: 'b',
-      toEpoch: 7,
+      toEpoch: 'e7',
       purpose: 'tier',
       means: 'recompute',
       costSeconds: 0.1,

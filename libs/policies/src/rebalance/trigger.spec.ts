@@ -4,7 +4,7 @@ import { rebalanceTrigger, type ServerView } from './trigger';
 const tiers = [8, 4, 2];
 const view = (serverId: string, inflight: number, parts: Partial<ServerView> = {}): ServerView => ({
   serverId,
-  epoch: 1,
+  epoch: 'e1',
   state: 'ready',
   inflight,
   ...parts,
@@ -27,7 +27,7 @@ it('tells of servers that run dry, come, fail, preempt or queue', () => {
   expect(trigger([view('a', 2), view('b', 1)], [view('a', 2), view('b', 0)])).toBe('idle');
   expect(trigger([view('a', 1), view('b', 1)], [view('a', 1), view('b', 0)])).toBeUndefined();
   expect(trigger(before, [...before, view('c', 0)])).toBe('new-server');
-  expect(trigger(before, [view('a', 4), view('b', 1, { epoch: 2 })])).toBe('new-server');
+  expect(trigger(before, [view('a', 4), view('b', 1, { epoch: 'e2' })])).toBe('new-server');
   expect(trigger(before, [view('a', 4), view('b', 0, { state: 'failed' })])).toBe('failure');
   expect(trigger(before, [view('a', 4)])).toBe('failure');
   expect(trigger([view('a', 4, load(0, 3))], [view('a', 4, load(0, 4))])).toBe('preemption');

@@ -1,3 +1,4 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { TOKENS_PER_LOAD, type RoutingServer } from './routing-order';
 import type { ModelBinding, ModelLease, ModelServer } from './routing-model.types';
 
@@ -20,7 +21,7 @@ export class RoutingBooks {
   }
 
   /** Leases of a worker epoch, with the sum of their sequences. */
-  heldBy(workerId: string, workerEpoch: number): { count: number; digest: number } {
+  heldBy(workerId: string, workerEpoch: Epoch): { count: number; digest: number } {
     const held = [...this.leases.values()].filter(
       ({ acquire }) => acquire.workerId === workerId && acquire.workerEpoch === workerEpoch,
     );
@@ -32,8 +33,8 @@ export class RoutingBooks {
     let cleared = 0;
     for (const [sessionId, binding] of this.sessions) {
       if (binding.leases === 0) this.sessions.delete(sessionId);
-      else if (binding.epoch === 0) continue;
-      else Object.assign(binding, { epoch: 0, finished: true, dpRank: undefined });
+      else if (binding.epoch === '') continue;
+      else Object.assign(binding, { epoch: '', finished: true, dpRank: undefined });
       cleared++;
     }
     return cleared;

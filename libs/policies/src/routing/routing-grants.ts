@@ -1,4 +1,4 @@
-import type { Decision, PoolSettings } from '@broomwagon/contracts';
+import type { Decision, Epoch, PoolSettings } from '@broomwagon/contracts';
 import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
 import { fits, servesLane } from './restrictions';
 import { RoutingBooks } from './routing-books';
@@ -9,8 +9,8 @@ import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lan
 /** How the model comes to a lease: the choice, its receipt, and who of those that wait gets what has become free. */
 export abstract class RoutingGrants extends RoutingBooks {
   readonly lanes = new WaitingLanes();
-  protected readonly liveEpochs = new Map<string, { epoch: number; registrationId: string }>();
-  protected readonly sequence = { lease: 0, server: 0, worker: 0 };
+  protected readonly liveEpochs = new Map<string, { epoch: Epoch; registrationId: string }>();
+  protected readonly sequence = { lease: 0, epoch: 0 };
   protected paused = false;
   protected settings: PoolSettings = {};
   protected settingsVersion = 0;

@@ -1,4 +1,4 @@
-import type { PoolSettings } from '@broomwagon/contracts';
+import type { Epoch, PoolSettings } from '@broomwagon/contracts';
 import { fits } from './restrictions';
 import { RoutingGrants } from './routing-grants';
 import type {
@@ -18,10 +18,15 @@ export class RoutingModel extends RoutingGrants {
   private readonly released = new Map<string, ModelLease | 'tombstone'>();
   private readonly transfers = new Map<string, { what: string; answer: ModelAnswer }>();
 
-  registerServer(registration: ModelRegistration): { epoch: number; answers: ModelWaiterAnswer[] } {
+  /** @param nextEpoch makes the epochs; those of the scripts are random */
+  constructor(private readonly nextEpoch: () => Epoch = () => `${++this.sequence.epoch}`) {
+    super();
+  }
+
+  registerServer(registration: ModelRegistration): { epoch: Epoch; answers: ModelWaiterAnswer[] } {
     const known = this.servers.get(registration.serverId);
     const sameStart = known?.instanceId !== undefined && known.instanceId === registration.instanceId;
-    const epoch = sameStart ? known.epoch : ++this.sequence.server;
+    const epoch = sameStart ? known.epoch : this.nextEpoch();
     const { chosen = 0, turn = 0, labels = undefined, lacks = undefined } = sameStart ? known : {};
     const server = {
       ...registration,
@@ -76,13 +81,13 @@ export class RoutingModel extends RoutingGrants {
   }
 
   /** Its leases stay until {@link sweep}. Undefined for a server that is not there. */
-  fenceServer(serverId: string, epoch: number): { changed: boolean; epoch: number } | undefined {
+  fenceServer(serverId: string, epoch: Epoch): { changed: boolean; epoch: Epoch } | undefined {
     const server = this.servers.get(serverId);
     if (!server) return undefined;
     const changed = epoch === server.epoch && !this.fenced.has(serverId);
     if (changed) {
       this.fenced.add(serverId);
-      server.epoch = ++this.sequence.server;
+      server.epoch = this.nextEpoch();
     }
     return { changed, epoch: server.epoch };
   }
@@ -114,7 +119,7 @@ export class RoutingModel extends RoutingGrants {
   }
 
   /** Ends the waiting of an acquire; what was granted stays. */
-  cancel(acquireId: string, workerId: string, workerEpoch: number) {
+  cancel(acquireId: string, workerId: string, workerEpoch: Epoch) {
     const refuse = (reason: string) => ({ cancelled: false, reason, answers: [] as ModelWaiterAnswer[] });
     if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse('fenced');
     const parked = this.lanes.get(acquireId);
@@ -131,10 +136,10 @@ export class RoutingModel extends RoutingGrants {
     return refuse('tombstone');
   }
 
-  registerWorker(workerId: string, registrationId: string): number {
+  registerWorker(workerId: string, registrationId: string): Epoch {
     const live = this.liveEpochs.get(workerId);
     if (live?.registrationId === registrationId) return live.epoch;
-    const epoch = ++this.sequence.worker;
+    const epoch = this.nextEpoch();
     this.liveEpochs.set(workerId, { epoch, registrationId });
     return epoch;
   }

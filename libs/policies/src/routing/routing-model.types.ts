@@ -1,16 +1,16 @@
-import type { Decision, EngineFeature } from '@broomwagon/contracts';
+import type { Decision, EngineFeature, Epoch } from '@broomwagon/contracts';
 import type { ModelAcquire } from './waiting-lanes';
 
 /** A server of the model. */
 export interface ModelServer extends ModelRegistration {
-  epoch: number;
+  epoch: Epoch;
   chosen: number;
   turn: number;
 }
 export interface ModelLease {
   seq: number;
   serverId: string;
-  serverEpoch: number;
+  serverEpoch: Epoch;
   acquire: ModelAcquire;
   /** Of the choice, with the server that was chosen. */
   receipt: ModelReceipt & { serverId: string };
@@ -18,7 +18,7 @@ export interface ModelLease {
 export type ModelReceipt = Pick<Decision, 'policy' | 'policyVersion' | 'key' | 'best' | 'eligible'>;
 export interface ModelBinding {
   serverId: string;
-  epoch: number;
+  epoch: Epoch;
   /** All of the session, also those from before it was bound anew. */
   leases: number;
   finished: boolean;
@@ -30,9 +30,9 @@ export interface ModelTransfer {
   acquireId: string;
   seq?: number;
   workerId: string;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   targetServerId: string;
-  targetEpoch?: number;
+  targetEpoch?: Epoch;
 }
 export type ModelAnswer =
   ({ seq: number; serverId: string; dpRank?: number } & Decision) | { error: string } | { parked: true };

@@ -1,13 +1,14 @@
+import type { Epoch } from '@broomwagon/contracts';
 import type { RoutingWish } from './choose-server';
 
 /** One acquire; see `lb.acquire`. `waits` when the caller may be parked. */
 export interface ModelAcquire extends RoutingWish {
   acquireId: string;
   workerId: string;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   priority?: number;
   dpRank?: number;
-  boundServerEpoch?: number;
+  boundServerEpoch?: Epoch;
   waits: boolean;
 }
 

@@ -1,4 +1,4 @@
-import type { Claim } from '@broomwagon/contracts';
+import type { AttemptId, Claim } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { AbortStore } from './abort.store';
@@ -51,7 +51,7 @@ describe('AbortStore', () => {
     expect(results.find(({ requestId }) => requestId === first.requestId)).toMatchObject({
       outcome: 'aborted',
       tokenCount: 3,
-      segments: [{ ref: 'job/g0/0-1' }],
+      segments: [{ ref: `job/g0/0-${first.attempt}` }],
     });
     const seen = new Set<string>();
     for (let at: number | undefined = 0; at !== undefined;) {
@@ -81,7 +81,7 @@ describe('AbortStore', () => {
     const [held] = (await test.claim(1)) as [Claim];
     await test.checkpoint(held, 5);
     await begin({ requestIds: [held.requestId] });
-    const command = { requestId: held.requestId, attempt: 1, ...test.holder };
+    const command = { requestId: held.requestId, attempt: held.attempt, ...test.holder };
     expect((await selectAll()).flatMap((page) => page.aborts)).toEqual([command]);
     const page = { groupCursor: 0, leaseCursor: 0 };
     for (let time = 0; time < 2; time++) {
@@ -91,12 +91,14 @@ describe('AbortStore', () => {
       });
     }
     expect((await resultsOf()).results).toEqual([{ requestId: held.requestId, outcome: 'aborting' }]);
-    const overdue = [{ requestId: held.requestId, attempt: 1 }];
+    const overdue = [{ requestId: held.requestId, attempt: held.attempt }];
     expect(await aborts.repeat(pool, { ...page, deadlineMs: -1 })).toMatchObject({ overdue, overdueLeases: [] });
     expect(await aborts.leasesOf(pool, [held.requestId])).toEqual([]);
-    const unfenced = (attempt: number) => [{ requestId: held.requestId, attempt, fenced: false }];
-    expect(await aborts.endOverdue(pool, { attempts: unfenced(2), leaseIds: [] })).toMatchObject({ ended: 0 });
-    expect(await aborts.endOverdue(pool, { attempts: unfenced(1), leaseIds: [] })).toMatchObject({ ended: 1 });
+    const unfenced = (attempt: AttemptId) => [{ requestId: held.requestId, attempt, fenced: false }];
+    expect(await aborts.endOverdue(pool, { attempts: unfenced('2-a'), leaseIds: [] })).toMatchObject({ ended: 0 });
+    expect(await aborts.endOverdue(pool, { attempts: unfenced(held.attempt), leaseIds: [] })).toMatchObject({
+      ended: 1,
+    });
     expect((await resultsOf()).results[0]).toMatchObject({ outcome: 'aborted', tokenCount: 5, unconfirmed: true });
     const late = await test.complete(held, 9);
     expect(late.state).toBe('dropped');
@@ -189,7 +191,10 @@ describe('AbortStore', () => {
     expect(await rounds.snapshot(pool, { job })).toMatchObject({ longtailGroups: 0, settlingGroups: 0 });
     await expect.poll(async () => (await rounds.due(pool)).dropped).toBe(1);
     expect(await aborts.forget(pool)).toEqual({ more: false });
-    expect(await redis.zrange(test.key('payloads:freed'), '0', '-1')).toEqual(['job/g1/0-1', 'prompt1']);
+    expect(await redis.zrange(test.key('payloads:freed'), '0', '-1')).toEqual([
+      `job/g1/0-${second.attempt}`,
+      'prompt1',
+    ]);
     expect(await redis.keys(test.key('*:job/g1*'))).toEqual([]);
     expect(await rounds.jobStatus(pool, job)).toMatchObject({
       droppedGroups: 1,

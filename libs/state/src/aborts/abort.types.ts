@@ -1,5 +1,7 @@
 import type {
   AbortResult,
+  AttemptId,
+  Epoch,
   GroupId,
   JobId,
   LeaseId,
@@ -34,19 +36,19 @@ export interface LeaseFence {
   leaseId: LeaseId;
   requestId: RequestId;
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
 }
 
 /** An epoch of a server that is to be void. */
 export interface ServerFence {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
 }
 /** Where a request runs. */
 export type RunningLease = { requestId: RequestId } & ServerFence;
 /** What is ended without its holder. `fenced`: the epoch of the server it ran on is void. */
 export interface OverdueArgs {
-  attempts: { requestId: RequestId; attempt: number; fenced: boolean }[];
+  attempts: { requestId: RequestId; attempt: AttemptId; fenced: boolean }[];
   leaseIds: LeaseId[];
 }
 

@@ -11,7 +11,7 @@ beforeEach(() => {
 afterEach(() => test.close());
 
 it('takes back what two looks have seen while it was busy, and mends nothing that is right', async () => {
-  await test.server('a');
+  const { epoch } = await test.server('a');
   const worker = await test.worker('w');
   // As seen by a look that read the leases before they were granted, and the counters after.
   const wish = { sessionId: 's', groupId: 'job/g', contextTokens: 1_000 };
@@ -19,15 +19,15 @@ it('takes back what two looks have seen while it was busy, and mends nothing tha
   const mends = await audit.look(test.pool, [], []);
   const findings = mends.map(({ finding }) => finding);
   expect(findings.map(({ check, where }) => `${check} ${where}`)).toEqual([
-    'server-tokens a:1',
-    'group-leases job/g on a:1',
+    `server-tokens a:${epoch}`,
+    `group-leases job/g on a:${epoch}`,
   ]);
   expect(await audit.withoutBusy(test.pool, findings)).toEqual([]);
   for (const { mend } of mends) expect(await mend()).toEqual({ mended: false });
 
-  await test.redis.hincrby(`${test.root}:servers:tokens`, 'a:1', 7);
+  await test.redis.hincrby(`${test.root}:servers:tokens`, `a:${epoch}`, 7);
   expect(await audit.withoutBusy(test.pool, findings)).toEqual([findings[0]]);
   expect(await mends[0]!.mend()).toEqual({ mended: true });
-  expect(await test.redis.hget(`${test.root}:servers:tokens`, 'a:1')).toBe('744');
+  expect(await test.redis.hget(`${test.root}:servers:tokens`, `a:${epoch}`)).toBe('744');
   await test.release(acquireId);
 });

@@ -47,7 +47,7 @@ export class CounterAudit {
     const sessions = sums(leases, (lease) => (lease[6] === '' ? 0 : -1));
     for (const packed of bindings) {
       const [serverId, epoch] = packed.split('|');
-      if (epoch === '0') continue;
+      if (epoch === '') continue;
       const expected = entryOf(sessions, `${serverId}:${epoch}`);
       expected.count++;
       expected.sessions++;

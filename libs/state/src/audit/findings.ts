@@ -1,3 +1,4 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { createHash } from 'node:crypto';
 
 /** Something that is off. */
@@ -38,9 +39,9 @@ export type PackedLease = [
   acquireId: string,
   seq: number,
   serverId: string,
-  serverEpoch: number,
+  serverEpoch: Epoch,
   workerId: string,
-  workerEpoch: number,
+  workerEpoch: Epoch,
   sessionId: string,
   groupId: string,
   contextTokens: number,

@@ -1,4 +1,4 @@
-import type { Claim } from '@broomwagon/contracts';
+import type { Claim, Epoch } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -41,7 +41,7 @@ const key = (name: string) => `${runner.rootKey(pool)}:${name}`;
 const policy = { name: 'resume' as const, overProvision: 2 };
 
 /** A round of one step; groups of two samples, those that are not needed go to the queue with tokens. */
-async function open(step: number, neededGroups: number, newGroups: number, trainerEpoch?: number) {
+async function open(step: number, neededGroups: number, newGroups: number, trainerEpoch?: Epoch) {
   const plan = { planId: 'p', step, kind: 'short' as const, neededGroups, takeGroups: 0, newGroups };
   const round = { job, roundId: `r${step}`, policy, weightVersion: 1, orphanAfterMs: 600_000 };
   const opened = await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}), trainerEpoch });
@@ -88,7 +88,7 @@ async function jobInUse() {
     await requests.complete(pool, { ...fence(one), ...(await tokensOf(one)), finishReason: 'stop' });
   }
   await requests.checkpoint(pool, { ...fence(later[2]!), ...(await tokensOf(later[2]!)) });
-  return { workerEpoch };
+  return { workerEpoch, trainerEpoch: first.trainerEpoch };
 }
 const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
 
@@ -105,15 +105,15 @@ describe('the audit of a job', () => {
   });
 
   it('does not mistake what a sweep has not done yet', async () => {
-    await jobInUse();
-    await rounds.cancel(pool, { job, roundId: 'r2', trainerEpoch: 1, mode: 'requeue', reason: 'test' });
+    const { trainerEpoch } = await jobInUse();
+    await rounds.cancel(pool, { job, roundId: 'r2', trainerEpoch, mode: 'requeue', reason: 'test' });
     expect((await audit.run(pool)).findings).toEqual([]);
     await rounds.giveBack(pool, { job, roundId: 'r2' });
     await rounds.cut(pool, { job, roundId: 'r2' }, 0);
     expect((await audit.run(pool)).findings).toEqual([]);
   });
 
-  const mended: [string, () => Promise<unknown>, string[]][] = [
+  const mended: [string, (its: { workerEpoch: Epoch }) => Promise<unknown>, string[]][] = [
     ['counters of a group', () => redis.hincrby(key(`group:${job}/g1-1`), 'finished', 1), ['group-counters']],
     ['a place in the queue', () => redis.zrem(key(`job-longtail:${job}`), 'g1-1'), ['group-longtail-queue']],
     [
@@ -122,7 +122,11 @@ describe('the audit of a job', () => {
       ['longtail-without-group'],
     ],
     ['a pending request', () => redis.zrem(key(`job-pending:${job}`), `${job}/g2-2/1`), ['request-pending-queue']],
-    ['what a worker has', () => redis.del(key('worker-attempts:w:1')), ['request-not-with-worker']],
+    [
+      'what a worker has',
+      ({ workerEpoch }) => redis.del(key(`worker-attempts:w:${workerEpoch}`)),
+      ['request-not-with-worker'],
+    ],
     ['groups on their way', () => redis.hincrby(key(`job:${job}`), 'settlingGroups', 2), ['job-settling']],
     ['groups of a round', () => redis.hincrby(key(`round:${job}/r2`), 'liveGroups', 1), ['round-live']],
     ['accepted groups', () => redis.hset(key(`round:${job}/r2`), 'acceptedGroups', -1), ['round-accepted']],
@@ -140,8 +144,7 @@ describe('the audit of a job', () => {
     ],
   ];
   it.each(mended)('finds and mends %s', async (_, damage, expected) => {
-    await jobInUse();
-    await damage();
+    await damage(await jobInUse());
     const found = await audit.run(pool);
     expect(checksOf(found.findings)).toEqual(expected);
     const after = await audit.run(pool, { repair: true });

@@ -99,10 +99,10 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
   ],
   [
     'a server that has room and is not eligible',
-    async () => {
+    async ({ worker }) => {
       await test.release('a0');
       await test.store.expireWaiters(test.pool);
-      await test.store.cancel(test.pool, { workerId: 'w', workerEpoch: 1 }, 'p1');
+      await test.store.cancel(test.pool, worker, 'p1');
       for (const id of ['p0', 'p2', 'p3', 'p4']) await test.release(id);
       await test.redis.zrem(key('eligible'), 'a', 'b:1');
     },
@@ -121,7 +121,7 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
     ['index-without-server'],
   ],
   ['traits that are missing', () => test.redis.hdel(key('servers:traits'), 'b:1'), ['server-traits']],
-  ['a card that is not as its server', () => changeCard('a', 16, 77), ['server-card']],
+  ['a card that is not as its server', () => changeCard('a', 8, 77), ['server-card']],
   ['a card that is too short', () => test.redis.hset(key('servers:cards'), 'a', 'x'), ['server-card']],
   [
     'a card of a server that is not there',
@@ -172,7 +172,7 @@ it.each(damages)('finds and mends %s', async (_, damage, expected) => {
 
 it('leaves a card alone that nobody believes any more', async () => {
   await pool();
-  await changeCard('a', 16, 77);
+  await changeCard('a', 8, 77);
   await changeCard('a', 0, 1);
   expect(await audit.run(test.pool, { repair: true })).toMatchObject({ balanced: true, findings: [], repaired: [] });
 });
@@ -180,8 +180,8 @@ it('leaves a card alone that nobody believes any more', async () => {
 it('says where the books of a job are off, and mends what follows from its requests', async () => {
   await test.redis.sadd(key('jobs'), 'job');
   await test.redis.hset(key('job-books:job'), { submitted: 3, pending: 1, finished: 1, trained: 1 });
-  await test.redis.hset(key('request:job/g/0'), { state: 'finished', attempt: 1, failures: 0 });
-  await test.redis.hset(key('request:job/g/1'), { state: 'pending', attempt: 0, failures: 0 });
+  await test.redis.hset(key('request:job/g/0'), { state: 'finished', attempt: '1-a', failures: 0 });
+  await test.redis.hset(key('request:job/g/1'), { state: 'pending', attempt: '0', failures: 0 });
   await test.redis.zadd(key('job-pending:job'), 1, 'job/g/1');
   await test.redis.hset(key('group:job/g'), { state: 'live', samples: 2, finished: 1, live: 1, roundId: 'r' });
   expect(await audit.run(test.pool)).toMatchObject({ balanced: true, counts: { jobs: 1, requests: 2 } });

@@ -1,3 +1,4 @@
+import type { Epoch } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import { CounterAudit } from './counter-audit';
@@ -34,14 +35,14 @@ const SCRIPTS = {
   servers: script<PageArgs & { index: string }, Page & { loads: [string, number, number][] }>('audit/servers'),
   cards: script<PageArgs, Page>('audit/cards'),
   sessions: script<PageArgs, Page & { sessions: [string, string, number][] }>('audit/sessions'),
-  workers: script<{ cursor: string }, Page & { workers: [string, number, number, string][] }>('audit/workers'),
+  workers: script<{ cursor: string }, Page & { workers: [string, Epoch, number, string][] }>('audit/workers'),
   waiters: script<PageArgs & { lane?: string; deadlines?: boolean }, Page>('audit/waiters'),
   mendSession: script<{ sessionId: string; packed: string; leases: number }, { mended: boolean }>('audit/mend-session'),
   countSessions: script<
     { sessionIds: string[]; mostLeases: number },
     { counted: boolean; counts: [packed: string, leases: number][] }
   >('audit/count-sessions'),
-  mendDigest: script<{ workerId: string; workerEpoch: number; digest: string; sum: string }, { mended: boolean }>(
+  mendDigest: script<{ workerId: string; workerEpoch: Epoch; digest: string; sum: string }, { mended: boolean }>(
     'audit/mend-digest',
   ),
 };

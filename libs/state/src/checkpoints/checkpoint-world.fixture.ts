@@ -1,4 +1,4 @@
-import { isBroomwagonError, type GroupResult } from '@broomwagon/contracts';
+import { type AttemptId, type GroupResult, isBroomwagonError } from '@broomwagon/contracts';
 import { expect } from 'vitest';
 import { GivingUpWorld } from '../longtail/giving-up-world.fixture';
 import { JOB, redis, rounds, runner } from '../rounds/data-set-world.fixture';
@@ -8,9 +8,7 @@ import type { RestoreCheckpointArgs, RestoreCheckpointPage } from './checkpoint.
 const checkpoints = new CheckpointStore(runner);
 /** What says who may speak; a restore leaves it alone, or moves it on. */
 const FENCES = new Set(
-  `trainerEpoch takeovers trainerSeenAtMs attemptFloor saving restoredFrom restoredEpoch restoredNumber arrival`.split(
-    ' ',
-  ),
+  `trainerEpoch takeovers trainerSeenAtMs saving restoredFrom restoredEpoch restoredNumber arrival`.split(' '),
 );
 
 type Dump = Record<string, string>;
@@ -20,7 +18,7 @@ interface Saved {
   steps: number;
   submitted: number;
   trained: [string, GroupResult][];
-  acknowledged: [string, [number, number][]][];
+  acknowledged: [string, [AttemptId, number][]][];
   dump: Dump;
 }
 
@@ -66,7 +64,8 @@ export class CheckpointWorld extends GivingUpWorld {
     const page = await this.fallBack(args);
     // Without an epoch each call is another trainer; with one it is the same call again.
     const again = await this.fallBack(args);
-    const trainerEpoch = page.trainerEpoch + (args.trainerEpoch === undefined ? 1 : 0);
+    const { trainerEpoch } = again;
+    expect(trainerEpoch !== page.trainerEpoch).toBe(args.trainerEpoch === undefined);
     expect(again).toEqual({ ...page, trainerEpoch, retired: false });
     expect(page).toMatchObject({ stepsTrained: saved.steps, submittedGroups: saved.submitted });
     await expect(rounds.status(this.pool, { job: JOB, trainerEpoch: before })).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-import type { JobId, ListCheckpointsReply, PoolName } from '@broomwagon/contracts';
+import { type Epoch, type JobId, type ListCheckpointsReply, newEpoch, type PoolName } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   RestoreCheckpointArgs,
@@ -9,7 +9,7 @@ import type {
 } from './checkpoint.types';
 
 const save = script<SaveCheckpointArgs, SaveCheckpointPage>('checkpoints/save');
-const restore = script<RestoreCheckpointArgs, RestoreCheckpointPage>('checkpoints/restore');
+const restore = script<RestoreCheckpointArgs & { newEpoch: Epoch }, RestoreCheckpointPage>('checkpoints/restore');
 const unlink = script<object, UnlinkCheckpointsPage>('checkpoints/unlink');
 const list = script<{ job: JobId }, ListCheckpointsReply>('checkpoints/list');
 
@@ -33,7 +33,7 @@ export class CheckpointStore {
    * @throws JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING
    */
   restore(pool: PoolName, args: RestoreCheckpointArgs): Promise<RestoreCheckpointPage> {
-    return this.scripts.run(restore, pool, args);
+    return this.scripts.run(restore, pool, { ...args, newEpoch: newEpoch() });
   }
 
   /** Deletes one page of checkpoints that are no longer kept. */

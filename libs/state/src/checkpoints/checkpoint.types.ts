@@ -1,8 +1,8 @@
-import type { CheckpointJobReply, JobId, RestoreJobReply } from '@broomwagon/contracts';
+import type { CheckpointJobReply, Epoch, JobId, RestoreJobReply } from '@broomwagon/contracts';
 
 export interface SaveCheckpointArgs {
   job: JobId;
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   tag: string;
 }
 export interface SaveCheckpointPage extends CheckpointJobReply {
@@ -12,7 +12,7 @@ export interface SaveCheckpointPage extends CheckpointJobReply {
 
 export interface RestoreCheckpointArgs {
   job: JobId;
-  trainerEpoch?: number;
+  trainerEpoch?: Epoch;
   tag: string;
 }
 export interface RestoreCheckpointPage extends RestoreJobReply {

@@ -46,7 +46,7 @@ it('lists the leases of a server, of a worker and of the pool', async () => {
       leaseId: idsOf(leases.slice(2))[0],
       requestId: 'r2',
       serverId: leases[2]!.serverId,
-      serverEpoch: expect.any(Number) as number,
+      serverEpoch: expect.any(String) as string,
       ...other,
       groupId: 'g',
       ageMs: expect.any(Number) as number,

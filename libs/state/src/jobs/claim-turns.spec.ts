@@ -1,5 +1,5 @@
 import { type ClaimTurns, returnToLine, takeTurns, type TurnJob, roundTerms } from '@broomwagon/policies';
-import type { Claim } from '@broomwagon/contracts';
+import type { Claim, Epoch } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -35,9 +35,11 @@ async function openJobs() {
   const pool = `turns-${pools++}`;
   const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: MOST_GROUPS, takeGroups: 0 };
   const policy = { name: 'wait' as const, overProvision: 1 };
+  const epochs = new Map<string, Epoch>();
   for (const job of NAMES) {
     const round = { job, roundId: 'r', policy, weightVersion: 1, orphanAfterMs: 600_000, newGroups: MOST_GROUPS };
-    await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}) });
+    const opened = await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}) });
+    epochs.set(round.job, opened.trainerEpoch);
   }
   const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
   const { workerEpoch } = await routing.registerWorker(pool, worker);
@@ -54,7 +56,7 @@ async function openJobs() {
       submitted.set(job, from + count);
       const group = { digest: 'd', samples: 1, maxTokens: 10, promptRef: 'p', sampling: '{}' };
       const page = Array.from({ length: count }, (_, index) => ({ ...group, groupId: `g${from + index}` }));
-      await rounds.submit(pool, { job, roundId: 'r', trainerEpoch: 1 }, page);
+      await rounds.submit(pool, { job, roundId: 'r', trainerEpoch: epochs.get(job)! }, page);
     },
     async claim(max: number, job?: string) {
       const answer = await requests.claim(pool, { claimId: `c${claims++}`, ...holder, max, job });

@@ -1,10 +1,10 @@
-import type { GroupId, JobId, PoolName } from '@broomwagon/contracts';
+import type { Epoch, GroupId, JobId, PoolName } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type { DropLongtailArgs, DropLongtailPage, LeavingPage, RequeueAnswer, RequeueArgs } from './longtail.types';
 
 interface DropScriptArgs {
   job: JobId;
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   reason: string;
   groupIds?: readonly GroupId[];
   upTo?: number;

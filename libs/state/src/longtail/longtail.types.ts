@@ -1,4 +1,4 @@
-import type { FailReply, GroupId, JobId, RoundId } from '@broomwagon/contracts';
+import type { Epoch, FailReply, GroupId, JobId, RoundId } from '@broomwagon/contracts';
 import type { AttemptFence, SegmentArgs } from '../requests/request.types';
 
 export type RequeueArgs = AttemptFence & SegmentArgs;
@@ -20,7 +20,7 @@ export interface LeavingPage {
 
 export interface DropLongtailArgs {
   job: JobId;
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   reason: string;
   /** Absent: all that are in the queue. */
   groupIds?: readonly GroupId[];

@@ -1,3 +1,4 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
 import { TestPools } from '../rounds/test-pools.fixture';
@@ -13,7 +14,7 @@ const servers = new ServerStore(runner);
 const FIRST = 'job/g0/0';
 const SECOND = 'job/g1/0';
 let pool: string;
-let holder: { workerId: string; workerEpoch: number };
+let holder: { workerId: string; workerEpoch: Epoch };
 
 beforeEach(async () => {
   await test.fresh();
@@ -65,8 +66,12 @@ describe('a move', () => {
   it('stops a running request with its tokens, and binds the next attempt to the target', async () => {
     const claimed = await run();
     await test.checkpoint(claimed, 3);
-    const { planId, page } = await execute([{ requestId: FIRST, attempt: 1, toServerId: 'b' }]);
-    expect(page).toMatchObject({ aborts: [{ requestId: FIRST, attempt: 1, ...holder }], refused: 0, more: false });
+    const { planId, page } = await execute([{ requestId: FIRST, attempt: claimed.attempt, toServerId: 'b' }]);
+    expect(page).toMatchObject({
+      aborts: [{ requestId: FIRST, attempt: claimed.attempt, ...holder }],
+      refused: 0,
+      more: false,
+    });
     expect(await statesOf(planId)).toEqual(['sent']);
     expect(await books()).toMatchObject({ cutting: 1, pending: 1 });
     expect(await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
@@ -77,7 +82,7 @@ describe('a move', () => {
     const [next] = await claim();
     expect(next).toMatchObject({
       requestId: FIRST,
-      attempt: 2,
+      attempt: expect.stringMatching(/^2-/) as string,
       roundId: 'r1',
       boundServerId: 'b',
       segments: [{ tokenCount: 5 }],
@@ -115,7 +120,7 @@ describe('a move', () => {
   });
 
   it('costs a request that nobody runs nothing: it is bound', async () => {
-    const { planId, page } = await execute([{ requestId: SECOND, attempt: 0, toServerId: 'b' }]);
+    const { planId, page } = await execute([{ requestId: SECOND, attempt: '0', toServerId: 'b' }]);
     expect(page).toMatchObject({ aborts: [], pending: true });
     expect(await statesOf(planId)).toEqual(['moved']);
     expect((await claim(2)).map(({ boundServerId }) => boundServerId)).toEqual([undefined, 'b']);
@@ -161,10 +166,10 @@ describe('a move', () => {
     };
     await run();
     expect(await refusal({ requestId: 'job/none/0' })).toEqual(['refused:unknown-request']);
-    expect(await refusal({ attempt: 7 })).toEqual(['refused:victim-changed']);
+    expect(await refusal({ attempt: '7-a' })).toEqual(['refused:victim-changed']);
     expect(await refusal({ toServerId: 'a' })).toEqual(['refused:same-server']);
     expect(await refusal({ toServerId: 'of-another-pool' })).toEqual(['refused:server-not-found']);
-    expect(await refusal({ toEpoch: 99 })).toEqual(['refused:server-changed']);
+    expect(await refusal({ toEpoch: 'e99' })).toEqual(['refused:server-changed']);
     expect(await refusal({}, 0)).toEqual(['refused:moved-too-often']);
     await servers.cordon(pool, 'b', true);
     expect(await refusal({})).toEqual(['refused:server-cordoned']);
@@ -223,7 +228,7 @@ it('reads what runs, for a plan', async () => {
       expect.objectContaining({
         requestId: FIRST,
         serverId: 'a',
-        attempt: 1,
+        attempt: claimed.attempt,
         contextTokens: 30,
         heldTokens: 0,
         madeTokens: 7,
@@ -232,7 +237,7 @@ it('reads what runs, for a plan', async () => {
         moves: 0,
       }),
     ],
-    others: [{ serverId: 'b', epoch: expect.any(Number) as number, contextTokens: 500 }],
+    others: [{ serverId: 'b', epoch: expect.any(String) as string, contextTokens: 500 }],
   });
   expect(await moves.takeTurn(pool, 60_000)).toBe(true);
   expect(await moves.takeTurn(pool, 60_000)).toBe(false);

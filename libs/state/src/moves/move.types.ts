@@ -1,4 +1,4 @@
-import type { LeaseId, RequestId, ServerId, WorkerId } from '@broomwagon/contracts';
+import type { AttemptId, Epoch, LeaseId, RequestId, ServerId, WorkerId } from '@broomwagon/contracts';
 import type { AttemptFence } from '../requests/request.types';
 
 /** A move as a plan keeps it; what it assumes is checked when it is sent. */
@@ -6,9 +6,9 @@ export interface KeptMove {
   requestId?: RequestId;
   /** Of a call that only routes; then without a request. */
   leaseId?: LeaseId;
-  attempt?: number;
+  attempt?: AttemptId;
   toServerId: ServerId;
-  toEpoch?: number;
+  toEpoch?: Epoch;
 }
 
 /** A lease whose holder is to transfer it. */
@@ -16,9 +16,9 @@ export interface LeaseTransfer {
   planId: string;
   leaseId: LeaseId;
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   targetServerId: ServerId;
-  targetEpoch?: number;
+  targetEpoch?: Epoch;
 }
 
 export interface SentMoves {
@@ -61,8 +61,8 @@ export interface RunningRequest {
   leaseId: LeaseId;
   requestId: RequestId;
   serverId: ServerId;
-  epoch: number;
-  attempt: number;
+  epoch: Epoch;
+  attempt: AttemptId;
   /** Tokens the engine held at its start, as the worker said. */
   contextTokens: number;
   /** Made by earlier attempts. */
@@ -80,7 +80,7 @@ export interface RunningRequest {
 /** A call that is not ours to move. */
 export interface OtherCall {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   contextTokens: number;
 }
 export interface SnapshotPage {

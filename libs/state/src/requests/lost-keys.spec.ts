@@ -1,4 +1,4 @@
-import type { Claim } from '@broomwagon/contracts';
+import type { Claim, Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
 
@@ -6,7 +6,7 @@ const test = new TestPools();
 const { redis, rounds, requests, routing } = test;
 const job = 'job';
 let pool: string;
-let holder: { workerId: string; workerEpoch: number };
+let holder: { workerId: string; workerEpoch: Epoch };
 
 beforeEach(async () => {
   await test.fresh();
@@ -101,7 +101,8 @@ describe('what an index names and is not there', () => {
     });
 
     it.each(['group', 'request'])('folds the others of a closed round when a %s is gone', async (what) => {
-      await test.readAndClose({ ...round, trainerEpoch: 1 });
+      const { trainerEpoch } = await rounds.status(pool, { job });
+      await test.readAndClose({ ...round, trainerEpoch });
       if (what === 'group') await lose('group:job/g1');
       else await lose('request:job/g1/1');
       let page = await rounds.fold(pool, round);
@@ -114,7 +115,8 @@ describe('what an index names and is not there', () => {
 
     it('gives back the others of a cancelled round, and takes the others of the queue', async () => {
       await lose('group:job/g0');
-      await rounds.cancel(pool, { ...round, trainerEpoch: 1, mode: 'requeue', reason: 'test' });
+      const { trainerEpoch } = await rounds.status(pool, { job });
+      await rounds.cancel(pool, { ...round, trainerEpoch, mode: 'requeue', reason: 'test' });
       expect(await rounds.giveBack(pool, round)).toMatchObject({ more: false });
       expect(await rounds.jobStatus(pool, job)).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
       await lose('group:job/g1');

@@ -1,4 +1,4 @@
-import type { PoolName, RequestId, Segment } from '@broomwagon/contracts';
+import { type Epoch, newEpoch, type PoolName, type RequestId, type Segment } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   CheckpointAnswer,
@@ -21,12 +21,14 @@ export interface ClaimBounds {
   maxWaiters?: number;
 }
 
-const claim = script<ClaimArgs & { keptMs: number; maxWaiters: number }, ClaimAnswer & { again?: boolean }>(
-  'requests/claim',
-);
-const grantClaims = script<{ keptMs: number; maxGrants: number }, { grants: ClaimGrant[]; more: boolean }>(
-  'requests/grant-claims',
-);
+const claim = script<
+  ClaimArgs & { newAttempt: Epoch; keptMs: number; maxWaiters: number },
+  ClaimAnswer & { again?: boolean }
+>('requests/claim');
+const grantClaims = script<
+  { keptMs: number; maxGrants: number; newAttempt: Epoch },
+  { grants: ClaimGrant[]; more: boolean }
+>('requests/grant-claims');
 const expireClaims = script<object, { replyTo: string[]; paused: boolean; more: boolean }>('requests/expire-claims');
 const checkpoint = script<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
 const complete = script<CompleteArgs, CompleteAnswer>('requests/complete');
@@ -58,6 +60,7 @@ export class RequestStore {
     for (;;) {
       const answer = await this.scripts.run(claim, pool, {
         ...args,
+        newAttempt: newEpoch(),
         keptMs: this.keptMs,
         maxWaiters: this.maxWaiters,
       });
@@ -72,7 +75,8 @@ export class RequestStore {
 
   /** One page of answers for parked claims; `more`: call again. */
   grantClaims(pool: PoolName): Promise<{ grants: ClaimGrant[]; more: boolean }> {
-    return this.scripts.run(grantClaims, pool, { keptMs: this.keptMs, maxGrants: GRANTS_PER_SCRIPT });
+    const args = { keptMs: this.keptMs, maxGrants: GRANTS_PER_SCRIPT, newAttempt: newEpoch() };
+    return this.scripts.run(grantClaims, pool, args);
   }
 
   /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */

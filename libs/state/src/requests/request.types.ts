@@ -1,7 +1,9 @@
 import type {
-  Claim,
+  AttemptId,
   CheckpointReply,
+  Claim,
   CompleteReply,
+  Epoch,
   FailReason,
   FailReply,
   JobId,
@@ -14,9 +16,9 @@ import type {
 /** An attempt of a worker epoch; the fence of everything that is said about a request. */
 export interface AttemptFence {
   requestId: RequestId;
-  attempt: number;
+  attempt: AttemptId;
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
 }
 /** A segment as the scripts take it: its JSON, so that no number changes on the way, and its tokens. */
 export interface SegmentArgs {
@@ -27,7 +29,7 @@ export interface SegmentArgs {
 export interface ClaimArgs {
   claimId: string;
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   /** At most 128. */
   max: number;
   /** Only requests of this job. */

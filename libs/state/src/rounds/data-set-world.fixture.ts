@@ -1,9 +1,12 @@
 import { planRound, roundRules, roundTerms, type PlanSnapshot } from '@broomwagon/policies';
 import {
+  type AttemptId,
+  attemptNumber,
   type BroomwagonError,
-  isBroomwagonError,
   type Claim,
+  type Epoch,
   type GroupResult,
+  isBroomwagonError,
   type RoundPlan,
   type TailPolicy,
 } from '@broomwagon/contracts';
@@ -52,12 +55,12 @@ export class World {
   readonly intended = new Set<string>();
   readonly abortIds: string[] = [];
   steps = 0;
-  protected readonly workers = new Map<string, number>();
+  protected readonly workers = new Map<string, Epoch>();
   protected readonly held: Attempt[] = [];
   /** Tokens that were acknowledged, by attempt of a request; what `resume` must never lose. */
-  protected readonly acknowledged = new Map<string, Map<number, number>>();
+  protected readonly acknowledged = new Map<string, Map<AttemptId, number>>();
   protected readonly sent: (() => Promise<unknown>)[] = [];
-  protected epoch: number | undefined;
+  protected epoch: Epoch | undefined;
   private registrations = 0;
   protected takeovers = 0;
   protected plan: RoundPlan | undefined;
@@ -180,11 +183,11 @@ export class World {
     expect(new Set(group.samples.map((sample) => sample.sampleIndex)).size).toBe(this.samples);
     for (const sample of group.samples) {
       const expected = [...(this.acknowledged.get(sample.requestId) ?? [])].filter(([, tokens]) => tokens > 0);
-      const entered = sample.segments.map((segment) => [segment.attempt, segment.tokenCount] as [number, number]);
+      const entered = sample.segments.map((segment) => [segment.attempt, segment.tokenCount] as [AttemptId, number]);
       if (roundRules(this.policy, 'short').onCut === 'discard' || this.policy.maxVersionSpan !== undefined) {
         for (const segment of entered) expect(expected).toContainEqual(segment);
       } else {
-        expect(entered).toEqual(expected.sort(([a], [b]) => a - b));
+        expect(entered).toEqual(expected.sort(([a], [b]) => attemptNumber(a) - attemptNumber(b)));
       }
       expect(sample.tokenCount).toBe(entered.reduce((sum, [, tokens]) => sum + tokens, 0));
     }
@@ -204,14 +207,14 @@ export class World {
   async grant(): Promise<void> {
     const { grants } = await requests.grantClaims(this.pool);
     for (const { replyTo, claims, fenced } of grants) {
-      const holder = JSON.parse(replyTo) as { workerId: string; workerEpoch: number };
+      const holder = JSON.parse(replyTo) as { workerId: string; workerEpoch: Epoch };
       expect(fenced ?? false).toBe(this.workers.get(holder.workerId) !== holder.workerEpoch);
       expect(claims.length > 0).toBe(!fenced);
       this.hold(holder, claims);
     }
   }
 
-  private hold(holder: { workerId: string; workerEpoch: number }, claims: readonly Claim[]): void {
+  private hold(holder: { workerId: string; workerEpoch: Epoch }, claims: readonly Claim[]): void {
     for (const claim of claims) {
       const fence = { requestId: claim.requestId, attempt: claim.attempt, ...holder };
       this.held.push({ claim, fence, tokens: 0 });
@@ -250,7 +253,7 @@ export class World {
         ...attempt.fence,
         ...(without ? { tokens: 0 } : segmentOf(attempt)),
         reason: 'engine-error',
-        countsAsFailure: this.policy.maxFailures === 0 && attempt.fence.attempt % 7 === 0,
+        countsAsFailure: this.policy.maxFailures === 0 && attemptNumber(attempt.fence.attempt) % 7 === 0,
         retryable: true,
       }),
     );
@@ -431,7 +434,7 @@ export class World {
   }
 
   protected acknowledge({ fence, tokens }: Attempt): void {
-    const ofRequest = this.acknowledged.get(fence.requestId) ?? new Map<number, number>();
+    const ofRequest = this.acknowledged.get(fence.requestId) ?? new Map<AttemptId, number>();
     ofRequest.set(fence.attempt, Math.max(tokens, ofRequest.get(fence.attempt) ?? 0));
     this.acknowledged.set(fence.requestId, ofRequest);
   }

@@ -1,3 +1,4 @@
+import { attemptNumber } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 
 /** All of a job and of one round, as a test compares it. */
@@ -97,7 +98,7 @@ async function readGroup(redis: Redis, root: string, name: string): Promise<JobV
     pinned: group['pinned'] === '1',
     held: group['held'] === '1',
     oldestVersion: group['oldestVersion'] === undefined ? null : Number(group['oldestVersion']),
-    requests: requests.map(([state, ...numbers]) => [state!, ...numbers.map((value) => Number(value ?? 0))]),
+    requests: requests.map(([state, ...numbers]) => [state!, ...numbers.map((value) => attemptNumber(value ?? '0'))]),
   };
 }
 

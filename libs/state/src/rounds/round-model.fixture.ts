@@ -1,4 +1,4 @@
-import { isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
+import { attemptNumber, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
 import {
   planRound,
   RoundModel,
@@ -41,6 +41,8 @@ export async function closeStores(): Promise<void> {
 /** A request of both sides. */
 interface Held {
   request: ModelRequest;
+  /** The attempt, as the model names it. */
+  number: number;
   fence: AttemptFence;
 }
 export interface PairSetting {
@@ -54,12 +56,12 @@ export interface PairSetting {
 export class RoundPair {
   private readonly model = new RoundModel();
   private readonly pool = `pair-${opened++}`;
-  private readonly epochs = new Map<string, number>();
+  private readonly epochs = new Map<string, Epoch>();
   private readonly groups = new Map<string, ModelGroup>();
   /** Every attempt ever given out, so that late messages can be sent. */
   private readonly given: Held[] = [];
   private readonly roundIds = new Map<ModelRound, string>();
-  private trainerEpoch?: number;
+  private trainerEpoch?: Epoch;
   private submitted = 0;
   private registrations = 0;
   steps = 0;
@@ -197,39 +199,40 @@ export class RoundPair {
       max,
     });
     const expected = this.model.claim(max, workerId);
-    expect(claims.map(({ requestId, attempt }) => [requestId, attempt])).toEqual(
+    expect(claims.map(({ requestId, attempt }) => [requestId, attemptNumber(attempt)])).toEqual(
       expected.map((request) => [idOf(request), request.attempt]),
     );
-    for (const request of expected) {
-      this.given.push({ request, fence: { requestId: idOf(request), attempt: request.attempt, ...fence } });
+    for (const [index, request] of expected.entries()) {
+      const { attempt } = claims[index]!;
+      this.given.push({ request, number: request.attempt, fence: { requestId: idOf(request), attempt, ...fence } });
     }
   }
 
   private async checkpoint(): Promise<void> {
-    await this.say(async ({ request, fence }, made) => {
+    await this.say(async ({ request, number, fence }, made) => {
       const answer = await requests.checkpoint(this.pool, { ...fence, ...wire(made) }).catch(codeOf);
-      const expected = this.model.checkpoint(request, fence.attempt, made);
+      const expected = this.model.checkpoint(request, number, made);
       expect(typeof answer === 'string' ? answer : answer.action).toBe(expected);
     });
   }
 
   private async complete(): Promise<void> {
-    await this.say(async ({ request, fence }, made) => {
+    await this.say(async ({ request, number, fence }, made) => {
       const answer = await requests
         .complete(this.pool, { ...fence, ...wire(made), finishReason: 'stop' })
         .catch(codeOf);
-      const expected = this.model.complete(request, fence.attempt, made, await this.nowMs());
+      const expected = this.model.complete(request, number, made, await this.nowMs());
       this.compareAnswer(answer, expected);
     });
   }
 
   private async fail(): Promise<void> {
-    await this.say(async ({ request, fence }, made) => {
+    await this.say(async ({ request, number, fence }, made) => {
       const how = { countsAsFailure: this.decide(3) === 0, retryable: this.decide(8) > 0 };
       const answer = await requests
         .fail(this.pool, { ...fence, ...wire(made), ...how, reason: 'engine-error' })
         .catch(codeOf);
-      const expected = this.model.fail(request, fence.attempt, { segment: made, ...how }, await this.nowMs());
+      const expected = this.model.fail(request, number, { segment: made, ...how }, await this.nowMs());
       this.compareAnswer(answer, expected);
     });
   }
@@ -244,20 +247,19 @@ export class RoundPair {
   }
 
   private compareAborts(real: readonly AttemptFence[], expected: readonly ModelAbort[]): void {
-    expect(real.map(({ requestId, attempt }) => `${requestId} ${attempt}`).sort()).toEqual(
+    expect(real.map(({ requestId, attempt }) => `${requestId} ${attemptNumber(attempt)}`).sort()).toEqual(
       expected.map(({ request, attempt }) => `${idOf(request)} ${attempt}`).sort(),
     );
   }
 
   /** Something about an attempt, mostly one of the last; nothing about one that was folded with its round. */
   private async say(act: (held: Held, made: ModelSegment) => Promise<void>): Promise<void> {
-    const recent =
-      this.decide(6) === 0 ? this.given : this.given.filter(({ request, fence }) => isHeld(request, fence));
+    const recent = this.decide(6) === 0 ? this.given : this.given.filter(isHeld);
     const held = recent[this.decide(Math.max(1, recent.length))];
     if (held === undefined || this.isGone(held.request) || this.isFenced(held)) return;
-    const { request, fence } = held;
+    const { request, number } = held;
     const tokens = (request.checkpoint?.tokens ?? 0) + this.decide(200);
-    await act(held, { attempt: fence.attempt, weightVersion: request.group.round.weightVersion, tokens });
+    await act(held, { attempt: number, weightVersion: request.group.round.weightVersion, tokens });
   }
 
   private isGone({ group }: ModelRequest): boolean {
@@ -368,11 +370,11 @@ const codeOf = (error: unknown): string => {
   return error.code;
 };
 
-function isHeld(request: ModelRequest, fence: AttemptFence): boolean {
-  return request.attempt === fence.attempt && ['claimed', 'running', 'cutting'].includes(request.state);
+function isHeld({ request, number }: Held): boolean {
+  return request.attempt === number && ['claimed', 'running', 'cutting'].includes(request.state);
 }
 
 function wire({ attempt, weightVersion, tokens }: ModelSegment): { segment: string; tokens: number } {
-  const segment = { attempt, serverId: 's', serverEpoch: 1, weightVersion, tokenCount: tokens, ref: 'ref' };
+  const segment = { attempt, serverId: 's', serverEpoch: 'e1', weightVersion, tokenCount: tokens, ref: 'ref' };
   return { segment: JSON.stringify(segment), tokens };
 }

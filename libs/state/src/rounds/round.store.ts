@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
 import {
-  LIMITS,
   type CancelRoundReply,
   type CloseRoundReply,
+  type Epoch,
   type GroupId,
   type JobId,
   type JobStatus,
+  LIMITS,
   type LongtailListReply,
+  newEpoch,
   type PoolName,
   type RoundId,
   type RoundStatus,
@@ -39,7 +41,7 @@ import type {
 /** What a trainer says of itself with what it asks. */
 interface SnapshotArgs {
   job: JobId;
-  trainerEpoch?: number;
+  trainerEpoch?: Epoch;
   stamp?: string;
 }
 interface StatusArgs extends SnapshotArgs {
@@ -75,7 +77,7 @@ const cut = script<RoundName & { cursor: number }, CutPage>('rounds/cut');
 const fold = script<RoundName, FoldPage>('rounds/fold');
 const expire = script<object, { rounds: RoundName[] }>('rounds/expire');
 const due = script<{ stamp?: string }, DueWork>('rounds/due');
-const reconcile = script<ReconcileArgs & { newEpoch: number }, ReconcileAnswer>('rounds/reconcile');
+const reconcile = script<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
 const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
 const jobStatus = script<{ job: JobId }, JobStatus>('rounds/job-status');
 const listJobs = script<{ openOnly: boolean }, { jobs: JobId[] }>('rounds/list-jobs');
@@ -105,6 +107,7 @@ export class RoundStore {
       ...parameters,
       trainerEpoch,
       stamp,
+      newEpoch: newEpoch(),
       rules,
       keepTokens,
       places,
@@ -124,7 +127,7 @@ export class RoundStore {
 
   /** @throws JOB_NOT_FOUND, FENCED */
   takeover(pool: PoolName, job: JobId, takeoverId: string): Promise<TakeoverRoundReply> {
-    return this.scripts.run(takeover, pool, { job, takeoverId });
+    return this.scripts.run(takeover, pool, { job, takeoverId, newEpoch: newEpoch() });
   }
 
   /**
@@ -199,7 +202,7 @@ export class RoundStore {
 
   /** One page of what a trainer has trained and Redis has lost. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
   reconcile(pool: PoolName, args: ReconcileArgs): Promise<ReconcileAnswer> {
-    return this.scripts.run(reconcile, pool, { ...args, newEpoch: 1 });
+    return this.scripts.run(reconcile, pool, { ...args, newEpoch: newEpoch() });
   }
 
   /** @throws JOB_NOT_FOUND */

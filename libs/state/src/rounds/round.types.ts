@@ -1,4 +1,5 @@
 import type {
+  Epoch,
   GroupId,
   GroupResult,
   JobId,
@@ -46,7 +47,7 @@ export interface OpenRoundArgs {
   policy: TailPolicy;
   weightVersion?: number;
   orphanAfterMs: number;
-  trainerEpoch?: number;
+  trainerEpoch?: Epoch;
   stamp?: string;
   /** What follows from the policy. */
   rules: RoundRules;
@@ -83,7 +84,7 @@ export interface NewGroup {
 export interface SubmitArgs {
   job: JobId;
   roundId: RoundId;
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   stamp?: string;
 }
 /** What the payloads of the job leave for samples that are not made yet. */
@@ -112,7 +113,7 @@ export interface ResultsArgs {
   limit: number;
   /** The page ends with the sample that makes it so many. */
   maxBytes?: number;
-  trainerEpoch?: number;
+  trainerEpoch?: Epoch;
   stamp?: string;
 }
 export interface ResultsPage {
@@ -124,7 +125,7 @@ export interface ResultsPage {
 }
 /** A round to close; see CloseRoundRequest. */
 export interface CloseRoundArgs extends RoundName {
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   stamp?: string;
   cursor: string;
   groups?: ReadGroup[];
@@ -140,7 +141,7 @@ export interface CutPage {
 
 /** A round to cancel; see CancelRoundRequest. */
 export interface CancelRoundArgs extends RoundName {
-  trainerEpoch: number;
+  trainerEpoch: Epoch;
   stamp?: string;
   mode: 'requeue' | 'drop';
   reason: string;

@@ -1,5 +1,5 @@
 import { roundTerms } from '@broomwagon/policies';
-import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import type { Claim, Epoch, TailPolicy } from '@broomwagon/contracts';
 import { flushPrefix, readToEnd, testPool, testRedisUrl } from '@broomwagon/testing';
 import { connectRedis } from '../redis';
 import { RedisMemory } from '../redis-memory';
@@ -24,7 +24,7 @@ export interface TestRound {
   /** Default 1; the round is r1. */
   step?: number;
   roundId?: string;
-  trainerEpoch?: number;
+  trainerEpoch?: Epoch;
 }
 
 /** Pools of one test file, the stores of their jobs, and in each a worker that says what it is told to. */
@@ -37,7 +37,7 @@ export class TestPools {
   readonly requests = new RequestStore(this.runner);
   readonly routing = new RoutingStore(this.runner);
   pool = '';
-  holder = { workerId: 'w', workerEpoch: 0 };
+  holder = { workerId: 'w', workerEpoch: 'e0' };
   private pools = 0;
   private calls = 0;
   private submitted = 0;
@@ -143,6 +143,6 @@ export async function readAndClose(rounds: RoundStore, pool: string, round: Omit
 
 /** What an attempt has made, as the arguments of its words; its payload is named after it. */
 export function segmentOf({ requestId, attempt, weightVersion }: Claim, tokens: number) {
-  const made = { attempt, serverId: 's1', serverEpoch: 1, weightVersion, tokenCount: tokens };
+  const made = { attempt, serverId: 's1', serverEpoch: 'e1', weightVersion, tokenCount: tokens };
   return { segment: JSON.stringify({ ...made, ref: `${requestId}-${attempt}` }), tokens };
 }

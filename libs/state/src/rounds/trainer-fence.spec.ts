@@ -1,4 +1,4 @@
-import type { TailPolicy } from '@broomwagon/contracts';
+import type { Epoch, TailPolicy } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -23,9 +23,9 @@ const FIRST = { job, roundId: 'r1' };
 const sync = { syncId: 'sync', version: 2, mode: 'wait', deadlineMs: 60_000 } as const;
 let pool: string;
 let pools = 0;
-let old: number;
+let old: Epoch;
 
-function open(roundId: string, trainerEpoch?: number, newGroups = 1) {
+function open(roundId: string, trainerEpoch?: Epoch, newGroups = 1) {
   const plan = {
     planId: `plan-${roundId}`,
     step: 1,
@@ -38,11 +38,11 @@ function open(roundId: string, trainerEpoch?: number, newGroups = 1) {
   return rounds.open(pool, { job, roundId, trainerEpoch, ...plan, ...parameters });
 }
 const group = { groupId: 'g', digest: 'd', samples: 1, maxTokens: 10, promptRef: 'p', sampling: '{}' };
-const cancel = (trainerEpoch: number, mode: 'requeue' | 'drop') =>
+const cancel = (trainerEpoch: Epoch, mode: 'requeue' | 'drop') =>
   rounds.cancel(pool, { ...FIRST, trainerEpoch, mode, reason: 'test' });
 
 /** All that a trainer may say about its job, and each of it out of place in one state or another. */
-const WORDS: Record<string, (trainerEpoch: number) => Promise<unknown>> = {
+const WORDS: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
   'round.next': (trainerEpoch) => rounds.snapshot(pool, { job, trainerEpoch }),
   'round.open of the same': (trainerEpoch) => open('r1', trainerEpoch),
   'round.open with other parameters': (trainerEpoch) => open('r1', trainerEpoch, 2),
@@ -69,7 +69,7 @@ const WORDS: Record<string, (trainerEpoch: number) => Promise<unknown>> = {
 };
 
 /** What the trainer that took over does before the one before wakes up. */
-const STATES: Record<string, (trainerEpoch: number) => Promise<unknown>> = {
+const STATES: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
   'is open': async () => undefined,
   'is closed, and the weights are changed': async (trainerEpoch) => {
     await expect.poll(() => rounds.expire(pool)).toHaveLength(1);
@@ -109,7 +109,7 @@ describe('a trainer that was taken over learns just that, whatever it says, when
 it('lets a reader without an epoch plan, and knows no trainer of a job that is not there', async () => {
   expect(await rounds.snapshot(pool, { job })).toMatchObject({ openRoundId: 'r1' });
   expect(await rounds.snapshot(pool, { job, trainerEpoch: old })).toMatchObject({ openRoundId: 'r1' });
-  await expect(rounds.snapshot(pool, { job: 'none', trainerEpoch: 1 })).rejects.toMatchObject({
+  await expect(rounds.snapshot(pool, { job: 'none', trainerEpoch: 'e1' })).rejects.toMatchObject({
     code: 'JOB_NOT_FOUND',
   });
 });

@@ -12,7 +12,7 @@ export function segmentOf({ fence, tokens }: Attempt): { segment: string; tokens
   const segment = {
     attempt: fence.attempt,
     serverId: 's1',
-    serverEpoch: 1,
+    serverEpoch: 'e1',
     weightVersion: 1,
     tokenCount: tokens,
     ref: `${fence.requestId}-${fence.attempt}`,

@@ -199,7 +199,7 @@ it('hands a load report to one caller for a decision, and passes over a decision
   expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
   await test.acquire(worker, waiting('waits'));
   expect(ids(await servers.limit(test.pool, [{ ...change, from: 3, to: 100 }]))).toEqual(['waits']);
-  expect(await servers.reportLoads(test.pool, [{ serverId: 'a', epoch: 99, running: 1, waiting: 0 }])).toEqual({
+  expect(await servers.reportLoads(test.pool, [{ serverId: 'a', epoch: 'e99', running: 1, waiting: 0 }])).toEqual({
     drifts: [],
     due: [],
   });

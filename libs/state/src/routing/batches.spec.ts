@@ -1,4 +1,4 @@
-import { ROUTING_POLICIES, type PoolSettings } from '@broomwagon/contracts';
+import { type Epoch, type PoolSettings, ROUTING_POLICIES } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
@@ -60,8 +60,10 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
   const pool = `batches-${runs++}`;
   const { version } = await pools.configure(pool, test.settings);
   await pools.finish(pool, version);
+  // What is compared does not depend on the epochs, which are random.
+  const serverEpochs: Epoch[] = [];
   for (const [index, maxInflight] of test.capacities.entries()) {
-    await store.registerServer(pool, {
+    const { epoch } = await store.registerServer(pool, {
       serverId: `s${index}`,
       instanceId: 'i',
       endpoint: 'http://127.0.0.1:1',
@@ -71,10 +73,13 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
       weight: 1 + (index % 2),
       weightVersion: index % 3 === 0 ? 1 : 0,
     });
+    serverEpochs.push(epoch);
   }
   await servers.rescore(pool, '0');
+  const workerEpochs: Record<string, Epoch> = {};
   for (const workerId of ['w1', 'w2']) {
-    await store.registerWorker(pool, { workerId, registrationId: 'r', ttlMs: 3_600_000 });
+    const { workerEpoch } = await store.registerWorker(pool, { workerId, registrationId: 'r', ttlMs: 3_600_000 });
+    workerEpochs[workerId] = workerEpoch;
   }
   const answers: unknown[] = [];
   for (const { acquires, releases } of test.batches) {
@@ -83,7 +88,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
         ...(
           await store.acquire(
             pool,
-            items.map((item) => ({ ...item, workerEpoch: 1 })),
+            items.map((item) => ({ ...item, workerEpoch: workerEpochs[item.workerId]! })),
           )
         ).results,
       );
@@ -93,7 +98,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
       answers.push(...(await store.release(pool, entries)).results);
     }
   }
-  return { answers: answers.map(withoutSnapshot), ...(await leftIn(runner.rootKey(pool), test.capacities.length)) };
+  return { answers: answers.map(withoutSnapshot), ...(await leftIn(runner.rootKey(pool), serverEpochs, workerEpochs)) };
 }
 
 const pagesOf = <T>(all: readonly T[], size: number) =>
@@ -104,18 +109,21 @@ function withoutSnapshot(answer: unknown): unknown {
   return rest;
 }
 
-async function leftIn(root: string, serverCount: number) {
+async function leftIn(root: string, serverEpochs: readonly Epoch[], workerEpochs: Record<string, Epoch>) {
   const sets = [
-    ...Array.from({ length: serverCount }, (_, index) => `${root}:server-leases:s${index}:${index + 1}`),
-    `${root}:worker-leases:w1:1`,
-    `${root}:worker-leases:w2:1`,
+    ...serverEpochs.map((epoch, index) => `${root}:server-leases:s${index}:${epoch}`),
+    ...['w1', 'w2'].map((id) => `${root}:worker-leases:${id}:${workerEpochs[id]}`),
   ];
+  const counts = async (name: string) =>
+    Object.entries(await redis.hgetall(`${root}:servers:${name}`))
+      .map(([owner, count]) => [owner.split(':')[0], count])
+      .sort();
   return {
     order: await redis.zrange(`${root}:eligible`, '0', '-1', 'WITHSCORES'),
     leases: (await redis.hkeys(`${root}:leases`)).map(String).sort(),
     sets: await Promise.all(sets.map(async (set) => (await redis.smembers(set)).map(String).sort())),
-    tokens: await redis.hgetall(`${root}:servers:tokens`),
-    sessions: await redis.hgetall(`${root}:servers:sessions`),
+    tokens: await counts('tokens'),
+    sessions: await counts('sessions'),
     digests: await Promise.all(['w1', 'w2'].map((id) => redis.hget(`${root}:worker:${id}`, 'leaseDigest'))),
   };
 }

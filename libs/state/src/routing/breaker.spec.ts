@@ -1,9 +1,10 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { PoolStore } from './pool.store';
 import { openTestStore } from './routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;
-let worker: { workerId: string; workerEpoch: number };
+let worker: { workerId: string; workerEpoch: Epoch };
 beforeEach(async () => {
   test = openTestStore();
   worker = await test.worker('w');

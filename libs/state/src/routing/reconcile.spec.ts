@@ -1,3 +1,4 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseLeaseId } from './grants';
 import { openTestStore } from './routing-store.fixture';
@@ -11,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => test.close());
 
-const reconcile = (epoch?: number) => servers.reconcile(test.pool, 'a', '0', epoch);
+const reconcile = (epoch?: Epoch) => servers.reconcile(test.pool, 'a', '0', epoch);
 
 it('returns the leases of dead worker epochs at once, and grants their room to who waits', async () => {
   const { epoch } = await test.server('a', 3);

@@ -47,12 +47,12 @@ it('finds of many servers the one that the reference model finds, and refuses wh
       const { version } = await pools.configure(pair.pool, { policy });
       pair.model.configure({ policy });
       await pools.finish(pair.pool, version);
+      const registration = { workerId: 'w', registrationId: 'one', ttlMs: 3_600_000 };
+      pair.begin((await store.registerWorker(pair.pool, registration)).workerEpoch);
       const workerEpoch = pair.model.registerWorker('w', 'one');
-      await store.registerWorker(pair.pool, { workerId: 'w', registrationId: 'one', ttlMs: 3_600_000 });
       for (const [n, { labels, lacks, ...one }] of fleet.entries()) {
         const common = { serverId: `s${n}`, instanceId: 'i', weight: 1, ...one };
-        pair.model.registerServer({ ...common, labels, lacks });
-        await store.registerServer(pair.pool, {
+        const { epoch } = await store.registerServer(pair.pool, {
           ...common,
           labels: labels && JSON.stringify(labels),
           lacks: lacks.join(','),
@@ -60,6 +60,8 @@ it('finds of many servers the one that the reference model finds, and refuses wh
           dialect: 'vllm',
           probe: false,
         });
+        pair.begin(epoch);
+        pair.model.registerServer({ ...common, labels, lacks });
       }
       let sequence = 0;
       for (const { wishes, times } of batches) {

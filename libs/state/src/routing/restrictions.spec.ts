@@ -1,3 +1,4 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, type TestStore } from './routing-store.fixture';
 import type { ServerStore } from './server.store';
@@ -5,7 +6,7 @@ import type { AcquireEntry, Granted } from './routing.types';
 
 let test: TestStore;
 let servers: ServerStore;
-let worker: { workerId: string; workerEpoch: number };
+let worker: { workerId: string; workerEpoch: Epoch };
 beforeEach(async () => {
   test = openTestStore();
   ({ servers } = test);

@@ -1,4 +1,4 @@
-import type { DecisionSnapshot } from '@broomwagon/contracts';
+import type { DecisionSnapshot, Epoch } from '@broomwagon/contracts';
 import {
   replayDecision,
   RoutingModel,
@@ -32,15 +32,21 @@ export async function closeStores(): Promise<void> {
 
 /** What both sides are driven through, and what the test itself remembers. */
 export class Pair {
-  readonly model = new RoutingModel();
+  readonly model = new RoutingModel(() => this.epochs.at(-1)!);
   readonly pool = `pool-${opened++}`;
   /** Epochs and lease sequences ever given out, so that late and stale commands can be sent. */
-  readonly workerEpochs = new Map<string, number>();
+  readonly epochs: Epoch[] = [];
+  readonly workerEpochs = new Map<string, Epoch>();
   readonly sequences = new Map<string, number[]>();
   readonly waiting = new Set<string>();
   /** Asked for so far, so that they can be repeated. */
   readonly transfers: ModelTransfer[] = [];
   hasVoid = false;
+
+  /** To be told before the model is asked, which then begins this one where the script began a new one. */
+  begin(epoch: Epoch): void {
+    if (!this.epochs.includes(epoch)) this.epochs.push(epoch);
+  }
 
   /** Answers of parked calls are the same on both sides, and each waiter gets exactly one. */
   compareAnswers(real: WaiterAnswer[], expected: ModelWaiterAnswer[]): void {

@@ -26,11 +26,12 @@ export const acquire = fc
     needs: rarely(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'])),
     dpRank: rarely(fc.constantFrom(0, 1)),
     boundServerId: rarely(serverId),
-    boundServerEpoch: rarely(fc.integer({ min: 1, max: 6 })),
+    boundServerEpoch: rarely(fc.nat({ max: 6 })),
   })
-  .map(({ stale, ...wish }) =>
-    command(`acquire ${JSON.stringify({ ...wish, stale })}`, async (pair) => {
-      const workerEpoch = (pair.workerEpochs.get(wish.workerId) ?? 1) + (stale ? 1_000 : 0);
+  .map(({ stale, boundServerEpoch: nth, ...said }) =>
+    command(`acquire ${JSON.stringify({ ...said, stale, nth })}`, async (pair) => {
+      const wish = { ...said, boundServerEpoch: nth === undefined ? undefined : (pair.epochs[nth] ?? 'e0') };
+      const workerEpoch = (!stale && pair.workerEpochs.get(wish.workerId)) || 'e0';
       const expected = pair.model.acquire({ ...wish, workerEpoch });
       const { waits, ...item } = wish;
       const parking = waits ? { waitMs: 30_000, replyTo: `inbox.${wish.acquireId}` } : {};
@@ -64,7 +65,7 @@ export const transfer = fc
     unknown: rarely(acquireId),
     stranger: rarely(workerId),
     target: serverId,
-    targetEpoch: rarely(fc.integer({ min: 1, max: 6 })),
+    targetEpoch: rarely(fc.nat({ max: 6 })),
     by: fc.constantFrom('acquireId', 'leaseId', 'leaseId', 'older leaseId'),
   })
   .map(({ nth, repeats, unknown, stranger, target, targetEpoch, by }) =>
@@ -79,9 +80,9 @@ export const transfer = fc
           acquireId: unknown ?? id,
           seq: by === 'acquireId' ? undefined : ((by === 'leaseId' ? given.at(-1) : given[0]) ?? 999_999),
           workerId: stranger ?? holder,
-          workerEpoch: pair.workerEpochs.get(stranger ?? holder) ?? 1,
+          workerEpoch: pair.workerEpochs.get(stranger ?? holder) ?? 'e0',
           targetServerId: target,
-          targetEpoch,
+          targetEpoch: targetEpoch === undefined ? undefined : (pair.epochs[targetEpoch] ?? 'e0'),
         };
         const entry = (repeats && pair.transfers[nth % pair.transfers.length]) || fresh;
         pair.transfers.push(entry);
@@ -111,7 +112,7 @@ export const clearSessions = fc.constant(
 
 export const cancel = fc.record({ acquireId, workerId }).map(({ acquireId: id, workerId: by }) =>
   command(`cancel ${id} by ${by}`, async (pair) => {
-    const workerEpoch = pair.workerEpochs.get(by) ?? 1;
+    const workerEpoch = pair.workerEpochs.get(by) ?? 'e0';
     const expected = pair.model.cancel(id, by, workerEpoch);
     const reply = await store.cancel(pair.pool, { workerId: by, workerEpoch }, id);
     expect([reply.cancelled, reply.reason]).toEqual([expected.cancelled, expected.reason]);

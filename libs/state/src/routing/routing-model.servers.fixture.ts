@@ -31,9 +31,10 @@ export const registerServer = fc
         dialect: 'vllm' as const,
         probe: false,
       };
+      const reply = await store.registerServer(pair.pool, full);
+      pair.begin(reply.epoch);
       const expected = pair.model.registerServer({ ...registration, maxInflight });
       pair.hasVoid = true;
-      const reply = await store.registerServer(pair.pool, full);
       expect(reply.epoch).toBe(expected.epoch);
       pair.compareAnswers(reply.answers, expected.answers);
     }),
@@ -59,14 +60,15 @@ export const cordonServer = fc.record({ serverId, cordoned: fc.boolean() }).map(
 );
 
 export const fenceServer = fc.record({ serverId, age: fc.constantFrom(0, 0, 1) }).map(({ serverId: id, age }) =>
-  command(`fence ${id}, ${age} epochs old`, async (pair) => {
+  command(`fence ${id}${age === 0 ? '' : ', an old epoch'}`, async (pair) => {
     if (pair.hasVoid) await pair.sweep();
-    const epoch = Math.max(1, (pair.model.servers.get(id)?.epoch ?? 1) - age);
-    const expected = pair.model.fenceServer(id, epoch);
+    const epoch = (age === 0 && pair.model.servers.get(id)?.epoch) || pair.epochs[0]!;
     const fence = servers.fence(pair.pool, id, epoch, 'test');
-    if (!expected) return expect(fence).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+    if (!pair.model.servers.has(id)) return expect(fence).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
     pair.hasVoid = true;
-    expect(await fence).toMatchObject(expected);
+    const reply = await fence;
+    pair.begin(reply.epoch);
+    expect(reply).toMatchObject(pair.model.fenceServer(id, epoch)!);
   }),
 );
 
@@ -116,8 +118,9 @@ export const registerWorker = fc
     command(`worker ${registration.workerId} ${registration.registrationId}`, async (pair) => {
       if (pair.hasVoid) await pair.sweep();
       pair.hasVoid = true;
-      const expected = pair.model.registerWorker(registration.workerId, registration.registrationId);
       const { workerEpoch } = await store.registerWorker(pair.pool, { ...registration, ttlMs: 3_600_000 });
+      pair.begin(workerEpoch);
+      const expected = pair.model.registerWorker(registration.workerId, registration.registrationId);
       expect(workerEpoch).toBe(expected);
       pair.workerEpochs.set(registration.workerId, workerEpoch);
     }),
@@ -128,7 +131,7 @@ export const voidWorker = workerId.map((id) =>
     if (pair.hasVoid) await pair.sweep();
     pair.hasVoid = true;
     pair.model.voidWorker(id);
-    await store.deregisterWorker(pair.pool, id, pair.workerEpochs.get(id) ?? 1);
+    await store.deregisterWorker(pair.pool, id, pair.workerEpochs.get(id) ?? 'e0');
   }),
 );
 

@@ -67,22 +67,16 @@ it('does what the reference model does, whatever the order of commands, and its 
       pair.model.configure({ decisionSampleEvery: 3 });
       await pools.finish(pair.pool, version);
       for (const id of ['w:1', 'w:2']) {
-        const expected = pair.model.registerWorker(id, 'one');
-        await store.registerWorker(pair.pool, { workerId: id, registrationId: 'one', ttlMs: 3_600_000 });
-        pair.workerEpochs.set(id, expected);
+        const registration = { workerId: id, registrationId: 'one', ttlMs: 3_600_000 };
+        const { workerEpoch } = await store.registerWorker(pair.pool, registration);
+        pair.begin(workerEpoch);
+        pair.workerEpochs.set(id, pair.model.registerWorker(id, 'one'));
       }
       for (const id of ['s1', 's2', 's3']) {
-        pair.model.registerServer({ serverId: id, instanceId: 'i1', maxInflight: 2, weight: 1, weightVersion: 0 });
-        await store.registerServer(pair.pool, {
-          serverId: id,
-          instanceId: 'i1',
-          maxInflight: 2,
-          weight: 1,
-          weightVersion: 0,
-          endpoint: 'http://127.0.0.1:1',
-          dialect: 'vllm',
-          probe: false,
-        });
+        const registration = { serverId: id, instanceId: 'i1', maxInflight: 2, weight: 1, weightVersion: 0 };
+        const more = { endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const, probe: false };
+        pair.begin((await store.registerServer(pair.pool, { ...registration, ...more })).epoch);
+        pair.model.registerServer(registration);
       }
       await fc.asyncModelRun(() => ({ model: {}, real: pair }), list);
     }),

@@ -1,5 +1,5 @@
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
-import type { PoolSettings } from '@broomwagon/contracts';
+import type { Epoch, PoolSettings } from '@broomwagon/contracts';
 import { connectRedis } from '../redis';
 import { ScriptRunner } from '../scripts/script-runner';
 import { PoolStore } from './pool.store';
@@ -56,7 +56,7 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
       return { workerId, workerEpoch };
     },
     /** One acquire; its acquireId is new unless given. */
-    async acquire(worker: { workerId: string; workerEpoch: number }, wish: Partial<AcquireEntry> = {}) {
+    async acquire(worker: { workerId: string; workerEpoch: Epoch }, wish: Partial<AcquireEntry> = {}) {
       const item = { acquireId: `acquire-${++sequence}`, requestId: 'job/group/0', ...worker, ...wish };
       const { results } = await store.acquire(pool, [item]);
       return { acquireId: item.acquireId, ...(results[0] as { seq: number; serverId: string; branch: string }) };

@@ -1,17 +1,19 @@
-import type {
-  DeregisterWorkerReply,
-  EngineCapabilities,
-  FinishSessionReply,
-  PausePoolReply,
-  RegisterWorkerReply,
-  RegisterWorkerRequest,
-  ReleaseReply,
-  RemoveServerReply,
-  ServerId,
-  ServerStatus,
-  SyncWorkerReply,
-  WorkerHeartbeatReply,
-  WorkerId,
+import {
+  type DeregisterWorkerReply,
+  type EngineCapabilities,
+  type Epoch,
+  type FinishSessionReply,
+  newEpoch,
+  type PausePoolReply,
+  type RegisterWorkerReply,
+  type RegisterWorkerRequest,
+  type ReleaseReply,
+  type RemoveServerReply,
+  type ServerId,
+  type ServerStatus,
+  type SyncWorkerReply,
+  type WorkerHeartbeatReply,
+  type WorkerId,
 } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import { isPlainAcquire, PlainRouting } from './plain-routing';
@@ -43,7 +45,7 @@ import {
 type Bounded<Args> = Args & { mostSessions: number };
 interface WorkerEpoch {
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
 }
 type RawHeartbeat = Omit<WorkerHeartbeatReply, 'leaseDigest'> & { leaseDigest: string };
 
@@ -61,17 +63,23 @@ const SCRIPTS = {
   grant: script<Bounded<object>, WaiterAnswers>('routing/grant'),
   expireWaiters: script<object, ExpireWaitersReply>('routing/expire-waiters'),
   sweep: script<Bounded<object>, SweepReply>('routing/sweep'),
-  registerServer: script<Bounded<ServerRegistration>, RegisterServerScriptReply>('routing/register-server'),
+  registerServer: script<Bounded<ServerRegistration & { newEpoch: Epoch }>, RegisterServerScriptReply>(
+    'routing/register-server',
+  ),
   heartbeatServers: script<
-    Bounded<{ serverIds: ServerId[]; epoch?: number; weightVersion?: number }>,
+    Bounded<{ serverIds: ServerId[]; epoch?: Epoch; weightVersion?: number }>,
     HeartbeatServersReply
   >('routing/heartbeat-servers'),
-  reviewServers: script<Bounded<ReviewLimits & { offset: number }>, ReviewServersReply>('routing/review-servers'),
+  reviewServers: script<Bounded<ReviewLimits & { offset: number; newEpoch: Epoch }>, ReviewServersReply>(
+    'routing/review-servers',
+  ),
   pausePool: script<Bounded<{ paused: boolean }>, PausePoolReply & WaiterAnswers>('routing/pause-pool'),
   cancel: script<WorkerEpoch & { acquireId: string; rememberMs: number }, CancelScriptReply>('routing/cancel'),
   removeServer: script<{ serverId: ServerId }, RemoveServerReply>('routing/remove-server'),
   listServers: script<{ cursor: string }, RawServerPage>('routing/list-servers'),
-  registerWorker: script<RegisterWorkerRequest & { ttlMs: number }, RegisterWorkerReply>('routing/register-worker'),
+  registerWorker: script<RegisterWorkerRequest & { ttlMs: number; newEpoch: Epoch }, RegisterWorkerReply>(
+    'routing/register-worker',
+  ),
   heartbeatWorker: script<WorkerEpoch, RawHeartbeat>('routing/heartbeat-worker'),
   syncWorker: script<WorkerEpoch & { kind: string; cursor: string }, SyncWorkerReply & { cursor: string }>(
     'routing/sync-worker',
@@ -223,14 +231,15 @@ export class RoutingStore {
   }
 
   registerServer(pool: string, registration: ServerRegistration): Promise<RegisterServerScriptReply> {
-    return this.runner.run(SCRIPTS.registerServer, pool, { ...registration, mostSessions: this.bounds.mostSessions });
+    const { mostSessions } = this.bounds;
+    return this.runner.run(SCRIPTS.registerServer, pool, { ...registration, newEpoch: newEpoch(), mostSessions });
   }
 
   /** A server's own heartbeat. @throws BroomwagonError SERVER_NOT_FOUND or FENCED */
   heartbeatServer(
     pool: string,
     serverId: ServerId,
-    epoch: number,
+    epoch: Epoch,
     weightVersion?: number,
   ): Promise<HeartbeatServersReply> {
     const { mostSessions } = this.bounds;
@@ -246,7 +255,7 @@ export class RoutingStore {
   /** One page of the servers that were not heard of: suspect, then failed. */
   reviewServers(pool: string, limits: ReviewLimits, offset: number): Promise<ReviewServersReply> {
     const { mostSessions } = this.bounds;
-    return this.runner.run(SCRIPTS.reviewServers, pool, { ...limits, offset, mostSessions });
+    return this.runner.run(SCRIPTS.reviewServers, pool, { ...limits, offset, newEpoch: newEpoch(), mostSessions });
   }
 
   removeServer(pool: string, serverId: ServerId): Promise<RemoveServerReply> {
@@ -264,11 +273,11 @@ export class RoutingStore {
   }
 
   registerWorker(pool: string, request: RegisterWorkerRequest & { ttlMs: number }): Promise<RegisterWorkerReply> {
-    return this.runner.run(SCRIPTS.registerWorker, pool, request);
+    return this.runner.run(SCRIPTS.registerWorker, pool, { ...request, newEpoch: newEpoch() });
   }
 
   /** @throws BroomwagonError FENCED */
-  async heartbeatWorker(pool: string, workerId: WorkerId, workerEpoch: number): Promise<WorkerHeartbeatReply> {
+  async heartbeatWorker(pool: string, workerId: WorkerId, workerEpoch: Epoch): Promise<WorkerHeartbeatReply> {
     const raw = await this.runner.run(SCRIPTS.heartbeatWorker, pool, { workerId, workerEpoch });
     // The plain sum may be over 2^53; only the digest fits a JSON number.
     return { ...raw, leaseDigest: Number(BigInt.asUintN(40, BigInt(raw.leaseDigest))) };
@@ -285,7 +294,7 @@ export class RoutingStore {
     return this.runner.run(SCRIPTS.syncWorker, pool, { workerId, workerEpoch, kind, cursor });
   }
 
-  deregisterWorker(pool: string, workerId: WorkerId, workerEpoch: number): Promise<DeregisterWorkerReply> {
+  deregisterWorker(pool: string, workerId: WorkerId, workerEpoch: Epoch): Promise<DeregisterWorkerReply> {
     return this.runner.run(SCRIPTS.deregisterWorker, pool, { workerId, workerEpoch });
   }
 

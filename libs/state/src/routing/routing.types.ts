@@ -3,6 +3,7 @@ import type {
   CancelAcquireReply,
   Decision,
   EngineDialect,
+  Epoch,
   ErrorCode,
   LoadBalancerStatus,
   RegisterServerRequest,
@@ -17,7 +18,7 @@ import type {
 /** One acquire as the script takes it: the wish, its worker, and where a parked call is answered. */
 export interface AcquireEntry extends AcquireItem {
   workerId: WorkerId;
-  workerEpoch: number;
+  workerEpoch: Epoch;
   /** Inbox of the caller; without it the acquire is never parked. */
   replyTo?: string;
 }
@@ -32,7 +33,7 @@ export interface ReleaseEntry {
 
 /** What a caller must know of a server. */
 export interface ServerAddress {
-  epoch: number;
+  epoch: Epoch;
   endpoint: string;
   dialect: EngineDialect;
   model?: string;
@@ -98,7 +99,7 @@ export interface CancelScriptReply extends WaiterAnswers {
 }
 export interface RegisterServerScriptReply extends WaiterAnswers {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   state: ServerState;
 }
 /** A registration with its defaults filled in. */

@@ -1,10 +1,12 @@
-import type {
-  EngineCapabilities,
-  FenceServerReply,
-  Labels,
-  ReconcileServerReply,
-  ServerChangeReply,
-  ServerId,
+import {
+  type EngineCapabilities,
+  type Epoch,
+  type FenceServerReply,
+  type Labels,
+  newEpoch,
+  type ReconcileServerReply,
+  type ServerChangeReply,
+  type ServerId,
 } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import { ROUTING_BOUNDS, type RoutingBounds, type WaiterAnswers } from './routing.types';
@@ -22,7 +24,7 @@ export interface ServerUpdate {
   /** Features its engine does not have, commas between. */
   lacks?: string;
   /** Only while this is its epoch. */
-  epoch?: number;
+  epoch?: Epoch;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
 export type ReconciledPage = ReconcileServerReply & WaiterAnswers & { cursor: string };
@@ -30,7 +32,7 @@ export type ReconciledPage = ReconcileServerReply & WaiterAnswers & { cursor: st
 /** What an engine said of its own load. */
 export interface LoadReport {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   running: number;
   waiting: number;
   /** 0 to 1. */
@@ -43,7 +45,7 @@ export interface LoadReport {
 /** A server whose capacity is to be decided anew, by this caller only. */
 export interface DueLimit {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   /** Most leases now. */
   limit: number;
   maxInflight: number;
@@ -62,7 +64,7 @@ export interface ReportLoadsReply {
 /** A decision of adaptive concurrency; passed over when the epoch or `from` is not current any more. */
 export interface LimitChange {
   serverId: ServerId;
-  epoch: number;
+  epoch: Epoch;
   from: number;
   to: number;
 }
@@ -74,8 +76,10 @@ const SCRIPTS = {
   >('routing/update-server'),
   cordon: script<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('routing/cordon-server'),
   drain: script<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('routing/drain-server'),
-  fence: script<{ serverId: ServerId; epoch: number; reason: string }, FenceServerReply>('routing/fence-server'),
-  reconcile: script<Bounded<{ serverId: ServerId; epoch?: number; cursor: string }>, ReconciledPage>(
+  fence: script<{ serverId: ServerId; epoch: Epoch; newEpoch: Epoch; reason: string }, FenceServerReply>(
+    'routing/fence-server',
+  ),
+  reconcile: script<Bounded<{ serverId: ServerId; epoch?: Epoch; cursor: string }>, ReconciledPage>(
     'routing/reconcile-server',
   ),
   endDrains: script<
@@ -118,9 +122,9 @@ export class ServerStore {
     return this.runner.run(SCRIPTS.drain, pool, { serverId, deadlineMs, mostSessions: this.bounds.mostSessions });
   }
 
-  /** The epoch is void as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND, VALIDATION_FAILED */
-  fence(pool: string, serverId: ServerId, epoch: number, reason: string): Promise<FenceServerReply> {
-    return this.runner.run(SCRIPTS.fence, pool, { serverId, epoch, reason });
+  /** The epoch is void as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND */
+  fence(pool: string, serverId: ServerId, epoch: Epoch, reason: string): Promise<FenceServerReply> {
+    return this.runner.run(SCRIPTS.fence, pool, { serverId, epoch, newEpoch: newEpoch(), reason });
   }
 
   /**
@@ -128,7 +132,7 @@ export class ServerStore {
    * which also ends it.
    * @throws BroomwagonError SERVER_NOT_FOUND, FENCED
    */
-  reconcile(pool: string, serverId: ServerId, cursor: string, epoch?: number): Promise<ReconciledPage> {
+  reconcile(pool: string, serverId: ServerId, cursor: string, epoch?: Epoch): Promise<ReconciledPage> {
     const { mostSessions } = this.bounds;
     return this.runner.run(SCRIPTS.reconcile, pool, { serverId, epoch, cursor, mostSessions });
   }

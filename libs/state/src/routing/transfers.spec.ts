@@ -1,9 +1,10 @@
+import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openTestStore } from './routing-store.fixture';
 import { ServerStore } from './server.store';
 
 let test: ReturnType<typeof openTestStore>;
-let worker: { workerId: string; workerEpoch: number };
+let worker: { workerId: string; workerEpoch: Epoch };
 beforeEach(async () => {
   test = openTestStore();
   worker = await test.worker('w');
@@ -65,7 +66,7 @@ it('refuses what cannot be, with a reason, and changes nothing', async () => {
     [() => transfer('nobody', 'other'), { code: 'LEASE_NOT_FOUND' }],
     [() => transfer(lease.acquireId, 'other', { seq: lease.seq + 1 }), { code: 'LEASE_NOT_FOUND' }],
     [() => transfer(lease.acquireId, 'other', thief), { code: 'LEASE_NOT_FOUND' }],
-    [() => transfer(lease.acquireId, 'other', { workerEpoch: 99 }), { code: 'FENCED', field: 'workerEpoch' }],
+    [() => transfer(lease.acquireId, 'other', { workerEpoch: 'e99' }), { code: 'FENCED', field: 'workerEpoch' }],
     [() => transfer(lease.acquireId, 'other', { targetEpoch: epoch }), { code: 'FENCED', field: 'targetEpoch' }],
     [() => transfer(lease.acquireId, 'a'), { code: 'VALIDATION_FAILED', field: 'targetServerId' }],
     [() => transfer(lease.acquireId, 'of-another-pool'), { code: 'SERVER_NOT_FOUND' }],

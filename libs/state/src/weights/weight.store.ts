@@ -1,12 +1,13 @@
 import type {
   EngineDialect,
+  Epoch,
   JobId,
   PoolName,
+  ServerId,
   WeightServer,
+  WeightsStatusReply,
   WeightSync,
   WeightSyncMode,
-  WeightsStatusReply,
-  ServerId,
 } from '@broomwagon/contracts';
 import type { LeaseFence, ServerFence } from '../aborts/abort.types';
 import type { AttemptFence } from '../requests/request.types';
@@ -19,7 +20,7 @@ export interface BeginSyncArgs {
   /** Rolled back when it is not committed by then, from now, milliseconds. */
   deadlineMs: number;
   job?: JobId;
-  trainerEpoch?: number;
+  trainerEpoch?: Epoch;
 }
 /** What an engine is to be told; without a mode: to resume. */
 export interface EngineStep {
@@ -33,7 +34,7 @@ export interface EndSyncArgs {
   syncId: string;
   outcome: 'committed' | 'rolled-back';
   reason: 'asked' | 'deadline';
-  trainerEpoch?: number;
+  trainerEpoch?: Epoch;
 }
 /** Whose holders are to be told. */
 export interface StopPage {

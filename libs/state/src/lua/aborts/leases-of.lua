@@ -14,7 +14,7 @@ local leases = {}
 local page = redis.call('HSCAN', key.leases, args.cursor, 'COUNT', LOOKED_AT)
 for position = 2, #page[2], 2 do
   -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see routing/includes/leases.lua
-  local server_id, epoch, id = string.match(page[2][position], '^%d+|([^|]*)|(%d+)|[^|]*|%d+|([^|]*)|')
-  if wanted[id] then table.insert(leases, { requestId = id, serverId = server_id, epoch = tonumber(epoch) }) end
+  local server_id, epoch, id = string.match(page[2][position], '^%d+|([^|]*)|(%w+)|[^|]*|%w+|([^|]*)|')
+  if wanted[id] then table.insert(leases, { requestId = id, serverId = server_id, epoch = epoch }) end
 end
 return '{"leases":' .. encode_list(leases) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'

@@ -42,18 +42,18 @@ local more_groups = seen > 0 and group_cursor < redis.call('ZCARD', key.aborting
 local kept = 0
 local held = redis.call('ZRANGE', key.abortingLeases, args.leaseCursor, args.leaseCursor + PAGE - 1, 'WITHSCORES')
 for position = 1, #held, 2 do
-  local seq, acquire_id, id, worker_id, worker_epoch = string.match(held[position], '^(%d+)|([^|]*)|([^|]*)|([^|]*)|(%d+)$')
+  local seq, acquire_id, id, worker_id, worker_epoch = string.match(held[position], '^(%d+)|([^|]*)|([^|]*)|([^|]*)|(%w+)$')
   local packed = redis.call('HGET', key.leases, acquire_id)
   local is_held = packed and string.sub(packed, 1, #seq + 1) == seq .. '|'
-    and worker_is_current(worker_id, tonumber(worker_epoch))
+    and worker_is_current(worker_id, worker_epoch)
   if is_held then
     kept = kept + 1
     if is_overdue(held[position + 1]) then
-      local server_id, epoch = string.match(packed, '^%d+|([^|]*)|(%d+)|')
-      table.insert(overdue_leases, { leaseId = seq .. '.' .. acquire_id, serverId = server_id, epoch = tonumber(epoch) })
+      local server_id, epoch = string.match(packed, '^%d+|([^|]*)|(%w+)|')
+      table.insert(overdue_leases, { leaseId = seq .. '.' .. acquire_id, serverId = server_id, epoch = epoch })
     end
     table.insert(leases, { leaseId = seq .. '.' .. acquire_id, requestId = id, workerId = worker_id,
-      workerEpoch = tonumber(worker_epoch) })
+      workerEpoch = worker_epoch })
   else
     redis.call('ZREM', key.abortingLeases, held[position])
   end

@@ -97,7 +97,7 @@ end
 local function read_lease(packed)
   local lease = {}
   lease.seq, lease.serverId, lease.workerId, lease.workerEpoch, lease.requestId, lease.sessionId =
-    string.match(packed, '^(%d+)|([^|]*)|%d+|([^|]*)|(%d+)|([^|]*)|([^|]*)|')
+    string.match(packed, '^(%d+)|([^|]*)|%w+|([^|]*)|(%w+)|([^|]*)|([^|]*)|')
   return lease
 end
 
@@ -116,7 +116,7 @@ end
 -- True when a worker has it claimed and the books know it.
 local function is_booked(id, worker_id, worker_epoch)
   local holder = redis.call('HMGET', key.request(id), 'workerId', 'workerEpoch')
-  return holder[1] == worker_id and tonumber(holder[2]) == tonumber(worker_epoch)
+  return holder[1] == worker_id and holder[2] == worker_epoch
 end
 
 local function select_lease(step, acquire_id, lease)
@@ -127,11 +127,11 @@ local function select_lease(step, acquire_id, lease)
   local id = lease.seq .. '.' .. acquire_id
   record_abort(args.abortId, 'L|' .. id .. '|' .. lease.requestId)
   -- What a void epoch holds is returned by the load-balancer.
-  if not worker_is_current(lease.workerId, tonumber(lease.workerEpoch)) then return end
+  if not worker_is_current(lease.workerId, lease.workerEpoch) then return end
   redis.call('ZADD', key.abortingLeases, 'NX', integer(now),
     table.concat({ lease.seq, acquire_id, lease.requestId, lease.workerId, lease.workerEpoch }, '|'))
   table.insert(leases, { leaseId = id, requestId = lease.requestId, workerId = lease.workerId,
-    workerEpoch = tonumber(lease.workerEpoch) })
+    workerEpoch = lease.workerEpoch })
 end
 
 local function is_of_aborted_group(id)
@@ -163,7 +163,7 @@ end
 local function leases_of_session(session_id)
   local binding = redis.call('HGET', key.sessions, session_id)
   if not binding then return {} end
-  local server_id, epoch, count = string.match(binding, '^([^|]*)|(%d+)|(%d+)|')
+  local server_id, epoch, count = string.match(binding, '^([^|]*)|(%w*)|(%d+)|')
   local set = key.serverLeases(server_id, epoch)
   if redis.call('SCARD', set) > LEASES_LOOKED_AT then return nil end
   local ids, found = redis.call('SMEMBERS', set), {}

@@ -11,17 +11,22 @@ Flags: allow-oom ]]
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 
+local function is_readable(card)
+  local at = struct.size(CARD_NUMBERS) + 1
+  return #card > at and string.find(card, '\0', at, true) ~= nil
+end
+
 local function in_words(card)
   if not card then return 'no server' end
-  if #card <= struct.size(CARD) then return 'unreadable' end
-  local _, epoch, most, weight, version, started, at = struct.unpack(CARD, card)
-  return string.format('epoch %.0f, %.0f leases at most, weight %s, version %.0f, started %.0f, %s', epoch, most, weight,
+  if not is_readable(card) then return 'unreadable' end
+  local _, most, weight, version, started, epoch, at = struct.unpack(CARD, card)
+  return string.format('epoch %s, %.0f leases at most, weight %s, version %.0f, started %.0f, %s', epoch, most, weight,
     version, started, string.sub(card, at))
 end
 
 -- Nobody believes one that is out of date.
 local function is_believed(card)
-  if #card <= struct.size(CARD) then return true end
+  if not is_readable(card) then return true end
   return struct.unpack(CARD, card) >= now
 end
 

@@ -11,7 +11,7 @@ local args = cjson.decode(ARGV[1])
 if redis.call('HLEN', key.leases) > args.mostLeases then return '{"counted":false,"counts":[]}' end
 local found, counts = {}, {}
 for _, packed in ipairs(redis.call('HVALS', key.leases)) do
-  local session_id = string.match(packed, '^%d+|[^|]*|%d+|[^|]*|%d+|[^|]*|([^|]*)|')
+  local session_id = string.match(packed, '^%d+|[^|]*|%w+|[^|]*|%w+|[^|]*|([^|]*)|')
   if session_id then found[session_id] = (found[session_id] or 0) + 1 end
 end
 for index, session_id in ipairs(args.sessionIds) do

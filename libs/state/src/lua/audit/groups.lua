@@ -22,15 +22,15 @@ for _, group_id in ipairs(args.groupIds) do
     else
       if LIVE[request.state] then live = live + 1 end
       if request.state == 'finished' then finished = finished + 1 end
-      if HELD[request.state] and redis.call('SISMEMBER', key.workerAttempts(request.workerId, integer(request.workerEpoch)),
+      if HELD[request.state] and redis.call('SISMEMBER', key.workerAttempts(request.workerId, request.workerEpoch),
         id) == 0 then
-        mend('SADD', key.workerAttempts(request.workerId, integer(request.workerEpoch)), id)
+        mend('SADD', key.workerAttempts(request.workerId, request.workerEpoch), id)
         found('request-not-with-worker', id, request.state, args.repair)
       end
       local queued = redis.call('ZSCORE', key.pending(args.job), id) ~= false
       if queued ~= (request.state == 'pending') then
         if args.repair and queued then redis.call('ZREM', key.pending(args.job), id) end
-        if args.repair and not queued then enqueue(args.job, { id }, request.attempt > 0) end
+        if args.repair and not queued then enqueue(args.job, { id }, request.attempt ~= UNCLAIMED) end
         found('request-pending-queue', id, request.state, args.repair)
       end
     end

@@ -16,8 +16,8 @@ local repaired = false
 for _, acquire_id in ipairs(page[2]) do
   local packed = redis.call('HGET', key.leases, acquire_id)
   local lease = packed and unpack_lease(packed)
-  local belongs = lease and (is_server and lease.serverId == args.id and lease.serverEpoch == tonumber(args.epoch)
-    or not is_server and lease.workerId == args.id and lease.workerEpoch == tonumber(args.epoch))
+  local belongs = lease and (is_server and lease.serverId == args.id and lease.serverEpoch == args.epoch
+    or not is_server and lease.workerId == args.id and lease.workerEpoch == args.epoch)
   if not belongs then
     if args.repair then
       redis.call('SREM', index, acquire_id)
@@ -28,6 +28,6 @@ for _, acquire_id in ipairs(page[2]) do
 end
 if repaired and is_server then
   local server = server_of(args.id)
-  if server and server.epoch == tonumber(args.epoch) then rescore(server) end
+  if server and server.epoch == args.epoch then rescore(server) end
 end
 return '{"cursor":' .. cjson.encode(page[1]) .. ',"findings":' .. encode_list(findings) .. '}'

@@ -42,15 +42,13 @@ for index = 1, #page[2], 2 do
   if not lease.seq then
     found('lease-unreadable', acquire_id, page[2][index + 1])
   else
-    local worker_epoch = string.format('%.0f', lease.workerEpoch)
-    local server_epoch = string.format('%.0f', lease.serverEpoch)
-    check_index('lease-not-in-set-of-server', key.serverLeases(lease.serverId, server_epoch), acquire_id)
+    check_index('lease-not-in-set-of-server', key.serverLeases(lease.serverId, lease.serverEpoch), acquire_id)
     check_request(lease.requestId, acquire_id)
-    check_index('lease-not-in-set-of-worker', key.workerLeases(lease.workerId, worker_epoch), acquire_id)
-    check_epoch('lease-of-lost-server', is_on_current_epoch(lease), 'server:' .. lease.serverId .. ':' .. server_epoch,
+    check_index('lease-not-in-set-of-worker', key.workerLeases(lease.workerId, lease.workerEpoch), acquire_id)
+    check_epoch('lease-of-lost-server', is_on_current_epoch(lease), 'server:' .. lease.serverId .. ':' .. lease.serverEpoch,
       acquire_id)
     check_epoch('lease-of-lost-worker', is_current_worker(lease.workerId, lease.workerEpoch),
-      'worker:' .. lease.workerId .. ':' .. worker_epoch, acquire_id)
+      'worker:' .. lease.workerId .. ':' .. lease.workerEpoch, acquire_id)
     if lease.sessionId and redis.call('HEXISTS', key.sessions, lease.sessionId) == 0 then
       found('lease-of-lost-session', acquire_id, lease.sessionId)
     end

@@ -13,7 +13,7 @@ if args.found == 0 then
 else
   redis.call('HSET', hash, args.name, string.format('%.0f', args.found))
 end
-local id, epoch = string.match(args.name, '^(.*):(%d+)$')
+local id, epoch = string.match(args.name, '^(.*):(%w+)$')
 local server = server_of(id)
-if server and server.epoch == tonumber(epoch) then rescore(server) end
+if server and server.epoch == epoch then rescore(server) end
 return '{"mended":true}'

@@ -6,6 +6,6 @@ Flags: allow-oom ]]
 --- @include "../includes/keys"
 local args = cjson.decode(ARGV[1])
 local known = redis.call('HMGET', key.worker(args.workerId), 'liveEpoch', 'leaseDigest')
-if tonumber(known[1] or nil) ~= args.workerEpoch or (known[2] or '0') ~= args.digest then return '{"mended":false}' end
+if known[1] ~= args.workerEpoch or (known[2] or '0') ~= args.digest then return '{"mended":false}' end
 redis.call('HSET', key.worker(args.workerId), 'leaseDigest', args.sum)
 return '{"mended":true}'

@@ -32,7 +32,7 @@ for _, packed in ipairs(redis.call('HVALS', key.leases)) do
 end
 for _, packed in ipairs(redis.call('HVALS', key.sessions)) do
   local binding = unpack_binding(packed)
-  if binding.epoch and binding.epoch > 0 then add('serverSessions', binding.serverId, binding.epoch, 1) end
+  if binding.epoch and binding.epoch ~= NO_EPOCH then add('serverSessions', binding.serverId, binding.epoch, 1) end
 end
 
 local counters = {}
@@ -48,9 +48,9 @@ for index, counter in ipairs(args.counters) do
     else
       redis.call('HSET', hash, counter.name, string.format('%.0f', found))
     end
-    local id, epoch = string.match(counter.name, '^(.*):(%d+)$')
+    local id, epoch = string.match(counter.name, '^(.*):(%w+)$')
     local server = server_of(id)
-    if server and server.epoch == tonumber(epoch) then rescore(server) end
+    if server and server.epoch == epoch then rescore(server) end
   end
 end
 return '{"counted":true,"counters":' .. encode_list(counters) .. '}'

@@ -16,7 +16,7 @@ for index = 1, #page[2], 2 do
   local id = page[2][index]
   local known = redis.call('HMGET', key.worker(id), 'liveEpoch', 'leaseDigest')
   if known[1] then
-    table.insert(workers, { id, tonumber(known[1]), redis.call('SCARD', key.workerLeases(id, known[1])), known[2] or '0' })
+    table.insert(workers, { id, known[1], redis.call('SCARD', key.workerLeases(id, known[1])), known[2] or '0' })
   else
     found('index-without-worker', id, 'workers')
   end

@@ -4,7 +4,8 @@ counters and books. Groups submitted after the checkpoint are forgotten: they ar
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON:
   job, tag       string
-  trainerEpoch   number, or absent: whoever it was is fenced, as by a takeover, by each such call
+  trainerEpoch   string, or absent: whoever it was is fenced, as by a takeover, by each such call
+  newEpoch       string: the epoch that begins with the first page
 Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three of the checkpoint
        state     'restoring' (call again) | 'restored'; a repeat gets the same until something else happens to the job
        retired   boolean: a checkpoint that was made after this one is to be deleted
@@ -12,18 +13,17 @@ Errors: JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTL
 --- @include "../includes/checkpoints"
 --- @include "../includes/trainer"
 local PAGE = 32
-local ATTEMPTS_APART = 1048576 -- more than any request has attempts
 local args = cjson.decode(ARGV[1])
 local job, hash = args.job, key.job(args.job)
 local field = redis.call('HMGET', hash, 'trainerEpoch', 'restoring', 'restoredFrom', 'restoredEpoch', 'restorePhase', 'restoreCursor',
   'restoredNumber')
 if not field[1] then return fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
-local epoch, given = tonumber(field[1]), optional(args.trainerEpoch)
+local epoch, given = field[1], optional(args.trainerEpoch)
 local number = redis.call('ZSCORE', key.checkpoints(job), args.tag)
 local header = number and key.checkpoint(job, number)
 local mark = number and redis.call('HGET', header, 'mark')
 -- The same call again: its first page has made a new epoch, and nothing has happened since.
-local is_repeat = given and number and field[7] == number and tonumber(field[4]) == epoch and given == tonumber(field[3])
+local is_repeat = given and number and field[7] == number and field[4] == epoch and given == field[3]
   and (field[2] == number or mark == state_mark(job))
 if given and given ~= epoch and not is_repeat then
   return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
@@ -43,12 +43,11 @@ if field[2] ~= number then
   if is_repeat and not field[2] then return answer('restored') end
   local unrest = unrest_of(job)
   if unrest then return unrest end
-  redis.call('HINCRBY', hash, 'attemptFloor', ATTEMPTS_APART)
   phase, cursor = 'empty', '0'
 end
 if field[2] ~= number or not given then
-  epoch = redis.call('HINCRBY', hash, 'trainerEpoch', 1)
-  redis.call('HSET', hash, 'restoring', number, 'restoredFrom', given or 0, 'restoredEpoch', epoch,
+  epoch = args.newEpoch
+  redis.call('HSET', hash, 'trainerEpoch', epoch, 'restoring', number, 'restoredFrom', given or '', 'restoredEpoch', epoch,
     'restoredNumber', number)
 end
 saw_trainer(job)

@@ -11,7 +11,7 @@ local SAVED_LENGTHS = 8
 local function lengths_part(job, number, back) return key.checkpointPart(job, number, 'lengths-' .. back) end
 
 -- What says who may speak and what came before; a restore never turns these back.
-local FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'attemptFloor', 'abortedUpTo', 'abortedBy', 'saving',
+local FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'abortedUpTo', 'abortedBy', 'saving',
   'restoring', 'restorePhase', 'restoreCursor', 'restoredFrom', 'restoredEpoch', 'restoredNumber' }
 
 -- Nothing of the job moves: no round, nobody has a request of it, and what is closed is folded. Else the error to answer.

@@ -23,8 +23,11 @@ local function claim_version(round)
   return math.max(round.weightVersion, pool_weight_version)
 end
 
--- Attempts from before a restore of the job are below it, also those of a request that was restored.
-local function attempt_floor(job) return tonumber(redis.call('HGET', key.job(job), 'attemptFloor') or 0) end
+-- `<number>-<new_attempt>`: the number is for people. A Redis that was set back to before an attempt gives its number
+-- again; the rest differs, so what is said about the first attempt is not taken for the second.
+local function next_attempt(attempt, new_attempt)
+  return integer(string.match(attempt, '^%d+') + 1) .. '-' .. new_attempt
+end
 
 local function claim_json(request, group, round)
   local plain = cjson.encode({
@@ -49,7 +52,7 @@ local function is_gate_closed(round)
 end
 
 -- Gives at most `most` pending requests of one job. Returns how many requests were looked at, and true at a closed gate.
-local function take_of_job(job, most, claims, worker, now)
+local function take_of_job(job, most, claims, worker, new_attempt, now)
   local looked, groups, rounds, by_id, last = 0, {}, {}, {}, #claims + most
   while #claims < last and looked < REQUESTS_LOOKED_AT do
     local ids = redis.call('ZRANGE', key.pending(job), 0, last - #claims - 1)
@@ -80,10 +83,10 @@ local function take_of_job(job, most, claims, worker, now)
         return looked, false
       elseif takes_results(round) then
         if round.concurrency > 0 then round.inFlight = round.inFlight + 1 end
-        request.attempt = math.max(request.attempt, attempt_floor(job)) + 1
+        request.attempt = next_attempt(request.attempt, new_attempt)
         request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
         redis.call('HSET', key.request(id), 'attempt', request.attempt, 'workerId', worker.id, 'workerEpoch',
-          integer(worker.epoch), 'claimedAtMs', integer(now), 'started', 0)
+          worker.epoch, 'claimedAtMs', integer(now), 'started', 0)
         move_request(request, group, 'claimed')
         table.insert(claims, claim_json(request, group, round))
         claimed_bytes = claimed_bytes + #claims[#claims]
@@ -98,7 +101,7 @@ end
 -- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
 -- includes/turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way. Nothing
 -- while the pool is paused.
-local function take_claims(worker_id, worker_epoch, max, only, now)
+local function take_claims(worker, new_attempt, max, only, now)
   local claims, looked, jobs = {}, 0, 0
   max = math.min(max, CLAIMS_A_SCRIPT)
   if pool_is_paused() then return claims, false end
@@ -112,7 +115,7 @@ local function take_claims(worker_id, worker_epoch, max, only, now)
       withhold_job(job)
     else
       local before = #claims
-      local seen, is_gated = take_of_job(job, most, claims, { id = worker_id, epoch = worker_epoch }, now)
+      local seen, is_gated = take_of_job(job, most, claims, worker, new_attempt, now)
       looked = looked + seen
       charge_job(job, service, #claims - before)
       if is_gated then withhold_job(job) end

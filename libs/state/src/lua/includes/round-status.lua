@@ -27,7 +27,7 @@ local function round_status(job, round_id)
   status.roundId, status.kind, status.state, status.settled = round_id, texts[1], round.state, round.settled
   status.completedReason = texts[2] or nil
   status.completedAtMs = tonumber(texts[3] or nil)
-  status.trainerEpoch = tonumber(redis.call('HGET', key.job(job), 'trainerEpoch'))
+  status.trainerEpoch = redis.call('HGET', key.job(job), 'trainerEpoch')
   status.roundGroups = status.takenGroups + round.submitted
   status.shortfallGroups = takes_results(round) and shortfall_of(round) or 0
   status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil

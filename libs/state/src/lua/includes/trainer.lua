@@ -5,7 +5,7 @@
 local function trainer_error(job, trainer_epoch)
   local current = redis.call('HGET', key.job(job), 'trainerEpoch')
   if not current then return fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
-  if tonumber(current) ~= trainer_epoch then
+  if current ~= trainer_epoch then
     return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
   end
 end

@@ -7,6 +7,7 @@
 -- the counters of its group and round in step, so that at every moment submitted = the sum of all states.
 local HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
 local LIVE = { pending = true, claimed = true, running = true, cutting = true }
+local UNCLAIMED = '0' -- attempt of a request that nobody has had
 local FRONT = 2 ^ 40 -- what was begun before goes ahead of what was not
 
 local function integer(value) return string.format('%.0f', value) end
@@ -21,11 +22,11 @@ local function load_request(id)
   if not field[1] then return nil end
   return {
     id = id, job = job, groupId = group_id, index = tonumber(index),
-    state = field[1], attempt = tonumber(field[2]), failures = tonumber(field[3]),
-    workerId = field[4], workerEpoch = tonumber(field[5] or 0), started = field[6] == '1',
+    state = field[1], attempt = field[2], failures = tonumber(field[3]),
+    workerId = field[4], workerEpoch = field[5], started = field[6] == '1',
     segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
     checkpoint = field[9], checkpointTokens = tonumber(field[10] or 0),
-    movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = tonumber(field[13] or nil),
+    movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
   }
 end
 
@@ -53,7 +54,7 @@ local function move_request(request, group, to, front)
   if from == 'pending' then redis.call('ZREM', key.pending(request.job), request.id) end
   if to == 'pending' then enqueue(request.job, { request.id }, front) end
   if HELD[from] ~= HELD[to] then
-    local held = key.workerAttempts(request.workerId, integer(request.workerEpoch))
+    local held = key.workerAttempts(request.workerId, request.workerEpoch)
     redis.call(HELD[to] and 'SADD' or 'SREM', held, request.id)
     if HELD[from] then readmit_job(request.job) end
     if group.gated then

@@ -17,7 +17,7 @@ for position = 1, #page[2], 2 do
   local field = redis.call('HMGET', key.worker(id), 'liveEpoch', 'ttlMs', 'registeredAtMs', 'syncAsked')
   if field[1] then
     table.insert(workers, {
-      workerId = id, workerEpoch = tonumber(field[1]), ttlMs = tonumber(field[2]),
+      workerId = id, workerEpoch = field[1], ttlMs = tonumber(field[2]),
       heartbeatAgeMs = math.max(0, now - ends_at + tonumber(field[2])), ageMs = math.max(0, now - tonumber(field[3] or now)),
       leases = redis.call('SCARD', key.workerLeases(id, field[1])),
       attempts = redis.call('SCARD', key.workerAttempts(id, field[1])), syncAsked = field[4] and true or nil,

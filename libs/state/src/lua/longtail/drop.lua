@@ -3,7 +3,7 @@ They are deleted with their payloads by the sweep; the books keep their numbers.
 it 128 requests.
 ARGV[1] JSON:
   job, reason    string
-  trainerEpoch   number
+  trainerEpoch   string
   groupIds       list of string, or absent: all
   upTo           number of the page before, or absent: the last place of the queue now
 Reply: dropped         list of groupId

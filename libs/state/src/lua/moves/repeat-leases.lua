@@ -16,16 +16,16 @@ local leases, expired = {}, 0
 local page = redis.call('HSCAN', key.movingLeases, args.cursor, 'COUNT', PAGE)
 for position = 1, #page[2], 2 do
   local lease_id = page[2][position]
-  local plan_id, target, epoch, started_at = string.match(page[2][position + 1], '^([^|]*)|([^|]*)|(%d*)|(%d+)$')
+  local plan_id, target, epoch, started_at = string.match(page[2][position + 1], '^([^|]*)|([^|]*)|(%w*)|(%d+)$')
   local seq, acquire_id = string.match(lease_id, '^(%d+)%.(.+)$')
   local server_id, worker_id, worker_epoch = string.match(redis.call('HGET', key.leases, acquire_id) or '',
-    '^' .. seq .. '|([^|]*)|%d+|([^|]*)|(%d+)|')
-  local is_held = server_id and server_id ~= target and worker_is_current(worker_id, tonumber(worker_epoch))
+    '^' .. seq .. '|([^|]*)|%w+|([^|]*)|(%w+)|')
+  local is_held = server_id and server_id ~= target and worker_is_current(worker_id, worker_epoch)
     and (epoch == '' or redis.call('HGET', key.server(target), 'epoch') == epoch)
   local is_overdue = now_ms() - tonumber(started_at) > args.deadlineMs
   if is_held and not is_overdue then
-    table.insert(leases, { planId = plan_id, leaseId = lease_id, workerId = worker_id, workerEpoch = tonumber(worker_epoch),
-      targetServerId = target, targetEpoch = tonumber(epoch) })
+    table.insert(leases, { planId = plan_id, leaseId = lease_id, workerId = worker_id, workerEpoch = worker_epoch,
+      targetServerId = target, targetEpoch = epoch ~= '' and epoch or nil })
   else
     redis.call('HDEL', key.movingLeases, lease_id)
     if is_held then

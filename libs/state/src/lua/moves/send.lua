@@ -47,7 +47,7 @@ end
 local function bind(request, target_id)
   local target = server_of(target_id)
   coming[target_id] = (coming[target_id] or 0) + 1
-  redis.call('HSET', key.request(request.id), 'boundServerId', target_id, 'boundServerEpoch', integer(target.epoch),
+  redis.call('HSET', key.request(request.id), 'boundServerId', target_id, 'boundServerEpoch', target.epoch,
     'movedAtMs', integer(now))
   redis.call('HINCRBY', key.request(request.id), 'moves', 1)
 end
@@ -79,7 +79,7 @@ end
 local function send_lease(move)
   local seq, acquire_id = string.match(move.leaseId, '^(%d+)%.(.+)$')
   local packed = acquire_id and redis.call('HGET', key.leases, acquire_id)
-  local server_id, worker_id, worker_epoch = string.match(packed or '', '^' .. (seq or 'x') .. '|([^|]*)|%d+|([^|]*)|(%d+)|')
+  local server_id, worker_id, worker_epoch = string.match(packed or '', '^' .. (seq or 'x') .. '|([^|]*)|%w+|([^|]*)|(%w+)|')
   local refusal = not server_id and 'unknown-lease' or server_id == move.toServerId and 'same-server' or target_refusal(move)
   if refusal then
     refused = refused + 1
@@ -88,8 +88,8 @@ local function send_lease(move)
   coming[move.toServerId] = (coming[move.toServerId] or 0) + 1
   local epoch = optional(move.toEpoch)
   redis.call('HSET', key.movingLeases, move.leaseId,
-    table.concat({ args.planId, move.toServerId, epoch and integer(epoch) or '', integer(now) }, '|'))
-  table.insert(leases, { planId = args.planId, leaseId = move.leaseId, workerId = worker_id, workerEpoch = tonumber(worker_epoch),
+    table.concat({ args.planId, move.toServerId, epoch or '', integer(now) }, '|'))
+  table.insert(leases, { planId = args.planId, leaseId = move.leaseId, workerId = worker_id, workerEpoch = worker_epoch,
     targetServerId = move.toServerId, targetEpoch = epoch })
   return 'sent'
 end

@@ -26,21 +26,21 @@ local page = redis.call('HSCAN', key.leases, args.cursor, 'COUNT', PAGE)
 for position = 1, #page[2], 2 do
   -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|contextTokens|asked
   local seq, server_id, epoch, worker_id, worker_epoch, id, context_tokens = string.match(page[2][position + 1],
-    '^(%d+)|([^|]*)|(%d+)|([^|]*)|(%d+)|([^|]*)|[^|]*|[^|]*|%d+|?(%d*)')
+    '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|[^|]*|[^|]*|%d+|?(%d*)')
   local request = load_request(id)
-  local is_ours = request and request.workerId == worker_id and request.workerEpoch == tonumber(worker_epoch)
+  local is_ours = request and request.workerId == worker_id and request.workerEpoch == worker_epoch
   local group = is_ours and (request.state == 'running' or request.state == 'claimed') and group_of(request)
   if group and group[1] == 'live' then
     local field = redis.call('HMGET', key.request(id), 'moves', 'movedAtMs', 'claimedAtMs')
     table.insert(running, {
-      leaseId = seq .. '.' .. page[2][position], requestId = id, serverId = server_id, epoch = tonumber(epoch),
+      leaseId = seq .. '.' .. page[2][position], requestId = id, serverId = server_id, epoch = epoch,
       attempt = request.attempt, contextTokens = tonumber(context_tokens) or 0, heldTokens = request.tokens,
       madeTokens = request.checkpointTokens, maxTokens = tonumber(group[2]), longestTokens = tonumber(group[3] or nil) or 0,
       moves = tonumber(field[1] or nil) or 0, sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
       ageMs = math.max(0, now - tonumber(field[3] or now)),
     })
   else
-    table.insert(others, { serverId = server_id, epoch = tonumber(epoch), contextTokens = tonumber(context_tokens) or 0 })
+    table.insert(others, { serverId = server_id, epoch = epoch, contextTokens = tonumber(context_tokens) or 0 })
   end
 end
 return '{"running":' .. encode_list(running) .. ',"others":' .. encode_list(others) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'

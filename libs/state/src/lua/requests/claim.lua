@@ -1,7 +1,8 @@
 --[[ Gives pending requests to a worker epoch, or parks the call until there are some.
 ARGV[1] JSON:
   claimId                 string: a repeat gets the first answer for `keptMs`, or replaces the inbox of the parked call
-  workerId, workerEpoch   string, number
+  workerId, workerEpoch   string
+  newAttempt              string: tells the attempts that are given now from all others of the same number
   max                     number, at most 128
   job                     string or absent: only requests of this job
   waitMs, replyTo         number, string or absent; without both the call is never parked
@@ -19,7 +20,7 @@ local answer = redis.call('GET', key.claim(args.claimId))
 if answer then return answer end
 
 local now, job = now_ms(), optional(args.job)
-local claims, again = take_claims(args.workerId, args.workerEpoch, args.max, job, now)
+local claims, again = take_claims({ id = args.workerId, epoch = args.workerEpoch }, args.newAttempt, args.max, job, now)
 if #claims > 0 then
   forget_waiter(args.claimId, job)
   return keep_answer(args.claimId, claims, args.keptMs)

@@ -1,6 +1,6 @@
 --[[ Gives pending requests to parked claims in the order of their arrival; each gets one answer. A claim that waits for
 one job is passed by while that job has nothing to give.
-ARGV[1] JSON: {keptMs, maxGrants}   numbers
+ARGV[1] JSON: {keptMs, maxGrants, newAttempt}   numbers; newAttempt as in requests/claim
 Reply: grants   list of {replyTo, claims}, or {replyTo, fenced: true} for a worker epoch that is void
        more     true when there may be further ones: call again
 Errors: none. Facts: longtail.requeued, round.settled. ]]
@@ -52,7 +52,7 @@ local function serve(claim_id, lane)
     table.insert(grants, inbox .. ',"claims":[],"fenced":true}')
     return forget_waiter(claim_id, lane)
   end
-  local claims, again = take_claims(waiter.workerId, waiter.workerEpoch, waiter.max, lane, now)
+  local claims, again = take_claims({ id = waiter.workerId, epoch = waiter.workerEpoch }, args.newAttempt, waiter.max, lane, now)
   -- What it waits for has left the line.
   if #claims == 0 then return again end
   keep_answer(claim_id, claims, args.keptMs)

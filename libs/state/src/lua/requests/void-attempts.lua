@@ -10,7 +10,7 @@ Flags: allow-oom ]]
 local PAGE = 32
 local owner = redis.call('SRANDMEMBER', key.voidAttemptEpochs)
 if not owner then return '{"returned":0,"pending":0,"more":false}' end
-local worker_id, epoch = string.match(owner, '^worker:(.+):(%d+)$')
+local worker_id, epoch = string.match(owner, '^worker:(.+):(%w+)$')
 local held = key.workerAttempts(worker_id, epoch)
 local pending = 0
 local ids = redis.call('SRANDMEMBER', held, PAGE)

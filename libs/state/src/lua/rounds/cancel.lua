@@ -2,7 +2,7 @@
 they have, or are dropped; the sweep does it (give-back, cut). The step is not counted, and another round may be opened.
 ARGV[1] JSON:
   job, roundId   string
-  trainerEpoch   number
+  trainerEpoch   string
   mode           'requeue' | 'drop'
   stamp          of the trainer, or absent
   reason         string: kept with what is dropped

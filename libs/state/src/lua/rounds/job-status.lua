@@ -14,7 +14,7 @@ local counts = redis.call('HMGET', key.books(args.job), unpack(STATES))
 local requests = {}
 for position, state in ipairs(STATES) do requests[state] = tonumber(counts[position] or 0) end
 return cjson.encode({
-  job = args.job, trainerEpoch = tonumber(field[1]), stepsTrained = tonumber(field[2] or 0),
+  job = args.job, trainerEpoch = field[1], stepsTrained = tonumber(field[2] or 0),
   submittedGroups = tonumber(field[3] or 0), trainedGroups = tonumber(field[4] or 0), failedGroups = tonumber(field[5] or 0),
   droppedGroups = tonumber(field[8] or 0),
   longtail = { groups = redis.call('ZCARD', key.longtail(args.job)), settlingGroups = tonumber(field[6] or 0) },

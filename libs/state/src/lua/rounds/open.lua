@@ -12,7 +12,8 @@ ARGV[1] JSON:
   places                        list of {domain, places} when domains have quotas, or absent
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the next round
   stamp                         of the trainer, or absent
-  trainerEpoch                  number or absent: then this trainer is a new one, and the one before is fenced
+  trainerEpoch                  string or absent: then this trainer is a new one, and the one before is fenced
+  newEpoch                      string: the epoch of a trainer that is new
 Reply: roundId, trainerEpoch, state, takenGroups, stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE, ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE,
   WEIGHT_VERSION_MISMATCH. Facts: round.opened. ]]
@@ -24,7 +25,7 @@ local refused = stamp_error(optional(args.stamp))
 if refused then return refused end
 local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring', 'deleting')
 local current, steps, open_round, settling =
-  tonumber(field[1] or nil), tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
+  field[1] or nil, tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
 local given = optional(args.trainerEpoch)
 
 if field[6] then return fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
@@ -37,7 +38,7 @@ if given and not current then return fail('JOB_NOT_FOUND', 'There is no job ' ..
 local hash = key.round(args.job, args.roundId)
 local known = redis.call('HMGET', hash, 'state', 'digest', 'takenGroups', 'trainerEpoch')
 -- Who opened this very round and lost the answer is the trainer it was opened by.
-local speaker = given or (known[2] == args.digest and tonumber(known[4])) or current
+local speaker = given or (known[2] == args.digest and known[4]) or current
 if speaker ~= current then return fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch') end
 if known[1] then
   if known[1] == 'closed' then return fail('ROUND_CLOSED', 'The round is closed', 'roundId') end
@@ -70,7 +71,7 @@ if queued < args.takeGroups then
 end
 
 local now = now_ms()
-local epoch = given or (current or 0) + 1
+local epoch = given or args.newEpoch
 local state = args.takeGroups > 0 and 'opening' or 'open'
 redis.call('SADD', key.jobs, args.job)
 redis.call('SADD', key.openJobs, args.job)

@@ -2,7 +2,7 @@
 ARGV[1] JSON:
   job            string
   history        boolean: the lengths and times of the last 8 closed rounds are wanted
-  trainerEpoch   number or absent
+  trainerEpoch   string or absent
   stamp          of the trainer, or absent
 Reply: stepsTrained, longtailGroups, settlingGroups   numbers; all 0 for a job that is not there
        finishedGroups, pinnedGroups                   numbers of the queue: finished, and to be taken in the next step

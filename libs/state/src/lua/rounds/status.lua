@@ -2,7 +2,7 @@
 ARGV[1] JSON:
   job            string
   roundId        string or absent: the round that is not closed, or the last one
-  trainerEpoch   number or absent: keeps the round from being orphaned
+  trainerEpoch   string or absent: keeps the round from being orphaned
   stamp          of the trainer, or absent
 Reply: RoundStatus of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Facts: none.

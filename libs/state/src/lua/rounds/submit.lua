@@ -2,7 +2,7 @@
 A page of which a part was stored is finished even if the round was completed meanwhile: its rest is cut like others.
 ARGV[1] JSON:
   job, roundId    string
-  trainerEpoch    number
+  trainerEpoch    string
   room            {freeBytes, quotaBytes, bytesPerToken} or absent, with check: what is left for payloads; live samples and
                   those of the page, taken for their maxTokens, must fit
   stamp           of the trainer, or absent

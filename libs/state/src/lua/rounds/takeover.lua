@@ -1,7 +1,7 @@
 --[[ Gives the job to a new trainer; the one before is fenced.
-ARGV[1] JSON: {job, takeoverId}   strings; the same takeoverId gets the same answer until another takes over
-Reply: trainerEpoch, stepsTrained, submittedGroups   numbers
-       stamp                                         string
+ARGV[1] JSON: {job, takeoverId, newEpoch}   strings; the same takeoverId gets the same answer until another takes over
+Reply: trainerEpoch, stamp                           strings
+       stepsTrained, submittedGroups                 numbers
        round                                         RoundStatus of the round that is not closed, or absent
 Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Facts: job.taken-over.
 Flags: allow-oom ]]
@@ -13,7 +13,7 @@ local args = cjson.decode(ARGV[1])
 local hash = key.job(args.job)
 local field = redis.call('HMGET', hash, 'trainerEpoch', 'takeovers', 'stepsTrained', 'submittedGroups', 'openRoundId')
 if not field[1] then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
-local epoch = tonumber(field[1])
+local epoch = field[1]
 local takeovers = cjson.decode(field[2] or '[]')
 local repeated = false
 for _, takeover in ipairs(takeovers) do
@@ -23,7 +23,7 @@ for _, takeover in ipairs(takeovers) do
   end
 end
 if not repeated then
-  epoch = epoch + 1
+  epoch = args.newEpoch
   table.insert(takeovers, { id = args.takeoverId, epoch = epoch })
   if #takeovers > REMEMBERED then table.remove(takeovers, 1) end
   redis.call('HSET', hash, 'trainerEpoch', epoch, 'takeovers', cjson.encode(takeovers))

@@ -154,7 +154,7 @@ for index = 1, count do
   local wish = wishes[index]
   local binding = wish and wish.session and bindings[wish.session]
   if holder then
-    local bound = binding and binding.epoch > 0 and server_by(binding.serverId)
+    local bound = binding and binding.epoch ~= NO_EPOCH and server_by(binding.serverId)
     if binding and binding.dpRank then
       -- Its rank stands in the answer.
     elseif bound and bound.epoch == binding.epoch and bound.most > 0 then
@@ -178,7 +178,7 @@ for index = 1, count do
     .. (texts[first] or '') .. (texts[first + 1] or '') .. (texts[first + 2] or '') .. (texts[first + 3] or '')
   lines[index] = line
   leases[#leases + 1] = acquire_id
-  leases[#leases + 1] = seq_text .. '|' .. server.id .. '|' .. server.epochText .. '|' .. worker .. '|'
+  leases[#leases + 1] = seq_text .. '|' .. server.id .. '|' .. server.epoch .. '|' .. worker .. '|'
     .. ARGV[at + 2] .. '|' .. (wish and wish.text or '|') .. at_text .. (wish and wish.tokens or '') .. '|'
   change_request_leases(ARGV[at + 2], acquire_id, true)
   taken[acquire_id] = true
@@ -203,7 +203,7 @@ for index = 1, count do
     end
     if wish.session then
       local stays = branch == 'sticky-hit'
-      if binding and not stays and binding.epoch > 0 then
+      if binding and not stays and binding.epoch ~= NO_EPOCH then
         change_count(session_changes, binding.serverId, binding.epoch, -1)
       end
       if not binding then room_for_sessions = room_for_sessions - 1 end

@@ -15,9 +15,9 @@ for index = 1, #page[2], 2 do
   if binding.leases == 0 then
     forget_session(session_id, binding)
     cleared = cleared + 1
-  elseif binding.epoch ~= 0 then
+  elseif binding.epoch ~= NO_EPOCH then
     count_session(binding.serverId, binding.epoch, -1)
-    binding.epoch, binding.dpRank, binding.finished = 0, nil, true
+    binding.epoch, binding.dpRank, binding.finished = NO_EPOCH, nil, true
     save_binding(session_id, binding)
     cleared = cleared + 1
   end

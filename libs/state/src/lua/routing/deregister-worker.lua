@@ -7,5 +7,5 @@ Flags: allow-oom ]]
 --- @include "includes/workers"
 local args = cjson.decode(ARGV[1])
 if not worker_is_current(args.workerId, args.workerEpoch) then return '{"deregistered":false}' end
-void_worker_epoch(args.workerId, string.format('%.0f', args.workerEpoch))
+void_worker_epoch(args.workerId, args.workerEpoch)
 return '{"deregistered":true}'

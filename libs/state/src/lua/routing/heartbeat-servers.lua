@@ -3,7 +3,7 @@ and suspect ones ready, unless the breaker holds them; a failed one comes back u
 unless it is fenced.
 ARGV[1] JSON:
   serverIds        list of string, at most 128
-  epoch?           number: of a server's own heartbeat (then one serverId); a probe gives none
+  epoch?           string: of a server's own heartbeat (then one serverId); a probe gives none
   weightVersion?   number: of a server's own heartbeat: the weights it has now
   mostSessions     number: as in acquire
 Reply: states      object: serverId -> state; an unknown one is missing

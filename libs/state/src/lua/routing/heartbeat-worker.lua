@@ -13,14 +13,13 @@ if not worker_is_current(args.workerId, args.workerEpoch) then
   return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
 end
 local now = now_ms()
-local epoch = string.format('%.0f', args.workerEpoch)
 local known = redis.call('HMGET', key.worker(args.workerId), 'ttlMs', 'leaseDigest', 'syncAsked')
 keep_worker(args.workerId, tonumber(known[1]), now)
 return cjson.encode({
   serverTimeMs = now,
   ttlMs = tonumber(known[1]),
-  leaseCount = redis.call('SCARD', key.workerLeases(args.workerId, epoch)),
+  leaseCount = redis.call('SCARD', key.workerLeases(args.workerId, args.workerEpoch)),
   leaseDigest = known[2],
-  attemptCount = redis.call('SCARD', key.workerAttempts(args.workerId, epoch)),
+  attemptCount = redis.call('SCARD', key.workerAttempts(args.workerId, args.workerEpoch)),
   syncAsked = known[3] and true or nil,
 })

@@ -3,7 +3,7 @@ returned, and every live holder is asked for a sync, which returns what it does 
 epoch may still hold is touched here. Room made goes to waiters.
 ARGV[1] JSON:
   serverId
-  epoch?           number: only while this is its epoch
+  epoch?           string: only while this is its epoch
   cursor           string, '0' to begin
   mostSessions     number: as in acquire
 Reply: leases      number: all of its leases afterwards

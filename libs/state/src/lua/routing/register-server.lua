@@ -9,10 +9,11 @@ ARGV[1] JSON:
   lacks?           string: features its engine does not have, commas between
   discovered?      boolean: found by a list, which has just asked it: ready at once. Then a server that is known keeps what was set for it, and one whose drain
                    has ended stays away until it is registered by name or starts anew
+  newEpoch         string: the epoch that begins unless the same one goes on
   mostSessions     number: as in acquire
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts anew.
-Reply: serverId, epoch, state (`removed` and epoch 0 for one that stays away); answers, servers, more as in routing/release
+Reply: serverId, epoch, state (`removed` and an empty epoch for one that stays away); answers, servers, more as in routing/release
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/reply"
@@ -28,11 +29,11 @@ local discovered = optional(args.discovered)
 if not known then
   local drained = redis.call('GET', key.drained(id))
   if drained and discovered and drained == (instance_id or '') then
-    return '{"serverId":' .. cjson.encode(id) .. ',"epoch":0,"state":"removed","answers":[],"servers":{},"more":false}'
+    return '{"serverId":' .. cjson.encode(id) .. ',"epoch":"","state":"removed","answers":[],"servers":{},"more":false}'
   end
   if drained then redis.call('DEL', key.drained(id)) end
 end
-local epoch = same_start and known.epoch or next_server_epoch()
+local epoch = same_start and known.epoch or args.newEpoch
 local weight_version = optional(args.weightVersion) or (same_start and known.weightVersion) or 0
 local max_inflight, weight = args.maxInflight, args.weight
 if same_start and discovered then
@@ -77,6 +78,6 @@ publish_state(server)
 local answers, servers = {}, {}
 local more = grant_waiters({ id }, now, args.mostSessions, answers, servers)
 save_changes()
-return '{"serverId":' .. cjson.encode(id) .. ',"epoch":' .. string.format('%.0f', epoch) .. ',"state":"' .. shown_state(server)
+return '{"serverId":' .. cjson.encode(id) .. ',"epoch":"' .. epoch .. '","state":"' .. shown_state(server)
   .. '","answers":' .. encode_list(answers) .. ',"servers":' .. cjson.encode(servers)
   .. ',"more":' .. tostring(more) .. '}'

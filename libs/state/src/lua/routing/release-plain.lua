@@ -34,7 +34,7 @@ for index = 1, count do
   if packed and not is_seen[acquire_id] then
     is_seen[acquire_id] = true
     local seq, server_id, epoch, worker, request, session, group, tokens = string.match(packed,
-      '^(%d+)|([^|]*)|(%d+)|([^|]*|%d+)|([^|]*)|([^|]*)|([^|]*)|%d+|?(%d*)')
+      '^(%d+)|([^|]*)|(%w+)|([^|]*|%w+)|([^|]*)|([^|]*)|([^|]*)|%d+|?(%d*)')
     local asked = ARGV[FIRST + (index - 1) * STRIDE + 1]
     local server = (asked == '' or asked == seq) and server_by(server_id)
     local holder = server and server.name == server_id .. ':' .. epoch and not server.isWarming and holder_of(worker)

@@ -6,6 +6,7 @@ looked at: it may be loading weights.
 ARGV[1] JSON:
   suspectAfterMs, failedAfterMs   number
   offset                          number: where the page of 128 begins, by silence
+  newEpoch                        string: the epoch of those that fail
   mostSessions                    number: as in acquire
 Reply: silent      number: servers silent for suspectAfterMs
        watched     number
@@ -40,7 +41,7 @@ for index = 1, #page, 2 do
   if not server then
     redis.call('ZREM', key.watchedServers, id)
   elseif not held and now - last_heard >= args.failedAfterMs then
-    fail_server(server)
+    fail_server(server, args.newEpoch)
     table.insert(failed, id)
   elseif server.state == 'ready' or (server.state == 'suspect' and server.held ~= held) then
     if server.state == 'ready' then table.insert(suspected, id) end

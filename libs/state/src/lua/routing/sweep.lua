@@ -38,15 +38,15 @@ end
 
 local function return_leases(owner)
   -- Ids may hold colons, so the kind ends at the first and the epoch begins after the last.
-  local kind, id, epoch = string.match(owner, '^(%a+):(.+):(%d+)$')
+  local kind, id, epoch = string.match(owner, '^(%a+):(.+):(%w+)$')
   local index = kind == 'worker' and key.workerLeases(id, epoch) or key.serverLeases(id, epoch)
   local page = redis.call('SRANDMEMBER', index, PAGE)
   local touched, is_touched = {}, {}
   for _, acquire_id in ipairs(page) do
     local packed = redis.call('HGET', key.leases, acquire_id)
     local lease = packed and unpack_lease(packed)
-    if lease and ((kind == 'worker' and lease.workerId == id and lease.workerEpoch == tonumber(epoch))
-      or (kind == 'server' and lease.serverId == id and lease.serverEpoch == tonumber(epoch))) then
+    if lease and ((kind == 'worker' and lease.workerId == id and lease.workerEpoch == epoch)
+      or (kind == 'server' and lease.serverId == id and lease.serverEpoch == epoch)) then
       return_lease(acquire_id, lease, now)
       returned = returned + 1
       if not is_touched[lease.serverId] then

@@ -17,9 +17,8 @@ if not worker_is_current(args.workerId, args.workerEpoch) then
 end
 -- Not with the heartbeat that tells of it: its reply may be lost.
 if args.kind == 'leases' and args.cursor == '0' then redis.call('HDEL', key.worker(args.workerId), 'syncAsked') end
-local epoch = string.format('%.0f', args.workerEpoch)
 local is_leases = args.kind == 'leases'
-local index = is_leases and key.workerLeases(args.workerId, epoch) or key.workerAttempts(args.workerId, epoch)
+local index = is_leases and key.workerLeases(args.workerId, args.workerEpoch) or key.workerAttempts(args.workerId, args.workerEpoch)
 local page = redis.call('SSCAN', index, args.cursor, 'COUNT', PAGE)
 local items = {}
 for _, id in ipairs(page[2]) do
@@ -32,7 +31,7 @@ for _, id in ipairs(page[2]) do
   else
     local field = redis.call('HMGET', key.request(id), 'attempt', 'claimedAtMs')
     if field[1] then
-      table.insert(items, { id = id, attempt = tonumber(field[1]), sinceMs = tonumber(field[2]) or 0 })
+      table.insert(items, { id = id, attempt = field[1], sinceMs = tonumber(field[2]) or 0 })
     end
   end
 end

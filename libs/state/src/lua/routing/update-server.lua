@@ -3,7 +3,7 @@ ARGV[1] JSON:
   serverId
   maxInflight?, weight?, weightVersion?, labels?, capabilities? (JSON text)   what is absent stays as it is
   lacks?           string: features its engine does not have, commas between
-  epoch?           number: only while this is its epoch
+  epoch?           string: only while this is its epoch
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
 Errors: SERVER_NOT_FOUND, FENCED. Facts: none.

@@ -4,7 +4,7 @@ ARGV[1] JSON:
   version         number: of the new weights
   mode            'abort' | 'wait' | 'keep': what becomes of running requests
   deadlineMs      number: rolled back when it is not committed by then
-  job, trainerEpoch   string and number, or absent: then only this trainer, or one that took over, may end it
+  job, trainerEpoch   strings, or absent: then only this trainer, or one that took over, may end it
 Reply: WeightSync of the protocol
 Errors: JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else), WEIGHT_SYNC_CONFLICT,
   WEIGHT_VERSION_STALE. Facts: weights.begun.
@@ -39,7 +39,7 @@ local now = now_ms()
 local deadline = now + args.deadlineMs
 redis.call('HSET', key.weightSync, 'syncId', args.syncId, 'version', plain(args.version), 'mode', args.mode, 'fromVersion',
   plain(from), 'startedAtMs', plain(now), 'deadlineAtMs', plain(deadline))
-if job then redis.call('HSET', key.weightSync, 'job', job, 'trainerEpoch', plain(args.trainerEpoch)) end
+if job then redis.call('HSET', key.weightSync, 'job', job, 'trainerEpoch', args.trainerEpoch) end
 -- The gate of a rollback: the one there is, or the version that all servers have; servers of several versions go on so.
 local oldest = redis.call('ZRANGE', key.serverVersions, 0, 0, 'WITHSCORES')[2]
 local is_uniform = oldest ~= nil and tonumber(oldest) == from

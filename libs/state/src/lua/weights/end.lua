@@ -4,7 +4,7 @@ ARGV[1] JSON:
   syncId
   outcome         'committed' | 'rolled-back'; a repeat gets the same answer
   reason          string
-  trainerEpoch    number or absent: whoever began it; for a change that was begun for a job
+  trainerEpoch    string or absent: whoever began it; for a change that was begun for a job
   overdueOnly     boolean: do nothing before the deadline
 Reply: WeightSync of the protocol; state 'begun' when `overdueOnly` had nothing to do
 Errors: WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise), WEIGHTS_NOT_QUIESCED (a commit while

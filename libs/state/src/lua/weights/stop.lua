@@ -25,12 +25,11 @@ local page = redis.call('HSCAN', key.leases, args.cursor, 'COUNT', PAGE)
 for position = 1, #page[2], 2 do
   -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see routing/includes/leases.lua
   local seq, server_id, epoch, worker_id, worker_epoch, id = string.match(page[2][position + 1],
-    '^(%d+)|([^|]*)|(%d+)|([^|]*)|(%d+)|([^|]*)|')
-  worker_epoch = tonumber(worker_epoch)
+    '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|')
   -- What a void epoch holds is returned by the load-balancer.
   local is_live = worker_is_current(worker_id, worker_epoch)
   if is_live and is_overdue then
-    table.insert(fences, { serverId = server_id, epoch = tonumber(epoch) })
+    table.insert(fences, { serverId = server_id, epoch = epoch })
   elseif is_live then
     local request = load_request(id)
     if not request or request.workerId ~= worker_id or request.workerEpoch ~= worker_epoch then

@@ -34,9 +34,9 @@ function choose_by_affinity(item, policy, held)
   local chosen, most
   for name, count in pairs(held) do
     if count < cap and (not most or count >= most) then
-      local id, epoch = string.match(name, '^(.*):(%d+)$')
+      local id, epoch = string.match(name, '^(.*):(%w+)$')
       local server = server_of(id)
-      if server and server.epoch == tonumber(epoch) and has_room(server) and fits(server, item)
+      if server and server.epoch == epoch and has_room(server) and fits(server, item)
         and (not most or count > most or server.chosen < chosen.chosen) then
         chosen, most = server, count
       end

@@ -5,8 +5,8 @@
 local BREAKER_OPEN_MS = 10000
 
 local function failures_of(server)
-  local epoch, failures, until_ms = string.match(redis.call('HGET', key.serverFailures, server.id) or '', '^(%d+)|(%d+)|(%d+)$')
-  if tonumber(epoch) ~= server.epoch then return 0, 0 end
+  local epoch, failures, until_ms = string.match(redis.call('HGET', key.serverFailures, server.id) or '', '^(%w+)|(%d+)|(%d+)$')
+  if epoch ~= server.epoch then return 0, 0 end
   return tonumber(failures), tonumber(until_ms)
 end
 
@@ -36,6 +36,6 @@ local function note_outcome(server, outcome)
     server.state = 'suspect'
     publish_state(server)
   end
-  redis.call('HSET', key.serverFailures, server.id, string.format('%.0f|%.0f|%.0f', server.epoch, math.min(failures, most), until_ms))
+  redis.call('HSET', key.serverFailures, server.id, string.format('%s|%.0f|%.0f', server.epoch, math.min(failures, most), until_ms))
   return breaks
 end

@@ -9,7 +9,7 @@ local function weighed(amount, server) return math.min(HIGHEST_LOAD, math.floor(
 -- Counts by `serverId:epoch` that move with leases and sessions; written once, by save_counts.
 local token_changes, session_changes = {}, {}
 
-local function count_name(server_id, epoch) return string.format('%s:%.0f', server_id, epoch) end
+local function count_name(server_id, epoch) return server_id .. ':' .. epoch end
 
 local function change_count(changes, server_id, epoch, change)
   local name = count_name(server_id, epoch)

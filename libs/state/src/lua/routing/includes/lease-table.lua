@@ -22,7 +22,7 @@ local function packed_lease(acquire_id)
 end
 
 -- The sixth field of a packed lease, see lease-text.lua.
-local function request_of(packed) return string.match(packed, '^%d+|[^|]*|%d+|[^|]*|%d+|([^|]*)') end
+local function request_of(packed) return string.match(packed, '^%d+|[^|]*|%w+|[^|]*|%w+|([^|]*)') end
 
 -- Puts a lease, or with false takes it away.
 local function put_lease(acquire_id, packed)

@@ -8,7 +8,7 @@
 local live_epochs = {} -- of workers, or false
 local function is_current_worker(worker_id, worker_epoch)
   if live_epochs[worker_id] == nil then
-    live_epochs[worker_id] = tonumber(redis.call('HGET', key.worker(worker_id), 'liveEpoch') or nil) or false
+    live_epochs[worker_id] = redis.call('HGET', key.worker(worker_id), 'liveEpoch')
   end
   return live_epochs[worker_id] == worker_epoch
 end

@@ -8,8 +8,10 @@
 -- read by their cards, workers and sessions once, and everything is written by one command for many. What is not plain
 -- is left to the full scripts before anything of it was written. A script of this kind is set up for each call, so it
 -- has few functions.
--- A card: six doubles (believed until, epoch, leases at most, weight, weight version, start) and the JSON of `describe`.
-local CARD = '<dddddd'
+-- A card: five doubles (believed until, leases at most, weight, weight version, start), the epoch, and the JSON of
+-- `describe`.
+local CARD_NUMBERS = '<ddddd'
+local CARD = CARD_NUMBERS .. 's'
 local CARD_LIFE_MS = 10000 -- one that should have been thrown away and was not is wrong for no longer
 
 -- Settings that change nothing for a plain acquire, or are heeded here. A pool with any other, or one that is not known
@@ -42,8 +44,8 @@ local function make_card(id)
   local server = read_server(id)
   if not server then return nil end
   local most = takes_leases(server) and math.min(server.maxInflight, server.limit or math.huge) or 0
-  local card = struct.pack(CARD, now + CARD_LIFE_MS, server.epoch, most, server.weight, server.weightVersion,
-    server.startedAtMs or 0) .. cjson.encode(describe(server))
+  local card = struct.pack(CARD, now + CARD_LIFE_MS, most, server.weight, server.weightVersion,
+    server.startedAtMs or 0, server.epoch) .. cjson.encode(describe(server))
   redis.call('HSET', key.serverCards, id, card)
   return card
 end
@@ -52,19 +54,18 @@ local servers = {} -- by id, false for one that is not there
 
 -- Has room when `load` is below `most`. One in slow start is not plain: its room grows with time.
 local function server_on(card, id)
-  local believed, epoch, most, weight, version, started, at
-  if card then believed, epoch, most, weight, version, started, at = struct.unpack(CARD, card) end
+  local believed, most, weight, version, started, epoch, at
+  if card then believed, most, weight, version, started, epoch, at = struct.unpack(CARD, card) end
   if not card or believed < now then
     card = make_card(id)
     if not card then
       servers[id] = false
       return false
     end
-    believed, epoch, most, weight, version, started, at = struct.unpack(CARD, card)
+    believed, most, weight, version, started, epoch, at = struct.unpack(CARD, card)
   end
-  local epoch_text = string.format('%.0f', epoch)
-  local members = key.serverLeases(id, epoch_text)
-  local server = { id = id, epoch = epoch, epochText = epoch_text, name = id .. ':' .. epoch_text, weight = weight,
+  local members = key.serverLeases(id, epoch)
+  local server = { id = id, epoch = epoch, name = count_name(id, epoch), weight = weight,
     load = redis.call('SCARD', members), most = (not wanted_version or version == wanted_version) and most or 0,
     isWarming = slow_start_ms > 0 and started + slow_start_ms > now, members = { members }, count = 1, card = card,
     describedAt = at }
@@ -83,7 +84,7 @@ local holders = {}
 local function holder_of(worker)
   local holder = holders[worker]
   if holder == nil then
-    local id, epoch = string.match(worker, '^([^|]*)|(%d+)$')
+    local id, epoch = string.match(worker, '^([^|]*)|(%w+)$')
     local is_live = redis.call('HGET', key.worker(id), 'liveEpoch') == epoch
     holder = is_live and { key = key.worker(id), digest = 0, members = { key.workerLeases(id, epoch) }, count = 1 }
     holders[worker] = holder

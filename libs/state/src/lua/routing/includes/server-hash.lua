@@ -79,7 +79,7 @@ local function read_server(id)
   if not field[1] then return nil end
   return {
     id = id,
-    epoch = tonumber(field[1]),
+    epoch = field[1],
     state = field[2],
     held = field[3] == '1',
     endpoint = field[4],

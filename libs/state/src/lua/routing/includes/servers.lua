@@ -128,11 +128,6 @@ local function publish_state(server)
   rescore(server)
 end
 
--- Epochs are never given twice in a pool, so a server that was removed and comes back is told from its past.
-local function next_server_epoch()
-  return redis.call('HINCRBY', key.meta, 'serverEpoch', 1)
-end
-
 -- A new start of the engine: caches are cold and the load grows from there.
 local function begin_slow_start(server)
   server.startedAtMs = script_now()
@@ -145,13 +140,13 @@ end
 
 -- The leases of this epoch count no more; the sweeper returns them.
 local function void_server_epoch(id, epoch)
-  redis.call('SADD', key.voidLeaseEpochs, string.format('server:%s:%.0f', id, epoch))
+  redis.call('SADD', key.voidLeaseEpochs, 'server:' .. id .. ':' .. epoch)
 end
 
 -- Leases and sessions of its epoch are void, and it takes none until it is heard of again (or, fenced, starts anew).
-local function fail_server(server)
+local function fail_server(server, new_epoch)
   void_server_epoch(server.id, server.epoch)
-  server.epoch = next_server_epoch()
+  server.epoch = new_epoch
   server.load = 0
   server.state = 'failed'
   server.held = false

@@ -1,11 +1,12 @@
 -- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished|dpRank`; the leases are all of
 -- the session, also those from before it was bound anew. Those without leases stand in the idle set by last use; only
--- they may be evicted. Epoch 0 is none: the session was cleared and is bound anew by its next lease.
+-- they may be evicted.
+local NO_EPOCH = '' -- the session was cleared and is bound anew by its next lease
 local function unpack_binding(packed)
-  local server_id, epoch, leases, finished, rank = string.match(packed, '^([^|]*)|(%d+)|(%d+)|(%d)|?(%d*)$')
+  local server_id, epoch, leases, finished, rank = string.match(packed, '^([^|]*)|(%w*)|(%d+)|(%d)|?(%d*)$')
   return {
     serverId = server_id,
-    epoch = tonumber(epoch),
+    epoch = epoch,
     leases = tonumber(leases),
     finished = finished == '1',
     dpRank = tonumber(rank),
@@ -13,6 +14,6 @@ local function unpack_binding(packed)
 end
 
 local function pack_binding(binding)
-  return string.format('%s|%.0f|%.0f|%s|%s', binding.serverId, binding.epoch, binding.leases,
+  return string.format('%s|%s|%.0f|%s|%s', binding.serverId, binding.epoch, binding.leases,
     binding.finished and '1' or '0', binding.dpRank or '')
 end

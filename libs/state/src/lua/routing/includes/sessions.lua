@@ -12,7 +12,7 @@ end
 
 -- A session more on this epoch of a server, or a lease of a session less, is 1; see sessions_of.
 local function count_session(server_id, epoch, change)
-  if epoch == 0 then return end
+  if epoch == NO_EPOCH then return end
   change_count(session_changes, server_id, epoch, change)
   if policy_in_force() ~= 'least-sessions' and setting('nextPolicy') ~= 'least-sessions' then return end
   local server = server_of(server_id)

@@ -14,7 +14,7 @@ local function load_sync()
   return {
     syncId = field[1], version = tonumber(field[2]), mode = field[3], fromVersion = tonumber(field[4]),
     startedAtMs = tonumber(field[5]), deadlineAtMs = tonumber(field[6]), job = field[7] or nil,
-    trainerEpoch = tonumber(field[8] or nil),
+    trainerEpoch = field[8] or nil,
   }
 end
 
