@@ -9,12 +9,14 @@ const MOST_DATA_SETS = 12;
 const WIDE = dataSet(12, 48, 29);
 const SMALL = WIDE.map((prompt) => ({ ...prompt, samples: 4 }));
 const GROUPS_PER_STEP = 4;
+/** Freed payloads are removed while the test runs. */
+const SETTINGS = { CONCURRENCY: '400', PAYLOAD_DELETE_AFTER_MS: '1000', REDIS_LOSS_WINDOW_MS: '1000' };
 
 describe('a replica killed at a named place, another one beside it', () => {
   let system: TestSystem;
   let dataSets = 0;
   beforeAll(async () => {
-    system = await TestSystem.start({ workers: 1, prompts: WIDE, environment: { CONCURRENCY: '400' } });
+    system = await TestSystem.start({ workers: 1, prompts: WIDE, environment: SETTINGS });
   });
   afterEach(() => system.expectAtRest());
   afterAll(() => system?.stop());

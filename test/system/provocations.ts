@@ -45,6 +45,9 @@ export class Provocations {
     if (name.startsWith('coordinator.weights')) return this.changeWeights(calls.slice(0, 8));
     if (name.startsWith('coordinator.requeue')) return this.handInUnknown(calls);
     if (name.startsWith('coordinator.open')) return Promise.all(calls.slice(0, 8).map((job) => this.openInPages(job)));
+    if (name.startsWith('coordinator.reconcile')) {
+      return Promise.all(calls.slice(0, 8).map((job) => this.reconcileInPages(job)));
+    }
     if (/^coordinator\.(give-back|checkpoint|restore|unlink)\./.test(name)) {
       return Promise.all(calls.slice(0, 8).map((job) => this.saveAndFallBack(job)));
     }
@@ -81,6 +84,18 @@ export class Provocations {
     const open = { ...plan, job, roundId: 'again', kind: 'long' as const, policy, weightVersion: 0, trainerEpoch };
     expect(await this.system.call('round.open', open)).toMatchObject({ state: 'open', takenGroups: 4 });
     await this.system.call('round.cancel', { job, roundId: 'again', trainerEpoch, mode: 'drop' });
+  }
+
+  /** A job of its own whose trainer names two pages of groups that it has trained and Redis does not know. */
+  private async reconcileInPages(job: string): Promise<void> {
+    const wish = { job, policy: { name: 'resume', overProvision: 1 } as const };
+    const plan = await this.system.call('round.next', { ...wish, groupsPerStep: 1, remainingGroups: 1 });
+    const round = { ...plan, ...wish, roundId: 'round', kind: 'short' as const, weightVersion: 0 };
+    const { trainerEpoch } = await this.system.call('round.open', round);
+    await this.system.call('round.cancel', { job, roundId: 'round', trainerEpoch, mode: 'requeue' });
+    const groups = Array.from({ length: 4 }, (_, index) => ({ groupId: `${job}-g${index}`, samples: 64 }));
+    const trained = { job, trainerEpoch, step: 1, groups, isLast: true };
+    expect(await this.system.call('job.reconcile', trained)).toMatchObject({ stepsTrained: 1 });
   }
 
   /** What a worker leaves behind is what the load-balancer sweeps. */

@@ -134,7 +134,7 @@ describe('owners of payloads', () => {
       const segment = { ...fixture.segmentOf(claim!, 4), ref: refs.at(-1)! };
       await call(fixture.pool, 'request.fail', { ...worker.fence(claim!), ...handBack, segment });
     }
-    const [name] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/${job}}:item:*~2`)) as [string];
+    const [name] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/${job}}:item:*~2-*`)) as [string];
     await fixture.redis.del(name);
     const [claim] = await worker.claim(1);
     expect(claim!.segments.map(({ ref }) => ref)).toEqual(refs);

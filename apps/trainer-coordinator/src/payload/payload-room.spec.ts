@@ -76,7 +76,7 @@ it('stops the claims of a job whose tokens find no room, counts them as waste, s
   expect(blocked.wastedByReason).toEqual({ 'not-stored': TOKENS * ends.refused });
   expect(blocked.wastedTokens).toBe(TOKENS * ends.refused);
 
-  const finished = await fixture.redis.keys(`*payload:{${pool}/${job}}:item:*~1.${TOKENS}`);
+  const finished = await fixture.redis.keys(`*payload:{${pool}/${job}}:item:*~1-*.${TOKENS}`);
   await fixture.redis.del(finished);
   await fixture.redis.hset(`${fixture.rootKey.split(':')[0]}:payload:{${pool}/${job}}:meta`, 'usedBytes', '500');
   await waitUntil(async () => (await status()).blockedReason === undefined, {

@@ -119,7 +119,7 @@ describe('the command line', () => {
     [['--groups', '1.5'], /--groups.*whole number/],
     [['--groups', 'many'], /--groups.*whole number/],
     [['--groups'], /--groups.*argument missing/],
-    [['--samples', '1025'], /--samples.*1024/],
+    [['--samples', '129'], /--samples.*128/],
     [['--steps', 'some'], /--steps.*"all"/],
     [['--steps', '0'], /--steps/],
     [['--over-provision', '0.99'], /--over-provision.*number from 1/],

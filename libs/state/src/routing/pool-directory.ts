@@ -52,14 +52,12 @@ export class PoolDirectory {
 
   /** All pools, sorted. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<PoolName[]> {
-    return (await this.asked(this.redis.smembers(this.allKey))).sort();
+    return this.stillKnown(await this.asked(this.redis.smembers(this.allKey)));
   }
 
   /** Those with something to look after, sorted. @throws BroomwagonError UNAVAILABLE */
   async awake(): Promise<PoolName[]> {
-    const pools = await this.asked(this.redis.smembers(this.awakeKey));
-    for (const pool of this.known) if (!pools.includes(pool)) this.known.delete(pool);
-    return pools.sort();
+    return this.stillKnown(await this.asked(this.redis.smembers(this.awakeKey)));
   }
 
   /** The others. @throws BroomwagonError UNAVAILABLE */
@@ -99,6 +97,12 @@ export class PoolDirectory {
     this.known.delete(pool);
     await this.asked(this.redis.srem(this.awakeKey, pool));
     await this.asked(this.redis.srem(this.allKey, pool));
+  }
+
+  /** What Redis has lost is entered again by its next {@link add}. */
+  private stillKnown(pools: PoolName[]): PoolName[] {
+    for (const pool of this.known) if (!pools.includes(pool)) this.known.delete(pool);
+    return pools.sort();
   }
 
   private async wakeIfBusy(pool: PoolName): Promise<void> {
