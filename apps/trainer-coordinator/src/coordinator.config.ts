@@ -125,6 +125,13 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   @Min(0)
   payloadAwaitingMaxBytes: number = 1_073_741_824;
 
+  @Env('PAYLOAD_SWEEP_UNCHECKED', {
+    description:
+      'sweep payloads without an owner in spite of the alarms payload-sweep-*, and make the store that of this deployment',
+  })
+  @IsBoolean()
+  payloadSweepUnchecked: boolean = false;
+
   @Env('FACTS_RELAY', { description: 'publish facts from the outbox' })
   @IsBoolean()
   factsRelay: boolean = true;

@@ -30,6 +30,7 @@ import { LongtailSweepService } from './longtail/longtail-sweep.service';
 import { RequeueService } from './longtail/requeue.service';
 import { PayloadRoomService } from './payload/payload-room.service';
 import { PayloadModule } from './payload/payload.module';
+import { OrphanSweepService } from './payload/orphan-sweep.service';
 import { PayloadRemovalService } from './payload/payload-removal.service';
 import { MoveSenderService } from './rebalance/move-sender.service';
 import { PlannerService } from './rebalance/planner.service';
@@ -93,6 +94,7 @@ import { WeightsController } from './weights/weights.controller';
     CheckpointSweepService,
     CoordinatorMetrics,
     DeletionService,
+    OrphanSweepService,
     PayloadRemovalService,
     JobTotals,
     {

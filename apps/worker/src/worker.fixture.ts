@@ -87,7 +87,12 @@ export class MemoryPayloadStore extends PayloadStore {
   nowMs = unused;
   getChunk = unused;
   stat = unused;
-  sweepOrphans = unused;
+  protected eachOld = unused;
+  protected touch = unused;
+  protected sweepPage = unused;
+  countAll = unused;
+  usedBy = unused;
+  adopt = unused;
   usage = unused;
   removeAll = unused;
   async close(): Promise<void> {}

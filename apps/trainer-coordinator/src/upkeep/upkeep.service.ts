@@ -1,10 +1,11 @@
 import { Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
-import { PayloadStore, PoolDirectory, RoundStore } from '@broomwagon/state';
+import { PoolDirectory } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { FactRelayService } from '../facts/fact-relay.service';
 import { RebalanceWatchService } from '../rebalance/rebalance-watch.service';
+import { OrphanSweepService } from '../payload/orphan-sweep.service';
 import { PayloadRemovalService } from '../payload/payload-removal.service';
 import { PayloadRoomService } from '../payload/payload-room.service';
 import { DeletionService } from '../jobs/deletion.service';
@@ -31,14 +32,13 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
 
   constructor(
     private readonly directory: PoolDirectory,
-    private readonly rounds: RoundStore,
-    private readonly payloads: PayloadStore,
     private readonly totals: JobTotals,
     private readonly deletions: DeletionService,
     private readonly config: CoordinatorConfig,
     sweeper: SweepService,
     grants: GrantService,
     removals: PayloadRemovalService,
+    orphans: OrphanSweepService,
     relay: FactRelayService,
     rebalance: RebalanceWatchService,
     room: PayloadRoomService,
@@ -61,7 +61,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
         this.forgetSleeping(),
       ),
       new PeriodicTask({ name: 'delete-idle', intervalMs: IDLE_INTERVAL_MS, metrics }, () => this.deleteIdle()),
-      new PeriodicTask({ name: 'orphans', intervalMs: ORPHANS_INTERVAL_MS, metrics }, () => this.sweepOrphans()),
+      new PeriodicTask({ name: 'orphans', intervalMs: ORPHANS_INTERVAL_MS, metrics }, () => orphans.sweep()),
     ];
     if (config.factsRelay) {
       this.tasks.push(inEachPool('facts', FACTS_INTERVAL_MS, (pool) => relay.relay(pool)));
@@ -101,11 +101,5 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
   private async deleteIdle(): Promise<void> {
     const served = this.config.servedPools();
     for (const pool of served === '*' ? await this.directory.list() : served) await this.deletions.deleteIdle(pool);
-  }
-
-  private async sweepOrphans(): Promise<void> {
-    await this.payloads.sweepOrphans(this.config.payloadOrphanAfterMs, (payload, ref) =>
-      this.rounds.owns(payload, ref),
-    );
   }
 }

@@ -32,7 +32,7 @@ export class PayloadServiceConfig extends ServiceConfig {
   payloadMemoryPercent: number = 75;
 
   @Env('PAYLOAD_ORPHAN_AFTER_MS', {
-    description: 'a payload this old is removed when its owner is gone',
+    description: 'a payload without an owner is swept when it is this old, at twice this at the latest',
     kind: 'duration',
   })
   @IsInt()

@@ -1,33 +1,39 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { mkdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { BroomwagonError } from '@broomwagon/contracts';
 import { chunksOf, pagesOf } from './chunks';
 import { withFolderLock } from './folder-lock';
 import {
   bytesOf,
+  createOnce,
+  isSame,
+  list,
+  merge,
   readCounter,
   readPayloadFile,
   receivedOf,
   writePayloadFile,
+  type Change,
   type PayloadHeader,
 } from './payload-file';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
 import {
   PayloadStore,
+  SWEPT_KEPT_MS,
   type PayloadChunk,
   type PayloadJob,
-  type PayloadOwnership,
   type PayloadStat,
-  type PayloadSweep,
   type PayloadUsage,
 } from './payload-store';
 
 /** Ends the name of the file that says that a payload is freed. */
 const FREED = '.freed';
-
-/** Chunks of one write; a list is the whole payload. */
-type Change = { index: number; count: number; chunk: Buffer } | Buffer[];
+/** Folder of what was swept: `<day>/<path in the store>`. */
+const TRASH = '.trash';
+/** Folder of an empty file for each deployment that uses the store. */
+const DEPLOYMENTS = '.deployments';
+const DAY_MS = 86_400_000;
 
 /**
  * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For one
@@ -83,27 +89,60 @@ export class FilePayloadStore extends PayloadStore {
     return removed.filter(Boolean).length;
   }
 
-  async sweepOrphans(
-    olderThanMs: number,
-    isOwned: PayloadOwnership,
-    pageSize: number = LIMITS.page,
-  ): Promise<PayloadSweep> {
-    const sweep: PayloadSweep = { examined: 0, removed: 0 };
-    const cutoffMs = Date.now() - olderThanMs;
-    for (const pool of await list(this.folder)) {
-      for (const job of await list(join(this.folder, pool))) {
-        const of = { pool, job };
-        for (const shard of await list(this.folderOf(of))) {
-          const paths = (await list(join(this.folderOf(of), shard))).map((file) =>
-            join(this.folderOf(of), shard, file),
-          );
-          for (const page of pagesOf(paths, pageSize)) {
-            await Promise.all(page.map((path) => this.sweepFile(of, path, cutoffMs, isOwned, sweep)));
-          }
-        }
+  protected async eachOld(
+    cutoffMs: number,
+    pageSize: number,
+    look: (page: readonly PayloadName[]) => Promise<number | 'stop'>,
+  ): Promise<void> {
+    for await (const { of, paths } of this.shards()) {
+      for (const page of pagesOf(paths, pageSize)) {
+        const found = await Promise.all(page.map((path) => this.oldPayload(of, path, cutoffMs)));
+        const old = found.filter((one) => one !== undefined);
+        if (old.length > 0 && (await look(old)) === 'stop') return;
       }
     }
-    return sweep;
+  }
+
+  /** The time of change of a file is the time of the last look. */
+  protected async touch(page: readonly PayloadName[]): Promise<void> {
+    const now = new Date();
+    await Promise.all(page.map((payload) => utimes(this.pathOf(payload), now, now).catch(() => undefined)));
+  }
+
+  protected async sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number> {
+    const moved = await Promise.all(
+      page.map((payload) =>
+        this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs, (path) => this.toTrash(path)),
+      ),
+    );
+    return moved.filter(Boolean).length;
+  }
+
+  protected override async emptyTrash(nowMs: number): Promise<void> {
+    const trash = join(this.folder, TRASH);
+    for (const day of await list(trash)) {
+      const endMs = Date.parse(day) + DAY_MS;
+      if (endMs + SWEPT_KEPT_MS <= nowMs) await rm(join(trash, day), { recursive: true, force: true });
+    }
+  }
+
+  async countAll(): Promise<number> {
+    let count = 0;
+    for await (const { paths } of this.shards()) {
+      count += paths.filter((path) => !path.endsWith('.draft') && !path.endsWith(FREED)).length;
+    }
+    return count;
+  }
+
+  async usedBy(deployment: string): Promise<string[]> {
+    const folder = join(this.folder, DEPLOYMENTS);
+    await mkdir(folder, { recursive: true });
+    await createOnce(join(folder, deployment));
+    return (await list(folder)).filter((one) => one !== deployment);
+  }
+
+  async adopt(deployment: string): Promise<void> {
+    for (const other of await this.usedBy(deployment)) await rm(join(this.folder, DEPLOYMENTS, other), { force: true });
   }
 
   async removeAll(of: PayloadJob): Promise<void> {
@@ -173,12 +212,17 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   /** Removes a file, if it is still as old as `cutoffMs` says, and counts it down. */
-  private async unlink(jobFolder: string, path: string, cutoffMs = Infinity): Promise<boolean> {
+  private async unlink(
+    jobFolder: string,
+    path: string,
+    cutoffMs = Infinity,
+    away: (path: string) => Promise<void> = rm,
+  ): Promise<boolean> {
     if ((await readPayloadFile(path)) === undefined) return false;
     return withFolderLock(jobFolder, async () => {
       const held = await readPayloadFile(path);
       if (held === undefined || (await stat(path)).mtimeMs > cutoffMs) return false;
-      await rm(path);
+      await away(path);
       if (!(await this.unmark(path))) await this.count(jobFolder, -bytesOf(held.header));
       return true;
     });
@@ -205,25 +249,35 @@ export class FilePayloadStore extends PayloadStore {
     );
   }
 
-  private async sweepFile(
-    of: { pool: string; job: string },
-    path: string,
-    cutoffMs: number,
-    isOwned: PayloadOwnership,
-    sweep: PayloadSweep,
-  ): Promise<void> {
+  /** The payload of a file that was not changed since a moment; drafts of then are removed. */
+  private async oldPayload(of: PayloadJob, path: string, cutoffMs: number): Promise<PayloadName | undefined> {
     const facts = await stat(path).catch(() => undefined);
-    if (facts === undefined || facts.mtimeMs > cutoffMs) return;
-    if (path.endsWith('.draft')) return rm(path, { force: true });
-    if (path.endsWith(FREED)) return;
+    if (facts === undefined || facts.mtimeMs > cutoffMs) return undefined;
+    if (path.endsWith('.draft')) await rm(path, { force: true });
+    if (path.endsWith('.draft') || path.endsWith(FREED)) return undefined;
     const held = await readPayloadFile(path);
-    if (held === undefined) return;
-    sweep.examined++;
-    const payload = { ...of, owner: held.header.owner, name: held.header.name };
-    if (await isOwned(payload, formatPayloadRef('file', payload))) {
-      // The time of change is the time of the last look, so that the next passes leave it alone.
-      await utimes(path, new Date(), new Date()).catch(() => undefined);
-    } else if (await this.unlink(this.folderOf(of), path, cutoffMs)) sweep.removed++;
+    return held && { ...of, owner: held.header.owner, name: held.header.name };
+  }
+
+  /** Moved there by hand, a file is back: the path below the day is the path in the store. */
+  private async toTrash(path: string): Promise<void> {
+    const day = new Date().toISOString().slice(0, 10);
+    const place = join(this.folder, TRASH, day, relative(this.folder, path));
+    await mkdir(dirname(place), { recursive: true });
+    await rename(path, place);
+  }
+
+  /** All files of payloads, by folder. */
+  private async *shards(): AsyncGenerator<{ of: PayloadJob; paths: string[] }> {
+    for (const pool of await list(this.folder)) {
+      for (const job of await list(join(this.folder, pool))) {
+        const folder = this.folderOf({ pool, job });
+        for (const shard of await list(folder)) {
+          const files = await list(join(folder, shard));
+          yield { of: { pool, job }, paths: files.map((file) => join(folder, shard, file)) };
+        }
+      }
+    }
   }
 
   private folderOf({ pool, job }: { pool: string; job: string }): string {
@@ -238,46 +292,4 @@ export class FilePayloadStore extends PayloadStore {
 
 function statOf(header: PayloadHeader): PayloadStat {
   return { bytes: bytesOf(header), chunkCount: header.count, storedAtMs: header.storedAtMs };
-}
-
-function isSame({ header, data }: { header: PayloadHeader; data: Buffer }, change: Change): boolean {
-  if (Array.isArray(change)) return data.equals(Buffer.concat(change));
-  const start = header.chunkBytes.slice(0, change.index).reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
-  const end = start + (header.chunkBytes[change.index] ?? 0);
-  return header.count === change.count && data.subarray(start, end).equals(change.chunk);
-}
-
-/** False when it was there. */
-async function createOnce(path: string): Promise<boolean> {
-  try {
-    await writeFile(path, '', { flag: 'wx' });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
-  }
-}
-
-/** The chunks after a change; undefined for those that have not arrived. */
-function merge(held: { header: PayloadHeader; data: Buffer } | undefined, change: Change): (Buffer | undefined)[] {
-  if (Array.isArray(change)) return change;
-  const chunks: (Buffer | undefined)[] = Array.from({ length: change.count }, () => undefined);
-  if (held?.header.count === change.count) {
-    let start = 0;
-    for (const [index, bytes] of held.header.chunkBytes.entries()) {
-      if (bytes === null) continue;
-      chunks[index] = held.data.subarray(start, start + bytes);
-      start += bytes;
-    }
-  }
-  chunks[change.index] = change.chunk;
-  return chunks;
-}
-
-async function list(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
-    throw error;
-  });
-  return names.filter((name) => !name.startsWith('.')).sort();
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** First line of a payload file, as JSON; the chunks follow, one after the other. */
@@ -66,4 +66,54 @@ export async function writePayloadFile(path: string, header: PayloadHeader, chun
 /** The number in a small text file; 0 when there is none. */
 export async function readCounter(path: string): Promise<number> {
   return Number(await readFile(path, 'utf8').catch(() => '0')) || 0;
+}
+
+/** Makes an empty file; false when it was there. */
+export async function createOnce(path: string): Promise<boolean> {
+  try {
+    await writeFile(path, '', { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** Names in a folder, sorted, without those that begin with a dot; none when it is not there. */
+export async function list(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
+    throw error;
+  });
+  return names.filter((name) => !name.startsWith('.')).sort();
+}
+
+/** Chunks of one write; a list is the whole payload. */
+export type Change = { index: number; count: number; chunk: Buffer } | Buffer[];
+
+/** Whether a complete payload has what would be written. */
+export function isSame({ header, data }: { header: PayloadHeader; data: Buffer }, change: Change): boolean {
+  if (Array.isArray(change)) return data.equals(Buffer.concat(change));
+  const start = header.chunkBytes.slice(0, change.index).reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
+  const end = start + (header.chunkBytes[change.index] ?? 0);
+  return header.count === change.count && data.subarray(start, end).equals(change.chunk);
+}
+
+/** The chunks after a change; undefined for those that have not arrived. */
+export function merge(
+  held: { header: PayloadHeader; data: Buffer } | undefined,
+  change: Change,
+): (Buffer | undefined)[] {
+  if (Array.isArray(change)) return change;
+  const chunks: (Buffer | undefined)[] = Array.from({ length: change.count }, () => undefined);
+  if (held?.header.count === change.count) {
+    let start = 0;
+    for (const [index, bytes] of held.header.chunkBytes.entries()) {
+      if (bytes === null) continue;
+      chunks[index] = held.data.subarray(start, start + bytes);
+      start += bytes;
+    }
+  }
+  chunks[change.index] = change.chunk;
+  return chunks;
 }

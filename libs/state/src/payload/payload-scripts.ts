@@ -8,13 +8,14 @@ export const PUT_CHUNK = script<
 /** Script `lua/payload/free.lua` */
 export const FREE = script<{ items: string[]; hold: boolean }, { bytes: number[] }>('payload/free');
 /** Script `lua/payload/remove.lua` */
-export const REMOVE = script<{ items: string[]; cutoffMs?: number; incomplete?: true }, { removed: number }>(
-  'payload/remove',
-);
+export const REMOVE = script<
+  { items: string[]; cutoffMs?: number; incomplete?: true; keepMs?: number },
+  { removed: number }
+>('payload/remove');
 /** Script `lua/payload/touch.lua` */
 export const TOUCH = script<{ items: string[] }, { touched: number }>('payload/touch');
 /** Script `lua/payload/list-old.lua` */
-export const LIST_OLD = script<{ cutoffMs: number; limit: number }, { items: string[]; empty: boolean }>(
+export const LIST_OLD = script<{ cutoffMs: number; skip: number; limit: number }, { items: string[]; empty: boolean }>(
   'payload/list-old',
 );
 /** Script `lua/payload/remember-job.lua` */

@@ -219,14 +219,39 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
         if (ofJob === job) asked.push(owner);
         return ofJob !== job || ['g3', 'g7'].includes(owner);
       };
-      expect((await store.sweepOrphans(3_600_000, isOwned, 3)).examined).toBe(0);
-      const sweep = await store.sweepOrphans(0, isOwned, 3);
+      expect((await store.sweepOrphans(3_600_000, isOwned, { pageSize: 3 })).examined).toBe(0);
+      const sweep = await store.sweepOrphans(0, isOwned, { pageSize: 3 });
       expect(sweep.removed).toBe(9);
       expect(asked.filter((owner) => owner.startsWith('g')).length).toBeGreaterThanOrEqual(10);
-      const left = await Promise.allSettled(refs.map((ref) => store.get(ref)));
-      expect(left.flatMap(({ status }, index) => (status === 'fulfilled' ? [index] : []))).toEqual([3, 7]);
+      const left = await store.free(refs);
+      expect(left.flatMap((bytes, index) => (bytes === undefined ? [] : [index]))).toEqual([3, 7]);
       // What was swept counts to the quota no longer.
       await store.put(named(job, 'g1'), randomBytes(1_000 * KB));
+    });
+
+    it('sweeps nothing when more than a tenth of 1,000 payloads or more would go at once', async () => {
+      const names = Array.from({ length: 1_000 }, (_, index) => named(`bulk-${index % 40}`, `g${index}`));
+      await Promise.all(names.map((name) => store.put(name, Buffer.from('x'))));
+      const most = Math.floor((await store.countAll()) / 10);
+      const lost = new Set(names.slice(0, most + 1).map(({ owner }) => owner));
+      const isOwned = async ({ job, owner }: { job: string; owner: string }) =>
+        !job.startsWith('bulk-') || !lost.has(owner);
+      const before = await store.countAll();
+      expect(await store.sweepOrphans(0, isOwned)).toMatchObject({ removed: 0, isRefused: true });
+      expect(await store.countAll()).toBe(before);
+      const all = { pageSize: 7, isUnbounded: true };
+      expect(await store.sweepOrphans(0, isOwned, all)).toMatchObject({ removed: most + 1, isRefused: false });
+      // Fewer are left than the bound counts from.
+      for (const { owner } of names) lost.add(owner);
+      expect(await other.sweepOrphans(0, isOwned)).toMatchObject({ removed: names.length - most - 1 });
+    }, 60_000);
+
+    it('knows the deployments that use it', async () => {
+      expect(await store.usedBy('a')).toEqual([]);
+      expect(await other.usedBy('b')).toEqual(['a']);
+      expect(await store.usedBy('a')).toEqual(['b']);
+      await other.adopt('b');
+      expect(await store.usedBy('b')).toEqual([]);
     });
   });
 }

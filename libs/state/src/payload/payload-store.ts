@@ -1,4 +1,4 @@
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import { checkChunk, pagesOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
@@ -23,8 +23,17 @@ export interface PutChunkReply {
 export interface PayloadSweep {
   /** Payloads old enough to be asked about. */
   examined: number;
-  /** Those whose owner is gone. */
+  /** Those whose owner is gone; when it was refused, those that were found until then. */
+  orphans: number;
   removed: number;
+  /** Too many would have gone at once: none was removed. */
+  isRefused: boolean;
+}
+export interface PayloadSweepOptions {
+  /** Payloads handled together, at most 128. */
+  pageSize?: number;
+  /** Removes all that have no owner, however many they are. */
+  isUnbounded?: boolean;
 }
 /** Whose quota payloads count to. */
 export type PayloadJob = Pick<PayloadName, 'pool' | 'job'>;
@@ -36,13 +45,18 @@ export interface PayloadUsage {
 /** Says whether the owner of a payload still exists; asked only about payloads of some age. */
 export type PayloadOwnership = (payload: PayloadName, ref: string) => Promise<boolean>;
 
+/** What was swept can be had back for this long. */
+export const SWEPT_KEPT_MS = 86_400_000;
+/** A sweep takes at most a tenth of a store that has as many payloads as this. */
+const BOUNDED_FROM = 1_000;
+
 /**
  * Where prompts and tokens lie, by reference; queues and transitions never carry them. A payload is named by its pool,
  * its job, its owner (a groupId or requestId) and a name (`prompt`, or the attempt). Jobs of the same name in two pools
  * share nothing. A payload that is complete never changes: a reference leads to what it was given for, or to nothing.
  *
- * All bytes of a job count to its quota, but for those that wait for their removal. Every driver passes `payload-store.conformance.ts`. This class is also the
- * injection token.
+ * All bytes of a job count to its quota, but for those that wait for their removal. Every driver passes
+ * `payload-store.conformance.ts`. This class is also the injection token.
  */
 export abstract class PayloadStore {
   /**
@@ -124,11 +138,54 @@ export abstract class PayloadStore {
   abstract nowMs(): Promise<number>;
 
   /**
-   * Removes payloads, complete or not, that were stored at least `olderThanMs` ago and whose owner is gone. One pass
-   * over all jobs in pages; safe to run anywhere and at the same time.
-   * @param pageSize payloads handled together, at most 128
+   * Removes payloads, complete or not, that were stored at least `olderThanMs` ago (twice that at most) and whose owner is
+   * gone. One pass over all jobs in pages; safe to run anywhere and at the same time. What goes can be had back for a day.
+   * Of 1,000 payloads or more, none is removed when more than a tenth would be.
+   * @throws BroomwagonError UNAVAILABLE
    */
-  abstract sweepOrphans(olderThanMs: number, isOwned: PayloadOwnership, pageSize?: number): Promise<PayloadSweep>;
+  async sweepOrphans(
+    olderThanMs: number,
+    isOwned: PayloadOwnership,
+    { pageSize = LIMITS.page, isUnbounded = false }: PayloadSweepOptions = {},
+  ): Promise<PayloadSweep> {
+    const nowMs = await this.nowMs();
+    // Payloads grow old together, so that a pass sees most of what would go, and not a small part in each of many.
+    const cutoffMs = olderThanMs === 0 ? nowMs : (Math.floor(nowMs / olderThanMs) - 1) * olderThanMs;
+    const total = isUnbounded ? 0 : await this.countAll();
+    const most = total < BOUNDED_FROM ? Infinity : total / 10;
+    const sweep: PayloadSweep = { examined: 0, orphans: 0, removed: 0, isRefused: false };
+    const orphans: PayloadName[] = [];
+    const split = async (page: readonly PayloadName[]) => {
+      const owned = await Promise.all(page.map((one) => isOwned(one, formatPayloadRef(this.driver, one))));
+      return [page.filter((_, position) => owned[position]), page.filter((_, position) => !owned[position])] as const;
+    };
+    await this.eachOld(cutoffMs, pageSize, async (page) => {
+      const [owned, others] = await split(page);
+      if (owned.length > 0) await this.touch(owned);
+      orphans.push(...others);
+      sweep.examined += page.length;
+      sweep.orphans = orphans.length;
+      sweep.isRefused = orphans.length > most;
+      return sweep.isRefused ? 'stop' : others.length;
+    });
+    if (sweep.isRefused) return sweep;
+    for (const page of pagesOf(orphans, pageSize)) {
+      // Somebody may have named it since.
+      const [, others] = await split(page);
+      if (others.length > 0) sweep.removed += await this.sweepPage(others, cutoffMs);
+    }
+    await this.emptyTrash(nowMs);
+    return sweep;
+  }
+
+  /** Payloads of all jobs, complete or not. @throws BroomwagonError UNAVAILABLE */
+  abstract countAll(): Promise<number>;
+
+  /** Notes in the store that a deployment uses it. @returns the others that do. @throws BroomwagonError UNAVAILABLE */
+  abstract usedBy(deployment: string): Promise<string[]>;
+
+  /** Makes the store that of one deployment: the notes of all others go. @throws BroomwagonError UNAVAILABLE */
+  abstract adopt(deployment: string): Promise<void>;
 
   /** Removes all payloads of a job, and forgets it. @throws BroomwagonError UNAVAILABLE */
   abstract removeAll(of: PayloadJob): Promise<void>;
@@ -146,6 +203,25 @@ export abstract class PayloadStore {
   protected abstract setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]>;
 
   protected abstract removePage(page: readonly PayloadName[], cutoffMs?: number): Promise<number>;
+
+  /**
+   * Looks at all payloads that were stored, or last touched, up to a moment, page by page.
+   * @param look returns how many of the page are as old as before, or that this was the last page
+   */
+  protected abstract eachOld(
+    cutoffMs: number,
+    pageSize: number,
+    look: (page: readonly PayloadName[]) => Promise<number | 'stop'>,
+  ): Promise<void>;
+
+  /** Notes that these have owners now: the sweep comes back to them only later. */
+  protected abstract touch(page: readonly PayloadName[]): Promise<void>;
+
+  /** Removes payloads so that they can be had back for {@link SWEPT_KEPT_MS}. @returns how many there were */
+  protected abstract sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number>;
+
+  /** Deletes what was swept long enough ago; nothing to do where it ends by itself. */
+  protected async emptyTrash(_nowMs: number): Promise<void> {}
 
   /** Those that are references of this store. */
   private ownOf(refs: readonly string[]): Map<string, PayloadName> {

@@ -7,11 +7,10 @@ import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-r
 import { FORGET_JOB, FREE, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } from './payload-scripts';
 import {
   PayloadStore,
+  SWEPT_KEPT_MS,
   type PayloadChunk,
   type PayloadJob,
-  type PayloadOwnership,
   type PayloadStat,
-  type PayloadSweep,
   type PayloadUsage,
 } from './payload-store';
 
@@ -99,41 +98,74 @@ export class RedisPayloadStore extends PayloadStore {
   protected async setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]> {
     const bytes = new Map<PayloadName, number>();
     for (const [job, payloads] of byJob(page.map(([, payload]) => payload))) {
+      if (!isFreed) await this.scripts.run(REMEMBER_JOB, REGISTRY, { job });
       const reply = await this.scripts.run(FREE, job, { items: payloads.map(itemOf), hold: !isFreed });
       for (const [position, payload] of payloads.entries()) bytes.set(payload, reply.bytes[position]!);
     }
     return page.map(([, payload]) => bytes.get(payload)!);
   }
 
-  protected async removePage(page: readonly PayloadName[], cutoffMs?: number): Promise<number> {
+  protected async removePage(page: readonly PayloadName[], cutoffMs?: number, keepMs?: number): Promise<number> {
     let removed = 0;
     for (const [job, payloads] of byJob(page)) {
-      removed += (await this.scripts.run(REMOVE, job, { items: payloads.map(itemOf), cutoffMs })).removed;
+      removed += (await this.scripts.run(REMOVE, job, { items: payloads.map(itemOf), cutoffMs, keepMs })).removed;
     }
     return removed;
   }
 
-  async sweepOrphans(
-    olderThanMs: number,
-    isOwned: PayloadOwnership,
-    pageSize: number = LIMITS.page,
-  ): Promise<PayloadSweep> {
-    const sweep: PayloadSweep = { examined: 0, removed: 0 };
-    // One moment for the whole pass, so that what it touches is not old again within it.
-    const cutoffMs = (await this.nowMs()) - olderThanMs;
-    let cursor = '0';
-    do {
-      const [next, found] = await this.zscanJobs(cursor);
-      cursor = next;
-      for (const job of found) await this.sweepJob(job, cutoffMs, isOwned, pageSize, sweep);
-    } while (cursor !== '0');
-    return sweep;
+  protected async eachOld(
+    cutoffMs: number,
+    pageSize: number,
+    look: (page: readonly PayloadName[]) => Promise<number | 'stop'>,
+  ): Promise<void> {
+    for await (const job of this.jobs()) {
+      let skip = 0;
+      for (let isLast = false; !isLast;) {
+        const { items, empty } = await this.scripts.run(LIST_OLD, job, { cutoffMs, skip, limit: pageSize });
+        if (empty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
+        isLast = items.length < pageSize;
+        const stay = items.length === 0 ? 0 : await look(items.map((item) => payloadOf(job, item)));
+        if (stay === 'stop') return;
+        skip += stay;
+      }
+    }
+  }
+
+  protected async touch(page: readonly PayloadName[]): Promise<void> {
+    for (const [job, payloads] of byJob(page)) await this.scripts.run(TOUCH, job, { items: payloads.map(itemOf) });
+  }
+
+  protected sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number> {
+    return this.removePage(page, cutoffMs, SWEPT_KEPT_MS);
+  }
+
+  async countAll(): Promise<number> {
+    let count = 0;
+    for await (const job of this.jobs()) {
+      count += await this.available(this.redis.zcard(`${this.scripts.rootKey(job)}:index`));
+    }
+    return count;
+  }
+
+  async usedBy(deployment: string): Promise<string[]> {
+    await this.available(this.redis.sadd(this.deploymentsKey, deployment));
+    const all = await this.available(this.redis.smembers(this.deploymentsKey));
+    return all.filter((one) => one !== deployment);
+  }
+
+  async adopt(deployment: string): Promise<void> {
+    const others = await this.usedBy(deployment);
+    if (others.length > 0) await this.available(this.redis.srem(this.deploymentsKey, others));
   }
 
   async removeAll(of: PayloadJob): Promise<void> {
     const job = jobOf(of);
     for (let items: string[]; ;) {
-      ({ items } = await this.scripts.run(LIST_OLD, job, { cutoffMs: Number.MAX_SAFE_INTEGER, limit: LIMITS.page }));
+      ({ items } = await this.scripts.run(LIST_OLD, job, {
+        cutoffMs: Number.MAX_SAFE_INTEGER,
+        skip: 0,
+        limit: LIMITS.page,
+      }));
       if (items.length === 0) break;
       await this.scripts.run(REMOVE, job, { items });
     }
@@ -177,33 +209,19 @@ export class RedisPayloadStore extends PayloadStore {
     return { ...header, chunk };
   }
 
-  private async zscanJobs(cursor: string): Promise<[string, string[]]> {
+  /** Names of the jobs that have payloads, perhaps. */
+  private async *jobs(): AsyncGenerator<string> {
     const key = `${this.scripts.rootKey(REGISTRY)}:registry`;
-    const [next, flat] = await this.available(this.redis.zscan(key, cursor, 'COUNT', LIMITS.page));
-    return [next, flat.filter((_, position) => position % 2 === 0)];
+    let cursor = '0';
+    do {
+      const [next, flat] = await this.available(this.redis.zscan(key, cursor, 'COUNT', LIMITS.page));
+      cursor = next;
+      yield* flat.filter((_, position) => position % 2 === 0);
+    } while (cursor !== '0');
   }
 
-  private async sweepJob(
-    job: string,
-    cutoffMs: number,
-    isOwned: PayloadOwnership,
-    pageSize: number,
-    sweep: PayloadSweep,
-  ): Promise<void> {
-    for (;;) {
-      const { items, empty } = await this.scripts.run(LIST_OLD, job, { cutoffMs, limit: pageSize });
-      if (empty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
-      if (items.length === 0) return;
-      const owned = await Promise.all(items.map((item) => isOwned(...payloadOf(job, item))));
-      const kept = items.filter((_, position) => owned[position]);
-      const orphans = items.filter((_, position) => !owned[position]);
-      if (kept.length > 0) await this.scripts.run(TOUCH, job, { items: kept });
-      if (orphans.length > 0) {
-        sweep.removed += (await this.scripts.run(REMOVE, job, { items: orphans, cutoffMs })).removed;
-      }
-      sweep.examined += items.length;
-      if (items.length < pageSize) return;
-    }
+  private get deploymentsKey(): string {
+    return `${this.scripts.rootKey(REGISTRY)}:deployments`;
   }
 
   private async available<T>(answer: Promise<T>): Promise<T> {
@@ -221,11 +239,10 @@ export class RedisPayloadStore extends PayloadStore {
 function jobOf({ pool, job }: PayloadJob): string {
   return `${pool}/${job}`;
 }
-function payloadOf(job: string, item: string): [PayloadName, string] {
+function payloadOf(job: string, item: string): PayloadName {
   const [slash, end] = [job.indexOf('/'), item.lastIndexOf('~')];
   const of = { pool: job.slice(0, slash), job: job.slice(slash + 1) };
-  const payload = { ...of, owner: item.slice(0, end), name: item.slice(end + 1) };
-  return [payload, formatPayloadRef('redis', payload)];
+  return { ...of, owner: item.slice(0, end), name: item.slice(end + 1) };
 }
 function byJob(payloads: readonly PayloadName[]): Map<string, PayloadName[]> {
   const jobs = new Map<string, PayloadName[]>();

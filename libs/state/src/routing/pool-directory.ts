@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { BroomwagonError, POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { script, ScriptRunner } from '../scripts/script-runner';
@@ -53,6 +54,17 @@ export class PoolDirectory {
   /** All pools, sorted. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<PoolName[]> {
     return this.stillKnown(await this.asked(this.redis.smembers(this.allKey)));
+  }
+
+  /**
+   * The random id of this deployment, made once and kept in Redis.
+   * @returns undefined when it was made just now: Redis may still lose it
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  async deployment(): Promise<string | undefined> {
+    const key = `${this.keyPrefix}:deployment`;
+    const isMade = await this.asked(this.redis.set(key, randomUUID(), 'NX'));
+    return isMade ? undefined : ((await this.asked(this.redis.get(key))) ?? undefined);
   }
 
   /** Those with something to look after, sorted. @throws BroomwagonError UNAVAILABLE */

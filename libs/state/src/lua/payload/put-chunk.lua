@@ -13,6 +13,8 @@ local args = cjson.decode(ARGV[1])
 local chunk = ARGV[2]
 local item = payloads.item(args.item)
 
+-- One that was swept is kept for a while, but nobody names it.
+if not redis.call('ZSCORE', payloads.index, args.item) then redis.call('UNLINK', item) end
 local held = redis.call('HMGET', item, 'count', 'bytes', args.index)
 local count, held_bytes = tonumber(held[1] or nil), tonumber(held[2] or 0)
 if count and redis.call('HLEN', item) - HEADER_FIELDS == count then

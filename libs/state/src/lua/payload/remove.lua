@@ -3,6 +3,7 @@
 ARGV[1] items: list of strings
         cutoffMs: integer or absent; one stored or touched since stays
         incomplete: true or absent; one that is complete stays
+        keepMs: integer or absent; they can be read, and held again, for this long
 reply   removed: integer
 Flags: allow-oom ]]
 --- @include "includes/payload-keys"
@@ -16,7 +17,7 @@ for _, name in ipairs(args.items) do
     or (optional(args.incomplete) and redis.call('HLEN', item) - HEADER_FIELDS == tonumber(redis.call('HGET', item, 'count')))
   if not stays then
     if redis.call('SREM', payloads.freed, name) == 0 then payloads.use(-payloads.bytes(name)) end
-    redis.call('UNLINK', item)
+    if optional(args.keepMs) then redis.call('PEXPIRE', item, args.keepMs) else redis.call('UNLINK', item) end
     redis.call('ZREM', payloads.index, name)
     removed = removed + 1
   end

@@ -4,6 +4,7 @@
 local payloads = {
   index = root .. 'index', -- zset: item by the time it was stored or last found to be owned, ms
   freed = root .. 'freed', -- set: item that waits for its removal; it counts to the quota no longer
+  -- and `deployments`, root `{~jobs}` only: set of the ids of the deployments that use this store; not used by scripts
   registry = root .. 'registry', -- zset, root `{~jobs}` only: job by its last put, ms
 }
 local HEADER_FIELDS = 3

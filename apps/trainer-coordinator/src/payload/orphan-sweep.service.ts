@@ -1,0 +1,54 @@
+import { Injectable } from '@nestjs/common';
+import { Alarms } from '@broomwagon/platform';
+import { PayloadStore, PoolDirectory, RoundStore } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+
+const OVERRIDE = 'PAYLOAD_SWEEP_UNCHECKED=true sweeps all the same';
+const SAYS = {
+  'payload-sweep-no-pools': `Redis knows no pool, and the store has payloads: none is swept. Restore Redis; ${OVERRIDE}`,
+  'payload-sweep-shared':
+    'Another deployment uses the payload store, or did before Redis was lost: no payload is swept. ' +
+    `Give each a PAYLOAD_DIR or REDIS_KEY_PREFIX of its own; ${OVERRIDE}`,
+  'payload-sweep-too-many':
+    'More than a tenth of all payloads have no owner: none is swept. ' +
+    `Look whether Redis has all its pools and jobs; ${OVERRIDE}`,
+};
+
+/**
+ * Removes payloads whose owner is gone, unless it looks as if Redis does not know the owners: because it is empty, has lost
+ * a part, or the store is also that of another deployment. Safe in all replicas at once.
+ */
+@Injectable()
+export class OrphanSweepService {
+  constructor(
+    private readonly directory: PoolDirectory,
+    private readonly rounds: RoundStore,
+    private readonly payloads: PayloadStore,
+    private readonly alarms: Alarms,
+    private readonly config: CoordinatorConfig,
+  ) {}
+
+  /** One pass over the store. @throws BroomwagonError UNAVAILABLE */
+  async sweep(): Promise<void> {
+    const isUnchecked = this.config.payloadSweepUnchecked;
+    if (!isUnchecked && (await this.directory.list()).length === 0) {
+      const payloads = await this.payloads.countAll();
+      return this.show(payloads > 0 ? 'payload-sweep-no-pools' : undefined, { payloads });
+    }
+    const deployment = await this.directory.deployment();
+    if (deployment === undefined) return;
+    if (isUnchecked) await this.payloads.adopt(deployment);
+    const others = await this.payloads.usedBy(deployment);
+    if (others.length > 0) return this.show('payload-sweep-shared', { deployment, others });
+    const sweep = await this.payloads.sweepOrphans(
+      this.config.payloadOrphanAfterMs,
+      (payload, ref) => this.rounds.owns(payload, ref),
+      { isUnbounded: isUnchecked },
+    );
+    this.show(sweep.isRefused ? 'payload-sweep-too-many' : undefined, sweep);
+  }
+
+  private show(alarm: keyof typeof SAYS | undefined, about: object): void {
+    this.alarms.look('*', 'orphans', alarm, alarm === undefined ? '' : SAYS[alarm], about);
+  }
+}
