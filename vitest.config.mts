@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import swc from 'unplugin-swc';
 import { defineConfig } from 'vitest/config';
@@ -22,6 +23,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     pool: 'forks',
+    // Most tests wait for other processes: two files at a time fit on two cores.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     setupFiles: ['reflect-metadata'],
     globalSetup: ['./libs/testing/src/vitest-global-setup.ts'],
   },
