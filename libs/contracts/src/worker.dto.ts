@@ -47,6 +47,11 @@ export interface WorkerHeartbeatReply {
   leaseCount: number;
   leaseDigest: number;
   attemptCount: number;
+  /**
+   * Another one than before: Redis was restarted or set back, and may have forgotten what it had granted. Page through
+   * `worker.sync`, though the counts agree.
+   */
+  generation: string;
   /** Page through `worker.sync` now, even if all agrees: somebody reconciles a server (`server.reconcile`). */
   syncAsked?: boolean;
 }

@@ -13,8 +13,10 @@ async function start(books: Books = { leases: [], attempts: [] }) {
   const bench = await workerBench();
   const { controlPlane, module } = bench;
   await module.get(WorkerSession).established();
+  const time = { generation: 'a', nowMs: NOW };
   controlPlane.on('worker.heartbeat', () => ({
-    serverTimeMs: NOW,
+    serverTimeMs: time.nowMs,
+    generation: time.generation,
     ttlMs: 15_000,
     leaseCount: books.leases.length,
     leaseDigest: books.leases.reduce((sum, { id }) => sum + Number(id.split('.')[0]), 0),
@@ -27,7 +29,7 @@ async function start(books: Books = { leases: [], attempts: [] }) {
     return { items: items.slice(at, at + 1), cursor: at + 1 < items.length ? String(at + 1) : undefined };
   });
   const heartbeat = module.get(Heartbeat);
-  return { ...bench, books, heartbeat, leases: module.get(HeldLeases), registry: module.get(AttemptRegistry) };
+  return { ...bench, books, time, heartbeat, leases: module.get(HeldLeases), registry: module.get(AttemptRegistry) };
 }
 
 describe('Heartbeat', () => {
@@ -71,7 +73,14 @@ describe('Heartbeat', () => {
     const attempt = registry.admit(claim(), WORKER)!;
     leases.granted(attempt, `41.${attempt.acquireId}`);
     books.leases = [{ id: `41.${attempt.acquireId}`, sinceMs: 0 }];
-    const reply = { serverTimeMs: NOW, ttlMs: 15_000, leaseCount: 1, leaseDigest: 41, attemptCount: 1 };
+    const reply = {
+      serverTimeMs: NOW,
+      generation: 'a',
+      ttlMs: 15_000,
+      leaseCount: 1,
+      leaseDigest: 41,
+      attemptCount: 1,
+    };
     controlPlane.on('worker.heartbeat', () => reply);
     await heartbeat.beat();
     expect(controlPlane.of('worker.sync')).toEqual([]);
@@ -80,6 +89,34 @@ describe('Heartbeat', () => {
     await heartbeat.stop();
     expect(controlPlane.of('worker.sync').map(({ kind }) => kind)).toContain('leases');
     expect(controlPlane.of('lb.release')).toEqual([]);
+  });
+
+  it('compares attempts one by one after Redis was set back, though the counts agree', async () => {
+    const { heartbeat, controlPlane, registry, claim, books, time } = await start();
+    const forgotten = registry.admit(claim({ requestId: 'forgotten' }), WORKER)!;
+    books.attempts = [{ id: 'forgotten', attempt: '1-a', sinceMs: 0 }];
+    await heartbeat.beat();
+    await heartbeat.beat();
+    expect(controlPlane.of('worker.sync')).toEqual([]);
+    // Redis has forgotten that claim, and has us hold another, given out a moment ago.
+    books.attempts = [{ id: 'other', attempt: '1-b', sinceMs: NOW }];
+    time.generation = 'b';
+    await heartbeat.beat();
+    await heartbeat.stop();
+    expect(forgotten.cause).toBe('void');
+    expect(controlPlane.of('request.fail')).toEqual([]);
+    time.nowMs += 10_001;
+    await heartbeat.beat();
+    await heartbeat.stop();
+    expect(controlPlane.of('request.fail')).toMatchObject([
+      { requestId: 'other', attempt: '1-b', reason: 'unclaimed' },
+    ]);
+    const syncs = controlPlane.of('worker.sync').length;
+    registry.end(forgotten);
+    books.attempts = [];
+    time.nowMs += 60_000;
+    await heartbeat.beat();
+    expect(controlPlane.of('worker.sync')).toHaveLength(syncs);
   });
 
   it('returns what is old in the books and unknown here, on every page, and nothing that may be on its way', async () => {

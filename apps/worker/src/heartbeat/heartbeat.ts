@@ -19,6 +19,9 @@ export class Heartbeat {
   private readonly task: PeriodicTask;
   private readonly timeoutMs: number;
   private mismatches = 0;
+  private generation: string | undefined;
+  /** Until then the counts prove nothing, on the clock of Redis. */
+  private syncUntilMs = 0;
   private reconciling: Promise<void> | undefined;
 
   constructor(
@@ -27,7 +30,7 @@ export class Heartbeat {
     private readonly attempts: AttemptRegistry,
     private readonly leases: HeldLeases,
     private readonly reconciler: Reconciler,
-    config: WorkerConfig,
+    private readonly config: WorkerConfig,
     metrics: Metrics,
   ) {
     const intervalMs = config.workerTtlMs / 3;
@@ -58,11 +61,24 @@ export class Heartbeat {
       reply.leaseDigest === this.leases.digest &&
       reply.attemptCount === this.attempts.size;
     this.mismatches = agrees ? 0 : this.mismatches + 1;
-    if (!reply.syncAsked && this.mismatches < MISMATCHES_BEFORE_SYNC) return;
+    const mustSync = this.sawGeneration(reply) || reply.syncAsked;
+    if (!mustSync && this.mismatches < MISMATCHES_BEFORE_SYNC) return;
     this.mismatches = 0;
     this.reconciling ??= this.reconciler
       .reconcile(worker, reply.serverTimeMs)
       .finally(() => (this.reconciling = undefined));
+  }
+
+  /**
+   * A Redis that was set back may have forgotten one attempt and given out another, so that the counts agree. What is
+   * too young to be returned at the first sync is returned by one of the next.
+   */
+  private sawGeneration({ generation, serverTimeMs }: WorkerHeartbeatReply): boolean {
+    if (this.generation !== undefined && this.generation !== generation) {
+      this.syncUntilMs = serverTimeMs + this.config.unclaimedAfterMs + 2 * this.timeoutMs;
+    }
+    this.generation = generation;
+    return serverTimeMs < this.syncUntilMs;
   }
 
   private async send(worker: WorkerEpoch): Promise<WorkerHeartbeatReply | undefined> {
