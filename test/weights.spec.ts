@@ -1,4 +1,4 @@
-import type { BeginWeightsRequest, WeightSync } from '@broomwagon/contracts';
+import { attemptNumber, type BeginWeightsRequest, type WeightSync } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { liveRows, ServiceBench } from './system/service-bench';
@@ -50,7 +50,7 @@ describe('a change of weights with a real worker and engine', () => {
     await expect.poll(async () => (await states()).pending).toBe(4);
     const { claims } = await bench.client.call(bench.pool, 'request.claim', claim);
     for (const { segments } of claims) {
-      expect(segments.map(({ attempt, weightVersion }) => [attempt, weightVersion])).toEqual([
+      expect(segments.map(({ attempt, weightVersion }) => [attemptNumber(attempt), weightVersion])).toEqual([
         [1, 0],
         [2, 1],
       ]);

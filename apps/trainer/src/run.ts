@@ -8,7 +8,7 @@ import { TrainerLoop, type IdleMeter } from './loop/trainer-loop';
 import { tailPolicyOf } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
-import { renderStep } from './progress/progress-view';
+import { renderReconciled, renderStep } from './progress/progress-view';
 import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
 import type { PromptRecord } from './prompts/prompt-record';
 import { invalidities, speedupOf } from './report/arithmetic';
@@ -116,6 +116,7 @@ export class ReferenceRun {
         setWeightVersion: (version, trainer) => system.fleet.setWeightVersion(version, trainer),
         onStatus: (status) => this.show(policy.name, steps, status),
         onStep: (step) => display.say(renderStep(policy.name, step, steps)),
+        onReconciled: (lost) => display.say(renderReconciled(lost)),
       },
     );
     let reports: StepReport[];

@@ -45,3 +45,15 @@ export function renderStep(policy: string, step: StepReport, steps: number): str
     `${step.wallSeconds.toFixed(1)} s${idle}`
   );
 }
+
+/** What a trainer says after Redis was restarted or had lost its last transitions. */
+export function renderReconciled({
+  lostSteps,
+  lostGroups,
+}: {
+  lostSteps: readonly number[];
+  lostGroups: number;
+}): string {
+  const steps = lostSteps.length === 0 ? 'no trained step' : `the trained steps ${lostSteps.join(', ')}`;
+  return `Redis was restarted or set back: it had lost ${steps} and ${lostGroups} submitted groups; both are told again`;
+}

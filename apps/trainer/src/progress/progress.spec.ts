@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ProgressDisplay } from './progress-display';
-import { renderProgress, renderStep, type ProgressView } from './progress-view';
+import { renderProgress, renderReconciled, renderStep, type ProgressView } from './progress-view';
 
 const view: ProgressView = {
   policy: 'resume',
@@ -76,4 +76,11 @@ describe('progress', () => {
     display.say('step done');
     expect(pipe.written()).toBe('step done\n');
   });
+});
+
+it('says what Redis had lost', () => {
+  expect(renderReconciled({ lostSteps: [3, 4], lostGroups: 2 })).toMatch(
+    /the trained steps 3, 4 and 2 submitted groups/,
+  );
+  expect(renderReconciled({ lostSteps: [], lostGroups: 0 })).toMatch(/no trained step and 0 submitted groups/);
 });
