@@ -79,7 +79,7 @@ describe('worker on real NATS and Redis', () => {
     const fenced = new BroomwagonError('FENCED', 'void');
     stubs.answer('worker.register', () => ({ workerEpoch: `e${++epoch}`, ...now() }));
     stubs.answer('worker.heartbeat', ({ workerEpoch, leaseCount, leaseDigest, attemptCount }) =>
-      workerEpoch === fencedEpoch ? fenced : { leaseCount, leaseDigest, attemptCount, ...now() },
+      workerEpoch === fencedEpoch ? fenced : { generation: 'a', leaseCount, leaseDigest, attemptCount, ...now() },
     );
     stubs.answer('worker.deregister', () => ({ deregistered: true }));
     stubs.answer('request.claim', ({ max }) => ({ claims: pending.splice(0, max) }));
