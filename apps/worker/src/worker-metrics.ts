@@ -12,6 +12,7 @@ export type AttemptOutcome =
   | 'no-server'
   | 'payload'
   | 'payload-full'
+  | 'timeout'
   | 'fenced'
   | 'gone'
   | 'lost';

@@ -1,4 +1,15 @@
-import { ArrayMaxSize, ArrayMinSize, Equals, IsArray, IsInt, IsOptional, Max, MaxLength, Min } from 'class-validator';
+import {
+  ArrayMaxSize,
+  ArrayMinSize,
+  Equals,
+  IsArray,
+  IsIn,
+  IsInt,
+  IsOptional,
+  Max,
+  MaxLength,
+  Min,
+} from 'class-validator';
 import {
   IsCorrelationId,
   IsId,
@@ -13,6 +24,10 @@ import {
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import type { Segment } from './segment.dto';
+
+/** What an abort of one request of a round drops. */
+export const ABORT_SCOPES = ['sample', 'group'] as const;
+export type AbortScope = (typeof ABORT_SCOPES)[number];
 
 /**
  * `request.abort`: stops what exactly one selector means: `requestIds`, `sessionId`, `groupId` (with `job`), `workerId`,
@@ -33,6 +48,12 @@ export class AbortRequestsRequest {
   requestIds?: RequestId[];
   /** With `requestIds`: acquires of those that nobody knows are answered ABORTED for this long, milliseconds. */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.refuseAcquiresMs) refuseAcquiresMs?: number;
+  /**
+   * What goes with a request of a round that `requestIds`, `sessionId`, `workerId` or `serverId` means. `sample`:
+   * nothing; its group goes on while it has `minSamples` others, else it is dropped. `group`: its whole group.
+   * Default: `abortScope` of its round.
+   */
+  @IsOptional() @IsIn(ABORT_SCOPES) scope?: AbortScope;
   @IsOptional() @IsCorrelationId() sessionId?: string;
   @IsOptional() @IsId() groupId?: GroupId;
   @IsOptional() @IsId() workerId?: WorkerId;

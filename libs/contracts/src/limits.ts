@@ -36,6 +36,8 @@ export const LIMITS = {
   explainsPerCall: 16,
   /** Longest a call may be parked, milliseconds. */
   waitMs: 30_000,
+  /** Longest `timeoutMs` of a sample, milliseconds: a day. */
+  timeoutMs: 86_400_000,
   /** Longest an abort may refuse later acquires of the requests it names, milliseconds. */
   refuseAcquiresMs: 600_000,
   /** Token budget of one sample. */

@@ -43,6 +43,8 @@ export interface Claim {
   sampling: SamplingParameters;
   /** Budget of the whole sample; what the segments hold is already used. */
   maxTokens: number;
+  /** Longest time this attempt may generate, milliseconds; then it ends by `request.fail`, reason `timeout`. */
+  timeoutMs?: number;
   weightVersion: number;
   /** Tokens of earlier attempts, in order. */
   segments: Segment[];
@@ -110,6 +112,8 @@ export const FAIL_REASONS = [
   'shutdown',
   'unclaimed',
   'payload-full',
+  /** The attempt has generated for `timeoutMs`. */
+  'timeout',
 ] as const;
 export type FailReason = (typeof FAIL_REASONS)[number];
 /** Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is void. */
@@ -119,6 +123,7 @@ export type ReturnReason = FailReason | 'worker-lost';
  * `request.fail`: the attempt ends without completing. Where the request goes is decided by what was
  * intended for it: cut -> unfinished; nothing intended -> pending again, or failed above the cap.
  * `payload-full`: the quota of the job has no room for the tokens; no more of its requests are claimed until it has.
+ * `timeout`: the sample ends for good, and its group as `abortScope` of the round says.
  * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures (`maxFailures` of the
  * policy); all others that nothing here has asked for are returns (`maxReturns`).
  */

@@ -15,6 +15,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import type { Prompt, SamplingParameters } from './generation';
+import { ABORT_SCOPES, type AbortScope } from './abort.dto';
 import { IsEpoch } from './epochs';
 import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId, type Epoch } from './ids';
 import { IsCounter } from './integers';
@@ -89,6 +90,11 @@ export class OpenRoundRequest {
   @IsOptional() @IsStamp() stamp?: string;
   /** Claims stop when the trainer was not heard for this long, milliseconds; default 600,000. */
   @IsOptional() @IsCounter(1_000) orphanAfterMs?: number;
+  /**
+   * What an abort of one request, or the end of its `timeoutMs`, takes with it: its whole `group`, or nothing
+   * (`sample`) while its group has `minSamples` others. Default `group`.
+   */
+  @IsOptional() @IsIn(ABORT_SCOPES) abortScope?: AbortScope;
 }
 export interface OpenRoundReply {
   roundId: RoundId;
@@ -121,10 +127,20 @@ export interface TakeoverRoundReply {
 export class GroupSubmission {
   @IsId() groupId!: GroupId;
   @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) samples!: number;
+  /**
+   * The group is trained with as few samples as this when the others are lost for good: aborted alone, out of time, or
+   * failed. As long as more can come it waits for them, up to `samples`. Default: `samples`.
+   */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) minSamples?: number;
   /** The prompt inline, at most 32 kB; or promptRef. */
   @IsOptional() @IsObject() prompt?: Prompt;
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
   @IsInt() @Min(1) @Max(LIMITS.maxTokens) maxTokens!: number;
+  /**
+   * Longest time that one attempt at a sample may generate, milliseconds; not its waiting for a worker or a server. A
+   * sample that takes longer ends as by an abort in the `abortScope` of its round. Default: none.
+   */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.timeoutMs) timeoutMs?: number;
   @IsOptional() @IsObject() sampling?: SamplingParameters;
   @IsOptional() @IsId() domain?: string;
   /** Names the prompt in the prompt memory, the same in every epoch and job; default: its contents or promptRef. */
@@ -191,7 +207,7 @@ export interface RoundStatus {
   roundGroups: number;
   acceptedGroups: number;
   failedGroups: number;
-  /** Groups that lost a sample to an abort; never trained. */
+  /** Groups that lost a sample to an abort or a timeout and could not go on; never trained. */
   droppedGroups: number;
   /** max(0, needed - accepted - live): replacements asked for. */
   shortfallGroups: number;

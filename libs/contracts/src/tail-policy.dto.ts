@@ -20,7 +20,7 @@ export const WASTE_REASONS = [
   'surplus',
   /** Of groups that failed. */
   'failed',
-  /** Of groups that were aborted. */
+  /** Of samples and groups that were aborted. */
   'aborted',
   /** Older than `maxVersionSpan` when their group was taken. */
   'version-span',
@@ -29,6 +29,8 @@ export const WASTE_REASONS = [
   /** Made, and not stored: the payload store was full or away. */
   'not-stored',
   'missing',
+  /** Of samples that have taken longer than their `timeoutMs`. */
+  'timeout',
 ] as const;
 export type WasteReason = (typeof WASTE_REASONS)[number];
 

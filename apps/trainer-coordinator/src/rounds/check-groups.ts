@@ -22,6 +22,9 @@ export function checkGroups(groups: readonly GroupSubmission[]): void {
     if ((group.prompt === undefined) === (group.promptRef === undefined)) {
       throw invalid(field('prompt'), 'exactly one of prompt and promptRef is needed');
     }
+    if ((group.minSamples ?? 1) > group.samples) {
+      throw invalid(field('minSamples'), `${group.minSamples} of ${group.samples} samples can never be finished`);
+    }
     if (group.prompt !== undefined) checkPrompt(group.prompt, field('prompt'));
     refuse(field('sampling'), findSamplingFault(group.sampling ?? {}));
   }

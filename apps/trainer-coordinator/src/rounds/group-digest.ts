@@ -10,8 +10,20 @@ export function groupDigest({
   sampling,
   domain,
   promptId,
+  minSamples,
+  timeoutMs,
 }: GroupSubmission): string {
-  const contents = canonical({ samples, prompt, promptRef, maxTokens, sampling: sampling ?? {}, domain, promptId });
+  const contents = canonical({
+    samples,
+    prompt,
+    promptRef,
+    maxTokens,
+    sampling: sampling ?? {},
+    domain,
+    promptId,
+    minSamples,
+    timeoutMs,
+  });
   return createHash('sha256').update(JSON.stringify(contents)).digest('base64url');
 }
 

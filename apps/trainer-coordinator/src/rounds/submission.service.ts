@@ -62,6 +62,8 @@ export class SubmissionService {
       promptRef: refs.get(group.groupId)!,
       sampling: JSON.stringify(group.sampling ?? {}),
       domain: group.domain,
+      minSamples: group.minSamples,
+      timeoutMs: group.timeoutMs,
       promptHash: hashOf(group),
     }));
     let { roundGroups, stamp } = checked;

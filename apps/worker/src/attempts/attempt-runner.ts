@@ -181,6 +181,8 @@ export class AttemptRunner {
     let result: GenerationResult | undefined;
     let error: Error | undefined;
     let stopAgain: ((deadlineMs: number) => Promise<void>) | undefined;
+    const { timeoutMs } = attempt.claim;
+    const timeout = timeoutMs === undefined ? undefined : setTimeout(() => attempt.stop('timeout'), timeoutMs);
     try {
       const request = generationRequest(attempt, input);
       const engine = this.engines.of(lease);
@@ -193,6 +195,7 @@ export class AttemptRunner {
     } catch (thrown) {
       error = thrown as Error;
     }
+    clearTimeout(timeout);
     await checkpoints.stop();
     // While it may run there its lease says the truth.
     await stopAgain?.(this.stopDeadlineMs(error));
@@ -220,6 +223,8 @@ export class AttemptRunner {
 
   /** Ends a stopped attempt with the tokens it made. */
   private async handBack(attempt: Attempt, segment?: Segment): Promise<AttemptOutcome> {
+    if (attempt.cause === 'timeout')
+      return this.reporter.fail(attempt, { reason: 'timeout', retryable: false }, segment);
     const reason = attempt.cause === 'shutdown' ? 'shutdown' : 'aborted';
     return this.reporter.fail(attempt, { reason, retryable: true, message: attempt.cause }, segment);
   }

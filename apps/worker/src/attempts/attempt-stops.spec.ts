@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { errorOf, LEASE, streamUntilStopped, WORKER } from '../worker.fixture';
@@ -47,6 +48,18 @@ describe('an attempt that is stopped', () => {
       expect(controlPlane.of('request.fail')).toHaveLength(1);
     },
   );
+
+  it('ends at the time of its own with its tokens, which counts from when the engine is asked', async () => {
+    const { run, controlPlane, payloads, engines } = await startAttempt(() => ({ timeoutMs: 50 }));
+    // Longer than the whole of its time.
+    controlPlane.on('lb.acquire', ({ acquireId }) => delay(100, { ...LEASE, leaseId: `7.${acquireId}` }));
+    engines.generate = streamUntilStopped([1, 2], () => undefined);
+    expect(await run()).toBe('timeout');
+    const [fail] = controlPlane.of('request.fail');
+    expect(fail).toMatchObject({ ...identity, reason: 'timeout', retryable: false, segment: { tokenCount: 2 } });
+    expect(payloads.json(fail!.segment!.ref)).toMatchObject({ tokenIds: [1, 2] });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
+  });
 
   it('obeys a stop in the middle of a stream at once and keeps the tokens', async () => {
     const { run, controlPlane, attempt, payloads, engines } = await startAttempt();

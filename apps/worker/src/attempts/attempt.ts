@@ -9,9 +9,10 @@ export interface WorkerEpoch {
 
 /**
  * Why an attempt is stopped. `cut`, `abort`, `move` and `lease-lost`: hand it back with its tokens. `shutdown`: the same, said
- * differently. `void` and `fenced`: it is not ours any more, nothing is said about it.
+ * differently. `timeout`: it has generated for the `timeoutMs` of its claim.
+ * `void` and `fenced`: it is not ours any more, nothing is said about it.
  */
-export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'void' | 'fenced';
+export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'void' | 'fenced';
 
 /** One claimed request in the hands of this worker. */
 export class Attempt {

@@ -125,7 +125,7 @@ export class GroupTransitions {
   /** Ends a live request of a completed round. Only what had begun counts as cut. */
   cut(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
     const { group } = request;
-    if (isWhole(group)) return this.endSurplus(round, request, last);
+    if (isWhole(group) || request.stopped !== undefined) return this.endSurplus(round, request, last);
     const made = madeByAttempt(request, last)?.tokens ?? 0;
     if (HELD.has(request.state) && (request.started || made > 0)) {
       round.requestsCut += 1;
@@ -149,17 +149,23 @@ export class GroupTransitions {
     if (group.live === 0 && group.state === 'live') this.settle(round, group);
   }
 
-  /** A surplus sibling has ended, however it ended. */
+  /** A surplus sibling, or one that was stopped, has ended, however it ended. */
   endSurplus(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
-    this.drop(request, round, 'surplus', last);
+    this.drop(request, round, request.stopped ?? 'surplus', last);
     const { group } = request;
     if (group.live === 0 && group.state === 'live' && !takesResults(round)) this.settle(round, group);
   }
 
-  drop(request: ModelRequest, round: ModelRound, reason: 'surplus' | 'failed' | 'aborted', last?: ModelSegment): void {
-    if (reason === 'aborted') {
+  drop(
+    request: ModelRequest,
+    round: ModelRound,
+    reason: 'surplus' | 'failed' | 'aborted' | 'timeout',
+    last?: ModelSegment,
+  ): void {
+    if (reason === 'aborted' || reason === 'timeout') {
       keepTokens(request, last);
       countWaste(round, reason, request.tokens);
+      if (request.stopped !== undefined) request.group.tokens -= request.tokens;
     } else {
       wasteTokens(request, round, reason, last);
     }
@@ -171,7 +177,10 @@ export class GroupTransitions {
     const { group } = request;
     wasteTokens(request, round, 'failed', last);
     this.moves.move(request, 'failed');
-    if (group.finished + group.live >= group.samples) return;
+    if (this.goesOn(group)) {
+      if (isWhole(group)) this.placeWhole(round, group, nowMs, aborts);
+      return;
+    }
     for (const sibling of group.requests) {
       if (sibling.state === 'failed' || sibling.state === 'dropped') continue;
       if (HELD.has(sibling.state)) aborts.push({ request: sibling, attempt: sibling.attempt });
@@ -182,6 +191,52 @@ export class GroupTransitions {
     round.failed.push(group);
     this.groups.failed += 1;
     this.review(round, nowMs);
+  }
+
+  /** A sample is lost for good: its group goes on with the others when they are enough, and needs no more. */
+  private goesOn(group: ModelGroup): boolean {
+    const isUsable = ({ state, stopped }: ModelRequest): boolean =>
+      state !== 'failed' && state !== 'dropped' && stopped === undefined;
+    const usable = group.requests.filter(isUsable).length;
+    if (usable < group.minSamples) return false;
+    // The queue has whole groups apart.
+    const isQueued = group.state === 'unfinished';
+    if (isQueued) this.longtail.remove(group);
+    group.samples = Math.min(group.samples, usable);
+    if (isQueued) this.longtail.add(group);
+    return true;
+  }
+
+  /** Ends one sample for good while its group goes on. False, and nothing has ended, when the group can not go on. */
+  stopSample(
+    request: ModelRequest,
+    reason: 'aborted' | 'timeout',
+    nowMs: number,
+    aborts: ModelAbort[],
+    ended?: { last?: ModelSegment },
+  ): boolean {
+    const { group } = request;
+    const { round } = group;
+    const wasWhole = isWhole(group);
+    request.stopped = reason;
+    if (!this.goesOn(group)) return false;
+    const completes = !wasWhole && isWhole(group);
+    if (ended !== undefined || !HELD.has(request.state)) {
+      this.endSurplus(round, request, ended?.last);
+    } else if (!completes) {
+      if (request.state !== 'cutting') this.moves.move(request, 'cutting');
+      aborts.push({ request, attempt: request.attempt });
+    }
+    if (completes && group.state === 'live') this.placeWhole(round, group, nowMs, aborts);
+    return true;
+  }
+
+  /** The holder has ended a sample that has taken too long. */
+  timeOut(round: ModelRound, request: ModelRequest, nowMs: number, aborts: ModelAbort[], last?: ModelSegment): void {
+    if (round.abortScope === 'sample' && this.stopSample(request, 'timeout', nowMs, aborts, { last })) return;
+    request.stopped = 'timeout';
+    this.drop(request, round, 'timeout', last);
+    aborts.push(...this.dropGroup(request.group, nowMs));
   }
 
   /** Drops a live or unfinished group: it is never trained. Returns whose holders are to be told. */
@@ -199,7 +254,7 @@ export class GroupTransitions {
         if (request.state !== 'cutting') moves.move(request, 'cutting');
         aborts.push({ request, attempt: request.attempt });
       } else if (request.state !== 'dropped' && request.state !== 'failed') {
-        this.drop(request, round, 'aborted');
+        this.drop(request, round, request.stopped ?? 'aborted');
       }
     }
     this.review(round, nowMs);

@@ -1,5 +1,5 @@
 import { NEVER } from '../tail';
-import type { ModelGroup, ModelOpening, ModelRound } from './round-model.types';
+import type { ModelGroup, ModelOpening, ModelRound, ModelSubmission } from './round-model.types';
 import type { RoundTerms } from './round-terms';
 
 /** A round that has no groups yet. */
@@ -38,11 +38,12 @@ export function newRound(opening: ModelOpening, terms: RoundTerms, nowMs: number
 }
 
 /** A live group without its requests. */
-export function newGroup(round: ModelRound, groupId: string, samples: number, domain: string | undefined): ModelGroup {
+export function newGroup(round: ModelRound, { groupId, samples, minSamples, domain }: ModelSubmission): ModelGroup {
   return {
     groupId,
     domain,
     samples,
+    minSamples: minSamples ?? samples,
     requests: [],
     firstStep: round.step,
     state: 'live',

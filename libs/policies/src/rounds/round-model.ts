@@ -111,9 +111,9 @@ export class RoundModel {
   submit(submissions: readonly ModelSubmission[], nowMs: number): ModelGroup[] {
     const { moves, groups } = this.state;
     const round = this.round!;
-    const added = submissions.map(({ groupId, samples, domain }) => {
-      const group = newGroup(round, groupId, samples, domain);
-      const launched = launchedSamples(samples, round.rules);
+    const added = submissions.map((submission) => {
+      const group = newGroup(round, submission);
+      const launched = launchedSamples(group.samples, round.rules);
       for (let index = 0; index < launched; index++) group.requests.push(moves.add(group, index));
       round.live.add(group);
       countLiveOfDomain(round, group, 1);
@@ -178,7 +178,7 @@ export class RoundModel {
       if (request.state === 'finished' || request.state === 'unfinished') return answer(request.state);
       return answer(request.state === 'pending' ? 'FENCED' : 'dropped');
     }
-    if (isEnding(group)) {
+    if (isEnding(request)) {
       this.endForgotten(round, request, made);
       return answer('dropped');
     }
@@ -202,7 +202,8 @@ export class RoundModel {
       segment,
       countsAsFailure = false,
       retryable = true,
-    }: { segment?: ModelSegment; countsAsFailure?: boolean; retryable?: boolean },
+      timedOut = false,
+    }: { segment?: ModelSegment; countsAsFailure?: boolean; retryable?: boolean; timedOut?: boolean },
     nowMs: number,
   ): { state: ModelRequest['state'] | 'FENCED'; aborts: ModelAbort[] } {
     const aborts: ModelAbort[] = [];
@@ -210,8 +211,9 @@ export class RoundModel {
     const { group } = request;
     const { round } = group;
     if (!HELD.has(request.state)) return { state: request.state, aborts };
-    if (isEnding(group)) this.endForgotten(round, request, segment);
+    if (isEnding(request)) this.endForgotten(round, request, segment);
     else if (!takesResults(round)) this.state.cut(round, request, segment);
+    else if (timedOut) this.state.timeOut(round, request, nowMs, aborts, segment);
     else if (countsAsFailure && !retryable) {
       request.failures += 1;
       this.state.fail(round, request, nowMs, aborts, segment);
@@ -224,7 +226,7 @@ export class RoundModel {
     for (const request of this.held(holder)) {
       const { group } = request;
       const { round } = group;
-      if (isEnding(group)) this.endForgotten(round, request);
+      if (isEnding(request)) this.endForgotten(round, request);
       else if (!takesResults(round)) this.state.cut(round, request);
       else this.putBack(request, 'returns', nowMs, []);
     }
@@ -250,7 +252,7 @@ export class RoundModel {
 
   /** Of a group that needs it no more: it is whole, or was dropped. */
   private endForgotten(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
-    if (request.group.state === 'dropped') this.state.drop(request, round, 'aborted', last);
+    if (request.group.state === 'dropped') this.state.drop(request, round, request.stopped ?? 'aborted', last);
     else this.state.endSurplus(round, request, last);
   }
 
@@ -273,6 +275,14 @@ export class RoundModel {
   /** Drops a live or unfinished group: it is never trained. Returns whose holders are to be told. */
   dropGroup(group: ModelGroup, nowMs: number): ModelAbort[] {
     return this.state.dropGroup(group, nowMs);
+  }
+
+  /** Ends one sample for good; its group goes on, or is dropped when it can not. Returns who is to be told. */
+  stopSample(request: ModelRequest, nowMs: number): ModelAbort[] {
+    const aborts: ModelAbort[] = [];
+    if (request.state === 'finished' || request.state === 'failed' || request.state === 'dropped') return aborts;
+    if (request.group.state !== 'live' && request.group.state !== 'unfinished') return aborts;
+    return this.state.stopSample(request, 'aborted', nowMs, aborts) ? aborts : this.dropGroup(request.group, nowMs);
   }
 
   /** The trainer has trained on the completed round. */
@@ -316,5 +326,6 @@ export class RoundModel {
 
 const isFenced = (request: ModelRequest, attempt: number): boolean => request.attempt !== attempt;
 
-/** Nothing of its live requests is wanted any more. */
-const isEnding = (group: ModelGroup): boolean => group.state === 'dropped' || isWhole(group);
+/** It is not wanted any more, though it may be live. */
+const isEnding = ({ stopped, group }: ModelRequest): boolean =>
+  stopped !== undefined || group.state === 'dropped' || isWhole(group);

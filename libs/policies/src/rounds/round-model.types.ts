@@ -1,4 +1,12 @@
-import type { RoundKind, RoundRules, RoundState, TailChoice, TailPolicy, WasteReason } from '@broomwagon/contracts';
+import type {
+  AbortScope,
+  RoundKind,
+  RoundRules,
+  RoundState,
+  TailChoice,
+  TailPolicy,
+  WasteReason,
+} from '@broomwagon/contracts';
 
 export type RequestState =
   'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';
@@ -29,6 +37,8 @@ export interface ModelRequest {
   /** Of the segments. */
   tokens: number;
   checkpoint?: ModelSegment;
+  /** It is never trained, though its group may go on. */
+  stopped?: 'aborted' | 'timeout';
   /** Place in the pending queue. */
   sequence: number;
 }
@@ -36,8 +46,9 @@ export interface ModelRequest {
 export interface ModelGroup {
   readonly groupId: string;
   readonly domain?: string;
-  /** Samples the group needs; `requests` may be more. */
-  readonly samples: number;
+  /** Samples the group needs; `requests` may be more. When samples are lost for good, fewer, down to `minSamples`. */
+  samples: number;
+  readonly minSamples: number;
   readonly requests: ModelRequest[];
   readonly firstStep: number;
   state: GroupState;
@@ -77,6 +88,8 @@ export interface ModelOpening {
   takeGroups: number;
   policy: TailPolicy;
   weightVersion: number;
+  /** What a timeout drops. Default: `group`. */
+  abortScope?: AbortScope;
 }
 
 export interface ModelRound extends ModelOpening {
@@ -128,5 +141,7 @@ export interface ModelAbort {
 export interface ModelSubmission {
   groupId: string;
   samples: number;
+  /** Default: `samples`. */
+  minSamples?: number;
   domain?: string;
 }

@@ -93,8 +93,8 @@ export class AbortStore {
 function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 'flag' | 'job' | 'roundId'> {
   const parked = { kind: 'waiters', ofBooks: true };
   if ('requestIds' in selector) {
-    const { requestIds, refuseAcquiresMs } = selector;
-    return { work: [{ kind: 'requests', ids: [...new Set(requestIds)], refuseAcquiresMs }, parked] };
+    const { requestIds, refuseAcquiresMs, scope } = selector;
+    return { work: [{ kind: 'requests', ids: [...new Set(requestIds)], refuseAcquiresMs, scope }, parked] };
   }
   if ('sessionId' in selector) {
     return {

@@ -1,5 +1,6 @@
 import type {
   AbortResult,
+  AbortScope,
   AttemptId,
   Epoch,
   GroupId,
@@ -14,11 +15,11 @@ import type { AttemptFence } from '../requests/request.types';
 
 /** What is to be aborted. */
 export type AbortSelector =
-  | { requestIds: readonly RequestId[]; refuseAcquiresMs?: number }
-  | { sessionId: string }
+  | { requestIds: readonly RequestId[]; refuseAcquiresMs?: number; scope?: AbortScope }
+  | { sessionId: string; scope?: AbortScope }
   | { groupId: GroupId; job: JobId }
-  | { workerId: WorkerId }
-  | { serverId: ServerId }
+  | { workerId: WorkerId; scope?: AbortScope }
+  | { serverId: ServerId; scope?: AbortScope }
   | { roundId: RoundId; job: JobId }
   | { job: JobId }
   | { all: true };

@@ -1,4 +1,4 @@
-import { attemptNumber, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
+import { attemptNumber, type AbortScope, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
 import {
   planRound,
   RoundModel,
@@ -12,7 +12,7 @@ import {
 } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
-import { AbortStore } from '../aborts';
+import { AbortStore, type AbortSelector } from '../aborts';
 import { connectRedis } from '../redis';
 import { RequestStore, type AttemptFence } from '../requests';
 import { RoutingStore } from '../routing';
@@ -50,6 +50,10 @@ export interface PairSetting {
   samples: number;
   groupsPerStep: number;
   policy: TailPolicy;
+  /** Of every group; default: `samples`. */
+  minSamples?: number;
+  /** Of every round. */
+  abortScope?: AbortScope;
 }
 
 /** The scripts on a real Redis and the model, driven by the same events. Every event compares what both answer. */
@@ -64,6 +68,7 @@ export class RoundPair {
   private trainerEpoch?: Epoch;
   private submitted = 0;
   private registrations = 0;
+  private abortIds = 0;
   steps = 0;
 
   constructor(
@@ -89,7 +94,7 @@ export class RoundPair {
   }
 
   private async open(): Promise<boolean> {
-    const { groups, samples, groupsPerStep, policy } = this.setting;
+    const { groups, samples, minSamples, abortScope, groupsPerStep, policy } = this.setting;
     const expected = this.model.snapshot();
     const snapshot = await this.snapshot();
     expect(normalized(snapshot)).toEqual(normalized(expected));
@@ -105,7 +110,7 @@ export class RoundPair {
     const plan = planRound(expected, { groupsPerStep, remainingGroups, remainingByDomain, policy });
     if (plan.kind === 'done') return false;
     const roundId = `r${plan.step}`;
-    const opening = { ...plan, kind: plan.kind, policy, weightVersion: 2 * plan.step };
+    const opening = { ...plan, kind: plan.kind, policy, weightVersion: 2 * plan.step, abortScope };
     const common = { ...opening, job: JOB, roundId, orphanAfterMs: 600_000, trainerEpoch: this.trainerEpoch };
     const terms = roundTerms(policy, opening, expected);
     const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(codeOf);
@@ -122,6 +127,7 @@ export class RoundPair {
     const fresh = Array.from({ length: plan.newGroups }, (_, offset) => this.submitted + offset).map((position) => ({
       groupId: `g${position}`,
       samples,
+      minSamples,
       domain: domainOf(position),
     }));
     this.submitted += fresh.length;
@@ -177,9 +183,11 @@ export class RoundPair {
   }
 
   private async seldom(): Promise<void> {
-    switch (this.decide(5)) {
+    switch (this.decide(6)) {
       case 0:
         return this.voidWorker();
+      case 5:
+        return this.stopSample();
       case 1:
         return this.drop();
       case 2:
@@ -229,10 +237,11 @@ export class RoundPair {
   private async fail(): Promise<void> {
     await this.say(async ({ request, number, fence }, made) => {
       const how = { countsAsFailure: this.decide(3) === 0, retryable: this.decide(8) > 0 };
+      const timedOut = this.decide(6) === 0;
       const answer = await requests
-        .fail(this.pool, { ...fence, ...wire(made), ...how, reason: 'engine-error' })
+        .fail(this.pool, { ...fence, ...wire(made), ...how, reason: timedOut ? 'timeout' : 'engine-error' })
         .catch(codeOf);
-      const expected = this.model.fail(request, number, { segment: made, ...how }, await this.nowMs());
+      const expected = this.model.fail(request, number, { segment: made, ...how, timedOut }, await this.nowMs());
       this.compareAnswer(answer, expected);
     });
   }
@@ -307,20 +316,28 @@ export class RoundPair {
   private async drop(): Promise<void> {
     const group = this.groups.get(`g${this.decide(this.setting.groups)}`);
     if (group === undefined || this.decide(3) > 0) return;
-    const abortId = `a${group.groupId}-${this.steps}`;
-    await aborts.begin(this.pool, {
-      abortId,
-      selector: { groupId: group.groupId, job: JOB },
-      reason: 'test',
-      keptMs: 600_000,
-    });
+    const told = await this.abort({ groupId: group.groupId, job: JOB });
+    this.compareAborts(told, this.model.dropGroup(group, await this.nowMs()));
+  }
+
+  private async stopSample(): Promise<void> {
+    const group = this.groups.get(`g${this.decide(this.setting.groups)}`);
+    const request = group?.requests[this.decide(Math.max(1, group.requests.length))];
+    if (request === undefined || this.isGone(request)) return;
+    const told = await this.abort({ requestIds: [idOf(request)], scope: 'sample' });
+    this.compareAborts(told, this.model.stopSample(request, await this.nowMs()));
+  }
+
+  private async abort(selector: AbortSelector): Promise<AttemptFence[]> {
+    const abortId = `a${this.abortIds++}`;
+    await aborts.begin(this.pool, { abortId, selector, reason: 'test', keptMs: 600_000 });
     const told: AttemptFence[] = [];
     for (let more = true; more;) {
       const page = await aborts.select(this.pool, abortId);
       told.push(...page.aborts);
       more = page.more;
     }
-    this.compareAborts(told, this.model.dropGroup(group, await this.nowMs()));
+    return told;
   }
 
   private async expire(): Promise<void> {

@@ -1,4 +1,4 @@
-import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
+import { ABORT_SCOPES, TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import { findPolicyFault } from '@broomwagon/policies';
 import fc from 'fast-check';
 import { afterAll, expect, it, vi } from 'vitest';
@@ -36,6 +36,8 @@ const policies: fc.Arbitrary<TailPolicy> = fc
     return { ...policy, ...concurrency, shortfall: 'accept-fewer' } as TailPolicy;
   });
 
+const scopes = fc.option(fc.constantFrom(...ABORT_SCOPES), { nil: undefined });
+
 it('the scripts do what the model of rounds does, whatever the policy and the order of events', async () => {
   let steps = 0;
   await fc.assert(
@@ -44,11 +46,22 @@ it('the scripts do what the model of rounds does, whatever the policy and the or
       fc.integer({ min: 1, max: 3 }),
       fc.integer({ min: 2, max: 4 }),
       policies,
+      fc.record({ minSamples: fc.option(fc.constantFrom(1, 2), { nil: undefined }), abortScope: scopes }),
       fc.infiniteStream(fc.nat()),
-      async (groups, samples, groupsPerStep, policy, stream) => {
+      async (groups, samples, groupsPerStep, policy, { minSamples, abortScope }, stream) => {
         fc.pre(findPolicyFault(policy, groupsPerStep) === undefined);
         const decide = (choices: number): number => (stream.next().value as number) % choices;
-        const pair = new RoundPair({ groups, samples, groupsPerStep, policy }, decide);
+        const pair = new RoundPair(
+          {
+            groups,
+            samples,
+            groupsPerStep,
+            policy,
+            minSamples: minSamples && Math.min(minSamples, samples),
+            abortScope,
+          },
+          decide,
+        );
         await pair.start();
         for (let turn = 0; turn < 2_000; turn++) {
           if (decide(2) > 0) await pair.work();

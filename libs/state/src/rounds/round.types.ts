@@ -1,4 +1,5 @@
 import type {
+  AbortScope,
   Epoch,
   GroupId,
   GroupResult,
@@ -47,6 +48,8 @@ export interface OpenRoundArgs {
   policy: TailPolicy;
   weightVersion?: number;
   orphanAfterMs: number;
+  /** Default: `group`. */
+  abortScope?: AbortScope;
   trainerEpoch?: Epoch;
   stamp?: string;
   /** What follows from the policy. */
@@ -78,6 +81,10 @@ export interface NewGroup {
   /** JSON. */
   sampling: string;
   domain?: string;
+  /** Default: `samples`. */
+  minSamples?: number;
+  /** Of one attempt, milliseconds; absent: any. */
+  timeoutMs?: number;
   /** Its name in the prompt memory. */
   promptHash?: string;
 }

@@ -1,5 +1,5 @@
 import { roundTerms } from '@broomwagon/policies';
-import type { Claim, Epoch, TailPolicy } from '@broomwagon/contracts';
+import type { AbortScope, Claim, Epoch, TailPolicy } from '@broomwagon/contracts';
 import { flushPrefix, readToEnd, testPool, testRedisUrl } from '@broomwagon/testing';
 import { connectRedis } from '../redis';
 import { RedisMemory } from '../redis-memory';
@@ -19,6 +19,9 @@ export interface TestRound {
   newGroups?: number;
   takeGroups?: number;
   samples?: number;
+  minSamples?: number;
+  timeoutMs?: number;
+  abortScope?: AbortScope;
   maxTokens?: number;
   job?: string;
   /** Default 1; the round is r1. */
@@ -69,10 +72,16 @@ export class TestPools {
   /** An open round with its groups of the queue, and its new ones. */
   async open(wish: TestRound) {
     const { policy, neededGroups, newGroups = neededGroups, takeGroups = 0, samples = 2, maxTokens = 10 } = wish;
-    const { job = JOB, step = 1, roundId = `r${step}`, trainerEpoch } = wish;
+    const { job = JOB, step = 1, roundId = `r${step}`, trainerEpoch, minSamples, timeoutMs, abortScope } = wish;
     const kind = takeGroups > 0 && newGroups === 0 ? ('long' as const) : ('short' as const);
     const plan = { planId: `p${step}`, step, kind, neededGroups, takeGroups, newGroups };
-    const parameters = { policy, weightVersion: step, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
+    const parameters = {
+      policy,
+      abortScope,
+      weightVersion: step,
+      orphanAfterMs: 600_000,
+      ...roundTerms(policy, plan, {}),
+    };
     const opened = await this.rounds.open(this.pool, { job, roundId, ...plan, ...parameters, trainerEpoch });
     const round = { job, roundId, trainerEpoch: opened.trainerEpoch };
     for (let { state } = opened; state === 'opening';) ({ state } = await this.rounds.take(this.pool, round));
@@ -80,6 +89,8 @@ export class TestPools {
       groupId: `g${this.submitted + index}`,
       digest: 'd',
       samples,
+      minSamples,
+      timeoutMs,
       maxTokens,
       promptRef: `prompt${this.submitted + index}`,
       sampling: '{}',

@@ -5,17 +5,17 @@ ARGV[1] JSON:
 Reply: ended           number of requests
 Errors: none. Facts: request.aborted.
 Flags: allow-oom ]]
---- @include "../includes/aborts"
+--- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
 local ended = 0
 for _, one in ipairs(args.attempts) do
   local request = load_request(one.requestId)
   local group = request and load_group(request.job, request.groupId)
   -- Confirmed since, or another attempt.
-  if group and group.state == 'aborting' and HELD[request.state] and request.attempt == one.attempt then
+  local is_told = group and (group.state == 'aborting' or request.stopped)
+  if is_told and HELD[request.state] and request.attempt == one.attempt then
     redis.call('HSET', key.request(request.id), one.fenced and 'fenced' or 'unconfirmed', 1)
-    drop_request(load_round(request.job, group.roundId), group, request, nil, 0)
-    review_dropped(group)
+    end_unwanted(load_round(request.job, group.roundId), group, request, nil, 0)
     ended = ended + 1
   end
 end

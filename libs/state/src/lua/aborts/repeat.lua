@@ -1,5 +1,6 @@
---[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has (aborted ones, and
-surplus siblings of those that have all their samples), and leases without a request of ours. Those of void holders end here; those whose holders have had their time are listed as overdue too.
+--[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has (aborted ones,
+samples that were stopped alone, and surplus siblings of those that have all their samples), and leases without a request
+of ours. Those of void holders end here; those whose holders have had their time are listed as overdue too.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {groupCursor, leaseCursor, deadlineMs}   numbers; 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
@@ -22,17 +23,28 @@ for position = 1, #groups, 2 do
   seen = seen + 1
   local job, group_id = string.match(groups[position], '^([^/]+)/(.+)$')
   local group = load_group(job, group_id)
-  touched = touched + group.launched
-  local first, round = #aborts + 1, load_round(job, group.roundId)
-  if group.state == 'aborting' then
+  local round = group and load_round(job, group.roundId)
+  local first, stopped = #aborts + 1, {}
+  touched = touched + (group and group.launched or 1)
+  -- Only samples that were stopped alone, while the others of the group are wanted.
+  local function is_unwanted(request)
+    stopped[request.id] = request.stopped
+    return request.stopped or is_whole(group)
+  end
+  if group and group.state == 'aborting' then
     end_aborting(round, group, aborts)
-    for index = first, is_overdue(groups[position + 1]) and #aborts or 0 do
-      table.insert(overdue, { requestId = aborts[index].requestId, attempt = aborts[index].attempt })
+  elseif group and not honour_abort(round, group, aborts) then
+    end_live_requests(group, aborts, function(request) end_surplus(round, group, request, nil, 0) end, is_unwanted)
+  end
+  for index = first, is_overdue(groups[position + 1]) and #aborts or 0 do
+    local one = aborts[index]
+    if group.state == 'aborting' or stopped[one.requestId] then
+      table.insert(overdue, { requestId = one.requestId, attempt = one.attempt })
     end
-  elseif not honour_abort(round, group, aborts) then
-    end_live_requests(group, aborts, function(request) end_surplus(round, group, request, nil, 0) end)
-    -- Confirmed or settled meanwhile.
-    if group.live == 0 then redis.call('ZREM', key.abortingGroups, groups[position]) end
+  end
+  -- Confirmed, settled or folded meanwhile.
+  if #aborts < first and not (group and group.state == 'aborting') then
+    redis.call('ZREM', key.abortingGroups, groups[position])
   end
   if redis.call('ZSCORE', key.abortingGroups, groups[position]) then remaining = remaining + 1 end
 end

@@ -23,7 +23,7 @@ local function request_result(id)
   -- Forgotten or trained since.
   if not request then return encode({ requestId = id, outcome = 'already-finished' }) end
   local group_state = redis.call('HGET', key.group(request.job, request.groupId), 'state')
-  local of_abort = group_state == 'aborting' or group_state == 'dropped'
+  local of_abort = request.stopped or group_state == 'aborting' or group_state == 'dropped'
   if of_abort and request.state == 'cutting' then
     aborting = aborting + 1
     return encode({ requestId = id, outcome = 'aborting' })

@@ -1,7 +1,7 @@
 --[[ Selects one page of what an abort means and begins to end it. Any replica may take the next page.
 A page ends with the group that makes it 64 requests, or with 512 leases looked at (2,048 when most are passed over).
 ARGV[1] JSON: {abortId}   string
-Steps of the work: {kind: ..}
+Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for requests; absent: that of their round
   requests   ids: by requestId; unknown ones leave tombstones for submits, with refuseAcquiresMs for acquires too, and
              are looked for among the parked acquires and the leases
   group      job, groupId; an unknown one leaves a tombstone
@@ -51,14 +51,14 @@ local function select_group(round, group)
   record_group(args.abortId, group)
 end
 
-local function select_request(request)
+local function select_request(request, scope)
   touched = touched + 1
   record_abort(args.abortId, 'R|' .. request.id)
   local group = load_group(request.job, request.groupId)
   if not may_be_aborted(group) then return end
   if request.state == 'finished' or request.state == 'failed' or request.state == 'dropped' then return end
   touched = touched + group.launched
-  abort_group(load_round(request.job, group.roundId), group, args.abortId, aborts)
+  abort_request(load_round(request.job, group.roundId), group, request, args.abortId, scope, aborts)
 end
 
 -- Takes requestIds off a step until the page is full. Returns those that are not in the books.
@@ -67,7 +67,7 @@ local function select_ids(step)
   while step.ids and #step.ids > 0 and touched < PAGE do
     local id = table.remove(step.ids, 1)
     local request = load_request(id)
-    if request then select_request(request) else table.insert(unknown, id) end
+    if request then select_request(request, step.scope) else table.insert(unknown, id) end
   end
   return unknown
 end
@@ -183,7 +183,7 @@ local steps = {}
 function steps.requests(step)
   local unknown = select_ids(step)
   for _, id in ipairs(unknown) do
-    bury(id)
+    bury(step.scope and step.scope .. '|' .. id or id)
     if step.refuseAcquiresMs then bury_acquires(id, step.refuseAcquiresMs) end
     step.unknown = step.unknown or {}
     step.unknown[id] = 0

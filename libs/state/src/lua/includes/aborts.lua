@@ -1,7 +1,8 @@
 --- @include "clock"
 --- @include "settling"
--- Aborts. A group that loses a sample to an abort can never be whole, so it is dropped as a whole. It leaves its round
--- or the long-tail queue at once; it is `aborting` as long as a worker has one of its requests, then `dropped`.
+-- Aborts. A group that loses a sample to an abort is dropped as a whole, unless the abort is of the sample alone and
+-- enough others are left. It leaves its round or the long-tail queue at once; it is `aborting` as long as a worker has one of its
+-- requests, then `dropped`.
 local DEFAULT_KEPT_MS = 600000
 
 local function abort_kept_ms() return tonumber(redis.call('HGET', key.meta, 'abortKeptMs') or DEFAULT_KEPT_MS) end
@@ -42,18 +43,6 @@ local function take_out(round, group)
   leave_longtail(group.job, group.groupId)
 end
 
--- Ends a request with its tokens: they are in the answer until the group is forgotten, and waste of the round.
-local function drop_request(round, group, request, segment, tokens)
-  keep_tokens(request, segment, tokens)
-  if request.tokens > 0 then
-    -- The summary of its last round may be gone; then the ledger of the job has it.
-    count_ledger(request.job, group.roundId, 'waste.aborted', request.tokens)
-    if request.state ~= 'finished' then count_lost(request.job, group.roundId, request.tokens) end
-  end
-  move_request(request, group, 'dropped')
-  fact('request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })
-end
-
 -- To be called after requests of an aborted group were dropped.
 local function review_dropped(group)
   if group.live > 0 then return end
@@ -66,7 +55,7 @@ end
 
 -- One look at a group that is being aborted.
 local function end_aborting(round, group, aborts)
-  end_live_requests(group, aborts, function(request) drop_request(round, group, request, nil, 0) end)
+  end_live_requests(group, aborts, function(request) drop_request(group, request, nil, 0) end)
   review_dropped(group)
 end
 
@@ -80,7 +69,7 @@ local function drop_group(round, group, reason, abort_id, aborts)
   fact('group.dropped', { job = group.job, groupId = group.groupId, roundId = group.roundId, abortId = abort_id, reason = reason })
   for index = 0, group.launched - 1 do
     local request = load_request(request_id(group.job, group.groupId, index))
-    if request.state == 'finished' or request.state == 'unfinished' then drop_request(round, group, request, nil, 0) end
+    if request.state == 'finished' or request.state == 'unfinished' then drop_request(group, request, nil, 0) end
   end
   end_aborting(round, group, aborts)
 end
@@ -88,6 +77,23 @@ end
 local function abort_group(round, group, abort_id, aborts)
   local reason = round and round.cancelReason or redis.call('HGET', key.abort(abort_id), 'reason') or 'abort'
   drop_group(round, group, reason, abort_id, aborts)
+end
+
+-- `scope`: that of the abort, or nil: that of the round.
+local function abort_request(round, group, request, abort_id, scope, aborts)
+  local is_alone = (scope or round and round.abortScope) == 'sample'
+  if is_alone and stop_sample(round, group, request, { reason = 'aborted' }, aborts) then return end
+  abort_group(round, group, abort_id, aborts)
+end
+
+-- The holder of a sample has ended it: its own time is over. Its tokens are waste, whoever else goes with it.
+local function time_out(round, group, request, segment, tokens, aborts)
+  bump(round, 'returned.timeout', 1)
+  local why = { reason = 'timeout', hasEnded = true, segment = segment, tokens = tokens }
+  if round.abortScope == 'sample' and stop_sample(round, group, request, why, aborts) then return end
+  mark_stopped(request, 'timeout')
+  drop_request(group, request, segment, tokens)
+  drop_group(round, group, 'timeout', nil, aborts)
 end
 
 -- Every script that moves a request on calls this first, so that what a flag has aborted is aborted for all, whether

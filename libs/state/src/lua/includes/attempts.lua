@@ -33,12 +33,12 @@ end
 
 local function superseded() return fail('FENCED', 'The attempt has ended', 'attempt') end
 
--- Nothing of the live requests is wanted: the group is aborted, or has all its samples. What holders say confirms it.
-local function is_ending(group) return group.state == 'aborting' or is_whole(group) end
+-- The request is not wanted: it was stopped, or its group is aborted or whole. What its holder says confirms it.
+local function is_ending(group, request) return request.stopped or group.state == 'aborting' or is_whole(group) end
 
 local function end_unwanted(round, group, request, segment, tokens)
   if group.state ~= 'aborting' then return end_surplus(round, group, request, segment, tokens) end
-  drop_request(round, group, request, segment, tokens)
+  drop_request(group, request, segment, tokens)
   review_dropped(group)
 end
 
@@ -75,7 +75,7 @@ local function return_attempt(request)
   honour_abort(round, group, {})
   -- Dropped with its group, now or since the list of the holder was read.
   if group.state == 'dropped' or not HELD[redis.call('HGET', key.request(request.id), 'state')] then return false end
-  if is_ending(group) then
+  if is_ending(group, request) then
     end_unwanted(round, group, request, nil, 0)
     return false
   end

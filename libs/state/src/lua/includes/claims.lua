@@ -33,6 +33,7 @@ local function claim_json(request, group, round)
   local plain = cjson.encode({
     requestId = request.id, attempt = request.attempt, job = request.job, roundId = round.roundId,
     groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
+    timeoutMs = group.timeoutMs,
     weightVersion = claim_version(round), boundServerId = request.boundServerId, boundServerEpoch = request.boundServerEpoch,
   })
   return with_segments(string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. '}', request.segments)

@@ -8,14 +8,16 @@ local function stop_held(request, group, aborts)
     workerEpoch = request.workerEpoch })
 end
 
--- Returns the id of a request that is not there, if any.
-local function end_live_requests(group, aborts, ending)
+-- `wanted`, if given, says of which. Returns the id of a request that is not there, if any.
+local function end_live_requests(group, aborts, ending, wanted)
   local missing
   for index = 0, group.launched - 1 do
     local id = request_id(group.job, group.groupId, index)
     local request = load_request(id)
     if not request then
       missing = id
+    elseif wanted and not wanted(request) then
+      -- It goes on.
     elseif request.state == 'pending' then
       ending(request)
     elseif HELD[request.state] then

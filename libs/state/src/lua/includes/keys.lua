@@ -54,7 +54,7 @@ local key = {
   facts = root .. 'facts', -- stream: capped outbox of facts
   -- aborts (trainer-coordinator)
   aborts = root .. 'aborts', -- zset: abortId whose requests are still being selected, by its start, ms
-  abortTombstones = root .. 'aborts:tombstones', -- zset: requestId or job/groupId that was not known when aborted, by the end of its life, ms
+  abortTombstones = root .. 'aborts:tombstones', -- zset: requestId, '<scope>|' and requestId, or job/groupId, not known when aborted, by the end of its life, ms
   abortingGroups = root .. 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
   abortingLeases = root .. 'aborts:leases', -- zset: packed lease without a request of ours that its worker still has, by the start, ms
   leavingGroups = root .. 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms

@@ -23,7 +23,7 @@ local function load_round(job, round_id)
   local field = redis.call('HMGET', key.round(job, round_id), 'state', 'neededGroups', 'acceptedGroups', 'liveGroups',
     'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
     'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
-    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns')
+    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope')
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(job, round_id)
   return {
@@ -36,21 +36,24 @@ local function load_round(job, round_id)
     reserved = tonumber(field[15] or 0), concurrency = tonumber(field[16] or 0), inFlight = tonumber(field[17] or 0),
     hasQuotas = field[18] == '1', sampleOverProvision = tonumber(field[19] or 1), maxCuts = tonumber(field[20] or 0),
     maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1), openedAtMs = tonumber(field[23]),
-    maxReturns = tonumber(field[24]),
+    maxReturns = tonumber(field[24]), abortScope = field[25] or 'group',
   }
 end
 
--- `samples` is what the group needs, `launched` what it has.
+-- `samples` is what the group needs, `launched` what it has; when samples are lost for good it may need fewer, down to
+-- `minSamples`.
 local function load_group(job, group_id)
   local field = redis.call('HMGET', key.group(job, group_id), 'state', 'samples', 'finished', 'live', 'roundId', 'maxTokens',
-    'promptRef', 'sampling', 'arrival', 'launched', 'domain', 'firstStep', 'pinned', 'held', 'taken', 'gated')
+    'promptRef', 'sampling', 'arrival', 'launched', 'domain', 'firstStep', 'pinned', 'held', 'taken', 'gated',
+    'minSamples', 'timeoutMs')
   if not field[1] then return nil end
   return {
     job = job, groupId = group_id, state = field[1], samples = tonumber(field[2]), finished = tonumber(field[3]),
     live = tonumber(field[4]), roundId = field[5], maxTokens = tonumber(field[6]), promptRef = field[7],
     sampling = field[8], arrival = tonumber(field[9] or 0), launched = tonumber(field[10] or field[2]),
     domain = field[11] or nil, firstStep = tonumber(field[12]), pinned = field[13] == '1', held = field[14] == '1',
-    taken = field[15] == '1', gated = field[16] == '1',
+    taken = field[15] == '1', gated = field[16] == '1', minSamples = tonumber(field[17] or field[2]),
+    timeoutMs = tonumber(field[18] or nil),
   }
 end
 

@@ -92,10 +92,27 @@ local function is_settling(round, group)
   return group.state == 'leaving' or (group.state == 'live' and not takes_results(round))
 end
 
--- A sibling beyond the samples of its group has ended, however it ended.
-local function end_surplus(round, group, request, segment, tokens)
-  waste_tokens(request, round, 'surplus', segment, tokens)
+-- Ends a request with its tokens: they are in the answer of its abort until its group is forgotten, and are waste.
+local function drop_request(group, request, segment, tokens)
+  keep_tokens(request, segment, tokens)
+  if request.tokens > 0 then
+    -- The summary of its last round may be gone; then the ledger of the job has it.
+    count_ledger(request.job, group.roundId, 'waste.' .. (request.stopped or 'aborted'), request.tokens)
+    if request.state ~= 'finished' then count_lost(request.job, group.roundId, request.tokens) end
+    if request.stopped then redis.call('HINCRBY', key.group(group.job, group.groupId), 'tokens', -request.tokens) end
+  end
   move_request(request, group, 'dropped')
+  fact('request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })
+end
+
+-- A sample that its group does not need or that was stopped for good has ended, however it ended.
+local function end_surplus(round, group, request, segment, tokens)
+  if request.stopped then
+    drop_request(group, request, segment, tokens)
+  else
+    waste_tokens(request, round, 'surplus', segment, tokens)
+    move_request(request, group, 'dropped')
+  end
   if group.live > 0 then return end
   redis.call('ZREM', key.abortingGroups, group.job .. '/' .. group.groupId)
   if is_settling(round, group) then settle_group(round, group) end
@@ -122,9 +139,54 @@ local function place_whole(round, group, aborts)
   review_round(round)
 end
 
+-- To be called when a sample is lost for good. The group goes on with those that can still count when they are
+-- `minSamples`, and needs no more than there are. False when it can never be whole.
+local function goes_on(group)
+  local usable = 0
+  for index = 0, group.launched - 1 do
+    local id = request_id(group.job, group.groupId, index)
+    local state, stopped = unpack(redis.call('HMGET', key.request(id), 'state', 'stopped'))
+    if state and state ~= 'failed' and state ~= 'dropped' and not stopped then usable = usable + 1 end
+  end
+  if usable < group.minSamples then return false end
+  if usable < group.samples then
+    redis.call('HSET', key.group(group.job, group.groupId), 'samples', usable)
+    group.samples = usable
+  end
+  return true
+end
+
+local function mark_stopped(request, reason)
+  redis.call('HSET', key.request(request.id), 'stopped', reason)
+  request.stopped = reason
+end
+
+-- Ends one sample for good while its group goes on; its holder is told until it confirms. False, and nothing has ended,
+-- when the group can not go on without it. `why`: {reason, hasEnded?, segment?, tokens?}
+local function stop_sample(round, group, request, why, aborts)
+  local was_whole, was_queued = is_whole(group), group.state == 'unfinished'
+  mark_stopped(request, why.reason)
+  if not goes_on(group) then return false end
+  local completes = not was_whole and is_whole(group)
+  if why.hasEnded or not HELD[request.state] or not worker_is_current(request.workerId, request.workerEpoch) then
+    end_surplus(round, group, request, why.segment, why.tokens or 0)
+  elseif not completes then
+    redis.call('ZADD', key.abortingGroups, 'NX', integer(now_ms()), group.job .. '/' .. group.groupId)
+    stop_held(request, group, aborts)
+  end
+  if completes and was_queued then
+    redis.call('ZREM', key.pins(group.job), group.groupId)
+    redis.call('HDEL', key.group(group.job, group.groupId), 'pin')
+    redis.call('ZINCRBY', key.longtail(group.job), integer(-FINISHED_FIRST), group.groupId)
+  elseif completes and group.state ~= 'unfinished' then
+    place_whole(round, group, aborts)
+  end
+  return true
+end
+
 -- Ends a live request of a completed round. Only what had been started counts as cut.
 local function cut_request(round, group, request, segment, tokens)
-  if is_whole(group) then return end_surplus(round, group, request, segment, tokens) end
+  if is_whole(group) or request.stopped then return end_surplus(round, group, request, segment, tokens) end
   local _, made = made_by_attempt(request, segment, tokens)
   if HELD[request.state] and (request.started or made > 0) then
     bump(round, 'requestsCut', 1)
@@ -166,5 +228,6 @@ end
 local function fail_request(round, group, request, aborts, segment, tokens)
   waste_tokens(request, round, 'failed', segment, tokens)
   move_request(request, group, 'failed')
-  if group.finished + group.live < group.samples then fail_group(round, group, aborts) end
+  if not goes_on(group) then return fail_group(round, group, aborts) end
+  if is_whole(group) then place_whole(round, group, aborts) end
 end

@@ -18,7 +18,7 @@ local function load_request(id)
   local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
   if not job then return nil end
   local field = redis.call('HMGET', key.request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch', 'started',
-    'segments', 'tokens', 'checkpoint', 'checkpointTokens', 'movePlan', 'boundServerId', 'boundServerEpoch')
+    'segments', 'tokens', 'checkpoint', 'checkpointTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped')
   if not field[1] then return nil end
   return {
     id = id, job = job, groupId = group_id, index = tonumber(index),
@@ -27,6 +27,7 @@ local function load_request(id)
     segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
     checkpoint = field[9], checkpointTokens = tonumber(field[10] or 0),
     movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
+    stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may go on
   }
 end
 

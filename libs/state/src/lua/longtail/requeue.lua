@@ -26,7 +26,7 @@ local function answer()
 end
 
 if not HELD[request.state] then return answer() end
-if is_ending(group) then
+if is_ending(group, request) then
   end_unwanted(round, group, request, optional(args.segment), args.tokens)
   return answer()
 end

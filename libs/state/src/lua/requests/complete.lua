@@ -35,7 +35,7 @@ if not HELD[request.state] then
   if request.state == 'pending' then return superseded() end
   return answer('dropped')
 end
-if is_ending(group) then
+if is_ending(group, request) then
   end_unwanted(round, group, request, optional(args.segment), args.tokens)
   return answer('dropped')
 end

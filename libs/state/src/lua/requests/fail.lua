@@ -4,7 +4,8 @@ ARGV[1] JSON:
   countsAsFailure   boolean: of the request: failures + 1, and when not retryable it has failed for good at once; else
                     returns + 1. Above `maxFailures` or `maxReturns` of the round it fails for good, whatever the reason
   retryable         boolean
-  reason, message   strings; message may be absent
+  reason, message   strings; message may be absent. `timeout`: its own time is over; it ends, and its group
+                    goes on or is dropped as by an abort in the scope of its round
   segment           JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
   tokens            number of tokens of the segment
   missingRef        string or absent: a segment of the request that the payload store has no longer; it is forgotten with
@@ -16,7 +17,7 @@ Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repea
        job, roundId     of the request
        madeRoom         boolean: a job that was at its cap has room again
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Facts: group.failed, round.completed, round.settled, longtail.requeued.
+Facts: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
 local args = cjson.decode(ARGV[1])
@@ -34,7 +35,7 @@ local function answer()
 end
 
 if not HELD[request.state] then return answer() end
-if is_ending(group) then
+if is_ending(group, request) then
   end_unwanted(round, group, request, optional(args.segment), args.tokens)
   return answer()
 end
@@ -42,6 +43,11 @@ if optional(args.missingRef) and round then lose_tokens_from(request, round, arg
 local segment = optional(args.segment)
 if is_cut(round, group) then
   cut_request(round, group, request, segment, args.tokens)
+  return answer()
+end
+
+if args.reason == 'timeout' then
+  time_out(round, group, request, segment, args.tokens, aborts)
   return answer()
 end
 

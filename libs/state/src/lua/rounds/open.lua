@@ -5,6 +5,7 @@ ARGV[1] JSON:
   weightVersion                 number or absent: that of the pool; another one is refused
   policy                        JSON of the policy as a string
   deadlineMs                    number or absent
+  abortScope                    'sample' | 'group' or absent: what an abort of a request drops that does not say it; 'group'
   digest                        string: of all of the above; the same round opened with another one is a conflict
   rules                         {onCut, reservesTaken, sampleOverProvision, concurrency, maxFailures, maxReturns, acceptsFewer,
                                 maxCuts, maxAgeSteps, maxVersionSpan, dispatchOrder}: what follows from the policy
@@ -87,6 +88,7 @@ redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.d
   'maxVersionSpan', rules.maxVersionSpan, 'dispatchOrder', rules.dispatchOrder, 'reservedGroups', 0, 'inFlight', 0,
   'weightVersion', weight_version, 'trainerEpoch', epoch, 'settled', 0, 'openedAtMs', integer(now))
 if optional(args.keepTokens) then redis.call('HSET', hash, 'keepTokens', integer(args.keepTokens)) end
+if optional(args.abortScope) then redis.call('HSET', hash, 'abortScope', args.abortScope) end
 if optional(args.choice) then redis.call('HSET', hash, 'choice', args.choice) end
 if optional(args.control) then redis.call('HSET', key.job(args.job), 'tailControl', args.control) end
 for _, one in ipairs(optional(args.places) or {}) do

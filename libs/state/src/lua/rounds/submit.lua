@@ -8,7 +8,7 @@ ARGV[1] JSON:
   stamp           of the trainer, or absent
   check           boolean: all groups of the page (at most 128) are checked, nothing is stored
   groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain,
-                  promptHash or absent}; with `check`, groupId, digest, samples and maxTokens suffice;
+                  promptHash, minSamples, timeoutMs: each or absent}; with `check`, groupId, digest, samples and maxTokens suffice;
                   without `check`, about 32 requests in all, as many as the round launches
 Reply: fresh         check: list of groupId that are not there yet
        launchFactor  launched samples / samples of a group in this round
@@ -126,7 +126,9 @@ for _, group in ipairs(fresh) do
   if round.concurrency > 0 then redis.call('HSET', key.group(args.job, group.groupId), 'gated', 1) end
   count_live_of_domain(round, { domain = optional(group.domain) }, 1)
   if optional(group.domain) then redis.call('HSET', key.group(args.job, group.groupId), 'domain', group.domain) end
-  if optional(group.promptHash) then redis.call('HSET', key.group(args.job, group.groupId), 'promptHash', group.promptHash) end
+  for _, name in ipairs({ 'promptHash', 'minSamples', 'timeoutMs' }) do
+    if optional(group[name]) then redis.call('HSET', key.group(args.job, group.groupId), name, group[name]) end
+  end
   local ids = {}
   for index = 0, launched - 1 do
     ids[index + 1] = request_id(args.job, group.groupId, index)
@@ -154,20 +156,25 @@ if #fresh > 0 then
   end
 end
 
--- An abort that came before its request wins.
-local function is_aborted(group_id, samples)
-  local names = { args.job .. '/' .. group_id }
-  for index = 0, samples - 1 do names[index + 2] = request_id(args.job, group_id, index) end
-  for _, ends_at in ipairs(redis.call('ZMSCORE', key.abortTombstones, unpack(names))) do
-    if ends_at and tonumber(ends_at) > now_ms() then return true end
+-- An abort that came before its request wins, in the scope it has named or in that of the round.
+local SCOPES = { 'round', 'group', 'sample' }
+local function end_aborted(group)
+  local names = { args.job .. '/' .. group.groupId }
+  for index = 0, group.launched - 1 do
+    local id = request_id(args.job, group.groupId, index)
+    for _, name in ipairs({ id, 'group|' .. id, 'sample|' .. id }) do table.insert(names, name) end
   end
-  return false
-end
-if #fresh > 0 and redis.call('EXISTS', key.abortTombstones) == 1 then
-  for _, added in ipairs(fresh) do
-    if is_aborted(added.groupId, launched_of(added)) then
-      abort_group(round, load_group(args.job, added.groupId), TOMBSTONE, {})
+  for position, ends_at in ipairs(redis.call('ZMSCORE', key.abortTombstones, unpack(names))) do
+    local is_there = ends_at and tonumber(ends_at) > now_ms() and may_be_aborted(group)
+    if is_there and position == 1 then
+      abort_group(round, group, TOMBSTONE, {})
+    elseif is_there then
+      local id, scope = names[position - (position - 2) % 3], SCOPES[(position - 2) % 3 + 1]
+      abort_request(round, group, load_request(id), TOMBSTONE, scope ~= 'round' and scope or nil, {})
     end
   end
+end
+if #fresh > 0 and redis.call('EXISTS', key.abortTombstones) == 1 then
+  for _, added in ipairs(fresh) do end_aborted(load_group(args.job, added.groupId)) end
 end
 return answer('')
