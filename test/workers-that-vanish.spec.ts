@@ -41,7 +41,7 @@ describe('a worker that vanishes in the middle of a step', () => {
     worker.pause();
     await expect.poll(epoch, { timeout: 2 * WORKER_TTL_MS + SLACK_MS }).toBeUndefined();
     worker.resume();
-    await expect.poll(epoch).toBe(String(Number(before) + 1));
+    await expect.poll(async () => ![undefined, before].includes(await epoch())).toBe(true);
     const { lines, steps } = await training;
     expect(faultsOf('stopped', PROMPTS, lines)).toEqual([]);
     expect(steps).toHaveLength(2);
