@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 
+const TLS_TRIES = 3;
 const WHAT_TO_SET: readonly [error: RegExp, advice: string][] = [
   [/NOAUTH/, 'it wants a password; write redis://:password@host:port, or user:password@, into REDIS_URL'],
   [/WRONGPASS|invalid password/i, 'it does not know the user and password of REDIS_URL'],
@@ -22,14 +23,21 @@ export async function checkRedisAccess(redis: Redis, keyPrefix: string): Promise
   let advice: string | undefined;
   const look = (error: unknown) => (advice ??= adviceFor(error));
   redis.on('error', look);
+  // With TLS 1.3 a client certificate is refused after the handshake, and a reset may overtake the reason.
+  const tries = redis.options.tls === undefined ? 1 : TLS_TRIES;
   try {
-    await redis.eval("return redis.call('EXISTS', KEYS[1])", 1, `${keyPrefix}:{}`);
-  } catch (error) {
-    look(error);
-    if (handshakeHangs(redis)) advice ??= NO_TLS_ADVICE;
-    if (advice === undefined) return;
-    const { host, port } = redis.options;
-    throw new BroomwagonError('UNAVAILABLE', `Redis at ${host}:${port}: ${advice}`, { cause: error });
+    for (let number = 1; number <= tries; number++) {
+      try {
+        await redis.eval("return redis.call('EXISTS', KEYS[1])", 1, `${keyPrefix}:{}`);
+        return;
+      } catch (error) {
+        look(error);
+        if (handshakeHangs(redis)) advice ??= NO_TLS_ADVICE;
+        if (advice === undefined) continue;
+        const { host, port } = redis.options;
+        throw new BroomwagonError('UNAVAILABLE', `Redis at ${host}:${port}: ${advice}`, { cause: error });
+      }
+    }
   } finally {
     redis.off('error', look);
   }
