@@ -62,6 +62,16 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect((await store.get(refs[4]!)).toString()).toBe('5');
     });
 
+    it('removes an empty payload, alone and with all of its job', async () => {
+      const job = newJob();
+      const ref = await store.put(named(job, 'g'), Buffer.alloc(0));
+      expect((await store.get(ref)).length).toBe(0);
+      expect(await store.remove([ref])).toBe(1);
+      const again = await store.put(named(job, 'g'), Buffer.alloc(0));
+      await store.removeAll({ pool: 'pool', job });
+      await expect(store.get(again)).rejects.toMatchObject({ code: 'PAYLOAD_NOT_FOUND' });
+    });
+
     it('never changes a payload that is complete, and takes the same one again', async () => {
       const job = newJob();
       for (const size of [100, 600]) {

@@ -63,7 +63,7 @@ local function lose_tokens_from(request, round, ref)
   if lost == 0 then return end
   request.segments, request.tokens = encode_list(kept), request.tokens - lost
   redis.call('HSET', key.request(request.id), 'segments', request.segments, 'tokens', request.tokens)
-  redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -lost)
+  redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', 0 - lost)
   count_ledger(request.job, round.roundId, 'waste.missing', lost)
   count_lost(request.job, round.roundId, lost)
 end
@@ -84,7 +84,7 @@ local function waste_tokens(request, round, reason, segment, tokens)
     if not kept[made.ref] then free_payload(made.ref) end
   end
   redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
-  redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', -request.tokens)
+  redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', 0 - request.tokens)
   count_ledger(request.job, round.roundId, 'waste.' .. reason, request.tokens)
   if request.state ~= 'finished' then count_lost(request.job, round.roundId, request.tokens) end
   request.segments, request.tokens = '[]', 0

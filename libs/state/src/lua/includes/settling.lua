@@ -99,7 +99,7 @@ local function drop_request(group, request, segment, tokens)
     -- The summary of its last round may be gone; then the ledger of the job has it.
     count_ledger(request.job, group.roundId, 'waste.' .. (request.stopped or 'aborted'), request.tokens)
     if request.state ~= 'finished' then count_lost(request.job, group.roundId, request.tokens) end
-    if request.stopped then redis.call('HINCRBY', key.group(group.job, group.groupId), 'tokens', -request.tokens) end
+    if request.stopped then redis.call('HINCRBY', key.group(group.job, group.groupId), 'tokens', 0 - request.tokens) end
   end
   move_request(request, group, 'dropped')
   fact('request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })

@@ -61,7 +61,7 @@ local function discard_old(group, requests)
   if oldest and oldest < round.weightVersion and keep then
     local tokens = tonumber(redis.call('HGET', group_key, 'tokens') or 0)
     if tokens <= keep then
-      keep = redis.call('HINCRBY', hash, 'keepTokens', -tokens)
+      keep = redis.call('HINCRBY', hash, 'keepTokens', 0 - tokens)
     else
       for _, request in ipairs(requests) do
         if oldest_version(request) then waste(request, 'off-policy') end

@@ -10,4 +10,5 @@ local payloads = {
 local HEADER_FIELDS = 3
 function payloads.item(item) return root .. 'item:' .. item end -- hash: count, bytes, at and chunks 0..count-1
 function payloads.bytes(item) return tonumber(redis.call('HGET', payloads.item(item), 'bytes') or 0) end
-function payloads.use(bytes) return redis.call('HINCRBY', key.meta, 'usedBytes', string.format('%.0f', bytes)) end
+-- `+ 0`: minus zero, of an empty payload, would be written as -0, which Redis takes for no integer.
+function payloads.use(bytes) return redis.call('HINCRBY', key.meta, 'usedBytes', string.format('%.0f', bytes + 0)) end
