@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { keysBelow } from '../audit/key-scan';
@@ -13,6 +14,9 @@ const deleteJob = script<{ job: JobId; force: boolean; finish: boolean }, Step>(
 const idleJobs = script<{ cursor: string; beforeMs: number }, { jobs: JobId[]; cursor: string }>('jobs/idle');
 
 const PAGE = 512;
+/** The upkeep of a load-balancer looks at deadlines four times a second. */
+const END_WAITING_MS = 3_000;
+const WAITING_POLL_MS = 50;
 /** Kinds of keys named after a job: `<kind>:<job>` or `<kind>:<job>/...`. */
 const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|checkpoint(-[A-Za-z0-9-]+)?|group|request|waiters:claim:lane)$/;
 
@@ -54,9 +58,42 @@ export class DeletionStore {
         },
       );
     }
+    await this.endWaiting(pool);
     for (const job of jobs) await this.payloads.removeAll({ pool, job });
-    await this.unlink(`${this.scripts.rootKey(pool)}:`, () => true);
+    const root = `${this.scripts.rootKey(pool)}:`;
+    // Who waits still, or has begun to meanwhile, is answered at its deadline as long as the pool is known.
+    await this.unlink(root, (key) => !key.startsWith(`${root}waiters:`));
+    if (await this.hasWaiters(pool)) return;
     await this.directory.remove(pool);
+  }
+
+  /** Has parked acquires and claims answered now, as at their deadline. */
+  private async endWaiting(pool: PoolName): Promise<void> {
+    for (const key of this.deadlineKeys(pool)) {
+      if ((await this.asked(this.redis.exists(key))) > 0) {
+        await this.asked(this.redis.zunionstore(key, 1, key, 'WEIGHTS', 0));
+      }
+    }
+    for (const endsMs = Date.now() + END_WAITING_MS; Date.now() < endsMs && (await this.hasWaiters(pool));) {
+      await delay(WAITING_POLL_MS);
+    }
+  }
+
+  private async hasWaiters(pool: PoolName): Promise<boolean> {
+    return (await this.asked(this.redis.exists(...this.deadlineKeys(pool)))) > 0;
+  }
+
+  private deadlineKeys(pool: PoolName): string[] {
+    const root = this.scripts.rootKey(pool);
+    return [`${root}:waiters:acquire:deadlines`, `${root}:waiters:claim:deadlines`];
+  }
+
+  private async asked<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (cause) {
+      throw new BroomwagonError('UNAVAILABLE', `Redis does not answer: ${(cause as Error).message}`, { cause });
+    }
   }
 
   /** Jobs whose trainer was not heard of since then, in pages. @throws BroomwagonError UNAVAILABLE */
