@@ -1,4 +1,4 @@
-import type { TlsSettings } from '@broomwagon/contracts';
+import { BroomwagonError, type TlsSettings } from '@broomwagon/contracts';
 import { Redis, type RedisOptions } from 'ioredis';
 
 export interface RedisConnectionOptions {
@@ -35,4 +35,13 @@ export function connectRedis(options: RedisConnectionOptions): Redis {
   // Its commands fail, and readiness says so. Without a listener ioredis prints each error of a connection it opens again.
   redis.on('error', () => undefined);
   return redis;
+}
+
+/** The answer to a command that is no script. @throws BroomwagonError UNAVAILABLE */
+export async function answerOf<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (cause) {
+    throw new BroomwagonError('UNAVAILABLE', `Redis does not answer: ${(cause as Error).message}`, { cause });
+  }
 }

@@ -11,8 +11,8 @@ const CALL_MS = 10_000;
 
 /**
  * Pauses engines while the weights of their pool change, where they can be paused, and lets them go on afterwards, also
- * when their server was removed meanwhile. What is not confirmed is said again by any replica; both calls are harmless
- * when they are repeated. A pause is of the engine: one that stands in two pools goes on when neither pauses it.
+ * when their server was removed meanwhile. Any replica repeats a call that was not confirmed; repeating both calls is
+ * harmless. A pause belongs to the engine: an engine of two pools resumes when neither pool pauses it.
  */
 @Injectable()
 export class EnginePausesService {

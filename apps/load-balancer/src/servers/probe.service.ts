@@ -127,7 +127,7 @@ export class ProbeService implements OnModuleDestroy {
     return reply;
   }
 
-  /** Who registered these engines did not say what they can do. In the background: some may take long to say it. */
+  /** Asks engines that were registered without capabilities. In the background, since some take long to answer. */
   private describeSome(pool: string, servers: readonly ServerStatus[]): void {
     for (const server of servers) {
       if (server.capabilities !== undefined || this.describing.size >= DESCRIBED_AT_ONCE) continue;

@@ -80,7 +80,7 @@ for (const driver of ['redis', 'file'] as const) {
       await replica().sweep(pool);
       expect(await thereOf(refs)).toEqual([true, true]);
       await pass(2 * MINUTE_MS);
-      // Whatever dies in between, another replica goes on.
+      // A replica that dies in between is replaced by another one.
       setFailpoints('coordinator.removal.between-remove-and-removed=throw@1');
       await expect(replica().sweep(pool)).rejects.toThrow();
       await Promise.all([replica().sweep(pool), replica().sweep(pool)]);

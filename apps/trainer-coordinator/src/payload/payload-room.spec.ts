@@ -64,7 +64,7 @@ it('stops the claims of a job whose tokens find no room, counts them as waste, s
     }
   };
   await claimAll();
-  // Six fit; of the two that were in hand when the quota was full one or two are made in vain, and no more.
+  // Six fit. Two requests ran when the quota became full: the tokens of one or both are wasted, and of no others.
   expect(ends.finished).toBe(6);
   expect(ends.refused).toBeLessThanOrEqual(2);
   const blocked = await status();

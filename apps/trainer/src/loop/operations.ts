@@ -39,7 +39,7 @@ export class Operations {
     return reply;
   }
 
-  /** The caller reconciles: the next reply says which generation it is. */
+  /** For a caller that reconciles: the next reply carries the new generation. */
   acceptGeneration(): void {
     this.stamp = undefined;
   }

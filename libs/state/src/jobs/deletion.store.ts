@@ -3,6 +3,7 @@ import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broom
 import type { Redis } from 'ioredis';
 import { keysBelow } from '../audit/key-scan';
 import type { PayloadStore } from '../payload';
+import { answerOf } from '../redis';
 import type { PoolDirectory } from '../routing';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 
@@ -70,8 +71,8 @@ export class DeletionStore {
   /** Has parked acquires and claims answered now, as at their deadline. */
   private async endWaiting(pool: PoolName): Promise<void> {
     for (const key of this.deadlineKeys(pool)) {
-      if ((await this.asked(this.redis.exists(key))) > 0) {
-        await this.asked(this.redis.zunionstore(key, 1, key, 'WEIGHTS', 0));
+      if ((await answerOf(this.redis.exists(key))) > 0) {
+        await answerOf(this.redis.zunionstore(key, 1, key, 'WEIGHTS', 0));
       }
     }
     for (const endsMs = Date.now() + END_WAITING_MS; Date.now() < endsMs && (await this.hasWaiters(pool));) {
@@ -80,20 +81,12 @@ export class DeletionStore {
   }
 
   private async hasWaiters(pool: PoolName): Promise<boolean> {
-    return (await this.asked(this.redis.exists(...this.deadlineKeys(pool)))) > 0;
+    return (await answerOf(this.redis.exists(...this.deadlineKeys(pool)))) > 0;
   }
 
   private deadlineKeys(pool: PoolName): string[] {
     const root = this.scripts.rootKey(pool);
     return [`${root}:waiters:acquire:deadlines`, `${root}:waiters:claim:deadlines`];
-  }
-
-  private async asked<T>(answer: Promise<T>): Promise<T> {
-    try {
-      return await answer;
-    } catch (cause) {
-      throw new BroomwagonError('UNAVAILABLE', `Redis does not answer: ${(cause as Error).message}`, { cause });
-    }
   }
 
   /** Jobs whose trainer was not heard of since then, in pages. @throws BroomwagonError UNAVAILABLE */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { BroomwagonError, POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
+import { answerOf } from '../redis';
 import { script, ScriptRunner } from '../scripts/script-runner';
 
 /** What a pool is busy with. */
@@ -46,14 +47,14 @@ export class PoolDirectory {
         field: 'pool',
       });
     }
-    await this.asked(this.redis.sadd(this.allKey, pool));
-    await this.asked(this.redis.sadd(this.awakeKey, pool));
+    await answerOf(this.redis.sadd(this.allKey, pool));
+    await answerOf(this.redis.sadd(this.awakeKey, pool));
     this.known.add(pool);
   }
 
   /** All pools, sorted. @throws BroomwagonError UNAVAILABLE */
   async list(): Promise<PoolName[]> {
-    return this.stillKnown(await this.asked(this.redis.smembers(this.allKey)));
+    return this.stillKnown(await answerOf(this.redis.smembers(this.allKey)));
   }
 
   /**
@@ -63,18 +64,18 @@ export class PoolDirectory {
    */
   async deployment(): Promise<string | undefined> {
     const key = `${this.keyPrefix}:deployment`;
-    const isMade = await this.asked(this.redis.set(key, randomUUID(), 'NX'));
-    return isMade ? undefined : ((await this.asked(this.redis.get(key))) ?? undefined);
+    const isMade = await answerOf(this.redis.set(key, randomUUID(), 'NX'));
+    return isMade ? undefined : ((await answerOf(this.redis.get(key))) ?? undefined);
   }
 
   /** Those with something to look after, sorted. @throws BroomwagonError UNAVAILABLE */
   async awake(): Promise<PoolName[]> {
-    return this.stillKnown(await this.asked(this.redis.smembers(this.awakeKey)));
+    return this.stillKnown(await answerOf(this.redis.smembers(this.awakeKey)));
   }
 
   /** The others. @throws BroomwagonError UNAVAILABLE */
   async asleep(): Promise<PoolName[]> {
-    return (await this.asked(this.redis.sdiff(this.allKey, this.awakeKey))).sort();
+    return (await answerOf(this.redis.sdiff(this.allKey, this.awakeKey))).sort();
   }
 
   /** @throws BroomwagonError UNAVAILABLE */
@@ -94,7 +95,7 @@ export class PoolDirectory {
       if (nowMs - sinceMs < SLEEPS_AFTER_MS) continue;
       this.idleSinceMs.delete(pool);
       this.known.delete(pool);
-      await this.asked(this.redis.srem(this.awakeKey, pool));
+      await answerOf(this.redis.srem(this.awakeKey, pool));
       await this.wakeIfBusy(pool);
     }
   }
@@ -107,8 +108,8 @@ export class PoolDirectory {
   /** A pool that was deleted. @throws BroomwagonError UNAVAILABLE */
   async remove(pool: PoolName): Promise<void> {
     this.known.delete(pool);
-    await this.asked(this.redis.srem(this.awakeKey, pool));
-    await this.asked(this.redis.srem(this.allKey, pool));
+    await answerOf(this.redis.srem(this.awakeKey, pool));
+    await answerOf(this.redis.srem(this.allKey, pool));
   }
 
   /** What Redis has lost is entered again by its next {@link add}. */
@@ -118,7 +119,7 @@ export class PoolDirectory {
   }
 
   private async wakeIfBusy(pool: PoolName): Promise<void> {
-    if ((await this.activityOf(pool)).awake) await this.asked(this.redis.sadd(this.awakeKey, pool));
+    if ((await this.activityOf(pool)).awake) await answerOf(this.redis.sadd(this.awakeKey, pool));
   }
 
   private get allKey(): string {
@@ -126,13 +127,5 @@ export class PoolDirectory {
   }
   private get awakeKey(): string {
     return `${this.keyPrefix}:pools-awake`;
-  }
-
-  private async asked<T>(answer: Promise<T>): Promise<T> {
-    try {
-      return await answer;
-    } catch (cause) {
-      throw new BroomwagonError('UNAVAILABLE', `Redis does not answer: ${(cause as Error).message}`, { cause });
-    }
   }
 }
