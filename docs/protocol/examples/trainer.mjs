@@ -105,14 +105,15 @@ let submitted;
  */
 async function takeOver() {
   stamp = undefined;
-  const found = await call('round.takeover', { job, takeoverId: randomUUID() }).catch((error) => {
+  const takeoverId = randomUUID();
+  const found = await call('round.takeover', { job, takeoverId }).catch((error) => {
     if (error.code === 'JOB_NOT_FOUND') return { stepsTrained: 0 };
     throw error;
   });
   ({ trainerEpoch } = found);
   let openRoundId = found.round?.roundId;
   const reconcile = async (body) => {
-    const reply = await call('job.reconcile', { job, trainerEpoch, ...body });
+    const reply = await call('job.reconcile', { job, trainerEpoch, takeoverId, ...body });
     ({ trainerEpoch, openRoundId } = reply);
     return reply;
   };

@@ -22,6 +22,8 @@ export class ReconcileJobRequest {
   @IsId() job!: JobId;
   /** Of the takeover; absent only when that answered JOB_NOT_FOUND: then the job is made anew. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
+  /** Of that `round.takeover`; needed without `trainerEpoch`: a repeat of the call that made the job gets the same epoch. */
+  @IsOptional() @IsId() takeoverId?: string;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
   /** A step the trainer has trained; with `groups`. */

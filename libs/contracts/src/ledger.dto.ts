@@ -38,6 +38,11 @@ export interface LedgerSummary {
   batchVariation: number;
   cutsPerGroup: { mean: number; max: number };
   acceptance: Acceptance[];
+  /**
+   * What counts as trained because its trainer says so (`job.reconcile`): Redis had lost it, and knows no lengths, so it is
+   * in nothing above. With it, `trained.samples` adds up to the trained requests of the job.
+   */
+  reconciled: { groups: number; samples: number };
 }
 
 /** What a trainer can afford; absent = any amount. Shares are 0 to 1. */

@@ -25,15 +25,19 @@ export class ReconcileService {
 
   /** @throws BroomwagonError as the script `rounds/reconcile` says, and VALIDATION_FAILED */
   async reconcile(pool: PoolName, body: ReconcileJobRequest): Promise<ReconcileJobReply> {
-    const { job, step, groups = [], isLast = false, groupIds = [] } = body;
+    const { job, takeoverId, step, groups = [], isLast = false, groupIds = [] } = body;
     if (step === undefined && (groups.length > 0 || isLast)) {
       throw new BroomwagonError('VALIDATION_FAILED', 'step: is needed with groups', { field: 'step' });
+    }
+    if (body.trainerEpoch == null && takeoverId == null) {
+      const field = 'takeoverId';
+      throw new BroomwagonError('VALIDATION_FAILED', `${field}: is needed without trainerEpoch`, { field });
     }
     await this.pools.add(pool);
     let { trainerEpoch, stamp } = body;
     let countedGroups = 0;
     const say = async (page: typeof groups, last: boolean, asked: readonly GroupId[]): Promise<ReconcileAnswer> => {
-      const args = { job, trainerEpoch, stamp, step, groups: page, isLast: last, groupIds: asked };
+      const args = { job, trainerEpoch, takeoverId, stamp, step, groups: page, isLast: last, groupIds: asked };
       const answer = await this.rounds.reconcile(pool, args);
       this.follow(pool, job, answer);
       await failpoint('coordinator.reconcile.between-pages');

@@ -28,15 +28,18 @@ export interface Reconciled {
  */
 export async function reconcile(operations: Operations, job: JobId, record: TrainerRecord): Promise<Reconciled> {
   operations.acceptGeneration();
-  const found = await operations.call('round.takeover', { job, takeoverId: randomUUID() }).catch((error: unknown) => {
+  const takeoverId = randomUUID();
+  const found = await operations.call('round.takeover', { job, takeoverId }).catch((error: unknown) => {
     if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
     throw error;
   });
   const known = found?.stepsTrained ?? 0;
   let trainerEpoch = found?.trainerEpoch;
   let openRoundId = found?.round?.roundId;
-  const say = async (body: Omit<ReconcileJobRequest, 'job' | 'trainerEpoch'>): Promise<ReconcileJobReply> => {
-    const reply = await operations.call('job.reconcile', { job, trainerEpoch, ...body });
+  const say = async (
+    body: Omit<ReconcileJobRequest, 'job' | 'trainerEpoch' | 'takeoverId'>,
+  ): Promise<ReconcileJobReply> => {
+    const reply = await operations.call('job.reconcile', { job, trainerEpoch, takeoverId, ...body });
     ({ trainerEpoch, openRoundId } = reply);
     return reply;
   };

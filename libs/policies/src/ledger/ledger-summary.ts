@@ -32,6 +32,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
     batchVariation: batchVariation(all),
     cutsPerGroup: meanAndMax(numbered(all, 'groups.cuts.')),
     acceptance: acceptance(population, trainedLengths, all['trained.samples']),
+    reconciled: { groups: all['reconciled.groups'] ?? 0, samples: all['reconciled.samples'] ?? 0 },
   };
 }
 

@@ -1,12 +1,14 @@
 import type { Claim, RequestBooks, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { PoolAudit } from '../audit';
+import { LedgerStore } from '../ledger';
 import { KeySnapshot } from './key-snapshot.fixture';
 import { TestPools } from './test-pools.fixture';
 
 const test = new TestPools();
 const { redis, rounds } = test;
 const audit = new PoolAudit(redis, test.runner);
+const ledgers = new LedgerStore(test.runner);
 const job = 'job';
 const policy: TailPolicy = { name: 'resume', overProvision: 2, shortfall: 'accept-fewer' };
 type Round = Awaited<ReturnType<TestPools['open']>>;
@@ -51,6 +53,14 @@ async function expectBooks(expected: Partial<RequestBooks>): Promise<void> {
   expect({ submitted, ...states }).toMatchObject(expected);
   expect((await audit.run(test.pool)).findings).toEqual([]);
   expect((await rounds.due(test.pool)).miscounted).toEqual([]);
+  // What the ledger has of the trained samples and groups, by their lengths or as reconciled, is all of them.
+  const { counters } = await ledgers.read(test.pool, job);
+  const groups = Object.entries(counters).filter(([name]) => name.startsWith('groups.cuts.'));
+  const count = (name: string) => counters[name] ?? 0;
+  expect(count('trained.samples') + count('reconciled.samples')).toBe(states.trained);
+  expect(groups.reduce((sum, [, cut]) => sum + cut, count('reconciled.groups'))).toBe(
+    (await rounds.jobStatus(test.pool, job)).trainedGroups,
+  );
 }
 /** Trains what is left, in rounds of whatever the queue holds; returns how often each group was trained. */
 async function trainRest(trainerEpoch: Round['trainerEpoch'], first: number): Promise<string[]> {
@@ -159,16 +169,23 @@ describe('a step that the trainer has trained and Redis has lost', () => {
   it('is of a job that Redis has lost as a whole', async () => {
     const round = await test.open({ policy, neededGroups: 1, newGroups: 2 });
     await redis.del(...(await redis.keys(test.key('*job*'))));
-    const args = { job, step: 1, groups: trained(['g0']), isLast: true, groupIds: ['g1'] };
+    const args = { job, takeoverId: 'one', step: 1, groups: trained(['g0']), isLast: true, groupIds: ['g1'] };
     await expect(rounds.reconcile(test.pool, { ...args, trainerEpoch: round.trainerEpoch })).rejects.toMatchObject({
       code: 'JOB_NOT_FOUND',
     });
-    expect(await rounds.reconcile(test.pool, args)).toMatchObject({
-      stepsTrained: 1,
-      countedGroups: 1,
-      unknown: ['g1'],
+    const made = await rounds.reconcile(test.pool, args);
+    expect(made).toMatchObject({ stepsTrained: 1, countedGroups: 1, unknown: ['g1'] });
+    expect(made.trainerEpoch).not.toBe(round.trainerEpoch);
+    // A repeat is the same trainer, and so is its takeover if it arrives late; another one takes the job over first.
+    expect(await rounds.reconcile(test.pool, args)).toEqual({ ...made, countedGroups: 0, stamp: expect.any(String) });
+    expect(await rounds.takeover(test.pool, job, 'one')).toMatchObject({ trainerEpoch: made.trainerEpoch });
+    const fenced = { code: 'FENCED' };
+    await expect(rounds.reconcile(test.pool, { ...args, takeoverId: 'two' })).rejects.toMatchObject(fenced);
+    const second = await rounds.takeover(test.pool, job, 'two');
+    await expect(rounds.reconcile(test.pool, args)).rejects.toMatchObject(fenced);
+    expect(await rounds.reconcile(test.pool, { ...args, takeoverId: 'two' })).toMatchObject({
+      trainerEpoch: second.trainerEpoch,
     });
-    await expect(rounds.reconcile(test.pool, args)).rejects.toMatchObject({ code: 'FENCED' });
     await expectBooks({ submitted: 2, trained: 2 });
   });
 });

@@ -162,6 +162,8 @@ export interface GiveBackPage {
 export interface ReconcileArgs {
   job: JobId;
   trainerEpoch?: ReconcileJobRequest['trainerEpoch'];
+  /** Without `trainerEpoch`. */
+  takeoverId?: string;
   stamp?: string;
   step?: number;
   groups: readonly TrainedGroup[];

@@ -5,6 +5,8 @@ counts as trained. `groupIds` are looked up. What is said again changes nothing.
 ARGV[1] JSON:
   job            string
   trainerEpoch   of the trainer; absent for a job that Redis has lost as a whole: it is made anew
+  takeoverId     string, without trainerEpoch: a repeat of the call that made the job gets the same epoch
+  newEpoch       string: the epoch of a job that is made anew
   stamp          of the last reply, or absent
   step           number, or absent without groups
   groups         list of {groupId, samples}, about 128 requests in all
@@ -22,17 +24,21 @@ Flags: allow-oom ]]
 --- @include "../includes/cancelling"
 --- @include "../includes/generation"
 --- @include "../includes/lost"
+--- @include "../includes/takeovers"
 --- @include "../includes/trainer"
 local args = cjson.decode(ARGV[1])
 local job, hash, step = args.job, key.job(args.job), optional(args.step)
 local refused = stamp_error(optional(args.stamp))
 if refused then return refused end
-if not optional(args.trainerEpoch) and redis.call('EXISTS', hash) == 0 then
-  args.trainerEpoch = args.newEpoch
+local epoch = optional(args.trainerEpoch)
+if not epoch and redis.call('EXISTS', hash) == 0 then
+  epoch = args.newEpoch
   redis.call('SADD', key.jobs, job)
-  redis.call('HSET', hash, 'trainerEpoch', args.newEpoch, 'stepsTrained', 0)
+  redis.call('HSET', hash, 'stepsTrained', 0)
+  begin_epoch(job, args.takeoverId, epoch)
 end
-refused = trainer_error(job, optional(args.trainerEpoch))
+epoch = epoch or epoch_of_takeover(job, args.takeoverId)
+refused = trainer_error(job, epoch)
 if refused then return refused end
 if redis.call('HEXISTS', hash, 'restoring') == 1 then
   return fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
@@ -84,7 +90,8 @@ local function leave_dropped_groups(_, group)
 end
 leave.aborting, leave.dropped = leave_dropped_groups, leave_dropped_groups
 
--- As many requests as the group needs count as trained, the finished ones first; the others are surplus.
+-- As many requests as the group needs count as trained, the finished ones first; the others are surplus. Returns how many
+-- those are, and the references of all.
 local function train_requests(group)
   local requests, refs, wanted = {}, {}, group.samples
   for index = 0, group.launched - 1 do
@@ -107,7 +114,7 @@ local function train_requests(group)
     end
     redis.call('UNLINK', key.request(request.id))
   end
-  return refs
+  return group.samples - wanted, refs
 end
 
 local function train(group_id, samples)
@@ -119,7 +126,8 @@ local function train(group_id, samples)
   if group then
     -- Without its round there is nothing it could leave but the queue.
     if round or group.state == 'unfinished' then leave[group.state](round, group) end
-    local refs = train_requests(group)
+    local refs
+    samples, refs = train_requests(group)
     redis.call('UNLINK', key.group(job, group_id))
     free_payloads_of(job, group_id, group.promptRef, refs)
   else
@@ -129,6 +137,8 @@ local function train(group_id, samples)
   end
   redis.call('ZADD', key.trainedGroups(job), step, group_id)
   redis.call('HINCRBY', hash, 'trainedGroups', 1)
+  redis.call('HINCRBY', key.jobLedger(job), 'reconciled.groups', 1)
+  redis.call('HINCRBY', key.jobLedger(job), 'reconciled.samples', samples)
   counted = counted + 1
 end
 
@@ -156,6 +166,6 @@ end
 
 local field = redis.call('HMGET', hash, 'stepsTrained', 'submittedGroups', 'openRoundId')
 return stamped(cjson.encode({
-  trainerEpoch = args.trainerEpoch, stepsTrained = tonumber(field[1] or 0), submittedGroups = tonumber(field[2] or 0),
+  trainerEpoch = epoch, stepsTrained = tonumber(field[1] or 0), submittedGroups = tonumber(field[2] or 0),
   openRoundId = field[3] or nil, countedGroups = counted, cancelledRoundId = cancelled,
 }):sub(1, -2) .. ',"unknown":' .. encode_list(unknown) .. ',"aborts":' .. encode_list(aborts) .. '}')

@@ -7,31 +7,21 @@ Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Facts: job.tak
 Flags: allow-oom ]]
 --- @include "../includes/generation"
 --- @include "../includes/round-status"
+--- @include "../includes/takeovers"
 --- @include "../includes/trainer"
-local REMEMBERED = 16
 local args = cjson.decode(ARGV[1])
-local hash = key.job(args.job)
-local field = redis.call('HMGET', hash, 'trainerEpoch', 'takeovers', 'stepsTrained', 'submittedGroups', 'openRoundId')
+local field = redis.call('HMGET', key.job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups', 'openRoundId')
 if not field[1] then return fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
-local epoch = field[1]
-local takeovers = cjson.decode(field[2] or '[]')
-local repeated = false
-for _, takeover in ipairs(takeovers) do
-  if takeover.id == args.takeoverId then
-    if takeover.epoch ~= epoch then return fail('FENCED', 'Another trainer has taken the job over', 'takeoverId') end
-    repeated = true
-  end
-end
-if not repeated then
+local epoch = epoch_of_takeover(args.job, args.takeoverId)
+if epoch and epoch ~= field[1] then return fail('FENCED', 'Another trainer has taken the job over', 'takeoverId') end
+if not epoch then
   epoch = args.newEpoch
-  table.insert(takeovers, { id = args.takeoverId, epoch = epoch })
-  if #takeovers > REMEMBERED then table.remove(takeovers, 1) end
-  redis.call('HSET', hash, 'trainerEpoch', epoch, 'takeovers', cjson.encode(takeovers))
+  begin_epoch(args.job, args.takeoverId, epoch)
   fact('job.taken-over', { job = args.job })
 end
 saw_trainer(args.job)
 local answer = cjson.encode({
-  trainerEpoch = epoch, stepsTrained = tonumber(field[3] or 0), submittedGroups = tonumber(field[4] or 0),
+  trainerEpoch = epoch, stepsTrained = tonumber(field[2] or 0), submittedGroups = tonumber(field[3] or 0),
 })
-if field[5] then answer = string.sub(answer, 1, -2) .. ',"round":' .. round_status(args.job, field[5]) .. '}' end
+if field[4] then answer = string.sub(answer, 1, -2) .. ',"round":' .. round_status(args.job, field[4]) .. '}' end
 return stamped(answer)
