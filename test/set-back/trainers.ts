@@ -2,12 +2,14 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { ManagedProcess } from '@broomwagon/testing';
+import { Operations } from '../../apps/trainer/src/loop/operations';
 import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
 import type { ResultLine } from '../../apps/trainer/src/results/result-line';
 import { ResultsFile } from '../../apps/trainer/src/results/results-file';
 import { dataSet, SEED, type TestPrompt } from '../system/data-set';
 import { optionsOf, type TestSystem } from '../system/test-system';
 
+const CALL_DEADLINE_MS = 60_000;
 const GROUPS_PER_STEP = 6;
 const OVER_PROVISION = 1.5;
 
@@ -48,9 +50,8 @@ async function reference(
   const sink = await ResultsFile.create(file);
   let error: string | undefined;
   const loop = new TrainerLoop(
-    system.client,
+    new Operations(system.client, system.pool, { deadlineMs: CALL_DEADLINE_MS, signal }),
     {
-      pool: system.pool,
       job,
       prompts,
       samples: prompts[0]!.samples,

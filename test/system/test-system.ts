@@ -23,6 +23,7 @@ import {
   testRedisUrl,
 } from '@broomwagon/testing';
 import { expect } from 'vitest';
+import { Operations } from '../../apps/trainer/src/loop/operations';
 import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
 import type { StepReport } from '../../apps/trainer/src/report/report';
 import type { ResultLine } from '../../apps/trainer/src/results/result-line';
@@ -171,9 +172,8 @@ export class TestSystem {
     const rounds = new Map<string, readonly ResultLine[]>();
     const { groupsPerStep, policy, overProvision = policy === 'wait' ? 1 : 1.5, onStatus } = settings;
     const loop = new TrainerLoop(
-      this.client,
+      new Operations(this.client, this.pool, { deadlineMs: CALL_DEADLINE_MS }),
       {
-        pool: this.pool,
         job,
         prompts,
         samples: prompts[0]!.samples,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
+import type { RequestBooks, RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
 import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
 import { runChecker } from './checker/run-checker';
 import { TrainerLoop, type IdleMeter } from './loop/trainer-loop';
@@ -19,7 +19,6 @@ import type { StartedSystem } from './system/rollout-system';
 
 /** Budget of a sample on real engines, where no preset gives one. */
 const DEFAULT_MAX_TOKENS = 1_024;
-const BOOKS_DEADLINE_MS = 15_000;
 const SERVER_POLL_MS = 250;
 
 /** Rolls the data set out under the chosen policy, then under `wait`, and makes the report. */
@@ -98,9 +97,8 @@ export class ReferenceRun {
     const sink = await ResultsFile.create(resultsFile);
     await system.fleet.countOn();
     const loop = new TrainerLoop(
-      system.client,
+      system.operations,
       {
-        pool: system.pool,
         job,
         prompts: dataSet,
         groupsPerStep: options.groups,
@@ -128,7 +126,7 @@ export class ReferenceRun {
     }
     const wallSeconds = reports.reduce((sum, step) => sum + step.wallSeconds, 0);
     await this.readClockLag();
-    const totals = await this.totalsOf(job, reports, promptsFile, resultsFile);
+    const totals = await this.totalsOf(loop.counts!, reports, promptsFile, resultsFile);
     const { name, overProvision } = policy;
     return { policy: name, overProvision, parameters: policy, wallSeconds, steps: reports, totals };
   }
@@ -180,10 +178,14 @@ export class ReferenceRun {
     if (state !== undefined) this.clockLagShare = Math.max(this.clockLagShare ?? 0, state.clockLagShare);
   }
 
-  private async totalsOf(job: string, steps: readonly StepReport[], promptsFile: string, resultsFile: string) {
+  private async totalsOf(
+    requests: RequestBooks,
+    steps: readonly StepReport[],
+    promptsFile: string,
+    resultsFile: string,
+  ) {
     const { dataSet, options } = this;
     const checked = await runChecker(promptsFile, resultsFile, { samples: options.samples, first: dataSet.length });
-    const requests = await this.booksOf(job);
     const totals: Totals = {
       submitted: requests.submitted,
       accepted: steps.reduce((sum, { groupsAccepted }) => sum + groupsAccepted, 0) * options.samples,
@@ -196,16 +198,5 @@ export class ReferenceRun {
       faulty: checked.unknown + checked.malformed + checked.inconsistent,
     };
     return totals;
-  }
-
-  /** The books once the last round is folded in. */
-  private async booksOf(job: string) {
-    const { operations } = this.system;
-    for (const endsMs = performance.now() + BOOKS_DEADLINE_MS; ;) {
-      const { requests } = await operations.call('job.status', { job });
-      const ended = requests.trained + requests.failed + requests.dropped;
-      if (ended === requests.submitted || performance.now() >= endsMs) return requests;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
   }
 }

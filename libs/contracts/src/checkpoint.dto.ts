@@ -1,6 +1,7 @@
 import { IsOptional } from 'class-validator';
 import { IsEpoch } from './epochs';
 import { IsId, type JobId, type Epoch } from './ids';
+import { IsStamp } from './stamp';
 
 /**
  * `job.checkpoint`: saves what a job has between two rounds: its long-tail queue with all tokens (by reference), step,
@@ -9,6 +10,8 @@ import { IsId, type JobId, type Epoch } from './ids';
 export class CheckpointJobRequest {
   @IsId() job!: JobId;
   @IsEpoch() trainerEpoch!: Epoch;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
   /** Names it, for example by the step; the same tag again for another state is refused. */
   @IsId() tag!: string;
 }
@@ -21,6 +24,7 @@ export interface CheckpointJobReply {
   /** Groups of the long-tail queue, so far. */
   groups: number;
   requests: number;
+  stamp: string;
 }
 
 /**
@@ -31,6 +35,8 @@ export class RestoreJobRequest {
   @IsId() job!: JobId;
   /** Absent: whoever the trainer was is fenced, as by `round.takeover`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
   @IsId() tag!: string;
 }
 export interface RestoreJobReply {
@@ -44,6 +50,7 @@ export interface RestoreJobReply {
   submittedGroups: number;
   /** Groups of the long-tail queue. */
   groups: number;
+  stamp: string;
 }
 
 /** `job.checkpoints`: those that may be restored, oldest first. */

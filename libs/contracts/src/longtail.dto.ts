@@ -15,6 +15,7 @@ import {
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
+import { IsStamp } from './stamp';
 
 /** A sample that its holder will not finish now. */
 export class RequeuedSample {
@@ -57,6 +58,8 @@ export interface RequeueReply {
 export class DropLongtailRequest {
   @IsId() job!: JobId;
   @IsEpoch() trainerEpoch!: Epoch;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
   @IsOptional()
   @IsArray()
   @ArrayMinSize(1)
@@ -77,4 +80,5 @@ export interface DropLongtailReply {
   tokens: number;
   /** There is more: send the same body with this cursor. */
   cursor?: number;
+  stamp: string;
 }

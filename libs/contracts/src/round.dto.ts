@@ -351,6 +351,8 @@ export interface LongtailListReply {
 /** `job.status`: the books of a job. */
 export class JobStatusRequest {
   @IsId() job!: JobId;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
 }
 /** submitted = pending + claimed + running + cutting + unfinished + finished + trained + failed + dropped, always. */
 export interface RequestBooks {
@@ -377,6 +379,7 @@ export interface JobStatus {
   longtail: LongtailStats;
   requests: RequestBooks;
   openRoundId?: RoundId;
+  stamp: string;
 }
 
 /** `job.list` */

@@ -4,6 +4,7 @@ import { IsEpoch } from './epochs';
 import { IsId, type JobId, type ServerId, type Epoch } from './ids';
 import { LIMITS } from './limits';
 import type { ServerState } from './server.dto';
+import { IsStamp } from './stamp';
 
 /**
  * What becomes of running requests while the weights change. `abort`: stopped with their tokens, and run again after it;
@@ -29,12 +30,16 @@ export class BeginWeightsRequest {
   /** With `trainerEpoch`: only this trainer, or one that took the job over, may end it. */
   @IsOptional() @IsId() job?: JobId;
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
 }
 
 class EndWeightsRequest {
   @IsId() syncId!: string;
   /** Of the job it was begun for; absent: of the trainer that began it. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
 }
 /**
  * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined`, and told
@@ -67,6 +72,10 @@ export interface WeightSync {
   /** Those of them that report the version. */
   confirmedServers: number;
 }
+/** What `weights.begin`, `weights.commit` and `weights.rollback` answer. */
+export interface WeightSyncReply extends WeightSync {
+  stamp: string;
+}
 
 /** `weights.status`: what changes just now, or how `syncId` stands; with `cursor` also one page of servers. */
 export class WeightsStatusRequest {
@@ -74,6 +83,8 @@ export class WeightsStatusRequest {
   @IsOptional() @IsId() syncId?: string;
   /** `0` for the first page, then that of the page before. */
   @IsOptional() @IsScanCursor() cursor?: string;
+  /** Of the last reply. */
+  @IsOptional() @IsStamp() stamp?: string;
 }
 export interface WeightServer {
   serverId: ServerId;
@@ -95,4 +106,5 @@ export interface WeightsStatusReply {
   sync?: WeightSync;
   servers: WeightServer[];
   cursor?: string;
+  stamp: string;
 }

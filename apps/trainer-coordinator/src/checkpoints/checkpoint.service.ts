@@ -24,10 +24,11 @@ export class CheckpointService {
   ) {}
 
   /** @throws BroomwagonError as the script `checkpoints/save` says */
-  async save(pool: PoolName, { job, trainerEpoch, tag }: CheckpointJobRequest): Promise<CheckpointJobReply> {
+  async save(pool: PoolName, { job, trainerEpoch, stamp, tag }: CheckpointJobRequest): Promise<CheckpointJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
-    for (;;) {
-      const { retired, ...reply } = await this.checkpoints.save(pool, { job, trainerEpoch, tag });
+    for (let seen = stamp; ;) {
+      const { retired, ...reply } = await this.checkpoints.save(pool, { job, trainerEpoch, stamp: seen, tag });
+      seen = reply.stamp;
       this.metrics.swept('checkpoint');
       if (retired) this.sweeper.soon(pool);
       await failpoint('coordinator.checkpoint.between-pages');
@@ -36,13 +37,14 @@ export class CheckpointService {
   }
 
   /** @throws BroomwagonError as the script `checkpoints/restore` says */
-  async restore(pool: PoolName, { job, trainerEpoch, tag }: RestoreJobRequest): Promise<RestoreJobReply> {
+  async restore(pool: PoolName, { job, trainerEpoch, stamp, tag }: RestoreJobRequest): Promise<RestoreJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
     // Of the first page on: one call is one trainer.
     let epoch = trainerEpoch ?? undefined;
-    for (;;) {
-      const page = await this.checkpoints.restore(pool, { job, trainerEpoch: epoch, tag });
+    for (let seen = stamp; ;) {
+      const page = await this.checkpoints.restore(pool, { job, trainerEpoch: epoch, stamp: seen, tag });
       epoch = page.trainerEpoch;
+      seen = page.stamp;
       const { retired, ...reply } = page;
       this.metrics.swept('restore');
       if (retired) this.sweeper.soon(pool);

@@ -87,8 +87,7 @@ describe('checkpoints of a job', () => {
     setFailpoints('coordinator.checkpoint.between-pages=throw@1');
     const prompt = await fixture.promptRef(job, 'g7');
     const saved = { tag: 'step-1', step: 1, state: 'complete', groups: 90, requests: 180 };
-    expect(await save(epoch, 'step-1')).toEqual(saved);
-    expect(await save(epoch, 'step-1')).toEqual(saved);
+    for (const _ of [1, 2]) expect(await save(epoch, 'step-1')).toMatchObject(saved);
     await longStep(90, epoch);
     await step(groups(3, 100), 3, epoch);
     expect(await books()).toMatchObject({ trained: 198, unfinished: 0 });
@@ -107,6 +106,7 @@ describe('checkpoints of a job', () => {
       stepsTrained: 1,
       submittedGroups: 96,
       groups: 90,
+      stamp: expect.any(String),
     });
     expect({ queue: await queued(), books: await books() }).toEqual(before);
     await expect(save(epoch, 'step-2')).rejects.toMatchObject({ code: 'FENCED' });

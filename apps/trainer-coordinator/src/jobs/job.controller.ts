@@ -26,7 +26,7 @@ export class JobController {
     @Payload(new ContractPipe(JobStatusRequest)) body: JobStatusRequest,
     @Ctx() context: MessageContext,
   ): Promise<JobStatus> {
-    return this.rounds.jobStatus(context.pool, body.job);
+    return this.rounds.jobStatus(context.pool, body.job, body.stamp ?? undefined);
   }
 
   @MessagePattern(patternOf('job.reconcile'))

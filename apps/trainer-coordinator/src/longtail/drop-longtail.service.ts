@@ -12,16 +12,16 @@ import { LongtailStore } from '@broomwagon/state';
 export class DropLongtailService {
   constructor(private readonly longtail: LongtailStore) {}
 
-  /** @throws BroomwagonError VALIDATION_FAILED, JOB_NOT_FOUND, FENCED, UNAVAILABLE; repeating is safe */
+  /** @throws BroomwagonError VALIDATION_FAILED, GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, UNAVAILABLE; repeating is safe */
   async drop(pool: PoolName, body: DropLongtailRequest): Promise<DropLongtailReply> {
-    const { job, trainerEpoch, groupIds, all, reason, cursor } = body;
+    const { job, trainerEpoch, stamp, groupIds, all, reason, cursor } = body;
     if ((groupIds == null) === (all == null)) {
       throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupIds and all is needed', {
         field: 'groupIds',
       });
     }
     const named = groupIds == null ? { upTo: cursor ?? undefined } : { groupIds: [...new Set(groupIds)] };
-    const { upTo, ...page } = await this.longtail.drop(pool, { job, trainerEpoch, reason, ...named });
+    const { upTo, ...page } = await this.longtail.drop(pool, { job, trainerEpoch, stamp, reason, ...named });
     return upTo === undefined ? page : { ...page, cursor: upTo };
   }
 }

@@ -159,8 +159,8 @@ describe('what is given up', () => {
       const args = await queueOf(3);
       const [kept, freed] = [await fixture.promptRef('job', 'g0'), await fixture.promptRef('job', 'g1')];
       const dropped = await call(fixture.pool, 'longtail.drop', { ...args, groupIds: ['g1', 'nobody', 'g1'] });
-      expect(dropped).toEqual({ dropped: ['g1'], notQueued: ['nobody'], requests: 2, tokens: 3 });
-      expect(await call(fixture.pool, 'longtail.drop', { ...args, groupIds: ['g1'] })).toEqual({
+      expect(dropped).toMatchObject({ dropped: ['g1'], notQueued: ['nobody'], requests: 2, tokens: 3 });
+      expect(await call(fixture.pool, 'longtail.drop', { ...args, groupIds: ['g1'] })).toMatchObject({
         dropped: [],
         notQueued: ['g1'],
         requests: 0,

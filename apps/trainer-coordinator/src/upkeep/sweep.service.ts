@@ -26,8 +26,6 @@ export class SweepService {
   /** Rounds being swept by this process, and what to run when they are. */
   private readonly underWay = new Set<string>();
   private readonly cutAtMs = new Map<string, number>();
-  /** The last one seen of each pool. */
-  private readonly stamps = new Map<PoolName, string>();
 
   constructor(
     private readonly rounds: RoundStore,
@@ -62,8 +60,7 @@ export class SweepService {
 
   /** One look at all there is to sweep in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
   async sweep(pool: PoolName): Promise<void> {
-    const due = await this.rounds.due(pool, this.stamps.get(pool));
-    this.stamps.set(pool, due.stamp);
+    const due = await this.rounds.due(pool, this.rounds.seenStamp(pool));
     if (due.renewed) this.metrics.renewed(pool);
     this.metrics.lostEntries(pool, due.lostEntries);
     this.metrics.miscounts(pool, due.miscounts);

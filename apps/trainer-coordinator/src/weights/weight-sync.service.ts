@@ -6,7 +6,7 @@ import {
   type CommitWeightsRequest,
   type PoolName,
   type RollbackWeightsRequest,
-  type WeightSync,
+  type WeightSyncReply,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { PoolDirectory, WeightStore } from '@broomwagon/state';
@@ -29,8 +29,8 @@ export class WeightSyncService {
   ) {}
 
   /** @throws BroomwagonError as the script `weights/begin` says, and VALIDATION_FAILED, UNAVAILABLE */
-  async begin(pool: PoolName, body: BeginWeightsRequest): Promise<WeightSync> {
-    const { syncId, version, mode } = body;
+  async begin(pool: PoolName, body: BeginWeightsRequest): Promise<WeightSyncReply> {
+    const { syncId, version, mode, stamp } = body;
     const job = body.job ?? undefined;
     const trainerEpoch = body.trainerEpoch ?? undefined;
     if ((job === undefined) !== (trainerEpoch === undefined)) {
@@ -40,20 +40,20 @@ export class WeightSyncService {
     // Its deadline is kept by upkeep, which goes through the pools of the directory.
     await this.pools.add(pool);
     const deadlineMs = body.deadlineMs ?? DEFAULT_DEADLINE_MS;
-    const sync = await this.weights.begin(pool, { syncId, version, mode, deadlineMs, job, trainerEpoch });
+    const sync = await this.weights.begin(pool, { syncId, version, mode, deadlineMs, job, trainerEpoch, stamp });
     await failpoint('coordinator.weights.after-begin');
     if (sync.state !== 'begun') return sync;
     if (mode === 'abort' && sync.running > 0) await this.sweeper.stop(pool, syncId);
-    return mode === 'keep' ? sync : this.quiesced(pool, syncId, body.waitMs ?? 0);
+    return mode === 'keep' ? sync : this.quiesced(pool, sync, body.waitMs ?? 0);
   }
 
   /** @throws BroomwagonError as the script `weights/end` says, UNAVAILABLE */
   async end(
     pool: PoolName,
-    { syncId, trainerEpoch }: CommitWeightsRequest | RollbackWeightsRequest,
+    { syncId, trainerEpoch, stamp }: CommitWeightsRequest | RollbackWeightsRequest,
     outcome: 'committed' | 'rolled-back',
-  ): Promise<WeightSync> {
-    const args = { syncId, outcome, reason: 'asked', trainerEpoch: trainerEpoch ?? undefined } as const;
+  ): Promise<WeightSyncReply> {
+    const args = { syncId, outcome, reason: 'asked', trainerEpoch: trainerEpoch ?? undefined, stamp } as const;
     const sync = await this.weights.end(pool, args);
     await failpoint('coordinator.weights.after-end');
     // Parked acquires are granted by the load-balancer, which looks after its waiters every 100 ms.
@@ -62,12 +62,16 @@ export class WeightSyncService {
   }
 
   /** As it stands when nothing runs any more, or when the caller will wait no longer. */
-  private async quiesced(pool: PoolName, syncId: string, waitMs: number): Promise<WeightSync> {
+  private async quiesced(
+    pool: PoolName,
+    { syncId, stamp: begun }: WeightSyncReply,
+    waitMs: number,
+  ): Promise<WeightSyncReply> {
     const endsAtMs = Date.now() + waitMs;
     for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
-      const { sync } = await this.weights.status(pool, syncId);
+      const { sync, stamp } = await this.weights.status(pool, syncId, undefined, begun);
       const leftMs = endsAtMs - Date.now();
-      if (sync!.running === 0 || sync!.state !== 'begun' || leftMs <= 0) return sync!;
+      if (sync!.running === 0 || sync!.state !== 'begun' || leftMs <= 0) return { ...sync!, stamp };
       await delay(Math.min(pauseMs, leftMs));
     }
   }

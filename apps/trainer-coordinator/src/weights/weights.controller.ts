@@ -7,7 +7,7 @@ import {
   RollbackWeightsRequest,
   WeightsStatusRequest,
   type WeightsStatusReply,
-  type WeightSync,
+  type WeightSyncReply,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext } from '@broomwagon/messaging';
 import { WeightStore } from '@broomwagon/state';
@@ -25,7 +25,7 @@ export class WeightsController {
   begin(
     @Payload(new ContractPipe(BeginWeightsRequest)) body: BeginWeightsRequest,
     @Ctx() context: MessageContext,
-  ): Promise<WeightSync> {
+  ): Promise<WeightSyncReply> {
     return this.syncs.begin(context.pool, body);
   }
 
@@ -33,7 +33,7 @@ export class WeightsController {
   commit(
     @Payload(new ContractPipe(CommitWeightsRequest)) body: CommitWeightsRequest,
     @Ctx() context: MessageContext,
-  ): Promise<WeightSync> {
+  ): Promise<WeightSyncReply> {
     return this.syncs.end(context.pool, body, 'committed');
   }
 
@@ -41,7 +41,7 @@ export class WeightsController {
   rollback(
     @Payload(new ContractPipe(RollbackWeightsRequest)) body: RollbackWeightsRequest,
     @Ctx() context: MessageContext,
-  ): Promise<WeightSync> {
+  ): Promise<WeightSyncReply> {
     return this.syncs.end(context.pool, body, 'rolled-back');
   }
 
@@ -50,6 +50,6 @@ export class WeightsController {
     @Payload(new ContractPipe(WeightsStatusRequest)) body: WeightsStatusRequest,
     @Ctx() context: MessageContext,
   ): Promise<WeightsStatusReply> {
-    return this.store.status(context.pool, body.syncId ?? undefined, body.cursor ?? undefined);
+    return this.store.status(context.pool, body.syncId ?? undefined, body.cursor ?? undefined, body.stamp ?? undefined);
   }
 }

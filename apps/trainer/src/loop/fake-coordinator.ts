@@ -80,7 +80,7 @@ export class FakeCoordinator {
     switch (operation) {
       case 'job.status':
         if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
-        return { submittedGroups: this.groups.size };
+        return { submittedGroups: this.groups.size, requests: { submitted: 0, trained: 0, failed: 0, dropped: 0 } };
       case 'round.takeover':
         if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
         this.trainerEpoch = `e${++this.takeovers}`;
@@ -104,6 +104,9 @@ export class FakeCoordinator {
         return this.close();
       case 'job.reconcile':
         return this.reconcile(body as unknown as ReconcileJobRequest);
+      case 'weights.begin':
+      case 'weights.commit':
+        return {};
       case 'payload.put':
         return this.put(body as never);
       case 'payload.get':

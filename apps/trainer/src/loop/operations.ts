@@ -1,16 +1,29 @@
 import { type OperationName, type PoolName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 
-/** Operations that take a stamp. */
-const STAMPED: ReadonlySet<OperationName> = new Set([
-  'round.next',
-  'round.open',
-  'round.submit',
-  'round.status',
-  'round.results',
-  'round.close',
-  'job.reconcile',
-]);
+type Stamped = {
+  [Name in OperationName]: 'stamp' extends keyof RequestOf<Name> ? Name : never;
+}[OperationName];
+
+/** Operations that take a stamp: all of them. */
+const STAMPED: Record<Stamped, true> = {
+  'round.next': true,
+  'round.open': true,
+  'round.submit': true,
+  'round.status': true,
+  'round.results': true,
+  'round.close': true,
+  'round.cancel': true,
+  'longtail.drop': true,
+  'job.status': true,
+  'job.reconcile': true,
+  'job.checkpoint': true,
+  'job.restore': true,
+  'weights.begin': true,
+  'weights.commit': true,
+  'weights.rollback': true,
+  'weights.status': true,
+};
 
 /**
  * The operations of one pool, repeated until a deadline: every one of them is idempotent. The stamp of each reply goes
@@ -31,7 +44,7 @@ export class Operations {
    */
   async call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
     const { stamp } = this;
-    const request = STAMPED.has(operation) ? { ...body, stamp } : body;
+    const request = Object.hasOwn(STAMPED, operation) ? { ...body, stamp } : body;
     const reply = await this.client.callWithRetry(this.pool, operation, request, this.options);
     const seen = (reply as { stamp?: unknown } | undefined)?.stamp;
     // Not that of another generation: what was lost is to be reconciled first.

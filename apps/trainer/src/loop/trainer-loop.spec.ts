@@ -2,6 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ResultLine } from '../results/result-line';
 import { FakeCoordinator } from './fake-coordinator';
+import { Fleet } from '../system/fleet';
+import { Operations } from './operations';
 import { TrainerLoop, type TrainerLoopHooks, type TrainerLoopSettings } from './trainer-loop';
 
 const prompts = (count: number) =>
@@ -13,11 +15,12 @@ function trainer(
   results = new Map<string, readonly ResultLine[]>(),
   hooks: Partial<TrainerLoopHooks> = {},
 ) {
+  const operations = new Operations(coordinator.client, 'p', { deadlineMs: 60_000, signal: settings.signal });
+  const fleet = new Fleet(operations, [], 1, 'run');
   const sink = { writeRound: async (id: string, lines: readonly ResultLine[]) => void results.set(id, [...lines]) };
   return new TrainerLoop(
-    coordinator.client,
+    operations,
     {
-      pool: 'p',
       job: 'j',
       prompts: prompts(10),
       groupsPerStep: 4,
@@ -28,7 +31,11 @@ function trainer(
       lookMs: 0,
       ...settings,
     },
-    { sink, ...hooks },
+    {
+      sink,
+      setWeightVersion: async (version, current) => void (await fleet.setWeightVersion(version, current)),
+      ...hooks,
+    },
   );
 }
 

@@ -6,19 +6,18 @@ import {
   isBroomwagonError,
   LIMITS,
   type JobId,
-  type PoolName,
+  type RequestBooks,
   type RoundKind,
   type RoundPlan,
   type RoundStatus,
   type TailPolicy,
 } from '@broomwagon/contracts';
-import type { TypedClient } from '@broomwagon/messaging';
 import type { PromptRecord } from '../prompts/prompt-record';
 import { tailSeconds, type DoneSample } from '../report/arithmetic';
 import type { StepReport } from '../report/report';
 import type { ResultSink } from '../results/result-line';
 import { GroupSubmitter, type GroupSettings } from './group-submitter';
-import { Operations } from './operations';
+import type { Operations } from './operations';
 import { reconcile, type Reconciled } from './reconcile';
 import { ResultsReader } from './results-reader';
 import { TrainerRecord } from './trainer-record';
@@ -26,12 +25,11 @@ import { TrainerRecord } from './trainer-record';
 /** The status is looked at so often while nothing comes. */
 const DEFAULT_LOOK_MS = 1_000;
 const SETTLE_POLL_MS = 100;
-/** The counts of cut and requeued are waited for this long at the end. */
-const SETTLE_DEADLINE_MS = 10_000;
+/** The counts of what was cut, requeued and trained are waited for this long at the end. */
+const SETTLE_DEADLINE_MS = 15_000;
 
 /** What a trainer trains on, and how. */
 export interface TrainerLoopSettings extends GroupSettings {
-  pool: PoolName;
   job: JobId;
   /** The data set, in order; every prompt is trained exactly once. */
   prompts: readonly PromptRecord[];
@@ -41,8 +39,6 @@ export interface TrainerLoopSettings extends GroupSettings {
   takeover?: boolean;
   /** The results are waited for this long between two looks at the status, milliseconds. Default 1,000. */
   lookMs?: number;
-  /** A call is repeated for this long. Default 60,000. */
-  deadlineMs?: number;
   signal?: AbortSignal;
 }
 
@@ -83,22 +79,23 @@ const MOST_RECONCILES = 10;
  * it has trained, reads again what it had only read, and goes on.
  */
 export class TrainerLoop {
-  private readonly operations: Operations;
   private readonly submitter: GroupSubmitter;
   private readonly record: TrainerRecord;
   private trainerEpoch: Epoch | undefined;
   private reading: { roundId: string; results: ResultsReader } | undefined;
   /** Steps whose cut had not been confirmed at the last look. */
   private readonly unsettled = new Set<StepReport>();
+  /** Of the job at the end, once its last round is folded in. */
+  counts: RequestBooks | undefined;
 
+  /** @param operations also of whatever else speaks for this trainer: one that learns of a loss tells the others */
   constructor(
-    client: TypedClient,
+    private readonly operations: Operations,
     private readonly settings: TrainerLoopSettings,
     private readonly hooks: TrainerLoopHooks,
   ) {
-    const { pool, job, prompts, deadlineMs = 60_000, signal } = settings;
-    this.operations = new Operations(client, pool, { deadlineMs, signal });
-    this.submitter = new GroupSubmitter(this.operations, job, settings);
+    const { job, prompts } = settings;
+    this.submitter = new GroupSubmitter(operations, job, settings);
     this.record = new TrainerRecord(prompts);
   }
 
@@ -296,10 +293,12 @@ export class TrainerLoop {
   }
 
   private async settleAllCounts(): Promise<void> {
-    const { signal } = this.settings;
+    const { job, signal } = this.settings;
     for (const endsMs = performance.now() + SETTLE_DEADLINE_MS; performance.now() < endsMs;) {
       await this.settleCounts();
-      if (this.unsettled.size === 0) return;
+      this.counts = (await this.operations.call('job.status', { job })).requests;
+      const { submitted, trained, failed, dropped } = this.counts;
+      if (this.unsettled.size === 0 && trained + failed + dropped === submitted) return;
       await delay(SETTLE_POLL_MS, undefined, { signal });
     }
     for (const report of this.unsettled) this.hooks.onStep?.(report);

@@ -75,6 +75,8 @@ export class Fleet {
 
   /** The version of a pool never goes back: what is version 0 from here on is one that it has not had yet. */
   async countOn(): Promise<void> {
+    // Of what begins now nothing can be lost.
+    this.operations.acceptGeneration();
     const { version = -1 } = await this.operations.call('weights.status', {});
     this.firstVersion = version + 1;
   }

@@ -66,7 +66,7 @@ export class CheckpointWorld extends GivingUpWorld {
     const again = await this.fallBack(args);
     const { trainerEpoch } = again;
     expect(trainerEpoch !== page.trainerEpoch).toBe(args.trainerEpoch === undefined);
-    expect(again).toEqual({ ...page, trainerEpoch, retired: false });
+    expect(again).toEqual({ ...page, trainerEpoch, retired: false, stamp: again.stamp });
     expect(page).toMatchObject({ stepsTrained: saved.steps, submittedGroups: saved.submitted });
     await expect(rounds.status(this.pool, { job: JOB, trainerEpoch: before })).rejects.toMatchObject({
       code: 'FENCED',

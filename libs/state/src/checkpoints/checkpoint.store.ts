@@ -22,7 +22,8 @@ export class CheckpointStore {
 
   /**
    * Saves one page; call again while it is `saving`.
-   * @throws JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED, CHECKPOINT_EXISTS
+   * @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,
+   *   CHECKPOINT_EXISTS
    */
   save(pool: PoolName, args: SaveCheckpointArgs): Promise<SaveCheckpointPage> {
     return this.scripts.run(save, pool, args);
@@ -30,7 +31,7 @@ export class CheckpointStore {
 
   /**
    * Does one page of a restore; call again while it is `restoring`.
-   * @throws JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING
+   * @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING
    */
   restore(pool: PoolName, args: RestoreCheckpointArgs): Promise<RestoreCheckpointPage> {
     return this.scripts.run(restore, pool, { ...args, newEpoch: newEpoch() });

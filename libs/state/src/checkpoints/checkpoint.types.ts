@@ -3,6 +3,7 @@ import type { CheckpointJobReply, Epoch, JobId, RestoreJobReply } from '@broomwa
 export interface SaveCheckpointArgs {
   job: JobId;
   trainerEpoch: Epoch;
+  stamp?: string;
   tag: string;
 }
 export interface SaveCheckpointPage extends CheckpointJobReply {
@@ -13,6 +14,7 @@ export interface SaveCheckpointPage extends CheckpointJobReply {
 export interface RestoreCheckpointArgs {
   job: JobId;
   trainerEpoch?: Epoch;
+  stamp?: string;
   tag: string;
 }
 export interface RestoreCheckpointPage extends RestoreJobReply {

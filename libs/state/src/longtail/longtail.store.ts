@@ -1,18 +1,10 @@
-import type { Epoch, GroupId, JobId, PoolName } from '@broomwagon/contracts';
+import type { GroupId, PoolName } from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type { DropLongtailArgs, DropLongtailPage, LeavingPage, RequeueAnswer, RequeueArgs } from './longtail.types';
 
-interface DropScriptArgs {
-  job: JobId;
-  trainerEpoch: Epoch;
-  reason: string;
-  groupIds?: readonly GroupId[];
-  upTo?: number;
-}
-
 const requeue = script<RequeueArgs, RequeueAnswer>('longtail/requeue');
 const repeat = script<{ cursor: number }, LeavingPage>('longtail/repeat');
-const drop = script<DropScriptArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
+const drop = script<DropLongtailArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
 
 /**
  * What goes into the long-tail queue by the word of its holder, and what leaves it for good. One script each, safe to
@@ -31,19 +23,21 @@ export class LongtailStore {
     return this.scripts.run(repeat, pool, { cursor });
   }
 
-  /** Drops the named groups (at most 128), or one page of all. @throws JOB_NOT_FOUND, FENCED */
+  /** Drops the named groups (at most 128), or one page of all. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
   async drop(pool: PoolName, args: DropLongtailArgs): Promise<DropLongtailPage> {
     const { groupIds, ...common } = args;
     if (groupIds === undefined) return this.scripts.run(drop, pool, common);
-    const sum: DropLongtailPage = { dropped: [], notQueued: [], requests: 0, tokens: 0 };
-    for (let left: readonly GroupId[] = groupIds; left.length > 0;) {
-      const page = await this.scripts.run(drop, pool, { ...common, groupIds: left });
+    const sum = { dropped: [] as GroupId[], notQueued: [] as GroupId[], requests: 0, tokens: 0 };
+    let { stamp } = args;
+    for (let left: readonly GroupId[] = groupIds; ;) {
+      const page = await this.scripts.run(drop, pool, { ...common, stamp, groupIds: left });
       sum.dropped.push(...page.dropped);
       sum.notQueued.push(...page.notQueued);
       sum.requests += page.requests;
       sum.tokens += page.tokens;
       left = page.remainingIds;
+      ({ stamp } = page);
+      if (left.length === 0) return { ...sum, stamp: page.stamp };
     }
-    return sum;
   }
 }

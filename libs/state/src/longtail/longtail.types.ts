@@ -21,6 +21,7 @@ export interface LeavingPage {
 export interface DropLongtailArgs {
   job: JobId;
   trainerEpoch: Epoch;
+  stamp?: string;
   reason: string;
   /** Absent: all that are in the queue. */
   groupIds?: readonly GroupId[];
@@ -35,4 +36,5 @@ export interface DropLongtailPage {
   tokens: number;
   /** To send with the next page of all; absent at the end. */
   upTo?: number;
+  stamp: string;
 }

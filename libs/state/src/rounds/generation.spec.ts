@@ -1,11 +1,18 @@
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
 import { readToEnd } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { CheckpointStore } from '../checkpoints';
+import { LongtailStore } from '../longtail';
+import { WeightStore } from '../weights';
 import { KeySnapshot } from './key-snapshot.fixture';
 import { TestPools } from './test-pools.fixture';
 
 const test = new TestPools();
 const { redis, rounds } = test;
+const longtail = new LongtailStore(test.runner);
+const checkpoints = new CheckpointStore(test.runner);
+const weights = new WeightStore(test.runner);
+const sync = { syncId: 'sync', version: 2 };
 const job = 'job';
 const policy: TailPolicy = { name: 'resume', overProvision: 2 };
 let round: Awaited<ReturnType<TestPools['open']>>;
@@ -152,6 +159,56 @@ describe('the stamp of a reply', () => {
     const { details } = told as { details: { stamp: string } };
     expect(await rounds.status(test.pool, { ...round, stamp: details.stamp })).toMatchObject({ state: 'open' });
     expect((await rounds.due(test.pool, details.stamp)).renewed).toBeUndefined();
+  });
+
+  const trainer = { job, trainerEpoch: '' };
+  /** What a trainer calls besides its rounds, with a stamp. */
+  const others: [string, (stamp?: string) => Promise<{ stamp: string }>][] = [
+    ['job.status', (stamp) => rounds.jobStatus(test.pool, job, stamp)],
+    ['longtail.drop', (stamp) => longtail.drop(test.pool, { ...trainer, stamp, reason: 'r', groupIds: ['g9', 'g8'] })],
+    ['longtail.drop of all', (stamp) => longtail.drop(test.pool, { ...trainer, stamp, reason: 'r' })],
+    ['job.checkpoint', (stamp) => checkpoints.save(test.pool, { ...trainer, stamp, tag: 'tag' })],
+    ['job.restore', (stamp) => checkpoints.restore(test.pool, { ...trainer, stamp, tag: 'tag' })],
+    ['weights.begin', (stamp) => weights.begin(test.pool, { ...sync, mode: 'keep', deadlineMs: 60_000, stamp })],
+    ['weights.status', (stamp) => weights.status(test.pool, undefined, undefined, stamp)],
+    [
+      'weights.commit',
+      (stamp) => weights.end(test.pool, { syncId: 'sync', outcome: 'committed', reason: 'asked', stamp }),
+    ],
+  ];
+  it('is in the replies of all that a trainer calls, first and repeated, and refused there when it is too late', async () => {
+    await finish('g0', 'g1', 'g2');
+    for (const groupId of ['g3', 'g4', 'g5']) {
+      for (const claim of claims.filter((one) => one.groupId === groupId)) await test.fail(claim);
+    }
+    await rounds.cut(test.pool, round, 0);
+    await test.readAndClose(round);
+    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
+    Object.assign(trainer, round);
+    let { stamp } = await rounds.due(test.pool);
+    for (const [, call] of others) {
+      for (const _ of [1, 2]) {
+        const reply = await call(stamp);
+        expect(Number(reply.stamp.split('.')[1])).toBeGreaterThanOrEqual(Number(stamp.split('.')[1]));
+        ({ stamp } = reply);
+        if ('trainerEpoch' in reply) Object.assign(trainer, { trainerEpoch: reply.trainerEpoch });
+      }
+    }
+    const [generation, sequence] = stamp.split('.');
+    const future = `${generation}.${Number(sequence) + 1}`;
+    for (const [name, call] of others) {
+      await expect(call(future), name).rejects.toMatchObject({ ...changed, field: 'stamp' });
+    }
+  });
+
+  it('is remembered by a process, the latest of all replies', async () => {
+    const { stamp } = await rounds.due(test.pool);
+    await finish('g0', 'g1', 'g2');
+    expect(rounds.seenStamp(test.pool)).toBe(stamp);
+    const { stamp: later } = await rounds.jobStatus(test.pool, job);
+    expect(rounds.seenStamp(test.pool)).toBe(later);
+    test.runner.stamps.note(test.pool, stamp);
+    expect(rounds.seenStamp(test.pool)).toBe(later);
   });
 
   it('is renewed when Redis is another process', async () => {

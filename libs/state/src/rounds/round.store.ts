@@ -79,7 +79,7 @@ const expire = script<object, { rounds: RoundName[] }>('rounds/expire');
 const due = script<{ stamp?: string }, DueWork>('rounds/due');
 const reconcile = script<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
 const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
-const jobStatus = script<{ job: JobId }, JobStatus>('rounds/job-status');
+const jobStatus = script<{ job: JobId; stamp?: string }, JobStatus>('rounds/job-status');
 const listJobs = script<{ openOnly: boolean }, { jobs: JobId[] }>('rounds/list-jobs');
 const owns = script<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
 
@@ -195,6 +195,11 @@ export class RoundStore {
     return (await this.scripts.run(expire, pool, {})).rounds;
   }
 
+  /** The latest stamp of the pool in any reply to this process. */
+  seenStamp(pool: PoolName): string | undefined {
+    return this.scripts.stamps.of(pool);
+  }
+
   /** What there is to sweep. @param stamp the last one that was seen of the pool: a Redis that has less lost data */
   due(pool: PoolName, stamp?: string): Promise<DueWork> {
     return this.scripts.run(due, pool, { stamp });
@@ -210,9 +215,9 @@ export class RoundStore {
     return this.scripts.run(listLongtail, pool, { job, cursor });
   }
 
-  /** @throws JOB_NOT_FOUND */
-  jobStatus(pool: PoolName, job: JobId): Promise<JobStatus> {
-    return this.scripts.run(jobStatus, pool, { job });
+  /** @throws GENERATION_CHANGED, JOB_NOT_FOUND */
+  jobStatus(pool: PoolName, job: JobId, stamp?: string): Promise<JobStatus> {
+    return this.scripts.run(jobStatus, pool, { job, stamp });
   }
 
   async listJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { BroomwagonError, type WireError } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { isRefusedWhenFull, loadScript } from './script-loader';
+import { SeenStamps } from './seen-stamps';
 
 /** Folder of the Lua sources, copied beside the compiled code. */
 export const LUA_ROOT = join(__dirname, '..', 'lua');
@@ -48,6 +49,7 @@ const STORE_FULL_RETRY_AFTER_MS = 1_000;
 /** Runs scripts by EVALSHA, and sends the source once to a Redis that does not know it. */
 export class ScriptRunner {
   private readonly sources = new Map<string, Source>();
+  readonly stamps = new SeenStamps();
 
   constructor(
     private readonly redis: Redis,
@@ -77,10 +79,11 @@ export class ScriptRunner {
   ): Promise<Reply> {
     const argv = attachment === undefined ? [toJson(args)] : [toJson(args), attachment];
     const raw = await this.evaluate(target.name, pool, argv);
-    const reply = JSON.parse(String(raw)) as { error?: WireError } & Reply;
+    const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
     if (reply.error !== undefined && reply.error !== null) {
       throw BroomwagonError.fromWire({ ...reply.error, retryable: false });
     }
+    if (typeof reply.stamp === 'string') this.stamps.note(pool, reply.stamp);
     return reply;
   }
 

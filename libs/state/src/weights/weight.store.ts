@@ -6,8 +6,8 @@ import type {
   ServerId,
   WeightServer,
   WeightsStatusReply,
-  WeightSync,
   WeightSyncMode,
+  WeightSyncReply,
 } from '@broomwagon/contracts';
 import type { LeaseFence, ServerFence } from '../aborts/abort.types';
 import type { AttemptFence } from '../requests/request.types';
@@ -21,6 +21,7 @@ export interface BeginSyncArgs {
   deadlineMs: number;
   job?: JobId;
   trainerEpoch?: Epoch;
+  stamp?: string;
 }
 /** What an engine is to be told; without a mode: to resume. */
 export interface EngineStep {
@@ -35,6 +36,7 @@ export interface EndSyncArgs {
   outcome: 'committed' | 'rolled-back';
   reason: 'asked' | 'deadline';
   trainerEpoch?: Epoch;
+  stamp?: string;
 }
 /** Whose holders are to be told. */
 export interface StopPage {
@@ -45,8 +47,8 @@ export interface StopPage {
   cursor: string;
 }
 
-const begin = script<BeginSyncArgs, WeightSync>('weights/begin');
-const end = script<EndSyncArgs & { overdueOnly: boolean }, WeightSync>('weights/end');
+const begin = script<BeginSyncArgs, WeightSyncReply>('weights/begin');
+const end = script<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>('weights/end');
 const stop = script<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop');
 /** Engines that are to pause. `resumes`: some are paused, look at {@link WeightStore.engineResumes}. */
 export interface EnginePausesPage {
@@ -72,7 +74,7 @@ const engineTold = script<
 >('weights/engine-told');
 const engineHeld = script<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
 const status = script<
-  { syncId?: string; cursor?: string },
+  { syncId?: string; cursor?: string; stamp?: string },
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
 >('weights/status');
 
@@ -83,18 +85,18 @@ const status = script<
 export class WeightStore {
   constructor(private readonly scripts: ScriptRunner) {}
 
-  /** @throws VALIDATION_FAILED, WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND, FENCED */
-  begin(pool: PoolName, args: BeginSyncArgs): Promise<WeightSync> {
+  /** @throws GENERATION_CHANGED, VALIDATION_FAILED, WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND, FENCED */
+  begin(pool: PoolName, args: BeginSyncArgs): Promise<WeightSyncReply> {
     return this.scripts.run(begin, pool, args);
   }
 
-  /** @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED */
-  end(pool: PoolName, args: EndSyncArgs): Promise<WeightSync> {
+  /** @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED */
+  end(pool: PoolName, args: EndSyncArgs): Promise<WeightSyncReply> {
     return this.scripts.run(end, pool, { ...args, overdueOnly: false });
   }
 
   /** Rolls it back if its deadline has come. @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED: committed meanwhile */
-  rollbackOverdue(pool: PoolName, syncId: string): Promise<WeightSync> {
+  rollbackOverdue(pool: PoolName, syncId: string): Promise<WeightSyncReply> {
     return this.scripts.run(end, pool, { syncId, outcome: 'rolled-back', reason: 'deadline', overdueOnly: true });
   }
 
@@ -127,9 +129,12 @@ export class WeightStore {
     return this.scripts.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
   }
 
-  /** @param cursor `0` for the first page of servers; without it none are read. @throws WEIGHT_SYNC_NOT_FOUND */
-  async status(pool: PoolName, syncId?: string, cursor?: string): Promise<WeightsStatusReply> {
-    const { cursor: next, ...reply } = await this.scripts.run(status, pool, { syncId, cursor });
+  /**
+   * @param cursor `0` for the first page of servers; without it none are read
+   * @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND
+   */
+  async status(pool: PoolName, syncId?: string, cursor?: string, stamp?: string): Promise<WeightsStatusReply> {
+    const { cursor: next, ...reply } = await this.scripts.run(status, pool, { syncId, cursor, stamp });
     return next === '0' ? reply : { ...reply, cursor: next };
   }
 }

@@ -6,15 +6,20 @@ ARGV[1] JSON:
   job, tag       string
   trainerEpoch   string, or absent: whoever it was is fenced, as by a takeover, by each such call
   newEpoch       string: the epoch that begins with the first page
+  stamp          of the trainer, or absent
 Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three of the checkpoint
        state     'restoring' (call again) | 'restored'; a repeat gets the same until something else happens to the job
        retired   boolean: a checkpoint that was made after this one is to be deleted
-Errors: JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Facts: job.restored. ]]
+       stamp     string
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Facts: job.restored. ]]
 --- @include "../includes/checkpoints"
+--- @include "../includes/generation"
 --- @include "../includes/trainer"
 local PAGE = 32
 local args = cjson.decode(ARGV[1])
 local job, hash = args.job, key.job(args.job)
+local refused = stamp_error(optional(args.stamp))
+if refused then return refused end
 local field = redis.call('HMGET', hash, 'trainerEpoch', 'restoring', 'restoredFrom', 'restoredEpoch', 'restorePhase', 'restoreCursor',
   'restoredNumber')
 if not field[1] then return fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
@@ -34,8 +39,8 @@ local retired, touched = false, 0
 
 local function answer(state)
   local steps, submitted = string.match(mark, '^(%d+)/(%d+)/')
-  return cjson.encode({ tag = args.tag, state = state, trainerEpoch = epoch, stepsTrained = tonumber(steps),
-    submittedGroups = tonumber(submitted), groups = tonumber(redis.call('HGET', header, 'groups')), retired = retired })
+  return stamped(cjson.encode({ tag = args.tag, state = state, trainerEpoch = epoch, stepsTrained = tonumber(steps),
+    submittedGroups = tonumber(submitted), groups = tonumber(redis.call('HGET', header, 'groups')), retired = retired }))
 end
 
 local phase, cursor = field[5], field[6]

@@ -2,18 +2,20 @@
 reference, which it owns from then on), its counters and books. It is there when the last page is; then only the last
 two are kept. When something was dropped between two pages, it begins anew.
 A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {job, trainerEpoch, tag}
+ARGV[1] JSON: {job, trainerEpoch, stamp, tag}   stamp of the trainer, or absent
 Reply: tag, step, groups, requests   numbers so far
        state                         'saving' (call again) | 'complete'; a repeat gets the same
        retired                       boolean: an older one is to be deleted
-Errors: JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED, CHECKPOINT_EXISTS.
+       stamp                         string
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED, CHECKPOINT_EXISTS.
 Facts: job.checkpointed. ]]
 --- @include "../includes/checkpoints"
+--- @include "../includes/generation"
 --- @include "../includes/trainer"
 local PAGE, KEPT = 32, 2
 local args = cjson.decode(ARGV[1])
 local job, hash = args.job, key.job(args.job)
-local refused = trainer_error(job, args.trainerEpoch)
+local refused = stamp_error(optional(args.stamp)) or trainer_error(job, args.trainerEpoch)
 if refused then return refused end
 saw_trainer(job)
 if redis.call('HEXISTS', hash, 'restoring') == 1 then
@@ -23,7 +25,7 @@ end
 local function answer(number, state, retired)
   local checkpoint = checkpoint_json(job, number)
   checkpoint.state, checkpoint.retired, checkpoint.savedAtMs = state, retired or false, nil
-  return cjson.encode(checkpoint)
+  return stamped(cjson.encode(checkpoint))
 end
 local known = redis.call('ZSCORE', key.checkpoints(job), args.tag)
 if known then

@@ -4,6 +4,7 @@ it 128 requests.
 ARGV[1] JSON:
   job, reason    string
   trainerEpoch   string
+  stamp          of the trainer, or absent
   groupIds       list of string, or absent: all
   upTo           number of the page before, or absent: the last place of the queue now
 Reply: dropped         list of groupId
@@ -12,13 +13,15 @@ Reply: dropped         list of groupId
        tokens          number of tokens dropped with them
        remainingIds    list of groupId: to be sent again
        upTo            number to send with the next page of all; absent at the end
-Errors: JOB_NOT_FOUND, FENCED. Facts: group.dropped, request.aborted.
+       stamp           string
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED. Facts: group.dropped, request.aborted.
 Flags: allow-oom ]]
 --- @include "../includes/aborts"
+--- @include "../includes/generation"
 --- @include "../includes/trainer"
 local PAGE = 32
 local args = cjson.decode(ARGV[1])
-local refused = trainer_error(args.job, args.trainerEpoch)
+local refused = stamp_error(optional(args.stamp)) or trainer_error(args.job, args.trainerEpoch)
 if refused then return refused end
 saw_trainer(args.job)
 
@@ -32,8 +35,8 @@ local function drop(group)
   table.insert(dropped, group.groupId)
 end
 local function answer(extra)
-  return '{"dropped":' .. encode_list(dropped) .. ',"notQueued":' .. encode_list(not_queued) .. ',"requests":'
-    .. integer(requests) .. ',"tokens":' .. integer(tokens) .. extra .. '}'
+  return stamped('{"dropped":' .. encode_list(dropped) .. ',"notQueued":' .. encode_list(not_queued) .. ',"requests":'
+    .. integer(requests) .. ',"tokens":' .. integer(tokens) .. extra .. '}')
 end
 
 local ids = optional(args.groupIds)

@@ -5,16 +5,18 @@ ARGV[1] JSON:
   mode            'abort' | 'wait' | 'keep': what becomes of running requests
   deadlineMs      number: rolled back when it is not committed by then
   job, trainerEpoch   strings, or absent: then only this trainer, or one that took over, may end it
-Reply: WeightSync of the protocol
-Errors: JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else), WEIGHT_SYNC_CONFLICT,
+  stamp           of the trainer, or absent
+Reply: WeightSync of the protocol, with a stamp
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else), WEIGHT_SYNC_CONFLICT,
   WEIGHT_VERSION_STALE. Facts: weights.begun.
 Flags: allow-oom ]]
 --- @include "includes/weight-sync"
+--- @include "../includes/generation"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"
 local args = cjson.decode(ARGV[1])
 local job = optional(args.job)
-local refused = job and trainer_error(job, args.trainerEpoch)
+local refused = stamp_error(optional(args.stamp)) or (job and trainer_error(job, args.trainerEpoch))
 if refused then return refused end
 
 local function meant_this(sync)
@@ -23,9 +25,9 @@ end
 local reused = fail('VALIDATION_FAILED', 'The syncId was used for another change of weights', 'syncId')
 
 local ended = redis.call('GET', key.endedSync(args.syncId))
-if ended then return meant_this(cjson.decode(ended)) and ended or reused end
+if ended then return meant_this(cjson.decode(ended)) and stamped(ended) or reused end
 local sync = load_sync()
-if sync and sync.syncId == args.syncId then return meant_this(sync) and sync_json(sync, 'begun') or reused end
+if sync and sync.syncId == args.syncId then return meant_this(sync) and stamped(sync_json(sync, 'begun')) or reused end
 if sync then
   return fail('WEIGHT_SYNC_CONFLICT', 'The weights change to version ' .. plain(sync.version) .. ' just now: ' .. sync.syncId,
     'syncId', 500)
@@ -51,4 +53,4 @@ if args.mode == 'keep' then
   redis.call('HDEL', key.weights, 'keptUntilMs')
 end
 fact('weights.begun', { syncId = args.syncId, version = args.version, mode = args.mode, fromVersion = from })
-return sync_json(load_sync(), 'begun')
+return stamped(sync_json(load_sync(), 'begun'))

@@ -6,22 +6,26 @@ ARGV[1] JSON:
   reason          string
   trainerEpoch    string or absent: whoever began it; for a change that was begun for a job
   overdueOnly     boolean: do nothing before the deadline
-Reply: WeightSync of the protocol; state 'begun' when `overdueOnly` had nothing to do
-Errors: WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise), WEIGHTS_NOT_QUIESCED (a commit while
+  stamp           of the trainer, or absent
+Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do
+Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise), WEIGHTS_NOT_QUIESCED (a commit while
   requests run that were to be stopped or waited for). Facts: weights.committed, weights.rolled-back.
 Flags: allow-oom ]]
 --- @include "includes/weight-sync"
+--- @include "../includes/generation"
 --- @include "../includes/trainer"
 --- @include "../includes/facts"
 local args = cjson.decode(ARGV[1])
 local epoch = optional(args.trainerEpoch)
+local changed = stamp_error(optional(args.stamp))
+if changed then return changed end
 
 local ended = redis.call('GET', key.endedSync(args.syncId))
 if ended then
   local known = cjson.decode(ended)
   local refused = known.job and epoch and trainer_error(known.job, epoch)
   if refused then return refused end
-  if known.state == args.outcome then return ended end
+  if known.state == args.outcome then return stamped(ended) end
   return fail('WEIGHT_SYNC_ENDED', 'The change of weights is ' .. known.state .. ': ' .. known.reason, 'syncId')
 end
 local sync = load_sync()
@@ -30,7 +34,7 @@ if not sync or sync.syncId ~= args.syncId then
 end
 local now = now_ms()
 if args.overdueOnly then
-  if now < sync.deadlineAtMs then return sync_json(sync, 'begun') end
+  if now < sync.deadlineAtMs then return stamped(sync_json(sync, 'begun')) end
 elseif sync.job then
   local refused = trainer_error(sync.job, epoch or sync.trainerEpoch)
   if refused then return refused end
@@ -54,4 +58,4 @@ redis.call('DEL', key.weightSync)
 local answer = sync_json(sync, args.outcome, now, args.reason)
 redis.call('SET', key.endedSync(args.syncId), answer, 'PX', ENDED_KEPT_MS)
 fact('weights.' .. args.outcome, { syncId = sync.syncId, version = sync.version, reason = args.reason })
-return answer
+return stamped(answer)

@@ -1,16 +1,21 @@
---[[ The weights of a pool. Writes nothing.
-ARGV[1] JSON: {syncId, cursor}   strings; syncId absent: the change under way; cursor '0' to begin, absent: no servers
+--[[ The weights of a pool.
+ARGV[1] JSON: {syncId, cursor, stamp}   strings; syncId absent: the change under way; cursor '0' to begin, absent: no servers;
+  stamp of the trainer, or absent
 Reply: version    number: committed last, absent before the first
        sync       WeightSync of the protocol; absent when there is none
        servers    list of WeightServer of the protocol, one page in no order
        cursor     string, '0' at the end
-Errors: WEIGHT_SYNC_NOT_FOUND. Facts: none.
+       stamp      string
+Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND. Facts: none.
 Flags: allow-oom ]]
 --- @include "includes/weight-sync"
+--- @include "../includes/generation"
 --- @include "includes/paused-engines"
 --- @include "../routing/includes/servers"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
+local refused = stamp_error(optional(args.stamp))
+if refused then return refused end
 local asked, cursor = optional(args.syncId), optional(args.cursor)
 local sync = load_sync()
 local status, wanted
@@ -41,5 +46,5 @@ if cursor then
   end
 end
 local version = redis.call('HGET', key.weights, 'version')
-return '{"servers":' .. encode_list(servers) .. ',"cursor":' .. cjson.encode(next_cursor)
-  .. (version and ',"version":' .. version or '') .. (status and ',"sync":' .. status or '') .. '}'
+return stamped('{"servers":' .. encode_list(servers) .. ',"cursor":' .. cjson.encode(next_cursor)
+  .. (version and ',"version":' .. version or '') .. (status and ',"sync":' .. status or '') .. '}')
