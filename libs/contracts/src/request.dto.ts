@@ -116,8 +116,11 @@ export const FAIL_REASONS = [
   'timeout',
 ] as const;
 export type FailReason = (typeof FAIL_REASONS)[number];
-/** Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is void. */
-export type ReturnReason = FailReason | 'worker-lost';
+/**
+ * Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is void.
+ * `internal`: what its worker said of its end raised an error (INTERNAL); after some of them the request is lost.
+ */
+export type ReturnReason = FailReason | 'worker-lost' | 'internal';
 
 /**
  * `request.fail`: the attempt ends without completing. Where the request goes is decided by what was

@@ -5,7 +5,7 @@ local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 't
 local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored',
   'missing', 'timeout' }
 local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted', 'shutdown', 'unclaimed',
-  'worker-lost', 'payload-full', 'timeout' }
+  'worker-lost', 'payload-full', 'timeout', 'internal' }
 -- Names and their counts, those of zero left out, as JSON.
 local function counts_json(hash, prefix, names)
   local counts, sum = {}, 0

@@ -12,50 +12,54 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        job, roundId     of the request; absent when nothing was changed
        madeRoom         boolean: a job that could give no more has room again
        aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
+An end that raises an error again and again drops the request as lost (includes/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued.
+Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]
---- @include "../includes/attempts"
+--- @include "../includes/broken-ends"
 --- @include "../includes/dispatch"
 local args = cjson.decode(ARGV[1])
-local request, group, round = load_attempt(args)
-if not request then return group end
+local function complete_attempt()
+  local request, group, round = load_attempt(args)
+  if not request then return group end
 
-local aborts = {}
+  local aborts = {}
 
-local function answer(state)
-  return cjson.encode({
-    state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
-    roundCompleted = round ~= nil and not takes_results(round), madeRoom = jobs_readmitted,
-  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. '}'
-end
+  local function answer(state)
+    return cjson.encode({
+      state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
+      roundCompleted = round ~= nil and not takes_results(round), madeRoom = jobs_readmitted,
+    }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. '}'
+  end
 
-if not HELD[request.state] then
-  if request.state == 'finished' or request.state == 'unfinished' then return answer(request.state) end
-  if request.state == 'pending' then return superseded() end
-  return answer('dropped')
-end
-if is_ending(group, request) then
-  end_unwanted(round, group, request, optional(args.segment), args.tokens)
-  return answer('dropped')
-end
-if not takes_results(round) and round.discards then
-  cut_request(round, group, request, optional(args.segment), args.tokens)
-  return answer('unfinished')
-end
+  if not HELD[request.state] then
+    if request.state == 'finished' or request.state == 'unfinished' then return answer(request.state) end
+    if request.state == 'pending' then return superseded() end
+    return answer('dropped')
+  end
+  if is_ending(group, request) then
+    end_unwanted(round, group, request, optional(args.segment), args.tokens)
+    return answer('dropped')
+  end
+  if not takes_results(round) and round.discards then
+    cut_request(round, group, request, optional(args.segment), args.tokens)
+    return answer('unfinished')
+  end
 
-keep_tokens(request, optional(args.segment), args.tokens)
-redis.call('HSET', key.request(request.id), 'finishReason', args.finishReason)
-note_length(request)
-move_request(request, group, 'finished')
-bump(round, 'requestsDone', 1)
-follow_probe(group)
-count_ended(request.job, round.roundId, request.tokens, args.finishReason == 'length')
-fact('request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
-  tokens = request.tokens, finishReason = args.finishReason })
-if is_whole(group) then
-  place_whole(round, group, aborts)
-elseif group.live == 0 and is_settling(round, group) then
-  settle_group(round, group)
+  keep_tokens(request, optional(args.segment), args.tokens)
+  redis.call('HSET', key.request(request.id), 'finishReason', args.finishReason)
+  note_length(request)
+  move_request(request, group, 'finished')
+  bump(round, 'requestsDone', 1)
+  follow_probe(group)
+  count_ended(request.job, round.roundId, request.tokens, args.finishReason == 'length')
+  fact('request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
+    tokens = request.tokens, finishReason = args.finishReason })
+  if is_whole(group) then
+    place_whole(round, group, aborts)
+  elseif group.live == 0 and is_settling(round, group) then
+    settle_group(round, group)
+  end
+  return answer('finished')
 end
-return answer('finished')
+return end_in_any_case(args, complete_attempt)

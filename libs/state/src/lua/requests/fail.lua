@@ -16,47 +16,51 @@ Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repea
        roundCompleted   boolean: this call completed the round (with fewer groups)
        job, roundId     of the request
        madeRoom         boolean: a job that was at its cap has room again
+An end that raises an error again and again drops the request as lost (includes/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Facts: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued.
+Facts: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]
---- @include "../includes/attempts"
+--- @include "../includes/broken-ends"
 local args = cjson.decode(ARGV[1])
-local request, group, round = load_attempt(args)
-if not request then return group end
-if request.state == 'finished' then return superseded() end
-local aborts = {}
-local was_open = round ~= nil and takes_results(round)
+local function fail_attempt()
+  local request, group, round = load_attempt(args)
+  if not request then return group end
+  if request.state == 'finished' then return superseded() end
+  local aborts = {}
+  local was_open = round ~= nil and takes_results(round)
 
-local function answer()
-  return cjson.encode({
-    state = request.state, job = request.job, roundId = group.roundId,
-    roundCompleted = was_open and not takes_results(round), madeRoom = jobs_readmitted,
-  }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. '}'
-end
+  local function answer()
+    return cjson.encode({
+      state = request.state, job = request.job, roundId = group.roundId,
+      roundCompleted = was_open and not takes_results(round), madeRoom = jobs_readmitted,
+    }):sub(1, -2) .. ',"aborts":' .. encode_list(aborts) .. '}'
+  end
 
-if not HELD[request.state] then return answer() end
-if is_ending(group, request) then
-  end_unwanted(round, group, request, optional(args.segment), args.tokens)
+  if not HELD[request.state] then return answer() end
+  if is_ending(group, request) then
+    end_unwanted(round, group, request, optional(args.segment), args.tokens)
+    return answer()
+  end
+  if optional(args.missingRef) and round then lose_tokens_from(request, round, args.missingRef) end
+  local segment = optional(args.segment)
+  if is_cut(round, group) then
+    cut_request(round, group, request, segment, args.tokens)
+    return answer()
+  end
+
+  if args.reason == 'timeout' then
+    time_out(round, group, request, segment, args.tokens, aborts)
+    return answer()
+  end
+
+  -- An engine that stands still for new weights, its requests kept, looks stalled.
+  local stands_still = redis.call('HGET', key.weightSync, 'mode') == 'keep'
+  local lost = (optional(args.lostTokens) or 0) - math.max(request.checkpointTokens, args.tokens)
+  if lost > 0 then count_ledger(request.job, round.roundId, 'waste.not-stored', lost) end
+  put_back(round, group, request, aborts, {
+    reason = args.reason, message = optional(args.message), segment = segment, tokens = args.tokens,
+    isFailure = args.countsAsFailure and not stands_still, isFinal = not args.retryable,
+  })
   return answer()
 end
-if optional(args.missingRef) and round then lose_tokens_from(request, round, args.missingRef) end
-local segment = optional(args.segment)
-if is_cut(round, group) then
-  cut_request(round, group, request, segment, args.tokens)
-  return answer()
-end
-
-if args.reason == 'timeout' then
-  time_out(round, group, request, segment, args.tokens, aborts)
-  return answer()
-end
-
--- An engine that stands still for new weights, its requests kept, looks stalled.
-local stands_still = redis.call('HGET', key.weightSync, 'mode') == 'keep'
-local lost = (optional(args.lostTokens) or 0) - math.max(request.checkpointTokens, args.tokens)
-if lost > 0 then count_ledger(request.job, round.roundId, 'waste.not-stored', lost) end
-put_back(round, group, request, aborts, {
-  reason = args.reason, message = optional(args.message), segment = segment, tokens = args.tokens,
-  isFailure = args.countsAsFailure and not stands_still, isFinal = not args.retryable,
-})
-return answer()
+return end_in_any_case(args, fail_attempt)

@@ -1,12 +1,12 @@
---[[ Returns attempts of void worker epochs, at most 128 of one epoch: tokens of the last checkpoint are kept, and it is
-no failure of the request.
+--[[ Returns attempts of void worker epochs, at most 32 of one epoch: tokens of the last checkpoint are kept, and it is
+no failure of the request. One that cannot be returned is tried again, and lost in the end (includes/broken-ends).
 ARGV[1] JSON: {}
 Reply: returned        number of attempts
        pending         number of them that may be claimed again
        more            true when there are further attempts or epochs
-Errors: none. Facts: longtail.requeued, round.settled.
+Errors: none. Facts: longtail.requeued, round.settled, request.lost.
 Flags: allow-oom ]]
---- @include "../includes/attempts"
+--- @include "../includes/broken-ends"
 local PAGE = 32
 local owner = redis.call('SRANDMEMBER', key.voidAttemptEpochs)
 if not owner then return '{"returned":0,"pending":0,"more":false}' end
@@ -14,13 +14,17 @@ local worker_id, epoch = string.match(owner, '^worker:(.+):(%w+)$')
 local held = key.workerAttempts(worker_id, epoch)
 local pending = 0
 local ids = redis.call('SRANDMEMBER', held, PAGE)
-for _, id in ipairs(ids) do
+local function return_one(id)
   local request = load_request(id)
   if not request then
     lose_missing(id, 'held', function() redis.call('SREM', held, id) end)
   elseif return_attempt(request) then
     pending = pending + 1
   end
+end
+for _, id in ipairs(ids) do
+  local is_well, cause = pcall(return_one, id)
+  if not is_well then give_up(id, held, cause) end
 end
 -- Nothing is added any more: a claim of a void epoch is refused.
 if redis.call('EXISTS', held) == 0 then redis.call('SREM', key.voidAttemptEpochs, owner) end

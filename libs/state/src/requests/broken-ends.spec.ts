@@ -1,0 +1,87 @@
+import type { Claim } from '@broomwagon/contracts';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { TestPools } from '../rounds/test-pools.fixture';
+
+const test = new TestPools();
+const { redis, rounds, requests, routing } = test;
+const job = 'job';
+/** Ends that may be said again; the next one ends the request. */
+const MOST_BROKEN_ENDS = 4;
+let broken: Claim;
+let others: Claim[];
+
+beforeEach(async () => {
+  await test.fresh();
+  await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 2, roundId: 'r', samples: 1 });
+  [broken, ...others] = (await test.claim()) as [Claim, ...Claim[]];
+});
+afterAll(() => test.close());
+
+const text = async (name: string) => {
+  await redis.unlink(test.key(name));
+  await redis.set(test.key(name), 'not a hash');
+};
+/** What no script can read, so that each end of the request of g0 raises an error. */
+const BREAKS: [what: string, how: () => Promise<unknown>][] = [
+  [
+    'a partial save that is no JSON',
+    () => redis.hset(test.key('request:job/g0/0'), 'checkpoint', 'no JSON', 'checkpointTokens', 5),
+  ],
+  ['a count of its group that is gone', () => redis.hdel(test.key('group:job/g0'), 'finished')],
+  ['a group that has another type', () => text('group:job/g0')],
+  ['a request that has another type', () => text('request:job/g0/0')],
+];
+/** With nothing but the attempt in it. */
+const unclaimed = (claim: Claim) => {
+  const why = { reason: 'unclaimed', countsAsFailure: false, retryable: true } as const;
+  return requests.fail(test.pool, { ...test.fence(claim), tokens: 0, ...why });
+};
+const heldKey = () => test.key(`worker-attempts:w:${test.holder.workerEpoch}`);
+const status = () => rounds.status(test.pool, { job });
+
+async function expectItGoesOn(): Promise<void> {
+  expect((await rounds.due(test.pool)).miscounted).toEqual([job]);
+  expect((await rounds.due(test.pool)).lostEntries).toBeGreaterThan(0);
+  const { state, shortfallGroups, returnedAttempts, lastFailures } = await status();
+  expect({ state, shortfallGroups }).toEqual({ state: 'open', shortfallGroups: 1 });
+  expect(returnedAttempts.internal).toBeGreaterThan(0);
+  expect(lastFailures).toMatchObject([{ requestId: broken.requestId, reason: 'internal' }]);
+  await rounds.submit(test.pool, { job, roundId: 'r', trainerEpoch: (await status()).trainerEpoch }, [
+    { groupId: 'other', digest: 'd', samples: 1, maxTokens: 10, promptRef: 'p', sampling: '{}' },
+  ]);
+  for (const claim of [...others, ...(await test.claim())]) await test.complete(claim);
+  expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 2 });
+}
+
+describe.each(BREAKS)('an attempt with %s', (_, breakIt) => {
+  it.each(['fail', 'complete'] as const)('ends, whatever its worker says again and again: %s', async (word) => {
+    await breakIt();
+    const say = () => (word === 'fail' ? unclaimed(broken) : test.complete(broken));
+    let refused = 0;
+    let answer: { state: string } | undefined;
+    while (answer === undefined && refused <= MOST_BROKEN_ENDS) {
+      answer = await say().catch((error: { code: string }) => {
+        expect(error.code).toBe('INTERNAL');
+        refused += 1;
+        return undefined;
+      });
+    }
+    expect(answer).toMatchObject({ state: 'dropped' });
+    expect((await unclaimed(others[0]!)).state).toBe('pending');
+    others = await test.claim();
+    expect(await redis.sismember(heldKey(), broken.requestId)).toBe(0);
+    await expectItGoesOn();
+  });
+
+  it('ends when its worker dies', async () => {
+    await breakIt();
+    const { workerId, workerEpoch } = test.holder;
+    await routing.deregisterWorker(test.pool, workerId, workerEpoch);
+    for (let more = true; more;) ({ more } = await requests.voidAttempts(test.pool));
+    expect((await rounds.due(test.pool)).voidEpochs).toBe(0);
+    const registration = { workerId: 'w', registrationId: 'again', ttlMs: 600_000 };
+    test.holder = { workerId: 'w', ...(await routing.registerWorker(test.pool, registration)) };
+    others = [];
+    await expectItGoesOn();
+  });
+});
