@@ -17,7 +17,7 @@ local due = redis.call('ZRANGEBYSCORE', key.acquireDeadlines, '-inf', string.for
 for _, acquire_id in ipairs(due) do
   local waiter = waiter_of(acquire_id)
   if waiter then
-    local code = waiter_error(waiter, now)
+    local code = waiter_error(waiter, now, true)
     remove_waiter(waiter)
     table.insert(answers, { acquireId = acquire_id, replyTo = waiter.replyTo, error = code })
   else

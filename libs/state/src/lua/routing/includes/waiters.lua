@@ -18,10 +18,10 @@ local function place_of(item)
   return choose_server(item)
 end
 
--- Why a waiter cannot be granted any more, or nil.
-local function waiter_error(waiter, now)
+-- Why a waiter cannot be granted any more, or nil. `is_over`: its time is, whatever it was to be.
+local function waiter_error(waiter, now, is_over)
   if not is_current_worker(waiter.workerId, waiter.workerEpoch) then return 'FENCED' end
-  if waiter.deadlineMs > now then return nil end
+  if not is_over and waiter.deadlineMs > now then return nil end
   if pool_is_paused() then return 'POOL_PAUSED' end
   return redis.call('SCARD', key.usableServers) > 0 and 'WAIT_TIMEOUT' or 'NO_SERVER_AVAILABLE'
 end
