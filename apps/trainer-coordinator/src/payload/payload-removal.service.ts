@@ -21,11 +21,10 @@ export class PayloadRemovalService {
 
   /** Pages until nothing is due now. @throws BroomwagonError UNAVAILABLE */
   async sweep(pool: PoolName): Promise<void> {
-    for (let more = true; more;) {
+    for (;;) {
       // One that is stored from here on under the same name is another payload.
       const cutoffMs = await this.payloads.nowMs();
       const page = await this.removals.look(pool, this.terms);
-      this.show(pool, page);
       if (page.unweighed.length > 0) {
         const bytes = await this.payloads.free(page.unweighed);
         const payloads = page.unweighed.map((ref, position) => ({ ref, bytes: bytes[position] }));
@@ -37,7 +36,7 @@ export class PayloadRemovalService {
         await this.removals.removed(pool, page.due);
         this.metrics.swept('delete');
       }
-      more = page.more;
+      if (page.unweighed.length === 0 && page.due.length === 0) return this.show(pool, page);
     }
   }
 
@@ -50,10 +49,11 @@ export class PayloadRemovalService {
     };
   }
 
+  /** What is left when everything that may be removed is: only that is worth an alarm. */
   private show(pool: PoolName, { awaiting, awaitingBytes }: { awaiting: number; awaitingBytes: number }): void {
     this.metrics.awaitingDeletion(pool, awaitingBytes);
     const alarm = awaitingBytes > this.config.payloadAwaitingMaxBytes ? 'payloads-awaiting-deletion' : undefined;
-    const says = 'Freed payloads have more bytes than may wait: they wait for less, but for the loss window at least';
+    const says = 'Payloads that were freed within the loss window of Redis have more bytes than may wait';
     this.alarms.look(pool, 'removals', alarm, says, { awaiting, awaitingBytes });
   }
 }

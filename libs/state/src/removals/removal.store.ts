@@ -19,8 +19,6 @@ export interface RemovalLook {
   /** Payloads that wait, and their bytes. */
   awaiting: number;
   awaitingBytes: number;
-  /** There is more to do now. */
-  more: boolean;
 }
 
 const look = script<RemovalTerms, RemovalLook>('removals/look');

@@ -6,7 +6,6 @@ Reply: unweighed      list of references whose bytes are not known yet, oldest f
        due            list of references to remove, at most 128; again each time until they are said to be removed
        awaiting       number of payloads that wait, without the unweighed
        awaitingBytes  number
-       more           boolean: there is more to do now
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/clock"
@@ -26,6 +25,5 @@ for position = 1, #page, 2 do
   redis.call('ZADD', key.awaitingPayloads, 0, ref)
   table.insert(due, ref)
 end
-return cjson.encode({ awaiting = redis.call('ZCARD', key.awaitingPayloads), awaitingBytes = bytes,
-  more = #due == PAGE or #unweighed == PAGE })
-  :sub(1, -2) .. ',"unweighed":' .. encode_list(unweighed) .. ',"due":' .. encode_list(due) .. '}'
+return cjson.encode({ awaiting = redis.call('ZCARD', key.awaitingPayloads), awaitingBytes = bytes }):sub(1, -2)
+  .. ',"unweighed":' .. encode_list(unweighed) .. ',"due":' .. encode_list(due) .. '}'
