@@ -77,6 +77,16 @@ export class CoordinatorFixture {
     return this.runner.rootKey(this.pool);
   }
 
+  /** The value of a metric for this pool, added up over the replicas. */
+  async metric(name: string): Promise<number> {
+    const pages = this.services.map(async ({ httpPort }) =>
+      (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(),
+    );
+    const lines = (await Promise.all(pages)).join('\n').split('\n');
+    const own = lines.filter((line) => line.startsWith(`${name}{`) && line.includes(`pool="${this.pool}"`));
+    return own.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+  }
+
   /** Goes on with an empty pool. */
   freshPool(): void {
     this.used += 1;

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 let fixture: CoordinatorFixture;
@@ -6,6 +7,7 @@ beforeAll(async () => {
   fixture = await CoordinatorFixture.start(1);
 });
 afterAll(() => fixture.stop());
+beforeEach(() => fixture.freshPool());
 
 it('does everything else in a pool with a round that cannot be swept', async () => {
   const { client, pool } = fixture;
@@ -20,4 +22,34 @@ it('does everything else in a pool with a round that cannot be swept', async () 
   await expect
     .poll(async () => (await client.call(pool, 'weights.status', { syncId: 's' })).sync)
     .toMatchObject({ state: 'rolled-back', reason: 'deadline' });
+});
+
+it('counts and logs an impossible count when it is found, and when it is mended', async () => {
+  const warn = vi.spyOn(Logger.prototype, 'warn');
+  const { client, pool } = fixture;
+  const { job, round } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 2);
+  await client.call(pool, 'round.submit', { ...round, groups: groups(2) });
+  expect(await fixture.metric('broomwagon_miscounts_count')).toBe(0);
+  await fixture.redis.hset(`${fixture.rootKey}:job-books:${job}`, 'pending', 0);
+  await (await fixture.worker('counting')).claim(2);
+  await expect
+    .poll(async () => (await client.call(pool, 'job.status', { job })).requests)
+    .toMatchObject({ submitted: 4, pending: 2, claimed: 2 });
+  await expect.poll(() => fixture.metric('broomwagon_miscounts_count')).toBe(2);
+  const lines = () => warn.mock.calls.filter(([about]) => (about as { pool?: string }).pool === pool);
+  await expect.poll(lines).toEqual([
+    [{ pool, job }, 'A count of the job is impossible: Redis lost data. It is counted anew'],
+    [{ pool, job, mended: expect.arrayContaining([expect.anything()]) }, expect.stringContaining('were mended')],
+  ]);
+});
+
+it('counts the times that Redis was found to be another one', async () => {
+  const { client, pool } = fixture;
+  const { job } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 1);
+  const { stamp } = await client.call(pool, 'job.status', { job });
+  expect(await fixture.metric('broomwagon_generations_total')).toBe(0);
+  await fixture.redis.hset(`${fixture.rootKey}:meta`, 'generationOf', 'another process');
+  await expect.poll(() => fixture.metric('broomwagon_generations_total')).toBe(1);
+  // The trainer of another generation is told by whichever replica.
+  await expect(client.call(pool, 'job.status', { job, stamp })).rejects.toMatchObject({ code: 'GENERATION_CHANGED' });
 });

@@ -94,6 +94,64 @@ describe('what an index names and is not there', () => {
     });
   });
 
+  it('gives no place to a held group that is gone: the round asks for another one', async () => {
+    await test.fresh();
+    ({ pool, holder } = test);
+    // A group of the queue that must be taken has a place of its own.
+    const policy = { name: 'resume', overProvision: 2, maxCuts: 1 } as const;
+    const first = await test.open({ policy, neededGroups: 1, newGroups: 2 });
+    const [cut, ...others] = await claim(3);
+    await test.checkpoint(cut!, 1);
+    for (const one of [...others.slice(1), ...(await claim(1))]) await test.complete(one);
+    await rounds.cut(pool, first, 0);
+    for (const one of [cut!, others[0]!]) await test.fail(one, 1).catch(() => undefined);
+    await test.readAndClose(first);
+    for (let done = false; !done;) ({ done } = await rounds.fold(pool, first));
+    const { trainerEpoch } = first;
+    await test.open({ policy, neededGroups: 2, newGroups: 2, takeGroups: 1, step: 2, trainerEpoch });
+    const claims = await claim(8);
+    for (const one of claims.filter(({ groupId }) => groupId !== cut!.groupId)) await test.complete(one);
+    expect(await rounds.status(pool, { job })).toMatchObject({ acceptedGroups: 1, pinnedGroups: 1, heldGroups: 1 });
+    await lose('group:job/g3');
+    // The pinned one gives its place up, which the held one would get.
+    const pinned = claims.find(({ groupId }) => groupId === cut!.groupId)!;
+    await test.fail(pinned, 0, { countsAsFailure: true, retryable: false });
+    expect(await rounds.status(pool, { job })).toMatchObject({
+      state: 'open',
+      acceptedGroups: 1,
+      heldGroups: 0,
+      failedGroups: 1,
+      shortfallGroups: 1,
+    });
+    expect(await rounds.due(pool)).toMatchObject({ lostEntries: 1, miscounted: [job] });
+  });
+
+  it('leaves a group that is gone out of the results: an open round asks for another one', async () => {
+    for (const one of await claim(4)) await test.complete(one);
+    await lose('group:job/g0');
+    const round = { job, roundId: 'r', limit: 9 };
+    const first = await rounds.results(pool, round);
+    expect(first).toMatchObject({ groups: [{ groupId: 'g1' }], complete: false });
+    expect(await rounds.status(pool, { job })).toMatchObject({ state: 'open', acceptedGroups: 1, shortfallGroups: 1 });
+    expect(await lost()).toBe(1);
+    // What was read stays read, and the next page goes on behind it.
+    for (const one of await claim(4)) await test.complete(one);
+    const second = await rounds.results(pool, { ...round, cursor: first.cursor });
+    expect(second).toMatchObject({ groups: [{ groupId: 'g2' }], complete: false });
+    expect(await lost()).toBe(1);
+  });
+
+  it('closes a completed round with the groups that are there', async () => {
+    for (const one of await claim(6)) await test.complete(one);
+    const round = { job, roundId: 'r', trainerEpoch: (await rounds.status(pool, { job })).trainerEpoch };
+    const { cursor: before } = await rounds.results(pool, { ...round, limit: 9 });
+    await lose('group:job/g1');
+    const { groups, cursor } = await rounds.results(pool, { ...round, limit: 9 });
+    expect(groups.map(({ groupId }) => groupId)).toEqual(['g0', 'g2']);
+    await expect(rounds.close(pool, { ...round, cursor: before })).rejects.toMatchObject({ code: 'ROUND_MISMATCH' });
+    expect(await rounds.close(pool, { ...round, cursor })).toMatchObject({ stepsTrained: 1, trainedGroups: 2 });
+  });
+
   describe('of a round that is completed', () => {
     const round = { job, roundId: 'r' };
     beforeEach(async () => {
