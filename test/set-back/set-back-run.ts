@@ -116,9 +116,7 @@ function train(
   const either = AbortSignal.any([deadline, signal]);
   const training = TRAINERS[trainer](stand.system, job, prompts, either).catch(async (error: unknown) => {
     if (!deadline.aborted) throw error;
-    const { system } = stand;
-    const status = await system.call('job.status', { job }).catch(String);
-    throw new Error(`The trainer did not end: ${JSON.stringify(status)}\n${await system.logs()}`, { cause: error });
+    throw new Error(`The trainer did not end: ${await stand.describe(job)}`, { cause: error });
   });
   // It is awaited later.
   training.catch(() => undefined);

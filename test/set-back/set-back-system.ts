@@ -12,6 +12,8 @@ import type { Condition } from './conditions';
 /** A response of 300 tokens takes a third of a second: a data set runs for some seconds, and loses some of them. */
 const SPEED = 15;
 const PROGRESS_DEADLINE_MS = 60_000;
+/** Later than any loss, and soon enough that it happens in a test. */
+const LATE_REMOVAL = { PAYLOAD_DELETE_AFTER_MS: '8000', REDIS_LOSS_WINDOW_MS: '8000' };
 
 /** A whole system on a Redis that can be set back, with payloads where the condition has them. */
 export class SetBackSystem {
@@ -41,7 +43,7 @@ export class SetBackSystem {
         prompts,
         speed: SPEED,
         redisUrl: redis.url,
-        environment: { PAYLOAD_DRIVER: driver, PAYLOAD_URL: url, PAYLOAD_DIR: dir },
+        environment: { ...LATE_REMOVAL, PAYLOAD_DRIVER: driver, PAYLOAD_URL: url, PAYLOAD_DIR: dir },
       });
       return new SetBackSystem(system, redis, condition, folder);
     } catch (error) {
@@ -73,6 +75,21 @@ export class SetBackSystem {
       if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return 0;
       throw error;
     }
+  }
+
+  /** All that is known about a job, for a failed test. */
+  async describe(job: string): Promise<string> {
+    const { system } = this;
+    const looks = [
+      system.call('job.status', { job }),
+      system.call('round.status', { job }),
+      system.call('worker.list', {}),
+      system.call('server.list', {}),
+      system.call('lb.status', {}),
+      ...['worker-1', 'worker-2'].map((workerId) => system.call('request.list', { workerId })),
+    ];
+    const found = await Promise.all(looks.map((look) => (look as Promise<unknown>).catch(String)));
+    return `${found.map((one) => JSON.stringify(one)).join('\n')}\n${await system.logs()}`;
   }
 
   /** Gives up what is left of all jobs: Redis may have rounds and groups again whose callers are done. */

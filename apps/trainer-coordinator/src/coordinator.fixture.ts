@@ -1,14 +1,15 @@
-import type {
-  Claim,
-  CloseRoundRequest,
-  CompleteReply,
-  Epoch,
-  GroupSubmission,
-  OpenRoundReply,
-  OpenRoundRequest,
-  RoundPlan,
-  Segment,
-  TailPolicy,
+import {
+  isBroomwagonError,
+  type Claim,
+  type CloseRoundRequest,
+  type CompleteReply,
+  type Epoch,
+  type GroupSubmission,
+  type OpenRoundReply,
+  type OpenRoundRequest,
+  type RoundPlan,
+  type Segment,
+  type TailPolicy,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
@@ -240,8 +241,12 @@ export class FixtureWorker {
     return { requestId, attempt, workerId: this.workerId, workerEpoch: this.workerEpoch };
   }
 
-  complete(claim: Claim, tokenCount = 3): Promise<CompleteReply> {
+  /** Stores its tokens before, unless there are some. */
+  async complete(claim: Claim, tokenCount = 3): Promise<CompleteReply> {
     const { client, pool } = this.fixture;
+    await this.fixture.put(claim, 'tokens').catch((error: unknown) => {
+      if (!isBroomwagonError(error, 'PAYLOAD_EXISTS')) throw error;
+    });
     const body = {
       ...this.fence(claim),
       finishReason: 'stop' as const,

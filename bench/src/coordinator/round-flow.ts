@@ -13,6 +13,7 @@ const MANY_WINDOW = 8;
 const PAGE = 128;
 /** Nothing is orphaned while it is measured. */
 const LONG_MS = 86_400_000;
+const TOKENS = Buffer.from('tokens').toString('base64');
 
 /** A claim and who holds it. */
 export interface HeldClaim {
@@ -93,6 +94,14 @@ export class RoundFlow {
     return { result, held };
   }
 
+  /** Stores what they made, as workers do before they complete. */
+  async store(held: readonly HeldClaim[]): Promise<void> {
+    const puts = held.map(({ claim: { job, requestId, attempt } }) =>
+      JSON.stringify({ job, owner: requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1, data: TOKENS }),
+    );
+    await this.list('payload.put', puts);
+  }
+
   complete(held: readonly HeldClaim[]): Promise<JobResult> {
     return this.list('request.complete', completions(this.pool, held));
   }
@@ -114,7 +123,7 @@ export class RoundFlow {
   }
 
   private list(
-    operation: 'round.submit' | 'request.claim' | 'request.complete' | 'request.fail',
+    operation: 'round.submit' | 'request.claim' | 'request.complete' | 'request.fail' | 'payload.put',
     bodies: string[],
     options: { window?: number; keepReplies?: boolean } = {},
   ): Promise<JobResult> {

@@ -122,6 +122,30 @@ describe('owners of payloads', () => {
     expect(await exists(other.ref)).toBe(true);
   });
 
+  it('finishes no sample whose tokens are not there, and finishes it with others', async () => {
+    const { round } = await fixture.openRound(WAIT, 1);
+    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    const worker = await fixture.worker('worker');
+    const [claim] = await worker.claim(1);
+    const ref = await fixture.put(claim!, 'to be lost');
+    const body = { ...worker.fence(claim!), finishReason: 'stop' as const };
+    const segment = { ...fixture.segmentOf(claim!, 4), ref };
+    const [item] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/*}:item:*`)).filter((key) =>
+      key.includes(claim!.attempt),
+    );
+    await fixture.redis.del(item!);
+    const hash = `${fixture.rootKey}:request:${claim!.requestId}`;
+    const before = await fixture.redis.hgetall(hash);
+    await expect(call(fixture.pool, 'request.complete', { ...body, segment })).rejects.toMatchObject({
+      code: 'PAYLOAD_NOT_FOUND',
+      retryable: false,
+      field: 'segment.ref',
+    });
+    expect(await fixture.redis.hgetall(hash)).toEqual(before);
+    await worker.complete(claim!);
+    await fixture.close(round);
+  });
+
   it('costs a request the segment that is gone and those after it, and nothing that is there', async () => {
     const { job, round } = await fixture.openRound(WAIT, 1);
     await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });

@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import {
+  BroomwagonError,
   cutText,
   isBroomwagonError,
   LIMITS,
@@ -93,14 +94,15 @@ export class RequestService {
     return this.requests.checkpoint(pool, { ...fenceOf(body), ...segmentOf(this.payloads, pool, body), serverId });
   }
 
-  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE */
+  /**
+   * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE;
+   *   PAYLOAD_NOT_FOUND: the segment is not there (any more), and nothing was changed
+   */
   async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
     const { finishReason } = body;
-    const answer = await this.requests.complete(pool, {
-      ...fenceOf(body),
-      ...segmentOf(this.payloads, pool, body),
-      finishReason,
-    });
+    const segment = segmentOf(this.payloads, pool, body);
+    if (body.segment != null) await this.requireStored(body.segment.ref);
+    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason });
     this.metrics.attemptEnded(answer.state);
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
@@ -130,6 +132,21 @@ export class RequestService {
     if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     return { state: answer.state };
+  }
+
+  /**
+   * Redis may lose a payload between its storing and the word that names it. Once a sample is finished nobody has its
+   * tokens but the store; of a sample that goes on, a segment that is not there costs no more than itself.
+   */
+  private async requireStored(ref: string): Promise<void> {
+    try {
+      await this.payloads.stat(ref);
+    } catch (cause) {
+      if (!isBroomwagonError(cause, 'PAYLOAD_NOT_FOUND') && !isBroomwagonError(cause, 'PAYLOAD_INCOMPLETE'))
+        throw cause;
+      const message = 'segment.ref: the payload is not in the store: store it again and name that';
+      throw new BroomwagonError('PAYLOAD_NOT_FOUND', message, { field: 'segment.ref', cause });
+    }
   }
 
   /** What the worker did not find is believed when it is not found here either: else its store is another one. */

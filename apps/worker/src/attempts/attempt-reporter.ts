@@ -16,6 +16,8 @@ import type { Attempt } from './attempt';
 const MAX_MESSAGE_LENGTH = 1_000;
 /** An end that is answered INTERNAL so often is not sent again as it is: something in it cannot be taken. */
 const MAX_INTERNAL = 3;
+/** Tokens that the payload store has lost are stored again so often. */
+const MAX_STORED_AGAIN = 3;
 /** The request is no more: its round was closed while we ran it. */
 const GONE = new Set<ErrorCode>(['ROUND_CLOSED', 'ROUND_NOT_FOUND', 'REQUEST_NOT_FOUND', 'JOB_NOT_FOUND']);
 
@@ -52,9 +54,25 @@ export class AttemptReporter {
     private readonly config: WorkerConfig,
   ) {}
 
-  async complete(attempt: Attempt, finishReason: 'stop' | 'length', segment?: Segment): Promise<AttemptOutcome> {
-    const body = { ...attempt.identity, finishReason, segment };
-    return this.report(attempt, 'finished', 'request.complete', body);
+  /** @param storeAgain stores the tokens once more: Redis may have lost them since, and nobody else has them */
+  async complete(
+    attempt: Attempt,
+    finishReason: 'stop' | 'length',
+    segment?: Segment,
+    storeAgain?: () => Promise<Segment | undefined>,
+  ): Promise<AttemptOutcome> {
+    return this.report(attempt, 'finished', async () => {
+      let stored = segment;
+      for (let losses = 1; ; losses += 1) {
+        try {
+          return await this.call('request.complete', { ...attempt.identity, finishReason, segment: stored });
+        } catch (error) {
+          if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || !storeAgain || losses > MAX_STORED_AGAIN) throw error;
+          this.logger.warn(`The tokens of ${attempt.key} are gone from the payload store: they are stored again`);
+          stored = await storeAgain();
+        }
+      }
+    });
   }
 
   async fail(attempt: Attempt, failure: Failure, segment?: Segment): Promise<AttemptOutcome> {
@@ -64,19 +82,25 @@ export class AttemptReporter {
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
     // The books keep no reasons: here is where a person finds out why a group failed.
     if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);
-    return this.report(attempt, outcome, 'request.fail', body);
+    return this.report(attempt, outcome, () => this.call('request.fail', body));
   }
 
-  private async report<Operation extends 'request.complete' | 'request.fail'>(
-    attempt: Attempt,
-    outcome: AttemptOutcome,
+  private call<Operation extends 'request.complete' | 'request.fail'>(
     operation: Operation,
     body: RequestOf<Operation>,
+  ): Promise<unknown> {
+    const options = { deadlineMs: this.config.transitionDeadlineMs, maxInternal: MAX_INTERNAL };
+    return this.controlPlane.callWithRetry(operation, body, options);
+  }
+
+  private async report(
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    say: () => Promise<unknown>,
   ): Promise<AttemptOutcome> {
     if (attempt.isVoid) return 'fenced';
-    const options = { deadlineMs: this.config.transitionDeadlineMs, maxInternal: MAX_INTERNAL };
     try {
-      await this.controlPlane.callWithRetry(operation, body, options);
+      await say();
     } catch (error) {
       if (isBroomwagonError(error, 'FENCED')) return 'fenced';
       if (isGone(error)) return 'gone';
@@ -90,9 +114,8 @@ export class AttemptReporter {
   /** What is not taken here either is found by the next reconciliation, which says the same. */
   private async sayUnclaimed(attempt: Attempt): Promise<void> {
     const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
-    const options = { deadlineMs: this.config.transitionDeadlineMs, maxInternal: MAX_INTERNAL };
-    await this.controlPlane
-      .callWithRetry('request.fail', body, options)
-      .catch((error: Error) => this.logger.error(`${attempt.key} was not handed back: ${error.message}`));
+    await this.call('request.fail', body).catch((error: Error) =>
+      this.logger.error(`${attempt.key} was not handed back: ${error.message}`),
+    );
   }
 }

@@ -366,6 +366,28 @@ describe('AttemptRunner', () => {
     expect(said.at(-1)).toEqual({ ...identity, reason: 'unclaimed', retryable: true });
   });
 
+  it('stores its tokens again when Redis has lost them before the end was taken, and names those', async () => {
+    for (const [losses, outcome] of [
+      [2, 'finished'],
+      [99, 'lost'],
+    ] as const) {
+      const { run, controlPlane, payloads } = await startAttempt();
+      let left: number = losses;
+      controlPlane.on('request.complete', ({ segment }) => {
+        if (left-- <= 0) return { state: 'finished', groupAccepted: false, roundCompleted: false };
+        payloads.payloads.delete(segment!.ref);
+        throw new BroomwagonError('PAYLOAD_NOT_FOUND', 'lost');
+      });
+      expect(await run()).toBe(outcome);
+      const refs = controlPlane.of('request.complete').map(({ segment }) => segment!.ref);
+      expect(new Set(refs).size).toBe(refs.length);
+      expect(refs).toHaveLength(Math.min(losses, 3) + 1);
+      if (outcome === 'finished') expect(payloads.json(refs.at(-1)!)).toEqual({ tokenIds: [1, 2, 3], text: 'abc' });
+      // A store that keeps nothing, or another one than that of the coordinator: not for ever.
+      else expect(controlPlane.of('request.fail')).toMatchObject([{ ...identity, reason: 'unclaimed' }]);
+    }
+  });
+
   it('gives an end up that is answered INTERNAL whatever it says', async () => {
     const { run, controlPlane, registry } = await startAttempt();
     for (const operation of ['request.complete', 'request.fail'] as const) {

@@ -167,7 +167,10 @@ export class AttemptRunner {
     await Promise.race([released, delay(RELEASE_HEAD_START_MS, undefined, { ref: false })]);
     await failpoint('worker.complete.between-release-and-complete');
 
-    if ('finishReason' in generated) return this.reporter.complete(attempt, generated.finishReason, segment);
+    if ('finishReason' in generated) {
+      const storeAgain = () => this.saveEnd(attempt, lease, generated);
+      return this.reporter.complete(attempt, generated.finishReason, segment, storeAgain);
+    }
     if ('stopped' in generated) return this.handBack(attempt, segment);
     if ('stoppedByEngine' in generated) return this.reporter.fail(attempt, engineAbort(lease), segment);
     return this.reporter.fail(attempt, failureOf(generated.error), segment);
