@@ -130,10 +130,8 @@ describe('owners of payloads', () => {
     const ref = await fixture.put(claim!, 'to be lost');
     const body = { ...worker.fence(claim!), finishReason: 'stop' as const };
     const segment = { ...fixture.segmentOf(claim!, 4), ref };
-    const [item] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/*}:item:*`)).filter((key) =>
-      key.includes(claim!.attempt),
-    );
-    await fixture.redis.del(item!);
+    const [item] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/*}:item:*~${claim!.attempt}`)) as [string];
+    await fixture.redis.del(item);
     const hash = `${fixture.rootKey}:request:${claim!.requestId}`;
     const before = await fixture.redis.hgetall(hash);
     await expect(call(fixture.pool, 'request.complete', { ...body, segment })).rejects.toMatchObject({
