@@ -25,14 +25,14 @@ export class AcquireBodies {
   /** A body of `lb.acquire`. */
   acquire(acquireId: string): string {
     const worker = this.workers[this.count % this.workers.length]!;
-    return `${this.item(acquireId)},"workerId":"${worker.workerId}","workerEpoch":${worker.workerEpoch}}`;
+    return `${this.item(acquireId)},"workerId":"${worker.workerId}","workerEpoch":"${worker.workerEpoch}"}`;
   }
 
   /** A body of `lb.acquire-many`. */
   acquireMany(acquireIds: readonly string[]): string {
     const worker = this.workers[0]!;
     const items = acquireIds.map((acquireId) => `${this.item(acquireId)}}`).join(',');
-    return `{"workerId":"${worker.workerId}","workerEpoch":${worker.workerEpoch},"acquires":[${items}]}`;
+    return `{"workerId":"${worker.workerId}","workerEpoch":"${worker.workerEpoch}","acquires":[${items}]}`;
   }
 }
 
