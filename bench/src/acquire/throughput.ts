@@ -74,10 +74,11 @@ export class Throughput {
     await stage
       .child<object, void>('raw/handler.main.js')
       .ask({ natsUrl: nats.url, redisUrl: redis.url, keyPrefix: KEY_PREFIX, pool: 'raw' });
-    const workers = await state.fill('raw', SERVERS);
+    // Epochs are of one pool.
+    const workers = new Map([['raw', await state.fill('raw', SERVERS)]]);
     for (const replicas of REPLICAS) {
       const pool = `replicas-${replicas}`;
-      await state.fill(pool, SERVERS);
+      workers.set(pool, await state.fill(pool, SERVERS));
       const processIds: number[] = [];
       for (let index = 1; index <= replicas; index++) {
         processIds.push(await stage.startApp('load-balancer', `${pool}.${index}`, [pool], redis));
@@ -88,21 +89,21 @@ export class Throughput {
     for (const pool of ['raw', ...throughput.replicas.keys()]) {
       progress.step(`warming up ${pool}`);
       throughput.letRun(pool);
-      await warmUp(stage, pool, workers);
+      await warmUp(stage, pool, workers.get(pool)!);
     }
     return throughput;
   }
 
-  private addRows(workers: BenchWorker[], replica: number, echo: number): void {
+  private addRows(workers: ReadonlyMap<string, BenchWorker[]>, replica: number, echo: number): void {
     const { warmUpMs, measureMs } = this.effort;
     const { nats, redis } = this.stage.services;
     const add = (name: RowName, label: string, job: Exclude<Job, ListJob>) =>
       this.rows.push({ name, label, job, results: [] });
     // In the order of CPU_PROCESSES.
     const processIds = [replica, redis.pid ?? 0, this.stage.generator.processId, nats.pid ?? 0, echo];
-    const load = { workers, warmUpMs, measureMs, processIds };
-    const raw = { ...load, pool: 'raw' };
-    const one = { ...load, pool: 'replicas-1' };
+    const loadOf = (pool: string) => ({ pool, workers: workers.get(pool)!, warmUpMs, measureMs, processIds });
+    const raw = loadOf('raw');
+    const one = loadOf('replicas-1');
     add('echo', `raw nats.js echo, window ${WINDOW}`, { ...raw, kind: 'echo', subject: ECHO_SUBJECT, window: WINDOW });
     add('script', `raw EVALSHA of acquire, window ${WINDOW}`, {
       ...raw,
@@ -120,7 +121,7 @@ export class Throughput {
     for (const replicas of REPLICAS.slice(1)) {
       const pool = `replicas-${replicas}`;
       const label = `acquire+release, window ${WINDOW}, ${replicas} replicas`;
-      add(`replicas-${replicas}`, label, { ...load, pool, kind: 'pairs', window: WINDOW });
+      add(`replicas-${replicas}`, label, { ...loadOf(pool), kind: 'pairs', window: WINDOW });
     }
     const burst: Job = { ...one, kind: 'many', count: BURST, measureMs: measureMs * BURST_FACTOR };
     add('many', `acquire-many of ${BURST}`, burst);

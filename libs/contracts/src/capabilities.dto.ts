@@ -56,5 +56,5 @@ export class EngineCapabilities implements Partial<Record<EngineFeature, boolean
   @IsOptional() @IsInt() @Min(1) @Max(65_536) dataParallelRanks?: number;
   /** Longest prompt + response, tokens; absent when the engine does not say. */
   @IsOptional() @IsCounter(1) maxModelTokens?: number;
-  @IsOptional() @IsString() @MaxLength(256) version?: string;
+  @IsOptional() @IsString() @MaxLength(64) version?: string;
 }

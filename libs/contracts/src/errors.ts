@@ -11,6 +11,10 @@ export const ERROR_CODES = {
   PAYLOAD_TOO_LARGE: { retryable: false, about: 'A body, prompt or chunk is over its limit.' },
   NOT_FOUND_SUBJECT: { retryable: false, about: 'No handler owns this subject.' },
   // The service
+  REPLY_FULL: {
+    retryable: true,
+    about: 'The reply has no room left for this item; send the item again, with fewer others.',
+  },
   OVERLOADED: { retryable: true, about: 'Too many requests in hand; come back after retryAfterMs.' },
   SHUTTING_DOWN: { retryable: true, about: 'This replica is draining; another one will answer.' },
   UNAVAILABLE: { retryable: true, about: 'A store or service this call needs did not answer.' },

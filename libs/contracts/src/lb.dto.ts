@@ -167,7 +167,10 @@ export interface LeaseGrant {
   decision: Decision;
 }
 
-/** `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). */
+/**
+ * `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). What finds no room in the reply is
+ * answered REPLY_FULL: it was granted or refused all the same, and the item sent again with the same acquireId says how.
+ */
 export class AcquireManyRequest {
   @IsId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;

@@ -16,6 +16,7 @@ import {
 } from 'class-validator';
 import type { Prompt, SamplingParameters } from './generation';
 import { ABORT_SCOPES, type AbortScope } from './abort.dto';
+import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
 import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId, type Epoch } from './ids';
 import { IsCounter } from './integers';
@@ -382,10 +383,16 @@ export interface JobStatus {
   stamp: string;
 }
 
-/** `job.list` */
+/** `job.list`: one page of the jobs of the pool. */
 export class ListJobsRequest {
+  /** Only those with a round that is not closed. */
   @IsOptional() @IsBoolean() openOnly?: boolean;
+  /** Of the page before. */
+  @IsOptional() @IsScanCursor() cursor?: string;
 }
 export interface ListJobsReply {
+  /** Sorted within the page. */
   jobs: JobId[];
+  /** Absent at the end. */
+  cursor?: string;
 }

@@ -6,6 +6,7 @@ import {
   IsNumber,
   IsOptional,
   IsUrl,
+  Matches,
   Max,
   MaxLength,
   Min,
@@ -46,7 +47,8 @@ export class RegisterServerRequest {
   @IsId() serverId!: ServerId;
   /** Base URL of the engine. */
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
-  @MaxLength(2_048)
+  @MaxLength(512)
+  @Matches(/^[!-~]+$/, { message: 'endpoint must be plain ASCII, other characters percent-encoded' })
   endpoint!: string;
   @IsIn(ENGINE_DIALECTS) dialect!: EngineDialect;
   /** Identity of this start of the engine; absent counts as restarted. */

@@ -22,6 +22,7 @@ import {
   type ServerTable,
 } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { BurstReply } from './burst-reply';
 import { PAGE_BY_PAGE, pagesOf, PoolCoalescers } from './pool-coalescers';
 
 interface Answered {
@@ -79,24 +80,24 @@ export class AcquireService {
     const entries = acquires.map((item): AcquireEntry => ({ ...item, workerId, workerEpoch }));
     const answered = await this.inPages(pool, entries);
     await failpoint('load-balancer.acquire.before-reply');
-    const reply: AcquireManyReply = { servers: {}, leases: [] };
+    const reply = new BurstReply(acquires.map(({ acquireId }) => acquireId));
     answered.forEach(({ result, servers }, index) => {
       const { acquireId, explain } = acquires[index]!;
       if ('seq' in result) {
-        reply.servers[result.serverId] = servers[result.serverId]!;
-        reply.leases.push({
+        const lease = {
           acquireId,
           leaseId: leaseIdOf(result.seq, acquireId),
           serverId: result.serverId,
           ...(result.dpRank === undefined ? {} : { dpRank: result.dpRank }),
           ...(explain ? { decision: decisionOf(result) } : {}),
-        });
+        };
+        reply.add(lease, servers[result.serverId]!);
       } else {
         if (!('error' in result)) throw new Error(`The acquire ${acquireId} of a burst was parked`);
-        reply.leases.push({ acquireId, error: wireRefusalOf(result.error) });
+        reply.add({ acquireId, error: wireRefusalOf(result.error) });
       }
     });
-    return reply;
+    return reply.body;
   }
 
   /** The answers in the order of the entries. */

@@ -38,10 +38,10 @@ export class JobController {
   }
 
   @MessagePattern(patternOf('job.list'))
-  async list(
+  list(
     @Payload(new ContractPipe(ListJobsRequest)) body: ListJobsRequest,
     @Ctx() context: MessageContext,
   ): Promise<ListJobsReply> {
-    return { jobs: await this.rounds.listJobs(context.pool, body.openOnly ?? false) };
+    return this.rounds.jobPage(context.pool, body.openOnly ?? false, body.cursor);
   }
 }

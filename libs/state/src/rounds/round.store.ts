@@ -7,6 +7,7 @@ import {
   type JobId,
   type JobStatus,
   LIMITS,
+  type ListJobsReply,
   type LongtailListReply,
   newEpoch,
   type PoolName,
@@ -80,7 +81,7 @@ const due = script<{ stamp?: string }, DueWork>('rounds/due');
 const reconcile = script<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
 const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
 const jobStatus = script<{ job: JobId; stamp?: string }, JobStatus>('rounds/job-status');
-const listJobs = script<{ openOnly: boolean }, { jobs: JobId[] }>('rounds/list-jobs');
+const listJobs = script<{ openOnly: boolean; cursor: string }, { jobs: JobId[]; cursor: string }>('rounds/list-jobs');
 const owns = script<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
 
 /**
@@ -220,8 +221,22 @@ export class RoundStore {
     return this.scripts.run(jobStatus, pool, { job, stamp });
   }
 
+  /** All jobs, sorted. */
   async listJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {
-    return (await this.scripts.run(listJobs, pool, { openOnly })).jobs;
+    const all = new Set<JobId>();
+    let cursor: string | undefined;
+    do {
+      const page = await this.jobPage(pool, openOnly, cursor);
+      for (const job of page.jobs) all.add(job);
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+    return [...all].sort();
+  }
+
+  /** A page of them, sorted within it. */
+  async jobPage(pool: PoolName, openOnly: boolean, from = '0'): Promise<ListJobsReply> {
+    const { jobs, cursor } = await this.scripts.run(listJobs, pool, { openOnly, cursor: from });
+    return { jobs: jobs.sort(), ...(cursor === '0' ? {} : { cursor }) };
   }
 
   /** Whether a payload may still be wanted, see the script `rounds/owns`. */

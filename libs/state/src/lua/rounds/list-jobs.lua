@@ -1,11 +1,12 @@
---[[ The jobs of the pool. Writes nothing.
-ARGV[1] JSON: {openOnly}   boolean: only those with a round that is not closed
-Reply: jobs   list of string, sorted
+--[[ One page of the jobs of the pool; a scan: each one that is there all the time comes at least once. Writes nothing.
+ARGV[1] JSON: {openOnly, cursor}   boolean: only those with a round that is not closed; string, '0' to begin
+Reply: jobs     list of string
+       cursor   string, '0' at the end
 Errors: none. Facts: none.
 Flags: no-writes ]]
 --- @include "../includes/keys"
 --- @include "../includes/reply"
+local PAGE = 512
 local args = cjson.decode(ARGV[1])
-local jobs = redis.call('SMEMBERS', args.openOnly and key.openJobs or key.jobs)
-table.sort(jobs)
-return '{"jobs":' .. encode_list(jobs) .. '}'
+local page = redis.call('SSCAN', args.openOnly and key.openJobs or key.jobs, args.cursor, 'COUNT', PAGE)
+return '{"jobs":' .. encode_list(page[2]) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'

@@ -10,7 +10,7 @@ Flags: allow-oom ]]
 --- @include "../includes/clock"
 --- @include "includes/servers"
 --- @include "includes/load-report"
-local PAGE = 128
+local PAGE = 64 -- with all they may have, 64 servers are half a message; a small set is scanned at once, at most 128
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 local page = redis.call('ZSCAN', key.servers, args.cursor, 'COUNT', PAGE)

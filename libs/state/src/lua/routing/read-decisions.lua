@@ -1,4 +1,4 @@
---[[ One page of recent decisions, the latest first.
+--[[ One page of recent decisions, the latest first. It ends before `limit` when it is half a message long.
 ARGV[1] JSON:
   before?          number: only those of earlier leases
   limit            number, at most 128
@@ -9,6 +9,7 @@ Errors: none. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/decisions"
+local REPLY_BYTES = 500000
 local args = cjson.decode(ARGV[1])
 local ring = args.full and key.fullDecisions or key.decisions
 local before = optional(args.before)
@@ -20,13 +21,12 @@ while before and low < high do
   local middle = math.floor((low + high) / 2)
   if seq_of(redis.call('LINDEX', ring, middle)) < before then low = middle + 1 else high = middle end
 end
-local from = math.max(0, high - args.limit)
-local decisions = {}
-if high > 0 then
-  local lines = redis.call('LRANGE', ring, from, high - 1)
-  for index = #lines, 1, -1 do
-    -- A full one is JSON already; decoding it would lose its empty lists.
-    table.insert(decisions, args.full and lines[index] or cjson.encode(read_line(lines[index])))
-  end
+local decisions, bytes = {}, 0
+while #decisions < args.limit and high > 0 and bytes < REPLY_BYTES do
+  high = high - 1
+  local line = redis.call('LINDEX', ring, high)
+  -- A full one is JSON already; decoding it would lose its empty lists.
+  table.insert(decisions, args.full and line or cjson.encode(read_line(line)))
+  bytes = bytes + #decisions[#decisions]
 end
-return '{"decisions":[' .. table.concat(decisions, ',') .. '],"more":' .. tostring(from > 0) .. '}'
+return '{"decisions":[' .. table.concat(decisions, ',') .. '],"more":' .. tostring(high > 0) .. '}'

@@ -1,0 +1,43 @@
+import { LIMITS, type AcquireManyReply, type ServerId } from '@broomwagon/contracts';
+import { wireRefusalOf } from '@broomwagon/state';
+
+type Item = AcquireManyReply['leases'][number];
+type Server = AcquireManyReply['servers'][ServerId];
+
+/** The names of the two fields of the reply. */
+const ENVELOPE_BYTES = 64;
+
+/** A reply of `lb.acquire-many` that fits a message: what finds no room in it is answered REPLY_FULL. */
+export class BurstReply {
+  readonly body: AcquireManyReply = { servers: {}, leases: [] };
+  /** What is left when each item to come is answered REPLY_FULL. */
+  private roomBytes = LIMITS.bodyBytes - ENVELOPE_BYTES;
+
+  /** @param acquireIds of all items, in their order */
+  constructor(acquireIds: readonly string[]) {
+    for (const acquireId of acquireIds) this.roomBytes -= bytesOf(withoutRoom(acquireId));
+  }
+
+  /** The next item. @param server of a lease */
+  add(item: Item, server?: Server): void {
+    const full = withoutRoom(item.acquireId);
+    const names = 'serverId' in item && !Object.hasOwn(this.body.servers, item.serverId);
+    const bytes = bytesOf(item) - bytesOf(full) + (names ? bytesOf({ [item.serverId]: server }) : 0);
+    if (bytes > this.roomBytes) {
+      this.body.leases.push(full);
+      return;
+    }
+    this.roomBytes -= bytes;
+    this.body.leases.push(item);
+    if (names) this.body.servers[item.serverId] = server!;
+  }
+}
+
+function withoutRoom(acquireId: string): Item {
+  return { acquireId, error: wireRefusalOf('REPLY_FULL') };
+}
+
+/** In a list of JSON. */
+function bytesOf(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value)) + 1;
+}
