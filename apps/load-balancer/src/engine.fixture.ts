@@ -10,16 +10,23 @@ const ABOUT: Record<string, string> = {
 export class TestEngine {
   status = 200;
   delayMs = 0;
-  /** Health routes answered so far. */
+  /** Health routes answered so far, and resets of its prefix cache. */
   probes = 0;
+  resets = 0;
+  resetStatus = 200;
   metrics = { running: 0, waiting: 0, kvUse: 0, preemptions: 0 };
+  /** Its start and its weights, where it says so. */
+  startedAtSeconds?: number;
+  weightVersion?: string;
   private constructor(private readonly server: Server) {}
 
   static async start(): Promise<TestEngine> {
     const server: Server = createServer((request, response) => {
       setTimeout(() => {
         if (request.url === '/health') engine.probes++;
-        response.writeHead(engine.status).end(request.url === '/metrics' ? engine.page() : ABOUT[request.url!]);
+        const isReset = request.method === 'POST' && request.url === '/reset_prefix_cache';
+        if (isReset && engine.resetStatus === 200) engine.resets++;
+        response.writeHead(isReset ? engine.resetStatus : engine.status).end(engine.answer(request.url!));
       }, engine.delayMs);
     });
     const engine = new TestEngine(server);
@@ -36,6 +43,12 @@ export class TestEngine {
     this.server.close();
   }
 
+  private answer(path: string): string | undefined {
+    if (path === '/metrics') return this.page();
+    if (path === '/weight_info') return JSON.stringify({ weight_version: this.weightVersion });
+    return ABOUT[path];
+  }
+
   private page(): string {
     const { running, waiting, kvUse, preemptions } = this.metrics;
     return [
@@ -43,6 +56,7 @@ export class TestEngine {
       `vllm:num_requests_waiting ${waiting}`,
       `vllm:kv_cache_usage_perc ${kvUse}`,
       `vllm:num_preemptions_total ${preemptions}`,
+      ...(this.startedAtSeconds === undefined ? [] : [`process_start_time_seconds ${this.startedAtSeconds}`]),
     ].join('\n');
   }
 }

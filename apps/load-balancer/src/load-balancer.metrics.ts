@@ -18,6 +18,7 @@ export class LoadBalancerMetrics {
   private readonly slowScans;
   private readonly gauges;
   private readonly drifts;
+  private readonly prefixCaches;
 
   constructor(metrics: Metrics) {
     this.acquires = metrics.counter(
@@ -46,6 +47,11 @@ export class LoadBalancerMetrics {
     this.broken = metrics.counter(
       'servers_broken_total',
       'Servers made suspect by the breaker: their calls failed, look at the engine',
+    );
+    this.prefixCaches = metrics.counter(
+      'prefix_cache_resets_total',
+      'Prefix caches of engines that got new weights, by outcome: reset, or failed (the server is not used: look at the engine)',
+      ['outcome'],
     );
     this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
     this.batches = metrics.histogram(
@@ -129,6 +135,10 @@ export class LoadBalancerMetrics {
 
   serverBroken(): void {
     this.broken.inc();
+  }
+
+  prefixCacheReset(outcome: 'reset' | 'failed'): void {
+    this.prefixCaches.inc({ outcome });
   }
 
   workersExpired(count: number): void {

@@ -66,7 +66,12 @@ export class RegisterServerRequest {
   /** False for an engine that only its callers can reach: it is not probed and counts as answering. Default true. */
   @IsOptional() @IsBoolean() probe?: boolean;
 }
-export interface RegisterServerReply {
+/** Part of the reply to a call that says which weights a server has. */
+export interface WeightVersionReply {
+  /** The engine has not emptied its prefix cache, so its server stays one of the older weights: say the version again. */
+  weightVersionTaken?: false;
+}
+export interface RegisterServerReply extends WeightVersionReply {
   serverId: ServerId;
   epoch: Epoch;
   state: ServerState;
@@ -79,7 +84,7 @@ export class ServerHeartbeatRequest {
   /** The weights the engine has now; absent = as it was. */
   @IsOptional() @IsCounter(0) weightVersion?: number;
 }
-export interface ServerHeartbeatReply {
+export interface ServerHeartbeatReply extends WeightVersionReply {
   state: ServerState;
   /** The weights a server must have to take leases; with others it is `quarantined`. Absent: any will do. */
   requiredWeightVersion?: number;
@@ -112,7 +117,7 @@ export class CordonServerRequest {
 export class UncordonServerRequest {
   @IsId() serverId!: ServerId;
 }
-export interface ServerChangeReply {
+export interface ServerChangeReply extends WeightVersionReply {
   serverId: ServerId;
   epoch: Epoch;
   state: ServerState;
@@ -213,8 +218,14 @@ export interface ServerStatus {
   labels?: Labels;
   /** What the engine can do; absent when nobody has found out yet. */
   capabilities?: EngineCapabilities;
-  /** What the engine said of itself; absent when it says nothing. The leases are the truth. */
+  /** What the engine said of its load; absent when it says nothing. The leases are the truth. */
   load?: ServerLoadReport;
+  /** When its engine says it has started, its own time, seconds; a later one is a restart. */
+  engineStartedAtSeconds?: number;
+  /** The engine's own word for its weights; when it changes, `weightVersion` follows. */
+  engineWeightVersion?: number;
+  /** The weights it had when it failed: it has them again (`weightVersion`) if its engine turns out not to have restarted. */
+  unconfirmedWeightVersion?: number;
 }
 /** A load report of an engine. */
 export interface ServerLoadReport {

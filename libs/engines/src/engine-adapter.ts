@@ -81,6 +81,15 @@ export interface EngineLoad {
   uncachedTokens?: number;
 }
 
+/** What an engine says of itself at a probe; each is absent when it was not asked for, or did not answer. */
+export interface EngineReport {
+  load?: EngineLoad;
+  /** Its own time, seconds since 1970: another start has another. */
+  startedAtSeconds?: number;
+  /** Of the weights it has; -1 when it says that it has no number for them. */
+  weightVersion?: number;
+}
+
 /**
  * One engine behind one base URL. Stateless but for its connections, so one adapter serves any number of streams.
  *
@@ -98,6 +107,8 @@ export interface EngineAdapter {
   /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
   abort(engineRequestId: string): Promise<boolean>;
   load(): Promise<EngineLoad>;
+  /** What it says of itself, in as few calls as that takes. Never throws. */
+  report(): Promise<EngineReport>;
   /** Resolves when the engine says it is healthy. ENGINE_REJECTED when it lives and refuses to say so (4xx). */
   health(signal?: AbortSignal): Promise<void>;
   /**

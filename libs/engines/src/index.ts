@@ -1,5 +1,6 @@
 export { EngineAccess } from './access/engine-access';
 export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect-engine';
+export { NO_VERSION } from './dialects/http-adapter';
 export * from './engine-adapter';
 export { engineRequestId } from './engine-request-id';
 export { callSignal, type CallSignal } from './http/deadline';

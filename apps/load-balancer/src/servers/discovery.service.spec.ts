@@ -14,13 +14,15 @@ import { ServersService } from './servers.service';
 const engines: Server[] = [];
 let keys: (string | undefined)[] = [];
 
-/** An OpenAI-compatible engine that only says which model it has. */
-async function startEngine(port = 0): Promise<string> {
+const OPENAI = { '/v1/models': { object: 'list', data: [{ id: 'tiny', object: 'model' }] } };
+
+/** An engine that only has these routes; by default an OpenAI-compatible one that says which model it has. */
+async function startEngine(port = 0, routes: Record<string, object> = OPENAI): Promise<string> {
   const engine = createServer((request, response) => {
     keys.push(request.headers.authorization);
-    const found = request.url === '/v1/models';
+    const found = routes[request.url!];
     response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(found ? { object: 'list', data: [{ id: 'tiny', object: 'model' }] } : {}));
+    response.end(JSON.stringify(found ?? {}));
   });
   engines.push(engine);
   await new Promise<void>((resolve) => engine.listen(port, '127.0.0.1', resolve));
@@ -67,6 +69,21 @@ describe('discovery by a static list', () => {
       pool: 'default',
       request: { serverId: serverIdOf(url), endpoint: url, dialect: 'openai', model: 'tiny', instanceId: 'unknown' },
     });
+  });
+
+  it.each([
+    ['sglang', { '/get_server_info': { model_path: 'tiny', weight_version: '8' } }, 8],
+    ['sglang', { '/get_server_info': { model_path: 'tiny' }, '/get_model_info': { weight_version: '8' } }, 8],
+    ['sglang', { '/get_server_info': { model_path: 'tiny', weight_version: 'default' } }, undefined],
+    ['vllm', { ...OPENAI, '/version': { version: '1.0.0' }, '/weight_info': { weight_version: '8' } }, 8],
+    ['vllm', { ...OPENAI, '/version': { version: '0.11.0' } }, undefined],
+  ])('registers a %s engine with the weights that it says it has: %j', async (dialect, routes, weightVersion) => {
+    const url = await startEngine(0, routes);
+    const { module, registered } = await discover([url]);
+    await expect.poll(() => registered.length).toBeGreaterThan(0);
+    await module.close();
+    expect(registered[0]!.request).toMatchObject({ dialect });
+    expect(registered[0]!.request.weightVersion).toBe(weightVersion);
   });
 
   it('goes on asking for an engine that does not answer, and registers the others', async () => {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { isBroomwagonError, type EngineCapabilities, type PauseMode, type ServerStatus } from '@broomwagon/contracts';
-import { createEngineAdapter, EngineAccess, type EngineAdapter, type EngineLoad } from '@broomwagon/engines';
+import { createEngineAdapter, EngineAccess, type EngineAdapter, type EngineReport } from '@broomwagon/engines';
 import { LoadBalancerConfig } from '../load-balancer.config';
 
 /** An engine, and the pool whose key it gets. */
@@ -11,9 +11,9 @@ export abstract class EngineHealth {
   /** True when the endpoint answers within `timeoutMs`; a refusal (4xx) is an answer too. Never throws. */
   abstract answers(server: PoolEngine, timeoutMs: number): Promise<boolean>;
 
-  /** What the engine says of its load; undefined when it says nothing within `timeoutMs`. Never throws. */
-  load(_server: PoolEngine, _timeoutMs: number): Promise<EngineLoad | undefined> {
-    return Promise.resolve(undefined);
+  /** What the engine says of itself within `timeoutMs`. Never throws. */
+  report(_server: PoolEngine, _timeoutMs: number): Promise<EngineReport> {
+    return Promise.resolve({});
   }
 
   /** Stops generating, as the adapters say. @throws BroomwagonError of the adapter, within its call timeout */
@@ -61,15 +61,14 @@ export class HttpEngineHealth extends EngineHealth {
     }
   }
 
-  override load(server: PoolEngine, timeoutMs: number): Promise<EngineLoad | undefined> {
+  override report(server: PoolEngine, timeoutMs: number): Promise<EngineReport> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs, undefined);
-      this.adapterOf(server)
-        .load()
-        .catch(() => undefined)
-        .then((load) => {
+      const timer = setTimeout(resolve, timeoutMs, {});
+      void this.adapterOf(server)
+        .report()
+        .then((report) => {
           clearTimeout(timer);
-          resolve(load);
+          resolve(report);
         });
     });
   }

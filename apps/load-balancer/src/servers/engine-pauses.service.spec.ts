@@ -5,7 +5,6 @@ import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { EngineHealth } from './engine-health';
 import { EnginePausesService } from './engine-pauses.service';
-import type { PrefixCachesService } from './prefix-caches.service';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const prefix = testPool().pool;
@@ -33,9 +32,8 @@ class OneEngine extends EngineHealth {
 it('lets an engine of two pools go on when neither pauses it, and one that was away as soon as it is back', async () => {
   const engine = new OneEngine();
   const directory = new PoolDirectory(redis, prefix);
-  const caches = { beforeResume: () => Promise.resolve() } as unknown as PrefixCachesService;
   const alarms = { look: () => undefined } as unknown as Alarms;
-  const service = new EnginePausesService(weights, engine, directory, alarms, caches);
+  const service = new EnginePausesService(weights, engine, directory, alarms);
   const about = { endpoint: 'http://e', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
   const capabilities = JSON.stringify({ pauseModes: ['keep'] });
   for (const pool of ['one', 'two']) {

@@ -2,7 +2,6 @@ import { Injectable, Logger } from '@nestjs/common';
 import { Alarms } from '@broomwagon/platform';
 import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
 import { EngineHealth } from './engine-health';
-import { PrefixCachesService } from './prefix-caches.service';
 
 /** Engines told at once. */
 const ENGINES_AT_ONCE = 64;
@@ -23,7 +22,6 @@ export class EnginePausesService {
     private readonly engines: EngineHealth,
     private readonly pools: PoolDirectory,
     private readonly alarms: Alarms,
-    private readonly caches: PrefixCachesService,
   ) {}
 
   /** All that engines are to be told now. @throws BroomwagonError UNAVAILABLE */
@@ -78,7 +76,6 @@ export class EnginePausesService {
 
   private async resume(pool: string, step: EngineStep): Promise<void> {
     try {
-      await this.caches.beforeResume(pool, step);
       // Then that pool lets it go on.
       if (!(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
       await this.weights.engineTold(pool, step, CALL_MS);

@@ -1,54 +1,84 @@
-import { BroomwagonError, type ErrorCode } from '@broomwagon/contracts';
-import type { EngineStep, WeightStore } from '@broomwagon/state';
-import { expect, it } from 'vitest';
-import type { EngineHealth } from './engine-health';
-import { PrefixCachesService } from './prefix-caches.service';
-import type { ServersService } from './servers.service';
+import type { WeightSyncMode } from '@broomwagon/contracts';
+import { connectRedis, ScriptRunner, WeightStore } from '@broomwagon/state';
+import { testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
-const STEP: EngineStep = { serverId: 's', endpoint: 'http://e', dialect: 'vllm', syncId: 'sync' };
+const NO_PAUSE = { capabilities: { pauseModes: [], prefixCacheReset: true } };
+const redis = connectRedis({ url: testRedisUrl() });
+let lb: LoadBalancers;
+let weights: WeightStore;
+beforeAll(async () => {
+  lb = await openLoadBalancers(1);
+  weights = new WeightStore(new ScriptRunner(redis, lb.pool.replace(/-\d+$/, '')));
+});
+afterAll(async () => {
+  redis.disconnect();
+  await lb.close();
+});
+beforeEach(() => {
+  lb.nextPool();
+  Object.assign(lb.engine, { resets: 0, resetStatus: 200, weightVersion: undefined });
+});
+const versionOf = async (serverId: string) => (await lb.list()).get(serverId)!.weightVersion;
+const begin = (mode: WeightSyncMode) => weights.begin(lb.pool, { syncId: 's', version: 2, mode, deadlineMs: 60_000 });
 
-async function resume(sync: object | undefined, failsWith?: ErrorCode) {
-  const done: unknown[] = [];
-  const status = () =>
-    sync === undefined
-      ? Promise.reject(new BroomwagonError('WEIGHT_SYNC_NOT_FOUND', 'gone'))
-      : Promise.resolve({ sync: { syncId: 'sync', fromVersion: 3, version: 4, ...sync } });
-  const resetPrefixCache = async ({ serverId }: EngineStep) => {
-    done.push(`reset ${serverId}`);
-    if (failsWith !== undefined) throw new BroomwagonError(failsWith, 'scripted');
-  };
-  const update = async (_: string, change: object) => void done.push(change);
-  const caches = new PrefixCachesService(
-    { status } as unknown as WeightStore,
-    { resetPrefixCache } as unknown as EngineHealth,
-    { update } as unknown as ServersService,
-  );
-  await caches.beforeResume('pool', STEP);
-  return done;
-}
-
-it.each(['abort', 'wait'])(
-  'resets the prefix cache of an engine that goes on with new weights, mode %s',
+it.each(['abort', 'wait'] as const)(
+  'resets the prefix cache of an engine that was not paused before its server counts as one of the new weights: %s',
   async (mode) => {
-    expect(await resume({ state: 'committed', mode })).toEqual(['reset s']);
+    await lb.server('a', 1, { weightVersion: 1, ...NO_PAUSE });
+    expect(lb.engine.resets).toBe(0);
+    await begin(mode);
+    expect(await lb.call('server.update', { serverId: 'a', weightVersion: 2 })).not.toHaveProperty(
+      'weightVersionTaken',
+    );
+    expect(await weights.end(lb.pool, { syncId: 's', outcome: 'committed', reason: 'asked' })).toMatchObject({
+      confirmedServers: 1,
+    });
+    expect(lb.engine.resets).toBe(1);
+    // The same again, and by other ways.
+    const { epoch } = await lb.server('a', 1, { weightVersion: 2, ...NO_PAUSE });
+    await lb.call('server.heartbeat', { serverId: 'a', epoch, weightVersion: 2 });
+    expect(lb.engine.resets).toBe(1);
   },
 );
 
-it.each([{ state: 'rolled-back', mode: 'abort' }, { state: 'committed', mode: 'keep' }, undefined])(
-  'leaves it alone when the weights are the older ones, or its requests were kept: %j',
-  async (sync) => {
-    expect(await resume(sync)).toEqual([]);
-  },
-);
+it('does so whoever says it: the server, its registration, or the engine itself', async () => {
+  const { epoch } = await lb.server('a', 1, { weightVersion: 1 });
+  await lb.call('server.heartbeat', { serverId: 'a', epoch, weightVersion: 2 });
+  await lb.server('a', 1, { weightVersion: 3 });
+  expect(lb.engine.resets).toBe(2);
+  lb.engine.weightVersion = '4';
+  await expect.poll(() => versionOf('a')).toBe(4);
+  // Servers of the pools before this one have the same engine.
+  expect(lb.engine.resets).toBeGreaterThanOrEqual(3);
+});
 
-it.each(['ENGINE_ERROR', 'ENGINE_UNREACHABLE', 'ENGINE_STALLED'] as const)(
-  'quarantines the server of an engine that fails to: %s',
-  async (code) => {
-    const done = await resume({ state: 'committed', mode: 'abort' }, code);
-    expect(done).toEqual(['reset s', { serverId: 's', weightVersion: 3 }]);
-  },
-);
+it('leaves caches alone that requests hold which were kept over the change', async () => {
+  await lb.server('a', 1, { weightVersion: 1 });
+  const w = await lb.worker();
+  await lb.acquire(w);
+  await lb.call('server.update', { serverId: 'a', weightVersion: 2 });
+  await begin('keep');
+  await lb.call('server.update', { serverId: 'a', weightVersion: 3 });
+  expect([await versionOf('a'), lb.engine.resets]).toEqual([3, 0]);
+});
 
-it('takes an engine as it is that has no such route', async () => {
-  expect(await resume({ state: 'committed', mode: 'abort' }, 'ENGINE_REJECTED')).toEqual(['reset s']);
+it('takes no version of an engine that fails to reset, until it is said again, and takes one without the route', async () => {
+  await lb.server('a', 1, { weightVersion: 1 });
+  lb.engine.resetStatus = 500;
+  const say = (weightVersion: number) => lb.call('server.update', { serverId: 'a', weightVersion });
+  expect(await say(2)).toMatchObject({ weightVersionTaken: false });
+  expect(await lb.server('a', 1, { weightVersion: 2 })).toMatchObject({ state: 'ready', weightVersionTaken: false });
+  const { epoch } = (await lb.list()).get('a')!;
+  const beat = { serverId: 'a', epoch, weightVersion: 2 };
+  expect(await lb.call('server.heartbeat', beat)).toMatchObject({ state: 'ready', weightVersionTaken: false });
+  expect(await versionOf('a')).toBe(1);
+  expect((await lb.metrics()).join()).toMatch(/prefix_cache_resets_total{[^}]*outcome="failed"[^}]*} 3/);
+  lb.engine.resetStatus = 200;
+  await say(2);
+  expect(await versionOf('a')).toBe(2);
+  lb.engine.resetStatus = 404;
+  await say(3);
+  expect(await versionOf('a')).toBe(3);
 });

@@ -1,10 +1,14 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError } from '@broomwagon/contracts';
-import { WeightStore, type EngineStep } from '@broomwagon/state';
+import { isBroomwagonError, type PoolName, type ServerId } from '@broomwagon/contracts';
+import { WeightStore } from '@broomwagon/state';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
-import { ServersService } from './servers.service';
 
-/** Sees to it that nothing computed by older weights is used again. */
+/**
+ * Sees to it that nothing computed by older weights is used again: whoever says that a server has other weights than
+ * before, its engine empties its prefix cache first. The engine has them by then and runs nothing, so what it computes
+ * afterwards is of them.
+ */
 @Injectable()
 export class PrefixCachesService {
   private readonly logger = new Logger(PrefixCachesService.name);
@@ -12,33 +16,27 @@ export class PrefixCachesService {
   constructor(
     private readonly weights: WeightStore,
     private readonly engines: EngineHealth,
-    private readonly servers: ServersService,
+    private readonly metrics: LoadBalancerMetrics,
   ) {}
 
   /**
-   * Resets the prefix cache of an engine that is about to go on with new weights. Requests that were kept over the change
-   * hold theirs, as mode `keep` means it. An engine without such a route has done so when it was paused. One that fails to
-   * do it is not used with what it holds: its server counts as one of the older weights, and is quarantined until its
-   * version is reported again.
+   * Whether the server may count as one of these weights. False when its engine has failed to empty its cache: it stays one
+   * of the older weights until its version is said again. An engine without such a route is taken as it is.
    * @throws BroomwagonError UNAVAILABLE
    */
-  async beforeResume(pool: string, step: EngineStep): Promise<void> {
-    const { sync } = await this.weights.status(pool, step.syncId).catch((error: unknown) => {
-      // The server is paused for so long that nobody knows for what.
-      if (isBroomwagonError(error, 'WEIGHT_SYNC_NOT_FOUND')) return { sync: undefined };
-      throw error;
-    });
-    if (sync?.state !== 'committed' || sync.mode === 'keep') return;
-    const { serverId } = step;
+  async mayTake(pool: PoolName, serverId: ServerId, weightVersion: number): Promise<boolean> {
+    const engine = await this.weights.staleCache(pool, serverId, weightVersion);
+    if (engine === undefined) return true;
     try {
-      await this.engines.resetPrefixCache({ ...step, pool });
+      await this.engines.resetPrefixCache({ ...engine, pool });
+      this.metrics.prefixCacheReset('reset');
+      return true;
     } catch (error) {
-      if (isBroomwagonError(error, 'ENGINE_REJECTED')) return;
-      this.logger.error({ err: error, pool, serverId }, 'A prefix cache was not reset: the server is quarantined');
-      await this.servers.update(pool, { serverId, weightVersion: sync.fromVersion }).catch((refusal: unknown) => {
-        // Removed meanwhile: nothing runs on it.
-        if (!isBroomwagonError(refusal, 'SERVER_NOT_FOUND')) throw refusal;
-      });
+      if (isBroomwagonError(error, 'ENGINE_REJECTED')) return true;
+      const says = 'A prefix cache was not reset: its server stays one of the older weights';
+      this.logger.error({ err: error, pool, serverId, weightVersion }, says);
+      this.metrics.prefixCacheReset('failed');
+      return false;
     }
   }
 }

@@ -1,12 +1,16 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { isBroomwagonError, type ServerId, type ServerState, type ServerStatus } from '@broomwagon/contracts';
+import { NO_VERSION } from '@broomwagon/engines';
 import { adaptiveLimit } from '@broomwagon/policies';
 import {
   RoutingStore,
   ServerStore,
   type DueLimit,
+  type EngineWord,
   type HeartbeatServersReply,
   type LoadReport,
+  type ServerChange,
+  type ServerUpdate,
 } from '@broomwagon/state';
 import { pagesOf, PoolCoalescers } from '../acquire/pool-coalescers';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
@@ -16,6 +20,7 @@ import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { lackedFeatures } from './lacked-features';
+import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
 /** Longest a prompt answer may take. */
@@ -56,6 +61,7 @@ export class ProbeService implements OnModuleDestroy {
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
     private readonly metrics: LoadBalancerMetrics,
+    private readonly caches: PrefixCachesService,
     private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
   ) {
@@ -88,7 +94,7 @@ export class ProbeService implements OnModuleDestroy {
         const answered = await this.probes.ask(pool, asked);
         const heard = [...answered, ...servers.filter(({ probe }) => probe === false)];
         if (heard.length > 0) await this.heard(pool, [...new Set(heard.map(({ serverId }) => serverId))]);
-        loads.push(...answered.map((server) => this.loadOf(pool, server)));
+        loads.push(...answered.map((server) => this.reportOf(pool, server)));
         this.describeSome(pool, answered);
         there.push(...asked);
       }
@@ -105,9 +111,38 @@ export class ProbeService implements OnModuleDestroy {
     return (await this.heard(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
   }
 
-  private async loadOf(pool: string, server: ServerStatus): Promise<LoadReport | undefined> {
-    const load = await this.health.load({ ...server, pool }, this.roundMs);
+  private async reportOf(pool: string, server: ServerStatus): Promise<LoadReport | undefined> {
+    const { load, ...said } = await this.health.report({ ...server, pool }, this.roundMs);
+    if (this.stopped) return undefined;
+    if (isNews(server, said)) await this.heed(pool, server, said);
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };
+  }
+
+  /** An engine has restarted, or names other weights than before. */
+  private async heed(pool: string, server: ServerStatus, said: EngineWord): Promise<void> {
+    const { serverId, epoch, weightVersion: before } = server;
+    const { weightVersion = NO_VERSION } = said;
+    if (weightVersion >= 0 && !(await this.caches.mayTake(pool, serverId, weightVersion))) return;
+    const change = await this.changed(pool, { serverId, epoch, said });
+    if (change === undefined) return;
+    if (change.epoch !== epoch) {
+      this.logger.warn({ pool, serverId, ...said }, 'An engine has restarted by itself: its leases are void');
+      this.sweeper.soon(pool);
+    } else {
+      this.logger.log({ pool, serverId, before, ...said }, 'An engine names its weights');
+    }
+  }
+
+  /** Undefined when it was removed or registered anew meanwhile: then it is looked at again. */
+  private async changed(pool: string, update: ServerUpdate): Promise<ServerChange | undefined> {
+    try {
+      const change = await this.servers.update(pool, update);
+      this.waiters.sendAll(pool, change);
+      return change;
+    } catch (error) {
+      if (isBroomwagonError(error, 'FENCED') || isBroomwagonError(error, 'SERVER_NOT_FOUND')) return undefined;
+      throw error;
+    }
   }
 
   private async reportAll(pool: string, loads: (LoadReport | undefined)[]): Promise<void> {
@@ -144,13 +179,7 @@ export class ProbeService implements OnModuleDestroy {
     const capabilities = await this.health.capabilities({ ...server, pool });
     if (capabilities === undefined || this.stopped) return;
     const { serverId, epoch } = server;
-    try {
-      const lacks = lackedFeatures(capabilities);
-      this.waiters.sendAll(pool, await this.servers.update(pool, { serverId, epoch, capabilities, lacks }));
-    } catch (error) {
-      // It was removed or registered anew meanwhile; then it is looked at again.
-      if (!isBroomwagonError(error, 'FENCED') && !isBroomwagonError(error, 'SERVER_NOT_FOUND')) throw error;
-    }
+    await this.changed(pool, { serverId, epoch, capabilities, lacks: lackedFeatures(capabilities) });
   }
 
   /** Load reports only correct: they are shown, their drift is counted, and capacities follow them where that is on. */
@@ -189,4 +218,13 @@ export class ProbeService implements OnModuleDestroy {
       offset = reply.next;
     }
   }
+}
+
+/** Whether the engine says anything that is not known of its server. */
+function isNews(server: ServerStatus, { startedAtSeconds, weightVersion }: EngineWord): boolean {
+  const { engineStartedAtSeconds, engineWeightVersion, unconfirmedWeightVersion } = server;
+  const isOtherStart = startedAtSeconds !== undefined && startedAtSeconds > (engineStartedAtSeconds ?? 0);
+  const isConfirmed = unconfirmedWeightVersion !== undefined && startedAtSeconds === engineStartedAtSeconds;
+  const isOtherWord = weightVersion !== undefined && weightVersion !== (engineWeightVersion ?? NO_VERSION);
+  return isOtherStart || (isConfirmed && startedAtSeconds !== undefined) || isOtherWord;
 }

@@ -21,6 +21,7 @@ import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { lackedFeatures } from './lacked-features';
+import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
 
 function checkCursor(cursor: string): void {
@@ -42,6 +43,7 @@ export class ServersService {
     private readonly access: EngineAccess,
     private readonly metrics: LoadBalancerMetrics,
     private readonly prober: ProbeService,
+    private readonly caches: PrefixCachesService,
   ) {}
 
   /**
@@ -53,8 +55,10 @@ export class ServersService {
     this.access.check(request.endpoint);
     await this.pools.add(pool);
     const { capabilities, labels, ...rest } = request;
+    const taken = discovered ? {} : await this.takenVersion(pool, request);
     const reply = await this.store.registerServer(pool, {
       ...rest,
+      ...taken.change,
       weight: request.weight ?? 1,
       capabilities: capabilities && JSON.stringify(capabilities),
       lacks: lackedFeatures(capabilities),
@@ -67,23 +71,38 @@ export class ServersService {
     const { endpoint, dialect } = request;
     const state =
       reply.state === 'pending' ? await this.prober.first(pool, { serverId, epoch, endpoint, dialect }) : reply.state;
-    return { serverId, epoch, state };
+    return { serverId, epoch, state, ...taken.reply };
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
   async heartbeat(pool: string, request: ServerHeartbeatRequest): Promise<ServerHeartbeatReply> {
-    const reply = await this.store.heartbeatServer(pool, request.serverId, request.epoch, request.weightVersion);
+    const { weightVersion } = request;
+    const taken = await this.takenVersion(pool, request);
+    const version = taken.change ? undefined : weightVersion;
+    const reply = await this.store.heartbeatServer(pool, request.serverId, request.epoch, version);
     this.waiters.sendAll(pool, reply);
     const { requiredWeightVersion } = reply;
     return {
       state: reply.states[request.serverId]!,
       ...(requiredWeightVersion === undefined ? {} : { requiredWeightVersion }),
+      ...taken.reply,
     };
+  }
+
+  /** Nothing when the version that a server reports may be taken; else what to change without it, and to reply. */
+  private async takenVersion(
+    pool: string,
+    { serverId, weightVersion }: { serverId: string; weightVersion?: number | null },
+  ): Promise<{ change?: { weightVersion: undefined }; reply?: { weightVersionTaken: false } }> {
+    if (weightVersion == null || (await this.caches.mayTake(pool, serverId, weightVersion))) return {};
+    return { change: { weightVersion: undefined }, reply: { weightVersionTaken: false } };
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async update(pool: string, request: UpdateServerRequest): Promise<ServerChangeReply> {
-    return this.changed(pool, await this.changes.update(pool, request));
+    const taken = await this.takenVersion(pool, request);
+    const change = await this.changes.update(pool, { ...request, ...taken.change });
+    return { ...this.changed(pool, change), ...taken.reply };
   }
 
   /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */

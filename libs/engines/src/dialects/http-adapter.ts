@@ -11,6 +11,7 @@ import type {
   EngineAdapterOptions,
   EngineDescription,
   EngineLoad,
+  EngineReport,
   GenerateOptions,
   GenerationRequest,
   GenerationResult,
@@ -20,6 +21,9 @@ import { couldResumeByTokens, planAttempt, type AttemptPlan } from '../resume';
 import type { ChunkReader } from '../stream/chunk-reader';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { streamGeneration } from '../stream/stream-generation';
+
+/** In a report: the engine says that it has no number for its weights. */
+export const NO_VERSION = -1;
 
 export type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;
 
@@ -53,6 +57,10 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract pause(mode: PauseMode, timeoutMs?: number): Promise<void>;
   abstract resume(): Promise<void>;
   abstract resetPrefixCache(): Promise<void>;
+
+  async report(): Promise<EngineReport> {
+    return { load: await this.load().catch(() => undefined) };
+  }
 
   async health(signal?: AbortSignal): Promise<void> {
     await this.requireHealthy('/health', signal);
@@ -239,6 +247,12 @@ function withEngineFields(body: Record<string, unknown>, fields: Prompt['engineF
     ...(model !== undefined && { model }),
     ...(isRecord(sampling) && { sampling_params: { ...sampling, ...(body.sampling_params as object) } }),
   };
+}
+
+/** Engines keep a text, `default` until somebody changes it; undefined when it is no number. */
+export function weightNumber(said: unknown): number | undefined {
+  const version = typeof said === 'string' && /^\d{1,14}$/.test(said) ? Number(said) : said;
+  return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

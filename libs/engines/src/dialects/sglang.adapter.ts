@@ -1,8 +1,14 @@
 import { BroomwagonError, type PauseMode, type Prompt } from '@broomwagon/contracts';
-import type { EngineAdapterOptions, EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
+import type {
+  EngineAdapterOptions,
+  EngineDescription,
+  EngineLoad,
+  EngineReport,
+  GenerationRequest,
+} from '../engine-adapter';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
-import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
-import { readMetrics } from './prometheus';
+import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
+import { readMetrics, startOf } from './prometheus';
 import { wireSampling } from './sampling';
 
 /** A chunk may repeat everything made so far, logprobs included. */
@@ -34,16 +40,19 @@ export class SglangAdapter extends HttpEngineAdapter {
       const { status, text } = await this.http.call('GET', '/get_server_info', undefined, signal);
       throw this.otherDialect('/get_server_info', status, text);
     }
-    const startedAt = readMetrics((await this.http.getText('/metrics', signal)) ?? '').get(
-      'process_start_time_seconds',
-    );
+    const startedAt = startOf(readMetrics((await this.http.getText('/metrics', signal)) ?? ''));
     const [canPause, canFlush, tokenize] = await Promise.all(
       ['/pause_generation', '/flush_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
     );
     const model = info.served_model_name ?? info.model_path;
     return {
       model: this.options.model ?? String(model),
-      instanceId: typeof info.instance_id === 'string' ? info.instance_id : startedAt && `started-${startedAt.max}`,
+      instanceId:
+        typeof info.instance_id === 'string'
+          ? info.instance_id
+          : startedAt === undefined
+            ? undefined
+            : `started-${startedAt}`,
       weightVersion: await this.weightVersion(info, signal),
       capabilities: {
         version: typeof info.version === 'string' ? info.version : undefined,
@@ -93,6 +102,16 @@ export class SglangAdapter extends HttpEngineAdapter {
       waiting: metrics.get('sglang:num_queue_reqs')?.sum ?? 0,
       kvUse: metrics.get('sglang:token_usage')?.max,
     };
+  }
+
+  /** Its metrics, where they are on, are asked for its start only. The route of its weights was renamed. */
+  override async report(): Promise<EngineReport> {
+    const [load, page, weightVersion] = await Promise.all([
+      this.load().catch(() => undefined),
+      this.http.getText('/metrics').catch(() => undefined),
+      this.saidVersion(),
+    ]);
+    return { load, startedAtSeconds: startOf(readMetrics(page ?? '')), weightVersion };
   }
 
   /** It has no `wait`; its third mode, `retract`, computes kept requests anew and is not used. */
@@ -147,9 +166,16 @@ export class SglangAdapter extends HttpEngineAdapter {
 
   /** Its own word is a text, `default` until the weights are changed; older versions have none. */
   private async weightVersion(info: Record<string, unknown>, signal?: AbortSignal): Promise<number | undefined> {
-    const said = info.weight_version ?? (await this.http.getJson('/get_model_info', signal))?.weight_version;
-    const version = typeof said === 'string' && /^\d{1,14}$/.test(said) ? Number(said) : said;
-    return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
+    return weightNumber(info.weight_version ?? (await this.http.getJson('/get_model_info', signal))?.weight_version);
+  }
+
+  /** As in a report. */
+  private async saidVersion(): Promise<number | undefined> {
+    for (const path of ['/get_model_info', '/model_info']) {
+      const said = (await this.http.getJson(path).catch(() => undefined))?.weight_version;
+      if (said !== undefined) return weightNumber(said) ?? NO_VERSION;
+    }
+    return undefined;
   }
 
   /** The engine's description of itself; undefined when it has none. The route was renamed. */

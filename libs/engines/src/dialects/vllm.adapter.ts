@@ -1,8 +1,8 @@
 import { BroomwagonError, PAUSE_MODES, type PauseMode, type Prompt } from '@broomwagon/contracts';
-import type { EngineDescription, EngineLoad, GenerationRequest } from '../engine-adapter';
+import type { EngineDescription, EngineLoad, EngineReport, GenerationRequest } from '../engine-adapter';
 import { parseObject } from '../http/engine-http';
-import { HttpEngineAdapter, type RouteCall, type RunPlan } from './http-adapter';
-import { readMetrics } from './prometheus';
+import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
+import { readMetrics, startOf, type Metric } from './prometheus';
 import { wireSampling } from './sampling';
 
 /** First version whose streams can carry token ids (`return_token_ids`). */
@@ -13,6 +13,8 @@ export class VllmAdapter extends HttpEngineAdapter {
   readonly dialect = 'vllm';
   /** Known once a first abort or probe has asked; the route exists only in some builds and modes. */
   private canAbortById?: boolean;
+  /** The start that has answered that it has no route for its weights. */
+  private withoutWeightInfo?: number;
 
   async probe(signal?: AbortSignal): Promise<EngineDescription> {
     const answer = await this.http.call('GET', '/version', undefined, signal);
@@ -26,7 +28,8 @@ export class VllmAdapter extends HttpEngineAdapter {
       ['/abort_requests', '/pause', '/reset_prefix_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
     );
     this.canAbortById = abortById;
-    const startedAt = metrics.get('process_start_time_seconds')?.max;
+    const saidWeights = saidVersion(await this.http.call('GET', '/weight_info', undefined, signal));
+    const startedAt = startOf(metrics);
     return {
       model: model.id,
       instanceId:
@@ -35,6 +38,7 @@ export class VllmAdapter extends HttpEngineAdapter {
           : startedAt === undefined
             ? undefined
             : `started-${startedAt}`,
+      weightVersion: saidWeights === NO_VERSION ? undefined : saidWeights,
       capabilities: {
         version: about.version,
         maxModelTokens: model.maxModelTokens,
@@ -62,17 +66,19 @@ export class VllmAdapter extends HttpEngineAdapter {
   }
 
   async load(): Promise<EngineLoad> {
-    const metrics = readMetrics((await this.http.getText('/metrics')) ?? '');
-    const running = metrics.get('vllm:num_requests_running')?.sum;
-    if (running === undefined) throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url}/metrics reports no load`);
-    const kvUse = metrics.get('vllm:kv_cache_usage_perc') ?? metrics.get('vllm:gpu_cache_usage_perc');
-    const preemptions = metrics.get('vllm:num_preemptions_total') ?? metrics.get('vllm:num_preemptions');
-    return {
-      running,
-      waiting: metrics.get('vllm:num_requests_waiting')?.sum ?? 0,
-      kvUse: kvUse?.max,
-      preemptions: preemptions?.sum,
-    };
+    const load = loadOf(readMetrics((await this.http.getText('/metrics')) ?? ''));
+    if (load === undefined) throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url}/metrics reports no load`);
+    return load;
+  }
+
+  /** Older versions, and those without the development routes, do not say which weights they have. */
+  override async report(): Promise<EngineReport> {
+    const metrics = readMetrics((await this.http.getText('/metrics').catch(() => undefined)) ?? '');
+    const startedAtSeconds = startOf(metrics);
+    const isKnownWithout = startedAtSeconds !== undefined && this.withoutWeightInfo === startedAtSeconds;
+    const answer = isKnownWithout ? undefined : await this.http.call('GET', '/weight_info').catch(() => undefined);
+    if (answer?.status === 404) this.withoutWeightInfo = startedAtSeconds;
+    return { load: loadOf(metrics), startedAtSeconds, weightVersion: saidVersion(answer) };
   }
 
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
@@ -119,6 +125,26 @@ export class VllmAdapter extends HttpEngineAdapter {
       request.sampling,
     );
   }
+}
+
+/** Undefined when the answer is not about weights. */
+function saidVersion(answer: { status: number; text: string } | undefined): number | undefined {
+  const said = answer?.status === 200 ? parseObject(answer.text)?.weight_version : undefined;
+  return said === undefined ? undefined : (weightNumber(said) ?? NO_VERSION);
+}
+
+/** Undefined when the page says nothing of the load. */
+function loadOf(metrics: Map<string, Metric>): EngineLoad | undefined {
+  const running = metrics.get('vllm:num_requests_running')?.sum;
+  if (running === undefined) return undefined;
+  const kvUse = metrics.get('vllm:kv_cache_usage_perc') ?? metrics.get('vllm:gpu_cache_usage_perc');
+  const preemptions = metrics.get('vllm:num_preemptions_total') ?? metrics.get('vllm:num_preemptions');
+  return {
+    running,
+    waiting: metrics.get('vllm:num_requests_waiting')?.sum ?? 0,
+    kvUse: kvUse?.max,
+    preemptions: preemptions?.sum,
+  };
 }
 
 /** Compares release numbers; a version without them (a build from source) counts as new. */

@@ -25,6 +25,15 @@ export interface ServerUpdate {
   lacks?: string;
   /** Only while this is its epoch. */
   epoch?: Epoch;
+  /** What its engine says of itself, from a probe. */
+  said?: EngineWord;
+}
+/** A later start than is known is a restart: a new epoch with unknown weights. */
+export interface EngineWord {
+  /** The engine's own time, seconds. */
+  startedAtSeconds?: number;
+  /** Of its weights; counts when it has changed. -1: it has no number for them. */
+  weightVersion?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
 export type ReconciledPage = ReconcileServerReply & WaiterAnswers & { cursor: string };
@@ -71,7 +80,9 @@ export interface LimitChange {
 
 const SCRIPTS = {
   update: script<
-    Bounded<Omit<ServerUpdate, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string }>,
+    Bounded<
+      Omit<ServerUpdate, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string; newEpoch: Epoch }
+    >,
     ServerChange
   >('routing/update-server'),
   cordon: script<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('routing/cordon-server'),
@@ -108,6 +119,7 @@ export class ServerStore {
       ...rest,
       labels: labels == null ? undefined : JSON.stringify(labels),
       capabilities: capabilities && JSON.stringify(capabilities),
+      newEpoch: newEpoch(),
       mostSessions: this.bounds.mostSessions,
     });
   }

@@ -73,6 +73,10 @@ const engineTold = script<
   { late: boolean }
 >('weights/engine-told');
 const engineHeld = script<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
+const staleCache = script<
+  { serverId: ServerId; weightVersion: number },
+  { engine?: Pick<EngineStep, 'endpoint' | 'dialect'> }
+>('weights/stale-cache');
 const status = script<
   { syncId?: string; cursor?: string; stamp?: string },
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
@@ -127,6 +131,15 @@ export class WeightStore {
     lateMs: number,
   ): Promise<{ late: boolean }> {
     return this.scripts.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
+  }
+
+  /** The engine that must empty its prefix cache before its server counts as one of these weights. */
+  async staleCache(
+    pool: PoolName,
+    serverId: ServerId,
+    weightVersion: number,
+  ): Promise<Pick<EngineStep, 'endpoint' | 'dialect'> | undefined> {
+    return (await this.scripts.run(staleCache, pool, { serverId, weightVersion })).engine;
   }
 
   /**

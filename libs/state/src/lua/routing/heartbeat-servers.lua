@@ -45,8 +45,7 @@ for index, id in ipairs(args.serverIds) do
     redis.call('ZADD', key.servers, string.format('%.0f', now), id)
     redis.call('ZADD', key.watchedServers, string.format('%.0f', now), id)
     if weight_version and weight_version ~= server.weightVersion then
-      server.weightVersion = weight_version
-      set_server(id, 'weightVersion', string.format('%.0f', weight_version))
+      set_version(server, weight_version)
       publish_state(server)
       table.insert(changed, id)
     end

@@ -2,7 +2,9 @@
 ARGV[1] JSON: {cursor}: string, '0' to begin
 Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
                    weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text), probe? (false),
-                   load?: {running, waiting, kvUse?, preemptions?, ageMs}: what the engine said of itself}
+                   load?: {running, waiting, kvUse?, preemptions?, ageMs}, engineStartedAtSeconds?, engineWeightVersion?:
+                   what the engine said of itself;
+                   unconfirmedWeightVersion?: what it had when it failed}
        cursor      string, '0' at the end
 Errors: none. Facts: none.
 Flags: allow-oom ]]
@@ -22,6 +24,7 @@ for index = 1, #page[2], 2 do
     local probe
     if not server.probed then probe = false end
     local labels = labels_of(server)
+    local said = redis.call('HMGET', key.server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore')
     table.insert(servers, {
       serverId = server.id,
       epoch = server.epoch,
@@ -40,6 +43,9 @@ for index = 1, #page[2], 2 do
       capabilities = redis.call('HGET', key.server(server.id), 'capabilities') or nil,
       probe = probe,
       load = load_report_of(server, now),
+      engineStartedAtSeconds = tonumber(said[1] or nil),
+      engineWeightVersion = tonumber(said[2] or nil),
+      unconfirmedWeightVersion = tonumber(said[3] or nil),
     })
   end
 end

@@ -3,7 +3,8 @@ describes the server; another or an unknown one is a new epoch that voids them. 
 of (routing/heartbeat-servers): it has answered a probe or sends heartbeats. New room goes to waiters.
 ARGV[1] JSON:
   serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
-  weightVersion?   absent: as it was, for the same start of the server, else 0
+  weightVersion?   absent: as it was, for the same start of the server, else 0; of a discovered one only its first
+                   (then the probes ask for it)
   instanceId?, model?, capabilities? (JSON text), labels? (JSON text)
   probe?           boolean: false for one that only its callers can reach: it is not probed, and ready at once
   lacks?           string: features its engine does not have, commas between
@@ -34,10 +35,15 @@ if not known then
   if drained then redis.call('DEL', key.drained(id)) end
 end
 local epoch = same_start and known.epoch or args.newEpoch
-local weight_version = optional(args.weightVersion) or (same_start and known.weightVersion) or 0
+local weight_version = optional(args.weightVersion) or 0
 local max_inflight, weight = args.maxInflight, args.weight
 if same_start and discovered then
-  max_inflight, weight = known.maxInflight, known.weight
+  max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
+elseif same_start then
+  -- It names its start: it has the weights that it had before it failed.
+  weight_version = optional(args.weightVersion) or tonumber(redis.call('HGET', key.server(id), 'versionBefore') or nil)
+    or known.weightVersion
+  unset_server(id, 'versionBefore')
 end
 if known and not same_start then void_server_epoch(id, known.epoch) end
 if not same_start then

@@ -4,6 +4,8 @@ ARGV[1] JSON:
   maxInflight?, weight?, weightVersion?, labels?, capabilities? (JSON text)   what is absent stays as it is
   lacks?           string: features its engine does not have, commas between
   epoch?           string: only while this is its epoch
+  said?            {startedAtSeconds?, weightVersion?}: what its engine says of itself (includes/engine-word)
+  newEpoch         string: the epoch that begins if that is a restart
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
 Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
@@ -11,11 +13,15 @@ Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
 --- @include "includes/changed-server"
+--- @include "includes/engine-word"
 local args = cjson.decode(ARGV[1])
 local server = server_of(args.serverId)
 if not server then return fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
 if optional(args.epoch) and args.epoch ~= server.epoch then return fail('FENCED', 'The server has another epoch', 'epoch') end
-for _, field in ipairs({ 'maxInflight', 'weight', 'weightVersion' }) do
+local now = now_ms()
+if optional(args.said) then heed(server, args.said, args.newEpoch, now) end
+if optional(args.weightVersion) then set_version(server, args.weightVersion) end
+for _, field in ipairs({ 'maxInflight', 'weight' }) do
   local value = optional(args[field])
   if value then
     server[field] = value
@@ -34,4 +40,4 @@ if optional(args.lacks) then
   set_lacks(server.id, args.lacks)
   server.lacks = nil
 end
-return changed_server(server, now_ms(), args.mostSessions)
+return changed_server(server, now, args.mostSessions)

@@ -143,9 +143,23 @@ local function void_server_epoch(id, epoch)
   redis.call('SADD', key.voidLeaseEpochs, 'server:' .. id .. ':' .. epoch)
 end
 
--- Leases and sessions of its epoch are void, and it takes none until it is heard of again (or, fenced, starts anew).
+-- The weights it has now, by the word of its engine or its trainer.
+local function set_version(server, version)
+  server.weightVersion = version
+  set_server(server.id, 'weightVersion', string.format('%.0f', version))
+  unset_server(server.id, 'versionBefore')
+end
+
+-- Leases and sessions of its epoch are void, and it takes none until it is heard of again (or, fenced, starts anew). It may
+-- have restarted by then: its weights are unknown until somebody names them, or its engine turns out to be the same start.
 local function fail_server(server, new_epoch)
   void_server_epoch(server.id, server.epoch)
+  if server.weightVersion > 0 then
+    local before = string.format('%.0f', server.weightVersion)
+    set_version(server, 0)
+    set_server(server.id, 'versionBefore', before)
+  end
+  unset_server(server.id, 'engineVersion')
   server.epoch = new_epoch
   server.load = 0
   server.state = 'failed'
