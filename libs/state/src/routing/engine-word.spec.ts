@@ -85,7 +85,12 @@ it('takes the word of a trainer that names the start again for what it was befor
   await failAndAnswer();
   // Found by a list, which only knows that something answers.
   await test.store.registerServer(test.pool, {
-    ...{ serverId: 'a', instanceId: 'a', endpoint: 'http://a:8000', dialect: 'vllm', maxInflight: 1, weight: 1 },
+    serverId: 'a',
+    instanceId: 'a',
+    endpoint: 'http://a:8000',
+    dialect: 'vllm',
+    maxInflight: 1,
+    weight: 1,
     discovered: true,
   });
   expect(await listed()).toMatchObject({ weightVersion: 0 });
