@@ -43,8 +43,13 @@ export interface Claim {
   sampling: SamplingParameters;
   /** Budget of the whole sample; what the segments hold is already used. */
   maxTokens: number;
-  /** Longest time this attempt may generate, milliseconds; then it ends by `request.fail`, reason `timeout`. */
+  /**
+   * Longest time the sample may generate over all its attempts, milliseconds; this one has what `generatedMs` leaves of it,
+   * and then ends by `request.fail`, reason `timeout`.
+   */
   timeoutMs?: number;
+  /** How long the attempts before this one have generated, milliseconds; absent without a `timeoutMs`. */
+  generatedMs?: number;
   weightVersion: number;
   /** Tokens of earlier attempts, in order. */
   segments: Segment[];
@@ -71,6 +76,9 @@ export interface RequestSegmentsReply {
   cursor?: number;
 }
 
+/** Of one attempt, milliseconds; beyond it, a clock that was set forward. */
+const MAX_GENERATED_MS = 2 * LIMITS.timeoutMs;
+
 class AttemptMessage {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
@@ -80,6 +88,8 @@ class AttemptMessage {
 
 /** `request.checkpoint`: the attempt runs on this server; with a segment, its tokens so far are safe. */
 export class CheckpointRequest extends AttemptMessage {
+  /** How long the attempt has generated so far, milliseconds; for a sample with a `timeoutMs`. */
+  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: number;
   /** Where it runs; needed with the first one of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
@@ -112,7 +122,7 @@ export const FAIL_REASONS = [
   'shutdown',
   'unclaimed',
   'payload-full',
-  /** The attempt has generated for `timeoutMs`. */
+  /** The sample has generated for `timeoutMs`. */
   'timeout',
 ] as const;
 export type FailReason = (typeof FAIL_REASONS)[number];
@@ -131,6 +141,8 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  * policy); all others that nothing here has asked for are returns (`maxReturns`).
  */
 export class FailRequest extends AttemptMessage {
+  /** How long the attempt has generated, milliseconds; for a sample with a `timeoutMs`. */
+  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: number;
   @IsIn(FAIL_REASONS) reason!: FailReason;
   /** False: trying again cannot help (the engine refused the request itself). */
   @IsBoolean() retryable!: boolean;

@@ -138,8 +138,8 @@ export class GroupSubmission {
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
   @IsInt() @Min(1) @Max(LIMITS.maxTokens) maxTokens!: number;
   /**
-   * Longest time that one attempt at a sample may generate, milliseconds; not its waiting for a worker or a server. A
-   * sample that takes longer ends as by an abort in the `abortScope` of its round. Default: none.
+   * Longest time that a sample may generate, over all its attempts, milliseconds; not its waiting for a worker or a server,
+   * and not the time of tokens that a policy has thrown away. A sample that takes longer ends as by an abort in the `abortScope` of its round. Default: none.
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.timeoutMs) timeoutMs?: number;
   @IsOptional() @IsObject() sampling?: SamplingParameters;

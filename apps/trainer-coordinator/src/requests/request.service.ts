@@ -90,8 +90,9 @@ export class RequestService {
 
   /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE */
   async checkpoint(pool: PoolName, body: CheckpointRequest): Promise<CheckpointReply> {
-    const { serverId } = body;
-    return this.requests.checkpoint(pool, { ...fenceOf(body), ...segmentOf(this.payloads, pool, body), serverId });
+    const { serverId, generatedMs } = body;
+    const made = segmentOf(this.payloads, pool, body);
+    return this.requests.checkpoint(pool, { ...fenceOf(body), ...made, serverId, generatedMs });
   }
 
   /**
@@ -123,6 +124,7 @@ export class RequestService {
       reason: body.reason,
       missingRef: await this.missing(pool, body),
       lostTokens: body.lostTokens,
+      generatedMs: body.generatedMs,
       message: body.message && cutText(body.message, REASON_LENGTH),
     });
     this.metrics.attemptEnded(answer.state);

@@ -78,7 +78,8 @@ export class AttemptReporter {
   async fail(attempt: Attempt, failure: Failure, segment?: Segment): Promise<AttemptOutcome> {
     const { reason, retryable, lostTokens, missingRef } = failure;
     const message = failure.message && cutText(failure.message, MAX_MESSAGE_LENGTH);
-    const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment };
+    const { generatedMs } = attempt;
+    const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment, generatedMs };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
     // The books keep no reasons: here is where a person finds out why a group failed.
     if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);

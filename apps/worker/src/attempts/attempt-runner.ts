@@ -93,6 +93,7 @@ export class AttemptRunner {
   }
 
   private async perform(attempt: Attempt): Promise<AttemptOutcome> {
+    if (attempt.timeLeftMs === 0) return this.reporter.fail(attempt, { reason: 'timeout', retryable: false });
     let input: AttemptInput;
     try {
       input = await this.loader.load(attempt);
@@ -179,13 +180,14 @@ export class AttemptRunner {
   /** Streams from the engine, with checkpoints; what was made survives any end. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<Generated> {
     const tokens = new TokenCollector();
+    attempt.beginGenerating();
     const checkpoints = this.checkpointer.start(attempt, lease, tokens);
     const timer = this.metrics.generationSeconds.startTimer();
     let result: GenerationResult | undefined;
     let error: Error | undefined;
     let stopAgain: ((deadlineMs: number) => Promise<void>) | undefined;
-    const { timeoutMs } = attempt.claim;
-    const timeout = timeoutMs === undefined ? undefined : setTimeout(() => attempt.stop('timeout'), timeoutMs);
+    const { timeLeftMs } = attempt;
+    const timeout = timeLeftMs === undefined ? undefined : setTimeout(() => attempt.stop('timeout'), timeLeftMs);
     try {
       const request = generationRequest(attempt, input);
       const engine = this.engines.of(lease);
@@ -199,6 +201,7 @@ export class AttemptRunner {
       error = thrown as Error;
     }
     clearTimeout(timeout);
+    attempt.endGenerating();
     await checkpoints.stop();
     // While it may run there its lease says the truth.
     await stopAgain?.(this.stopDeadlineMs(error));

@@ -61,6 +61,23 @@ describe('an attempt that is stopped', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
   });
 
+  it('has what earlier attempts have left of the time of its sample, and says how long it has generated itself', async () => {
+    const { run, controlPlane, engines } = await startAttempt(() => ({ timeoutMs: 60_000, generatedMs: 59_950 }));
+    engines.generate = streamUntilStopped([1, 2], () => undefined);
+    expect(await run()).toBe('timeout');
+    const [fail] = controlPlane.of('request.fail');
+    expect(fail).toMatchObject({ reason: 'timeout', segment: { tokenCount: 2 } });
+    expect(fail!.generatedMs).toBeGreaterThanOrEqual(49);
+    expect(controlPlane.of('request.checkpoint')[0]!.generatedMs).toBeGreaterThanOrEqual(0);
+  });
+
+  it('ends without asking for a server when they have left nothing', async () => {
+    const { run, controlPlane, engines } = await startAttempt(() => ({ timeoutMs: 50, generatedMs: 50 }));
+    expect(await run()).toBe('timeout');
+    expect(controlPlane.of('request.fail')).toMatchObject([{ ...identity, reason: 'timeout', retryable: false }]);
+    expect([controlPlane.of('lb.acquire'), engines.requests]).toEqual([[], []]);
+  });
+
   it('obeys a stop in the middle of a stream at once and keeps the tokens', async () => {
     const { run, controlPlane, attempt, payloads, engines } = await startAttempt();
     engines.generate = streamUntilStopped([1, 2], () => attempt.stop('cut'));

@@ -9,7 +9,7 @@ export interface WorkerEpoch {
 
 /**
  * Why an attempt is stopped. `cut`, `abort`, `move` and `lease-lost`: hand it back with its tokens. `shutdown`: the same, said
- * differently. `timeout`: it has generated for the `timeoutMs` of its claim.
+ * differently. `timeout`: the sample has generated for the `timeoutMs` of its claim.
  * `void` and `fenced`: it is not ours any more, nothing is said about it.
  */
 export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'void' | 'fenced';
@@ -21,6 +21,8 @@ export class Attempt {
   readonly acquireId = randomUUID();
   private readonly controller = new AbortController();
   private stoppedBy: StopCause | undefined;
+  private askedAt: number | undefined;
+  private endedAt: number | undefined;
 
   constructor(
     readonly claim: Claim,
@@ -47,6 +49,27 @@ export class Attempt {
   stop(cause: StopCause): void {
     if (this.stoppedBy === undefined || cause === 'void' || cause === 'fenced') this.stoppedBy = cause;
     this.controller.abort();
+  }
+
+  /** From here on it generates: its engine is asked. */
+  beginGenerating(): void {
+    this.askedAt = performance.now();
+  }
+
+  endGenerating(): void {
+    this.endedAt = performance.now();
+  }
+
+  /** How long it has generated so far, whole milliseconds; of a sample without a time of its own nobody asks. */
+  get generatedMs(): number | undefined {
+    if (this.claim.timeoutMs === undefined || this.askedAt === undefined) return undefined;
+    return Math.round((this.endedAt ?? performance.now()) - this.askedAt);
+  }
+
+  /** How long it may generate, milliseconds; 0: its earlier attempts have used the time of the sample. */
+  get timeLeftMs(): number | undefined {
+    const { timeoutMs, generatedMs = 0 } = this.claim;
+    return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - generatedMs);
   }
 
   /** What every message about it begins with: the fence. */

@@ -59,7 +59,8 @@ export class Checkpointer {
     if (attempt.signal.aborted) return;
     const deadlineMs = CHECKPOINT_DEADLINE_MS;
     const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
-    const body = { ...attempt.identity, segment, serverId: lease.serverId };
+    const { generatedMs } = attempt;
+    const body = { ...attempt.identity, segment, serverId: lease.serverId, generatedMs };
     const reply = await this.controlPlane.callWithRetry('request.checkpoint', body, { deadlineMs });
     if (reply.action === 'abort') attempt.stop('cut');
   }

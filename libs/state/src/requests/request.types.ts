@@ -51,7 +51,7 @@ export interface ClaimGrant {
   fenced?: boolean;
 }
 
-export type CheckpointArgs = AttemptFence & SegmentArgs & { serverId?: ServerId };
+export type CheckpointArgs = AttemptFence & SegmentArgs & { serverId?: ServerId; generatedMs?: number };
 export type CheckpointAnswer = CheckpointReply;
 
 export type CompleteArgs = AttemptFence & SegmentArgs & { finishReason: 'stop' | 'length' };
@@ -72,6 +72,7 @@ export type FailArgs = AttemptFence &
     message?: string;
     missingRef?: string;
     lostTokens?: number;
+    generatedMs?: number;
   };
 export interface FailAnswer extends FailReply {
   job: JobId;

@@ -1,5 +1,6 @@
 --- @include "lost"
 --- @include "inline-segments"
+--- @include "generation-time"
 -- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
 local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
@@ -33,7 +34,7 @@ local function claim_json(request, group, round)
   local plain = cjson.encode({
     requestId = request.id, attempt = request.attempt, job = request.job, roundId = round.roundId,
     groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
-    timeoutMs = group.timeoutMs,
+    timeoutMs = group.timeoutMs, generatedMs = group.timeoutMs and sum_time(request),
     weightVersion = claim_version(round), boundServerId = request.boundServerId, boundServerEpoch = request.boundServerEpoch,
   })
   return with_segments(string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. '}', request.segments)

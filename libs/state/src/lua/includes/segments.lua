@@ -75,7 +75,7 @@ local function note_length(request)
   if request.tokens > longest then redis.call('HSET', hash, 'longestTokens', request.tokens) end
 end
 
--- Throws all tokens of the request away and counts them as waste of the round.
+-- Throws all tokens of the request away, with the time they took, and counts them as waste of the round.
 local function waste_tokens(request, round, reason, segment, tokens)
   keep_tokens(request, segment, tokens or 0)
   if request.tokens == 0 then return end
@@ -83,7 +83,7 @@ local function waste_tokens(request, round, reason, segment, tokens)
   for _, made in ipairs(cjson.decode(request.segments)) do
     if not kept[made.ref] then free_payload(made.ref) end
   end
-  redis.call('HDEL', key.request(request.id), 'segments', 'tokens')
+  redis.call('HDEL', key.request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
   redis.call('HINCRBY', key.group(request.job, request.groupId), 'tokens', 0 - request.tokens)
   count_ledger(request.job, round.roundId, 'waste.' .. reason, request.tokens)
   if request.state ~= 'finished' then count_lost(request.job, round.roundId, request.tokens) end

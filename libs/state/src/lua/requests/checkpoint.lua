@@ -4,10 +4,12 @@ ARGV[1] JSON:
   segment   JSON of the segment as a string, or absent; one without more tokens than the last is an older message
   tokens    number of tokens of the segment
   serverId  string or absent: where it runs
+  generatedMs   number or absent: how long the attempt has generated
 Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/attempts"
+--- @include "../includes/generation-time"
 local args = cjson.decode(ARGV[1])
 local request, group, round = load_attempt(args)
 if not request then return group end
@@ -16,6 +18,7 @@ if not HELD[request.state] then
   return '{"action":"abort"}'
 end
 
+note_time(request, group, optional(args.generatedMs))
 local segment = optional(args.segment)
 redis.call('HSET', key.request(request.id), 'started', 1)
 if optional(args.serverId) then redis.call('HSET', key.request(request.id), 'serverId', args.serverId) end

@@ -11,6 +11,7 @@ ARGV[1] JSON:
   missingRef        string or absent: a segment of the request that the payload store has no longer; it is forgotten with
                     those after it
   lostTokens        number or absent: tokens the attempt made that could not be stored
+  generatedMs       number or absent: how long the attempt has generated
 Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repeat of the attempt gets the same
        aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of a failed group
        roundCompleted   boolean: this call completed the round (with fewer groups)
@@ -20,6 +21,7 @@ An end that raises an error again and again drops the request as lost (includes/
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]
+--- @include "../includes/generation-time"
 --- @include "../includes/broken-ends"
 local args = cjson.decode(ARGV[1])
 local function fail_attempt()
@@ -37,6 +39,7 @@ local function fail_attempt()
   end
 
   if not HELD[request.state] then return answer() end
+  note_time(request, group, optional(args.generatedMs))
   if is_ending(group, request) then
     end_unwanted(round, group, request, optional(args.segment), args.tokens)
     return answer()

@@ -1,0 +1,66 @@
+import type { Claim } from '@broomwagon/contracts';
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { segmentOf, TestPools, type TestRound } from '../rounds/test-pools.fixture';
+
+const test = new TestPools();
+const { requests, routing } = test;
+const RETURNED = { countsAsFailure: false, retryable: true, reason: 'engine-error' as const };
+beforeEach(() => test.fresh());
+afterAll(() => test.close());
+
+const open = (extra: Partial<TestRound> = {}) =>
+  test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 1, samples: 1, timeoutMs: 1_000, ...extra });
+const claim = async () => (await test.claim(1))[0] as Claim;
+const save = (of: Claim, generatedMs: number, tokens = 1) =>
+  requests.checkpoint(test.pool, { ...test.fence(of), ...segmentOf(of, tokens), generatedMs });
+const fail = (of: Claim, generatedMs?: number) =>
+  requests.fail(test.pool, { ...test.fence(of), ...segmentOf(of, 2), ...RETURNED, generatedMs });
+
+it('adds up what the attempts of a sample have generated, however they end', async () => {
+  await open();
+  const first = await claim();
+  expect(first).toMatchObject({ timeoutMs: 1_000, generatedMs: 0 });
+  await save(first, 100);
+  // An older message, which comes late.
+  await save(first, 50, 2);
+  await fail(first, 250);
+  await fail(first, 9_999);
+  const second = await claim();
+  expect(second.generatedMs).toBe(250);
+  // Its worker dies: the time of its last partial save counts.
+  await save(second, 300, 3);
+  const registration = { workerId: 'w', registrationId: test.unique('r'), ttlMs: 60_000 };
+  const { workerEpoch } = await routing.registerWorker(test.pool, registration);
+  test.holder = { workerId: 'w', workerEpoch };
+  while ((await requests.voidAttempts(test.pool)).more);
+  const third = await claim();
+  expect(third.generatedMs).toBe(550);
+  // It never began.
+  await fail(third);
+  expect((await claim()).generatedMs).toBe(550);
+  await expect(save(first, 10)).rejects.toMatchObject({ code: 'FENCED' });
+});
+
+it.each([
+  ['resume', 400],
+  ['regenerate', 0],
+] as const)('keeps the time over a cut unless the policy throws the tokens away: %s', async (name, generatedMs) => {
+  const policy = { name, overProvision: 2 } as TestRound['policy'];
+  const round = await open({ policy, newGroups: 2 });
+  const [first, second] = (await test.claim(2)) as [Claim, Claim];
+  await save(second, 400);
+  await test.complete(first);
+  expect(await fail(second, 400)).toMatchObject({ state: 'unfinished' });
+  const { trainerEpoch } = round;
+  await test.readAndClose(round);
+  await open({ policy, step: 2, newGroups: 0, takeGroups: 1, trainerEpoch });
+  expect((await claim()).generatedMs).toBe(generatedMs);
+});
+
+it('says nothing of samples without a time of their own', async () => {
+  await open({ timeoutMs: undefined });
+  const first = await claim();
+  await save(first, 100);
+  await fail(first, 200);
+  expect(await claim()).not.toHaveProperty('generatedMs');
+});
