@@ -183,7 +183,7 @@ export class TestSystem {
         policy: { name: policy, overProvision },
         lookMs: 25,
       },
-      { sink: { writeRound: async (roundId, lines) => void rounds.set(roundId, [...lines]) }, onStatus },
+      { sink: { writeRound: async ({ roundId }, lines) => void rounds.set(roundId, [...lines]) }, onStatus },
     );
     const steps = await loop.run();
     return { steps, lines: [...rounds.values()].flat() };

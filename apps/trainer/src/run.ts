@@ -8,7 +8,7 @@ import { TrainerLoop, type IdleMeter } from './loop/trainer-loop';
 import { tailPolicyOf } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
-import { renderReconciled, renderStep } from './progress/progress-view';
+import { renderMissing, renderReconciled, renderStep } from './progress/progress-view';
 import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
 import type { PromptRecord } from './prompts/prompt-record';
 import { invalidities, speedupOf } from './report/arithmetic';
@@ -120,6 +120,8 @@ export class ReferenceRun {
     let reports: StepReport[];
     try {
       reports = await loop.run();
+      const { missing } = loop;
+      if (missing.length > 0) display.say(renderMissing(missing));
     } finally {
       display.clear();
       await sink.close();

@@ -65,11 +65,6 @@ export class ResultsReader {
     return { cursor: this.page.cursor!, ...(groups.length <= LIMITS.groupsPerClose ? { groups } : {}) };
   }
 
-  /** The groups with how many samples each has. */
-  get trainedGroups(): { groupId: GroupId; samples: number }[] {
-    return this.groups.map(({ groupId, lines }) => ({ groupId, samples: lines.length }));
-  }
-
   /** Begins anew; what is read again and is the same is not fetched again. */
   restart(): void {
     for (const group of this.groups) this.kept.set(group.groupId, group);

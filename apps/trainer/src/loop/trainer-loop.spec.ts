@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { type HeldStep, trainedGroupsOf } from '../results/held-step';
 import type { ResultLine } from '../results/result-line';
 import { FakeCoordinator } from './fake-coordinator';
 import { Fleet } from '../system/fleet';
@@ -17,7 +18,12 @@ function trainer(
 ) {
   const operations = new Operations(coordinator.client, 'p', { deadlineMs: 60_000, signal: settings.signal });
   const fleet = new Fleet(operations, [], 1, 'run');
-  const sink = { writeRound: async (id: string, lines: readonly ResultLine[]) => void results.set(id, [...lines]) };
+  const sink = {
+    writeRound: async ({ roundId }: { roundId: string }, lines: readonly ResultLine[]) => {
+      expect(results.has(roundId), `${roundId} is written twice`).toBe(false);
+      results.set(roundId, [...lines]);
+    },
+  };
   return new TrainerLoop(
     operations,
     {
@@ -38,6 +44,10 @@ function trainer(
     },
   );
 }
+
+/** What the trainers before have trained. */
+const heldOf = (results: Map<string, readonly ResultLine[]>): HeldStep[] =>
+  [...results].map(([roundId, lines]) => ({ step: Number(roundId.split('-').at(-1)), groups: trainedGroupsOf(lines) }));
 
 const pairs = (results: Map<string, readonly ResultLine[]>) =>
   [...results.values()].flat().map(({ promptId, sampleIndex }) => `${promptId}/${sampleIndex}`);
@@ -79,13 +89,12 @@ describe('the trainer loop', () => {
           coordinator[when] = () => {
             if (left-- <= 0) throw new Error('killed');
           };
-          const takeover = coordinator.calls.includes('round.open');
-          await trainer(coordinator, { takeover }, results)
+          await trainer(coordinator, { held: heldOf(results) }, results)
             .run()
             .catch((error: Error) => expect(error.message).toBe('killed'));
         }
         coordinator.before = coordinator.after = () => undefined;
-        await trainer(coordinator, { takeover: coordinator.calls.includes('round.open') }, results).run();
+        await trainer(coordinator, { held: heldOf(results) }, results).run();
         expect(coordinator.trained.toSorted()).toEqual(
           prompts(10)
             .map(({ id }) => id)
@@ -99,28 +108,68 @@ describe('the trainer loop', () => {
 
   const setBack = fc.record({ from: fc.integer({ min: 0, max: 60 }), calls: fc.integer({ min: 0, max: 25 }) });
 
+  /** To be called at each call: sets the coordinator back to what it held `calls` calls before. */
+  function losing(coordinator: FakeCoordinator, losses: readonly { from: number; calls: number }[]): () => void {
+    const earlier = new Map<number, () => void>();
+    let calls = 0;
+    return () => {
+      calls += 1;
+      for (const loss of losses) {
+        if (calls !== loss.from + loss.calls || !earlier.has(loss.from)) continue;
+        earlier.get(loss.from)!();
+        // What was lost does not come back.
+        for (const from of earlier.keys()) if (from > loss.from) earlier.delete(from);
+      }
+      for (const { from } of losses) if (calls === from) earlier.set(from, coordinator.saved());
+    };
+  }
+
   it('trains every sample once when the coordinator is set back, to whatever time and at whichever call', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(setBack, { maxLength: 3 }), async (losses) => {
         const coordinator = new FakeCoordinator();
         const results = new Map<string, readonly ResultLine[]>();
-        const earlier = new Map<number, () => void>();
-        let calls = 0;
-        coordinator.before = () => {
-          calls += 1;
-          for (const loss of losses) {
-            if (calls !== loss.from + loss.calls || !earlier.has(loss.from)) continue;
-            earlier.get(loss.from)!();
-            // What was lost does not come back.
-            for (const from of earlier.keys()) if (from > loss.from) earlier.delete(from);
-          }
-          for (const { from } of losses) if (calls === from) earlier.set(from, coordinator.saved());
-        };
+        coordinator.before = losing(coordinator, losses);
         await trainer(coordinator, {}, results).run();
         const all = prompts(10).map(({ id }) => id);
         expect(coordinator.trained.toSorted()).toEqual(all.toSorted());
         expect(pairs(results).toSorted()).toEqual(all.flatMap((id) => [`${id}/0`, `${id}/1`]).toSorted());
       }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('trains every sample once or names it, whenever trainers die and the coordinator is set back', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(setBack, { maxLength: 3 }),
+        fc.array(fc.integer({ min: 1, max: 25 }), { maxLength: 5 }),
+        fc.subarray(['p0', 'p4', 'p9']),
+        async (losses, lives, failing) => {
+          const coordinator = new FakeCoordinator();
+          for (const id of failing) coordinator.failing.add(id);
+          const results = new Map<string, readonly ResultLine[]>();
+          let left = 0;
+          const lose = losing(coordinator, losses);
+          coordinator.before = () => {
+            lose();
+            if (left-- <= 0) throw new Error('killed');
+          };
+          let last = trainer(coordinator);
+          for (const life of [...lives, Infinity]) {
+            left = life;
+            last = trainer(coordinator, { held: heldOf(results) }, results);
+            await last.run().catch((error: Error) => expect(error.message).toBe('killed'));
+          }
+          const all = prompts(10).map(({ id }) => id);
+          const named = last.missing;
+          expect(named.filter((id) => !failing.includes(id))).toEqual([]);
+          expect(pairs(results).toSorted()).toEqual(
+            all.flatMap((id) => (named.includes(id) ? [] : [`${id}/0`, `${id}/1`])).toSorted(),
+          );
+          expect(coordinator.trained.toSorted()).toEqual(all.filter((id) => !named.includes(id)).toSorted());
+        },
+      ),
       { numRuns: 300 },
     );
   });

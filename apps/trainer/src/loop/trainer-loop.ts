@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   BroomwagonError,
   type Epoch,
+  type GroupId,
   isBroomwagonError,
   LIMITS,
   type JobId,
@@ -15,6 +15,7 @@ import {
 import type { PromptRecord } from '../prompts/prompt-record';
 import { tailSeconds, type DoneSample } from '../report/arithmetic';
 import type { StepReport } from '../report/report';
+import { type HeldStep, trainedGroupsOf } from '../results/held-step';
 import type { ResultSink } from '../results/result-line';
 import { GroupSubmitter, type GroupSettings } from './group-submitter';
 import type { Operations } from './operations';
@@ -35,8 +36,11 @@ export interface TrainerLoopSettings extends GroupSettings {
   prompts: readonly PromptRecord[];
   groupsPerStep: number;
   policy: TailPolicy;
-  /** Continues a job whose trainer is gone (or fences it, if it is not). Default false: a new job. */
-  takeover?: boolean;
+  /**
+   * Continues a job whose trainer is gone (or fences it, if it is not): what that one has trained. Nothing of it is trained
+   * again, and Redis is told what it has lost of it. Absent: a new job.
+   */
+  held?: readonly HeldStep[];
   /** The results are waited for this long between two looks at the status, milliseconds. Default 1,000. */
   lookMs?: number;
   signal?: AbortSignal;
@@ -75,7 +79,7 @@ const MOST_RECONCILES = 10;
 
 /**
  * A trainer that speaks nothing but the protocol: plan, open, submit, watch, read results, acknowledge, until the data
- * set is trained. A second one with `takeover` goes on where it ended. When Redis loses what was done last, it says what
+ * set is trained. A second one goes on with what it `held`. When Redis loses what was done last, it says what
  * it has trained, reads again what it had only read, and goes on.
  */
 export class TrainerLoop {
@@ -94,9 +98,9 @@ export class TrainerLoop {
     private readonly settings: TrainerLoopSettings,
     private readonly hooks: TrainerLoopHooks,
   ) {
-    const { job, prompts } = settings;
+    const { job, prompts, held } = settings;
     this.submitter = new GroupSubmitter(operations, job, settings);
-    this.record = new TrainerRecord(prompts);
+    this.record = new TrainerRecord(prompts, held);
   }
 
   /**
@@ -105,7 +109,8 @@ export class TrainerLoop {
    */
   async run(): Promise<StepReport[]> {
     const steps: StepReport[] = [];
-    let round = await this.findPosition();
+    let round: CurrentRound | undefined;
+    if (this.settings.held !== undefined) ({ round } = await this.reconcile());
     for (;;) {
       this.settings.signal?.throwIfAborted();
       const startedMs = performance.now();
@@ -123,18 +128,14 @@ export class TrainerLoop {
         await this.settleCounts();
       } catch (error) {
         if (!(await this.hasLost(error))) throw error;
-        round = await this.reconcile();
+        round = await this.reconcileLoss();
       }
     }
   }
 
-  private async findPosition(): Promise<CurrentRound | undefined> {
-    const { job, prompts } = this.settings;
-    if (this.settings.takeover !== true) return undefined;
-    const found = await this.operations.call('round.takeover', { job, takeoverId: randomUUID() });
-    this.trainerEpoch = found.trainerEpoch;
-    this.record.submitted(prompts.slice(0, found.submittedGroups), found.stepsTrained);
-    return found.round;
+  /** Prompts that were not trained: they failed for good, or were dropped. At the end they are all that is missing. */
+  get missing(): GroupId[] {
+    return this.record.missing;
   }
 
   /** Whether Redis has lost something of what this trainer knows: then an error may come of that alone. */
@@ -149,14 +150,20 @@ export class TrainerLoop {
     }
   }
 
-  private async reconcile(): Promise<CurrentRound | undefined> {
+  private async reconcileLoss(): Promise<CurrentRound | undefined> {
+    const { round, lostSteps, lostGroups } = await this.reconcile();
+    this.hooks.onReconciled?.({ lostSteps, lostGroups });
+    return round;
+  }
+
+  /** Takes the job over, and makes Redis and this trainer agree. */
+  private async reconcile(): Promise<Reconciled> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         this.reading?.results.restart();
-        const { round, trainerEpoch, ...lost } = await reconcile(this.operations, this.settings.job, this.record);
-        this.trainerEpoch = trainerEpoch;
-        this.hooks.onReconciled?.(lost);
-        return round;
+        const reconciled = await reconcile(this.operations, this.settings.job, this.record);
+        this.trainerEpoch = reconciled.trainerEpoch;
+        return reconciled;
       } catch (error) {
         if (!isBroomwagonError(error, 'GENERATION_CHANGED') || attempt === MOST_RECONCILES) throw error;
       }
@@ -238,8 +245,9 @@ export class TrainerLoop {
     if (!results.complete) {
       throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, and its results have no end`);
     }
-    await this.hooks.sink.writeRound(roundId, results.lines);
-    this.record.trained(round.step, results.trainedGroups);
+    const { lines } = results;
+    await this.hooks.sink.writeRound(round, lines);
+    this.record.trained(round.step, trainedGroupsOf(lines));
     return {
       step: round.step,
       roundId,
@@ -263,7 +271,7 @@ export class TrainerLoop {
       return undefined;
     } catch (error) {
       if (!(await this.hasLost(error))) throw error;
-      return this.reconcile();
+      return this.reconcileLoss();
     }
   }
 

@@ -1,5 +1,6 @@
 import type { GroupId, TrainedGroup } from '@broomwagon/contracts';
 import type { PromptRecord } from '../prompts/prompt-record';
+import type { HeldStep } from '../results/held-step';
 
 /** What a trainer remembers of its job: which prompts it has submitted, and what it has trained in which step. */
 export class TrainerRecord {
@@ -9,11 +10,31 @@ export class TrainerRecord {
   /** All prompts before it are submitted. */
   private first = 0;
 
-  constructor(private readonly prompts: readonly PromptRecord[]) {}
+  /**
+   * @param held what a trainer before has trained, of a job to go on with: which of its other prompts are submitted only
+   *   Redis knows, so that they count as submitted until it is asked
+   */
+  constructor(
+    private readonly prompts: readonly PromptRecord[],
+    held?: readonly HeldStep[],
+  ) {
+    if (held === undefined) return;
+    for (const { id } of prompts) this.submittedIn.set(id, Infinity);
+    for (const { step, groups } of held) {
+      for (const { groupId } of groups) this.submittedIn.set(groupId, step);
+      this.trainedIn.set(step, groups);
+    }
+  }
 
   /** Prompts that were not submitted yet. */
   get remaining(): number {
     return this.prompts.length - this.submittedIn.size;
+  }
+
+  /** Prompts that were not trained. */
+  get missing(): GroupId[] {
+    const trained = new Set([...this.trainedIn.values()].flatMap((groups) => groups.map(({ groupId }) => groupId)));
+    return this.prompts.flatMap(({ id }) => (trained.has(id) ? [] : [id]));
   }
 
   /** The next prompts to submit, in the order of the data set. */

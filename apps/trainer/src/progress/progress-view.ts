@@ -57,3 +57,8 @@ export function renderReconciled({
   const steps = lostSteps.length === 0 ? 'no trained step' : `the trained steps ${lostSteps.join(', ')}`;
   return `Redis was restarted or set back: it had lost ${steps} and ${lostGroups} submitted groups; both are told again`;
 }
+
+/** Prompts that failed for good or were dropped. */
+export function renderMissing(missing: readonly string[]): string {
+  return `Not trained: ${missing.length} prompts: ${missing.join(' ')}`;
+}

@@ -65,9 +65,6 @@ export function resultLineOf(
 
 /** Where trained samples go. */
 export interface ResultSink {
-  /**
-   * All samples of one round, before the round is closed. After a takeover it may be called again for the same
-   * round: the later call stands for it.
-   */
-  writeRound(roundId: string, lines: readonly ResultLine[]): Promise<void>;
+  /** All samples of one round, before the round is closed: from here on its step is trained, whatever Redis says. */
+  writeRound(round: { roundId: string; step: number }, lines: readonly ResultLine[]): Promise<void>;
 }
