@@ -75,6 +75,7 @@ export class SweepService {
     if (due.oldCheckpoints > 0) await attempt(this.checkpoints.unlinkOld(pool));
     await attempt(this.weights.sweep(pool, due));
     await attempt(this.moves.sweep(pool, due));
+    if (due.uncheckedGeneration) await attempt(this.recounts.check(pool, due.uncheckedGeneration));
     await attempt(this.recounts.recount(pool, due.miscounted));
     this.forgetOld();
     if (errors.length > 0) throw errors[0];

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
 import { script, type ScriptRunner } from '../scripts/script-runner';
@@ -7,10 +8,27 @@ import { keysBelow } from './key-scan';
 const groupsScript = script<{ job: string; groupIds: string[]; repair: boolean }, { findings: Finding[] }>(
   'audit/groups',
 );
+const recountScript = script<{ job: string; id: string; begins: boolean; requestIds: string[] }, { goesOn: boolean }>(
+  'audit/recount',
+);
 const mendCounts = script<
-  { job: string; seen: Record<string, string>; sequence: string; found: Record<string, number> },
-  { standing: boolean; mended: boolean }
+  { job: string; id: string },
+  { ended: false; mended: false } | { ended: true; mended: boolean; seen: Counts; found: Counts }
 >('audit/mend-counts');
+const markCounts = script<{ jobs: string[]; generation: string; isLast: boolean }, { marked: number }>(
+  'audit/mark-counts',
+);
+
+/** Requests by state. */
+type Counts = Record<string, number>;
+/** What the counts of a job were, and what a look at its requests has found. */
+interface CountLook {
+  counts: Counts;
+  found: Counts;
+  /** The two are of one moment. */
+  isProven: boolean;
+  mended: boolean;
+}
 
 /** States whose requests are kept one by one; the others may be folded into the books. */
 const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished'] as const;
@@ -38,8 +56,7 @@ export class BooksAudit {
   ) {}
 
   /**
-   * @param repair mends what each group and its requests tell exactly; the counts by state only when nothing has moved
-   *   while the requests were counted
+   * @param repair mends the counts by state, and what each group and its requests tell exactly
    */
   async look(pool: string, repair: boolean): Promise<BooksLook> {
     const root = this.runner.rootKey(pool);
@@ -52,18 +69,13 @@ export class BooksAudit {
   async lookAtJob(pool: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
     const root = this.runner.rootKey(pool);
     look.jobs.push(job);
-    const before = await this.countsOf(root, job);
-    const found = await this.recount(root, job);
-    const { counts, sequence } = before;
+    const { counts, found, isProven, mended } = await (repair ? this.countAnew(pool, job) : this.compare(root, job));
     look.requests += Object.values(found).reduce((sum, count) => sum + count, 0);
-    const { standing, mended } = repair
-      ? await this.runner.run(mendCounts, pool, { job, seen: counts, sequence, found })
-      : { standing: isDeepStrictEqual(before, await this.countsOf(root, job)), mended: false };
     const balance = imbalanceOf(counts);
     if (balance) look.findings.push({ check: 'books-balance', where: job, says: balance, repaired: mended });
-    if (!standing) look.busyJobs.push(job);
-    for (const state of standing ? KEPT_STATES : []) {
-      const [booked, there] = [Number(counts[state] ?? 0), found[state] ?? 0];
+    if (!isProven) look.busyJobs.push(job);
+    for (const state of isProven ? KEPT_STATES : []) {
+      const [booked, there] = [counts[state] ?? 0, found[state] ?? 0];
       if (booked === there) continue;
       const says = `${state}: ${booked} in the books, ${there} found`;
       look.findings.push({ check: 'books-recount', where: job, says, repaired: mended });
@@ -71,29 +83,66 @@ export class BooksAudit {
     await this.groups(pool, root, job, look, repair);
   }
 
-  /** No request can be counted twice or not at all while both stay as they are: see the script `audit/mend-counts`. */
-  private async countsOf(root: string, job: string): Promise<{ counts: Record<string, string>; sequence: string }> {
-    const counts = await this.redis.hgetall(`${root}:job-books:${job}`);
-    return { counts: { ...counts }, sequence: (await this.redis.hget(`${root}:meta`, 'pendingSequence')) ?? '' };
+  /** Marks the jobs whose counts may be off since Redis has lost something. @param generation that began with it */
+  async mark(pool: string, generation: string): Promise<void> {
+    const jobs = await this.redis.smembers(`${this.runner.rootKey(pool)}:jobs`);
+    for (let start = 0; start === 0 || start < jobs.length; start += REQUESTS_PER_SCRIPT) {
+      const page = jobs.slice(start, start + REQUESTS_PER_SCRIPT);
+      await this.runner.run(markCounts, pool, { jobs: page, generation, isLast: start + page.length >= jobs.length });
+    }
   }
 
-  /** Requests by state. */
-  private async recount(root: string, job: string): Promise<Record<string, number>> {
-    const counted: Record<string, number> = {};
+  /** Says nothing about the sums of a job whose requests move. */
+  private async compare(root: string, job: string): Promise<CountLook> {
+    const before = await this.countsOf(root, job);
+    const found: Counts = {};
+    for await (const ids of this.requestsOf(root, job)) {
+      const pipeline = this.redis.pipeline();
+      for (const id of ids) pipeline.hget(`${root}:request:${id}`, 'state');
+      for (const [error, state] of (await pipeline.exec()) ?? []) {
+        if (error) throw error;
+        if (typeof state === 'string') found[state] = (found[state] ?? 0) + 1;
+      }
+    }
+    const isProven = isDeepStrictEqual(before, await this.countsOf(root, job));
+    return { counts: before.counts, found, isProven, mended: false };
+  }
+
+  /** Sets the counts right while requests move: see the script `audit/recount`. */
+  private async countAnew(pool: string, job: string): Promise<CountLook> {
+    const root = this.runner.rootKey(pool);
+    const id = randomUUID().slice(0, 8);
+    const count = (requestIds: string[], begins = false) =>
+      this.runner.run(recountScript, pool, { job, id, begins, requestIds });
+    let { goesOn } = await count([], true);
+    if (goesOn) {
+      for await (const ids of this.requestsOf(root, job)) {
+        for (let start = 0; goesOn && start < ids.length; start += REQUESTS_PER_SCRIPT) {
+          ({ goesOn } = await count(ids.slice(start, start + REQUESTS_PER_SCRIPT)));
+        }
+        if (!goesOn) break;
+      }
+    }
+    const end = goesOn ? await this.runner.run(mendCounts, pool, { job, id }) : { ended: false as const };
+    if (end.ended) return { counts: end.seen, found: end.found, isProven: true, mended: end.mended };
+    return { counts: {}, found: {}, isProven: false, mended: false };
+  }
+
+  /** No request can be counted twice or not at all while both stay as they are. */
+  private async countsOf(root: string, job: string): Promise<{ counts: Counts; sequence: string }> {
+    const counts = Object.entries(await this.redis.hgetall(`${root}:job-books:${job}`));
+    const sequence = (await this.redis.hget(`${root}:meta`, 'pendingSequence')) ?? '';
+    return { counts: Object.fromEntries(counts.map(([state, count]) => [state, Number(count)])), sequence };
+  }
+
+  /** Each at most once. */
+  private async *requestsOf(root: string, job: string): AsyncGenerator<string[]> {
     const seen = new Set<string>();
     for await (const keys of keysBelow(this.redis, `${root}:request:${job}/`)) {
       const fresh = keys.filter((key) => !seen.has(key));
-      const pipeline = this.redis.pipeline();
-      for (const key of fresh) {
-        seen.add(key);
-        pipeline.hget(key, 'state');
-      }
-      for (const [error, state] of (await pipeline.exec()) ?? []) {
-        if (error) throw error;
-        if (typeof state === 'string') counted[state] = (counted[state] ?? 0) + 1;
-      }
+      for (const key of fresh) seen.add(key);
+      yield fresh.map((key) => key.slice(`${root}:request:`.length));
     }
-    return counted;
   }
 
   private async groups(pool: string, root: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
@@ -141,14 +190,14 @@ export class BooksAudit {
 }
 
 /** What does not add up, or undefined. */
-function imbalanceOf(books: Record<string, string>): string | undefined {
-  const states = [...KEPT_STATES, ...FOLDED_STATES].map((state) => Number(books[state] ?? 0));
+function imbalanceOf(books: Counts): string | undefined {
+  const states = [...KEPT_STATES, ...FOLDED_STATES].map((state) => books[state] ?? 0);
   const sum = states.reduce((total, count) => total + count, 0);
-  const submitted = Number(books.submitted ?? 0);
+  const submitted = books.submitted ?? 0;
   if (sum === submitted && states.every((count) => count >= 0)) return undefined;
   return `submitted ${submitted}, sum of states ${sum}: ${JSON.stringify(sorted(books))}`;
 }
 
-function sorted(books: Record<string, string>): [string, string][] {
+function sorted(books: Counts): [string, number][] {
   return Object.entries(books).sort(([one], [other]) => (one < other ? -1 : 1));
 }

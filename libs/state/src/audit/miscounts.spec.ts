@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { PoolAudit } from './pool-audit';
@@ -68,24 +67,49 @@ describe('a count below zero', () => {
     expect((await audit.run(test.pool)).findings).toEqual([]);
   });
 
-  it('is mended when the requests stand still, and never while they move', async () => {
-    await redis.hset(test.key('job-books:job'), 'running', -1);
+  it('is mended while requests move, are submitted and are folded', async () => {
+    for (const claim of await test.claim()) await test.complete(claim);
+    await test.readAndClose(round);
+    round = await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 2, step: 2 });
     const traffic = { busy: true };
     const work = async () => {
-      while (traffic.busy) for (const claim of await test.claim(1)) await test.fail(claim);
+      for (let step = 3; traffic.busy; step++) {
+        const claims = await test.claim();
+        await test.fail(claims[0]!);
+        for (const claim of [...claims.slice(1), ...(await test.claim())]) await test.complete(claim);
+        await test.readAndClose(round);
+        while (!(await rounds.fold(test.pool, round)).done);
+        round = await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 2, step });
+      }
     };
     const working = work();
-    // Every request that is given back is one more in the sequence of the queue.
-    for (let looks = 0; looks < 3; looks++) {
-      const look = await audit.recount(test.pool, job);
-      const states = await test.states();
-      if (look.busy) expect(states.running).toBe(-1);
-      else expect(Math.min(...Object.values(states))).toBeGreaterThanOrEqual(0);
-      await delay(1);
+    for (let looks = 0; looks < 30; looks++) {
+      await redis.hincrby(test.key('job-books:job'), ['finished', 'running', 'pending'][looks % 3]!, -1_000);
+      expect(await audit.recount(test.pool, job)).toMatchObject({ busy: false });
+      const { submitted, ...states } = await test.states();
+      expect(Math.min(...Object.values(states))).toBeGreaterThanOrEqual(0);
+      expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(submitted);
     }
     traffic.busy = false;
     await working;
+    expect((await audit.run(test.pool)).findings).toEqual([]);
+  });
+
+  it('of a job that nobody works on is found when Redis has lost something, and once only', async () => {
+    const { uncheckedGeneration } = await rounds.due(test.pool);
+    await audit.markCounts(test.pool, uncheckedGeneration!);
     await audit.recount(test.pool, job);
-    expect(await test.states()).toMatchObject({ submitted: 4, pending: 4, claimed: 0, running: 0 });
+    expect(await rounds.due(test.pool)).toMatchObject({ miscounted: [] });
+    // Balanced, and wrong.
+    await redis.hincrby(test.key('job-books:job'), 'pending', -1);
+    await redis.hincrby(test.key('job-books:job'), 'trained', 1);
+    await redis.hset(test.key('meta'), 'generationOf', 'of another process');
+    const due = await rounds.due(test.pool);
+    expect(due.uncheckedGeneration).not.toBe(uncheckedGeneration);
+    await audit.markCounts(test.pool, due.uncheckedGeneration!);
+    expect(await rounds.due(test.pool)).toMatchObject({ miscounted: [job] });
+    expect((await rounds.due(test.pool)).uncheckedGeneration).toBeUndefined();
+    await audit.recount(test.pool, job);
+    expect(await test.states()).toMatchObject({ pending: 4 });
   });
 });

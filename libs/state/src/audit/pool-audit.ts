@@ -64,13 +64,18 @@ export class PoolAudit {
 
   /**
    * Counts one job anew and mends what is off, as {@link run} does; for a job that a transition has marked.
-   * @returns what was mended; `busy` when requests moved meanwhile, so that the counts by state must be looked at again
+   * @returns what was mended; `busy` when another recount of the job is under way, or this one was given up
    */
   async recount(pool: string, job: string): Promise<{ mended: Finding[]; busy: boolean }> {
     const look: BooksLook = { findings: [], jobs: [], requests: 0, busyJobs: [] };
     await this.books.lookAtJob(pool, job, look, true);
     const findings = [...look.findings, ...(await this.rounds.look(pool, job, true))];
     return { mended: findings.filter(({ repaired }) => repaired), busy: look.busyJobs.length > 0 };
+  }
+
+  /** Marks the jobs that are to be counted anew since Redis has lost something. @param generation that began with it */
+  markCounts(pool: string, generation: string): Promise<void> {
+    return this.books.mark(pool, generation);
   }
 
   private async prove(pool: string): Promise<Pick<AuditReport, 'findings' | 'unproven' | 'counts'>> {

@@ -215,6 +215,8 @@ export interface DueWork {
   /** The weights change just now. */
   weightSync: boolean;
   stamp: string;
+  /** The generation, when the counts of the jobs were not checked since it began. */
+  uncheckedGeneration?: string;
   /** The generation of the pool was renewed just now: Redis was restarted or set back. */
   renewed?: boolean;
 }

@@ -56,6 +56,8 @@ if field[2] ~= number or not given then
     'restoredNumber', number)
 end
 saw_trainer(job)
+-- It would miss what is done here page by page; another one comes after.
+redis.call('UNLINK', key.recount(job))
 
 local function count(states, samples, sign)
   count_requests(job, 'submitted', sign * samples)

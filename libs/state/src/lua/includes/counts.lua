@@ -16,6 +16,15 @@ end
 
 local function count_requests(job, state, by) count_in(key.books(job), job, state, by) end
 
+-- A recount goes through the requests in pages. Those it has been to carry its id; what becomes of them since is counted
+-- with it, so that in the end it is right whatever has moved.
+local function count_again(request, from, to)
+  local hash = key.recount(request.job)
+  if not request.recount or redis.call('HGET', hash, 'id') ~= request.recount then return end
+  redis.call('HINCRBY', hash, from, -1)
+  redis.call('HINCRBY', hash, to, 1)
+end
+
 -- Groups on their way to the long-tail queue.
 local function count_settling(job, by) count_in(key.job(job), job, 'settlingGroups', by) end
 

@@ -92,6 +92,7 @@ function key.workerAttempts(id, epoch) return root .. 'worker-attempts:' .. id .
 function key.job(job) return root .. 'job:' .. job end -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
 function key.jobQuota(job) return root .. 'job-quota:' .. job end -- hash: weight, maxInFlight
 function key.books(job) return root .. 'job-books:' .. job end -- hash: requests by state
+function key.recount(job) return root .. 'job-recount:' .. job end -- hash, 1 min: id of the recount under way, and the requests it has counted, by state
 function key.promptHolders(job) return root .. 'job-prompts:' .. job end -- hash: reference of a prompt -> how many groups and saved groups name it
 function key.pending(job) return root .. 'job-pending:' .. job end -- zset: requestId by dispatch order
 function key.longtail(job) return root .. 'job-longtail:' .. job end -- zset: groupId by sequence of the first cut

@@ -18,7 +18,8 @@ local function load_request(id)
   local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
   if not job then return nil end
   local field = redis.call('HMGET', key.request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch', 'started',
-    'segments', 'tokens', 'checkpoint', 'checkpointTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped')
+    'segments', 'tokens', 'checkpoint', 'checkpointTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped',
+    'recount')
   if not field[1] then return nil end
   return {
     id = id, job = job, groupId = group_id, index = tonumber(index),
@@ -28,6 +29,7 @@ local function load_request(id)
     checkpoint = field[9], checkpointTokens = tonumber(field[10] or 0),
     movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
     stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may go on
+    recount = field[15] or nil, -- the last recount that has been to it
   }
 end
 
@@ -52,6 +54,7 @@ local function move_request(request, group, to, front)
   redis.call('HSET', key.request(request.id), 'state', to)
   count_requests(request.job, from, -1)
   count_requests(request.job, to, 1)
+  count_again(request, from, to)
   if from == 'pending' then redis.call('ZREM', key.pending(request.job), request.id) end
   if to == 'pending' then enqueue(request.job, { request.id }, front) end
   if HELD[from] ~= HELD[to] then

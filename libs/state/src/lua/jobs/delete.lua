@@ -16,7 +16,7 @@ local field = redis.call('HMGET', hash, 'openRoundId', 'deleting')
 if redis.call('EXISTS', hash) == 0 then return '{"state":"deleted"}' end
 if field[2] then
   if not args.finish then return '{"state":"emptying"}' end
-  redis.call('UNLINK', hash, key.books(job), key.jobQuota(job))
+  redis.call('UNLINK', hash, key.books(job), key.recount(job), key.jobQuota(job))
   redis.call('SREM', key.jobs, job)
   return '{"state":"deleted"}'
 end

@@ -14,6 +14,7 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        dropped        number of dropped groups that are to be forgotten
        moving         number of moves, of requests and of leases, that their holders have not confirmed
        stamp          string
+       uncheckedGeneration   string: the generation, when the counts of the jobs were not checked since it began; or absent
        renewed        true when the generation of the pool was renewed just now: Redis was restarted or set back
        weightSync     boolean: the weights change just now
 Errors: none. Facts: none.
@@ -21,7 +22,7 @@ Flags: allow-oom ]]
 --- @include "../includes/generation"
 --- @include "../includes/rounds"
 local PAGE = 64
-local _, _, renewed = generation(optional(cjson.decode(ARGV[1]).stamp))
+local now, _, renewed = generation(optional(cjson.decode(ARGV[1]).stamp))
 local rounds = {}
 for _, name in ipairs(redis.call('SRANDMEMBER', key.sweeps, PAGE)) do
   local job, round_id = string.match(name, '^([^/]+)/(.+)$')
@@ -34,6 +35,7 @@ for _, name in ipairs(redis.call('SRANDMEMBER', key.sweeps, PAGE)) do
 end
 return stamped(cjson.encode({
   renewed = renewed or nil,
+  uncheckedGeneration = redis.call('HGET', key.meta, 'countsOf') ~= now and now or nil,
   voidEpochs = redis.call('SCARD', key.voidAttemptEpochs),
   claimWaiters = redis.call('HLEN', key.claimWaiters),
   deadlines = redis.call('ZCOUNT', key.roundDeadlines, '-inf', integer(now_ms())),

@@ -17,14 +17,14 @@ local round = load_round(args.job, args.roundId)
 if not round or takes_results(round) or round.state == 'completed' then return '{"done":true,"waiting":false}' end
 
 local touched, waiting = 0, false
--- Deletes the requests of a group, those that are there; `count` is called with each. Returns their references.
+-- Deletes the requests of a group, those that are there; `count` is called with each before. Returns their references.
 local function unlink_requests(group_id, launched, count)
   local refs = {}
   for index = 0, launched - 1 do
     local request = load_request(request_id(args.job, group_id, index))
     if request then
       for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
-      if count then count(request) end
+      count(request)
       redis.call('UNLINK', key.request(request.id))
     end
   end
@@ -33,7 +33,9 @@ local function unlink_requests(group_id, launched, count)
   return refs
 end
 local function fold_group(group, trained)
-  local refs = unlink_requests(group.groupId, group.launched)
+  local refs = unlink_requests(group.groupId, group.launched, function(request)
+    if request.state == 'finished' then count_again(request, 'finished', 'trained') end
+  end)
   if trained then
     count_requests(args.job, 'finished', -group.samples)
     count_requests(args.job, 'trained', group.samples)

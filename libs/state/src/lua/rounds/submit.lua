@@ -115,6 +115,7 @@ if args.check then
   return answer(',"fresh":' .. encode_list(ids))
 end
 
+local recount = redis.call('HGET', key.recount(args.job), 'id')
 for _, group in ipairs(fresh) do
   local arrival = redis.call('HINCRBY', key.meta, 'arrivalSequence', 1)
   local launched = launched_of(group)
@@ -133,12 +134,14 @@ for _, group in ipairs(fresh) do
   for index = 0, launched - 1 do
     ids[index + 1] = request_id(args.job, group.groupId, index)
     redis.call('HSET', key.request(ids[index + 1]), 'state', 'pending', 'attempt', 0, 'failures', 0)
+    if recount then redis.call('HSET', key.request(ids[index + 1]), 'recount', recount) end
   end
   local ahead, probes = dispatch_ahead(round, group, launched)
   local place = enqueue(args.job, ids, false, ahead)
   if probes then redis.call('HSET', key.group(args.job, group.groupId), 'probing', 1, 'placeInQueue', integer(place)) end
   count_requests(args.job, 'submitted', launched)
   count_requests(args.job, 'pending', launched)
+  if recount then redis.call('HINCRBY', key.recount(args.job), 'pending', launched) end
   redis.call('HINCRBY', key.job(args.job), 'submittedTokens', integer(launched * group.maxTokens))
   redis.call('ZADD', key.roundGroups(args.job, args.roundId), arrival, group.groupId)
 end
