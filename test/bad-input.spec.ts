@@ -73,7 +73,13 @@ describe('a message that is wrong', () => {
     ['a wrong type', 'lb.acquire', () => acquire({ priority: 'high' }), { field: 'priority' }],
     ['an id with spaces', 'lb.acquire', () => acquire({ acquireId: 'a 1' }), { field: 'acquireId' }],
     ['an id of 10 kB', 'lb.acquire', () => acquire({ requestId: long }), { field: 'requestId' }],
-    ['an unknown worker', 'lb.acquire', () => acquire({ workerId: 'w2' }), { code: 'FENCED' }],
+    ['an unknown worker', 'lb.acquire', () => acquire({ workerId: 'w2' }), { code: 'WORKER_NOT_FOUND' }],
+    [
+      'an id that is a number',
+      'lb.acquire',
+      () => acquire({ requestId: 12345 }),
+      { message: 'requestId: must be a string' },
+    ],
     ['a job id of 10 kB', 'round.next', () => plan({ job: long }), { field: 'job' }],
     ['a job id with spaces', 'job.status', () => ({ job: 'my job' }), { field: 'job' }],
     [

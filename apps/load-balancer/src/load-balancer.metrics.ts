@@ -23,7 +23,7 @@ export class LoadBalancerMetrics {
   constructor(metrics: Metrics) {
     this.acquires = metrics.counter(
       'acquires_total',
-      'Acquires by outcome: branch of the decision, parked, or error code; NO_SERVER_AVAILABLE: add servers',
+      'Acquires by outcome: branch of the decision, parked, or error code; NO_SERVER_AVAILABLE, SERVERS_FULL: add servers',
       ['outcome'],
     );
     this.sessions = metrics.counter(

@@ -97,7 +97,11 @@ describe('two replicas of the load-balancer', () => {
 
   it('say NO_SERVER_AVAILABLE at once, or after waitMs', async () => {
     const w = await lb.worker();
-    await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE', retryable: true });
+    await expect(lb.acquire(w)).rejects.toMatchObject({
+      code: 'NO_SERVER_AVAILABLE',
+      retryable: true,
+      details: { reason: 'no-servers' },
+    });
     const startedAt = performance.now();
     await expect(lb.acquire(w, { waitMs: 300 })).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(290);

@@ -31,13 +31,21 @@ export const ERROR_CODES = {
     about: 'Redis was restarted or set back: what was done last may be lost. Take the job over and reconcile it.',
   },
   // Routing
-  NO_SERVER_AVAILABLE: { retryable: true, about: 'No ready server with room in the pool.' },
-  WAIT_TIMEOUT: { retryable: true, about: 'The call waited waitMs and nothing made room.' },
+  NO_SERVER_AVAILABLE: {
+    retryable: true,
+    about: 'No server of the pool takes leases, or none that fits; details.reason says which.',
+  },
+  SERVERS_FULL: { retryable: true, about: 'Every server that fits is full, or the pool is; waitMs waits for room.' },
+  WAIT_TIMEOUT: {
+    retryable: false,
+    about:
+      'The call waited waitMs and nothing made room; details.reason says why. Whether to wait longer is for the caller.',
+  },
   QUEUE_FULL: { retryable: true, about: 'The waiting queue is at its bound.' },
   POOL_PAUSED: { retryable: true, about: 'The pool is paused, or its weights change: nothing is granted or claimed.' },
   NO_CAPABLE_SERVER: { retryable: false, about: 'No server of the pool has an engine that can do what is needed.' },
   SERVER_NOT_FOUND: { retryable: false, about: 'No such server in the pool.' },
-  WORKER_NOT_FOUND: { retryable: false, about: 'No such worker in the pool.' },
+  WORKER_NOT_FOUND: { retryable: false, about: 'No worker of this id was registered in the pool; register it.' },
   LEASE_NOT_FOUND: { retryable: false, about: 'No such lease, or not of this worker.' },
   SERVER_NOT_READY: { retryable: true, about: 'The named server takes no leases now.' },
   SERVER_FULL: { retryable: true, about: 'The named server has no room.' },
@@ -107,6 +115,25 @@ export const ERROR_CODES = {
 } as const satisfies Record<string, { retryable: boolean; about: string }>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** `details.reason` of an acquire or claim that could not be served: what has to change first. */
+export const UNSERVED_REASONS = [
+  /** NO_SERVER_AVAILABLE: no server is registered. */
+  'no-servers',
+  /** NO_SERVER_AVAILABLE: servers are registered, and none takes leases now. */
+  'none-ready',
+  /** NO_SERVER_AVAILABLE: none of those that take leases meets the restrictions of the acquire. */
+  'none-fits',
+  /** SERVERS_FULL, WAIT_TIMEOUT: those that the acquire may go to have all the leases they take. */
+  'servers-full',
+  /** SERVERS_FULL, WAIT_TIMEOUT: the pool has `poolMaxInflight` leases. */
+  'pool-full',
+  /** POOL_PAUSED: by `pool.pause`. */
+  'paused',
+  /** POOL_PAUSED: between `weights.begin` and its end. */
+  'weights-changing',
+] as const;
+export type UnservedReason = (typeof UNSERVED_REASONS)[number];
 
 /** What stands under `error` in a reply (architecture: plain JSON on the wire). */
 export interface WireError {

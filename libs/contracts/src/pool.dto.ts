@@ -1,4 +1,4 @@
-import { ArrayMaxSize, IsArray, IsIn, IsInt, IsNumber, IsOptional, Max, Min } from 'class-validator';
+import { ArrayMaxSize, IsArray, IsIn, IsInt, IsNumber, IsOptional, Max, Min, ValidateBy } from 'class-validator';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
@@ -16,12 +16,29 @@ export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
 export const GROUP_PLACEMENTS = ['group-spread', 'group-affinity', 'auto'] as const;
 export type GroupPlacement = (typeof GROUP_PLACEMENTS)[number];
 
+export const MAX_MARGIN = 1_000_000;
+
+/** `never`, or an integer from 0 to {@link MAX_MARGIN}. */
+function IsMargin(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isMargin',
+    validator: {
+      validate: (value: unknown) =>
+        value === 'never' || (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_MARGIN),
+      defaultMessage: () => `$property must be an integer from 0 to ${MAX_MARGIN}, or "never"`,
+    },
+  });
+}
+
 /** Settings of a pool, changed while it runs. All replicas act by them from the next script on. */
 export class PoolSettings {
   /** Default `least-inflight`. */
   @IsOptional() @IsIn(ROUTING_POLICIES) policy?: RoutingPolicy;
-  /** A session leaves its server when that has more leases than the server it would get else, plus this. Unset = never. */
-  @IsOptional() @IsInt() @Min(0) @Max(1_000_000) affinityBreakMargin?: number;
+  /**
+   * A session leaves its server when that has more leases than the server it would get else, plus this: 0 to 1,000,000.
+   * `never` (the default): it stays, whatever the load.
+   */
+  @IsOptional() @IsMargin() affinityBreakMargin?: number | 'never';
   /** An acquire with more `contextTokens` than this stays, since the prefill anew would cost more. Unset = no bound. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) affinityBreakMaxContextTokens?: number;
   /** Default `group-spread`. */

@@ -47,7 +47,7 @@ export class AcquireService {
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
-  /** @throws BroomwagonError FENCED, RELEASED, NO_SERVER_AVAILABLE, QUEUE_FULL, VALIDATION_FAILED, UNAVAILABLE */
+  /** @throws BroomwagonError WORKER_NOT_FOUND, FENCED, RELEASED, NO_SERVER_AVAILABLE, SERVERS_FULL, QUEUE_FULL, UNAVAILABLE */
   async acquire(
     pool: string,
     request: AcquireRequest,
@@ -59,7 +59,7 @@ export class AcquireService {
     const { result, servers } = await queue.of(pool).add(entry);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
-    if ('error' in result) throw refusalOf(result.error);
+    if ('error' in result) throw refusalOf(result);
     return leaseGrantOf(request.acquireId, result, servers);
   }
 
@@ -94,7 +94,7 @@ export class AcquireService {
         reply.add(lease, servers[result.serverId]!);
       } else {
         if (!('error' in result)) throw new Error(`The acquire ${acquireId} of a burst was parked`);
-        reply.add({ acquireId, error: wireRefusalOf(result.error) });
+        reply.add({ acquireId, error: wireRefusalOf(result) });
       }
     });
     return reply.body;

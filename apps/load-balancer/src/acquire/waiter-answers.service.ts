@@ -21,7 +21,7 @@ export class WaiterAnswersService {
     for (const answer of answers) {
       if ('error' in answer) {
         this.metrics.acquired(answer.error);
-        this.messaging.reply(answer.replyTo, refusalOf(answer.error));
+        this.messaging.reply(answer.replyTo, refusalOf(answer));
       } else {
         this.metrics.granted(answer);
         this.messaging.reply(answer.replyTo, leaseGrantOf(answer.acquireId, answer, servers));

@@ -1,4 +1,4 @@
-import type { OperationName } from '@broomwagon/contracts';
+import type { BroomwagonError, OperationName } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
@@ -50,15 +50,18 @@ describe('admission by two replicas', () => {
     });
   });
 
-  it('answers WAIT_TIMEOUT when nothing became free, QUEUE_FULL when too many wait, FENCED in a pool it does not know', async () => {
+  it('answers WAIT_TIMEOUT when nothing became free, QUEUE_FULL when too many wait, WORKER_NOT_FOUND in another pool', async () => {
     await lb.server('a', 1);
     const w = await lb.worker();
     await lb.acquire(w);
     const waiting = Array.from({ length: 21 }, () => lb.acquire(w, { waitMs: 500 }).catch((error: unknown) => error));
-    const codes = (await Promise.all(waiting)).map((error) => (error as { code: string }).code);
+    const errors = (await Promise.all(waiting)) as BroomwagonError[];
+    const inVain = { code: 'WAIT_TIMEOUT', retryable: false, details: { reason: 'servers-full' } };
+    expect(errors.find(({ code }) => code === 'WAIT_TIMEOUT')).toMatchObject(inVain);
+    const codes = errors.map(({ code }) => code);
     expect(codes.sort()).toEqual(['QUEUE_FULL', ...Array.from({ length: 20 }, () => 'WAIT_TIMEOUT')]);
     lb.nextPool();
-    await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'FENCED' });
+    await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND', field: 'workerId' });
     expect(await lb.status()).toMatchObject({ servers: 0, leases: 0 });
     const nobody = lb.client.call('not-served', 'lb.acquire', { acquireId: 'x', requestId: 'r', ...w });
     await expect(nobody).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
@@ -70,7 +73,8 @@ describe('admission by two replicas', () => {
     const w = await lb.worker();
     await lb.call('pool.configure', { poolMaxInflight: 2 });
     const leases = [await lb.acquire(w), await lb.acquire(w)];
-    await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
+    const refusal = { code: 'SERVERS_FULL', retryable: true, details: { reason: 'pool-full' } };
+    await expect(lb.acquire(w)).rejects.toMatchObject(refusal);
     const waiting = lb.acquire(w, { waitMs: 20_000 });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
     await lb.release(leases[0]!.leaseId);

@@ -41,7 +41,7 @@ export class AbortSweepService {
     for (let more = true; more;) {
       const page = await this.aborts.select(pool, abortId);
       this.tell(pool, page);
-      for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, refusalOf(error));
+      for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, refusalOf({ error }));
       await failpoint('coordinator.abort.between-pages');
       more = page.more;
     }

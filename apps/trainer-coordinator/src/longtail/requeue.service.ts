@@ -27,7 +27,7 @@ export class RequeueService {
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** @throws BroomwagonError VALIDATION_FAILED, FENCED (the worker epoch), UNAVAILABLE; repeating is safe */
+  /** @throws BroomwagonError VALIDATION_FAILED, WORKER_NOT_FOUND, FENCED (the worker epoch), UNAVAILABLE; repeating is safe */
   async requeue(pool: PoolName, body: RequeueRequest): Promise<RequeueReply> {
     checkJob(body);
     const samples = body.requests.map((sample, position) => ({
@@ -57,7 +57,8 @@ export class RequeueService {
       if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
       return { requestId, state: answer.state };
     } catch (error) {
-      if (!isBroomwagonError(error) || error.retryable || error.field === 'workerEpoch') throw error;
+      const isOfWorker = isBroomwagonError(error) && ['workerId', 'workerEpoch'].includes(error.field ?? '');
+      if (!isBroomwagonError(error) || error.retryable || isOfWorker) throw error;
       return { requestId, error: error.toWire() };
     }
   }

@@ -64,7 +64,7 @@ export class GrantService {
   private async expire(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
       const page = await this.requests.expireClaims(pool);
-      const answer = page.paused ? refusalOf('POOL_PAUSED') : { claims: [] };
+      const answer = page.paused ? refusalOf({ error: 'POOL_PAUSED', reason: page.paused }) : { claims: [] };
       for (const inbox of page.replyTo) this.messaging.reply(inbox, answer);
       this.metrics.claimed('expired', page.replyTo.length);
       more = page.more;

@@ -69,6 +69,20 @@ describe('claims and the ends of attempts', () => {
       segments: [fixture.segmentOf(claim, 9)],
     });
     await expect(dead.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
+    const nobody = { ...dead.fence(claim), workerId: 'never-registered' };
+    const segment = fixture.segmentOf(claim, 9);
+    const { workerId, workerEpoch } = nobody;
+    const { requestId, attempt } = claim;
+    const job = requestId.split('/')[0]!;
+    for (const say of [
+      () => call(fixture.pool, 'request.claim', { workerId, workerEpoch, claimId: 'c', max: 1 }),
+      () => call(fixture.pool, 'request.checkpoint', { ...nobody, segment }),
+      () => call(fixture.pool, 'request.complete', { ...nobody, segment, finishReason: 'stop' }),
+      () => call(fixture.pool, 'request.fail', { ...nobody, reason: 'engine-error', retryable: true }),
+      () => call(fixture.pool, 'longtail.requeue', { job, workerId, workerEpoch, requests: [{ requestId, attempt }] }),
+    ]) {
+      await expect(say()).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND', field: 'workerId' });
+    }
     const born = await fixture.worker('dies');
     await expect(born.complete(claim)).rejects.toMatchObject({ code: 'FENCED' });
     await other.complete(again);

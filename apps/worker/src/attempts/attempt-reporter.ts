@@ -9,6 +9,7 @@ import {
 } from '@broomwagon/contracts';
 import { ControlPlane } from '../control-plane';
 import type { AttemptOutcome } from '../worker-metrics';
+import { isVoidEpoch } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
@@ -103,7 +104,7 @@ export class AttemptReporter {
     try {
       await say();
     } catch (error) {
-      if (isBroomwagonError(error, 'FENCED')) return 'fenced';
+      if (isVoidEpoch(error)) return 'fenced';
       if (isGone(error)) return 'gone';
       this.logger.error(`The end of ${attempt.key} (${outcome}) was not taken: ${(error as Error).message}`);
       if (!isBroomwagonError(error) || !error.retryable || error.code === 'INTERNAL') await this.sayUnclaimed(attempt);

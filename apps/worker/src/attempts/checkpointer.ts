@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError, type LeaseGrant } from '@broomwagon/contracts';
+import { type LeaseGrant } from '@broomwagon/contracts';
 import { ControlPlane } from '../control-plane';
+import { isVoidEpoch } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { isGone } from './attempt-reporter';
@@ -66,7 +67,7 @@ export class Checkpointer {
   }
 
   private onError(attempt: Attempt, error: Error): void {
-    if (isBroomwagonError(error, 'FENCED') || isGone(error)) attempt.stop('void');
+    if (isVoidEpoch(error) || isGone(error)) attempt.stop('void');
     else this.logger.warn(`No checkpoint of ${attempt.key}: ${error.message}`);
   }
 }

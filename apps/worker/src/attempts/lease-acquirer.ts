@@ -4,7 +4,7 @@ import { isBroomwagonError, type AcquireItem, type ErrorCode, type LeaseGrant } 
 import { retryDelayMs } from '@broomwagon/messaging';
 import { ControlPlane } from '../control-plane';
 import { unlessAborted } from '../unless-aborted';
-import { WorkerSession } from '../session/worker-session';
+import { isVoidEpoch, WorkerSession } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { HeldLeases } from './held-leases';
@@ -21,7 +21,7 @@ const REPEAT_AFTER_MS = 5_000;
 const NO_SERVER_PAUSE_MS = 250;
 
 /** Refusals that speak of the worker's epoch or of this acquireId; another attempt may well be served. */
-const VOID = new Set<ErrorCode>(['FENCED', 'RELEASED', 'ABORTED']);
+const VOID = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABORTED']);
 
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
 export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };
@@ -56,12 +56,13 @@ export class LeaseAcquirer {
         return { lease };
       } catch (error) {
         message = (error as Error).message;
-        if (isBroomwagonError(error, 'FENCED')) this.session.fence(attempt.worker);
+        if (isVoidEpoch(error)) this.session.fence(attempt.worker);
+        // The wait of a call is shorter than that of the attempt, which ends with its own deadline.
+        if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         if (!isBroomwagonError(error) || !error.retryable) {
           refused = !isBroomwagonError(error) || !VOID.has(error.code);
           break;
         }
-        if (error.code === 'WAIT_TIMEOUT' || error.code === 'TIMEOUT') continue;
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
         await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);

@@ -87,10 +87,10 @@ describe('ClaimLoop', () => {
     await loop.stop();
   });
 
-  it('registers anew when a claim is fenced', async () => {
+  it.each(['FENCED', 'WORKER_NOT_FOUND'] as const)('registers anew when a claim is answered %s', async (code) => {
     const { loop, controlPlane } = await start(0);
     controlPlane.on('request.claim', ({ workerEpoch }) => {
-      if (workerEpoch === WORKER.workerEpoch) throw errorOf('FENCED');
+      if (workerEpoch === WORKER.workerEpoch) throw errorOf(code);
       return new Promise(() => undefined);
     });
     let epoch = 3;

@@ -1,11 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError, type WorkerHeartbeatReply } from '@broomwagon/contracts';
+import { type WorkerHeartbeatReply } from '@broomwagon/contracts';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
 import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { HeldLeases } from '../attempts/held-leases';
 import { ControlPlane } from '../control-plane';
-import { WorkerSession } from '../session/worker-session';
+import { isVoidEpoch, WorkerSession } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import { Reconciler } from './reconciler';
 
@@ -90,8 +90,7 @@ export class Heartbeat {
         { deadlineMs: this.timeoutMs, attemptTimeoutMs: this.timeoutMs / 2 },
       );
     } catch (error) {
-      const isVoid = isBroomwagonError(error, 'FENCED') || isBroomwagonError(error, 'WORKER_NOT_FOUND');
-      if (isVoid) this.session.fence(worker);
+      if (isVoidEpoch(error)) this.session.fence(worker);
       else this.logger.warn(`No heartbeat: ${(error as Error).message}`);
       return undefined;
     }

@@ -4,7 +4,7 @@ import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { HeldLeases } from '../attempts/held-leases';
 import { ControlPlane } from '../control-plane';
-import { WorkerSession } from '../session/worker-session';
+import { isVoidEpoch, WorkerSession } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import { WorkerMetrics } from '../worker-metrics';
 
@@ -35,7 +35,7 @@ export class Reconciler {
       await this.reconcileLeases(worker, oldBeforeMs);
       await this.reconcileAttempts(worker, oldBeforeMs);
     } catch (error) {
-      if (isBroomwagonError(error, 'FENCED')) this.session.fence(worker);
+      if (isVoidEpoch(error)) this.session.fence(worker);
       else this.logger.warn(`Not reconciled: ${(error as Error).message}`);
     }
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
+import { isBroomwagonError } from '@broomwagon/contracts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
@@ -10,6 +11,11 @@ import { WorkerMetrics } from '../worker-metrics';
 
 const REGISTER_DEADLINE_MS = 15_000;
 const REGISTER_PAUSE_MS = 500;
+
+/** True when an answer says that the epoch of the worker is over, or that nobody knows the worker: it must register. */
+export function isVoidEpoch(error: unknown): boolean {
+  return isBroomwagonError(error, 'FENCED') || isBroomwagonError(error, 'WORKER_NOT_FOUND');
+}
 
 /**
  * The registration of this worker. When it is fenced (it was silent for too long, or another process took its name),

@@ -1,6 +1,7 @@
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage';
 import { validationMetadatasToSchemas } from 'class-validator-jsonschema';
 import { ERROR_CODES } from '../errors';
+import { MAX_MARGIN } from '../pool.dto';
 import { OPERATIONS, SUBJECT_ROOT, type OperationName } from '../operations';
 import { AbortAttemptsCommand, MoveLeasesCommand } from '../worker.dto';
 
@@ -28,6 +29,14 @@ export function asyncApiDocument(replies: ReplySchemas): Json {
   const requests = validationMetadatasToSchemas({
     classTransformerMetadataStorage: defaultMetadataStorage,
     refPointerPrefix: REF_PREFIX,
+    additionalConverters: {
+      isMargin: {
+        oneOf: [
+          { type: 'integer', minimum: 0, maximum: MAX_MARGIN },
+          { type: 'string', enum: ['never'] },
+        ],
+      },
+    },
   }) as Record<string, Json>;
   const channels: Json = {};
   const operations: Json = {};

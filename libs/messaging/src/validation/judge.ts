@@ -1,7 +1,8 @@
 import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { plainToInstance } from 'class-transformer';
 import { validateSync, type ValidationError } from 'class-validator';
-import { contractSchemaOf, type ContractClass } from './contract-schema';
+import { contractSchemaOf, type ContractClass, type PropertySchema } from './contract-schema';
+import { typeFault } from './type-fault';
 
 /** One thing that is wrong with a body. `field` is a dotted path, e.g. `groups.3.groupId`; empty for the body. */
 export interface FieldError {
@@ -21,15 +22,13 @@ const MISSING = 'is missing';
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function judge<T extends object>(contract: ContractClass<T>, body: unknown): T {
-  const errors: FieldError[] = [];
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw failure([{ field: '', reason: 'must be an object' }]);
   }
   const given = withoutNulls(contract, body as Record<string, unknown>);
+  const errors: FieldError[] = [];
   findWrongShapes(contract, given, '', errors);
-  if (errors.length > 0) {
-    throw failure(errors);
-  }
+  const misshapen = new Set(errors.map(({ field }) => field));
   let instance: T;
   try {
     instance = plainToInstance(contract, given);
@@ -40,7 +39,9 @@ export function judge<T extends object>(contract: ContractClass<T>, body: unknow
       forbidUnknownValues: false,
       validationError: { target: false },
     });
-    flatten(found, '', errors);
+    const others: FieldError[] = [];
+    flatten(contract, found, '', others);
+    errors.push(...others.filter(({ field }) => !isWithin(field, misshapen)));
   } catch {
     // Too deep for a recursive walk, or a field named `constructor` in a free-form object.
     throw failure([{ field: '', reason: 'cannot be read: nested too deeply or with forbidden names' }]);
@@ -49,6 +50,12 @@ export function judge<T extends object>(contract: ContractClass<T>, body: unknow
     throw failure(errors);
   }
   return instance;
+}
+
+/** True for one of these fields and what stands in it. */
+function isWithin(field: string, fields: ReadonlySet<string>): boolean {
+  const parts = field.split('.');
+  return fields.size > 0 && parts.some((_, index) => fields.has(parts.slice(0, index + 1).join('.')));
 }
 
 function failure(errors: FieldError[]): BroomwagonError {
@@ -61,19 +68,34 @@ function failure(errors: FieldError[]): BroomwagonError {
   });
 }
 
-function flatten(found: readonly ValidationError[], prefix: string, into: FieldError[]): void {
+function flatten(
+  contract: ContractClass | undefined,
+  found: readonly ValidationError[],
+  prefix: string,
+  into: FieldError[],
+): void {
   for (const error of found) {
     const field = prefix + error.property;
-    // Each rule of a field that is not there fails, and none of them says so.
-    if (error.value === undefined && error.constraints !== undefined) {
-      into.push({ field, reason: MISSING });
-      continue;
+    const schema = contract && contractSchemaOf(contract).find(({ name }) => name === error.property);
+    if (error.constraints !== undefined) {
+      // Each rule of a field that is not there fails, and none of them says so.
+      const fault = error.value === undefined ? MISSING : schema && typeFault(schema, error.value);
+      const reasons = fault === undefined ? Object.values(error.constraints) : [fault];
+      for (const reason of reasons) into.push({ field, reason });
     }
-    for (const reason of Object.values(error.constraints ?? {})) {
-      into.push({ field, reason });
-    }
-    flatten(error.children ?? [], `${field}.`, into);
+    // Below a list stand its items, by number.
+    flattenChildren(schema, error, `${field}.`, into);
   }
+}
+
+function flattenChildren(
+  schema: PropertySchema | undefined,
+  { children = [] }: ValidationError,
+  prefix: string,
+  into: FieldError[],
+): void {
+  if (!schema?.isArray) return flatten(schema?.nested, children, prefix, into);
+  for (const item of children) flatten(schema.nested, item.children ?? [], `${prefix}${item.property}.`, into);
 }
 
 /** A copy without the fields of the contract that are null, at any depth of contracts; free-form objects keep theirs. */

@@ -25,7 +25,7 @@ const snapshot: fc.Arbitrary<RoutingSnapshot> = fc.record({
   settings: fc.record({
     policy: fc.constantFrom(...ROUTING_POLICIES),
     groupPlacement: fc.constantFrom(...GROUP_PLACEMENTS),
-    affinityBreakMargin: maybe(fc.nat(3)),
+    affinityBreakMargin: maybe(fc.oneof(fc.nat(3), fc.constant('never' as const))),
   }),
   wish: fc.record({
     requestId: fc.constantFrom('r1', 'r2'),
@@ -64,7 +64,8 @@ it('keeps a session that is within the margin, and only breaks it above', () => 
         return weighed(one.leases, one.weight);
       };
       if (choice.branch === 'sticky-hit') expect(choice.server).toBe(given.boundTo);
-      else expect(load(given.boundTo)).toBeGreaterThan(load(choice.server) + given.settings.affinityBreakMargin!);
+      else
+        expect(load(given.boundTo)).toBeGreaterThan(load(choice.server) + Number(given.settings.affinityBreakMargin));
     }),
   );
 });

@@ -64,8 +64,8 @@ function chooseByRules(snapshot: RoutingSnapshot): Choice {
   const free = chooseFree(snapshot, policy, fit);
   const bound = servers.find((server) => server.serverId === snapshot.boundTo);
   if (bound && fit(bound)) {
-    const { affinityBreakMargin: margin, affinityBreakMaxContextTokens: longest = Infinity } = settings;
-    const mayLeave = margin !== undefined && (wish.contextTokens ?? 0) <= longest;
+    const { affinityBreakMargin: margin = 'never', affinityBreakMaxContextTokens: longest = Infinity } = settings;
+    const mayLeave = margin !== 'never' && (wish.contextTokens ?? 0) <= longest;
     if (mayLeave && free && weighed(bound.leases, bound.weight) > loadOf(free.server) + margin) {
       return receipt({ ...free, branch: 'sticky-broken' });
     }

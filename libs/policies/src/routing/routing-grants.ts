@@ -10,6 +10,8 @@ import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lan
 export abstract class RoutingGrants extends RoutingBooks {
   readonly lanes = new WaitingLanes();
   protected readonly liveEpochs = new Map<string, { epoch: Epoch; registrationId: string }>();
+  /** Registered at any time. */
+  protected readonly knownWorkers = new Set<string>();
   protected readonly sequence = { lease: 0, epoch: 0 };
   protected paused = false;
   protected settings: PoolSettings = {};
@@ -22,7 +24,7 @@ export abstract class RoutingGrants extends RoutingBooks {
     return super.isUsable(serverId) && weightVersion === wanted;
   }
 
-  private takesLeases(): boolean {
+  protected takesLeases(): boolean {
     return !this.paused && this.leases.size < (this.settings.poolMaxInflight ?? Number.POSITIVE_INFINITY);
   }
 
@@ -121,9 +123,9 @@ export abstract class RoutingGrants extends RoutingBooks {
 
   /** One that waits for its session's server may go to this other one instead, when the margin breaks. */
   private mayLeaveFor({ lane, acquire }: ModelWaiter, server: ModelServer): boolean {
-    const { affinityBreakMargin: margin, affinityBreakMaxContextTokens: longest = Infinity } = this.settings;
+    const { affinityBreakMargin: margin = 'never', affinityBreakMaxContextTokens: longest = Infinity } = this.settings;
     const bound = this.servers.get(lane);
-    if (!bound || !this.isUsable(lane) || margin === undefined || (acquire.contextTokens ?? 0) > longest) return false;
+    if (!bound || !this.isUsable(lane) || margin === 'never' || (acquire.contextTokens ?? 0) > longest) return false;
     const load = (one: ModelServer) => weighed(this.inflight(one.serverId), one.weight);
     return load(bound) > load(server) + margin && fits(server, acquire, this.newestWeightVersion());
   }
@@ -158,6 +160,11 @@ export abstract class RoutingGrants extends RoutingBooks {
   private keptReceipt({ serverId, receipt: { serverId: chosen, ...receipt } }: ModelLease): ModelReceipt {
     const { policy = 'least-inflight' } = this.settings;
     return chosen === serverId ? receipt : { policy, policyVersion: this.settingsVersion };
+  }
+
+  /** What a worker is told whose epoch is not the current one. */
+  protected fenceOf(workerId: string): 'FENCED' | 'WORKER_NOT_FOUND' {
+    return this.knownWorkers.has(workerId) ? 'FENCED' : 'WORKER_NOT_FOUND';
   }
 
   protected isCurrent(acquire: ModelAcquire): boolean {

@@ -1,4 +1,4 @@
-import type { Epoch, PoolSettings } from '@broomwagon/contracts';
+import type { Epoch, PoolSettings, UnservedReason } from '@broomwagon/contracts';
 import { fits } from './restrictions';
 import { RoutingGrants } from './routing-grants';
 import type {
@@ -121,7 +121,9 @@ export class RoutingModel extends RoutingGrants {
   /** Ends the waiting of an acquire; what was granted stays. */
   cancel(acquireId: string, workerId: string, workerEpoch: Epoch) {
     const refuse = (reason: string) => ({ cancelled: false, reason, answers: [] as ModelWaiterAnswer[] });
-    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse('fenced');
+    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) {
+      return refuse(this.knownWorkers.has(workerId) ? 'fenced' : 'WORKER_NOT_FOUND');
+    }
     const parked = this.lanes.get(acquireId);
     if (parked) {
       if (parked.acquire.workerId !== workerId) return refuse('fenced');
@@ -141,6 +143,7 @@ export class RoutingModel extends RoutingGrants {
     if (live?.registrationId === registrationId) return live.epoch;
     const epoch = this.nextEpoch();
     this.liveEpochs.set(workerId, { epoch, registrationId });
+    this.knownWorkers.add(workerId);
     return epoch;
   }
 
@@ -150,7 +153,7 @@ export class RoutingModel extends RoutingGrants {
   }
 
   acquire(acquire: ModelAcquire): ModelAnswer {
-    if (!this.isCurrent(acquire)) return { error: 'FENCED' };
+    if (!this.isCurrent(acquire)) return { error: this.fenceOf(acquire.workerId) };
     const repeated = this.repeated(acquire);
     if (repeated) return repeated;
     const parked = this.lanes.get(acquire.acquireId);
@@ -160,9 +163,20 @@ export class RoutingModel extends RoutingGrants {
     const choice = this.place(acquire);
     if ('server' in choice) return this.grant(acquire, choice);
     if (this.nobodyHas(acquire.needs)) return { error: 'NO_CAPABLE_SERVER' };
-    if (!acquire.waits) return { error: this.paused ? 'POOL_PAUSED' : 'NO_SERVER_AVAILABLE' };
+    if (!acquire.waits) return this.obstacleTo(acquire);
     this.lanes.park(acquire, choice.lane);
     return { parked: true };
+  }
+
+  private obstacleTo(acquire: ModelAcquire): { error: string; reason: UnservedReason } {
+    if (this.paused) return { error: 'POOL_PAUSED', reason: 'paused' };
+    const newest = this.newestWeightVersion();
+    const usable = [...this.servers.values()].filter(({ serverId }) => this.isUsable(serverId));
+    if (usable.some((server) => fits(server, acquire, newest))) {
+      return { error: 'SERVERS_FULL', reason: this.takesLeases() ? 'servers-full' : 'pool-full' };
+    }
+    const reason = this.servers.size === 0 ? 'no-servers' : usable.length === 0 ? 'none-ready' : 'none-fits';
+    return { error: 'NO_SERVER_AVAILABLE', reason };
   }
 
   private nobodyHas(needs: ModelAcquire['needs'] = []): boolean {
@@ -196,7 +210,7 @@ export class RoutingModel extends RoutingGrants {
   transfer(wanted: ModelTransfer): { answer: ModelAnswer; answers: ModelWaiterAnswer[] } {
     const refuse = (error: string) => ({ answer: { error }, answers: [] as ModelWaiterAnswer[] });
     const { transferId, acquireId, seq, workerId, workerEpoch, targetServerId, targetEpoch } = wanted;
-    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse('FENCED');
+    if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) return refuse(this.fenceOf(workerId));
     const what = `${acquireId}|${targetServerId}`;
     const first = this.transfers.get(transferId);
     if (first) return first.what === what ? { answer: first.answer, answers: [] } : refuse('VALIDATION_FAILED');

@@ -1,4 +1,4 @@
-import type { Decision, EngineFeature, Epoch } from '@broomwagon/contracts';
+import type { Decision, EngineFeature, Epoch, UnservedReason } from '@broomwagon/contracts';
 import type { ModelAcquire } from './waiting-lanes';
 
 /** A server of the model. */
@@ -35,7 +35,9 @@ export interface ModelTransfer {
   targetEpoch?: Epoch;
 }
 export type ModelAnswer =
-  ({ seq: number; serverId: string; dpRank?: number } & Decision) | { error: string } | { parked: true };
+  | ({ seq: number; serverId: string; dpRank?: number } & Decision)
+  | { error: string; reason?: UnservedReason }
+  | { parked: true };
 /** The answer of a parked acquire. */
 export type ModelWaiterAnswer = { acquireId: string } & Exclude<ModelAnswer, { parked: true }>;
 export interface ModelRegistration {

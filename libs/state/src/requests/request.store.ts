@@ -1,4 +1,11 @@
-import { type Epoch, newEpoch, type PoolName, type RequestId, type Segment } from '@broomwagon/contracts';
+import {
+  type Epoch,
+  newEpoch,
+  type PoolName,
+  type RequestId,
+  type Segment,
+  type UnservedReason,
+} from '@broomwagon/contracts';
 import { script, type ScriptRunner } from '../scripts/script-runner';
 import type {
   CheckpointAnswer,
@@ -29,7 +36,9 @@ const grantClaims = script<
   { keptMs: number; maxGrants: number; newAttempt: Epoch },
   { grants: ClaimGrant[]; more: boolean }
 >('requests/grant-claims');
-const expireClaims = script<object, { replyTo: string[]; paused: boolean; more: boolean }>('requests/expire-claims');
+const expireClaims = script<object, { replyTo: string[]; paused?: UnservedReason | null; more: boolean }>(
+  'requests/expire-claims',
+);
 const checkpoint = script<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
 const complete = script<CompleteArgs, CompleteAnswer>('requests/complete');
 const fail = script<FailArgs, FailAnswer>('requests/fail');
@@ -80,7 +89,7 @@ export class RequestStore {
   }
 
   /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */
-  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; paused: boolean; more: boolean }> {
+  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; paused?: UnservedReason | null; more: boolean }> {
     return this.scripts.run(expireClaims, pool, {});
   }
 

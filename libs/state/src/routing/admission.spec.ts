@@ -36,7 +36,7 @@ it('never grants more leases than the pool may have, and gives a freed one to a 
   const worker = await test.worker('w');
   const held = [];
   for (let n = 0; n < 3; n++) held.push(await test.acquire(worker));
-  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  expect(await test.acquire(worker)).toMatchObject({ error: 'SERVERS_FULL', reason: 'pool-full' });
   await test.acquire(worker, waiting('first'));
   await test.acquire(worker, waiting('second'));
   expect(ids(await test.release(held[0]!.acquireId))).toEqual(['first']);
@@ -162,7 +162,7 @@ it('lets a new start grow to its capacity as the pure function says, and gives w
   const worker = await test.worker('w');
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
-  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  expect(await test.acquire(worker)).toMatchObject({ error: 'SERVERS_FULL' });
   await test.acquire(worker, waiting('later'));
   expect(await servers.warm(test.pool)).toMatchObject({ warming: 1, answers: [] });
   const age = async (ageMs: number) =>
@@ -196,7 +196,7 @@ it('hands a load report to one caller for a decision, and passes over a decision
   expect((await servers.limit(test.pool, [change])).limited).toEqual(['a']);
   expect((await servers.limit(test.pool, [{ ...change, to: 50 }])).limited).toEqual([]);
   expect((await status('a')).capacity).toBe(3);
-  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  expect(await test.acquire(worker)).toMatchObject({ error: 'SERVERS_FULL' });
   await test.acquire(worker, waiting('waits'));
   expect(ids(await servers.limit(test.pool, [{ ...change, from: 3, to: 100 }]))).toEqual(['waits']);
   expect(await servers.reportLoads(test.pool, [{ serverId: 'a', epoch: 'e99', running: 1, waiting: 0 }])).toEqual({

@@ -7,7 +7,7 @@ import {
   type LeaseId,
   type WireError,
 } from '@broomwagon/contracts';
-import type { Granted, ServerTable } from './routing.types';
+import type { Granted, Refused, ServerTable } from './routing.types';
 
 /** `<seq>.<acquireId>`. */
 export function leaseIdOf(seq: number, acquireId: string): LeaseId {
@@ -42,21 +42,28 @@ const MESSAGES: Partial<Record<ErrorCode, string>> = {
   FENCED: 'The worker epoch is void; register anew',
   VALIDATION_FAILED: 'The acquireId is in use by another live worker',
 };
+const FIELDS: Partial<Record<ErrorCode, string>> = {
+  FENCED: 'workerEpoch',
+  VALIDATION_FAILED: 'acquireId',
+  WORKER_NOT_FOUND: 'workerId',
+};
 const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = {
   NO_SERVER_AVAILABLE: 250,
+  SERVERS_FULL: 250,
   POOL_PAUSED: 250,
   QUEUE_FULL: 1_000,
 };
 
 /** The typed error of a refused acquire. */
-export function refusalOf(code: ErrorCode): BroomwagonError {
+export function refusalOf({ error: code, reason }: Refused): BroomwagonError {
   return new BroomwagonError(code, MESSAGES[code] ?? ERROR_CODES[code].about, {
-    ...(code === 'VALIDATION_FAILED' ? { field: 'acquireId' } : {}),
+    field: FIELDS[code],
+    ...(reason === undefined ? {} : { details: { reason } }),
     retryAfterMs: RETRY_AFTER_MS[code],
   });
 }
 
 /** As {@link refusalOf}, for an item of a list. */
-export function wireRefusalOf(code: ErrorCode): WireError {
-  return refusalOf(code).toWire();
+export function wireRefusalOf(refused: Refused): WireError {
+  return refusalOf(refused).toWire();
 }

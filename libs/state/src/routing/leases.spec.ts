@@ -33,12 +33,23 @@ it('shares by weight, and never above the capacity of a server', async () => {
   expect(inflight.big! + inflight.small!).toBe(80);
 });
 
-it('refuses at once when no server has room', async () => {
+it('refuses at once, and tells an empty pool from one that is full, and both from one that is paused', async () => {
   const worker = await test.worker('w');
-  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  const refusal = (more = {}) => test.acquire(worker, more);
+  expect(await refusal()).toMatchObject({ error: 'NO_SERVER_AVAILABLE', reason: 'no-servers' });
   await test.server('a', 1);
   await test.acquire(worker);
-  expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  expect(await refusal()).toMatchObject({ error: 'SERVERS_FULL', reason: 'servers-full' });
+  expect(await refusal({ labels: { zone: 'none' } })).toMatchObject({
+    error: 'NO_SERVER_AVAILABLE',
+    reason: 'none-fits',
+  });
+  expect(await refusal({ weightVersion: 0 })).toMatchObject({ error: 'SERVERS_FULL' });
+  expect(await refusal({ excludeServers: ['a', 'b'] })).toMatchObject({ reason: 'none-fits' });
+  await test.servers.cordon(test.pool, 'a', true);
+  expect(await refusal()).toMatchObject({ error: 'NO_SERVER_AVAILABLE', reason: 'none-ready' });
+  await test.store.pausePool(test.pool, true);
+  expect(await refusal()).toMatchObject({ error: 'POOL_PAUSED', reason: 'paused' });
 });
 
 it('gives a repeated acquire its lease, also after its release while that is remembered', async () => {
@@ -83,7 +94,7 @@ it('keeps a session on its server while the others are emptier, and refuses rath
     const next = await test.acquire(worker, { sessionId: 's' });
     expect(next).toMatchObject({ serverId: first.serverId, branch: 'sticky-hit' });
   }
-  expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
+  expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'SERVERS_FULL' });
   expect(await test.acquire(worker)).not.toMatchObject({ serverId: first.serverId });
   // A new start of the engine has lost the session's cache: it is bound anew.
   await test.store.removeServer(test.pool, first.serverId);

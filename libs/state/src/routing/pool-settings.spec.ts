@@ -22,6 +22,19 @@ describe('settings of a pool', () => {
     expect((await worker.acquire()).error).toBe('NO_SERVER_AVAILABLE');
   });
 
+  it('take `never` for the margin, which is the default: a session stays whatever the load', async () => {
+    await test.server('a', 9);
+    await test.server('b', 9);
+    await test.configure({ affinityBreakMargin: 0 });
+    const off = await test.configure({ affinityBreakMargin: 'never' });
+    expect(off).toMatchObject({ version: 2, settings: { affinityBreakMargin: 'never' } });
+    const branches = [];
+    for (let turn = 0; turn < 4; turn++) branches.push((await worker.acquire({ sessionId: 's' })).branch);
+    expect(branches).toEqual([expect.any(String), 'sticky-hit', 'sticky-hit', 'sticky-hit']);
+    await test.configure({ affinityBreakMargin: 0 });
+    expect((await worker.acquire({ sessionId: 's' })).branch).toBe('sticky-broken');
+  });
+
   it('let the policy in force decide until all of 300 servers are scored for the other, then that one at once', async () => {
     await Promise.all(Array.from({ length: 300 }, (_, n) => test.server(`server-${n}`)));
     await worker.placesOf(3);

@@ -67,7 +67,7 @@ export class PoolStore {
 function settingsOf({ settings, ...rest }: RawSettings): StoredSettings {
   const named = POOL_SETTING_NAMES.filter((name) => settings[name] !== undefined).map((name) => [
     name,
-    TEXTS.has(name) ? settings[name] : Number(settings[name]),
+    TEXTS.has(name) || settings[name] === 'never' ? settings[name] : Number(settings[name]),
   ]);
   return { ...rest, settings: Object.fromEntries(named) as PoolSettings };
 }

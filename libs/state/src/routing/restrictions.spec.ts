@@ -91,7 +91,7 @@ describe('restrictions', () => {
     );
     expect(places.slice(0, 3).sort()).toEqual(['server-100', 'server-104', 'server-108']);
     expect(places.slice(3, 6)).toEqual(places.slice(0, 3));
-    expect(places[6]).toBe('NO_SERVER_AVAILABLE');
+    expect(places[6]).toBe('SERVERS_FULL');
     expect(places[7]).toBe('server-102');
     expect((await test.redis.keys(`${test.root}:narrowed*`)).length).toBe(0);
     for (let n = 0; n < 120; n++) await test.store.removeServer(test.pool, `server-${n}`);

@@ -114,7 +114,9 @@ export const cancel = fc.record({ acquireId, workerId }).map(({ acquireId: id, w
   command(`cancel ${id} by ${by}`, async (pair) => {
     const workerEpoch = pair.workerEpochs.get(by) ?? 'e0';
     const expected = pair.model.cancel(id, by, workerEpoch);
-    const reply = await store.cancel(pair.pool, { workerId: by, workerEpoch }, id);
+    const reply = await store
+      .cancel(pair.pool, { workerId: by, workerEpoch }, id)
+      .catch(({ code }: BroomwagonError) => ({ cancelled: false, reason: code, answers: [] }));
     expect([reply.cancelled, reply.reason]).toEqual([expected.cancelled, expected.reason]);
     pair.compareAnswers(reply.answers, expected.answers);
   }),

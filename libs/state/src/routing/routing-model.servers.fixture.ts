@@ -159,7 +159,7 @@ export const configure = fc
     set: fc.record(
       {
         policy: fc.constantFrom(...ROUTING_POLICIES),
-        affinityBreakMargin: fc.constantFrom(0, 1, 2),
+        affinityBreakMargin: fc.constantFrom(0, 1, 2, 'never' as const),
         affinityBreakMaxContextTokens: fc.constantFrom(0, 1_000),
         groupPlacement: fc.constantFrom(...GROUP_PLACEMENTS),
         groupAffinityCap: fc.constantFrom(1, 2, 8),

@@ -12,6 +12,7 @@ import type {
   ServerState,
   ServerStatus,
   TransferLeaseRequest,
+  UnservedReason,
   WorkerId,
 } from '@broomwagon/contracts';
 
@@ -53,6 +54,8 @@ export interface Granted extends Decision {
 /** A typed error of one item. */
 export interface Refused {
   error: ErrorCode;
+  /** Why there is nothing for it, for some codes. */
+  reason?: UnservedReason;
 }
 export type AcquireResult = Granted | Refused | { parked: true };
 export interface AcquireScriptReply {

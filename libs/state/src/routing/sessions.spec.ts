@@ -31,7 +31,7 @@ describe('sessions', () => {
     const first = await worker.acquire({ sessionId: 's' });
     await worker.acquire({ sessionId: 's' });
     await test.server('b', 2);
-    expect((await worker.acquire({ sessionId: 's' })).error).toBe('NO_SERVER_AVAILABLE');
+    expect((await worker.acquire({ sessionId: 's' })).error).toBe('SERVERS_FULL');
     await test.configure({ affinityBreakMargin: 1 });
     expect(await worker.acquire({ sessionId: 's' })).toMatchObject({ serverId: 'b', branch: 'sticky-broken' });
     expect(first.serverId).toBe('a');

@@ -131,11 +131,11 @@ it('answers a waiter whose time is over once: WAIT_TIMEOUT, or NO_SERVER_AVAILAB
     return reply.answers[0];
   };
   await test.acquire(worker, waiting('x', { waitMs: 30 }));
-  expect(await expired()).toMatchObject({ replyTo: 'inbox.x', error: 'NO_SERVER_AVAILABLE' });
+  expect(await expired()).toMatchObject({ replyTo: 'inbox.x', error: 'NO_SERVER_AVAILABLE', reason: 'no-servers' });
   await test.server('a', 1);
   await test.acquire(worker);
   await test.acquire(worker, waiting('y', { waitMs: 30 }));
-  expect(await expired()).toMatchObject({ replyTo: 'inbox.y', error: 'WAIT_TIMEOUT' });
+  expect(await expired()).toMatchObject({ replyTo: 'inbox.y', error: 'WAIT_TIMEOUT', reason: 'servers-full' });
   expect(await test.store.expireWaiters(test.pool)).toMatchObject({ answers: [], waiting: 0 });
 });
 

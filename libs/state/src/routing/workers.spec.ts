@@ -26,6 +26,31 @@ it('gives one epoch to a repeated registration and a later one to the next, whic
   expect(await test.store.deregisterWorker(test.pool, 'w', first.workerEpoch)).toEqual({ deregistered: false });
 });
 
+it('tells a worker that was never registered from one whose epoch is void', async () => {
+  const { workerEpoch } = await test.worker('w');
+  await test.store.deregisterWorker(test.pool, 'w', workerEpoch);
+  const calls = (workerId: string) => [
+    test.store.heartbeatWorker(test.pool, workerId, workerEpoch),
+    test.store.syncWorker(test.pool, { workerId, workerEpoch }, 'leases', '0'),
+    test.store.transfer(test.pool, {
+      transferId: `t-${workerId}`,
+      acquireId: 'a',
+      workerId,
+      workerEpoch,
+      targetServerId: 'x',
+    }),
+  ];
+  for (const call of calls('w')) await expect(call).rejects.toMatchObject({ code: 'FENCED', field: 'workerEpoch' });
+  for (const call of calls('v'))
+    await expect(call).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND', field: 'workerId' });
+  expect(await test.acquire({ workerId: 'w', workerEpoch })).toMatchObject({ error: 'FENCED' });
+  expect(await test.acquire({ workerId: 'v', workerEpoch })).toMatchObject({ error: 'WORKER_NOT_FOUND' });
+  expect(await test.store.cancel(test.pool, { workerId: 'w', workerEpoch }, 'a')).toMatchObject({ reason: 'fenced' });
+  const unknown = { code: 'WORKER_NOT_FOUND' };
+  await expect(test.store.cancel(test.pool, { workerId: 'v', workerEpoch }, 'a')).rejects.toMatchObject(unknown);
+  await expect(test.store.deregisterWorker(test.pool, 'v', workerEpoch)).rejects.toMatchObject(unknown);
+});
+
 it('tells a heartbeat the count and digest of its leases, and a sync their ids', async () => {
   await test.server('a');
   const worker = await test.worker('w');
@@ -68,8 +93,9 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
   await test.sweep();
   await test.store.evictSessions(test.pool, 0);
   const left = await test.redis.keys(`${test.root}:*`);
-  // The attempts of the epoch are the trainer-coordinator's to return.
-  expect(left.sort()).toEqual([`${test.root}:meta`, `${test.root}:void:attempts`]);
+  // The attempts of the epoch are the trainer-coordinator's to return; that it was there is forgotten after a day.
+  expect(await test.redis.ttl(`${test.root}:former-worker:w`)).toBeGreaterThan(86_000);
+  expect(left.sort()).toEqual([`${test.root}:former-worker:w`, `${test.root}:meta`, `${test.root}:void:attempts`]);
 });
 
 it('expires nobody for one time to live when many would expire together, then does', async () => {

@@ -13,7 +13,7 @@ end
 -- What every word about an attempt begins with: its request, group and round, or nil and the error to answer.
 local function load_attempt(args)
   if not worker_is_current(args.workerId, args.workerEpoch) then
-    return nil, fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+    return nil, fail(void_worker(args.workerId))
   end
   local request = load_request(args.requestId)
   if not request then return nil, gone(args.requestId) end

@@ -6,10 +6,10 @@ local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
 local CLAIMS_A_SCRIPT = 64 -- an answer may hold fewer than were asked for
 
--- By hand, or while the weights change: nothing is granted and nothing is claimed.
-local function pool_is_paused()
+-- Why nothing is granted and nothing is claimed, or nil (UNSERVED_REASONS of libs/contracts).
+local function pause_reason()
   local field = redis.call('HMGET', key.settings, 'paused', 'syncing')
-  return (field[1] or field[2]) and true or false
+  return field[2] and 'weights-changing' or field[1] and 'paused' or nil
 end
 
 local function is_orphaned(job, now)
@@ -106,7 +106,7 @@ end
 local function take_claims(worker, new_attempt, max, only, now)
   local claims, looked, jobs = {}, 0, 0
   max = math.min(max, CLAIMS_A_SCRIPT)
-  if pool_is_paused() then return claims, false end
+  if pause_reason() then return claims, false end
   while #claims < max and not answer_is_full and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
     local job, service = next_job(only)
     if not job then break end

@@ -87,6 +87,7 @@ function key.groupLeases(id) return root .. 'group-leases:' .. id end -- hash: s
 function key.transfer(id) return root .. 'transfer:' .. id end -- string, 120 s: its lease, target and first answer, JSON
 function key.released(acquireId) return root .. 'released:' .. acquireId end -- string, 120 s: packed lease or tombstone
 function key.worker(id) return root .. 'worker:' .. id end -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest, syncAsked
+function key.formerWorker(id) return root .. 'former-worker:' .. id end -- string, 24 h: it was registered and is not any more
 function key.workerLeases(id, epoch) return root .. 'worker-leases:' .. id .. ':' .. epoch end -- set of acquireId
 function key.workerAttempts(id, epoch) return root .. 'worker-attempts:' .. id .. ':' .. epoch end -- set of requestId
 function key.job(job) return root .. 'job:' .. job end -- hash: trainerEpoch, stepsTrained, submittedGroups, ...

@@ -10,11 +10,11 @@ ARGV[1] JSON:
 Reply: claims   list of Claim
        parked   true when the answer will go to replyTo
        again    true when only requests of completed rounds were found and there may be more: call again
-Errors: FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Facts: longtail.requeued, round.settled. ]]
+Errors: WORKER_NOT_FOUND, FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Facts: longtail.requeued, round.settled. ]]
 --- @include "../includes/claims"
 local args = cjson.decode(ARGV[1])
 if not worker_is_current(args.workerId, args.workerEpoch) then
-  return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+  return fail(void_worker(args.workerId))
 end
 local answer = redis.call('GET', key.claim(args.claimId))
 if answer then return answer end
@@ -32,7 +32,8 @@ local wait_ms = optional(args.waitMs) or 0
 if not reply_to or wait_ms == 0 then
   -- The last repeat of a parked claim: nothing may be given to it any more.
   forget_waiter(args.claimId, job)
-  if pool_is_paused() then return fail('POOL_PAUSED', 'The pool is paused, or its weights change', nil, 250) end
+  local reason = pause_reason()
+  if reason then return fail('POOL_PAUSED', 'The pool is paused, or its weights change', nil, 250, { reason = reason }) end
   return '{"claims":[]}'
 end
 if redis.call('HLEN', key.claimWaiters) >= args.maxWaiters and redis.call('HEXISTS', key.claimWaiters, args.claimId) == 0 then

@@ -1,7 +1,7 @@
 --[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer, or POOL_PAUSED.
 ARGV[1] JSON: {}
 Reply: replyTo   list of string
-       paused    boolean: the pool is paused, or its weights change
+       paused    why nothing is claimed now: 'paused', 'weights-changing' or null
        more      true when there are further ones
 Errors: none. Facts: none.
 Flags: allow-oom ]]
@@ -14,5 +14,5 @@ for _, claim_id in ipairs(due) do
   if waiter then table.insert(inboxes, waiter.replyTo) end
   forget_waiter(claim_id, waiter and waiter.job)
 end
-return '{"replyTo":' .. encode_list(inboxes) .. ',"paused":' .. tostring(pool_is_paused())
+return '{"replyTo":' .. encode_list(inboxes) .. ',"paused":' .. cjson.encode(pause_reason() or cjson.null)
   .. ',"more":' .. tostring(#due == PAGE) .. '}'

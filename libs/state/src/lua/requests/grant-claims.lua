@@ -18,7 +18,7 @@ local function read_head(lane)
   local head = redis.call('ZRANGE', lane_of(lane ~= ANY and lane or nil), 0, 0, 'WITHSCORES')
   heads[lane] = head[1] and { claim = head[1], arrival = tonumber(head[2]) } or nil
 end
-if redis.call('EXISTS', key.claimableJobs) == 1 and not pool_is_paused() then
+if redis.call('EXISTS', key.claimableJobs) == 1 and not pause_reason() then
   read_head(ANY)
   for _, job in ipairs(redis.call('SMEMBERS', key.claimLanes)) do
     if redis.call('ZSCORE', key.claimableJobs, job) then read_head(job) end

@@ -7,11 +7,12 @@ ARGV[1] JSON:
   mostWaiters      number: parked acquires of the pool
   brief?           boolean: leave the receipts out of the reply, but for items that `explain`
 Reply: results     list, in the order of the items: {seq, serverId, branch, inflight, policy, policyVersion, key,
-                   best, eligible, via?, snapshot?, dpRank?} | {parked} | {error}; a repeat that is no longer in
+                   best, eligible, via?, snapshot?, dpRank?} | {parked} | {error, reason?}; a repeat that is no longer in
                    the ring of decisions has no key, best and eligible
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
-Errors per item: FENCED (worker epoch is void), RELEASED (a release by this acquireId came first), ABORTED (so did an abort),
-  NO_SERVER_AVAILABLE, NO_CAPABLE_SERVER, POOL_PAUSED, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
+Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is void), RELEASED (a release by this acquireId came first), ABORTED (so did an abort),
+  NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their reason), NO_CAPABLE_SERVER, QUEUE_FULL,
+  VALIDATION_FAILED (the acquireId is held by another live worker).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
 replyTo and keeps its place.
 Facts: none. ]]
@@ -76,7 +77,7 @@ local function nobody_has(needs)
 end
 
 local function acquire(item)
-  if not is_current_worker(item.workerId, item.workerEpoch) then return { error = 'FENCED' } end
+  if not is_current_worker(item.workerId, item.workerEpoch) then return { error = (void_worker(item.workerId)) } end
   local answer = repeated(item)
   if answer then return answer end
   if is_aborted(item.requestId) then return { error = 'ABORTED' } end
@@ -96,7 +97,10 @@ local function acquire(item)
   local server, branch, lane = place_of(item)
   if server then return lease_answer(grant_lease(item, server, now, args.mostSessions), branch, servers) end
   if nobody_has(item.needs) then return { error = 'NO_CAPABLE_SERVER' } end
-  if not may_wait then return { error = pool_is_paused() and 'POOL_PAUSED' or 'NO_SERVER_AVAILABLE' } end
+  if not may_wait then
+    local code, reason = obstacle_of(item)
+    return { error = code, reason = reason }
+  end
   -- No lane: too many different restrictions are waiting.
   if waiters >= args.mostWaiters or not lane then return { error = 'QUEUE_FULL' } end
   park(item, lane, now)

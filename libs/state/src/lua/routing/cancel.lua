@@ -10,7 +10,7 @@ Reply: cancelled   boolean
        answers     list: the answer of the one that waited, RELEASED
        servers     {}
        more        false
-Errors: none. Facts: none.
+Errors: WORKER_NOT_FOUND. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
@@ -25,7 +25,10 @@ local function answer(cancelled, reason, waiter, seq)
     .. ',"servers":{},"more":false}'
 end
 
-if not is_current_worker(args.workerId, args.workerEpoch) then return answer(false, 'fenced') end
+if not is_current_worker(args.workerId, args.workerEpoch) then
+  local code, message, field = void_worker(args.workerId)
+  return code == 'FENCED' and answer(false, 'fenced') or fail(code, message, field)
+end
 local waiter = waiter_of(args.acquireId)
 if waiter then
   if waiter.workerId ~= args.workerId then return answer(false, 'fenced') end

@@ -1,7 +1,8 @@
 --[[ Answers parked acquires whose time is over, at most 128.
 ARGV[1] JSON: {}
-Reply: answers     list: {acquireId, replyTo, error}: WAIT_TIMEOUT, NO_SERVER_AVAILABLE when no server takes leases,
-                   POOL_PAUSED while the pool is paused or its weights change, FENCED when the worker epoch is void meanwhile
+Reply: answers     list: {acquireId, replyTo, error, reason?}: WAIT_TIMEOUT when all that fit are full,
+                   NO_SERVER_AVAILABLE when none takes leases or fits, POOL_PAUSED while the pool is paused or its weights
+                   change, FENCED when the worker epoch is void meanwhile
        servers     {}
        more        true when there are further ones
        waiting     number: those still parked
@@ -17,9 +18,9 @@ local due = redis.call('ZRANGEBYSCORE', key.acquireDeadlines, '-inf', string.for
 for _, acquire_id in ipairs(due) do
   local waiter = waiter_of(acquire_id)
   if waiter then
-    local code = waiter_error(waiter, now, true)
+    local code, reason = waiter_error(waiter, now, true)
     remove_waiter(waiter)
-    table.insert(answers, { acquireId = acquire_id, replyTo = waiter.replyTo, error = code })
+    table.insert(answers, { acquireId = acquire_id, replyTo = waiter.replyTo, error = code, reason = reason })
   else
     redis.call('ZREM', key.acquireDeadlines, acquire_id)
   end

@@ -4,7 +4,7 @@ Reply: serverTimeMs, ttlMs, leaseCount, attemptCount   numbers
        leaseDigest   string: sum of the sequences of its leases, not yet reduced modulo 2^40
        generation    string: another one than before tells that Redis may have lost what it had granted
        syncAsked     true from routing/reconcile-server until a sync of leases begins; absent otherwise
-Errors: FENCED (the epoch is void: register anew). Facts: none.
+Errors: WORKER_NOT_FOUND, FENCED (the epoch is void): register anew. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "../includes/clock"
@@ -12,7 +12,7 @@ Flags: allow-oom ]]
 --- @include "includes/workers"
 local args = cjson.decode(ARGV[1])
 if not worker_is_current(args.workerId, args.workerEpoch) then
-  return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+  return fail(void_worker(args.workerId))
 end
 local now = now_ms()
 local known = redis.call('HMGET', key.worker(args.workerId), 'ttlMs', 'leaseDigest', 'syncAsked')

@@ -6,14 +6,14 @@ ARGV[1] JSON:
   cursor           string, '0' to begin
 Reply: items       list of {id: leaseId, sinceMs} or {id: requestId, attempt, sinceMs}
        cursor      string, '0' at the end
-Errors: FENCED. Facts: none.
+Errors: WORKER_NOT_FOUND, FENCED. Facts: none.
 Flags: allow-oom ]]
 --- @include "../includes/reply"
 --- @include "includes/leases"
 local PAGE = 128
 local args = cjson.decode(ARGV[1])
 if not worker_is_current(args.workerId, args.workerEpoch) then
-  return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+  return fail(void_worker(args.workerId))
 end
 -- Not with the heartbeat that tells of it: its reply may be lost.
 if args.kind == 'leases' and args.cursor == '0' then redis.call('HDEL', key.worker(args.workerId), 'syncAsked') end

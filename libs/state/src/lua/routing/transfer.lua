@@ -12,7 +12,7 @@ Reply: granted     the lease as in acquire, branch `transferred`
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
        answers, more   as in routing/release; absent in a repeat
        waiterServers   object: the servers of `answers`
-Errors, by which nothing changes: FENCED (the worker epoch, the lease's server epoch or targetEpoch is void),
+Errors, by which nothing changes: WORKER_NOT_FOUND, FENCED (the worker epoch, the lease's server epoch or targetEpoch is void),
   LEASE_NOT_FOUND (unknown, returned, or another worker's), SERVER_NOT_FOUND, VALIDATION_FAILED (the lease is there
   already; the transferId was used for another transfer), POOL_PAUSED, SERVER_NOT_READY, SERVER_FULL,
   SERVER_UNSUITABLE (field: what the acquire asked for).
@@ -25,7 +25,7 @@ Flags: allow-oom ]]
 local args = cjson.decode(ARGV[1])
 local now = now_ms()
 if not is_current_worker(args.workerId, args.workerEpoch) then
-  return fail('FENCED', 'The worker epoch is void; register anew', 'workerEpoch')
+  return fail(void_worker(args.workerId))
 end
 local what = args.acquireId .. '|' .. args.targetServerId
 local first = redis.call('GET', key.transfer(args.transferId))

@@ -56,3 +56,40 @@ local function narrowed_order(item)
   narrowed_orders[restriction] = narrowed
   return narrowed
 end
+
+-- True when no server that takes leases, full or not, fits the restrictions. Beyond the first few different ones of a
+-- script nobody looks, since each costs Redis an intersection.
+local none_fits
+do
+local RESTRICTIONS_LOOKED_AT = 16
+local known, looked_at = {}, 0
+
+local function any_in(sets, excluded)
+  local count, is_excluded = #excluded + 1, {}
+  local asked = { #sets, unpack(sets) }
+  asked[#asked + 1], asked[#asked + 2] = 'LIMIT', count
+  if redis.call('SINTERCARD', unpack(asked)) == count then return true end
+  for _, id in ipairs(excluded) do is_excluded[id] = true end
+  for _, id in ipairs(redis.call('SINTER', unpack(sets))) do
+    if not is_excluded[id] then return true end
+  end
+  return false
+end
+
+function none_fits(item)
+  if not is_restricted(item) or not has_traits() then return false end
+  local restriction = restriction_text(item)
+  if known[restriction] ~= nil then return known[restriction] end
+  if looked_at >= RESTRICTIONS_LOOKED_AT then return false end
+  looked_at = looked_at + 1
+  local sets, is_none = { key.usableServers }, true
+  for name, value in pairs(item.labels or {}) do table.insert(sets, key.serversWith(name .. '=' .. value)) end
+  for _, base in ipairs((fitting_bases(item))) do
+    sets[#sets + 1] = key.serversWith(base)
+    is_none = is_none and not any_in(sets, item.excludeServers or {})
+    sets[#sets] = nil
+  end
+  known[restriction] = is_none
+  return is_none
+end
+end

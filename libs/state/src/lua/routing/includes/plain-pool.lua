@@ -20,7 +20,7 @@ local HEEDED = { version = true, scoredVersion = true, requiredWeightVersion = t
   slowStartFraction = true, decisionSampleEvery = true, maxSessions = true, sessionIdleMs = true,
   adaptiveConcurrency = true, adaptIntervalMs = true, affinityBreakMaxContextTokens = true, groupAffinityCap = true,
   groupSpreadBelowTokens = true, groupSpreadAboveKvUse = true, ringGeneration = true }
-local DEFAULTS = { policy = 'least-inflight', groupPlacement = 'group-spread' }
+local DEFAULTS = { policy = 'least-inflight', groupPlacement = 'group-spread', affinityBreakMargin = 'never' }
 -- These hinder acquires only.
 local FOR_ACQUIRES = { groupPlacement = true, affinityBreakMargin = true, poolMaxInflight = true, paused = true,
   syncing = true }

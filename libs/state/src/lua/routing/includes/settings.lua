@@ -1,13 +1,15 @@
 --- @include "../../includes/keys"
 --- @include "lease-table"
--- What pool.configure set, read once in a script: text by name, nil for what is not set.
+-- What pool.configure set, read once in a script: text by name, nil for what is not set, or set to `never`.
 local known_settings
 
 local function setting(name)
   if not known_settings then
     known_settings = {}
     local flat = redis.call('HGETALL', key.settings)
-    for index = 1, #flat, 2 do known_settings[flat[index]] = flat[index + 1] end
+    for index = 1, #flat, 2 do 
+      if flat[index + 1] ~= 'never' then known_settings[flat[index]] = flat[index + 1] end
+    end
   end
   return known_settings[name]
 end

@@ -18,21 +18,32 @@ local function place_of(item)
   return choose_server(item)
 end
 
--- Why a waiter cannot be granted any more, or nil. `is_over`: its time is, whatever it was to be.
+-- Why nothing is granted for this now: code and reason (UNSERVED_REASONS of libs/contracts).
+local function obstacle_of(item)
+  if pool_is_paused() then return 'POOL_PAUSED', setting('syncing') and 'weights-changing' or 'paused' end
+  if redis.call('SCARD', key.usableServers) == 0 then
+    return 'NO_SERVER_AVAILABLE', redis.call('EXISTS', key.servers) == 1 and 'none-ready' or 'no-servers'
+  end
+  if none_fits(item) then return 'NO_SERVER_AVAILABLE', 'none-fits' end
+  return 'SERVERS_FULL', pool_takes_leases() and 'servers-full' or 'pool-full'
+end
+
+-- Why a waiter cannot be granted any more: code and, for one whose time is over, reason; or nil. `is_over`: its
+-- time is, whatever it was to be.
 local function waiter_error(waiter, now, is_over)
-  if not is_current_worker(waiter.workerId, waiter.workerEpoch) then return 'FENCED' end
+  if not is_current_worker(waiter.workerId, waiter.workerEpoch) then return (void_worker(waiter.workerId)) end
   if not is_over and waiter.deadlineMs > now then return nil end
-  if pool_is_paused() then return 'POOL_PAUSED' end
-  return redis.call('SCARD', key.usableServers) > 0 and 'WAIT_TIMEOUT' or 'NO_SERVER_AVAILABLE'
+  local code, reason = obstacle_of(waiter)
+  return code == 'SERVERS_FULL' and 'WAIT_TIMEOUT' or code, reason
 end
 
 -- Answers the waiter if it can be granted or never will be; else puts it into the lane it belongs to now.
 -- True when it left the lane it stood in.
 local function settle_waiter(waiter, now, most_sessions, answers, servers)
-  local code = waiter_error(waiter, now)
+  local code, reason = waiter_error(waiter, now)
   if code then
     remove_waiter(waiter)
-    table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = code })
+    table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = code, reason = reason })
     return true
   end
   local server, _, lane = place_of(waiter)

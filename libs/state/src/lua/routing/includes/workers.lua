@@ -6,6 +6,7 @@ local function void_worker_epoch(worker_id, epoch)
   redis.call('SADD', key.voidLeaseEpochs, owner)
   redis.call('SADD', key.voidAttemptEpochs, owner)
   redis.call('DEL', key.worker(worker_id))
+  redis.call('SET', key.formerWorker(worker_id), '1', 'EX', 86400)
   redis.call('ZREM', key.workers, worker_id)
 end
 

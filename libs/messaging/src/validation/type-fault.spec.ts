@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import { AcquireRequest, type BroomwagonError, OPERATIONS } from '@broomwagon/contracts';
+import { describe, expect, it } from 'vitest';
+import { validate } from './compiled-validator';
+import { contractSchemaOf, type ContractClass, type PropertySchema } from './contract-schema';
+import type { FieldError } from './judge';
+
+type Json = Record<string, unknown>;
+interface Field {
+  contract: ContractClass;
+  schema: PropertySchema;
+}
+
+const document = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as {
+  components: { schemas: Record<string, Json> };
+};
+const { schemas } = document.components;
+const SAMPLES: Record<string, unknown> = {
+  string: 'text',
+  integer: 12_345,
+  number: 0.5,
+  boolean: true,
+  object: { a: 1 },
+  array: [],
+};
+/** Values of these types are of that type too. */
+const ALSO: Record<string, string[]> = { number: ['integer'] };
+
+/** All contracts of the protocol with those nested in them. */
+function contracts(): ContractClass[] {
+  const all = new Set<ContractClass>(Object.values(OPERATIONS).map(({ request }) => request));
+  for (const contract of all) {
+    for (const { nested } of contractSchemaOf(contract)) if (nested !== undefined) all.add(nested);
+  }
+  return [...all];
+}
+
+/** As docs/protocol/asyncapi.json says, base classes included. */
+function documentedType(contract: string, property: string): string | undefined {
+  const { properties = {}, allOf = [] } = schemas[contract] as {
+    properties?: Record<string, { type?: string }>;
+    allOf?: { $ref?: string; properties?: Record<string, { type?: string }> }[];
+  };
+  const known = [properties, ...allOf.map((part) => part.properties ?? {})].find((part) => property in part);
+  if (known !== undefined) return known[property]!.type;
+  const bases = allOf.flatMap(({ $ref }) => ($ref === undefined ? [] : [$ref.split('/').at(-1)!]));
+  return bases.map((base) => documentedType(base, property)).find((type) => type !== undefined);
+}
+
+function reasonsOf(contract: ContractClass, name: string, value: unknown): string[] {
+  try {
+    validate(contract, { [name]: value });
+  } catch (error) {
+    const details = (error as BroomwagonError).details as FieldError[];
+    return details.filter(({ field }) => field === name).map(({ reason }) => reason);
+  }
+  return [];
+}
+
+describe('a value of the wrong type', () => {
+  it('is told by its type first, and by nothing else', () => {
+    const body = { acquireId: 'a', requestId: 12345, workerId: 'w', workerEpoch: 'e1' };
+    let error: unknown;
+    try {
+      validate(AcquireRequest, body);
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toMatchObject({
+      message: 'requestId: must be a string',
+      field: 'requestId',
+      details: [{ field: 'requestId', reason: 'must be a string' }],
+    });
+  });
+
+  it('is told by its type alone on every field of every contract', () => {
+    const wrong: string[] = [];
+    let checked = 0;
+    const fields = contracts().flatMap((contract) =>
+      contractSchemaOf(contract).map((schema): Field => ({ contract, schema })),
+    );
+    for (const { contract, schema } of fields) {
+      // Of several types: affinityBreakMargin, and lists of texts or numbers.
+      const type = schema.isNested && !schema.isArray ? 'object' : documentedType(contract.name, schema.name);
+      if (type === undefined) continue;
+      for (const [other, value] of Object.entries(SAMPLES)) {
+        if (other === type || ALSO[type]?.includes(other)) continue;
+        checked++;
+        const reasons = reasonsOf(contract, schema.name, value);
+        // The document says `number` of some integers.
+        const names = type === 'number' ? 'number|integer' : type;
+        if (reasons.length !== 1 || !new RegExp(`^must be an? (${names})$`).test(reasons[0]!)) {
+          wrong.push(`${contract.name}.${schema.name} = ${JSON.stringify(value)}: ${JSON.stringify(reasons)}`);
+        }
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(checked).toBeGreaterThan(1_000);
+  });
+
+  it('names the type of the items of a list', () => {
+    const { request } = OPERATIONS['request.abort'];
+    expect(reasonsOf(request, 'requestIds', ['a', 7])).toEqual(['each value must be a string']);
+  });
+});
