@@ -34,7 +34,7 @@ export class BurstReply {
 }
 
 function withoutRoom(acquireId: string): Item {
-  return { acquireId, error: wireRefusalOf('REPLY_FULL') };
+  return { acquireId, error: wireRefusalOf({ error: 'REPLY_FULL' }) };
 }
 
 /** In a list of JSON. */
