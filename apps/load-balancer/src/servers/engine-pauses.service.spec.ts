@@ -56,3 +56,26 @@ it('lets an engine of two pools go on when neither pauses it, and one that was a
   expect(engine.paused).toBe(false);
   expect(await weights.engineSteps('two', '0')).toMatchObject({ resumes: false });
 });
+
+it('lets an engine go on when Redis has lost the record of its pause, once', async () => {
+  const engine = new OneEngine();
+  const directory = new PoolDirectory(redis, prefix);
+  const alarms = { look: () => undefined } as unknown as Alarms;
+  const service = new EnginePausesService(weights, engine, directory, alarms);
+  const about = { endpoint: 'http://lost', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
+  const capabilities = JSON.stringify({ pauseModes: ['keep'] });
+  await directory.add('lost');
+  await new RoutingStore(runner).registerServer('lost', { serverId: 's', ...about, capabilities });
+  await weights.begin('lost', { syncId: 'first', version: 2, mode: 'keep', deadlineMs: 60_000 });
+  await service.tell('lost');
+  await service.tell('lost');
+  expect(engine.paused).toBe(true);
+  // Set back to before the change.
+  await redis.del(`${runner.rootKey('lost')}:weights:engines`, `${runner.rootKey('lost')}:weights:sync`);
+  await service.tell('lost');
+  expect(engine.paused).toBe(false);
+  // What somebody else pauses later is not ours.
+  engine.paused = true;
+  await service.tell('lost');
+  expect(engine.paused).toBe(true);
+});

@@ -1,4 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { LIMITS } from '@broomwagon/contracts';
 import { Alarms } from '@broomwagon/platform';
 import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
 import { EngineHealth } from './engine-health';
@@ -16,6 +17,8 @@ const CALL_MS = 10_000;
 @Injectable()
 export class EnginePausesService {
   private readonly logger = new Logger(EnginePausesService.name);
+  /** What this replica has paused and not let go on, by pool: Redis may lose the record. */
+  private readonly paused = new Map<string, Map<string, EngineStep>>();
 
   constructor(
     private readonly weights: WeightStore,
@@ -26,6 +29,7 @@ export class EnginePausesService {
 
   /** All that engines are to be told now. @throws BroomwagonError UNAVAILABLE */
   async tell(pool: string): Promise<void> {
+    await this.recordLost(pool);
     let cursor = '0';
     let resumes = false;
     do {
@@ -36,6 +40,18 @@ export class EnginePausesService {
     const overdue = resumes ? await this.resumeAll(pool) : 0;
     const says = 'Engines that were paused for new weights cannot be told to go on; they are told again for an hour';
     this.alarms.look(pool, 'engine-pauses', overdue > 0 ? 'engines-paused' : undefined, says, { overdue });
+  }
+
+  /** What Redis has no record of is to go on, whether it was lost or another replica has told it already. */
+  private async recordLost(pool: string): Promise<void> {
+    const known = this.paused.get(pool);
+    const steps = [...(known?.values() ?? [])];
+    for (let from = 0; from < steps.length; from += LIMITS.page) {
+      const page = steps.slice(from, from + LIMITS.page);
+      const recorded = await this.weights.knowsEngines(pool, page);
+      for (const [position, step] of page.entries()) if (!recorded[position]) known!.delete(engineOf(step));
+    }
+    if (known?.size === 0) this.paused.delete(pool);
   }
 
   /** How many engines have not been told for long. */
@@ -64,6 +80,8 @@ export class EnginePausesService {
   }
 
   private async pause(pool: string, step: EngineStep): Promise<void> {
+    const known = this.paused.get(pool) ?? new Map<string, EngineStep>();
+    this.paused.set(pool, known.set(engineOf(step), step));
     try {
       await this.engines.pause({ ...step, pool }, step.mode!);
       const { late } = await this.weights.engineTold(pool, step, CALL_MS);
@@ -79,6 +97,7 @@ export class EnginePausesService {
       // Then that pool lets it go on.
       if (!(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
       await this.weights.engineTold(pool, step, CALL_MS);
+      this.paused.get(pool)?.delete(engineOf(step));
     } catch (error) {
       this.logger.warn({ err: error, pool, ...step }, 'An engine could not be told to go on; it is told again');
     }
@@ -90,4 +109,8 @@ export class EnginePausesService {
     }
     return false;
   }
+}
+
+function engineOf({ dialect, endpoint }: EngineStep): string {
+  return `${dialect}|${endpoint}`;
 }

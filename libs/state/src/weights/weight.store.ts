@@ -72,6 +72,7 @@ const engineTold = script<
   Pick<EngineStep, 'endpoint' | 'dialect' | 'syncId'> & { paused: boolean; lateMs: number },
   { late: boolean }
 >('weights/engine-told');
+const engineKnown = script<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known');
 const engineHeld = script<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
 const staleCache = script<
   { serverId: ServerId; weightVersion: number },
@@ -117,6 +118,14 @@ export class WeightStore {
   /** One page of the engines that are to go on. */
   engineResumes(pool: PoolName, cursor: string): Promise<EngineResumesPage> {
     return this.scripts.run(engineResumes, pool, { cursor });
+  }
+
+  /**
+   * What a replica has paused, at most 128: one that Redis has no record of (any more) is recorded as one that is to go on.
+   * @returns for each whether it is recorded for its change
+   */
+  async knowsEngines(pool: PoolName, steps: EngineStep[]): Promise<boolean[]> {
+    return (await this.scripts.run(engineKnown, pool, { steps })).recorded;
   }
 
   /** Whether the change of weights of this pool keeps the engine paused. */
