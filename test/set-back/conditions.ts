@@ -9,9 +9,6 @@ export type PayloadPlace = (typeof PAYLOADS)[number];
 /** Redis is set back while a process stands at a failpoint, or once a random share of the samples is done. */
 export const AT_RANDOM = 'a random moment';
 
-/** Where time matters, no more than this is lost. */
-const MOST_LOST_MS = 2_000;
-
 const FACTORS = {
   kind: SET_BACK_KINDS,
   payloads: PAYLOADS,
@@ -34,14 +31,14 @@ export interface Condition {
 
 /** Every pair of values of two factors in at least one condition. */
 export function pairs(): Condition[] {
-  return cover(combinations(), (condition) => {
-    const values = Object.entries(condition).map(String);
-    return values.flatMap((one, index) => values.slice(index + 1).map((other) => `${one} ${other}`));
-  });
+  return cover(combinations(), pairsOf);
 }
 
-/** Every value of every factor in at least one condition; to save time, each kind has one place for payloads. */
-export function values(): Condition[] {
+/**
+ * Every moment in at least one condition, and every pair of values of the other factors. To save time each kind has one
+ * place for payloads, and no more is lost than must be.
+ */
+export function chosenPairs(): Condition[] {
   const placeOf: Record<SetBackKind, PayloadPlace> = {
     snapshot: 'file',
     truncated: 'own',
@@ -49,12 +46,16 @@ export function values(): Condition[] {
     failover: 'file',
   };
   const all = combinations().filter(
-    ({ kind, payloads, moment, lostMs }) =>
+    ({ kind, payloads, moment }) =>
       payloads === placeOf[kind] &&
-      lostMs <= MOST_LOST_MS &&
       (moment === AT_RANDOM || kind === SET_BACK_KINDS[FACTORS.moment.indexOf(moment) % SET_BACK_KINDS.length]),
   );
-  return cover(all, ({ kind, trainer, ...rest }) => [`${kind} ${trainer}`, ...Object.values(rest).map(String)]);
+  return cover(all, ({ moment, ...rest }) => [moment, ...pairsOf(rest)]);
+}
+
+function pairsOf(condition: object): string[] {
+  const values = Object.entries(condition).map(String);
+  return values.flatMap((one, index) => values.slice(index + 1).map((other) => `${one} ${other}`));
 }
 
 function combinations(): Condition[] {
@@ -73,9 +74,10 @@ function shuffled<Item>(items: readonly Item[]): Item[] {
     .map(({ item }) => item);
 }
 
-/** Takes, until nothing is left to cover, a row that covers most of what no row before does. */
+/** Takes, until nothing is left to cover, a row that covers most of what no row before does; the shortest of those. */
 function cover(rows: Condition[], unitsOf: (row: Condition) => string[]): Condition[] {
-  const left = shuffled(rows).map((row) => ({ row, units: unitsOf(row) }));
+  const ordered = shuffled(rows).toSorted((one, other) => one.lostMs - other.lostMs);
+  const left = ordered.map((row) => ({ row, units: unitsOf(row) }));
   const covered = new Set<string>();
   const chosen: Condition[] = [];
   for (;;) {

@@ -12,6 +12,7 @@ import type { Condition } from './conditions';
 /** A response of 300 tokens takes a third of a second: a data set runs for some seconds, and loses some of them. */
 const SPEED = 15;
 const PROGRESS_DEADLINE_MS = 60_000;
+const REST_DEADLINE_MS = 20_000;
 /** Later than any loss, and soon enough that it happens in a test. */
 const LATE_REMOVAL = { PAYLOAD_DELETE_AFTER_MS: '8000', REDIS_LOSS_WINDOW_MS: '8000' };
 
@@ -92,8 +93,30 @@ export class SetBackSystem {
     return `${found.map((one) => JSON.stringify(one)).join('\n')}\n${await system.logs()}`;
   }
 
-  /** Gives up what is left of all jobs: Redis may have rounds and groups again whose callers are done. */
-  async giveUpJobs(): Promise<void> {
+  /** Redis counts every sample of the job as trained, once, and has nothing else of it that is not dropped. */
+  async expectTrained(job: string, samples: number): Promise<void> {
+    const rest = { pending: 0, claimed: 0, running: 0, cutting: 0, unfinished: 0, finished: 0, failed: 0 };
+    await expect
+      .poll(
+        async () => {
+          const { requests, openRoundId, longtail, failedGroups } = await this.system.call('job.status', { job });
+          const { submitted, dropped, ...states } = requests;
+          return { ...states, openRoundId, longtail, failedGroups, uncounted: submitted - dropped - samples };
+        },
+        { timeout: REST_DEADLINE_MS },
+      )
+      .toEqual({
+        ...rest,
+        trained: samples,
+        failedGroups: 0,
+        openRoundId: undefined,
+        longtail: { groups: 0, settlingGroups: 0 },
+        uncounted: 0,
+      });
+  }
+
+  /** Gives up what provocations have left: Redis may have rounds and groups again whose callers are done. */
+  private async giveUpJobs(): Promise<void> {
     const { jobs } = await this.system.call('job.list', {});
     for (const job of jobs) {
       const takeoverId = `give-up-${++this.takeovers}`;
@@ -103,8 +126,10 @@ export class SetBackSystem {
     }
   }
 
-  /** Nobody holds anything, and the audit, payloads included, finds nothing. */
+  /** Nobody holds anything, before and after what is left of jobs is given up, and the audit, payloads too, finds nothing. */
   async expectAtRest(): Promise<void> {
+    await this.system.expectNothingHeld();
+    await this.giveUpJobs();
     await this.system.expectAtRest();
     const redis = connectRedis({ url: this.redis.url });
     const { keyPrefix, pool } = this.system;

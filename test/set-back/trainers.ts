@@ -66,6 +66,8 @@ async function reference(
   );
   try {
     await loop.run();
+    // Its checker says so in `npm start`.
+    if (loop.missing.length > 0) error = `Not trained: ${loop.missing.join(' ')}`;
   } catch (thrown) {
     if (!isBroomwagonError(thrown)) throw thrown;
     error = `${thrown.code}: ${thrown.message} ${JSON.stringify(thrown.details ?? {})}`;

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check';
+import { BroomwagonError } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
 import { type HeldStep, trainedGroupsOf } from '../results/held-step';
 import type { ResultLine } from '../results/result-line';
@@ -172,6 +173,25 @@ describe('the trainer loop', () => {
       ),
       { numRuns: 300 },
     );
+  });
+
+  it('names every prompt that it has not trained when an error ends it, or groups have failed', async () => {
+    const coordinator = new FakeCoordinator();
+    coordinator.before = (operation) => {
+      if (operation === 'payload.get' && coordinator.trained.length >= 4) {
+        throw new BroomwagonError('PAYLOAD_NOT_FOUND', 'gone');
+      }
+    };
+    const loop = trainer(coordinator);
+    const error = await loop.run().catch((thrown: unknown) => thrown);
+    const missing = prompts(10).flatMap(({ id }) => (coordinator.trained.includes(id) ? [] : [id]));
+    expect(missing).toHaveLength(6);
+    expect(error).toMatchObject({ code: 'PAYLOAD_NOT_FOUND', details: { missing } });
+    const other = new FakeCoordinator();
+    other.failing.add('p9');
+    const short = trainer(other);
+    await short.run();
+    expect(short.missing).toEqual(['p9']);
   });
 
   it('says what was lost', async () => {

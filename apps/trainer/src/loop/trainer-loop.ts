@@ -105,9 +105,21 @@ export class TrainerLoop {
 
   /**
    * Drives rounds until everything is trained. Returns the steps this trainer drove.
-   * @throws BroomwagonError FENCED when another trainer took over; whatever stays wrong until the deadline
+   * @throws BroomwagonError FENCED when another trainer took over; whatever stays wrong until the deadline. Its details
+   *   name in `missing` every prompt that was not trained
    */
   async run(): Promise<StepReport[]> {
+    try {
+      return await this.trainAll();
+    } catch (error) {
+      if (!isBroomwagonError(error)) throw error;
+      const details = { ...(error.details as object | undefined), missing: this.missing };
+      const { code, message, field, retryAfterMs } = error;
+      throw new BroomwagonError(code, message, { field, retryAfterMs, details, cause: error });
+    }
+  }
+
+  private async trainAll(): Promise<StepReport[]> {
     const steps: StepReport[] = [];
     let round: CurrentRound | undefined;
     if (this.settings.held !== undefined) ({ round } = await this.reconcile());
