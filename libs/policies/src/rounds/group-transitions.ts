@@ -7,6 +7,10 @@ import type { ModelAbort, ModelGroup, ModelRequest, ModelRound, ModelSegment } f
 
 export const takesResults = (round: ModelRound): boolean => round.state === 'open' || round.state === 'opening';
 
+/** What it cuts is thrown away. What a cancelled round gives back goes on under the policy of a later one. */
+export const isDiscarding = (round: ModelRound): boolean =>
+  round.rules.onCut === 'discard' && round.state !== 'cancelled';
+
 /** New groups that are still to be submitted. */
 const toCome = (round: ModelRound): number => Math.max(0, round.newGroups - round.submittedGroups);
 
@@ -95,7 +99,7 @@ export class GroupTransitions {
   settle(round: ModelRound, group: ModelGroup): void {
     if (group.wasCut) group.cuts += 1;
     this.history.count(group, isWhole(group) ? 'finished' : 'censored', round.step);
-    if (round.rules.onCut === 'discard') this.discard(round, group);
+    if (isDiscarding(round)) this.discard(round, group);
     group.state = 'unfinished';
     group.held = false;
     group.pinned = false;
@@ -131,7 +135,7 @@ export class GroupTransitions {
       round.requestsCut += 1;
       group.wasCut = true;
     }
-    if (round.rules.onCut === 'discard') wasteTokens(request, round, 'cut', last);
+    if (isDiscarding(round)) wasteTokens(request, round, 'cut', last);
     else keepTokens(request, last);
     this.moves.move(request, 'unfinished');
     if (group.live === 0) this.settle(round, group);
@@ -271,7 +275,7 @@ export class GroupTransitions {
   }
 
   /** The group leaves its round without a word about its requests. */
-  private leave(round: ModelRound, group: ModelGroup): void {
+  leave(round: ModelRound, group: ModelGroup): void {
     if (group.pinned) releaseReserved(round);
     else if (!group.held) countLiveOfDomain(round, group, -1);
     group.pinned = false;

@@ -7,7 +7,7 @@ type Lengths = StepRecord['lengths'];
 /** What closed rounds leave for adaptive policies: lengths by the step of a group's first round, and times. */
 export class LengthHistory {
   private readonly lengths = new Map<number, Lengths>();
-  private readonly records: { step: number; record: Omit<StepRecord, 'lengths'> }[] = [];
+  private records: { step: number; record: Omit<StepRecord, 'lengths'> }[] = [];
 
   /**
    * Counts the longest sample of a group once, in the step of its first round: as censored when it is cut, and put
@@ -39,7 +39,13 @@ export class LengthHistory {
       tailMs,
     };
     this.records.push({ step: round.step, record });
-    if (this.records.length > HISTORY_STEPS) this.lengths.delete(this.records.shift()!.step);
+  }
+
+  /** So many steps are trained: what is older than the last of them is forgotten. */
+  forget(stepsTrained: number): void {
+    const oldest = stepsTrained - HISTORY_STEPS + 1;
+    this.records = this.records.filter(({ step }) => step >= oldest);
+    for (const step of this.lengths.keys()) if (step < oldest) this.lengths.delete(step);
   }
 
   /** Of the last steps, oldest first. */

@@ -1,22 +1,20 @@
 import type { TailChoice } from '@broomwagon/contracts';
 import { hasPins, launchedSamples, type TailControl } from '../tail';
-import { GroupTransitions, takesResults } from './group-transitions';
-import { isWhole } from './longtail-queue';
+import { AttemptTransitions } from './attempt-transitions';
+import { type GroupTransitions, takesResults } from './group-transitions';
 import { newGroup, newRound } from './new-round';
 import { countLiveOfDomain } from './places';
 import type { PlanSnapshot } from './plan-round';
 import { roundTerms } from './round-terms';
-import { HELD, keepTokens } from './request-moves';
 import type {
-  Holder,
   ModelAbort,
   ModelGroup,
   ModelOpening,
   ModelRequest,
   ModelRound,
-  ModelSegment,
   ModelSubmission,
 } from './round-model.types';
+import { cancelRound, giveBack, trainGroup } from './reconcile-round';
 import { takeNext } from './take-next';
 
 /**
@@ -42,14 +40,15 @@ import { takeNext } from './take-next';
  * engine resumes behind `request.tokens`. What a message says about an attempt that has ended is refused as 'FENCED' and
  * changes nothing.
  */
-export class RoundModel {
-  private readonly state = new GroupTransitions();
+export class RoundModel extends AttemptTransitions {
   private control: TailControl = {};
   private stepsTrained = 0;
   /** The round that was opened last. */
   round?: ModelRound;
   /** Completed and closed rounds of which something is live or not folded, oldest first. */
   private readonly left: ModelRound[] = [];
+  /** Groups that count as trained and were never submitted here. */
+  private readonly unknownTrained = new Set<string>();
 
   get books(): GroupTransitions['moves']['books'] {
     return this.state.moves.books;
@@ -64,14 +63,9 @@ export class RoundModel {
     return this.state.longtail;
   }
 
-  /** Requests that a holder has. */
-  held(holder: Holder): ReadonlySet<ModelRequest> {
-    return this.state.moves.heldBy.get(holder) ?? new Set();
-  }
-
   /** What the plan of the next round is made from. Throws while a round is not closed. */
   snapshot(): PlanSnapshot {
-    if (this.round !== undefined && this.round.state !== 'closed') throw new Error('The last round is not closed');
+    if (this.round !== undefined && !isOver(this.round)) throw new Error('The last round is not closed');
     const { longtail, groups, history } = this.state;
     return {
       stepsTrained: this.stepsTrained,
@@ -130,132 +124,6 @@ export class RoundModel {
     return added;
   }
 
-  /** Gives out pending requests, at most `max`, and no more than the round may have in flight. */
-  claim(max: number, holder: Holder): ModelRequest[] {
-    const { moves } = this.state;
-    const claims: ModelRequest[] = [];
-    while (claims.length < max) {
-      const request = moves.pending.peek();
-      if (request === undefined) break;
-      const { round } = request.group;
-      if (!takesResults(round)) {
-        this.state.cut(round, request);
-        continue;
-      }
-      if (round.rules.concurrency > 0 && round.inFlight >= round.rules.concurrency) break;
-      request.attempt += 1;
-      request.holder = holder;
-      request.started = false;
-      moves.move(request, 'claimed');
-      claims.push(request);
-    }
-    return claims;
-  }
-
-  /** The attempt has begun; with a segment, its tokens so far are safe. */
-  checkpoint(request: ModelRequest, attempt: number, made?: ModelSegment): 'continue' | 'abort' | 'FENCED' {
-    if (isFenced(request, attempt)) return 'FENCED';
-    if (!HELD.has(request.state)) return request.state === 'pending' ? 'FENCED' : 'abort';
-    request.started = true;
-    if (made !== undefined && made.tokens >= (request.checkpoint?.tokens ?? 0)) request.checkpoint = made;
-    if (request.state === 'claimed') this.state.moves.move(request, 'running');
-    return request.state === 'cutting' || !takesResults(request.group.round) ? 'abort' : 'continue';
-  }
-
-  /** The sample is finished. */
-  complete(
-    request: ModelRequest,
-    attempt: number,
-    made: ModelSegment | undefined,
-    nowMs: number,
-  ): { state: 'finished' | 'unfinished' | 'dropped' | 'FENCED'; aborts: ModelAbort[] } {
-    const aborts: ModelAbort[] = [];
-    const answer = (state: 'finished' | 'unfinished' | 'dropped' | 'FENCED') => ({ state, aborts });
-    if (isFenced(request, attempt)) return answer('FENCED');
-    const { group } = request;
-    const { round } = group;
-    if (!HELD.has(request.state)) {
-      if (request.state === 'finished' || request.state === 'unfinished') return answer(request.state);
-      return answer(request.state === 'pending' ? 'FENCED' : 'dropped');
-    }
-    if (isEnding(request)) {
-      this.endForgotten(round, request, made);
-      return answer('dropped');
-    }
-    if (!takesResults(round) && round.rules.onCut === 'discard') {
-      this.state.cut(round, request, made);
-      return answer('unfinished');
-    }
-    keepTokens(request, made);
-    this.state.moves.move(request, 'finished');
-    round.requestsDone += 1;
-    if (isWhole(group)) this.state.placeWhole(round, group, nowMs, aborts);
-    else if (!takesResults(round) && group.live === 0) this.state.settle(round, group);
-    return answer('finished');
-  }
-
-  /** The attempt ends without completing; a failure only when it counts. */
-  fail(
-    request: ModelRequest,
-    attempt: number,
-    {
-      segment,
-      countsAsFailure = false,
-      retryable = true,
-      timedOut = false,
-    }: { segment?: ModelSegment; countsAsFailure?: boolean; retryable?: boolean; timedOut?: boolean },
-    nowMs: number,
-  ): { state: ModelRequest['state'] | 'FENCED'; aborts: ModelAbort[] } {
-    const aborts: ModelAbort[] = [];
-    if (isFenced(request, attempt) || request.state === 'finished') return { state: 'FENCED', aborts };
-    const { group } = request;
-    const { round } = group;
-    if (!HELD.has(request.state)) return { state: request.state, aborts };
-    if (isEnding(request)) this.endForgotten(round, request, segment);
-    else if (!takesResults(round)) this.state.cut(round, request, segment);
-    else if (timedOut) this.state.timeOut(round, request, nowMs, aborts, segment);
-    else if (countsAsFailure && !retryable) {
-      request.failures += 1;
-      this.state.fail(round, request, nowMs, aborts, segment);
-    } else this.putBack(request, countsAsFailure ? 'failures' : 'returns', nowMs, aborts, segment);
-    return { state: request.state, aborts };
-  }
-
-  /** All that a holder has comes back, with the tokens of the last checkpoints; no failure. */
-  voidHolder(holder: Holder, nowMs: number): void {
-    for (const request of this.held(holder)) {
-      const { group } = request;
-      const { round } = group;
-      if (isEnding(request)) this.endForgotten(round, request);
-      else if (!takesResults(round)) this.state.cut(round, request);
-      else this.putBack(request, 'returns', nowMs, []);
-    }
-  }
-
-  /** Pending again; at the last time that its round allows it has failed for good. A stop that was asked for is free. */
-  private putBack(
-    request: ModelRequest,
-    as: 'failures' | 'returns',
-    nowMs: number,
-    aborts: ModelAbort[],
-    last?: ModelSegment,
-  ): void {
-    const { round } = request.group;
-    const most = as === 'failures' ? round.rules.maxFailures : round.rules.maxReturns;
-    if (request.state !== 'cutting' && ++request[as] > most) {
-      this.state.fail(round, request, nowMs, aborts, last);
-      return;
-    }
-    keepTokens(request, last);
-    this.state.moves.move(request, 'pending', true);
-  }
-
-  /** Of a group that needs it no more: it is whole, or was dropped. */
-  private endForgotten(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
-    if (request.group.state === 'dropped') this.state.drop(request, round, request.stopped ?? 'aborted', last);
-    else this.state.endSurplus(round, request, last);
-  }
-
   /** The round's deadline has come: it completes with what it has. */
   expire(nowMs: number): void {
     const round = this.round;
@@ -293,6 +161,38 @@ export class RoundModel {
     this.stepsTrained += 1;
     this.state.groups.trained += round.accepted.length;
     this.state.history.record(round);
+    this.state.history.forget(this.stepsTrained);
+  }
+
+  /**
+   * The trainer has trained a step with these groups, whatever became of them here: each counts as trained once. A round
+   * of this step or an earlier one is given up: what is left of it goes to the long-tail queue, as it is cut.
+   */
+  reconcile(
+    step: number,
+    groups: readonly (ModelGroup | ModelSubmission)[],
+  ): { counted: number; aborts: ModelAbort[] } {
+    const aborts: ModelAbort[] = [];
+    const { round } = this;
+    const isGivenUp = round !== undefined && !isOver(round) && round.step <= step;
+    const accepted = isGivenUp ? cancelRound(this.state, round) : [];
+    const counted = groups.filter((group) => this.train(group, aborts)).length;
+    if (isGivenUp) giveBack(this.state, round, accepted);
+    this.stepsTrained = Math.max(this.stepsTrained, step);
+    this.state.history.forget(this.stepsTrained);
+    return { counted, aborts };
+  }
+
+  /** False when it is trained already, or will be with its closed round. */
+  private train(group: ModelGroup | ModelSubmission, aborts: ModelAbort[]): boolean {
+    if ('requests' in group) return trainGroup(this.state, group, aborts);
+    if (this.unknownTrained.has(group.groupId)) return false;
+    this.unknownTrained.add(group.groupId);
+    this.books.submitted += group.samples;
+    this.books.trained += group.samples;
+    this.groups.submitted += 1;
+    this.groups.trained += 1;
+    return true;
   }
 
   /** Counts the accepted groups of closed rounds as trained and forgets them, in order, up to one with a live surplus. */
@@ -324,8 +224,4 @@ export class RoundModel {
   }
 }
 
-const isFenced = (request: ModelRequest, attempt: number): boolean => request.attempt !== attempt;
-
-/** It is not wanted any more, though it may be live. */
-const isEnding = ({ stopped, group }: ModelRequest): boolean =>
-  stopped !== undefined || group.state === 'dropped' || isWhole(group);
+const isOver = ({ state }: ModelRound): boolean => state === 'closed' || state === 'cancelled';

@@ -62,6 +62,9 @@ export function viewOf(group: ModelGroup) {
   };
 }
 
+/** Closed or cancelled: its failed groups, and what it holds of places, go when it is folded. */
+export const isOver = ({ state }: { state: string }): boolean => state === 'closed' || state === 'cancelled';
+
 function placesOf({ places, spare }: ModelRound) {
   const taken = [...(places ?? [])].filter(([, count]) => count > 0);
   return { places: Object.fromEntries(taken), spare: places === undefined ? 0 : spare };
@@ -88,6 +91,6 @@ export function viewOfRound(round: ModelRound) {
       settled: round.settled && round.state !== 'open' ? 1 : 0,
     },
     // Deleted when the round is folded.
-    ...(round.state === 'closed' ? {} : placesOf(round)),
+    ...(isOver(round) ? {} : placesOf(round)),
   };
 }

@@ -1,5 +1,6 @@
 import { attemptNumber } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
+import { isOver } from './model-views.fixture';
 
 /** All of a job and of one round, as a test compares it. */
 export interface JobView {
@@ -115,7 +116,7 @@ async function readRound(redis: Redis, root: string, roundId: string): Promise<N
     accepted,
     held,
     numbers: Object.fromEntries(NUMBERS.map((name) => [name, Number(round[name] ?? 0)])),
-    ...(round['state'] === 'closed'
+    ...(isOver({ state: round['state']! })
       ? {}
       : {
           places: Object.fromEntries(counts.filter(([name, count]) => !/^(live:|\*)/.test(name) && count > 0)),

@@ -1,50 +1,16 @@
-import { attemptNumber, type AbortScope, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
-import {
-  planRound,
-  RoundModel,
-  roundTerms,
-  type ModelAbort,
-  type ModelGroup,
-  type ModelRequest,
-  type ModelRound,
-  type ModelSegment,
-  type PlanSnapshot,
-} from '@broomwagon/policies';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { type AbortScope, type Epoch, type TailPolicy } from '@broomwagon/contracts';
+import { planRound, roundTerms, type ModelGroup, type ModelRound, type PlanSnapshot } from '@broomwagon/policies';
 import { expect } from 'vitest';
 import { AbortStore, type AbortSelector } from '../aborts';
-import { connectRedis } from '../redis';
-import { RequestStore, type AttemptFence } from '../requests';
-import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
-import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
+import type { AttemptFence } from '../requests';
+import { AttemptPair, codeOf, idOf, JOB, redis, runner } from './attempt-pair.fixture';
+import { inOrder, isOver, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
 import { readJob } from './read-job.fixture';
 import { RoundStore } from './round.store';
 
-const redis = connectRedis({ url: testRedisUrl() });
-const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
 const rounds = new RoundStore(runner);
-const requests = new RequestStore(runner);
 const aborts = new AbortStore(runner);
-const routing = new RoutingStore(runner);
-const JOB = 'job';
-const WORKERS = ['w0', 'w1', 'w2'];
-let opened = 0;
 
-/** Ends the connection and removes all keys. */
-export async function closeStores(): Promise<void> {
-  await redis.quit();
-  await flushPrefix(testRedisUrl(), `${prefix}:`);
-}
-
-/** A request of both sides. */
-interface Held {
-  request: ModelRequest;
-  /** The attempt, as the model names it. */
-  number: number;
-  fence: AttemptFence;
-}
 export interface PairSetting {
   groups: number;
   samples: number;
@@ -56,38 +22,32 @@ export interface PairSetting {
   abortScope?: AbortScope;
 }
 
+/** Reconciles of one run: Redis forgets what it has trained when it has had 16 rounds since. */
+const MOST_RECONCILES = 3;
+
+const domainOf = (position: number): string => `d${position % 3}`;
+
 /** The scripts on a real Redis and the model, driven by the same events. Every event compares what both answer. */
-export class RoundPair {
-  private readonly model = new RoundModel();
-  private readonly pool = `pair-${opened++}`;
-  private readonly epochs = new Map<string, Epoch>();
+export class RoundPair extends AttemptPair {
   private readonly groups = new Map<string, ModelGroup>();
-  /** Every attempt ever given out, so that late messages can be sent. */
-  private readonly given: Held[] = [];
   private readonly roundIds = new Map<ModelRound, string>();
   private trainerEpoch?: Epoch;
   private submitted = 0;
-  private registrations = 0;
+  private takeovers = 0;
   private abortIds = 0;
   steps = 0;
 
   constructor(
     private readonly setting: PairSetting,
-    private readonly decide: (choices: number) => number,
-  ) {}
-
-  async start(): Promise<void> {
-    for (const workerId of WORKERS) await this.register(workerId);
-  }
-
-  async end(): Promise<void> {
-    await flushPrefix(testRedisUrl(), `${runner.rootKey(this.pool)}:`);
+    decide: (choices: number) => number,
+  ) {
+    super(decide);
   }
 
   /** The next step of the trainer. False when all is trained. */
   async train(): Promise<boolean> {
     const { round } = this.model;
-    if (round === undefined || round.state === 'closed') return this.open();
+    if (round === undefined || isOver(round)) return this.open();
     if (round.state === 'completed') await this.close(round);
     else await this.work();
     return true;
@@ -183,11 +143,13 @@ export class RoundPair {
   }
 
   private async seldom(): Promise<void> {
-    switch (this.decide(6)) {
+    switch (this.decide(7)) {
       case 0:
         return this.voidWorker();
       case 5:
         return this.stopSample();
+      case 6:
+        return this.reconcile();
       case 1:
         return this.drop();
       case 2:
@@ -197,86 +159,40 @@ export class RoundPair {
     }
   }
 
-  private async claim(): Promise<void> {
-    const workerId = WORKERS[this.decide(WORKERS.length)]!;
-    const fence = { workerId, workerEpoch: this.epochs.get(workerId)! };
-    const max = 1 + this.decide(4);
-    const { claims } = await requests.claim(this.pool, {
-      claimId: `c${opened}-${this.given.length}-${Math.random()}`,
-      ...fence,
-      max,
+  /** The trainer takes the job over and says that it has trained the next step, with whatever groups there are. */
+  private async reconcile(): Promise<void> {
+    const { round } = this.model;
+    if (round === undefined || this.takeovers === MOST_RECONCILES || this.decide(2) > 0) return;
+    const step = this.steps + 1 + this.decide(2);
+    // The requests of a failed group are forgotten with its round.
+    const known = [...this.groups.values()].filter((group) => !(group.state === 'failed' && isOver(group.round)));
+    const named = known.filter(() => this.decide(3) === 0);
+    const unknown = this.decide(2) * Math.min(1, this.setting.groups - this.submitted);
+    const never = { groupId: `g${this.submitted}`, samples: this.setting.samples };
+    const said = unknown === 0 ? named : [...named, never];
+    this.submitted += unknown;
+    const { trainerEpoch } = await rounds.takeover(this.pool, JOB, `takeover-${this.takeovers++}`);
+    this.trainerEpoch = trainerEpoch;
+    const groups = said.map(({ groupId, samples }) => ({ groupId, samples }));
+    const answer = await rounds.reconcile(this.pool, {
+      job: JOB,
+      trainerEpoch,
+      step,
+      groups,
+      isLast: true,
+      groupIds: said.map(({ groupId }) => groupId),
     });
-    const expected = this.model.claim(max, workerId);
-    expect(claims.map(({ requestId, attempt }) => [requestId, attemptNumber(attempt)])).toEqual(
-      expected.map((request) => [idOf(request), request.attempt]),
-    );
-    for (const [index, request] of expected.entries()) {
-      const { attempt } = claims[index]!;
-      this.given.push({ request, number: request.attempt, fence: { requestId: idOf(request), attempt, ...fence } });
+    const { cancelledRoundId, unknown: unknownIds } = answer;
+    if (cancelledRoundId !== undefined) {
+      for (let more = true; more;)
+        ({ more } = await rounds.giveBack(this.pool, { job: JOB, roundId: cancelledRoundId }));
     }
-  }
-
-  private async checkpoint(): Promise<void> {
-    await this.say(async ({ request, number, fence }, made) => {
-      const answer = await requests.checkpoint(this.pool, { ...fence, ...wire(made) }).catch(codeOf);
-      const expected = this.model.checkpoint(request, number, made);
-      expect(typeof answer === 'string' ? answer : answer.action).toBe(expected);
-    });
-  }
-
-  private async complete(): Promise<void> {
-    await this.say(async ({ request, number, fence }, made) => {
-      const answer = await requests
-        .complete(this.pool, { ...fence, ...wire(made), finishReason: 'stop' })
-        .catch(codeOf);
-      const expected = this.model.complete(request, number, made, await this.nowMs());
-      this.compareAnswer(answer, expected);
-    });
-  }
-
-  private async fail(): Promise<void> {
-    await this.say(async ({ request, number, fence }, made) => {
-      const how = { countsAsFailure: this.decide(3) === 0, retryable: this.decide(8) > 0 };
-      const timedOut = this.decide(6) === 0;
-      const answer = await requests
-        .fail(this.pool, { ...fence, ...wire(made), ...how, reason: timedOut ? 'timeout' : 'engine-error' })
-        .catch(codeOf);
-      const expected = this.model.fail(request, number, { segment: made, ...how, timedOut }, await this.nowMs());
-      this.compareAnswer(answer, expected);
-    });
-  }
-
-  private compareAnswer(
-    answer: string | { state: string; aborts: AttemptFence[] },
-    expected: { state: string; aborts: ModelAbort[] },
-  ): void {
-    if (typeof answer === 'string') return expect(answer).toBe(expected.state);
-    expect(answer.state).toBe(expected.state);
+    const expected = this.model.reconcile(step, said);
     this.compareAborts(answer.aborts, expected.aborts);
-  }
-
-  private compareAborts(real: readonly AttemptFence[], expected: readonly ModelAbort[]): void {
-    expect(real.map(({ requestId, attempt }) => `${requestId} ${attemptNumber(attempt)}`).sort()).toEqual(
-      expected.map(({ request, attempt }) => `${idOf(request)} ${attempt}`).sort(),
-    );
-  }
-
-  /** Something about an attempt, mostly one of the last; nothing about one that was folded with its round. */
-  private async say(act: (held: Held, made: ModelSegment) => Promise<void>): Promise<void> {
-    const recent = this.decide(6) === 0 ? this.given : this.given.filter(isHeld);
-    const held = recent[this.decide(Math.max(1, recent.length))];
-    if (held === undefined || this.isGone(held.request) || this.isFenced(held)) return;
-    const { request, number } = held;
-    const tokens = (request.checkpoint?.tokens ?? 0) + this.decide(200);
-    await act(held, { attempt: number, weightVersion: request.group.round.weightVersion, tokens });
-  }
-
-  private isGone({ group }: ModelRequest): boolean {
-    return group.state === 'trained' || (group.state === 'failed' && group.round.state === 'closed');
-  }
-
-  private isFenced({ fence }: Held): boolean {
-    return this.epochs.get(fence.workerId) !== fence.workerEpoch;
+    expect(answer.countedGroups).toBe(expected.counted);
+    expect(unknownIds).toEqual([]);
+    expect(answer.stepsTrained).toBe(step);
+    this.steps = step;
   }
 
   /** One look at all that completed rounds have left, and some holders confirm. */
@@ -294,23 +210,13 @@ export class RoundPair {
 
   private async fold(): Promise<void> {
     for (const [round, roundId] of this.roundIds) {
-      if (round.state !== 'closed') continue;
+      if (!isOver(round)) continue;
       for (let done = false; !done;) {
         const page = await rounds.fold(this.pool, { job: JOB, roundId });
         done = page.done || page.waiting;
       }
     }
     this.model.fold();
-  }
-
-  /** Only with one attempt in hand: the order in which several come back is the scripts' own. */
-  private async voidWorker(): Promise<void> {
-    const workerId = WORKERS[this.decide(WORKERS.length)]!;
-    if (this.model.held(workerId).size > 1) return;
-    await routing.deregisterWorker(this.pool, workerId, this.epochs.get(workerId)!);
-    for (let more = true; more;) ({ more } = await requests.voidAttempts(this.pool));
-    this.model.voidHolder(workerId, await this.nowMs());
-    await this.register(workerId);
   }
 
   private async drop(): Promise<void> {
@@ -352,7 +258,7 @@ export class RoundPair {
     const real = await readJob(redis, runner.rootKey(this.pool), round && this.roundIds.get(round));
     const { trained, failed, dropped, settling } = model.groups;
     const groups = [...this.groups.values()].filter(
-      (group) => group.state !== 'trained' && !(group.state === 'failed' && group.round.state === 'closed'),
+      (group) => group.state !== 'trained' && !(group.state === 'failed' && isOver(group.round)),
     );
     expect({ ...real, groups: undefined, round: undefined }).toEqual({
       books: model.books,
@@ -367,31 +273,4 @@ export class RoundPair {
     );
     if (round !== undefined) expect(real.round).toEqual(viewOfRound(round));
   }
-
-  private async register(workerId: string): Promise<void> {
-    const registrationId = `reg${this.registrations++}`;
-    const { workerEpoch } = await routing.registerWorker(this.pool, { workerId, registrationId, ttlMs: 600_000 });
-    this.epochs.set(workerId, workerEpoch);
-  }
-
-  /** The time of the last script that looked at it. */
-  private async nowMs(): Promise<number> {
-    return Number(await redis.hget(`${runner.rootKey(this.pool)}:meta`, 'clockMs'));
-  }
-}
-
-const idOf = (request: ModelRequest): string => `${JOB}/${request.group.groupId}/${request.index}`;
-const domainOf = (position: number): string => `d${position % 3}`;
-const codeOf = (error: unknown): string => {
-  if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
-  return error.code;
-};
-
-function isHeld({ request, number }: Held): boolean {
-  return request.attempt === number && ['claimed', 'running', 'cutting'].includes(request.state);
-}
-
-function wire({ attempt, weightVersion, tokens }: ModelSegment): { segment: string; tokens: number } {
-  const segment = { attempt, serverId: 's', serverEpoch: 'e1', weightVersion, tokenCount: tokens, ref: 'ref' };
-  return { segment: JSON.stringify(segment), tokens };
 }

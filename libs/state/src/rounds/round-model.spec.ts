@@ -2,7 +2,8 @@ import { ABORT_SCOPES, TAIL_POLICIES, type TailPolicy } from '@broomwagon/contra
 import { findPolicyFault } from '@broomwagon/policies';
 import fc from 'fast-check';
 import { afterAll, expect, it, vi } from 'vitest';
-import { closeStores, RoundPair } from './round-model.fixture';
+import { closeStores } from './attempt-pair.fixture';
+import { RoundPair } from './round-model.fixture';
 
 /** Data sets of one run of this test; `MODEL_RUNS=1000` looks deeper. */
 const RUNS = Number(process.env.MODEL_RUNS ?? 15);

@@ -109,7 +109,7 @@ local function train_requests(group)
       move_request(request, group, 'trained')
       wanted = wanted - 1
     elseif request.state ~= 'dropped' and request.state ~= 'failed' then
-      count_ledger(job, group.roundId, 'waste.surplus', request.tokens)
+      if request.tokens > 0 then count_ledger(job, group.roundId, 'waste.surplus', request.tokens) end
       move_request(request, group, 'dropped')
     end
     redis.call('UNLINK', key.request(request.id))

@@ -1,0 +1,146 @@
+import { GroupTransitions, isDiscarding, takesResults } from './group-transitions';
+import { isWhole } from './longtail-queue';
+import { HELD, keepTokens } from './request-moves';
+import type { Holder, ModelAbort, ModelRequest, ModelRound, ModelSegment } from './round-model.types';
+
+/** What holders do with requests, and what becomes of these: the scripts of libs/state/src/lua/requests. */
+export class AttemptTransitions {
+  protected readonly state = new GroupTransitions();
+
+  /** Requests that a holder has. */
+  held(holder: Holder): ReadonlySet<ModelRequest> {
+    return this.state.moves.heldBy.get(holder) ?? new Set();
+  }
+
+  /** Gives out pending requests, at most `max`, and no more than the round may have in flight. */
+  claim(max: number, holder: Holder): ModelRequest[] {
+    const { moves } = this.state;
+    const claims: ModelRequest[] = [];
+    while (claims.length < max) {
+      const request = moves.pending.peek();
+      if (request === undefined) break;
+      const { round } = request.group;
+      if (!takesResults(round)) {
+        this.state.cut(round, request);
+        continue;
+      }
+      if (round.rules.concurrency > 0 && round.inFlight >= round.rules.concurrency) break;
+      request.attempt += 1;
+      request.holder = holder;
+      request.started = false;
+      moves.move(request, 'claimed');
+      claims.push(request);
+    }
+    return claims;
+  }
+
+  /** The attempt has begun; with a segment, its tokens so far are safe. */
+  checkpoint(request: ModelRequest, attempt: number, made?: ModelSegment): 'continue' | 'abort' | 'FENCED' {
+    if (isFenced(request, attempt)) return 'FENCED';
+    if (!HELD.has(request.state)) return request.state === 'pending' ? 'FENCED' : 'abort';
+    request.started = true;
+    if (made !== undefined && made.tokens >= (request.checkpoint?.tokens ?? 0)) request.checkpoint = made;
+    if (request.state === 'claimed') this.state.moves.move(request, 'running');
+    return request.state === 'cutting' || !takesResults(request.group.round) ? 'abort' : 'continue';
+  }
+
+  /** The sample is finished. */
+  complete(
+    request: ModelRequest,
+    attempt: number,
+    made: ModelSegment | undefined,
+    nowMs: number,
+  ): { state: 'finished' | 'unfinished' | 'dropped' | 'FENCED'; aborts: ModelAbort[] } {
+    const aborts: ModelAbort[] = [];
+    const answer = (state: 'finished' | 'unfinished' | 'dropped' | 'FENCED') => ({ state, aborts });
+    if (isFenced(request, attempt)) return answer('FENCED');
+    const { group } = request;
+    const { round } = group;
+    if (!HELD.has(request.state)) {
+      if (request.state === 'finished' || request.state === 'unfinished') return answer(request.state);
+      return answer(request.state === 'pending' ? 'FENCED' : 'dropped');
+    }
+    if (isEnding(request)) {
+      this.endForgotten(round, request, made);
+      return answer('dropped');
+    }
+    if (!takesResults(round) && isDiscarding(round)) {
+      this.state.cut(round, request, made);
+      return answer('unfinished');
+    }
+    keepTokens(request, made);
+    this.state.moves.move(request, 'finished');
+    round.requestsDone += 1;
+    if (isWhole(group)) this.state.placeWhole(round, group, nowMs, aborts);
+    else if (!takesResults(round) && group.live === 0) this.state.settle(round, group);
+    return answer('finished');
+  }
+
+  /** The attempt ends without completing; a failure only when it counts. */
+  fail(
+    request: ModelRequest,
+    attempt: number,
+    {
+      segment,
+      countsAsFailure = false,
+      retryable = true,
+      timedOut = false,
+    }: { segment?: ModelSegment; countsAsFailure?: boolean; retryable?: boolean; timedOut?: boolean },
+    nowMs: number,
+  ): { state: ModelRequest['state'] | 'FENCED'; aborts: ModelAbort[] } {
+    const aborts: ModelAbort[] = [];
+    if (isFenced(request, attempt) || request.state === 'finished') return { state: 'FENCED', aborts };
+    const { group } = request;
+    const { round } = group;
+    if (!HELD.has(request.state)) return { state: request.state, aborts };
+    if (isEnding(request)) this.endForgotten(round, request, segment);
+    else if (!takesResults(round)) this.state.cut(round, request, segment);
+    else if (timedOut) this.state.timeOut(round, request, nowMs, aborts, segment);
+    else if (countsAsFailure && !retryable) {
+      request.failures += 1;
+      this.state.fail(round, request, nowMs, aborts, segment);
+    } else this.putBack(request, countsAsFailure ? 'failures' : 'returns', nowMs, aborts, segment);
+    return { state: request.state, aborts };
+  }
+
+  /** All that a holder has comes back, with the tokens of the last checkpoints; no failure. */
+  voidHolder(holder: Holder, nowMs: number): void {
+    for (const request of this.held(holder)) {
+      const { group } = request;
+      const { round } = group;
+      if (isEnding(request)) this.endForgotten(round, request);
+      else if (!takesResults(round)) this.state.cut(round, request);
+      else this.putBack(request, 'returns', nowMs, []);
+    }
+  }
+
+  /** Pending again; at the last time that its round allows it has failed for good. A stop that was asked for is free. */
+  private putBack(
+    request: ModelRequest,
+    as: 'failures' | 'returns',
+    nowMs: number,
+    aborts: ModelAbort[],
+    last?: ModelSegment,
+  ): void {
+    const { round } = request.group;
+    const most = as === 'failures' ? round.rules.maxFailures : round.rules.maxReturns;
+    if (request.state !== 'cutting' && ++request[as] > most) {
+      this.state.fail(round, request, nowMs, aborts, last);
+      return;
+    }
+    keepTokens(request, last);
+    this.state.moves.move(request, 'pending', true);
+  }
+
+  /** Of a group that needs it no more: it is whole, or was dropped. */
+  private endForgotten(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
+    if (request.group.state === 'dropped') this.state.drop(request, round, request.stopped ?? 'aborted', last);
+    else this.state.endSurplus(round, request, last);
+  }
+}
+
+const isFenced = (request: ModelRequest, attempt: number): boolean => request.attempt !== attempt;
+
+/** It is not wanted any more, though it may be live. */
+const isEnding = ({ stopped, group }: ModelRequest): boolean =>
+  stopped !== undefined || group.state === 'dropped' || isWhole(group);

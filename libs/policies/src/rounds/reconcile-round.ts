@@ -1,0 +1,67 @@
+import { takesResults, type GroupTransitions } from './group-transitions';
+import { countWaste, HELD, keepTokens } from './request-moves';
+import type { ModelAbort, ModelGroup, ModelRound } from './round-model.types';
+
+// What `job.reconcile` does with a round and with a group, as the script rounds/reconcile and its includes.
+
+/** Gives up a round that is not closed. Returns its accepted groups, which are to be given back. */
+export function cancelRound({ groups }: GroupTransitions, round: ModelRound): ModelGroup[] {
+  // Those of a completed round that were not accepted are on their way already.
+  groups.settling += round.accepted.length + (round.state === 'completed' ? 0 : round.live.size);
+  round.state = 'cancelled';
+  round.settled = false;
+  return round.accepted.splice(0);
+}
+
+/** The accepted groups that are still there go to the long-tail queue, each as soon as nothing of it is live. */
+export function giveBack(state: GroupTransitions, round: ModelRound, accepted: readonly ModelGroup[]): void {
+  for (const group of accepted) {
+    if (group.state !== 'accepted') continue;
+    group.state = 'live';
+    round.live.add(group);
+    if (group.live === 0) state.settle(round, group);
+  }
+  round.settled = round.live.size === 0;
+}
+
+/** The group leaves wherever it is and counts as trained. False when it does so already, or will with its round. */
+export function trainGroup(state: GroupTransitions, group: ModelGroup, aborts: ModelAbort[]): boolean {
+  if (group.state === 'trained' || (group.state === 'accepted' && group.round.state === 'closed')) return false;
+  leaveWhereItIs(state, group);
+  trainRequests(state, group, aborts);
+  group.state = 'trained';
+  state.groups.trained += 1;
+  return true;
+}
+
+function leaveWhereItIs(state: GroupTransitions, group: ModelGroup): void {
+  const { groups, longtail } = state;
+  const { round } = group;
+  if (group.state === 'live') {
+    state.leave(round, group);
+    if (takesResults(round)) throw new Error('A group of an open round cannot be trained already');
+    groups.settling -= 1;
+    round.settled = round.live.size === 0;
+  } else if (group.state === 'accepted') groups.settling -= 1;
+  else if (group.state === 'unfinished') longtail.remove(group);
+  else if (group.state === 'failed') groups.failed -= 1;
+  else groups.dropped -= 1;
+}
+
+/** As many requests as the group needs, the finished ones first; the others are surplus. */
+function trainRequests({ moves }: GroupTransitions, group: ModelGroup, aborts: ModelAbort[]): void {
+  const finished = group.requests.filter(({ state }) => state === 'finished').toReversed();
+  const others = group.requests.filter(({ state }) => state !== 'finished');
+  let wanted = group.samples;
+  for (const request of [...finished, ...others]) {
+    if (HELD.has(request.state)) aborts.push({ request, attempt: request.attempt });
+    keepTokens(request, undefined);
+    if (wanted > 0) {
+      moves.move(request, 'trained');
+      wanted -= 1;
+    } else if (request.state !== 'dropped' && request.state !== 'failed') {
+      countWaste(group.round, 'surplus', request.tokens);
+      moves.move(request, 'dropped');
+    }
+  }
+}
