@@ -43,6 +43,7 @@ export class Provocations {
       return Promise.all(calls.map((planId) => this.system.call('rebalance.execute', { planId, moves })));
     }
     if (name.startsWith('coordinator.weights')) return this.changeWeights(calls.slice(0, 8));
+    if (name.startsWith('load-balancer.engine')) return this.pauseEngines(calls.slice(0, 4));
     if (name.startsWith('coordinator.requeue')) return this.handInUnknown(calls);
     if (name.startsWith('coordinator.open')) return Promise.all(calls.slice(0, 8).map((job) => this.openInPages(job)));
     if (name.startsWith('coordinator.reconcile')) {
@@ -64,6 +65,21 @@ export class Provocations {
     for (const syncId of calls) {
       await this.system.call('weights.begin', { syncId, version: 0, mode: 'abort', waitMs: 5_000, deadlineMs: 10_000 });
       await this.system.call('weights.commit', { syncId });
+    }
+  }
+
+  /** As {@link changeWeights}, and all engines are paused meanwhile. They all go on afterwards, whoever was killed. */
+  private async pauseEngines(calls: readonly string[]): Promise<void> {
+    const paused = async () => {
+      const { servers } = await this.system.call('weights.status', { cursor: '0' });
+      return (servers ?? []).filter((server) => server.paused).length;
+    };
+    for (const syncId of calls) {
+      const begin = { syncId, version: 0, mode: 'abort' as const, waitMs: 5_000, deadlineMs: 30_000 };
+      await this.system.call('weights.begin', begin);
+      await expect.poll(paused).toBeGreaterThan(0);
+      await this.system.call('weights.commit', { syncId });
+      await expect.poll(paused).toBe(0);
     }
   }
 

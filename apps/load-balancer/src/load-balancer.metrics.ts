@@ -19,6 +19,7 @@ export class LoadBalancerMetrics {
   private readonly gauges;
   private readonly drifts;
   private readonly prefixCaches;
+  private readonly givenUp;
 
   constructor(metrics: Metrics) {
     this.acquires = metrics.counter(
@@ -52,6 +53,10 @@ export class LoadBalancerMetrics {
       'prefix_cache_resets_total',
       'Prefix caches of engines that got new weights, by outcome: reset, or failed (the server is not used: look at the engine)',
       ['outcome'],
+    );
+    this.givenUp = metrics.counter(
+      'engines_given_up_total',
+      'Paused engines that could not be told to go on for an hour: they may still stand still, the log names them',
     );
     this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
     this.batches = metrics.histogram(
@@ -139,6 +144,10 @@ export class LoadBalancerMetrics {
 
   prefixCacheReset(outcome: 'reset' | 'failed'): void {
     this.prefixCaches.inc({ outcome });
+  }
+
+  engineGivenUp(): void {
+    this.givenUp.inc();
   }
 
   workersExpired(count: number): void {

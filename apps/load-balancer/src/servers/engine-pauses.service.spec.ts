@@ -1,5 +1,6 @@
 import type { WeightSyncMode } from '@broomwagon/contracts';
-import type { Alarms } from '@broomwagon/platform';
+import { Alarms, Metrics } from '@broomwagon/platform';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { connectRedis, PoolDirectory, RoutingStore, ScriptRunner, WeightStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
@@ -33,7 +34,8 @@ it('lets an engine of two pools go on when neither pauses it, and one that was a
   const engine = new OneEngine();
   const directory = new PoolDirectory(redis, prefix);
   const alarms = { look: () => undefined } as unknown as Alarms;
-  const service = new EnginePausesService(weights, engine, directory, alarms);
+  const counts = new LoadBalancerMetrics(new Metrics('load-balancer'));
+  const service = new EnginePausesService(weights, engine, directory, alarms, counts);
   const about = { endpoint: 'http://e', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
   const capabilities = JSON.stringify({ pauseModes: ['keep'] });
   for (const pool of ['one', 'two']) {
@@ -61,7 +63,13 @@ it('lets an engine go on when Redis has lost the record of its pause, once', asy
   const engine = new OneEngine();
   const directory = new PoolDirectory(redis, prefix);
   const alarms = { look: () => undefined } as unknown as Alarms;
-  const service = new EnginePausesService(weights, engine, directory, alarms);
+  const service = new EnginePausesService(
+    weights,
+    engine,
+    directory,
+    alarms,
+    new LoadBalancerMetrics(new Metrics('load-balancer')),
+  );
   const about = { endpoint: 'http://lost', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
   const capabilities = JSON.stringify({ pauseModes: ['keep'] });
   await directory.add('lost');
@@ -78,4 +86,34 @@ it('lets an engine go on when Redis has lost the record of its pause, once', asy
   engine.paused = true;
   await service.tell('lost');
   expect(engine.paused).toBe(true);
+});
+
+it('counts an engine that could not be told for an hour, once', async () => {
+  const engine = new OneEngine();
+  const directory = new PoolDirectory(redis, prefix);
+  const metrics = new Metrics('load-balancer');
+  const alarms = new Alarms(metrics);
+  const service = new EnginePausesService(weights, engine, directory, alarms, new LoadBalancerMetrics(metrics));
+  const capabilities = JSON.stringify({ pauseModes: ['keep'] });
+  const about = { endpoint: 'http://gone', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
+  await new RoutingStore(runner).registerServer('three', { serverId: 's', ...about, capabilities });
+  await weights.begin('three', { syncId: 'three', version: 2, mode: 'keep', deadlineMs: 60_000 });
+  await service.tell('three');
+  engine.away = true;
+  await weights.end('three', { syncId: 'three', outcome: 'rolled-back', reason: 'deadline' });
+  await service.tell('three');
+  const paused = `${runner.rootKey('three')}:weights:engines`;
+  const [[name, entry]] = Object.entries(await redis.hgetall(paused)) as [[string, string]];
+  const setBack = async (ms: number) => {
+    const at = { ...(JSON.parse(entry) as object), resumeAtMs: Date.now() - ms };
+    await redis.hset(paused, name, JSON.stringify(at));
+    await service.tell('three');
+    return metrics.registry.metrics();
+  };
+  const page = await setBack(120_000);
+  expect(page).toMatch(/alarms_total{[^}]*alarm="engines-paused"[^}]*} 1/);
+  expect(page).toMatch(/engines_given_up_total(?:{[^}]*})? 0/);
+  expect(await setBack(3_700_000)).toMatch(/engines_given_up_total(?:{[^}]*})? 1/);
+  await service.tell('three');
+  expect(await metrics.registry.metrics()).toMatch(/engines_given_up_total(?:{[^}]*})? 1/);
 });

@@ -1,7 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { LIMITS } from '@broomwagon/contracts';
-import { Alarms } from '@broomwagon/platform';
+import { Alarms, failpoint } from '@broomwagon/platform';
 import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
 /** Engines told at once. */
@@ -25,6 +26,7 @@ export class EnginePausesService {
     private readonly engines: EngineHealth,
     private readonly pools: PoolDirectory,
     private readonly alarms: Alarms,
+    private readonly metrics: LoadBalancerMetrics,
   ) {}
 
   /** All that engines are to be told now. @throws BroomwagonError UNAVAILABLE */
@@ -62,6 +64,8 @@ export class EnginePausesService {
       const page = await this.weights.engineResumes(pool, cursor);
       await this.tellAll(page.steps, (step) => this.resume(pool, step));
       for (const step of page.forgotten) {
+        this.paused.get(pool)?.delete(engineOf(step));
+        this.metrics.engineGivenUp();
         this.logger.error(
           { pool, ...step },
           'An engine may still be paused: it could not be told to go on for an hour',
@@ -84,6 +88,7 @@ export class EnginePausesService {
     this.paused.set(pool, known.set(engineOf(step), step));
     try {
       await this.engines.pause({ ...step, pool }, step.mode!);
+      await failpoint('load-balancer.engine.after-pause');
       const { late } = await this.weights.engineTold(pool, step, CALL_MS);
       // It is to go on since the pause was sent.
       if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
@@ -96,6 +101,7 @@ export class EnginePausesService {
     try {
       // Then that pool lets it go on.
       if (!(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
+      await failpoint('load-balancer.engine.after-resume');
       await this.weights.engineTold(pool, step, CALL_MS);
       this.paused.get(pool)?.delete(engineOf(step));
     } catch (error) {

@@ -1,9 +1,10 @@
 import { BroomwagonError, cutText, isBroomwagonError } from '@broomwagon/contracts';
 import { Agent, request, type Dispatcher } from 'undici';
 import { EngineAccess } from '../access/engine-access';
-import { ADDRESS_REFUSED, guardedLookup } from '../access/forbidden-addresses';
+import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
 import type { EngineAdapterOptions } from '../engine-adapter';
 import { callSignal } from './deadline';
+import { connectorOf, isStale } from './stale-connections';
 
 /** How much of an unexpected answer an error quotes, characters. */
 const QUOTE_CHARACTERS = 200;
@@ -22,18 +23,24 @@ const CALL_CONNECTIONS = 64;
 /** Pools of connections, one per engine in each agent, shared by all adapters of the process. */
 const agents = new Map<string, Agent>();
 
-/** No deadline of its own, since generations may last hours. Idle connections go before engines would close them. */
-function agentFor(purpose: 'streams' | 'calls', connectTimeoutMs: number, connections: number): Agent {
+/** Engines behind uvicorn close what is idle for 5 s, and the timers of undici may be a second late. */
+const IDLE_MS = 2_000;
+
+/**
+ * No deadline of its own, since generations may last hours. Idle connections go before engines would close them; those of
+ * `repeats` are used once.
+ */
+function agentFor(purpose: 'streams' | 'calls' | 'repeats', connectTimeoutMs: number, connections: number): Agent {
   const name = `${purpose} ${connectTimeoutMs} ${connections}`;
   let agent = agents.get(name);
   if (!agent) {
     agent = new Agent({
       connections,
-      pipelining: 1,
-      keepAliveTimeout: 4_000,
+      pipelining: purpose === 'repeats' ? 0 : 1,
+      keepAliveTimeout: IDLE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: { timeout: connectTimeoutMs, lookup: guardedLookup() },
+      connect: connectorOf(connectTimeoutMs),
     });
     agents.set(name, agent);
   }
@@ -59,6 +66,7 @@ export class EngineHttp {
   private readonly streams: () => Agent;
   /** Apart from the streams, so that an abort never waits for one of those to end. */
   private readonly calls: () => Agent;
+  private readonly repeats: () => Agent;
 
   constructor(
     url: string,
@@ -71,6 +79,7 @@ export class EngineHttp {
     const { maxStreams = DEFAULT_MAX_STREAMS } = options;
     this.streams = () => agentFor('streams', connectTimeoutMs, maxStreams);
     this.calls = () => agentFor('calls', connectTimeoutMs, CALL_CONNECTIONS);
+    this.repeats = () => agentFor('repeats', connectTimeoutMs, maxStreams);
   }
 
   /** GET whose body is text; undefined for any status but 200. */
@@ -133,7 +142,10 @@ export class EngineHttp {
     );
   }
 
-  /** Redirects are not followed: they would take the key to any address. */
+  /**
+   * Redirects are not followed: they would take the key to any address. Once more, on a connection of its own, when the
+   * engine had closed the idle one that was used: it has not seen the request.
+   */
   private async send(
     dispatcher: Agent,
     method: Method,
@@ -143,7 +155,7 @@ export class EngineHttp {
     signal: AbortSignal,
   ): Promise<EngineResponse> {
     if (this.refusal !== undefined) throw new BroomwagonError('ENGINE_UNREACHABLE', this.refusal);
-    return request(this.baseUrl + path, {
+    const options = {
       method,
       headers: {
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -151,9 +163,18 @@ export class EngineHttp {
         ...headers,
       },
       body: body === undefined ? undefined : JSON.stringify(body),
-      dispatcher,
       signal,
-    });
+    };
+    const sentAt = performance.now();
+    try {
+      return await request(this.baseUrl + path, { ...options, dispatcher });
+    } catch (error) {
+      if (signal.aborted || !isStale(error, performance.now() - sentAt)) throw error;
+      // One that does not answer now has died of the request, or just before it.
+      return request(this.baseUrl + path, { ...options, dispatcher: this.repeats() }).catch((again: unknown) => {
+        throw signal.aborted ? again : error;
+      });
+    }
   }
 
   private async refusalOf(path: string, response: EngineResponse, contentType: string): Promise<BroomwagonError> {

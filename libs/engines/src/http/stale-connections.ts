@@ -1,0 +1,30 @@
+import type { Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import { guardedLookup } from '../access/forbidden-addresses';
+
+/** An idle connection that was closed says so within a round trip; later, the engine has had the request. */
+const SOON_MS = 1_000;
+
+/** Bytes that a connection had brought when it broke. */
+const received = new WeakMap<object, number>();
+
+/** Connects as undici does, to addresses that are allowed, and notes of a broken connection whether it had been used before. */
+export function connectorOf(timeoutMs: number): buildConnector.connector {
+  const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup() });
+  return (options, callback) =>
+    connect(options, (...result) => {
+      const socket = result[1] as Socket | null;
+      socket?.prependListener('error', (error) => received.set(error, socket.bytesRead));
+      callback(...result);
+    });
+}
+
+/**
+ * Whether the error, of a call of which nothing came back, is that of a connection that had answered calls before and was
+ * closed while it was idle.
+ */
+export function isStale(error: unknown, afterMs: number): boolean {
+  if (typeof error !== 'object' || error === null || afterMs > SOON_MS) return false;
+  const { socket } = error as { socket?: { bytesRead?: number } };
+  return (socket?.bytesRead ?? received.get(error) ?? 0) > 0;
+}
