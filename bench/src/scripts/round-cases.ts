@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { LIMITS, type Claim, type TailPolicy } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import {
   AbortStore,
   CheckpointStore,
+  LedgerStore,
+  LongtailStore,
   InspectionStore,
   pagesOfGroups,
   RequestStore,
@@ -24,36 +27,38 @@ export class RoundCases {
   private readonly aborts;
   private readonly checkpoints;
   private readonly inspections;
+  private readonly longtail;
+  private readonly ledgers;
   private submitted = 0;
+  private readonly name = randomUUID();
   private claims = 0;
+  private repeat = 0;
 
   constructor(
     private readonly runner: TimedRunner,
     private readonly pool: string,
-    private readonly worker: BenchWorker,
+    private worker: BenchWorker,
   ) {
     this.rounds = new RoundStore(runner);
     this.requests = new RequestStore(runner);
     this.aborts = new AbortStore(runner);
     this.checkpoints = new CheckpointStore(runner);
     this.inspections = new InspectionStore(runner);
+    this.longtail = new LongtailStore(runner);
+    this.ledgers = new LedgerStore(runner);
   }
 
-  async run(): Promise<void> {
-    for (const [groups, samples] of [
-      [4, LIMITS.samplesPerGroup],
-      [256, 1],
-      [16, 16],
-    ] as const) {
-      await this.shape(groups, samples);
-    }
-    await this.lanes();
+  /** @param shapes groups and samples of each @param jobs invented ones that claims name */
+  async run(shapes: readonly (readonly [groups: number, samples: number])[], jobs: number): Promise<void> {
+    this.repeat += 1;
+    for (const [groups, samples] of shapes) await this.shape(groups, samples);
+    await this.lanes(jobs);
   }
 
   /** Twice as many groups as are needed: one half is trained, the other cut, taken again, dropped. */
   private async shape(groups: number, samples: number): Promise<void> {
     const { pool, runner } = this;
-    const job = `${JOB}-${samples}`;
+    const job = `${JOB}-${samples}-${this.repeat}`;
     const input = `${groups} groups of ${samples}`;
     await runner.measure(input, async () => {
       let { trainerEpoch } = await this.open(job, 1, groups / 2, groups, 0);
@@ -82,20 +87,65 @@ export class RoundCases {
       for (let state = 'opening'; state === 'opening';) {
         ({ state } = await this.rounds.take(pool, { job, roundId: 'r2' }));
       }
-      await this.claimAll();
+      const again = await this.claimAll();
+      const handedIn = again.slice(0, 4);
+      for (const claim of handedIn) await this.longtail.requeue(pool, this.end(claim, 150));
+      await this.longtail.repeat(pool, 0);
       const cancel = { job, roundId: 'r2', trainerEpoch, mode: 'requeue' as const, reason: 'bench' };
       await this.rounds.cancel(pool, cancel);
       for (let more = true; more;) ({ more } = await this.rounds.giveBack(pool, cancel));
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
         ({ cursor } = await this.rounds.cut(pool, cancel, cursor));
       }
+      await this.requests.segments(pool, again[0]!.requestId);
+      for (const claim of again.slice(handedIn.length)) await this.fail(claim);
+      while (!(await this.rounds.fold(pool, { job, roundId: 'r2' })).done);
+      await this.jobAtRest(job, samples);
     });
     await this.abortAll(job, input);
   }
 
+  /** All groups are in the queue, and in a checkpoint. */
+  private async jobAtRest(job: string, samples: number): Promise<void> {
+    const { pool } = this;
+    await this.rounds.snapshot(pool, { job }, true);
+    await this.ledgers.read(pool, job);
+    await this.rounds.owns({ pool, job, owner: 'group-0', name: 'p' }, 'p');
+    let { trainerEpoch } = await this.rounds.takeover(pool, job, `takeover-${job}`);
+    const dropped = { job, trainerEpoch, reason: 'bench' };
+    for (let upTo: number | undefined, more = true; more;) {
+      ({ upTo } = await this.longtail.drop(pool, { ...dropped, upTo }));
+      more = upTo !== undefined;
+    }
+    let restored = await this.checkpoints.restore(pool, { job, tag: 't' });
+    ({ trainerEpoch } = restored);
+    while (restored.state === 'restoring')
+      restored = await this.checkpoints.restore(pool, { job, tag: 't', trainerEpoch });
+    const { groups } = await this.rounds.listLongtail(pool, job, 0);
+    const trained = groups.slice(0, groups.length / 2).map(({ groupId }) => ({ groupId, samples }));
+    const groupIds = Array.from({ length: LIMITS.groupsPerReconcile }, (_, index) => `unknown-${index}`);
+    const pages = pagesOfGroups(trained);
+    for (const page of pages) {
+      const isLast = page === pages.at(-1);
+      await this.rounds.reconcile(pool, {
+        job,
+        trainerEpoch,
+        step: 2,
+        groups: page,
+        isLast,
+        groupIds: isLast ? groupIds : [],
+      });
+    }
+    for (const tag of ['t2', 't3']) {
+      while ((await this.checkpoints.save(pool, { job, trainerEpoch, tag })).state === 'saving');
+    }
+    await this.checkpoints.list(pool, job);
+    for (let more = true; more;) ({ more } = await this.checkpoints.unlink(pool));
+  }
+
   private async abortAll(job: string, input: string): Promise<void> {
     const { pool, runner } = this;
-    await runner.measure(input, async () => {
+    await runner.measure(`${input}, aborted`, async () => {
       const abortId = `abort-${job}`;
       await this.aborts.begin(pool, { abortId, selector: { job }, reason: 'bench', keptMs: 1 });
       for (let more = true; more;) ({ more } = await this.aborts.select(pool, abortId));
@@ -108,15 +158,15 @@ export class RoundCases {
   }
 
   /** Claims that name as many jobs as may be named, most of them unknown. */
-  private async lanes(): Promise<void> {
+  private async lanes(jobs: number): Promise<void> {
     const { pool, runner, worker } = this;
-    await runner.measure('7,642 invented jobs', async () => {
-      for (let lane = 0; lane < 7_642; lane++) {
+    await runner.measure('invented jobs', async () => {
+      for (let lane = 0; lane < jobs; lane++) {
         const claim = {
-          claimId: `lane-${lane}`,
+          claimId: `lane-${this.repeat}-${lane}`,
           ...worker,
           max: 1,
-          job: `invented-${lane}`,
+          job: `invented-${this.repeat}-${lane}`,
           waitMs: 30_000,
           replyTo: 'i',
         };
@@ -124,6 +174,15 @@ export class RoundCases {
       }
       await this.requests.grantClaims(pool);
     });
+  }
+
+  /** What a worker has of a job of its own. */
+  async claimsOf(name: string, requests: number, samples: number): Promise<Claim[]> {
+    const job = `${name}-${this.repeat}`;
+    const count = requests / samples;
+    const { trainerEpoch } = await this.open(job, 1, count, count, 0);
+    await this.submit({ job, roundId: 'r1', trainerEpoch }, count, samples);
+    return this.claimAll(job);
   }
 
   private async open(job: string, step: number, neededGroups: number, newGroups: number, takeGroups: number) {
@@ -161,10 +220,10 @@ export class RoundCases {
     for (const page of pagesOfGroups(groups)) await this.rounds.submit(this.pool, args, page);
   }
 
-  private async claimAll(): Promise<Claim[]> {
+  private async claimAll(job?: string): Promise<Claim[]> {
     const held: Claim[] = [];
     for (;;) {
-      const claim = { claimId: `claim-${this.claims++}`, ...this.worker, max: LIMITS.claimsPerCall };
+      const claim = { claimId: `${this.name}-${this.claims++}`, ...this.worker, max: LIMITS.claimsPerCall, job };
       const { claims } = await this.requests.claim(this.pool, claim);
       if (claims.length === 0) return held;
       held.push(...claims);
@@ -195,6 +254,7 @@ export class RoundCases {
     const { cursor } = await readToEnd((from) =>
       this.rounds.results(this.pool, { ...round, cursor: from, limit: LIMITS.groupsPerResultsPage }),
     );
+    await this.ledgers.count(this.pool, round);
     await this.rounds.close(this.pool, { ...round, trainerEpoch, cursor });
     while (!(await this.rounds.fold(this.pool, round)).done);
   }

@@ -1,9 +1,12 @@
-import { LIMITS } from '@broomwagon/contracts';
+import { LIMITS, MAX_LABELS } from '@broomwagon/contracts';
 import {
+  AbortStore,
   InspectionStore,
+  PoolStore,
   ROUTING_BOUNDS,
   RoutingStore,
   ServerStore,
+  script,
   WeightStore,
   type AcquireEntry,
 } from '@broomwagon/state';
@@ -12,86 +15,241 @@ import type { PoolState } from '../stage';
 import type { TimedRunner } from './timed-runner';
 
 const PAGE: number = LIMITS.page;
+/** What one call asks of a script; the store makes smaller pages of it. */
+const BATCH = PAGE;
+const LONG_MS = 86_400_000;
+const range = (count: number) => Array.from({ length: count }, (_, index) => index);
+const serverIds = range(PAGE).map((index) => `server-${index}`);
+const SERVER = {
+  endpoint: 'http://10.0.0.1:8000',
+  dialect: 'vllm',
+  instanceId: 'bench',
+  maxInflight: 1_000_000,
+  weight: 1,
+  weightVersion: 0,
+} as const;
+const labels = Object.fromEntries(range(MAX_LABELS).map((index) => [`label-${index}`, 'v'.repeat(63)]));
 
 /** A pool with very many servers, leases and sessions. */
 export class RoutingCases {
   private readonly routing;
   private readonly servers;
+  private readonly settings;
   private readonly weights;
   private readonly inspections;
+  private readonly aborts;
+  private workers: BenchWorker[] = [];
   private acquires = 0;
+  private repeat = 0;
 
   constructor(
     private readonly runner: TimedRunner,
+    private readonly state: PoolState,
     private readonly pool: string,
-    private readonly size: { servers: number; leases: number },
   ) {
     this.routing = new RoutingStore(runner, { ...ROUTING_BOUNDS, rememberMs: 1 });
     this.servers = new ServerStore(runner);
+    this.settings = new PoolStore(runner);
     this.weights = new WeightStore(runner);
     this.inspections = new InspectionStore(runner);
+    this.aborts = new AbortStore(runner);
   }
 
-  async run(state: PoolState): Promise<void> {
-    const { pool, runner, routing } = this;
-    const { servers, leases } = this.size;
-    const workers = await state.fill(pool, servers);
-    await state.hold(pool, workers, leases, true);
-    await runner.measure(`${servers} servers, ${leases} leases`, async () => {
-      for (let again = 0; again < 3; again++) {
-        await this.acquireMany(workers[0]!, {});
-        await this.acquireMany(workers[0]!, { minWeightVersion: 0 });
-        await this.acquireMany(workers[0]!, { explain: true }, LIMITS.explainsPerCall);
-        await routing.status(pool);
-        await routing.sweep(pool);
-        await routing.grantWaiters(pool);
-        await routing.expireWaiters(pool);
-        await routing.expireWorkers(pool, 10_000);
-        await routing.evictSessions(pool, 1);
-        await routing.heartbeatWorker(pool, workers[0]!.workerId, workers[0]!.workerEpoch);
-        await this.inspections.workers(pool);
-        await this.inspections.leases(pool, {});
-        await this.servers.rescore(pool, '0');
-        await this.servers.warm(pool);
-        await this.servers.endDrains(pool, 0);
-      }
-      let cursor = '0';
-      for (let page = 0; page < 4; page++) {
-        const listed = await routing.listServers(pool, cursor);
-        await routing.heardFrom(
-          pool,
-          listed.servers.slice(0, PAGE).map(({ serverId }) => serverId),
-        );
-        ({ cursor } = listed);
-      }
-      await this.changeWeights();
-      await routing.deregisterWorker(pool, workers[0]!.workerId, workers[0]!.workerEpoch);
-      for (let page = 0; page < 8; page++) await routing.sweep(pool);
-    });
+  async fill(servers: number, leases: number): Promise<void> {
+    const { pool } = this;
+    this.workers = await this.state.fill(pool, servers);
+    await this.state.hold(pool, this.workers, leases, true);
+    // The labels of the first page, which choices and their snapshots look at.
+    for (const serverId of serverIds) await this.servers.update(pool, { serverId, labels });
+    // Engines that are paused while weights change; they take no leases yet.
+    for (const index of range(PAGE)) {
+      const capabilities = JSON.stringify({ pauseModes: ['keep'] });
+      await this.routing.registerServer(pool, {
+        ...SERVER,
+        serverId: `engine-${index}`,
+        endpoint: `http://10.1.0.${index}:8000`,
+        capabilities,
+      });
+    }
   }
 
-  private async acquireMany(worker: BenchWorker, wish: Partial<AcquireEntry>, count = PAGE): Promise<void> {
-    const items = Array.from({ length: count }, () => ({
-      acquireId: `bench-${this.acquires++}`,
-      requestId: `job/group-${this.acquires}/0`,
-      ...worker,
-      ...wish,
-    }));
-    await this.routing.acquire(this.pool, items);
+  async run(): Promise<void> {
+    const { runner } = this;
+    // Its leases are void in the end.
+    const worker = this.workers[this.repeat++]!;
+    const measure = (what: string, work: () => Promise<void>) => runner.measure(`large pool, ${what}`, work);
+    for (const [what, wish, count] of this.wishes()) {
+      await measure(`acquires ${what}`, () => this.acquireMany(worker, wish, count));
+    }
+    await this.settings.configure(this.pool, { decisionSampleEvery: 1 });
+    await measure('acquires that are all sampled', () => this.acquireMany(worker, { excludeServers: ['none'] }));
+    await this.settings.configure(this.pool, {}, ['decisionSampleEvery']);
+    await measure('upkeep', () => this.upkeep(worker));
+    await measure('lists', () => this.lists(worker));
+    await measure('servers', () => this.changeServers());
+    await measure('settings', () => this.changeSettings());
+    await measure('waiters', () => this.waiters(worker));
+    await measure('new weights', () => this.changeWeights());
+    await measure('a worker that ends', () => this.endWorker(worker));
+  }
+
+  private wishes(): [string, Partial<AcquireEntry>, number?][] {
+    return [
+      ['plain', {}],
+      ['of a session', { sessionId: 'one' }],
+      ['with a version', { minWeightVersion: 0 }],
+      ['with 64 exclusions', { excludeServers: serverIds.slice(0, LIMITS.excludedServers) }],
+      ['with 16 labels', { labels }],
+      ['with labels that no server has', { labels: { none: 'none' } }],
+      ['of one group', { groupId: 'group' }],
+      [
+        'explained',
+        { explain: true, excludeServers: serverIds.slice(0, LIMITS.excludedServers) },
+        LIMITS.explainsPerCall,
+      ],
+    ];
+  }
+
+  private async acquireMany(worker: BenchWorker, wish: Partial<AcquireEntry>, count = BATCH): Promise<void> {
+    const items = this.entries(worker, wish, count);
+    const { results } = await this.routing.acquire(this.pool, items);
+    const [granted] = results;
+    if (granted !== undefined && 'seq' in granted) {
+      const { acquireId } = items[0]!;
+      const transfer = { transferId: `t-${acquireId}`, acquireId, ...worker, targetServerId: 'server-200' };
+      await this.routing.transfer(this.pool, transfer).catch(() => undefined);
+    }
     await this.routing.release(
       this.pool,
       items.map(({ acquireId }) => ({ acquireId })),
     );
   }
 
+  private entries(worker: BenchWorker, wish: Partial<AcquireEntry>, count: number): AcquireEntry[] {
+    return range(count).map(() => ({
+      acquireId: `bench-${this.acquires++}`,
+      requestId: `job/group-${this.acquires}/0`,
+      ...worker,
+      ...wish,
+    }));
+  }
+
+  private async upkeep(worker: BenchWorker): Promise<void> {
+    const { pool, routing, servers } = this;
+    await routing.sweep(pool);
+    await routing.grantWaiters(pool);
+    await routing.expireWorkers(pool, 10_000);
+    await routing.evictSessions(pool, 1);
+    await routing.heartbeatWorker(pool, worker.workerId, worker.workerEpoch);
+    await routing.heardFrom(pool, serverIds);
+    await routing.reviewServers(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS }, 0);
+    await servers.warm(pool);
+    await servers.endDrains(pool, 0);
+    await this.runner.run(script<object, object>('pools/activity'), pool, {});
+    const { servers: listed } = await routing.listServers(pool, '0');
+    const known = listed.map(({ serverId, epoch }) => ({ serverId, epoch }));
+    await servers.reportLoads(
+      pool,
+      known.map((server) => ({ ...server, running: 1, waiting: 1, kvUse: 0.5, uncachedTokens: 100 })),
+    );
+    await servers.limit(
+      pool,
+      known.map((server) => ({ ...server, from: 1_000_000, to: 999_999 })),
+    );
+  }
+
+  private async lists(worker: BenchWorker): Promise<void> {
+    const { pool, routing, inspections } = this;
+    await routing.status(pool);
+    for (let cursor = '0', page = 0; page < 4; page++) ({ cursor } = await routing.listServers(pool, cursor));
+    await inspections.workers(pool);
+    for (const selector of [{}, { serverId: 'server-0' }, { workerId: worker.workerId }]) {
+      await inspections.leases(pool, selector);
+    }
+    for (const kind of ['leases', 'attempts'] as const) await routing.syncWorker(pool, worker, kind, '0');
+    for (const full of [false, true]) await this.settings.decisions(pool, { limit: PAGE, full });
+    await this.aborts.leasesOf(
+      pool,
+      range(256).map((index) => `job/group-${index}/0`),
+    );
+  }
+
+  private async changeServers(): Promise<void> {
+    const { pool, servers, routing } = this;
+    const serverId = 'server-300';
+    const { epoch } = (await servers.update(pool, { serverId, maxInflight: 1_000_000 })) as { epoch: string };
+    for (let cursor = '0', page = 0; page < 2 && (page === 0 || cursor !== '0'); page++) {
+      ({ cursor } = await servers.reconcile(pool, serverId, cursor));
+    }
+    for (const cordoned of [true, false]) await servers.cordon(pool, serverId, cordoned);
+    await servers.drain(pool, serverId, LONG_MS);
+    await servers.cordon(pool, serverId, false);
+    await servers.fence(pool, serverId, epoch, 'bench');
+    await routing.registerServer(pool, { ...SERVER, serverId, probe: false, instanceId: `again-${this.repeat}` });
+  }
+
+  private async changeSettings(): Promise<void> {
+    const { pool, servers, settings, routing } = this;
+    const { version } = await settings.configure(pool, { policy: 'least-tokens' });
+    await servers.rescore(pool, '0');
+    await settings.finish(pool, version);
+    await settings.configure(pool, {}, ['policy']);
+    await settings.settings(pool);
+    await settings.clearSessions(pool, '0');
+    await routing.finishSession(pool, 'one');
+  }
+
+  /** As many as one script answers, and more, each restricted. */
+  private async waiters(worker: BenchWorker): Promise<void> {
+    const { pool, routing } = this;
+    const wish = {
+      waitMs: LIMITS.waitMs,
+      replyTo: '_INBOX.bench',
+      excludeServers: serverIds.slice(0, LIMITS.excludedServers),
+    };
+    await routing.pausePool(pool, true);
+    const parked = this.entries(worker, wish, 2 * PAGE);
+    await routing.acquire(pool, parked);
+    await routing.cancel(pool, worker, parked[0]!.acquireId);
+    await routing.pausePool(pool, false);
+    while ((await routing.grantWaiters(pool)).more);
+    const late = this.entries(worker, { ...wish, waitMs: 1 }, PAGE);
+    await routing.pausePool(pool, true);
+    await routing.acquire(pool, late);
+    await routing.expireWaiters(pool);
+    await routing.pausePool(pool, false);
+    await routing.release(
+      pool,
+      parked.map(({ acquireId }) => ({ acquireId })),
+    );
+  }
+
   private async changeWeights(): Promise<void> {
     const { pool, weights } = this;
-    const syncId = 'sync';
-    await weights.begin(pool, { syncId, version: 1, mode: 'abort', deadlineMs: 600_000 });
-    for (let cursor = '0', page = 0; page < 4; page++) {
-      ({ cursor } = await weights.engineSteps(pool, cursor));
+    for (const mode of ['abort', 'keep'] as const) {
+      const syncId = `sync-${mode}-${this.repeat}`;
+      await weights.begin(pool, { syncId, version: 1, mode, deadlineMs: 600_000 });
+      await weights.stop(pool, { syncId, cursor: '0', fenceAfterMs: LONG_MS });
+      let cursor = '0';
+      do {
+        const page = await weights.engineSteps(pool, cursor);
+        for (const step of page.steps) await weights.engineTold(pool, step, 1_000);
+        if (page.steps[0]) await weights.holdsEngine(pool, page.steps[0]);
+        ({ cursor } = page);
+      } while (cursor !== '0');
       await weights.status(pool, syncId, '0');
+      await weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
+      await weights.engineResumes(pool, '0');
     }
-    await weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
+  }
+
+  private async endWorker(worker: BenchWorker): Promise<void> {
+    const { pool, routing } = this;
+    await routing.deregisterWorker(pool, worker.workerId, worker.workerEpoch);
+    for (let page = 0; page < 8; page++) await routing.sweep(pool);
+    const removed = `server-${400 + this.repeat}`;
+    await routing.removeServer(pool, removed);
+    await routing.sweep(pool);
+    await routing.registerWorker(pool, { ...worker, registrationId: `again-${this.repeat}`, ttlMs: LONG_MS });
   }
 }

@@ -1,11 +1,24 @@
 import { ScriptRunner, type Script, type TextScript } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
 
-/** Times of one script with one size of input, microseconds. */
+/** Times of one script with one size of input. */
 export interface Timing {
   script: string;
   input: string;
-  times: number[];
+  /** For each time the work was repeated those of its calls in their order, microseconds; infinite: a call that compiled. */
+  repeats: number[][];
+}
+
+/**
+ * The times of the calls, each the least over the repeats of the same work: what else Redis did then, such as growing a
+ * table or waiting for memory of a busy machine, is not in it.
+ */
+export function leastTimes({ repeats }: Timing): number[] {
+  const calls = Math.max(...repeats.map(({ length }) => length));
+  const least = Array.from({ length: calls }, (_, call) =>
+    Math.min(...repeats.map((times) => times[call] ?? Infinity)),
+  );
+  return least.filter(Number.isFinite);
 }
 
 /**
@@ -13,17 +26,21 @@ export interface Timing {
  * runs on the machine is not in it, nor the way there and back.
  */
 export class TimedRunner extends ScriptRunner {
-  readonly timings = new Map<string, Timing>();
+  readonly timings: Map<string, Timing>;
   /** What is going on; absent: nothing is noted. */
   input?: string;
   private overhead?: number;
+  private readonly repeatsOf = new Map<string, number>();
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly connection: Redis,
     keyPrefix: string,
+    /** Whose timings these are too, with keys under another prefix. */
+    other?: TimedRunner,
   ) {
     super(connection, keyPrefix);
+    this.timings = other?.timings ?? new Map<string, Timing>();
   }
 
   override run<Args extends object, Reply>(target: Script<Args, Reply>, pool: string, args: Args, attachment?: Buffer) {
@@ -34,9 +51,10 @@ export class TimedRunner extends ScriptRunner {
     return this.timed(target.name, () => super.runTexts(target, pool, argv));
   }
 
-  /** What follows is measured under this name. */
+  /** The work is measured under this name; under the same name it is the same work once more. */
   async measure<T>(input: string, work: () => Promise<T>): Promise<T> {
     this.input = input;
+    this.repeatsOf.set(input, (this.repeatsOf.get(input) ?? 0) + 1);
     try {
       return await work();
     } finally {
@@ -55,16 +73,29 @@ export class TimedRunner extends ScriptRunner {
 
   private async time<T>(script: string, input: string, work: () => Promise<T>): Promise<T> {
     const before = await this.spent();
-    const answer = await work();
+    // One that is refused has done its work too.
+    const outcome = await work().then(
+      (answer) => () => answer,
+      (error: unknown) => () => {
+        throw error;
+      },
+    );
     const after = await this.spent();
     this.overhead ??= await this.ownCost();
     // The first call of a script compiles it.
-    if (after.evals > before.evals) return answer;
+    const isCompiled = after.evals === before.evals;
+    const took = Math.max(0, Math.round(after.microseconds - before.microseconds - this.overhead));
+    this.note(script, input, isCompiled ? took : Infinity);
+    return outcome();
+  }
+
+  private note(script: string, input: string, took: number): void {
     const name = `${script} ${input}`;
-    const timing = this.timings.get(name) ?? { script, input, times: [] };
-    timing.times.push(Math.max(0, Math.round(after.microseconds - before.microseconds - this.overhead)));
+    const timing = this.timings.get(name) ?? { script, input, repeats: [] };
+    const repeat = this.repeatsOf.get(input)! - 1;
+    (timing.repeats[repeat] ??= []).push(took);
+    for (let earlier = 0; earlier < repeat; earlier++) timing.repeats[earlier] ??= [];
     this.timings.set(name, timing);
-    return answer;
   }
 
   /** What asking for the time costs itself. */

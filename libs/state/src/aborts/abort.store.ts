@@ -29,6 +29,8 @@ const leasesOf = script<{ requestIds: string[]; cursor: string }, { leases: Runn
   'aborts/leases-of',
 );
 const endOverdue = script<OverdueArgs, { ended: number }>('aborts/end-overdue');
+/** What one script ends. */
+const OVERDUE_PER_SCRIPT = 64;
 const forget = script<object, { more: boolean }>('aborts/forget');
 
 /**
@@ -78,9 +80,15 @@ export class AbortStore {
     return found;
   }
 
-  /** Ends what is overdue without its holders. */
-  endOverdue(pool: PoolName, args: OverdueArgs): Promise<{ ended: number }> {
-    return this.scripts.run(endOverdue, pool, args);
+  /** Ends what is overdue without its holders, page by page. @returns requests that have ended */
+  async endOverdue(pool: PoolName, { attempts, leaseIds }: OverdueArgs): Promise<{ ended: number }> {
+    let ended = 0;
+    for (let from = 0; from < Math.max(attempts.length, leaseIds.length); from += OVERDUE_PER_SCRIPT) {
+      const upTo = from + OVERDUE_PER_SCRIPT;
+      const page = { attempts: attempts.slice(from, upTo), leaseIds: leaseIds.slice(from, upTo) };
+      ended += (await this.scripts.run(endOverdue, pool, page)).ended;
+    }
+    return { ended };
   }
 
   /** Deletes one page of dropped groups whose life is over. */

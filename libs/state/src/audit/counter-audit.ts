@@ -7,8 +7,8 @@ type Hash = { hash: 'serverTokens' | 'serverSessions' } | { hash: 'group'; group
 
 type Counter = Hash & { name: string };
 
-/** Above it counters that seem off are not counted in one script, which would hold the others up. */
-const MOST_COUNTED = 10_000;
+/** With more leases or sessions, what seems off is not counted in one script, which would hold the others up. */
+export const MOST_COUNTED_AT_ONCE = 750;
 const COUNTERS_PER_SCRIPT = 128;
 /** As in load.lua: what a lease has above this is written down. */
 const TOKENS_OF_EVERY_LEASE = 256;
@@ -85,7 +85,7 @@ export class CounterAudit {
   }
 
   private recount(pool: string, counters: Counter[], repair: boolean) {
-    return this.runner.run(recountCounters, pool, { counters, most: MOST_COUNTED, repair });
+    return this.runner.run(recountCounters, pool, { counters, most: MOST_COUNTED_AT_ONCE, repair });
   }
 
   private async groups(pool: string): Promise<string[]> {

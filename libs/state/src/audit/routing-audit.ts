@@ -1,7 +1,7 @@
 import type { Epoch } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { script, type ScriptRunner } from '../scripts/script-runner';
-import { CounterAudit } from './counter-audit';
+import { CounterAudit, MOST_COUNTED_AT_ONCE } from './counter-audit';
 import { digestOf, groupBy, type Finding, type Mend, type PackedLease } from './findings';
 import { keysBelow } from './key-scan';
 
@@ -9,8 +9,6 @@ interface Page {
   cursor: string;
   findings: Finding[];
 }
-/** Above it sessions that seem off are not counted in one script, which would hold the others up. */
-const MOST_LEASES_COUNTED = 10_000;
 const SESSIONS_PER_SCRIPT = 128;
 
 interface PageArgs {
@@ -129,7 +127,7 @@ export class RoutingAudit {
     for (let from = 0; from < seeming.length; from += SESSIONS_PER_SCRIPT) {
       const page = seeming.slice(from, from + SESSIONS_PER_SCRIPT);
       const sessionIds = page.map(({ where }) => where);
-      const args = { sessionIds, mostLeases: MOST_LEASES_COUNTED };
+      const args = { sessionIds, mostLeases: MOST_COUNTED_AT_ONCE };
       const { counted, counts } = await this.runner.run(SCRIPTS.countSessions, pool, args);
       if (!counted) break;
       page.forEach((finding, index) => {

@@ -19,6 +19,8 @@ export interface LengthsOfPrompt {
   atCap: boolean;
 }
 
+/** With as many lengths as a group has. */
+const PROMPTS_PER_SCRIPT = 32;
 const remember = script<{ prompts: readonly LengthsOfPrompt[] }, { remembered: number }>('prompts/remember');
 const lengths = script<{ hashes: readonly PromptHash[] }, { prompts: RememberedPrompt[] }>('prompts/lengths');
 
@@ -33,7 +35,12 @@ export class PromptMemoryStore {
 
   /** At most 128 prompts. @throws BroomwagonError UNAVAILABLE: a repeat may count them twice */
   async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[]): Promise<number> {
-    return (await this.scripts.run(remember, pool, { prompts })).remembered;
+    let remembered = 0;
+    for (let from = 0; from < prompts.length; from += PROMPTS_PER_SCRIPT) {
+      const page = { prompts: prompts.slice(from, from + PROMPTS_PER_SCRIPT) };
+      remembered += (await this.scripts.run(remember, pool, page)).remembered;
+    }
+    return remembered;
   }
 
   /** At most 128. Those that were never seen are missing. @throws BroomwagonError UNAVAILABLE */

@@ -215,7 +215,7 @@ export class RoutingStore {
     return this.runner.run(SCRIPTS.pausePool, pool, { paused, mostSessions: this.bounds.mostSessions });
   }
 
-  /** Gives room that is there to waiters, at most 128. */
+  /** Gives room that is there to waiters, at most 32. */
   grantWaiters(pool: string): Promise<WaiterAnswers> {
     return this.runner.run(SCRIPTS.grant, pool, { mostSessions: this.bounds.mostSessions });
   }

@@ -103,14 +103,15 @@ end
 function phases.forget()
   local arrival = tonumber(redis.call('HGET', header, 'arrival'))
   local page = redis.call('ZSCAN', key.droppedGroups, cursor, 'COUNT', PAGE, 'MATCH', job .. '/*')
-  cursor = page[1]
   for position = 1, #page[2], 2 do
+    -- The same page once more, without those that are gone.
+    if touched >= PAGE then return end
     local group_id = string.match(page[2][position], '^[^/]+/(.+)$')
     if tonumber(redis.call('HGET', key.group(job, group_id), 'arrival') or 0) > arrival then
       forget_dropped(group_id)
     end
   end
-  touched = PAGE
+  touched, cursor = PAGE, page[1]
   return cursor == '0' and 'fill' or nil
 end
 
@@ -118,11 +119,12 @@ function phases.fill()
   local size = redis.call('HMGET', header, 'groups', 'requests')
   local groups_per_page = math.max(1, math.floor(PAGE * size[1] / math.max(1, size[2])))
   local page = redis.call('HSCAN', saved_groups, cursor, 'COUNT', groups_per_page)
-  cursor = page[1]
   for position = 1, #page[2], 2 do
-    local group_id, saved = page[2][position], cjson.decode(page[2][position + 1])
+    local group_id = page[2][position]
     if not redis.call('ZSCORE', key.longtail(job), group_id) then
-      local states = {}
+      -- The same page once more, without those that are there.
+      if touched >= PAGE then return end
+      local saved, states = cjson.decode(page[2][position + 1]), {}
       if redis.call('EXISTS', key.group(job, group_id)) == 1 then forget_dropped(group_id) end
       redis.call('HSET', key.group(job, group_id), unpack(saved.group))
       hold_prompt(job, value_of(saved.group, 'promptRef'))
@@ -141,6 +143,7 @@ function phases.fill()
       touched = touched + #saved.requests
     end
   end
+  cursor = page[1]
   return cursor == '0' and 'finish' or nil
 end
 

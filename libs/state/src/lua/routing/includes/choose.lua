@@ -6,6 +6,7 @@
 -- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
 local BEST = 4
 local choose_server, may_leave_for
+local has_snapshot = false -- one a script, but for those asked for: each is as much work as many choices
 -- A block, since a script may have 200 locals at once, and its closures find what they share sooner.
 do
 -- A server that lost its room without being scored anew, as after a change of settings, leaves the order here.
@@ -128,7 +129,8 @@ end
 function choose_server(item)
   local policy = policy_in_force()
   local bound, named = bound_server(item), named_server(item)
-  local is_explained = item.explain or is_sampled(last_lease_sequence() + 1)
+  local is_explained = item.explain or (not has_snapshot and is_sampled(last_lease_sequence() + 1))
+  has_snapshot = has_snapshot or is_explained
   local snapshot = is_explained and take_snapshot(item, policy, bound, named) or nil
   local server, branch, best, reached, via = named, 'bound', {}, nil, nil
   if not named then server, branch, best, reached = choose(item, policy, bound) end

@@ -1,7 +1,8 @@
 --- @include "choose"
 --- @include "parked"
 -- Who of the parked acquires is next, and what becomes of them.
-local GRANTS_PER_SCRIPT = 128
+local WORK_PER_SCRIPT = 128 -- waiters looked at; each may be restricted, and a lease is some four looks
+local WORK_OF_A_GRANT = 4
 local SERVERS_LOOKED_AT = 64
 local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a full server
 
@@ -105,17 +106,20 @@ local function grant_waiters(server_ids, now, most_sessions, answers, servers)
     server_ids = redis.call('ZRANGE', key.eligible, 0, SERVERS_LOOKED_AT - 1)
   end
   table.sort(server_ids)
-  local steps, skipped = 0, {}
+  local work, skipped = 0, {}
   for _, id in ipairs(server_ids) do
     local server = server_of(id)
     while server and has_room(server) and pool_takes_leases() do
-      if steps >= GRANTS_PER_SCRIPT then return true end
-      steps = steps + 1
+      if work >= WORK_PER_SCRIPT then return true end
+      work = work + 1
       local waiter, leaves = first_waiter_for(server, skipped)
       if not waiter then break end
-      if not settle_waiter(waiter, now, most_sessions, answers, servers) then
-        if not leaves then break end
+      if settle_waiter(waiter, now, most_sessions, answers, servers) then
+        work = work + WORK_OF_A_GRANT - 1
+      elseif leaves then
         skipped[waiter.acquireId] = true
+      else
+        break
       end
     end
   end

@@ -1,0 +1,109 @@
+import { LIMITS } from '@broomwagon/contracts';
+import {
+  DeletionStore,
+  JobStore,
+  MOST_COUNTED_AT_ONCE,
+  openPayloadStore,
+  PoolAudit,
+  PoolDirectory,
+  RequestStore,
+  RoundStore,
+  script,
+} from '@broomwagon/state';
+import type { Redis } from 'ioredis';
+import { KEY_PREFIX, type PoolState } from '../stage';
+import { MoveCases } from './move-cases';
+import { RoundCases } from './round-cases';
+import { RoutingCases } from './routing-cases';
+import { StoredCases } from './stored-cases';
+import { TimedRunner, type Timing } from './timed-runner';
+
+/** Of the large pool, which take most of the time. */
+const MOST_AUDITS = 2;
+
+/** How large everything is that has no bound, and how often it is measured. */
+export interface CaseSizes {
+  servers: number;
+  leases: number;
+  /** Groups and samples of rounds. */
+  shapes: readonly (readonly [groups: number, samples: number])[];
+  jobs: number;
+  /** Requests that run and are moved, aborted and lost. */
+  running: number;
+  repeats: number;
+}
+
+/** Runs every script with the largest inputs that its limits allow. @returns what each call took */
+export async function timeAllScripts(state: PoolState, redis: Redis, sizes: CaseSizes): Promise<Timing[]> {
+  const runner = new TimedRunner(redis, KEY_PREFIX);
+  const names = { rounds: 'rounds', routing: 'routing', moves: 'moves', stored: 'stored', counted: 'counted' };
+  const [worker] = await state.fill(names.rounds, 0, 1);
+  const rounds = new RoundCases(runner, names.rounds, worker!);
+  const routing = new RoutingCases(runner, state, names.routing);
+  const stored = new StoredCases(runner, redis, names.stored);
+  const moves = new MoveCases(runner, names.moves);
+  await routing.fill(sizes.servers, sizes.leases);
+  const counters = await state.fill(names.counted, 64);
+  await state.hold(names.counted, counters, Math.min(sizes.leases, MOST_COUNTED_AT_ONCE), true);
+  for (let repeat = 0; repeat < sizes.repeats; repeat++) {
+    await rounds.run(sizes.shapes, sizes.jobs);
+    await routing.run();
+    await stored.run();
+    const [mover] = await state.fill(names.moves, 64, 1);
+    const moved = new RoundCases(runner, names.moves, mover!);
+    await moves.run(mover!, await moved.claimsOf(`moved-${repeat}`, sizes.running, 1));
+    await moved.claimsOf(`lost-${repeat}`, sizes.running, sizes.shapes[0]![1]);
+    await moves.endWorker(mover!);
+    await jobCases(runner, redis, names.rounds, sizes.jobs, repeat);
+    // It looks at each lease and server in several ways.
+    if (repeat < MOST_AUDITS) await audits(runner, redis, [names.moves, names.routing]);
+    await recounts(runner, names.counted);
+  }
+  return [...runner.timings.values()];
+}
+
+/** Very many jobs, the ends of rounds and claims, and a job that is deleted. */
+async function jobCases(runner: TimedRunner, redis: Redis, pool: string, jobs: number, repeat: number): Promise<void> {
+  const root = runner.rootKey(pool);
+  for (let job = 0; job < jobs; job++) await redis.sadd(`${root}:jobs`, `many-${job}`);
+  const rounds = new RoundStore(runner);
+  const payloads = await openPayloadStore({ driver: 'redis', url: redisUrlOf(redis), dir: '', keyPrefix: KEY_PREFIX });
+  const deletions = new DeletionStore(redis, runner, payloads, new PoolDirectory(redis, KEY_PREFIX));
+  await runner.measure('many jobs', async () => {
+    await rounds.listJobs(pool, false);
+    const idle = [];
+    for await (const job of deletions.idleJobs(pool, 1)) idle.push(job);
+    await new JobStore(runner).configure(pool, 'many-0', { weight: 1, maxInFlight: LIMITS.claimsPerCall });
+    await rounds.expire(pool);
+    await new RequestStore(runner).expireClaims(pool);
+    await deletions.deleteJob(pool, `job-1-${repeat + 1}`, true);
+  });
+  await payloads.close();
+  for (let job = 0; job < jobs; job++) await redis.srem(`${root}:jobs`, `many-${job}`);
+}
+
+function redisUrlOf({ options }: Redis): string {
+  return `redis://${options.host}:${options.port}`;
+}
+
+/** The audits of everything that the others leave, and counts over as many leases as one script looks at. */
+async function audits(runner: TimedRunner, redis: Redis, pools: readonly string[]): Promise<void> {
+  for (const pool of pools) {
+    await runner.measure(`audit of ${pool}`, async () => void (await new PoolAudit(redis, runner).run(pool)));
+  }
+}
+
+/** A page of counters and sessions that seem off, in a pool with as many leases as one script counts. */
+async function recounts(runner: TimedRunner, pool: string): Promise<void> {
+  const names = Array.from({ length: LIMITS.page }, (_, index) => `session-${index}`);
+  const counters = names.map((name) => ({ hash: 'serverSessions', name: `${name}:none` }));
+  await runner.measure('as many leases as are counted at once', async () => {
+    await runner.run(script<object, object>('audit/recount-counters'), pool, {
+      counters,
+      most: MOST_COUNTED_AT_ONCE,
+      repair: false,
+    });
+    const sessions = { sessionIds: names, mostLeases: MOST_COUNTED_AT_ONCE };
+    await runner.run(script<object, object>('audit/count-sessions'), pool, sessions);
+  });
+}

@@ -1,0 +1,78 @@
+import { LIMITS, type Claim } from '@broomwagon/contracts';
+import { AbortStore, MoveStore, RequestStore, RoutingStore } from '@broomwagon/state';
+import type { BenchWorker } from '../generator/jobs';
+import type { TimedRunner } from './timed-runner';
+
+const PAGE: number = LIMITS.page;
+const KEPT_MS = 600_000;
+const INPUT = 'requests that run under leases';
+
+/** Moves of requests and leases that run, and the end of what nobody confirms. */
+export class MoveCases {
+  private readonly moves;
+  private readonly requests;
+  private readonly routing;
+  private readonly aborts;
+  private repeat = 0;
+
+  constructor(
+    private readonly runner: TimedRunner,
+    private readonly pool: string,
+  ) {
+    this.moves = new MoveStore(runner);
+    this.requests = new RequestStore(runner);
+    this.routing = new RoutingStore(runner);
+    this.aborts = new AbortStore(runner);
+  }
+
+  /** @param claims of one job, that the worker has */
+  async run(worker: BenchWorker, claims: readonly Claim[]): Promise<void> {
+    const { pool, moves } = this;
+    this.repeat += 1;
+    const leases = claims.map(({ requestId }, index) => ({
+      acquireId: `m${this.repeat}-${index}`,
+      requestId,
+      ...worker,
+    }));
+    const others = claims.map((_, index) => ({ acquireId: `o${this.repeat}-${index}`, requestId: 'call', ...worker }));
+    await this.routing.acquire(pool, leases);
+    const { results } = await this.routing.acquire(pool, others);
+    for (const { requestId, attempt } of claims) {
+      await this.requests.checkpoint(pool, { requestId, attempt, ...worker, tokens: 0, serverId: 'server-1' });
+    }
+    await this.runner.measure(INPUT, async () => {
+      await moves.snapshot(pool);
+      await moves.configure(pool, 's'.repeat(2_000));
+      const planned = [
+        ...claims.map(({ requestId, attempt }) => ({ requestId, attempt, toServerId: 'server-2' })),
+        ...results.flatMap((result, index) =>
+          'seq' in result ? [{ leaseId: `${result.seq}.${others[index]!.acquireId}`, toServerId: 'server-2' }] : [],
+        ),
+      ];
+      const plan = { planId: `plan-${this.repeat}`, keptMs: KEPT_MS };
+      await moves.save(pool, { ...plan, moves: planned, summary: '{}', digest: 'd' });
+      for (let more = true; more;) ({ more } = await moves.send(pool, { ...plan, maxMovesPerRequest: 10 }));
+      await moves.status(pool, { planId: plan.planId, cursor: 0, limit: PAGE });
+      await moves.repeat(pool, { cursor: 0, deadlineMs: KEPT_MS });
+      await moves.repeatLeases(pool, { cursor: '0', deadlineMs: KEPT_MS });
+      const attempts = claims.map(({ requestId, attempt }) => ({ requestId, attempt, fenced: false }));
+      const leaseIds = results.flatMap((result, index) =>
+        'seq' in result ? [`${result.seq}.${others[index]!.acquireId}`] : [],
+      );
+      const abortId = `overdue-${this.repeat}`;
+      await this.aborts.begin(pool, { abortId, selector: { job: claims[0]!.job }, reason: 'bench', keptMs: 1 });
+      for (let more = true; more;) ({ more } = await this.aborts.select(pool, abortId));
+      await this.aborts.endOverdue(pool, { attempts, leaseIds });
+    });
+  }
+
+  /** The worker dies with all it has. */
+  async endWorker(worker: BenchWorker): Promise<void> {
+    const { pool, routing, requests } = this;
+    await this.runner.measure('a worker with all it may have', async () => {
+      await routing.deregisterWorker(pool, worker.workerId, worker.workerEpoch);
+      for (let more = true; more;) ({ more } = await requests.voidAttempts(pool));
+    });
+    while ((await routing.sweep(pool)).more);
+  }
+}

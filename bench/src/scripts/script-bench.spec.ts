@@ -1,0 +1,28 @@
+import { readdirSync } from 'node:fs';
+import { connectRedis, LUA_ROOT } from '@broomwagon/state';
+import { flushPrefix, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, expect, it } from 'vitest';
+import { KEY_PREFIX, PoolState } from '../stage';
+import { timeAllScripts } from './all-cases';
+import { SMALL_SCRIPTS } from './small-scripts';
+
+const url = testRedisUrl();
+const redis = connectRedis({ url, commandTimeoutMs: 60_000 });
+const state = new PoolState({ url } as ConstructorParameters<typeof PoolState>[0]);
+afterAll(async () => {
+  await redis.quit();
+  await state.close();
+  await flushPrefix(url, `${KEY_PREFIX}:`);
+});
+
+it('every script has a row in the benchmark of scripts, or is named as one that nothing makes larger', async () => {
+  const scripts = (readdirSync(LUA_ROOT, { recursive: true }) as string[])
+    .filter((file) => file.endsWith('.lua') && !file.includes('includes'))
+    .map((file) => file.slice(0, -'.lua'.length));
+  // The cases of the benchmark themselves, with little in them.
+  const sizes = { servers: 450, leases: 256, shapes: [[4, 2]] as const, jobs: 8, running: 8, repeats: 1 };
+  const rows = new Set((await timeAllScripts(state, redis, sizes)).map(({ script }) => script));
+  const small = Object.keys(SMALL_SCRIPTS);
+  expect(scripts.filter((name) => !rows.has(name) && !small.includes(name)).toSorted()).toEqual([]);
+  expect(small.filter((name) => rows.has(name) || !scripts.includes(name))).toEqual([]);
+}, 60_000);

@@ -1,0 +1,83 @@
+import { LIMITS } from '@broomwagon/contracts';
+import { JobStore, PromptMemoryStore, promptHash, RemovalStore, script } from '@broomwagon/state';
+import type { Redis } from 'ioredis';
+import { KEY_PREFIX } from '../stage';
+import { TimedRunner } from './timed-runner';
+
+const PAGE: number = LIMITS.page;
+const FULL_PAGE = `pages of ${PAGE}`;
+const QUOTA_BYTES = 1e12;
+const range = (count: number) => Array.from({ length: count }, (_, index) => index);
+
+/** Payloads, prompts and what waits for its removal: pages of as many as one script may touch. */
+export class StoredCases {
+  private readonly payloads: TimedRunner;
+  private repeat = 0;
+
+  constructor(
+    private readonly runner: TimedRunner,
+    private readonly redis: Redis,
+    private readonly pool: string,
+  ) {
+    this.payloads = new TimedRunner(redis, `${KEY_PREFIX}:payload`, runner);
+  }
+
+  async run(): Promise<void> {
+    this.repeat += 1;
+    await this.storePayloads(`${this.pool}/job-${this.repeat}`);
+    await this.runner.measure(FULL_PAGE, async () => {
+      await this.prompts();
+      await this.removals();
+      const room = { job: 'job', usedBytes: 1, quotaBytes: 2, bytesPerToken: 1, isRefused: false };
+      await new JobStore(this.runner).payloadRoom(this.pool, room);
+    });
+  }
+
+  /** As RedisPayloadStore does it. */
+  private async storePayloads(job: string): Promise<void> {
+    const { payloads } = this;
+    const run = (name: string, args: object, chunk?: Buffer) =>
+      payloads.run(script<object, object>(name), job, args, chunk);
+    const items = range(PAGE).map((index) => `${'o'.repeat(300)}~${index}`);
+    const chunk = Buffer.alloc(LIMITS.payloadChunkBytes, 'x');
+    const put = (item: string, index: number, count: number, bytes: Buffer) =>
+      run('payload/put-chunk', { item, index, count, quotaBytes: QUOTA_BYTES }, bytes);
+    await payloads.measure(FULL_PAGE, async () => {
+      for (let index = 0; index < LIMITS.payloadChunks; index++)
+        await put(items[0]!, index, LIMITS.payloadChunks, chunk);
+      for (const item of items.slice(1)) await put(item, 0, 1, chunk.subarray(0, 16));
+      await run('payload/touch', { items });
+      for (const hold of [false, true]) await run('payload/free', { items, hold });
+      await run('payload/list-old', { cutoffMs: 1e14, skip: 0, limit: PAGE });
+      await run('payload/remove', { items });
+    });
+  }
+
+  private async prompts(): Promise<void> {
+    const memory = new PromptMemoryStore(this.runner);
+    const hashes = range(PAGE).map((index) => promptHash(`prompt-${this.repeat}-${index}`));
+    const lengths = range(LIMITS.samplesPerGroup).map((index) => 100 * index);
+    await memory.remember(
+      this.pool,
+      hashes.map((hash) => ({ hash, lengths, atCap: false })),
+    );
+    await memory.lengths(this.pool, hashes);
+  }
+
+  private async removals(): Promise<void> {
+    const removals = new RemovalStore(this.runner);
+    const key = `${this.runner.rootKey(this.pool)}:payloads:freed`;
+    for (const index of range(2 * PAGE)) await this.redis.zadd(key, 1, `${'r'.repeat(400)}-${index}`);
+    const terms = { deleteAfterMs: 1, lossWindowMs: 1, maxBytes: 1 };
+    for (let isDone = false; !isDone;) {
+      const { unweighed, due } = await removals.look(this.pool, terms);
+      if (unweighed.length > 0)
+        await removals.weighed(
+          this.pool,
+          unweighed.map((ref) => ({ ref, bytes: 1_000 })),
+        );
+      if (due.length > 0) await removals.removed(this.pool, due);
+      isDone = unweighed.length + due.length === 0;
+    }
+  }
+}
