@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import type { RequestBooks, RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
 import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
 import { runChecker } from './checker/run-checker';
-import { TrainerLoop, type IdleMeter } from './loop/trainer-loop';
+import { TrainerLoop } from './loop/trainer-loop';
+import type { IdleMeter } from './loop/trainer-loop.types';
 import { tailPolicyOf } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
@@ -128,7 +129,7 @@ export class ReferenceRun {
     }
     const wallSeconds = reports.reduce((sum, step) => sum + step.wallSeconds, 0);
     await this.readClockLag();
-    const totals = await this.totalsOf(loop.counts!, reports, promptsFile, resultsFile);
+    const totals = await this.totalsOf(loop.counts.ofJob!, reports, promptsFile, resultsFile);
     const { name, overProvision } = policy;
     return { policy: name, overProvision, parameters: policy, wallSeconds, steps: reports, totals };
   }

@@ -6,7 +6,8 @@ import type { ResultLine } from '../results/result-line';
 import { FakeCoordinator } from './fake-coordinator';
 import { Fleet } from '../system/fleet';
 import { Operations } from './operations';
-import { TrainerLoop, type TrainerLoopHooks, type TrainerLoopSettings } from './trainer-loop';
+import { TrainerLoop } from './trainer-loop';
+import type { TrainerLoopHooks, TrainerLoopSettings } from './trainer-loop.types';
 
 const prompts = (count: number) =>
   Array.from({ length: count }, (_, line) => ({ id: `p${line}`, line, prompt: { text: `prompt ${line}` } }));

@@ -1,76 +1,26 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   BroomwagonError,
   type Epoch,
   type GroupId,
   isBroomwagonError,
   LIMITS,
-  type JobId,
-  type RequestBooks,
   type RoundKind,
   type RoundPlan,
   type RoundStatus,
-  type TailPolicy,
 } from '@broomwagon/contracts';
-import type { PromptRecord } from '../prompts/prompt-record';
 import { tailSeconds, type DoneSample } from '../report/arithmetic';
 import type { StepReport } from '../report/report';
-import { type HeldStep, trainedGroupsOf } from '../results/held-step';
-import type { ResultSink } from '../results/result-line';
-import { GroupSubmitter, type GroupSettings } from './group-submitter';
+import { trainedGroupsOf } from '../results/held-step';
+import { GroupSubmitter } from './group-submitter';
 import type { Operations } from './operations';
 import { reconcile, type Reconciled } from './reconcile';
 import { ResultsReader } from './results-reader';
+import { StepCounts } from './step-counts';
+import type { TrainerLoopHooks, TrainerLoopSettings } from './trainer-loop.types';
 import { TrainerRecord } from './trainer-record';
 
 /** The status is looked at so often while nothing comes. */
 const DEFAULT_LOOK_MS = 1_000;
-const SETTLE_POLL_MS = 100;
-/** The counts of what was cut, requeued and trained are waited for this long at the end. */
-const SETTLE_DEADLINE_MS = 15_000;
-
-/** What a trainer trains on, and how. */
-export interface TrainerLoopSettings extends GroupSettings {
-  job: JobId;
-  /** The data set, in order; every prompt is trained exactly once. */
-  prompts: readonly PromptRecord[];
-  groupsPerStep: number;
-  policy: TailPolicy;
-  /**
-   * Continues a job whose trainer is gone (or fences it, if it is not): what that one has trained. Nothing of it is trained
-   * again, and Redis is told what it has lost of it. Absent: a new job.
-   */
-  held?: readonly HeldStep[];
-  /** The results are waited for this long between two looks at the status, milliseconds. Default 1,000. */
-  lookMs?: number;
-  signal?: AbortSignal;
-}
-
-/** Measures the engines over a step. */
-export interface IdleMeter {
-  begin(): Promise<void>;
-  /** Called at each look at the round. */
-  observe?(): Promise<void>;
-  /** Idle share since `begin`; null when it cannot be told. */
-  end(): Promise<number | null>;
-}
-
-/** What a trainer is connected to besides the protocol. */
-export interface TrainerLoopHooks {
-  sink: ResultSink;
-  meter?: IdleMeter;
-  /**
-   * The engines get the weights of so many steps; before each new round. Returns their version, if that is another.
-   * @param trainer for whom; absent before the first round
-   */
-  setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number | void>;
-  /** At each look at the open round. */
-  onStatus?(status: RoundStatus): void;
-  /** Redis had lost what was done last; the trainer has told it what it has trained. */
-  onReconciled?(lost: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): void;
-  /** After each step, once the cut of its round is confirmed and counted. */
-  onStep?(step: StepReport): void;
-}
 
 type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'>;
 
@@ -87,10 +37,7 @@ export class TrainerLoop {
   private readonly record: TrainerRecord;
   private trainerEpoch: Epoch | undefined;
   private reading: { roundId: string; results: ResultsReader } | undefined;
-  /** Steps whose cut had not been confirmed at the last look. */
-  private readonly unsettled = new Set<StepReport>();
-  /** Of the job at the end, once its last round is folded in. */
-  counts: RequestBooks | undefined;
+  readonly counts: StepCounts;
 
   /** @param operations also of whatever else speaks for this trainer: one that learns of a loss tells the others */
   constructor(
@@ -101,6 +48,7 @@ export class TrainerLoop {
     const { job, prompts, held } = settings;
     this.submitter = new GroupSubmitter(operations, job, settings);
     this.record = new TrainerRecord(prompts, held);
+    this.counts = new StepCounts(operations, job, (step) => hooks.onStep?.(step), settings.signal);
   }
 
   /**
@@ -130,14 +78,14 @@ export class TrainerLoop {
         await this.hooks.meter?.begin();
         round ??= await this.openNext();
         if (round === undefined) {
-          await this.settleAllCounts();
+          await this.counts.settleAll();
           return steps;
         }
         const report = await this.drive(round, startedMs);
         steps.push(report);
-        this.unsettled.add(report);
+        this.counts.add(report);
         round = await this.close(round);
-        await this.settleCounts();
+        await this.counts.settle();
       } catch (error) {
         if (!(await this.hasLost(error))) throw error;
         round = await this.reconcileLoss();
@@ -247,7 +195,7 @@ export class TrainerLoop {
         if (status.shortfallGroups > 0) await this.replace(round, status);
       }
       signal?.throwIfAborted();
-      const looks = [results.readNew(trainerEpoch, lookMs), this.settleCounts(), this.hooks.meter?.observe?.()];
+      const looks = [results.readNew(trainerEpoch, lookMs), this.counts.settle(), this.hooks.meter?.observe?.()];
       // None goes on when another one has failed.
       for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason;
     }
@@ -285,43 +233,6 @@ export class TrainerLoop {
       if (!(await this.hasLost(error))) throw error;
       return this.reconcileLoss();
     }
-  }
-
-  /** The cut goes on after the round is completed: its counts are read again, and the step told, once it is settled. */
-  private async settleCounts(): Promise<void> {
-    for (const report of this.unsettled) {
-      const settled = await this.readCounts(report);
-      if (!settled) return;
-      this.unsettled.delete(report);
-      this.hooks.onStep?.(report);
-    }
-  }
-
-  private async readCounts(report: StepReport): Promise<boolean> {
-    try {
-      const { job } = this.settings;
-      const status = await this.operations.call('round.status', { job, roundId: report.roundId });
-      report.requestsDone = status.requestsDone;
-      report.requestsCut = status.requestsCut;
-      report.groupsRequeued = status.groupsRequeued;
-      return status.settled;
-    } catch (error) {
-      // Summaries of old rounds are not kept for ever.
-      if (isBroomwagonError(error, 'ROUND_NOT_FOUND')) return true;
-      throw error;
-    }
-  }
-
-  private async settleAllCounts(): Promise<void> {
-    const { job, signal } = this.settings;
-    for (const endsMs = performance.now() + SETTLE_DEADLINE_MS; performance.now() < endsMs;) {
-      await this.settleCounts();
-      this.counts = (await this.operations.call('job.status', { job })).requests;
-      const { submitted, trained, failed, dropped } = this.counts;
-      if (this.unsettled.size === 0 && trained + failed + dropped === submitted) return;
-      await delay(SETTLE_POLL_MS, undefined, { signal });
-    }
-    for (const report of this.unsettled) this.hooks.onStep?.(report);
   }
 
   /** Submits the next prompts, at most `count`. False when there are none. */
