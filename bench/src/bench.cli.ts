@@ -5,12 +5,13 @@ import { benchAcquire } from './acquire/acquire-bench';
 import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
+import { benchHungReplica } from './hung/hung-bench';
 import { benchIdlePools } from './pools/idle-pools-bench';
 import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|coordinator|payload|abort|plan|pools|prompts|scripts [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|coordinator|payload|abort|hung|plan|pools|prompts|scripts [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
@@ -39,6 +40,7 @@ const commands: [string, string, Bench][] = [
   ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
   ['pools', 'CPU of Redis with pools that nobody uses', benchIdlePools],
   ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
+  ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
 for (const [name, description, bench] of commands) {

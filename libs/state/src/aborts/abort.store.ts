@@ -30,7 +30,7 @@ const leasesOf = script<{ requestIds: string[]; cursor: string }, { leases: Runn
 );
 const endOverdue = script<OverdueArgs, { ended: number }>('aborts/end-overdue');
 /** What one script ends. */
-const OVERDUE_PER_SCRIPT = 64;
+const OVERDUE_PER_SCRIPT = 32;
 const forget = script<object, { more: boolean }>('aborts/forget');
 
 /**

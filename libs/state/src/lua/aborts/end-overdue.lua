@@ -1,7 +1,7 @@
 --[[ Ends what live holders have not confirmed until the deadline: their word is not waited for any more.
 ARGV[1] JSON:
-  attempts   list of {requestId, attempt, fenced}, at most 64; fenced: the epoch of the server it ran on is void
-  leaseIds   list of string, at most 64: leases without a request of ours, of servers whose epoch is void
+  attempts   list of {requestId, attempt, fenced}, at most 32; fenced: the epoch of the server it ran on is void
+  leaseIds   list of string, at most 32: leases without a request of ours, of servers whose epoch is void
 Reply: ended           number of requests
 Errors: none. Facts: request.aborted.
 Flags: allow-oom ]]
