@@ -92,7 +92,7 @@ export class RolloutSystem {
     ]);
 
     this.throwIfStopping();
-    this.connection = await connectNats({ ...this.natsConfig(nats.url), name: 'trainer' });
+    this.connection = await connectNats({ ...this.natsConfig(nats.url, redis.url), name: 'trainer' });
     const client = new TypedClient(new MessagingClient(this.connection));
     const operations = new Operations(client, pool, {
       deadlineMs: CALL_DEADLINE_MS,
@@ -109,8 +109,8 @@ export class RolloutSystem {
   }
 
   /** The NATS_* settings of the environment hold here as they do for the services. */
-  private natsConfig(url: string) {
-    const env = { ...process.env, NATS_URL: url, REDIS_URL: undefined };
+  private natsConfig(natsUrl: string, redisUrl: string) {
+    const env = { ...process.env, NATS_URL: natsUrl, REDIS_URL: redisUrl };
     return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] }).natsConfig();
   }
 
