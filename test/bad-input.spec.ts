@@ -71,7 +71,13 @@ describe('a message that is wrong', () => {
     ],
     ['a missing field', 'lb.acquire', () => acquire({ acquireId: undefined }), { field: 'acquireId' }],
     ['a wrong type', 'lb.acquire', () => acquire({ priority: 'high' }), { field: 'priority' }],
-    ['an id with spaces', 'lb.acquire', () => acquire({ acquireId: 'a 1' }), { field: 'acquireId' }],
+    ['an id with a control character', 'lb.acquire', () => acquire({ acquireId: 'a\n1' }), { field: 'acquireId' }],
+    [
+      'a worker id that is no subject token',
+      'worker.register',
+      () => ({ workerId: 'a.b', registrationId: 'r' }),
+      { field: 'workerId' },
+    ],
     ['an id of 10 kB', 'lb.acquire', () => acquire({ requestId: long }), { field: 'requestId' }],
     ['an unknown worker', 'lb.acquire', () => acquire({ workerId: 'w2' }), { code: 'WORKER_NOT_FOUND' }],
     [
@@ -81,7 +87,7 @@ describe('a message that is wrong', () => {
       { message: 'requestId: must be a string' },
     ],
     ['a job id of 10 kB', 'round.next', () => plan({ job: long }), { field: 'job' }],
-    ['a job id with spaces', 'job.status', () => ({ job: 'my job' }), { field: 'job' }],
+    ['an empty job id', 'job.status', () => ({ job: '' }), { field: 'job' }],
     [
       'over-provision below 1',
       'round.next',

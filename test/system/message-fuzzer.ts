@@ -43,6 +43,23 @@ const HOSTILE_TEXTS = [
   '%s%d',
   'http://[::1',
 ];
+/** Ids that trainers use, and such as would be others without their encoding. */
+const HOSTILE_IDS = [
+  'a/b',
+  'a~b',
+  'a~1b',
+  '_x',
+  'run 42 @ lr=1e-5 #3',
+  '{x}',
+  '%2F',
+  '🚀',
+  '..',
+  'a|b',
+  '*',
+  'a,b=c;d',
+];
+/** Of an id in the schema. */
+const ID_PATTERN = '^\\P{Cc}+$';
 const HALVES = ['\ud83d', '\udc00', '\udc00\ud83d'];
 const CURSORS = ['0', '7', '4096', '9999999999999999999', '18446744073709551616', '99999999999999999999', '-1', 'x'];
 const HOSTILE_NUMBERS = [-1, 0, 0.5, 1e14, 1e15, 2 ** 53, 2 ** 64, 1e21, 1e308, -1e308];
@@ -101,7 +118,7 @@ export class MessageFuzzer {
     if (known !== undefined && this.chance(0.7)) return this.pick(known);
     switch (schema.type) {
       case 'string':
-        return isFree && this.chance(0.5) ? this.freeText() : this.text(field);
+        return isFree && this.chance(0.5) ? this.freeText() : this.text(field, schema);
       case 'boolean':
         return this.chance(0.5);
       case 'integer':
@@ -131,7 +148,8 @@ export class MessageFuzzer {
     return made;
   }
 
-  private text(field: string): string {
+  private text(field: string, { pattern }: Schema): string {
+    if (pattern === ID_PATTERN && this.chance(0.3)) return this.pick(HOSTILE_IDS);
     if (field === 'endpoint') return `http://127.0.0.1:${this.below(5) + 1}`;
     if (field === 'data') return Buffer.from('x'.repeat(this.below(200))).toString('base64');
     return `${field.slice(0, 8)}-${this.below(6)}`;

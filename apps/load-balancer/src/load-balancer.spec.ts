@@ -239,7 +239,7 @@ describe('two replicas of the load-balancer', () => {
     const w = await lb.worker();
     const before = await lb.status();
     const bad: [OperationName, object][] = [
-      ['lb.acquire', { acquireId: 'has space', requestId: 'r', ...w }],
+      ['lb.acquire', { acquireId: 'has a\nline', requestId: 'r', ...w }],
       ['lb.acquire', { acquireId: 'x', requestId: 'r', ...w, waitMs: 30_001 }],
       ['lb.acquire', { acquireId: 'x', requestId: 'r', ...w, surprise: 1 }],
       ['lb.acquire', { acquireId: 'x', requestId: 'r', ...w, weightVersion: 2 ** 53 }],
@@ -279,7 +279,7 @@ describe('two replicas of the load-balancer', () => {
     await lb.server('a');
     const w = await lb.worker();
     const good = () => lb.acquire(w).then(({ serverId }) => serverId);
-    const spoilt = [{ workerEpoch: 1e21 }, { excludeServers: ['\ud800'] }].map((wrong) =>
+    const spoilt = [{ workerEpoch: 1e21 }, { excludeServers: ['\u0007'] }].map((wrong) =>
       lb.acquire(w, wrong).catch(({ code }: { code: string }) => code),
     );
     const restricted = lb.acquire(w, { excludeServers: ['b'] }).then(({ serverId }) => serverId);

@@ -1,4 +1,6 @@
 import {
+  encodeComposedId,
+  encodeId,
   isBroomwagonError,
   type Claim,
   type CloseRoundRequest,
@@ -104,7 +106,12 @@ export class CoordinatorFixture {
   /** A segment of the claim, under the reference that its payload would have. */
   segmentOf(claim: Claim, tokenCount: number): Segment {
     const { attempt, weightVersion, job, requestId } = claim;
-    const ref = formatPayloadRef('redis', { pool: this.pool, job, owner: requestId, name: String(attempt) });
+    const ref = formatPayloadRef('redis', {
+      pool: this.pool,
+      job: encodeId(job),
+      owner: encodeComposedId(requestId),
+      name: String(attempt),
+    });
     return { attempt, serverId: 's1', serverEpoch: 'e1', weightVersion, tokenCount, ref };
   }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
-import { IsId, POOL_PATTERN } from '@broomwagon/contracts';
+import { IsId, IsWorkerId, POOL_PATTERN } from '@broomwagon/contracts';
 import { Env, PayloadServiceConfig, withEngines } from '@broomwagon/platform';
 
 /** Configuration of one worker process. */
@@ -11,7 +11,7 @@ export class WorkerConfig extends withEngines(PayloadServiceConfig) {
   pool: string = 'default';
 
   @Env('WORKER_ID', { description: 'name of this worker; default one made from host and process' })
-  @Matches(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, { message: 'must be 1 to 64 letters, digits, _ or -' })
+  @IsWorkerId()
   workerId: string = defaultWorkerId();
 
   @Env('JOB', { description: 'only requests of this job are run; default those of any' })

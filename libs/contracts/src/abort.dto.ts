@@ -20,6 +20,7 @@ import {
   type RoundId,
   type ServerId,
   type WorkerId,
+  IsWorkerId,
 } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
@@ -56,7 +57,7 @@ export class AbortRequestsRequest {
   @IsOptional() @IsIn(ABORT_SCOPES) scope?: AbortScope;
   @IsOptional() @IsCorrelationId() sessionId?: string;
   @IsOptional() @IsId() groupId?: GroupId;
-  @IsOptional() @IsId() workerId?: WorkerId;
+  @IsOptional() @IsWorkerId() workerId?: WorkerId;
   @IsOptional() @IsId() serverId?: ServerId;
   @IsOptional() @IsId() roundId?: RoundId;
   @IsOptional() @IsId() job?: JobId;

@@ -27,6 +27,7 @@ export * from './round.dto';
 export * from './segment.dto';
 export * from './server.dto';
 export * from './stamp';
+export * from './stored-ids';
 export * from './tail-policy.dto';
 export * from './text';
 export * from './tls';

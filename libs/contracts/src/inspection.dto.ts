@@ -11,6 +11,7 @@ import {
   type WorkerId,
   type AttemptId,
   type Epoch,
+  IsWorkerId,
 } from './ids';
 import { IsCounter } from './integers';
 
@@ -49,7 +50,7 @@ export interface ListWorkersReply {
  */
 export class ListLeasesRequest extends ScanRequest {
   @IsOptional() @IsId() serverId?: ServerId;
-  @IsOptional() @IsId() workerId?: WorkerId;
+  @IsOptional() @IsWorkerId() workerId?: WorkerId;
 }
 export interface LeaseStatus {
   leaseId: LeaseId;
@@ -79,7 +80,7 @@ export class ListRequestsRequest {
   /** With `job`; default: the round that is not closed, or the last one. */
   @IsOptional() @IsId() roundId?: RoundId;
   /** What its live epoch has, whatever the job and round. */
-  @IsOptional() @IsId() workerId?: WorkerId;
+  @IsOptional() @IsWorkerId() workerId?: WorkerId;
   /** Of the page before. */
   @IsOptional() @IsScanCursor() cursor?: string;
   /** Only attempts of at least this age. */

@@ -16,7 +16,16 @@ import {
 import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
 import { IsEpoch } from './epochs';
 import type { WireError } from './errors';
-import { IsCorrelationId, IsId, type LeaseId, type ServerId, type WorkerId, type Epoch } from './ids';
+import {
+  IsCorrelationId,
+  IsId,
+  type LeaseId,
+  type ServerId,
+  type WorkerId,
+  type Epoch,
+  IsWorkerId,
+  MAX_COMPOSED_ID_BYTES,
+} from './ids';
 import { IsCounter } from './integers';
 import { IsLabels, type Labels } from './labels';
 import { LIMITS } from './limits';
@@ -32,7 +41,7 @@ export class AcquireItem {
   /** Turns of one session stay on one server. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
   /** Siblings of one prompt, for spread or affinity. */
-  @IsOptional() @IsCorrelationId() groupId?: string;
+  @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
   /** 0 (lowest) to 9; default 5. */
   @IsOptional() @IsInt() @Min(0) @Max(9) priority?: number;
   /** Tokens of context the engine must hold for it. */
@@ -74,7 +83,7 @@ export class AcquireItem {
 
 /** `lb.acquire` */
 export class AcquireRequest extends AcquireItem {
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
 
@@ -172,7 +181,7 @@ export interface LeaseGrant {
  * answered REPLY_FULL: it was granted or refused all the same, and the item sent again with the same acquireId says how.
  */
 export class AcquireManyRequest {
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   @IsArray()
   @ArrayMinSize(1)
@@ -207,7 +216,7 @@ export class TransferLeaseRequest {
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   @IsOptional() @IsId() acquireId?: string;
   /** Its holder. */
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   @IsId() targetServerId!: ServerId;
   /** Only while this is the epoch of the target. */
@@ -256,7 +265,7 @@ export interface ReleaseManyReply {
 /** `lb.cancel`: ends the waiting of an acquire, which is answered RELEASED. What was granted is not taken back. */
 export class CancelAcquireRequest {
   @IsId() acquireId!: string;
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
 export interface CancelAcquireReply {

@@ -11,6 +11,7 @@ import {
   type WorkerId,
   type AttemptId,
   type Epoch,
+  IsWorkerId,
 } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
@@ -31,7 +32,7 @@ export class RequeuedSample {
  */
 export class RequeueRequest {
   @IsId() job!: JobId;
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   @IsArray()
   @ArrayMinSize(1)

@@ -13,6 +13,7 @@ import {
   type WorkerId,
   type AttemptId,
   type Epoch,
+  IsWorkerId,
 } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
@@ -22,7 +23,7 @@ import { MAX_REF_LENGTH, Segment } from './segment.dto';
 export class ClaimRequest {
   /** Idempotency of this call. */
   @IsId() claimId!: string;
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   /** At most this many. */
   @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: number;
@@ -82,7 +83,7 @@ const MAX_GENERATED_MS = 2 * LIMITS.timeoutMs;
 class AttemptMessage {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
 

@@ -18,7 +18,16 @@ import type { Prompt, SamplingParameters } from './generation';
 import { ABORT_SCOPES, type AbortScope } from './abort.dto';
 import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
-import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId, type RoundId, type Epoch } from './ids';
+import {
+  IsCorrelationId,
+  IsId,
+  type GroupId,
+  type JobId,
+  type RequestId,
+  type RoundId,
+  type Epoch,
+  IsName,
+} from './ids';
 import { IsCounter } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
@@ -143,7 +152,7 @@ export class GroupSubmission {
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.timeoutMs) timeoutMs?: number;
   @IsOptional() @IsObject() sampling?: SamplingParameters;
-  @IsOptional() @IsId() domain?: string;
+  @IsOptional() @IsName() domain?: string;
   /** Names the prompt in the prompt memory, the same in every epoch and job; default: its contents or promptRef. */
   @IsOptional() @IsCorrelationId() promptId?: string;
 }

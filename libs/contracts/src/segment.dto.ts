@@ -5,7 +5,7 @@ import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
 /** Longest payload reference, characters. */
-export const MAX_REF_LENGTH = 512;
+export const MAX_REF_LENGTH = 2_048;
 
 /** Tokens made by one attempt under one weight version. A sample is a list of segments. */
 export class Segment {

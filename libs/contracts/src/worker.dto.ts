@@ -11,13 +11,14 @@ import {
   type WorkerId,
   type AttemptId,
   type Epoch,
+  IsWorkerId,
 } from './ids';
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
 /** `worker.register`: a new epoch, which voids the one before with all its leases and attempts. */
 export class RegisterWorkerRequest {
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   /** Idempotency of this registration: a repeat gets the same epoch. */
   @IsId() registrationId!: string;
   /** Without a heartbeat for this long the epoch is void, milliseconds; default 15,000. */
@@ -31,7 +32,7 @@ export interface RegisterWorkerReply {
 
 /** `worker.heartbeat`: keeps all leases and attempts of the epoch. FENCED when the epoch is void. */
 export class WorkerHeartbeatRequest {
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   /** Leases the worker holds. */
   @IsCounter(0) leaseCount!: number;
@@ -58,7 +59,7 @@ export interface WorkerHeartbeatReply {
 
 /** `worker.sync`: what Redis says this epoch holds, page by page. */
 export class SyncWorkerRequest {
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
   @IsOptional() @IsScanCursor() cursor?: string;
@@ -71,7 +72,7 @@ export interface SyncWorkerReply {
 
 /** `worker.deregister`: gives the epoch up at once; what it still holds is returned. */
 export class DeregisterWorkerRequest {
-  @IsId() workerId!: WorkerId;
+  @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
 export interface DeregisterWorkerReply {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, cutText, ERROR_CODES, type WireError } from '@broomwagon/contracts';
+import { BroomwagonError, cutText, ERROR_CODES, type WireError, wireMessage, wireText } from '@broomwagon/contracts';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 
 /** Header with the message of an error; a success has none, so a client may branch without parsing. */
@@ -63,15 +63,15 @@ export interface EncodedError {
 
 /** Encodes an error reply. What in `details` cannot be written as JSON is left out. */
 export function encodeError(error: BroomwagonError): EncodedError {
-  const wire = error.toWire();
+  const wire = { ...error.toWire(), message: wireMessage(error.message) };
   let body: string;
   try {
-    body = JSON.stringify({ error: wire });
+    body = wireText({ error: wire });
   } catch {
     body = JSON.stringify({ error: { ...wire, details: undefined } });
   }
   const made = headers();
-  made.set(ERROR_HEADER, headerSafe(error.message));
+  made.set(ERROR_HEADER, headerSafe(wire.message));
   made.set(ERROR_CODE_HEADER, error.code);
   return { body, headers: made };
 }
@@ -91,7 +91,7 @@ export function publishReply(
   let failure = answer instanceof BroomwagonError ? answer : undefined;
   if (failure === undefined) {
     try {
-      nats.publish(inbox, JSON.stringify(answer ?? {}), { headers: own });
+      nats.publish(inbox, wireText(answer), { headers: own });
       return undefined;
     } catch (error) {
       const tooLarge = (error as { code?: string }).code === 'MAX_PAYLOAD_EXCEEDED';

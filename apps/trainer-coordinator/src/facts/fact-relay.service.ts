@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { BroomwagonError, eventSubject, type PoolName } from '@broomwagon/contracts';
+import { BroomwagonError, eventSubject, type PoolName, wireText } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 import { FactOutbox, type Fact } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
@@ -51,7 +51,7 @@ export class FactRelayService {
     const messages = facts.map(({ id, type, body }) => ({
       subject: eventSubject(pool, type),
       // The outbox names its entries by the time of Redis.
-      body: { type, pool, atMs: Number(id.split('-')[0]), ...body },
+      body: wireText({ type, pool, atMs: Number(id.split('-')[0]), ...body }),
       messageId: `${pool}.${id}`,
     }));
     if (!this.hasStream) {
@@ -65,9 +65,7 @@ export class FactRelayService {
     const stream = this.messaging.connection.nats.jetstream({ timeout: CONFIRM_MS });
     // Sent at once, and therefore in this order.
     const answers = await Promise.allSettled(
-      messages.map(({ subject, body, messageId }) =>
-        stream.publish(subject, JSON.stringify(body), { msgID: messageId }),
-      ),
+      messages.map(({ subject, body, messageId }) => stream.publish(subject, body, { msgID: messageId })),
     );
     const failed = answers.find((answer) => answer.status === 'rejected');
     if (failed !== undefined) {

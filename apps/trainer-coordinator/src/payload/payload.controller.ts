@@ -8,6 +8,7 @@ import {
   type GetPayloadReply,
   type PutPayloadReply,
   type StatPayloadReply,
+  ownerOf,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
@@ -22,7 +23,8 @@ export class PayloadController {
     @Payload(new ContractPipe(PutPayloadRequest)) request: PutPayloadRequest,
     @Ctx() { pool }: MessageContext,
   ): Promise<PutPayloadReply> {
-    const { job, owner, name, chunkIndex, chunkCount, data } = request;
+    const { job, name, chunkIndex, chunkCount, data } = request;
+    const owner = ownerOf(job, request.owner);
     return this.payloads.putChunk({ pool, job, owner, name }, chunkIndex, chunkCount, Buffer.from(data, 'base64'));
   }
 

@@ -6,6 +6,8 @@ import {
   type MoveLeasesCommand,
   type PoolName,
   workerCommandSubject,
+  decodeId,
+  wireText,
 } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 import type { AttemptFence, LeaseFence, LeaseTransfer } from '@broomwagon/state';
@@ -51,13 +53,14 @@ export class WorkerCommands {
         planId: holder.planId,
         leases: page.map(({ leaseId, targetServerId, targetEpoch }) => ({ leaseId, targetServerId, targetEpoch })),
       };
-      this.messaging.publish(workerCommandSubject(pool, holder.workerId, 'move'), command);
+      this.messaging.publish(workerCommandSubject(pool, decodeId(holder.workerId), 'move'), wireText(command));
     }
   }
 
   private send(pool: PoolName, holder: Held, command: Omit<AbortAttemptsCommand, 'workerEpoch'>): void {
     const { workerId, workerEpoch } = holder;
-    this.messaging.publish(workerCommandSubject(pool, workerId, 'abort'), { workerEpoch, ...command });
+    const subject = workerCommandSubject(pool, decodeId(workerId), 'abort');
+    this.messaging.publish(subject, wireText({ workerEpoch, ...command }));
   }
 }
 

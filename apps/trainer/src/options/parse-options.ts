@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { LIMITS, MAX_ID_LENGTH, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
+import { idFault, LIMITS, MAX_ID_BYTES, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
 import { LENGTH_PRESETS } from '@broomwagon/policies';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { DEFAULTS, type TrainerOptions } from './trainer-options';
@@ -156,10 +156,8 @@ function poolName(text: string): string {
 
 /** Shorter than the protocol allows, so that the baseline's job and the round ids fit beside it. */
 function jobId(text: string): string {
-  const longest = MAX_ID_LENGTH - 16;
-  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]*$/.test(text) || text.length > longest) {
-    throw new InvalidArgumentError(`It must be 1 to ${longest} letters, digits or . _ : - and begin with one.`);
-  }
+  const fault = idFault(text, MAX_ID_BYTES - 16);
+  if (fault !== undefined) throw new InvalidArgumentError(`It ${fault}.`);
   return text;
 }
 

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { IsId } from '@broomwagon/contracts';
+import { IsId, IsName } from '@broomwagon/contracts';
 import { Allow, IsOptional, IsString, ValidateIf } from 'class-validator';
 
 const present = (field: keyof PromptLine) => ValidateIf((line: PromptLine) => line[field] !== undefined);
@@ -7,7 +7,7 @@ const present = (field: keyof PromptLine) => ValidateIf((line: PromptLine) => li
 /** One line of a prompts file; the id rules and the contents of a prompt are those of the protocol. */
 export class PromptLine {
   @present('id') @IsId() @IsString() id?: string;
-  @present('domain') @IsId() @IsString() domain?: string;
+  @present('domain') @IsName() @IsString() domain?: string;
   @Allow() prompt?: unknown;
   @Allow() messages?: unknown;
   @Allow() promptTokenIds?: unknown;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { LeaseGrant, Segment } from '@broomwagon/contracts';
+import { encodeComposedId, encodeId, type LeaseGrant, type Segment } from '@broomwagon/contracts';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 import { WorkerConfig } from '../worker.config';
@@ -29,8 +29,8 @@ export class SegmentSaver {
     const { job, requestId } = attempt.claim;
     const name = {
       pool: this.config.pool,
-      job,
-      owner: requestId,
+      job: encodeId(job),
+      owner: encodeComposedId(requestId),
       name: [attempt.worker.workerEpoch, attempt.claim.attempt, made.tokenCount, randomUUID().slice(0, 8)].join('.'),
     };
     const bytes = Buffer.from(JSON.stringify(made.payload));

@@ -1,6 +1,7 @@
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage';
 import { validationMetadatasToSchemas } from 'class-validator-jsonschema';
 import { ERROR_CODES } from '../errors';
+import { ID_RULE, type IdKind } from '../ids';
 import { MAX_MARGIN } from '../pool.dto';
 import { OPERATIONS, SUBJECT_ROOT, type OperationName } from '../operations';
 import { AbortAttemptsCommand, MoveLeasesCommand } from '../worker.dto';
@@ -30,6 +31,7 @@ export function asyncApiDocument(replies: ReplySchemas): Json {
     classTransformerMetadataStorage: defaultMetadataStorage,
     refPointerPrefix: REF_PREFIX,
     additionalConverters: {
+      [ID_RULE]: ({ constraints }) => idSchema(constraints as [number, IdKind]),
       isMargin: {
         oneOf: [
           { type: 'integer', minimum: 0, maximum: MAX_MARGIN },
@@ -99,6 +101,17 @@ export function asyncApiDocument(replies: ReplySchemas): Json {
       schemas: sorted({ ...replies.definitions, ...requests, ErrorReply: errorReply() }),
     },
   };
+}
+
+/** Bytes are not characters, but no text of more characters has fewer bytes. */
+function idSchema([mostBytes, kind]: [number, IdKind]): {
+  type: 'string';
+  minLength: number;
+  maxLength: number;
+  pattern: string;
+} {
+  const pattern = kind === 'token' ? '^[^\\s.*>\\p{Cc}]+$' : '^\\P{Cc}+$';
+  return { type: 'string', minLength: 1, maxLength: mostBytes, pattern };
 }
 
 function errorReply(): Json {

@@ -87,10 +87,11 @@ export class MessagingClient {
     return withRetry((timeoutMs) => this.request<Reply>(subject, body, { ...options, timeoutMs }), options);
   }
 
-  /** Publishes an event. It is buffered while the connection is down. @throws BroomwagonError UNAVAILABLE */
-  publish(subject: string, body: object, options: Pick<RequestOptions, 'headers'> = {}): void {
+  /** Publishes an event, an object or its JSON. It is buffered while the connection is down. @throws BroomwagonError UNAVAILABLE */
+  publish(subject: string, body: object | string, options: Pick<RequestOptions, 'headers'> = {}): void {
     try {
-      this.connection.nats.publish(subject, JSON.stringify(body), { headers: headersOf(options.headers) });
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      this.connection.nats.publish(subject, text, { headers: headersOf(options.headers) });
     } catch (error) {
       throw sendFailure(subject, error);
     }

@@ -1,3 +1,4 @@
+import { ID_RULE, idFault, type IdKind } from '@broomwagon/contracts';
 import type { Rule } from './contract-schema';
 
 /** True only when the value certainly satisfies a rule; false also means "ask the judge". */
@@ -11,6 +12,9 @@ const isFiniteNumber = (value: unknown): value is number => typeof value === 'nu
  * The rules of our contracts, written so that V8 inlines them. They may accept less than class-validator, never more:
  * lengths count UTF-16 units, of which a character has at least one.
  */
+/** Most ids are short and of these characters. */
+const USUAL_ID = /^[A-Za-z0-9][A-Za-z0-9_:/-]{0,127}$/;
+
 const FAST: Record<string, Fast> = {
   isString: () => isText,
   isInt: () => (value) => Number.isInteger(value),
@@ -32,6 +36,11 @@ const FAST: Record<string, Fast> = {
  * built instance, so any synchronous custom validator is exact too.
  */
 export function compileRule(rule: Rule): { check: Check } | { late: (instance: object, value: unknown) => boolean } {
+  if (rule.name === ID_RULE) {
+    const [most, kind] = rule.constraints as [number, IdKind];
+    const one: Check = (value) => isText(value) && (USUAL_ID.test(value) || idFault(value, most, kind) === undefined);
+    return { check: rule.each ? (value) => Array.isArray(value) && value.every(one) : one };
+  }
   const fast = FAST[rule.name];
   if (fast !== undefined && isFastCase(rule)) {
     const one = fast(rule.constraints[0] as never);

@@ -216,7 +216,7 @@ describe('CompiledValidator', () => {
       {
         acquireId: id,
         requestId: id,
-        workerId: id,
+        workerId: fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,60}$/),
         workerEpoch: fc.stringMatching(/^[a-z0-9]{1,32}$/),
         waitMs: fc.integer({ min: 0, max: 30_000 }),
       },

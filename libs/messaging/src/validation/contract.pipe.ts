@@ -1,12 +1,13 @@
 import type { ArgumentMetadata, PipeTransform } from '@nestjs/common';
 import { validatorOf } from './compiled-validator';
 import type { ContractClass } from './contract-schema';
+import { encodeIds } from './encode-ids';
 
 const NOT_CONTRACTS = new Set<unknown>([Object, Array, String, Number, Boolean, undefined]);
 
 /**
  * Validates bodies by the compiled contract: `@Payload(new ContractPipe(AcquireRequest))`, or globally by the type of
- * the parameter. Parameters that are no body, or no class, pass unchanged.
+ * the parameter. Ids of a request are encoded then. Parameters that are no body, or no class, pass unchanged.
  */
 export class ContractPipe implements PipeTransform {
   constructor(private readonly contract?: ContractClass) {}
@@ -19,6 +20,6 @@ export class ContractPipe implements PipeTransform {
     if (value instanceof contract) {
       return value;
     }
-    return validatorOf(contract).validate(value);
+    return encodeIds(contract, validatorOf(contract).validate(value));
   }
 }

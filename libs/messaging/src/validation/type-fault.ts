@@ -1,3 +1,4 @@
+import { ID_RULE } from '@broomwagon/contracts';
 import type { PropertySchema, Rule } from './contract-schema';
 
 type JsonType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array';
@@ -9,6 +10,7 @@ const TYPE_OF_RULE: Record<string, JsonType> = {
   maxLength: 'string',
   matches: 'string',
   isUrl: 'string',
+  [ID_RULE]: 'string',
   isInt: 'integer',
   isNumber: 'number',
   min: 'number',

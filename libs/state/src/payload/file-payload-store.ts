@@ -94,9 +94,9 @@ export class FilePayloadStore extends PayloadStore {
     pageSize: number,
     look: (page: readonly PayloadName[]) => Promise<number | 'stop'>,
   ): Promise<void> {
-    for await (const { of, paths } of this.shards()) {
+    for await (const { pool, paths } of this.shards()) {
       for (const page of pagesOf(paths, pageSize)) {
-        const found = await Promise.all(page.map((path) => this.oldPayload(of, path, cutoffMs)));
+        const found = await Promise.all(page.map((path) => this.oldPayload(pool, path, cutoffMs)));
         const old = found.filter((one) => one !== undefined);
         if (old.length > 0 && (await look(old)) === 'stop') return;
       }
@@ -183,6 +183,7 @@ export class FilePayloadStore extends PayloadStore {
       }
       const chunks = merge(held, change);
       const header: PayloadHeader = {
+        job: payload.job,
         owner: payload.owner,
         name: payload.name,
         count: chunks.length,
@@ -250,13 +251,13 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   /** The payload of a file that was not changed since a moment; drafts of then are removed. */
-  private async oldPayload(of: PayloadJob, path: string, cutoffMs: number): Promise<PayloadName | undefined> {
+  private async oldPayload(pool: string, path: string, cutoffMs: number): Promise<PayloadName | undefined> {
     const facts = await stat(path).catch(() => undefined);
     if (facts === undefined || facts.mtimeMs > cutoffMs) return undefined;
     if (path.endsWith('.draft')) await rm(path, { force: true });
     if (path.endsWith('.draft') || path.endsWith(FREED)) return undefined;
     const held = await readPayloadFile(path);
-    return held && { ...of, owner: held.header.owner, name: held.header.name };
+    return held && { pool, job: held.header.job, owner: held.header.owner, name: held.header.name };
   }
 
   /** Moved there by hand, a file is back: the path below the day is the path in the store. */
@@ -268,26 +269,34 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   /** All files of payloads, by folder. */
-  private async *shards(): AsyncGenerator<{ of: PayloadJob; paths: string[] }> {
+  private async *shards(): AsyncGenerator<{ pool: string; paths: string[] }> {
     for (const pool of await list(this.folder)) {
-      for (const job of await list(join(this.folder, pool))) {
-        const folder = this.folderOf({ pool, job });
+      for (const jobFolder of await list(join(this.folder, pool))) {
+        const folder = join(this.folder, pool, jobFolder);
         for (const shard of await list(folder)) {
           const files = await list(join(folder, shard));
-          yield { of: { pool, job }, paths: files.map((file) => join(folder, shard, file)) };
+          yield { pool, paths: files.map((file) => join(folder, shard, file)) };
         }
       }
     }
   }
 
   private folderOf({ pool, job }: { pool: string; job: string }): string {
-    return join(this.folder, pool, job);
+    return join(this.folder, pool, folderNameOf(job));
   }
 
   private pathOf(payload: PayloadName): string {
     const hash = createHash('sha256').update(`${payload.owner}~${payload.name}`).digest('hex');
     return join(this.folderOf(payload), hash.slice(0, 2), hash.slice(2));
   }
+}
+
+/** What every file system takes as one name, and this store uses for nothing else (`..`, `.used`). */
+const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
+
+/** The folder of a job; that of a name which is none is a hash with a `_` before, and the files say the job. */
+function folderNameOf(job: string): string {
+  return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
 }
 
 function statOf(header: PayloadHeader): PayloadStat {

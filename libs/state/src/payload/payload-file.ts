@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 
 /** First line of a payload file, as JSON; the chunks follow, one after the other. */
 export interface PayloadHeader {
+  job: string;
   owner: string;
   name: string;
   count: number;
@@ -13,7 +14,7 @@ export interface PayloadHeader {
 }
 
 /** Longest header: 256 chunk sizes and the ids. */
-const HEADER_BYTES = 4_096;
+const HEADER_BYTES = 8_192;
 
 export function bytesOf(header: PayloadHeader): number {
   return header.chunkBytes.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);

@@ -1,4 +1,4 @@
-import { BroomwagonError, cutText, MAX_ID_LENGTH, MAX_REF_LENGTH, POOL_PATTERN } from '@broomwagon/contracts';
+import { BroomwagonError, cutText, MAX_REF_LENGTH, POOL_PATTERN } from '@broomwagon/contracts';
 
 export const PAYLOAD_DRIVERS = ['redis', 'file'] as const;
 export type PayloadDriver = (typeof PAYLOAD_DRIVERS)[number];
@@ -11,14 +11,15 @@ export interface PayloadName {
   name: string;
 }
 
-const ID = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
+/** Encoded ids (decisions/0037): none holds the separator. */
+const ID = /^[A-Za-z0-9._:%-]+$/;
 /** Stands for `/` of an owner and between the parts: unreserved in URLs and part of no id. */
 const SEPARATOR = '~';
 
 /**
  * Spells a reference: `<driver>~<pool>~<job>~<owner>~<name>`, with `~` for the `/` of the owner. An owner that begins with
  * its job (a requestId does) is written without it, as an empty part, so that the longest ids still fit.
- * @throws BroomwagonError VALIDATION_FAILED for parts that are no ids or a reference over 512 characters
+ * @throws BroomwagonError VALIDATION_FAILED for parts that are no ids or a reference over {@link MAX_REF_LENGTH}
  */
 export function formatPayloadRef(driver: PayloadDriver, { pool, job, owner, name }: PayloadName): string {
   const relative = owner.startsWith(`${job}/`) ? owner.slice(job.length) : owner;
@@ -37,8 +38,7 @@ export function parsePayloadRef(driver: PayloadDriver, ref: string, field = 'ref
     throw invalid(ref, field);
   }
   const owner = rest[0] === '' ? [job, ...rest.slice(1)] : rest;
-  const valid =
-    POOL_PATTERN.test(pool) && [job, name, ...owner].every((part) => part.length <= MAX_ID_LENGTH && ID.test(part));
+  const valid = POOL_PATTERN.test(pool) && [job, name, ...owner].every((part) => ID.test(part));
   if (!valid || ref.length > MAX_REF_LENGTH) throw invalid(ref, field);
   return { pool, job, owner: owner.join('/'), name };
 }

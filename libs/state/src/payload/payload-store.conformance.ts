@@ -174,6 +174,15 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect((await store.get(ref!)).toString()).toBe('xyz');
     });
 
+    it('keeps jobs apart whatever their names are, also such as mean something to a file system', async () => {
+      const jobs = ['..', '.', '.used', '_', 'j'.repeat(500), `${'j'.repeat(499)}k`, '%2E%2E'];
+      const refs = await Promise.all(jobs.map((job) => store.put(named(job, 'g'), Buffer.from(job))));
+      for (const [index, ref] of refs.entries()) expect((await store.get(ref)).toString()).toBe(jobs[index]);
+      expect(await store.sweepOrphans(0, async ({ job }) => !jobs.includes(job))).toMatchObject({
+        removed: jobs.length,
+      });
+    });
+
     it('answers unknown, malformed and foreign references with a typed error', async () => {
       const ref = await store.put(named(newJob(), 'g1'), Buffer.from('x'));
       await expect(store.get(ref.replace('g1', 'g9'))).rejects.toEqual(code('PAYLOAD_NOT_FOUND'));
@@ -181,8 +190,8 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       for (const bad of [
         '',
         driver,
-        `${driver}~p~j~..~n`,
-        `${driver}~p~..~o~n`,
+        `${driver}~p~j~a b~n`,
+        `${driver}~p~{j}~o~n`,
         `${driver}~..~j~o~n`,
         `${driver}~p~j~o~a/b`,
         `tape~p~j~o~n`,
@@ -190,7 +199,8 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
         await expect(store.get(bad), bad).rejects.toEqual(code('VALIDATION_FAILED'));
       }
       for (const [pool, job] of [
-        ['p', '..'],
+        ['p', '{j}'],
+        ['..', 'j'],
         ['..', 'j'],
         ['p', 'a/b'],
       ] as const) {
@@ -198,7 +208,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
           code('VALIDATION_FAILED'),
         );
       }
-      await expect(store.put(named('..', 'g1'), Buffer.from('x'))).rejects.toEqual(code('VALIDATION_FAILED'));
+      await expect(store.put(named('a b', 'g1'), Buffer.from('x'))).rejects.toEqual(code('VALIDATION_FAILED'));
       await expect(store.put(named('j', 'a//b', 'n'), Buffer.from('x'))).rejects.toEqual(code('VALIDATION_FAILED'));
     });
 

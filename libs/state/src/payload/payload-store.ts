@@ -61,7 +61,7 @@ const BOUNDED_FROM = 1_000;
 export abstract class PayloadStore {
   /**
    * Stores a payload of any size up to 64 MiB. Safe to repeat.
-   * @returns its reference: at most 512 characters, each safe in a URL, naming driver, pool, job, owner and name
+   * @returns its reference: at most 2,048 characters, naming driver, pool, job, owner and name
    * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_EXISTS (there is another one of this name),
    *   PAYLOAD_TOO_LARGE, VALIDATION_FAILED (a name), UNAVAILABLE
    */

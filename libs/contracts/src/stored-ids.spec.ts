@@ -1,0 +1,166 @@
+import { readFileSync } from 'node:fs';
+import * as fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { BroomwagonError } from './errors';
+import { idFault, MAX_ID_BYTES, requestIdOf } from './ids';
+import {
+  decodeComposedId,
+  decodeId,
+  encodeComposedId,
+  encodeId,
+  ID_FIELDS,
+  ownerOf,
+  wireMessage,
+  wireText,
+} from './stored-ids';
+
+const HOSTILE = [
+  'a/b',
+  'a~b',
+  'a~1b',
+  '_x',
+  'run 42 @ lr=1e-5 #3',
+  '{x}',
+  '%2F',
+  'a%2Fb',
+  '🚀',
+  '..',
+  '*',
+  '@1',
+  'a|b,c;d',
+];
+const id = fc
+  .oneof(
+    fc.constantFrom(...HOSTILE),
+    fc
+      .array(fc.constantFrom('/', '~', '%', '2', 'F', 'E', '0', '1', ':', '|', ' ', 'a'), {
+        minLength: 1,
+        maxLength: 8,
+      })
+      .map((all) => all.join('')),
+    fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
+  )
+  .filter((text) => idFault(text) === undefined);
+const index = fc.nat(200);
+
+it('brings every id back, in an alphabet that separates nothing', () => {
+  fc.assert(
+    fc.property(id, (text) => {
+      expect(encodeId(text)).toMatch(/^[A-Za-z0-9._:%-]+$/);
+      expect(decodeId(encodeId(text))).toBe(text);
+      expect(encodeComposedId(text)).toMatch(/^[A-Za-z0-9._:%/-]+$/);
+      expect(decodeComposedId(encodeComposedId(text))).toBe(text);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+it('leaves the ids alone that need no encoding', () => {
+  for (const text of ['run-42', 'prompt_7', 'a.b:c', '_x', '..']) expect(encodeId(text)).toBe(text);
+  expect(encodeComposedId('job/group/3')).toBe('job/group/3');
+});
+
+it('composes request ids that never collide, and that a service composes alike of encoded parts', () => {
+  const sample = fc.tuple(id, id, index);
+  fc.assert(
+    fc.property(sample, sample, (one, other) => {
+      const isSame = JSON.stringify(one) === JSON.stringify(other);
+      expect(requestIdOf(...one) === requestIdOf(...other)).toBe(isSame);
+      const [job, group, position] = one;
+      const stored = `${encodeId(job)}/${encodeId(group)}/${position}`;
+      expect(encodeComposedId(requestIdOf(...one))).toBe(stored);
+      expect(decodeComposedId(stored)).toBe(requestIdOf(...one));
+      expect(stored.split('/')).toHaveLength(3);
+      // A lease is named by its acquire, behind a number.
+      expect(encodeComposedId(decodeComposedId(`7.${encodeId(job)}`))).toBe(`7.${encodeId(job)}`);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+it('takes the owner of a payload for a request of its job or for a group', () => {
+  fc.assert(
+    fc.property(id, id, index, (job, group, position) => {
+      fc.pre(!group.startsWith(`${job}/`));
+      const stored = encodeId(job);
+      const request = encodeComposedId(requestIdOf(job, group, position));
+      expect(ownerOf(stored, request)).toBe(request);
+      expect(ownerOf(stored, encodeComposedId(group))).toBe(encodeId(group));
+    }),
+  );
+});
+
+it('writes what goes out with ids as the callers chose them, and leaves free texts alone', () => {
+  const group = encodeId('a/b %2F');
+  const body = {
+    claims: [
+      { job: encodeId('j 1'), groupId: group, requestId: `${encodeId('j 1')}/${group}/0`, prompt: { text: '%20' } },
+    ],
+    servers: { [encodeId('s 1')]: { endpoint: 'http://h/%20' } },
+    unknown: [group],
+    ref: 'redis~p~a%20b~g~n',
+  };
+  expect(JSON.parse(wireText(body))).toEqual({
+    claims: [{ job: 'j 1', groupId: 'a/b %2F', requestId: 'j 1/a~1b %2F/0', prompt: { text: '%20' } }],
+    servers: { 's 1': { endpoint: 'http://h/%20' } },
+    unknown: ['a/b %2F'],
+    ref: 'redis~p~a%20b~g~n',
+  });
+  const error = new BroomwagonError('REQUEST_NOT_FOUND', `There is no request ${encodeId('j 1')}/g/0`);
+  expect(wireMessage(error.message)).toBe('There is no request j 1/g/0');
+});
+
+it('refuses what is too long in bytes, empty, or holds control characters or half characters', () => {
+  expect(idFault('🚀'.repeat(MAX_ID_BYTES / 4))).toBeUndefined();
+  expect(idFault(`${'🚀'.repeat(MAX_ID_BYTES / 4)}x`)).toMatch(/128 bytes/);
+  for (const text of ['', 'a\nb', 'a\u0000', '\u0085', '\ud800', 'x'.repeat(129)]) expect(idFault(text)).toBeDefined();
+  for (const text of ['a.b', 'a b', 'a*', '>']) expect(idFault(text, MAX_ID_BYTES, 'token')).toMatch(/one token/);
+  expect(idFault('node-1@rack=2#3/4', MAX_ID_BYTES, 'token')).toBeUndefined();
+});
+
+/** Fields of replies that are texts and no ids. */
+const OTHER_TEXTS =
+  'attempt bound boundServerEpoch branch code cursor data dialect digest domain endpoint epoch field fromEpoch generation ' +
+  'kind lacks means message mode model needs nextPolicy pauseModes policy pool promptRef reason ref refusal resumedBy ' +
+  'serverEpoch stamp state stop toEpoch trainerEpoch version via workerEpoch';
+
+it('knows every text field of every reply as an id or as none', () => {
+  const { schemas } = (
+    JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as {
+      components: { schemas: Record<string, Schema> };
+    }
+  ).components;
+  interface Schema {
+    $ref?: string;
+    type?: string;
+    enum?: unknown[];
+    const?: unknown;
+    properties?: Record<string, Schema>;
+    items?: Schema;
+    anyOf?: Schema[];
+    additionalProperties?: Schema | boolean;
+  }
+  const resolved = (schema: Schema = {}) => schemas[schema.$ref?.split('/').at(-1) ?? ''] ?? schema;
+  const isText = (schema: Schema) => {
+    const { type, enum: one, const: constant } = resolved(schema);
+    return type === 'string' && one === undefined && constant === undefined;
+  };
+  const [names, seen] = [new Set<string>(), new Set<Schema>()];
+  const visit = (given: Schema): void => {
+    const schema = resolved(given);
+    if (seen.has(schema)) return;
+    seen.add(schema);
+    for (const [name, field] of Object.entries(schema.properties ?? {})) {
+      if (isText(field) || (field.items !== undefined && isText(field.items))) names.add(name);
+      visit(field);
+    }
+    for (const part of schema.anyOf ?? []) visit(part);
+    if (schema.items !== undefined) visit(schema.items);
+    if (typeof schema.additionalProperties === 'object') visit(schema.additionalProperties);
+  };
+  const replies = Object.keys(schemas).filter((name) => /(Reply|Status|Grant|Summary)$/.test(name));
+  for (const name of replies) visit(schemas[name]!);
+  const others = new Set(OTHER_TEXTS.split(' '));
+  expect([...names].filter((name) => !ID_FIELDS.has(name) && !others.has(name))).toEqual([]);
+  expect(names.size).toBeGreaterThan(50);
+});

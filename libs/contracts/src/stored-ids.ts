@@ -1,0 +1,95 @@
+import { idOfPart, idPart } from './ids';
+
+/**
+ * How ids stand inside the services: in keys, packed records, references and composed ids. On the wire they are what the
+ * caller chose; a service encodes those of a request when it has checked them, and decodes those of what it sends
+ * (decisions/0037). So nothing in between has to know what an id may hold.
+ */
+
+/** What an encoded id is made of, beside `/` between the parts of a composed one. It needs no encoding. */
+const SAFE = /^[A-Za-z0-9._:-]*$/;
+const SAFE_COMPOSED = /^[A-Za-z0-9._:/-]*$/;
+const UNSAFE = /[^A-Za-z0-9._:/-]+/g;
+const ENCODED = /(?:%[0-9A-F]{2})+/g;
+
+/** An id that is part of others: its `/` is not one between parts. */
+export function encodeId(id: string): string {
+  return SAFE.test(id) ? id : percent(idPart(id));
+}
+
+/** The inverse of {@link encodeId}. */
+export function decodeId(stored: string): string {
+  return SAFE.test(stored) ? stored : idOfPart(unpercent(stored));
+}
+
+/** An id that may be composed of others by `/`. */
+export function encodeComposedId(id: string): string {
+  return SAFE_COMPOSED.test(id) ? id : percent(id);
+}
+
+/** The inverse of {@link encodeComposedId}. */
+export function decodeComposedId(stored: string): string {
+  return SAFE_COMPOSED.test(stored) ? stored : unpercent(stored);
+}
+
+/** The owner of a payload, encoded as a composed id: a request of its job, or else a group. */
+export function ownerOf(job: string, owner: string): string {
+  const isRequest = owner.startsWith(`${job}/`) && /\/\d+$/.test(owner);
+  return isRequest ? owner : encodeId(decodeComposedId(owner));
+}
+
+function percent(text: string): string {
+  return text.replace(UNSAFE, (unsafe) =>
+    Array.from(Buffer.from(unsafe, 'utf8'), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
+  );
+}
+
+function unpercent(text: string): string {
+  return text.replace(ENCODED, (encoded) => Buffer.from(encoded.replaceAll('%', ''), 'hex').toString('utf8'));
+}
+
+const PLAIN = new Set(
+  (
+    'abortId acquireId claimId planId syncId transferId registrationId takeoverId job jobs roundId openRoundId groupId ' +
+    'groupIds workerId serverId boundServerId boundTo namedServer fromServerId toServerId targetServerId excludeServers ' +
+    'tag saving restoring unknown dropped notQueued missing extra different'
+  ).split(' '),
+);
+const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'promptId', 'id']);
+/** Fields whose names are ids. */
+const TABLES = new Set(['servers']);
+/** What callers and engines fill as they like. */
+const FREE_FORM = new Set(['prompt', 'sampling', 'labels', 'engineFields', 'messages', 'capabilities', 'settings']);
+
+/** Fields of replies, events and commands that hold ids, for the test that finds new ones. */
+export const ID_FIELDS: ReadonlySet<string> = new Set([...PLAIN, ...COMPOSED]);
+
+/** The text of a message as it goes out: ids as the callers chose them. */
+export function wireText(body: unknown): string {
+  const text = JSON.stringify(body ?? {});
+  return text.includes('%') ? JSON.stringify(wireValue(body, undefined)) : text;
+}
+
+function wireValue(value: unknown, decode: ((stored: string) => string) | undefined): unknown {
+  if (typeof value === 'string') return decode === undefined ? value : decode(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => wireValue(item, decode));
+  const fields: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(value)) {
+    if (FREE_FORM.has(name)) fields[name] = field;
+    else if (TABLES.has(name) && !Array.isArray(field)) fields[name] = wireTable(field);
+    else
+      fields[name] = wireValue(field, PLAIN.has(name) ? decodeId : COMPOSED.has(name) ? decodeComposedId : undefined);
+  }
+  return fields;
+}
+
+function wireTable(table: unknown): unknown {
+  if (typeof table !== 'object' || table === null) return table;
+  return Object.fromEntries(Object.entries(table).map(([id, field]) => [decodeId(id), wireValue(field, undefined)]));
+}
+
+/** A message for people, with ids as the callers chose them as far as they can be told. */
+export function wireMessage(message: string): string {
+  return message.includes('%') ? unpercent(message) : message;
+}
