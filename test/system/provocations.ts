@@ -116,7 +116,7 @@ export class Provocations {
 
   /** What a worker leaves behind is what the load-balancer sweeps. */
   private async leaveLeaseBehind(workerId: string): Promise<void> {
-    const registration = { workerId, registrationId: workerId, ttlMs: 60_000 };
+    const registration = { workerId, registrationId: workerId, ttlMs: 15_000 };
     const { workerEpoch } = await this.system.call('worker.register', registration);
     const held = { acquireId: workerId, requestId: `nobody/${workerId}/0`, workerId, workerEpoch };
     await this.system.call('lb.acquire', { ...held, waitMs: 10_000 });

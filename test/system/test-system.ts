@@ -232,17 +232,15 @@ export class TestSystem {
   }
 
   /** Engines are empty, there are no leases, and nothing was resumed with wrong tokens. */
-  async expectNothingHeld(): Promise<void> {
-    await expect
-      .poll(async () => (await this.engineStates()).flatMap(runningOf), { timeout: REST_TIMEOUT_MS })
-      .toEqual([]);
+  async expectNothingHeld(timeoutMs = REST_TIMEOUT_MS): Promise<void> {
+    await expect.poll(async () => (await this.engineStates()).flatMap(runningOf), { timeout: timeoutMs }).toEqual([]);
     await expect
       .poll(
         async () => {
           const { leases, waiters, voidEpochs } = await this.call('lb.status', {});
           return { leases, waiters, voidEpochs };
         },
-        { timeout: REST_TIMEOUT_MS },
+        { timeout: timeoutMs },
       )
       .toEqual({ leases: 0, waiters: 0, voidEpochs: 0 });
     expect((await this.engineStates()).map(({ resumeMismatches }) => resumeMismatches)).toEqual(
