@@ -88,18 +88,21 @@ it('lets an engine go on when Redis has lost the record of its pause, once', asy
   expect(engine.paused).toBe(true);
 });
 
-it('counts an engine that could not be told for an hour, once', async () => {
+it('counts an engine that could not be told for an hour once, however many replicas have paused it', async () => {
   const engine = new OneEngine();
   const directory = new PoolDirectory(redis, prefix);
   const metrics = new Metrics('load-balancer');
   const alarms = new Alarms(metrics);
-  const service = new EnginePausesService(weights, engine, directory, alarms, new LoadBalancerMetrics(metrics));
+  const counts = new LoadBalancerMetrics(metrics);
+  const replica = () => new EnginePausesService(weights, engine, directory, alarms, counts);
+  const [service, other] = [replica(), replica()];
   const capabilities = JSON.stringify({ pauseModes: ['keep'] });
   const about = { endpoint: 'http://gone', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
   await new RoutingStore(runner).registerServer('three', { serverId: 's', ...about, capabilities });
   await weights.begin('three', { syncId: 'three', version: 2, mode: 'keep', deadlineMs: 60_000 });
-  await service.tell('three');
+  // A call of each, neither of them confirmed.
   engine.away = true;
+  for (const one of [service, other]) await one.tell('three');
   await weights.end('three', { syncId: 'three', outcome: 'rolled-back', reason: 'deadline' });
   await service.tell('three');
   const paused = `${runner.rootKey('three')}:weights:engines`;
@@ -114,6 +117,10 @@ it('counts an engine that could not be told for an hour, once', async () => {
   expect(page).toMatch(/alarms_total{[^}]*alarm="engines-paused"[^}]*} 1/);
   expect(page).toMatch(/engines_given_up_total(?:{[^}]*})? 0/);
   expect(await setBack(3_700_000)).toMatch(/engines_given_up_total(?:{[^}]*})? 1/);
-  await service.tell('three');
+  // Nobody records it or tells it any more.
+  engine.away = false;
+  engine.paused = true;
+  for (const one of [other, service, other]) await one.tell('three');
+  expect(engine.paused).toBe(true);
   expect(await metrics.registry.metrics()).toMatch(/engines_given_up_total(?:{[^}]*})? 1/);
 });

@@ -63,7 +63,7 @@ export class EnginePausesService {
     do {
       const page = await this.weights.engineResumes(pool, cursor);
       await this.tellAll(page.steps, (step) => this.resume(pool, step));
-      for (const step of page.forgotten) {
+      for (const step of page.givenUp) {
         this.paused.get(pool)?.delete(engineOf(step));
         this.metrics.engineGivenUp();
         this.logger.error(

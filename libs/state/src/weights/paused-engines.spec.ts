@@ -101,16 +101,29 @@ describe('engines that are paused while weights change', () => {
     expect(await resumes()).toEqual([]);
     const name = 'vllm|http://s1';
     const entry = async () => JSON.parse((await test.redis.hget(test.key('weights:engines'), name))!) as object;
-    const since = async (ageMs: number) =>
-      test.redis.hset(
-        test.key('weights:engines'),
-        name,
-        JSON.stringify({ ...(await entry()), resumeAtMs: Date.now() - ageMs, nextAtMs: 0 }),
-      );
-    await since(61_000);
-    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [about], overdue: 1, forgotten: [] });
-    await since(3_601_000);
-    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], overdue: 0, forgotten: [about] });
-    expect(await test.redis.exists(test.key('weights:engines'))).toBe(0);
+    const since = async (times: (nowMs: number) => object) => {
+      const changed = { ...(await entry()), nextAtMs: 0, ...times(Date.now()) };
+      await test.redis.hset(test.key('weights:engines'), name, JSON.stringify(changed));
+    };
+    await since((nowMs) => ({ resumeAtMs: nowMs - 61_000 }));
+    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [about], overdue: 1, givenUp: [] });
+    await since((nowMs) => ({ resumeAtMs: nowMs - 3_601_000 }));
+    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], overdue: 0, givenUp: [about] });
+    // A replica that has paused it too is told so, and records nothing anew.
+    expect(await weights.knowsEngines(pool, [about])).toEqual([false]);
+    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
+    // It is paused for the next change like one that nobody has heard of.
+    await begin('keep', 'next');
+    expect(await steps()).toEqual([{ ...about, syncId: 'next', mode: 'keep' }]);
+    expect(await entry()).not.toHaveProperty('givenUpAtMs');
+  });
+
+  it('forgets an engine that was given up', async () => {
+    const entry = { syncId: 'sync', serverId: 's1', state: 'paused', askedAtMs: 0, resumeAtMs: 0 };
+    const givenUpAtMs = Date.now() - 3_601_000;
+    const at = test.key('weights:engines');
+    await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
+    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], givenUp: [] });
+    expect(await test.redis.exists(at)).toBe(0);
   });
 });

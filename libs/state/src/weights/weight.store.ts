@@ -61,8 +61,8 @@ export interface EngineResumesPage {
   steps: EngineStep[];
   /** Engines that have not been told for a minute. */
   overdue: number;
-  /** Engines that could not be told for an hour: given up. */
-  forgotten: EngineStep[];
+  /** Engines that could not be told for an hour: each is listed once, to one replica. */
+  givenUp: EngineStep[];
   cursor: string;
 }
 
@@ -122,7 +122,7 @@ export class WeightStore {
 
   /**
    * What a replica has paused, at most 128: one that Redis has no record of (any more) is recorded as one that is to go on.
-   * @returns for each whether it is recorded for its change
+   * @returns for each whether it is recorded for its change, and not given up
    */
   async knowsEngines(pool: PoolName, steps: EngineStep[]): Promise<boolean[]> {
     return (await this.scripts.run(engineKnown, pool, { steps })).recorded;

@@ -1,10 +1,10 @@
 --[[ Which paused engines are to go on: the change they were paused for has ended, or their server has left the pool or has
 another address. One page of them. An engine is listed again, less and less often, until weights/engine-told; after
-GIVE_UP_MS it is forgotten.
+GIVE_UP_MS it is given up, and its entry says so to all replicas for as long again.
 ARGV[1] JSON: {cursor}   string, '0' to begin
 Reply: steps      list of {serverId, endpoint, dialect, syncId}
        overdue    number: engines that have been told for longer than OVERDUE_MS: an alarm
-       forgotten  list of {serverId, endpoint, dialect, syncId}: given up
+       givenUp    list of {serverId, endpoint, dialect, syncId}: given up just now, each listed once
        cursor     string, '0' at the end
 Errors: none. Facts: none.
 Flags: allow-oom ]]
@@ -16,7 +16,7 @@ local OVERDUE_MS, GIVE_UP_MS = 60000, 3600000
 local PROMPT_TRIES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 3, 250, 30000
 local args = cjson.decode(ARGV[1])
 local sync, now = load_sync(), now_ms()
-local steps, forgotten, overdue = {}, {}, 0
+local steps, given_up, overdue = {}, {}, 0
 
 local function is_held(name, entry)
   if not sync or sync.syncId ~= entry.syncId then return false end
@@ -36,12 +36,15 @@ for position = 1, #page[2], 2 do
   local name, entry = page[2][position], cjson.decode(page[2][position + 1])
   local dialect, endpoint = string.match(name, '^(%a+)|(.*)$')
   local step = { serverId = entry.serverId, endpoint = endpoint, dialect = dialect, syncId = entry.syncId }
-  if entry.resumeAtMs or not is_held(name, entry) then
+  if entry.givenUpAtMs then
+    if now - entry.givenUpAtMs > GIVE_UP_MS then redis.call('HDEL', key.pausedEngines, name) end
+  elseif entry.resumeAtMs or not is_held(name, entry) then
     entry.resumeAtMs = entry.resumeAtMs or now
     local age = now - entry.resumeAtMs
     if age > GIVE_UP_MS then
-      redis.call('HDEL', key.pausedEngines, name)
-      table.insert(forgotten, step)
+      entry.givenUpAtMs = now
+      save_engine(name, entry)
+      table.insert(given_up, step)
     else
       if age > OVERDUE_MS then overdue = overdue + 1 end
       if now >= (entry.nextAtMs or 0) then
@@ -51,5 +54,5 @@ for position = 1, #page[2], 2 do
     end
   end
 end
-return '{"steps":' .. encode_list(steps) .. ',"overdue":' .. overdue .. ',"forgotten":' .. encode_list(forgotten)
+return '{"steps":' .. encode_list(steps) .. ',"overdue":' .. overdue .. ',"givenUp":' .. encode_list(given_up)
   .. ',"cursor":' .. cjson.encode(page[1]) .. '}'

@@ -27,7 +27,8 @@ end
 
 -- One that was paused for an earlier change goes on first.
 local function may_be_asked(entry)
-  return not entry or (entry.syncId == sync.syncId and (entry.state ~= 'paused' or entry.resumeAtMs ~= nil))
+  if not entry or entry.givenUpAtMs then return true end
+  return entry.syncId == sync.syncId and (entry.state ~= 'paused' or entry.resumeAtMs ~= nil)
 end
 
 if sync then
