@@ -5,12 +5,13 @@ import { forDataSets, runDataSet, WEIGHTS } from '../rounds/run-data-set.fixture
 
 afterAll(endWorlds);
 
-describe('aborts among submits, claims, checkpoints, completions, failures and dead workers', () => {
+describe('aborts of groups and of single samples among submits, claims, completions, failures and dead workers', () => {
   it('ends every group exactly once, loses no abort, and keeps the books exact', async () => {
     await forDataSets(
       async ({ groups, samples, groupsPerStep, name, decide }) => {
         const policy: TailPolicy = { name, overProvision: 1.5, shortfall: 'accept-fewer', maxFailures: 0 };
-        const world = new World(groups, samples, groupsPerStep, policy, decide);
+        const minSamples = decide(3) === 0 ? samples : 1;
+        const world = new World(groups, samples, groupsPerStep, policy, decide, minSamples);
         await runDataSet(world, decide, { ...WEIGHTS, repeat: 8, abort: 2 });
         await world.stopWorkers();
 
@@ -20,11 +21,12 @@ describe('aborts among submits, claims, checkpoints, completions, failures and d
         expect(status.longtail).toEqual({ groups: 0, settlingGroups: 0 });
         const { submitted, trained, failed, dropped } = status.requests;
         expect(trained + failed + dropped).toBe(submitted);
-        for (const groupId of world.intended) expect(world.trained.has(groupId), `${groupId} trained`).toBe(false);
-        expect(status.droppedGroups).toBeGreaterThanOrEqual(world.intended.size);
+        for (const groupId of world.aborts.intended)
+          expect(world.trained.has(groupId), `${groupId} trained`).toBe(false);
+        expect(status.droppedGroups).toBeGreaterThanOrEqual(world.aborts.intended.size);
         expect(await rounds.due(world.pool)).toMatchObject({ aborts: [], aborting: 0 });
-        for (const abortId of world.abortIds) {
-          const results = await world.resultsOf(abortId);
+        for (const abortId of world.aborts.ids) {
+          const results = await world.aborts.resultsOf(abortId);
           expect(new Set(results.map(({ requestId }) => requestId)).size).toBe(results.length);
           expect(results.map(({ outcome }) => outcome)).not.toContain('aborting');
         }

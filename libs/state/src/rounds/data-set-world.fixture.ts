@@ -12,7 +12,7 @@ import {
 } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
-import { AbortStore, type AbortSelector, type AbortResultsPage } from '../aborts';
+import { AbortStore } from '../aborts';
 import { LedgerStore } from '../ledger';
 import { LongtailStore } from '../longtail';
 import { connectRedis } from '../redis';
@@ -22,8 +22,11 @@ import { RoutingStore } from '../routing';
 import { ScriptRunner } from '../scripts/script-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 import { RECOUNT } from './recount.fixture';
-import type { DueWork, NewGroup, ResultsPage } from './round.types';
+import type { NewGroup, ResultsPage } from './round.types';
+import { JOB, WorldAborts } from './world-aborts.fixture';
 import { segmentOf, type Attempt } from './world-attempt.fixture';
+
+export { JOB };
 
 export const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
@@ -35,7 +38,6 @@ export const longtail = new LongtailStore(runner);
 export const ledgers = new LedgerStore(runner);
 const requests = new RequestStore(runner);
 const routing = new RoutingStore(runner);
-export const JOB = 'job';
 /** Data sets per property; more for a search that takes its time. */
 export const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 10);
 let pools = 0;
@@ -51,9 +53,7 @@ export class World {
   readonly pool = `lifecycle-${pools++}`;
   readonly trained = new Map<string, GroupResult>();
   failedGroups = 0;
-  /** Groups that an abort has decided about: they must end dropped. */
-  readonly intended = new Set<string>();
-  readonly abortIds: string[] = [];
+  readonly aborts = new WorldAborts(runner, redis, this);
   steps = 0;
   protected readonly workers = new Map<string, Epoch>();
   protected readonly held: Attempt[] = [];
@@ -75,7 +75,9 @@ export class World {
     readonly samples: number,
     readonly groupsPerStep: number,
     readonly policy: TailPolicy,
-    protected readonly decide: (choices: number) => number,
+    readonly decide: (choices: number) => number,
+    /** A group that loses samples for good needs no more than these; with fewer than all, samples are aborted alone too. */
+    readonly minSamples = samples,
   ) {}
 
   async start(): Promise<void> {
@@ -125,7 +127,7 @@ export class World {
     const answer = await this.send(() => rounds.open(this.pool, args));
     if (isBroomwagonError(answer)) {
       // What was promised may have been aborted meanwhile: then another plan is made.
-      if (answer.code === 'PLAN_STALE') expect(this.abortIds.length).toBeGreaterThan(0);
+      if (answer.code === 'PLAN_STALE') expect(this.aborts.ids.length).toBeGreaterThan(0);
       else expect(answer.code).toBe('ROUND_SETTLING');
       this.refused = answer.code === 'PLAN_STALE' ? undefined : plan;
       return true;
@@ -180,8 +182,12 @@ export class World {
   private check(group: GroupResult): void {
     expect(this.trained.has(group.groupId), `${group.groupId} trained twice`).toBe(false);
     this.trained.set(group.groupId, group);
-    expect(new Set(group.samples.map((sample) => sample.sampleIndex)).size).toBe(this.samples);
+    const samples = new Set(group.samples.map((sample) => sample.sampleIndex)).size;
+    expect(samples).toBe(group.samples.length);
+    expect(samples).toBeLessThanOrEqual(this.samples);
+    expect(samples).toBeGreaterThanOrEqual(this.minSamples);
     for (const sample of group.samples) {
+      expect(this.aborts.stopped.has(sample.requestId), `${sample.requestId} trained`).toBe(false);
       const expected = [...(this.acknowledged.get(sample.requestId) ?? [])].filter(([, tokens]) => tokens > 0);
       const entered = sample.segments.map((segment) => [segment.attempt, segment.tokenCount] as [AttemptId, number]);
       if (roundRules(this.policy, 'short').onCut === 'discard' || this.policy.maxVersionSpan !== undefined) {
@@ -282,7 +288,7 @@ export class World {
     if (due.leaving > 0) {
       await this.confirm((await longtail.repeat(this.pool, 0)).aborts);
     }
-    await this.sweepAborts(due);
+    await this.confirm(await this.aborts.sweep(due));
   }
 
   protected async confirm(commands: readonly AttemptFence[]): Promise<void> {
@@ -305,76 +311,9 @@ export class World {
     }
   }
 
-  /** Aborts something. Sometimes its selection is left to the sweep, as if the process had died. */
-  async abort(): Promise<void> {
-    const abortId = `a${this.abortIds.length}`;
-    const selector = this.chooseSelector();
-    const expected = await this.meantBy(selector);
-    await this.send(() => aborts.begin(this.pool, { abortId, selector, reason: 'test', keptMs: 600_000 }));
-    this.abortIds.push(abortId);
-    const isFlagged = 'roundId' in selector || 'job' in selector;
-    if (this.decide(2) === 0) for (let more = true; more;) ({ more } = await aborts.select(this.pool, abortId));
-    // Without its flag and its selection, it is only decided when the sweep comes to it: a completion may win.
-    else if (!isFlagged || 'groupId' in selector) return;
-    for (const groupId of expected) this.intended.add(groupId);
-  }
-
-  private chooseSelector(): AbortSelector {
-    const groupId = `g${this.decide(this.groups)}`;
-    switch (this.decide(8)) {
-      case 0:
-        return { roundId: this.roundId || 'r1', job: JOB };
-      case 1:
-        return this.decide(3) === 0 ? { job: JOB } : { groupId, job: JOB };
-      case 2:
-        return { workerId: this.pick([...this.workers.keys()]) };
-      case 3:
-        return { groupId, job: JOB };
-      default:
-        return { requestIds: [`${JOB}/${groupId}/${this.decide(this.samples)}`, `${JOB}/g0/${this.samples - 1}`] };
-    }
-  }
-
-  /** Groups that are dropped when this is done now. */
-  private async meantBy(selector: AbortSelector): Promise<string[]> {
-    const meant: string[] = [];
-    for (let position = 0; position < this.groups; position++) {
-      const groupId = `g${position}`;
-      const key = `${runner.rootKey(this.pool)}`;
-      const [state, roundId] = await redis.hmget(`${key}:group:${JOB}/${groupId}`, 'state', 'roundId');
-      const named = 'groupId' in selector && selector.groupId === groupId;
-      const mayBe = state === 'live' || state === 'unfinished';
-      if (named && (mayBe || (state === null && !this.trained.has(groupId)))) meant.push(groupId);
-      else if ('roundId' in selector && state === 'live' && roundId === selector.roundId) meant.push(groupId);
-      else if ('job' in selector && !('groupId' in selector) && !('roundId' in selector) && mayBe) meant.push(groupId);
-      else if ('requestIds' in selector) {
-        for (const id of selector.requestIds.filter((one) => one.startsWith(`${JOB}/${groupId}/`))) {
-          const request = await redis.hget(`${key}:request:${id}`, 'state');
-          const isUnknown = state === null && !this.trained.has(groupId);
-          if (isUnknown || (mayBe && request !== 'finished')) meant.push(groupId);
-        }
-      }
-    }
-    return meant;
-  }
-
-  /** What the sweep does about aborts: one page of each kind, and some of the workers hear of it. */
-  private async sweepAborts(due: DueWork): Promise<void> {
-    for (const abortId of due.aborts) if (this.decide(2) === 0) await aborts.select(this.pool, abortId);
-    if (due.aborting === 0) return;
-    const page = await aborts.repeat(this.pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: 600_000 });
-    await this.confirm(page.aborts);
-  }
-
-  /** The answer of an abort, all pages. */
-  async resultsOf(abortId: string): Promise<AbortResultsPage['results']> {
-    const all: AbortResultsPage['results'] = [];
-    for (let cursor: number | undefined = 0; cursor !== undefined;) {
-      const page: AbortResultsPage = await aborts.results(this.pool, { abortId, cursor, limit: 5 });
-      all.push(...page.results);
-      ({ cursor } = page);
-    }
-    return all;
+  abort(): Promise<void> {
+    const scene = { roundId: this.roundId, submitted: this.submitted, workerIds: [...this.workers.keys()] };
+    return this.aborts.begin(scene, (message) => this.send(message));
   }
 
   /** Any message may come again at any time. */
@@ -402,11 +341,21 @@ export class World {
     expect(await redis.eval(RECOUNT, 1, runner.rootKey(this.pool))).toEqual([]);
   }
 
-  /** All workers are gone, also those who never heard of an abort: what they had is returned. */
+  /** Sweeps until nothing is due, or only what waits for the word of a worker. */
+  async settle(): Promise<void> {
+    for (let page = 0; page < 200; page++) {
+      const due = await rounds.due(this.pool);
+      if (due.rounds.length + due.aborts.length + due.aborting + due.leaving + due.voidEpochs === 0) break;
+      await this.sweep();
+    }
+    await this.audit();
+  }
+
+  /** All workers are gone, also those who never heard of an abort: what they had is returned, and what waited is folded. */
   async stopWorkers(): Promise<void> {
     for (const [workerId, epoch] of this.workers) await routing.deregisterWorker(this.pool, workerId, epoch);
     for (let more = true; more;) ({ more } = await requests.voidAttempts(this.pool));
-    await this.audit();
+    await this.settle();
   }
 
   /** The audits of the next data set look at no keys of this one. */
@@ -452,6 +401,7 @@ export class World {
       groupId: `g${position}`,
       digest: `d${position}`,
       samples: this.samples,
+      minSamples: this.minSamples,
       maxTokens: 100,
       promptRef: `prompt${position}`,
       sampling: '{}',

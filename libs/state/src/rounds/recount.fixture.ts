@@ -32,14 +32,18 @@ local sum = 0
 local books = redis.call('HGETALL', root .. 'job-books:job')
 for position = 1, #books, 2 do if books[position] ~= 'submitted' then sum = sum + tonumber(books[position + 1]) end end
 compare('submitted', redis.call('HGET', root .. 'job-books:job', 'submitted'), sum)
-local queued, open, accepted, leaving, aborting, dropped = 0, {}, {}, 0, 0, 0
+local queued, open, accepted, leaving, aborting, told, dropped = 0, {}, {}, 0, 0, 0, 0
 for _, name in ipairs(redis.call('KEYS', root .. 'group:*')) do
   local id = string.sub(name, #root + #'group:' + 1)
   local f = redis.call('HMGET', name, 'live', 'finished', 'state', 'roundId')
   compare(id .. ' live', f[1], live[id] or 0)
   compare(id .. ' finished', f[2], finished[id] or 0)
   if f[3] == 'unfinished' then queued = queued + 1 end
-  if f[3] == 'aborting' then aborting = aborting + 1 end
+  -- Groups of single samples that were stopped stand there too.
+  if f[3] == 'aborting' then
+    aborting = aborting + 1
+    if redis.call('ZSCORE', root .. 'aborts:groups', id) then told = told + 1 end
+  end
   if f[3] == 'dropped' then dropped = dropped + 1 end
   if f[3] == 'leaving' then leaving = leaving + 1 end
   if f[3] == 'accepted' then accepted[f[4]] = (accepted[f[4]] or 0) + 1 end
@@ -56,6 +60,6 @@ for _, round in ipairs(redis.call('ZRANGE', root .. 'job-rounds:job', 0, -1)) do
 end
 compare('leaving', redis.call('ZCARD', root .. 'groups:leaving'), leaving)
 compare('settling', redis.call('HGET', root .. 'job:job', 'settlingGroups'), settling)
-compare('aborting', redis.call('ZCARD', root .. 'aborts:groups'), aborting)
+compare('aborting', told, aborting)
 compare('dropped', redis.call('HGET', root .. 'job:job', 'droppedGroups') or 0, aborting + dropped)
 return wrong`;

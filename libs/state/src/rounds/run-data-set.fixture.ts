@@ -47,9 +47,8 @@ export async function runDataSet(
     else if (!(await world.train())) break;
     await world.audit();
   }
-  // What is left is folded.
-  for (let page = 0; page < 200; page++) await world.sweep();
-  await world.audit();
+  // What is left is folded, but for what waits for a worker that has not heard of its end.
+  await world.settle();
   return world;
 }
 

@@ -32,8 +32,10 @@ for _, tombstones in ipairs({ key.abortTombstones, key.abortedAcquires }) do
 end
 local flag = optional(args.flag)
 local owner = flag == 'round' and key.round(args.job, args.roundId) or flag == 'job' and key.job(args.job) or key.meta
--- What is not there gets no flag: a hash made of nothing but a flag would look like a round.
-if flag and redis.call('EXISTS', owner) == 1 then
+-- What is not there gets no flag: a hash made of nothing but a flag would look like a round. A flag is never lowered: a
+-- round that was cancelled has one for groups that are still to be submitted.
+local flagged = flag and tonumber(redis.call('HGET', owner, 'abortedUpTo') or -1)
+if flag and redis.call('EXISTS', owner) == 1 and flagged <= tonumber(up_to) then
   redis.call('HSET', owner, 'abortedUpTo', up_to, 'abortedBy', args.abortId)
 end
 return '{"selecting":true}'

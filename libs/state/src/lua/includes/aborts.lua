@@ -79,13 +79,6 @@ local function abort_group(round, group, abort_id, aborts)
   drop_group(round, group, reason, abort_id, aborts)
 end
 
--- `scope`: that of the abort, or nil: that of the round.
-local function abort_request(round, group, request, abort_id, scope, aborts)
-  local is_alone = (scope or round and round.abortScope) == 'sample'
-  if is_alone and stop_sample(round, group, request, { reason = 'aborted' }, aborts) then return end
-  abort_group(round, group, abort_id, aborts)
-end
-
 -- The holder of a sample has ended it: its own time is over. Its tokens are waste, whoever else goes with it.
 local function time_out(round, group, request, segment, tokens, aborts)
   bump(round, 'returned.timeout', 1)
@@ -103,4 +96,12 @@ local function honour_abort(round, group, aborts)
   abort_group(round, group, round.abortedBy, aborts)
   record_group(round.abortedBy, group)
   return true
+end
+
+-- `scope`: that of the abort, or nil: that of the round. A group without the sample may be whole, so a flag comes first.
+local function abort_request(round, group, request, abort_id, scope, aborts)
+  if honour_abort(round, group, aborts) then return end
+  local is_alone = (scope or round and round.abortScope) == 'sample'
+  if is_alone and stop_sample(round, group, request, { reason = 'aborted' }, aborts) then return end
+  abort_group(round, group, abort_id, aborts)
 end

@@ -144,6 +144,8 @@ local function give_places(round)
     if not group_id then return false end
     if given == PLACES_A_SCRIPT then return true end
     local group = load_group(round.job, group_id)
+    -- Those behind it have their turn when the abort has taken it out.
+    if group and group.arrival <= round.abortedUpTo then return false end
     if group then
       accept_group(round, group)
     else
