@@ -9,7 +9,14 @@ describe('aborts of groups and of single samples among submits, claims, completi
   it('ends every group exactly once, loses no abort, and keeps the books exact', async () => {
     await forDataSets(
       async ({ groups, samples, groupsPerStep, name, decide }) => {
-        const policy: TailPolicy = { name, overProvision: 1.5, shortfall: 'accept-fewer', maxFailures: 0 };
+        const policy: TailPolicy = {
+          name,
+          overProvision: 1.5,
+          shortfall: 'accept-fewer',
+          maxFailures: 0,
+          maxCuts: decide(2) === 0 ? 1 : undefined,
+          sampleOverProvision: name !== 'wait' && decide(2) === 0 ? 1.5 : 1,
+        };
         const minSamples = decide(3) === 0 ? samples : 1;
         const world = new World(groups, samples, groupsPerStep, policy, decide, minSamples);
         await runDataSet(world, decide, { ...WEIGHTS, repeat: 8, abort: 2 });
