@@ -1,18 +1,19 @@
 import { createHash } from 'node:crypto';
-import { mkdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { chunksOf, pagesOf } from './chunks';
-import { withFolderLock } from './folder-lock';
 import {
   bytesOf,
+  changedMs,
   createOnce,
+  FREED,
   isSame,
   list,
   merge,
-  readCounter,
   readPayloadFile,
   receivedOf,
+  syncFolder,
   writePayloadFile,
   type Change,
   type PayloadHeader,
@@ -26,9 +27,8 @@ import {
   type PayloadStat,
   type PayloadUsage,
 } from './payload-store';
+import { forgetUsedBytes, usedBytesOf, withUsedBytes, writeUsedBytes } from './used-bytes';
 
-/** Ends the name of the file that says that a payload is freed. */
-const FREED = '.freed';
 /** Folder of what was swept: `<day>/<path in the store>`. */
 const TRASH = '.trash';
 /** Folder of an empty file for each deployment that uses the store. */
@@ -37,7 +37,8 @@ const DAY_MS = 86_400_000;
 
 /**
  * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For one
- * machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait.
+ * machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait. A payload is
+ * on the disk when its reference is returned. A file that is not whole counts as not there, and goes like one that is.
  */
 export class FilePayloadStore extends PayloadStore {
   protected readonly driver = 'file';
@@ -150,7 +151,7 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   async usage(of: PayloadJob): Promise<PayloadUsage> {
-    return { usedBytes: await readCounter(join(this.folderOf(of), '.used')), quotaBytes: this.quotaBytes };
+    return { usedBytes: await usedBytesOf(this.folderOf(of)), quotaBytes: this.quotaBytes };
   }
 
   async close(): Promise<void> {}
@@ -171,7 +172,7 @@ export class FilePayloadStore extends PayloadStore {
   private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
     const jobFolder = this.folderOf(payload);
     await mkdir(jobFolder, { recursive: true });
-    return withFolderLock(jobFolder, async () => {
+    return withUsedBytes(jobFolder, async () => {
       const path = this.pathOf(payload);
       const held = await readPayloadFile(path, 'all');
       if (held !== undefined && receivedOf(held.header) === held.header.count) {
@@ -181,6 +182,7 @@ export class FilePayloadStore extends PayloadStore {
         if (await this.unmark(path)) await this.count(jobFolder, bytesOf(held.header), false);
         return held.header;
       }
+      if (held === undefined && (await changedMs(path)) !== undefined) await this.discard(jobFolder, path, rm);
       const chunks = merge(held, change);
       const header: PayloadHeader = {
         job: payload.job,
@@ -198,42 +200,50 @@ export class FilePayloadStore extends PayloadStore {
         await this.count(jobFolder, -added);
         throw new BroomwagonError('UNAVAILABLE', `Cannot write a payload: ${(cause as Error).message}`, { cause });
       });
+      await syncFolder(dirname(path));
       return header;
     });
   }
 
   private async count(jobFolder: string, addedBytes: number, isBounded = true): Promise<void> {
-    const path = join(jobFolder, '.used');
-    const used = (await readCounter(path)) + addedBytes;
+    const used = (await usedBytesOf(jobFolder)) + addedBytes;
     if (isBounded && addedBytes > 0 && used > this.quotaBytes) {
       const wish = `${used} of ${this.quotaBytes} bytes`;
       throw new BroomwagonError('PAYLOAD_STORE_FULL', `The payloads of the job would take ${wish}`);
     }
-    await writeFile(path, String(used));
+    await writeUsedBytes(jobFolder, Math.max(0, used));
   }
 
-  /** Removes a file, if it is still as old as `cutoffMs` says, and counts it down. */
+  /** Removes a file, whole or not, if it is still as old as `cutoffMs` says, and counts it down. */
   private async unlink(
     jobFolder: string,
     path: string,
     cutoffMs = Infinity,
     away: (path: string) => Promise<void> = rm,
   ): Promise<boolean> {
-    if ((await readPayloadFile(path)) === undefined) return false;
-    return withFolderLock(jobFolder, async () => {
-      const held = await readPayloadFile(path);
-      if (held === undefined || (await stat(path)).mtimeMs > cutoffMs) return false;
-      await away(path);
-      if (!(await this.unmark(path))) await this.count(jobFolder, -bytesOf(held.header));
+    if ((await changedMs(path)) === undefined) return false;
+    return withUsedBytes(jobFolder, async () => {
+      const atMs = await changedMs(path);
+      if (atMs === undefined || atMs > cutoffMs) return false;
+      await this.discard(jobFolder, path, away);
       return true;
     });
+  }
+
+  private async discard(jobFolder: string, path: string, away: (path: string) => Promise<void>): Promise<void> {
+    const held = await readPayloadFile(path);
+    await away(path);
+    const wasFreed = await this.unmark(path);
+    // What is not whole does not say what it was counted with.
+    if (held === undefined) await forgetUsedBytes(jobFolder);
+    else if (!wasFreed) await this.count(jobFolder, -bytesOf(held.header));
   }
 
   /** A file beside it says that a payload is freed. */
   private async mark(payload: PayloadName, isFreed: boolean): Promise<number> {
     const path = this.pathOf(payload);
     if ((await readPayloadFile(path)) === undefined) return -1;
-    return withFolderLock(this.folderOf(payload), async () => {
+    return withUsedBytes(this.folderOf(payload), async () => {
       const held = await readPayloadFile(path);
       if (held === undefined) return -1;
       const bytes = bytesOf(held.header);
@@ -250,13 +260,14 @@ export class FilePayloadStore extends PayloadStore {
     );
   }
 
-  /** The payload of a file that was not changed since a moment; drafts of then are removed. */
+  /** The payload of a file that was not changed since a moment; drafts of then, and what is not whole, are removed. */
   private async oldPayload(pool: string, path: string, cutoffMs: number): Promise<PayloadName | undefined> {
-    const facts = await stat(path).catch(() => undefined);
-    if (facts === undefined || facts.mtimeMs > cutoffMs) return undefined;
+    const atMs = await changedMs(path);
+    if (atMs === undefined || atMs > cutoffMs) return undefined;
     if (path.endsWith('.draft')) await rm(path, { force: true });
     if (path.endsWith('.draft') || path.endsWith(FREED)) return undefined;
     const held = await readPayloadFile(path);
+    if (held === undefined) await this.unlink(dirname(dirname(path)), path, cutoffMs, (broken) => this.toTrash(broken));
     return held && { pool, job: held.header.job, owner: held.header.owner, name: held.header.name };
   }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** First line of a payload file, as JSON; the chunks follow, one after the other. */
@@ -13,6 +13,9 @@ export interface PayloadHeader {
   storedAtMs: number;
 }
 
+/** Ends the name of the file that says that a payload is freed. */
+export const FREED = '.freed';
+
 /** Longest header: 256 chunk sizes and the ids. */
 const HEADER_BYTES = 8_192;
 
@@ -23,7 +26,10 @@ export function receivedOf(header: PayloadHeader): number {
   return header.chunkBytes.filter((bytes) => bytes !== null).length;
 }
 
-/** Reads the header, or the header and one chunk, of one version of the file; undefined when there is none. */
+/**
+ * Reads the header, or the header and one chunk, of one version of the file; undefined when there is none, or when it is
+ * not whole: a machine without power may keep the name of a file and lose what is in it.
+ */
 export async function readPayloadFile(
   path: string,
   index?: number | 'all',
@@ -36,37 +42,62 @@ export async function readPayloadFile(
     throw error;
   }
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
-    const end = buffer.subarray(0, bytesRead).indexOf(0x0a);
-    const header = JSON.parse(buffer.toString('utf8', 0, end)) as PayloadHeader;
+    const { size } = await file.stat();
+    const start = await read(file, Math.min(HEADER_BYTES, size), 0);
+    const end = start.indexOf(0x0a);
+    const header = headerOf(start.toString('utf8', 0, Math.max(0, end)));
+    if (header === undefined || end + 1 + bytesOf(header) > size) return undefined;
     if (index === undefined) return { header, data: Buffer.alloc(0) };
     const sizes = header.chunkBytes.map((bytes) => bytes ?? 0);
     const skipped = index === 'all' ? 0 : sizes.slice(0, index).reduce((sum, bytes) => sum + bytes, 0);
     const length = index === 'all' ? bytesOf(header) : (sizes[index] ?? 0);
-    const data = Buffer.alloc(length);
-    if (length > 0) await file.read(data, 0, length, end + 1 + skipped);
-    return { header, data };
+    const data = await read(file, length, end + 1 + skipped);
+    return data.length < length ? undefined : { header, data };
   } finally {
     await file.close();
   }
 }
 
-/** Writes a payload file beside its place and renames it there: a reader sees the old file or the new one. */
+/** One read may give less than there is; what is returned is shorter only where the file ends. */
+async function read(file: FileHandle, length: number, position: number): Promise<Buffer> {
+  const data = Buffer.alloc(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await file.read(data, done, length - done, position + done);
+    if (bytesRead === 0) break;
+    done += bytesRead;
+  }
+  return data.subarray(0, done);
+}
+
+function headerOf(text: string): PayloadHeader | undefined {
+  try {
+    return JSON.parse(text) as PayloadHeader;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Writes a payload file beside its place and renames it there: a reader sees the old file or the new one. It is on the
+ * disk before it has its name, so that no machine without power keeps the name alone.
+ */
 export async function writePayloadFile(path: string, header: PayloadHeader, chunks: readonly Buffer[]): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
+  const content = Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), ...chunks]);
+  await replaceFile(path, content, { flush: true });
+}
+
+/** A reader sees the old file or the new one. */
+export async function replaceFile(path: string, content: string | Buffer, options?: { flush: boolean }): Promise<void> {
   const draft = `${path}.${randomUUID()}.draft`;
   try {
-    await writeFile(draft, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), ...chunks]));
+    await writeFile(draft, content, options);
     await rename(draft, path);
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
   }
-}
-
-/** The number in a small text file; 0 when there is none. */
-export async function readCounter(path: string): Promise<number> {
-  return Number(await readFile(path, 'utf8').catch(() => '0')) || 0;
 }
 
 /** Makes an empty file; false when it was there. */
@@ -77,6 +108,25 @@ export async function createOnce(path: string): Promise<boolean> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
+  }
+}
+
+/** When a file was last changed; undefined when it is not there. */
+export async function changedMs(path: string): Promise<number | undefined> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined;
+    throw error;
+  });
+  return found?.mtimeMs;
+}
+
+/** Keeps the names in a folder when the machine loses its power. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
   }
 }
 

@@ -1,0 +1,51 @@
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { withFolderLock } from './folder-lock';
+import { bytesOf, FREED, list, readPayloadFile, replaceFile } from './payload-file';
+
+const COUNTER = '.used';
+
+/** Bytes that the payloads of a job take, without freed ones: the number in `.used` of its folder, or the sum of its files. */
+export async function usedBytesOf(jobFolder: string): Promise<number> {
+  return (await readCounter(jobFolder)) ?? (await sumOf(jobFolder));
+}
+
+/** Runs work that changes payloads of a job or their count, one at a time. When it begins, the count is there. */
+export function withUsedBytes<T>(jobFolder: string, work: () => Promise<T>): Promise<T> {
+  return withFolderLock(jobFolder, async () => {
+    if ((await readCounter(jobFolder)) === undefined) await writeUsedBytes(jobFolder, await sumOf(jobFolder));
+    return work();
+  });
+}
+
+/** Only under {@link withUsedBytes}. */
+export function writeUsedBytes(jobFolder: string, bytes: number): Promise<void> {
+  return replaceFile(join(jobFolder, COUNTER), String(bytes));
+}
+
+/** The files of the job are to be summed again. Only under {@link withUsedBytes}. */
+export function forgetUsedBytes(jobFolder: string): Promise<void> {
+  return rm(join(jobFolder, COUNTER), { force: true });
+}
+
+/** Undefined when it is not there, or a machine without power has lost what it said. */
+async function readCounter(jobFolder: string): Promise<number | undefined> {
+  const text = await readFile(join(jobFolder, COUNTER), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '';
+    throw error;
+  });
+  return /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+async function sumOf(jobFolder: string): Promise<number> {
+  let sum = 0;
+  for (const shard of await list(jobFolder)) {
+    const names = await list(join(jobFolder, shard));
+    for (const name of names) {
+      if (name.endsWith('.draft') || name.endsWith(FREED) || names.includes(name + FREED)) continue;
+      const found = await readPayloadFile(join(jobFolder, shard, name));
+      if (found !== undefined) sum += bytesOf(found.header);
+    }
+  }
+  return sum;
+}
