@@ -211,7 +211,7 @@ describe('request.abort of those who only route', () => {
         field,
       });
     await refused({ requestIds: [] }, 'requestIds');
-    await refused({ requestIds: ['a b'] }, 'requestIds');
+    await refused({ requestIds: ['a\nb'] }, 'requestIds');
     await refused({ requestIds: Array.from({ length: 129 }, (_, index) => `r${index}`) }, 'requestIds');
     await refused({ requestIds: ['a'], all: true }, 'all');
     await refused({ workerId: 'w', serverId: 's' }, 'serverId');

@@ -49,7 +49,9 @@ it('pool.delete with force answers who waits in the pool, fences who uses it, an
   expect(acquired).toMatchObject({ status: 'rejected', reason: { code: 'WAIT_TIMEOUT' } });
   expect(claimed).toEqual({ status: 'fulfilled', value: { claims: [] } });
 
-  await expect(call(pool, 'lb.acquire', { ...acquire, acquireId: 'late' })).rejects.toMatchObject({ code: 'FENCED' });
+  await expect(call(pool, 'lb.acquire', { ...acquire, acquireId: 'late' })).rejects.toMatchObject({
+    code: 'WORKER_NOT_FOUND',
+  });
   await expect(call(pool, 'job.status', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
   expect(await call(pool, 'lb.status', {})).toMatchObject({ servers: 0, workers: 0, leases: 0, waiters: 0 });
   expect(await bench.findings()).toEqual([]);

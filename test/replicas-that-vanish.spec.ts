@@ -1,5 +1,5 @@
 import { isBroomwagonError, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
-import { connectRedis, PoolAudit, ScriptRunner } from '@broomwagon/state';
+import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestSystem } from './system/test-system';
 
@@ -63,7 +63,7 @@ describe('two load-balancers, one of them away in the middle of a burst', () => 
     expect(leaseIds.size).toBe(pairs);
     expect(await system.call('lb.status', {})).toMatchObject({ leases: 0, waiters: 0, voidEpochs: 0 });
     const redis = connectRedis({ url: system.redisUrl });
-    const report = await new PoolAudit(redis, new ScriptRunner(redis, system.keyPrefix)).run(system.pool);
+    const report = await new PoolAudit(redis, new FunctionRunner(redis, system.keyPrefix)).run(system.pool);
     redis.disconnect();
     expect(report).toMatchObject({ balanced: true, findings: [] });
   }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { connectRedis, ROUTING_BOUNDS, RoutingStore, ScriptRunner } from '@broomwagon/state';
+import { connectRedis, ROUTING_BOUNDS, RoutingStore, FunctionRunner } from '@broomwagon/state';
 import { freePort, ProcessGroup, provideServices, type ServerHandle, type Services } from '@broomwagon/testing';
 import type { Redis } from 'ioredis';
 import { Child } from './child';
@@ -23,7 +23,7 @@ export class PoolState {
   constructor(readonly server: ServerHandle) {
     this.redis = connectRedis({ url: server.url, commandTimeoutMs: 60_000 });
     // What was released is forgotten at once: the memory of leases is measured, not that of the past.
-    this.store = new RoutingStore(new ScriptRunner(this.redis, KEY_PREFIX), { ...ROUTING_BOUNDS, rememberMs: 1 });
+    this.store = new RoutingStore(new FunctionRunner(this.redis, KEY_PREFIX), { ...ROUTING_BOUNDS, rememberMs: 1 });
   }
 
   /** Servers with room for everything, and workers. */

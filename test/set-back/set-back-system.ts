@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
-import { connectRedis, openPayloadStore, PoolAudit, ScriptRunner } from '@broomwagon/state';
+import { connectRedis, openPayloadStore, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, type RedisHistory, startSetBackRedis, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import type { TestPrompt } from '../system/data-set';
@@ -137,7 +137,7 @@ export class SetBackSystem {
     const { keyPrefix, pool } = this.system;
     const payloads = await openPayloadStore({ ...this.payloads, keyPrefix });
     try {
-      const report = await new PoolAudit(redis, new ScriptRunner(redis, keyPrefix), payloads).run(pool);
+      const report = await new PoolAudit(redis, new FunctionRunner(redis, keyPrefix), payloads).run(pool);
       expect(report.findings).toEqual([]);
     } finally {
       await payloads.close();

@@ -53,7 +53,7 @@ export class Provocations {
       return Promise.all(calls.slice(0, 8).map((job) => this.saveAndFallBack(job)));
     }
     if (name.startsWith('load-balancer.sweep'))
-      return Promise.all(calls.slice(0, 8).map((id) => this.leaveLeaseBehind(id)));
+      return Promise.all(calls.slice(0, 8).map((id) => this.leaveLeaseBehind(id.replaceAll('.', '-'))));
     if (name.startsWith('load-balancer.configure')) {
       return Promise.all(calls.map(() => this.system.call('pool.configure', {})));
     }

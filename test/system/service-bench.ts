@@ -1,7 +1,7 @@
 import { type Epoch, type JobStatus, PAUSE_MODES, type TailPolicy } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
-import { connectRedis, PoolAudit, ScriptRunner } from '@broomwagon/state';
+import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { type SimulatorState, startEngine, stateOf } from '../../apps/engine-simulator/src/test-engine';
@@ -149,7 +149,7 @@ export class ServiceBench {
   async findings(): Promise<object[]> {
     const redis = connectRedis({ url: testRedisUrl() });
     try {
-      const report = await new PoolAudit(redis, new ScriptRunner(redis, this.prefix)).run(this.pool);
+      const report = await new PoolAudit(redis, new FunctionRunner(redis, this.prefix)).run(this.pool);
       return report.findings;
     } finally {
       redis.disconnect();

@@ -9,7 +9,7 @@ import {
   PAYLOAD_DRIVERS,
   PoolAudit,
   PoolDirectory,
-  ScriptRunner,
+  FunctionRunner,
   type AuditReport,
   type Finding,
   type PayloadDriver,
@@ -76,7 +76,7 @@ async function main(argv: string[]): Promise<number> {
     redis = connectRedis({ url: options.redis, tls });
     await checkRedisAccess(redis, options.prefix);
     payloads = options.payloads ? await openPayloadStore({ ...payloadOptionsOf(options), tls }) : undefined;
-    const audit = new PoolAudit(redis, new ScriptRunner(redis, options.prefix), payloads);
+    const audit = new PoolAudit(redis, new FunctionRunner(redis, options.prefix), payloads);
     const report = await audit.run(options.pool, { repair: options.repair });
     const pools = await new PoolDirectory(redis, options.prefix).list();
     // A mistyped name must not pass for books that balance.

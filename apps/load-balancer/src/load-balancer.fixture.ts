@@ -1,7 +1,7 @@
 import { type Epoch, type OperationName, type ReplyOf, type RequestOf, subjectOf } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, loadConfig, type RunningService } from '@broomwagon/platform';
-import { connectRedis, PoolAudit, ScriptRunner } from '@broomwagon/state';
+import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { TestEngine } from './engine.fixture';
 import { LoadBalancerConfig } from './load-balancer.config';
@@ -84,7 +84,7 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
     /** The metrics of each replica. */
     metrics: () =>
       Promise.all(replicas.map(async ({ httpPort }) => (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text())),
-    audit: () => new PoolAudit(redis, new ScriptRunner(redis, keyPrefix)).run(opened.pool),
+    audit: () => new PoolAudit(redis, new FunctionRunner(redis, keyPrefix)).run(opened.pool),
     async close() {
       await Promise.all(replicas.map((replica) => replica.close()));
       await client.messaging.connection.close();

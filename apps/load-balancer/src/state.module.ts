@@ -6,9 +6,9 @@ import {
   RedisModule,
   ROUTING_BOUNDS,
   RoutingStore,
-  ScriptRunner,
+  FunctionRunner,
   ServerStore,
-  storesOfScripts,
+  storesOfTransitions,
   WeightStore,
 } from '@broomwagon/state';
 import { LoadBalancerConfig } from './load-balancer.config';
@@ -19,11 +19,11 @@ const redis = RedisModule.forService(ServiceConfig, HealthRegistry, Metrics);
 @Module({
   imports: [redis],
   providers: [
-    ...storesOfScripts(InspectionStore, PoolStore, WeightStore),
+    ...storesOfTransitions(InspectionStore, PoolStore, WeightStore),
     {
       provide: RoutingStore,
-      inject: [ScriptRunner, LoadBalancerConfig],
-      useFactory: (scripts: ScriptRunner, config: LoadBalancerConfig) =>
+      inject: [FunctionRunner, LoadBalancerConfig],
+      useFactory: (scripts: FunctionRunner, config: LoadBalancerConfig) =>
         new RoutingStore(scripts, {
           ...ROUTING_BOUNDS,
           mostSessions: config.maxSessions,
@@ -32,8 +32,8 @@ const redis = RedisModule.forService(ServiceConfig, HealthRegistry, Metrics);
     },
     {
       provide: ServerStore,
-      inject: [ScriptRunner, LoadBalancerConfig],
-      useFactory: (scripts: ScriptRunner, config: LoadBalancerConfig) =>
+      inject: [FunctionRunner, LoadBalancerConfig],
+      useFactory: (scripts: FunctionRunner, config: LoadBalancerConfig) =>
         new ServerStore(scripts, { mostSessions: config.maxSessions }),
     },
   ],

@@ -15,7 +15,7 @@ import {
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
-import { formatPayloadRef, connectRedis, RoundStore, RoutingStore, ScriptRunner } from '@broomwagon/state';
+import { formatPayloadRef, connectRedis, RoundStore, RoutingStore, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, readToEnd, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorModule } from './coordinator.module';
@@ -30,7 +30,7 @@ export class CoordinatorFixture {
 
   private constructor(
     private readonly prefix: string,
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
     readonly client: TypedClient,
     readonly redis: ReturnType<typeof connectRedis>,
     readonly routing: RoutingStore,
@@ -65,7 +65,7 @@ export class CoordinatorFixture {
       );
     }
     const redis = connectRedis({ url: testRedisUrl() });
-    const runner = new ScriptRunner(redis, prefix);
+    const runner = new FunctionRunner(redis, prefix);
     const client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
     const [routing, rounds] = [new RoutingStore(runner), new RoundStore(runner)];
     return new CoordinatorFixture(prefix, runner, client, redis, routing, rounds, services);

@@ -5,7 +5,7 @@ import {
   PayloadStore,
   PoolDirectory,
   REDIS_CONNECTION,
-  ScriptRunner,
+  FunctionRunner,
   type RedisConnection,
 } from '@broomwagon/state';
 import { RequestAbortController } from './aborts/request-abort.controller';
@@ -99,8 +99,8 @@ import { WeightsController } from './weights/weights.controller';
     JobTotals,
     {
       provide: DeletionStore,
-      inject: [REDIS_CONNECTION, ScriptRunner, PayloadStore, PoolDirectory],
-      useFactory: (redis: RedisConnection, scripts: ScriptRunner, payloads: PayloadStore, pools: PoolDirectory) =>
+      inject: [REDIS_CONNECTION, FunctionRunner, PayloadStore, PoolDirectory],
+      useFactory: (redis: RedisConnection, scripts: FunctionRunner, payloads: PayloadStore, pools: PoolDirectory) =>
         new DeletionStore(redis, scripts, payloads, pools),
     },
     DropLongtailService,

@@ -17,8 +17,8 @@ import {
   RequestStore,
   RoundStore,
   RoutingStore,
-  ScriptRunner,
-  storesOfScripts,
+  FunctionRunner,
+  storesOfTransitions,
   WeightStore,
   type RedisConnection,
 } from '@broomwagon/state';
@@ -26,7 +26,7 @@ import { CoordinatorConfig } from './coordinator.config';
 
 const redis = RedisModule.forService(ServiceConfig, HealthRegistry, Metrics);
 const stores = [
-  ...storesOfScripts(
+  ...storesOfTransitions(
     AbortStore,
     CheckpointStore,
     RemovalStore,
@@ -42,14 +42,14 @@ const stores = [
   ),
   {
     provide: RequestStore,
-    inject: [ScriptRunner, CoordinatorConfig],
-    useFactory: (scripts: ScriptRunner, config: CoordinatorConfig) =>
+    inject: [FunctionRunner, CoordinatorConfig],
+    useFactory: (scripts: FunctionRunner, config: CoordinatorConfig) =>
       new RequestStore(scripts, { answerKeptMs: config.claimAnswerKeptMs, maxWaiters: config.maxClaimWaiters }),
   },
   {
     provide: PoolAudit,
-    inject: [REDIS_CONNECTION, ScriptRunner],
-    useFactory: (connection: RedisConnection, scripts: ScriptRunner) => new PoolAudit(connection, scripts),
+    inject: [REDIS_CONNECTION, FunctionRunner],
+    useFactory: (connection: RedisConnection, scripts: FunctionRunner) => new PoolAudit(connection, scripts),
   },
   {
     provide: FactOutbox,

@@ -7,7 +7,7 @@ import {
 } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { roundTerms } from '@broomwagon/policies';
-import { RequestStore, RoundStore, ScriptRunner } from '@broomwagon/state';
+import { RequestStore, RoundStore, FunctionRunner } from '@broomwagon/state';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX, type PoolState } from '../stage';
 
@@ -47,7 +47,7 @@ export class InFlight {
     const workers = await state.fill(pool, SERVERS);
     for (const worker of workers) inFlight.listen(worker);
     await inFlight.submit(state, counts.requests);
-    const requests = new RequestStore(new ScriptRunner(state.redis, KEY_PREFIX));
+    const requests = new RequestStore(new FunctionRunner(state.redis, KEY_PREFIX));
     for (let page = 0; inFlight.claims.length < counts.requests; page++) {
       await inFlight.run(state, requests, workers[page % workers.length]!, `page${page}`);
     }
@@ -98,7 +98,7 @@ export class InFlight {
 
   /** Groups of one request. */
   private async submit(state: PoolState, count: number): Promise<void> {
-    const rounds = new RoundStore(new ScriptRunner(state.redis, KEY_PREFIX));
+    const rounds = new RoundStore(new FunctionRunner(state.redis, KEY_PREFIX));
     const policy = { name: 'resume', overProvision: 1 } as const;
     const shape = { kind: 'short', neededGroups: count, takeGroups: 0 } as const;
     const { trainerEpoch } = await rounds.open(this.pool, {

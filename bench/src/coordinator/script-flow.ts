@@ -1,5 +1,5 @@
 import { roundTerms } from '@broomwagon/policies';
-import { RequestStore, RoundStore, ScriptRunner, type AttemptFence } from '@broomwagon/state';
+import { RequestStore, RoundStore, FunctionRunner, type AttemptFence } from '@broomwagon/state';
 import { readToEnd } from '@broomwagon/testing';
 import type { Redis } from 'ioredis';
 import type { BenchWorker } from '../generator/jobs';
@@ -20,7 +20,7 @@ export class ScriptFlow {
     private readonly worker: BenchWorker,
     private readonly shape: RoundShape,
   ) {
-    const runner = new ScriptRunner(redis, KEY_PREFIX);
+    const runner = new FunctionRunner(redis, KEY_PREFIX);
     this.rounds = new RoundStore(runner);
     this.requests = new RequestStore(runner);
   }

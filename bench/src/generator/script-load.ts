@@ -1,4 +1,4 @@
-import { RoutingStore, ScriptRunner, type AcquireEntry } from '@broomwagon/state';
+import { RoutingStore, FunctionRunner, type AcquireEntry } from '@broomwagon/state';
 import { Redis } from 'ioredis';
 import { AcquireBodies } from './acquire-bodies';
 import type { Job, JobResult } from './jobs';
@@ -7,7 +7,7 @@ import { Measurement } from './measurement';
 /** The acquire script by EVALSHA, as the store calls it, one acquire a call, `window` calls in flight. */
 export async function scriptLoad(job: Extract<Job, { kind: 'script' }>): Promise<JobResult> {
   const redis = new Redis(job.redisUrl, { enableAutoPipelining: false });
-  const store = new RoutingStore(new ScriptRunner(redis, job.keyPrefix));
+  const store = new RoutingStore(new FunctionRunner(redis, job.keyPrefix));
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);
   const held: string[] = [];

@@ -5,7 +5,7 @@ import {
   openPayloadStore,
   RequestStore,
   RoundStore,
-  ScriptRunner,
+  FunctionRunner,
   type AttemptFence,
   type PayloadName,
   type PayloadStore,
@@ -85,7 +85,7 @@ class PayloadBench {
     private readonly natsWorker: BenchWorker,
     private readonly payloads: PayloadStore,
   ) {
-    const runner = new ScriptRunner(state.redis, KEY_PREFIX);
+    const runner = new FunctionRunner(state.redis, KEY_PREFIX);
     this.rounds = new RoundStore(runner);
     this.requests = new RequestStore(runner);
   }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { roundTerms } from '@broomwagon/policies';
-import { PoolDirectory, RoundStore, ScriptRunner } from '@broomwagon/state';
+import { PoolDirectory, RoundStore, FunctionRunner } from '@broomwagon/state';
 import { waitUntil } from '@broomwagon/testing';
 import { cpuSecondsOf } from '../generator/cpu-time';
 import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
@@ -38,7 +38,7 @@ export async function benchIdlePools(stage: Stage, isQuick: boolean): Promise<{ 
 }
 
 async function useOnce(state: PoolState, pool: string): Promise<void> {
-  const rounds = new RoundStore(new ScriptRunner(state.redis, KEY_PREFIX));
+  const rounds = new RoundStore(new FunctionRunner(state.redis, KEY_PREFIX));
   const [worker] = await state.fill(pool, 1, 1);
   const plan = { kind: 'short' as const, neededGroups: 1, takeGroups: 0, newGroups: 1 };
   const { trainerEpoch } = await rounds.open(pool, {

@@ -1,4 +1,4 @@
-import { connectRedis, PromptMemoryStore, promptHash, ScriptRunner } from '@broomwagon/state';
+import { connectRedis, PromptMemoryStore, promptHash, FunctionRunner } from '@broomwagon/state';
 import { median, significant } from '../arithmetic';
 import { Progress } from '../progress';
 import { KEY_PREFIX, type Stage } from '../stage';
@@ -26,7 +26,7 @@ export async function benchPrompts(stage: Stage, isQuick: boolean): Promise<{ re
   const prompts = isQuick ? 100_000 : 1_000_000;
   await stage.start((line) => console.log(line));
   const redis = connectRedis({ url: stage.services.redis.url, commandTimeoutMs: 60_000 });
-  const memory = new PromptMemoryStore(new ScriptRunner(redis, KEY_PREFIX));
+  const memory = new PromptMemoryStore(new FunctionRunner(redis, KEY_PREFIX));
   const usedBytes = async (): Promise<number> => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1]);
   const progress = new Progress(3);
 

@@ -1,5 +1,5 @@
 import { subjectOf } from '@broomwagon/contracts';
-import { leaseGrantOf, parseLeaseId, RoutingStore, ScriptRunner, type AcquireEntry } from '@broomwagon/state';
+import { leaseGrantOf, parseLeaseId, RoutingStore, FunctionRunner, type AcquireEntry } from '@broomwagon/state';
 import { Redis } from 'ioredis';
 import { connect, type Msg } from 'nats';
 import { answerParent } from '../child';
@@ -18,7 +18,7 @@ interface Setup {
 answerParent<Setup, void>(async ({ natsUrl, redisUrl, keyPrefix, pool }) => {
   const nats = await connect({ servers: natsUrl });
   const redis = new Redis(redisUrl, { enableAutoPipelining: false });
-  const store = new RoutingStore(new ScriptRunner(redis, keyPrefix));
+  const store = new RoutingStore(new FunctionRunner(redis, keyPrefix));
 
   async function acquire(message: Msg): Promise<void> {
     const body = JSON.parse(Buffer.from(message.data).toString()) as AcquireEntry;

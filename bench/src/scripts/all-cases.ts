@@ -8,7 +8,7 @@ import {
   PoolDirectory,
   RequestStore,
   RoundStore,
-  script,
+  transition,
 } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
 import { KEY_PREFIX, type PoolState } from '../stage';
@@ -57,7 +57,7 @@ export async function timeAllScripts(state: PoolState, redis: Redis, sizes: Case
     await jobCases(runner, redis, names.rounds, sizes.jobs, repeat);
     // It looks at each lease and server in several ways.
     if (repeat < MOST_AUDITS) await audits(runner, redis, [names.moves, names.routing]);
-    await recounts(runner, names.counted);
+    await recounts(runner, redis, names.counted);
   }
   return [...runner.timings.values()];
 }
@@ -94,16 +94,25 @@ async function audits(runner: TimedRunner, redis: Redis, pools: readonly string[
 }
 
 /** A page of counters and sessions that seem off, in a pool with as many leases as one script counts. */
-async function recounts(runner: TimedRunner, pool: string): Promise<void> {
+async function recounts(runner: TimedRunner, redis: Redis, pool: string): Promise<void> {
   const names = Array.from({ length: LIMITS.page }, (_, index) => `session-${index}`);
   const counters = names.map((name) => ({ hash: 'serverSessions', name: `${name}:none` }));
   await runner.measure('as many leases as are counted at once', async () => {
-    await runner.run(script<object, object>('audit/recount-counters'), pool, {
+    await runner.run(transition<object, object>('audit/recount-counters'), pool, {
       counters,
       most: MOST_COUNTED_AT_ONCE,
       repair: false,
     });
     const sessions = { sessionIds: names, mostLeases: MOST_COUNTED_AT_ONCE };
-    await runner.run(script<object, object>('audit/count-sessions'), pool, sessions);
+    await runner.run(transition<object, object>('audit/count-sessions'), pool, sessions);
+    const marks = { jobs: names, generation: 'none', isLast: false };
+    await runner.run(transition<object, object>('audit/mark-counts'), pool, marks);
+    const requestIds = names.map((name) => `job/${name}/0`);
+    for (const requestId of requestIds)
+      await redis.hset(`${runner.rootKey(pool)}:request:${requestId}`, 'state', 'pending');
+    const counted = { job: 'job', id: 'recount', begins: true, requestIds };
+    await runner.run(transition<object, object>('audit/recount'), pool, counted);
+    const steps = names.map((name) => ({ serverId: name, endpoint: name, dialect: 'vllm', syncId: 'none' }));
+    await runner.run(transition<object, object>('weights/engine-known'), pool, { steps });
   });
 }

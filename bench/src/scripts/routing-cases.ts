@@ -6,7 +6,7 @@ import {
   ROUTING_BOUNDS,
   RoutingStore,
   ServerStore,
-  script,
+  transition,
   WeightStore,
   type AcquireEntry,
 } from '@broomwagon/state';
@@ -145,7 +145,7 @@ export class RoutingCases {
     await routing.reviewServers(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS }, 0);
     await servers.warm(pool);
     await servers.endDrains(pool, 0);
-    await this.runner.run(script<object, object>('pools/activity'), pool, {});
+    await this.runner.run(transition<object, object>('pools/activity'), pool, {});
     const { servers: listed } = await routing.listServers(pool, '0');
     const known = listed.map(({ serverId, epoch }) => ({ serverId, epoch }));
     await servers.reportLoads(

@@ -1,5 +1,4 @@
-import { readdirSync } from 'node:fs';
-import { connectRedis, LUA_ROOT } from '@broomwagon/state';
+import { connectRedis, theLibrary } from '@broomwagon/state';
 import { flushPrefix, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { KEY_PREFIX, PoolState } from '../stage';
@@ -16,9 +15,7 @@ afterAll(async () => {
 });
 
 it('every script has a row in the benchmark of scripts, or is named as one that nothing makes larger', async () => {
-  const scripts = (readdirSync(LUA_ROOT, { recursive: true }) as string[])
-    .filter((file) => file.endsWith('.lua') && !file.includes('includes'))
-    .map((file) => file.slice(0, -'.lua'.length));
+  const scripts = [...theLibrary().functions.keys()];
   // The cases of the benchmark themselves, with little in them.
   const sizes = { servers: 450, leases: 256, shapes: [[4, 2]] as const, jobs: 8, running: 8, repeats: 1 };
   const rows = new Set((await timeAllScripts(state, redis, sizes)).map(({ script }) => script));

@@ -6,4 +6,5 @@ export const SMALL_SCRIPTS: Record<string, string> = {
   'audit/mend-session': 'one session',
   'payload/forget-job': 'one entry of the registry',
   'payload/remember-job': 'one entry of the registry',
+  'weights/stale-cache': 'one server',
 };

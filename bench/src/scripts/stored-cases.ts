@@ -1,5 +1,5 @@
 import { LIMITS } from '@broomwagon/contracts';
-import { JobStore, PromptMemoryStore, promptHash, RemovalStore, script } from '@broomwagon/state';
+import { JobStore, PromptMemoryStore, promptHash, RemovalStore, transition } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
 import { KEY_PREFIX } from '../stage';
 import { TimedRunner } from './timed-runner';
@@ -37,7 +37,7 @@ export class StoredCases {
   private async storePayloads(job: string): Promise<void> {
     const { payloads } = this;
     const run = (name: string, args: object, chunk?: Buffer) =>
-      payloads.run(script<object, object>(name), job, args, chunk);
+      payloads.run(transition<object, object>(name), job, args, chunk);
     const items = range(PAGE).map((index) => `${'o'.repeat(300)}~${index}`);
     const chunk = Buffer.alloc(LIMITS.payloadChunkBytes, 'x');
     const put = (item: string, index: number, count: number, bytes: Buffer) =>

@@ -1,4 +1,4 @@
-import { ScriptRunner, type Script, type TextScript } from '@broomwagon/state';
+import { FunctionRunner, type Transition, type TextTransition } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
 
 /** Times of one script with one size of input. */
@@ -25,7 +25,7 @@ export function leastTimes({ repeats }: Timing): number[] {
  * Runs scripts one at a time and notes the CPU time that the main thread of Redis took for each (`INFO cpu`): what else
  * runs on the machine is not in it, nor the way there and back.
  */
-export class TimedRunner extends ScriptRunner {
+export class TimedRunner extends FunctionRunner {
   readonly timings: Map<string, Timing>;
   /** What is going on; absent: nothing is noted. */
   input?: string;
@@ -43,11 +43,16 @@ export class TimedRunner extends ScriptRunner {
     this.timings = other?.timings ?? new Map<string, Timing>();
   }
 
-  override run<Args extends object, Reply>(target: Script<Args, Reply>, pool: string, args: Args, attachment?: Buffer) {
+  override run<Args extends object, Reply>(
+    target: Transition<Args, Reply>,
+    pool: string,
+    args: Args,
+    attachment?: Buffer,
+  ) {
     return this.timed(target.name, () => super.run(target, pool, args, attachment));
   }
 
-  override runTexts<Reply>(target: TextScript<Reply>, pool: string, argv: readonly string[]): Promise<Reply> {
+  override runTexts<Reply>(target: TextTransition<Reply>, pool: string, argv: readonly string[]): Promise<Reply> {
     return this.timed(target.name, () => super.runTexts(target, pool, argv));
   }
 
@@ -82,10 +87,10 @@ export class TimedRunner extends ScriptRunner {
     );
     const after = await this.spent();
     this.overhead ??= await this.ownCost();
-    // The first call of a script compiles it.
-    const isCompiled = after.evals === before.evals;
+    // The first call loads the library.
+    const isLoaded = after.loads === before.loads;
     const took = Math.max(0, Math.round(after.microseconds - before.microseconds - this.overhead));
-    this.note(script, input, isCompiled ? took : Infinity);
+    this.note(script, input, isLoaded ? took : Infinity);
     return outcome();
   }
 
@@ -108,10 +113,10 @@ export class TimedRunner extends ScriptRunner {
     return costs.toSorted((one, other) => one - other)[costs.length / 2]!;
   }
 
-  private async spent(): Promise<{ microseconds: number; evals: number }> {
+  private async spent(): Promise<{ microseconds: number; loads: number }> {
     const info = await this.connection.info('cpu', 'commandstats');
     const seconds = (kind: string) => Number(new RegExp(`used_cpu_${kind}_main_thread:(\\S+)`).exec(info)?.[1] ?? NaN);
-    const evals = Number(/cmdstat_eval:calls=(\d+)/.exec(info)?.[1] ?? 0);
-    return { microseconds: (seconds('user') + seconds('sys')) * 1_000_000, evals };
+    const loads = Number(/cmdstat_function\|load:calls=(\d+)/.exec(info)?.[1] ?? 0);
+    return { microseconds: (seconds('user') + seconds('sys')) * 1_000_000, loads };
   }
 }

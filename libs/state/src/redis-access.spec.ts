@@ -87,7 +87,7 @@ describe('Redis with passwords', () => {
   beforeAll(async () => {
     server = await startRedis({
       password: 'right',
-      configuration: 'user reader on >reader ~other:* +@all\nuser writer on >writer ~rollout:* +@all -eval',
+      configuration: 'user reader on >reader ~other:* +@all\nuser writer on >writer ~rollout:* +@all -fcall',
     });
   });
   afterAll(() => server.stop());
@@ -96,7 +96,7 @@ describe('Redis with passwords', () => {
     ['no password', '', /wants a password.*REDIS_URL/],
     ['a wrong password', ':wrong@', /does not know the user and password/],
     ['a user without our keys', 'reader:reader@', /REDIS_KEY_PREFIX/],
-    ['a user that may not run scripts', 'writer:writer@', /may not run scripts/],
+    ['a user that may not run functions', 'writer:writer@', /may not run functions/],
   ])('refuses to start with %s, and says what to set', async (_, login, says) => {
     const refused = start({ url: `redis://${login}127.0.0.1:${server.port}` });
     await expect(refused).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { BroomwagonError } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
-import { storeFull, type MemoryGate } from './scripts/script-runner';
+import { storeFull, type MemoryGate } from './library/function-runner';
 
 /** From this share of `maxmemory` on, unless another is given, no new work is taken in: the rest is for what ends work, which needs a little. */
 const FULL_SHARE = 0.9;

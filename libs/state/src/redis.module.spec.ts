@@ -1,7 +1,7 @@
 import { Test } from '@nestjs/testing';
 import { testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { expect, it } from 'vitest';
-import { REDIS_CONNECTION, RedisModule, storesOfScripts, type RedisConnection } from './redis.module';
+import { REDIS_CONNECTION, RedisModule, storesOfTransitions, type RedisConnection } from './redis.module';
 import { PoolStore } from './routing/pool.store';
 
 class Settings {
@@ -30,7 +30,7 @@ async function openApp(settings: typeof Settings) {
       { module: Platform, global: true, providers: provided, exports: [Settings, Checks, Numbers] },
       RedisModule.forService(Settings, Checks, Numbers),
     ],
-    providers: storesOfScripts(PoolStore),
+    providers: storesOfTransitions(PoolStore),
   }).compile();
   await app.init();
   const connection = app.get<RedisConnection>(REDIS_CONNECTION, { strict: false });

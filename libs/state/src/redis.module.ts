@@ -12,7 +12,8 @@ import { connectRedis } from './redis';
 import { checkRedisAccess } from './redis-access';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { PoolDirectory } from './routing/pool-directory';
-import { ScriptRunner } from './scripts/script-runner';
+import { FunctionRunner } from './library/function-runner';
+import { LibraryUpkeep } from './library/library-upkeep';
 
 /** What the configuration of a service says of Redis. */
 export interface RedisSettings {
@@ -39,7 +40,7 @@ const READINESS = Symbol('readiness');
 const GAUGES = Symbol('gauges');
 
 /**
- * The connection of an app to Redis (ScriptRunner, PoolDirectory, RedisMemory, REDIS_CONNECTION): part of its readiness,
+ * The connection of an app to Redis (FunctionRunner, PoolDirectory, RedisMemory, REDIS_CONNECTION): part of its readiness,
  * closed last, after the transport has drained.
  */
 @Module({})
@@ -49,6 +50,7 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
     @Inject(SETTINGS) private readonly settings: RedisSettings,
     @Inject(READINESS) private readonly readiness: Readiness,
     private readonly memory: RedisMemory,
+    private readonly library: LibraryUpkeep,
   ) {}
 
   /** @param settings, readiness, gauges: the classes under which the app provides them; this library knows no platform */
@@ -78,10 +80,15 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
           useFactory: (config: RedisSettings) => connectRedis({ url: config.redisUrl, tls: config.redisTls() }),
         },
         {
-          provide: ScriptRunner,
+          provide: LibraryUpkeep,
+          inject: [REDIS_CONNECTION],
+          useFactory: (redis: RedisConnection) => new LibraryUpkeep(redis),
+        },
+        {
+          provide: FunctionRunner,
           inject: [REDIS_CONNECTION, settings, RedisMemory],
           useFactory: (redis: RedisConnection, { redisKeyPrefix }: RedisSettings, memory: RedisMemory) =>
-            new ScriptRunner(redis, redisKeyPrefix, memory),
+            new FunctionRunner(redis, redisKeyPrefix, memory),
         },
         {
           provide: PoolDirectory,
@@ -90,7 +97,7 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
             new PoolDirectory(redis, redisKeyPrefix),
         },
       ],
-      exports: [REDIS_CONNECTION, ScriptRunner, PoolDirectory, RedisMemory],
+      exports: [REDIS_CONNECTION, FunctionRunner, PoolDirectory, RedisMemory],
     };
   }
 
@@ -103,6 +110,7 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
       if (refusal) throw refusal;
     });
     this.memory.start();
+    this.library.start();
     await checkRedisVersion(this.redis).catch((error: unknown) => {
       if (error instanceof RedisTooOldError) throw error;
     });
@@ -110,15 +118,16 @@ export class RedisModule implements OnModuleInit, OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.memory.stop();
+    this.library.stop();
     await this.redis.quit().catch(() => this.redis.disconnect());
   }
 }
 
-/** Provides stores that need nothing but the scripts. */
-export function storesOfScripts(...stores: (new (scripts: ScriptRunner) => object)[]): FactoryProvider[] {
+/** Provides stores that need nothing but the transitions. */
+export function storesOfTransitions(...stores: (new (scripts: FunctionRunner) => object)[]): FactoryProvider[] {
   return stores.map((Store) => ({
     provide: Store,
-    inject: [ScriptRunner],
-    useFactory: (scripts: ScriptRunner) => new Store(scripts),
+    inject: [FunctionRunner],
+    useFactory: (scripts: FunctionRunner) => new Store(scripts),
   }));
 }

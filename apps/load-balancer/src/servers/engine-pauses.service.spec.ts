@@ -1,7 +1,7 @@
 import type { WeightSyncMode } from '@broomwagon/contracts';
 import { Alarms, Metrics } from '@broomwagon/platform';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { connectRedis, PoolDirectory, RoutingStore, ScriptRunner, WeightStore } from '@broomwagon/state';
+import { connectRedis, PoolDirectory, RoutingStore, FunctionRunner, WeightStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { EngineHealth } from './engine-health';
@@ -9,7 +9,7 @@ import { EnginePausesService } from './engine-pauses.service';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const prefix = testPool().pool;
-const runner = new ScriptRunner(redis, prefix);
+const runner = new FunctionRunner(redis, prefix);
 const weights = new WeightStore(runner);
 afterAll(async () => {
   redis.disconnect();

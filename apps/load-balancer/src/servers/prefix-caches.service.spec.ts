@@ -1,5 +1,5 @@
 import type { WeightSyncMode } from '@broomwagon/contracts';
-import { connectRedis, ScriptRunner, WeightStore } from '@broomwagon/state';
+import { connectRedis, FunctionRunner, WeightStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
@@ -10,7 +10,7 @@ let lb: LoadBalancers;
 let weights: WeightStore;
 beforeAll(async () => {
   lb = await openLoadBalancers(1);
-  weights = new WeightStore(new ScriptRunner(redis, lb.pool.replace(/-\d+$/, '')));
+  weights = new WeightStore(new FunctionRunner(redis, lb.pool.replace(/-\d+$/, '')));
 });
 afterAll(async () => {
   redis.disconnect();

@@ -168,7 +168,7 @@ describe('checkpoints of a job', () => {
     await fixture.swept();
     await call(fixture.pool, 'longtail.drop', { job, trainerEpoch: epoch, all: true, reason: 'test' });
     await expect(save(epoch, 'a')).rejects.toMatchObject({ code: 'CHECKPOINT_EXISTS', field: 'tag' });
-    await expect(save(epoch, 'a b')).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'tag' });
+    await expect(save(epoch, 'a\nb')).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'tag' });
     await restore('a', epoch);
     expect(await queued()).toHaveLength(1);
   });

@@ -1,5 +1,5 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import { DeletionStore, openPayloadStore, PoolDirectory, ScriptRunner, type PayloadStore } from '@broomwagon/state';
+import { DeletionStore, openPayloadStore, PoolDirectory, FunctionRunner, type PayloadStore } from '@broomwagon/state';
 import { testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
@@ -13,7 +13,7 @@ beforeAll(async () => {
   fixture = await CoordinatorFixture.start();
   const [keyPrefix] = fixture.rootKey.split(':') as [string];
   payloads = await openPayloadStore({ driver: 'redis', url: testRedisUrl(), dir: '', keyPrefix });
-  const runner = new ScriptRunner(fixture.redis, keyPrefix);
+  const runner = new FunctionRunner(fixture.redis, keyPrefix);
   deletions = new DeletionStore(fixture.redis, runner, payloads, new PoolDirectory(fixture.redis, keyPrefix));
 });
 afterAll(async () => {

@@ -7,7 +7,7 @@ import {
   openPayloadStore,
   PoolDirectory,
   RoundStore,
-  ScriptRunner,
+  FunctionRunner,
   type PayloadStore,
 } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
@@ -35,7 +35,7 @@ class Deployment {
     payloads: PayloadStore,
   ) {
     const keys = `${prefix}-${name}`;
-    const rounds = new RoundStore(new ScriptRunner(redis, keys));
+    const rounds = new RoundStore(new FunctionRunner(redis, keys));
     this.service = new OrphanSweepService(
       new PoolDirectory(redis, keys),
       rounds,

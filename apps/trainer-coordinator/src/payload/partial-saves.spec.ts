@@ -1,6 +1,6 @@
 import type { Claim } from '@broomwagon/contracts';
 import { Alarms, Metrics } from '@broomwagon/platform';
-import { openPayloadStore, RemovalStore, ScriptRunner } from '@broomwagon/state';
+import { openPayloadStore, RemovalStore, FunctionRunner } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { expect, it } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
@@ -31,7 +31,7 @@ it('partial saves that were replaced wait for less at their bound, and the alarm
   const metrics = new Metrics('test');
   const alarms = new WatchedAlarms(metrics);
   const removals = new PayloadRemovalService(
-    new RemovalStore(new ScriptRunner(redis, keyPrefix)),
+    new RemovalStore(new FunctionRunner(redis, keyPrefix)),
     payloads,
     new CoordinatorMetrics(metrics),
     alarms,

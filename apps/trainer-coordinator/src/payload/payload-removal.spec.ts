@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { Alarms, Metrics, setFailpoints } from '@broomwagon/platform';
-import { connectRedis, RemovalStore, openPayloadStore, ScriptRunner, type PayloadStore } from '@broomwagon/state';
+import { connectRedis, RemovalStore, openPayloadStore, FunctionRunner, type PayloadStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 afterEach(() => setFailpoints(''));
 
-const runner = new ScriptRunner(redis, prefix);
+const runner = new FunctionRunner(redis, prefix);
 const key = (name: string) => `${runner.rootKey(pool)}:${name}`;
 const metrics = new Metrics('test');
 const config = Object.assign(new CoordinatorConfig(), {

@@ -1,5 +1,5 @@
 import type { PoolName } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type {
   AbortResultsPage,
   AbortSelector,
@@ -21,17 +21,19 @@ interface BeginScriptArgs {
   roundId?: string;
 }
 
-const begin = script<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
-const select = script<{ abortId: string }, SelectPage>('aborts/select');
-const results = script<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results');
-const repeat = script<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>('aborts/repeat');
-const leasesOf = script<{ requestIds: string[]; cursor: string }, { leases: RunningLease[]; cursor: string }>(
+const begin = transition<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
+const select = transition<{ abortId: string }, SelectPage>('aborts/select');
+const results = transition<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results');
+const repeat = transition<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>(
+  'aborts/repeat',
+);
+const leasesOf = transition<{ requestIds: string[]; cursor: string }, { leases: RunningLease[]; cursor: string }>(
   'aborts/leases-of',
 );
-const endOverdue = script<OverdueArgs, { ended: number }>('aborts/end-overdue');
+const endOverdue = transition<OverdueArgs, { ended: number }>('aborts/end-overdue');
 /** What one script ends. */
 const OVERDUE_PER_SCRIPT = 32;
-const forget = script<object, { more: boolean }>('aborts/forget');
+const forget = transition<object, { more: boolean }>('aborts/forget');
 
 /**
  * Aborts: first the intent is recorded, then what it means is selected in pages, then the holders are told again and
@@ -39,7 +41,7 @@ const forget = script<object, { more: boolean }>('aborts/forget');
  * BroomwagonError UNAVAILABLE.
  */
 export class AbortStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /** Records the intent. `selecting`: pages are to be selected. @throws VALIDATION_FAILED: the id means something else */
   begin(pool: PoolName, args: BeginAbortArgs): Promise<{ selecting: boolean }> {

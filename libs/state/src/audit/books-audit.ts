@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
 import { keysBelow } from './key-scan';
 
-const groupsScript = script<{ job: string; groupIds: string[]; repair: boolean }, { findings: Finding[] }>(
+const groupsScript = transition<{ job: string; groupIds: string[]; repair: boolean }, { findings: Finding[] }>(
   'audit/groups',
 );
-const recountScript = script<{ job: string; id: string; begins: boolean; requestIds: string[] }, { goesOn: boolean }>(
-  'audit/recount',
-);
-const mendCounts = script<
+const recountScript = transition<
+  { job: string; id: string; begins: boolean; requestIds: string[] },
+  { goesOn: boolean }
+>('audit/recount');
+const mendCounts = transition<
   { job: string; id: string },
   { ended: false; mended: false } | { ended: true; mended: boolean; seen: Counts; found: Counts }
 >('audit/mend-counts');
-const markCounts = script<{ jobs: string[]; generation: string; isLast: boolean }, { marked: number }>(
+const markCounts = transition<{ jobs: string[]; generation: string; isLast: boolean }, { marked: number }>(
   'audit/mark-counts',
 );
 
@@ -52,7 +53,7 @@ export interface BooksLook {
 export class BooksAudit {
   constructor(
     private readonly redis: Redis,
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
   ) {}
 
   /**

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
 import { keysBelow } from './key-scan';
 
@@ -7,7 +7,7 @@ interface CheckpointsLook {
   findings: Finding[];
   checkpoints: { number: string; tag: string; groups: number; requests: number }[];
 }
-const checkpointsScript = script<{ job: string; numbers: string[]; repair: boolean }, CheckpointsLook>(
+const checkpointsScript = transition<{ job: string; numbers: string[]; repair: boolean }, CheckpointsLook>(
   'audit/checkpoints',
 );
 
@@ -21,7 +21,7 @@ interface SavedGroup {
 export class CheckpointAudit {
   constructor(
     private readonly redis: Redis,
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
   ) {}
 
   /** @param onRef is told each payload that a checkpoint names */

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import { digestOf, groupBy, type Finding, type Mend, type PackedLease } from './findings';
 import { keysBelow } from './key-scan';
 
@@ -13,14 +13,14 @@ const COUNTERS_PER_SCRIPT = 128;
 /** As in load.lua: what a lease has above this is written down. */
 const TOKENS_OF_EVERY_LEASE = 256;
 
-const counters = script<Hash & { cursor: string }, { cursor: string; counters: [name: string, count: number][] }>(
+const counters = transition<Hash & { cursor: string }, { cursor: string; counters: [name: string, count: number][] }>(
   'audit/counters',
 );
-const recountCounters = script<
+const recountCounters = transition<
   { counters: Counter[]; most: number; repair: boolean },
   { counted: boolean; counters: [there: number, found: number][] }
 >('audit/recount-counters');
-const mendCounter = script<Counter & { counted: number; found: number }, { mended: boolean }>('audit/mend-counter');
+const mendCounter = transition<Counter & { counted: number; found: number }, { mended: boolean }>('audit/mend-counter');
 
 /** What stands for one `serverId:epoch`. */
 interface Expected {
@@ -38,7 +38,7 @@ interface Expected {
 export class CounterAudit {
   constructor(
     private readonly redis: Redis,
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
   ) {}
 
   /** @param bindings packed, of all sessions */

@@ -9,12 +9,12 @@ import { RequestStore } from '../requests';
 import { RoundStore } from '../rounds';
 import { readAndClose } from '../rounds/test-pools.fixture';
 import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { PoolAudit } from './pool-audit';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+const runner = new FunctionRunner(redis, prefix);
 const payloads = new RedisPayloadStore(connectRedis({ url: testRedisUrl() }), prefix, 1_000_000);
 const [rounds, requests, routing, checkpoints] = [
   new RoundStore(runner),

@@ -1,7 +1,7 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import type { PayloadStore } from '../payload';
-import type { ScriptRunner } from '../scripts/script-runner';
+import type { FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
 import { keysBelow } from './key-scan';
 
@@ -12,7 +12,7 @@ const AT_ONCE = 32;
 export class PayloadAudit {
   constructor(
     private readonly redis: Redis,
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
     private readonly payloads: PayloadStore,
   ) {}
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openTestStore } from '../routing/routing-store.fixture';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { PoolAudit } from './pool-audit';
 
 let test: ReturnType<typeof openTestStore>;
@@ -8,7 +8,7 @@ let audit: PoolAudit;
 let key: (name: string) => string;
 beforeEach(() => {
   test = openTestStore();
-  audit = new PoolAudit(test.redis, new ScriptRunner(test.redis, test.root.slice(0, test.root.indexOf(':'))));
+  audit = new PoolAudit(test.redis, new FunctionRunner(test.redis, test.root.slice(0, test.root.indexOf(':'))));
   key = (name) => `${test.root}:${name}`;
 });
 afterEach(() => test.close());

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { ScriptRunner } from '../scripts/script-runner';
+import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
 import { BooksAudit, type BooksLook } from './books-audit';
 import { CheckpointAudit } from './checkpoint-audit';
@@ -40,7 +40,7 @@ export class PoolAudit {
   private readonly payloads?: PayloadAudit;
 
   /** @param payloads without it, references are not looked at */
-  constructor(redis: Redis, runner: ScriptRunner, payloads?: PayloadStore) {
+  constructor(redis: Redis, runner: FunctionRunner, payloads?: PayloadStore) {
     this.rounds = new RoundAudit(runner);
     this.checkpoints = new CheckpointAudit(redis, runner);
     this.payloads = payloads && new PayloadAudit(redis, runner, payloads);

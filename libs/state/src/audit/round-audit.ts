@@ -1,20 +1,20 @@
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
 
 interface GroupsPage {
   findings: Finding[];
   cursor?: number;
 }
-const roundsScript = script<{ job: string; repair: boolean }, { findings: Finding[]; rounds: string[] }>(
+const roundsScript = transition<{ job: string; repair: boolean }, { findings: Finding[]; rounds: string[] }>(
   'audit/rounds',
 );
-const groupsScript = script<{ job: string; roundId: string; list: string; cursor: number }, GroupsPage>(
+const groupsScript = transition<{ job: string; roundId: string; list: string; cursor: number }, GroupsPage>(
   'audit/round-groups',
 );
 
 /** Looks once at the rounds of a job: counters against lists, lists against groups, and what the sweep must know. */
 export class RoundAudit {
-  constructor(private readonly runner: ScriptRunner) {}
+  constructor(private readonly runner: FunctionRunner) {}
 
   async look(pool: string, job: string, repair: boolean): Promise<Finding[]> {
     const { findings, rounds } = await this.runner.run(roundsScript, pool, { job, repair });

@@ -1,6 +1,6 @@
 import type { Epoch } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import { CounterAudit, MOST_COUNTED_AT_ONCE } from './counter-audit';
 import { digestOf, groupBy, type Finding, type Mend, type PackedLease } from './findings';
 import { keysBelow } from './key-scan';
@@ -27,20 +27,22 @@ const SERVER_INDEXES = [
 ] as const;
 
 const SCRIPTS = {
-  leases: script<PageArgs, Page & { leases: PackedLease[] }>('audit/leases'),
-  leaseIndex: script<PageArgs & { kind: string; id: string; epoch: string }, Page>('audit/lease-index'),
-  requestLeases: script<PageArgs & { requestId?: string }, Page>('audit/request-leases'),
-  servers: script<PageArgs & { index: string }, Page & { loads: [string, number, number][] }>('audit/servers'),
-  cards: script<PageArgs, Page>('audit/cards'),
-  sessions: script<PageArgs, Page & { sessions: [string, string, number][] }>('audit/sessions'),
-  workers: script<{ cursor: string }, Page & { workers: [string, Epoch, number, string][] }>('audit/workers'),
-  waiters: script<PageArgs & { lane?: string; deadlines?: boolean }, Page>('audit/waiters'),
-  mendSession: script<{ sessionId: string; packed: string; leases: number }, { mended: boolean }>('audit/mend-session'),
-  countSessions: script<
+  leases: transition<PageArgs, Page & { leases: PackedLease[] }>('audit/leases'),
+  leaseIndex: transition<PageArgs & { kind: string; id: string; epoch: string }, Page>('audit/lease-index'),
+  requestLeases: transition<PageArgs & { requestId?: string }, Page>('audit/request-leases'),
+  servers: transition<PageArgs & { index: string }, Page & { loads: [string, number, number][] }>('audit/servers'),
+  cards: transition<PageArgs, Page>('audit/cards'),
+  sessions: transition<PageArgs, Page & { sessions: [string, string, number][] }>('audit/sessions'),
+  workers: transition<{ cursor: string }, Page & { workers: [string, Epoch, number, string][] }>('audit/workers'),
+  waiters: transition<PageArgs & { lane?: string; deadlines?: boolean }, Page>('audit/waiters'),
+  mendSession: transition<{ sessionId: string; packed: string; leases: number }, { mended: boolean }>(
+    'audit/mend-session',
+  ),
+  countSessions: transition<
     { sessionIds: string[]; mostLeases: number },
     { counted: boolean; counts: [packed: string, leases: number][] }
   >('audit/count-sessions'),
-  mendDigest: script<{ workerId: string; workerEpoch: Epoch; digest: string; sum: string }, { mended: boolean }>(
+  mendDigest: transition<{ workerId: string; workerEpoch: Epoch; digest: string; sum: string }, { mended: boolean }>(
     'audit/mend-digest',
   ),
 };
@@ -74,7 +76,7 @@ export class RoutingAudit {
 
   constructor(
     private readonly redis: Redis,
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
   ) {
     this.counters = new CounterAudit(redis, runner);
   }

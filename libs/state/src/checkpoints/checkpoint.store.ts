@@ -1,5 +1,5 @@
 import { type Epoch, type JobId, type ListCheckpointsReply, newEpoch, type PoolName } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type {
   RestoreCheckpointArgs,
   RestoreCheckpointPage,
@@ -8,17 +8,17 @@ import type {
   UnlinkCheckpointsPage,
 } from './checkpoint.types';
 
-const save = script<SaveCheckpointArgs, SaveCheckpointPage>('checkpoints/save');
-const restore = script<RestoreCheckpointArgs & { newEpoch: Epoch }, RestoreCheckpointPage>('checkpoints/restore');
-const unlink = script<object, UnlinkCheckpointsPage>('checkpoints/unlink');
-const list = script<{ job: JobId }, ListCheckpointsReply>('checkpoints/list');
+const save = transition<SaveCheckpointArgs, SaveCheckpointPage>('checkpoints/save');
+const restore = transition<RestoreCheckpointArgs & { newEpoch: Epoch }, RestoreCheckpointPage>('checkpoints/restore');
+const unlink = transition<object, UnlinkCheckpointsPage>('checkpoints/unlink');
+const list = transition<{ job: JobId }, ListCheckpointsReply>('checkpoints/list');
 
 /**
  * What a job has between two rounds, saved and put back by tag: one script a page, for any replica to go on with. Every
  * method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
 export class CheckpointStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /**
    * Saves one page; call again while it is `saving`.

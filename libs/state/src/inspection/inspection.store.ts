@@ -6,21 +6,21 @@ import type {
   ListWorkersReply,
   PoolName,
 } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 interface Cursor {
   cursor: string;
 }
 
-const workers = script<Cursor, ListWorkersReply & Cursor>('inspection/workers');
-const leases = script<ListLeasesRequest & Cursor, ListLeasesReply & Cursor>('inspection/leases');
-const requests = script<ListRequestsRequest & Cursor & { minAgeMs: number }, ListRequestsReply & Cursor>(
+const workers = transition<Cursor, ListWorkersReply & Cursor>('inspection/workers');
+const leases = transition<ListLeasesRequest & Cursor, ListLeasesReply & Cursor>('inspection/leases');
+const requests = transition<ListRequestsRequest & Cursor & { minAgeMs: number }, ListRequestsReply & Cursor>(
   'inspection/requests',
 );
 
 /** Who holds what, page by page. Changes nothing; every method throws UNAVAILABLE too. */
 export class InspectionStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   async workers(pool: PoolName, cursor = '0'): Promise<ListWorkersReply> {
     const page = await this.scripts.run(workers, pool, { cursor });

@@ -7,12 +7,12 @@ import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import { RoundStore } from '../rounds';
 import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { JobStore } from './job.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+const runner = new FunctionRunner(redis, prefix);
 const [rounds, requests, routing, jobs] = [
   new RoundStore(runner),
   new RequestStore(runner),

@@ -5,14 +5,14 @@ import { keysBelow } from '../audit/key-scan';
 import type { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
 import type { PoolDirectory } from '../routing';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 /** `open`: its round must be cancelled; `settling`: something of it still moves. */
 export type JobDeletion = { state: 'open'; roundId: RoundId } | { state: 'settling' } | { state: 'deleted' };
 
 type Step = JobDeletion | { state: 'emptying' };
-const deleteJob = script<{ job: JobId; force: boolean; finish: boolean }, Step>('jobs/delete');
-const idleJobs = script<{ cursor: string; beforeMs: number }, { jobs: JobId[]; cursor: string }>('jobs/idle');
+const deleteJob = transition<{ job: JobId; force: boolean; finish: boolean }, Step>('jobs/delete');
+const idleJobs = transition<{ cursor: string; beforeMs: number }, { jobs: JobId[]; cursor: string }>('jobs/idle');
 
 const PAGE = 512;
 /** The upkeep of a load-balancer looks at deadlines four times a second. */
@@ -25,7 +25,7 @@ const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|checkpoint(-[A-Za-z0-9-]+)?|group|
 export class DeletionStore {
   constructor(
     private readonly redis: Redis,
-    private readonly scripts: ScriptRunner,
+    private readonly scripts: FunctionRunner,
     private readonly payloads: PayloadStore,
     private readonly directory: PoolDirectory,
   ) {}

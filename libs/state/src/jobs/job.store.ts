@@ -1,5 +1,5 @@
 import type { ConfigureJobReply, JobId, PoolName } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 /** A quota to set; see JobQuota. */
 export interface QuotaArgs {
@@ -13,7 +13,7 @@ interface ConfigureScriptArgs extends Partial<QuotaArgs> {
 /** `madeRoom`: parked claims may be granted. */
 export type ConfigureJobAnswer = ConfigureJobReply & { madeRoom: boolean };
 
-const configure = script<ConfigureScriptArgs, ConfigureJobAnswer>('jobs/configure');
+const configure = transition<ConfigureScriptArgs, ConfigureJobAnswer>('jobs/configure');
 
 /** What the payloads of a job leave it. */
 export interface PayloadRoomArgs {
@@ -31,11 +31,11 @@ export interface PayloadRoomAnswer {
   changed: boolean;
   madeRoom: boolean;
 }
-const payloadRoom = script<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room');
+const payloadRoom = transition<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room');
 
 /** What is set for a job from outside. Throws BroomwagonError UNAVAILABLE. */
 export class JobStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /** Blocks the claims of a job while its payloads have no room, or ends that. */
   payloadRoom(pool: PoolName, args: PayloadRoomArgs): Promise<PayloadRoomAnswer> {

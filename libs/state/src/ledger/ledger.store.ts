@@ -1,6 +1,6 @@
 import type { JobId, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
 import type { RoundName } from '../rounds/round.types';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 /** Counters of libs/policies/src/ledger. */
 export interface StoredLedger {
@@ -11,12 +11,12 @@ export interface StoredLedger {
   policy?: TailPolicy;
 }
 
-const count = script<RoundName, { done: boolean }>('ledger/count');
-const read = script<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read');
+const count = transition<RoundName, { done: boolean }>('ledger/count');
+const read = transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read');
 
 /** What tail policies cost, counted in the transitions themselves. Every method throws UNAVAILABLE and what it names. */
 export class LedgerStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /** Counts the accepted groups of a completed round, page after page; goes on where another process died. */
   async count(pool: PoolName, { job, roundId }: RoundName): Promise<void> {

@@ -3,7 +3,7 @@ import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { promptHash, PromptMemoryStore } from './prompt-memory.store';
 
 describe('the prompt memory', () => {
@@ -13,7 +13,7 @@ describe('the prompt memory', () => {
 
   beforeAll(() => {
     redis = connectRedis({ url: testRedisUrl() });
-    memory = new PromptMemoryStore(new ScriptRunner(redis, keyPrefix));
+    memory = new PromptMemoryStore(new FunctionRunner(redis, keyPrefix));
   });
   afterAll(async () => {
     await flushPrefix(testRedisUrl(), keyPrefix);

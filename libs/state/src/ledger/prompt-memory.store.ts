@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { PoolName } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 /** Names a prompt in the memory: 16 hex digits. */
 export type PromptHash = string;
@@ -21,8 +21,8 @@ export interface LengthsOfPrompt {
 
 /** With as many lengths as a group has. */
 const PROMPTS_PER_SCRIPT = 32;
-const remember = script<{ prompts: readonly LengthsOfPrompt[] }, { remembered: number }>('prompts/remember');
-const lengths = script<{ hashes: readonly PromptHash[] }, { prompts: RememberedPrompt[] }>('prompts/lengths');
+const remember = transition<{ prompts: readonly LengthsOfPrompt[] }, { remembered: number }>('prompts/remember');
+const lengths = transition<{ hashes: readonly PromptHash[] }, { prompts: RememberedPrompt[] }>('prompts/lengths');
 
 /** Prompts by what names them best: the id the trainer gives, or their contents. */
 export function promptHash(name: string): PromptHash {
@@ -31,7 +31,7 @@ export function promptHash(name: string): PromptHash {
 
 /** Response lengths by prompt, of all jobs of a pool: 65,536 packed hashes, at most 120 prompts each. */
 export class PromptMemoryStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /** At most 128 prompts. @throws BroomwagonError UNAVAILABLE: a repeat may count them twice */
   async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[]): Promise<number> {

@@ -1,17 +1,17 @@
 import type { GroupId, PoolName } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type { DropLongtailArgs, DropLongtailPage, LeavingPage, RequeueAnswer, RequeueArgs } from './longtail.types';
 
-const requeue = script<RequeueArgs, RequeueAnswer>('longtail/requeue');
-const repeat = script<{ cursor: number }, LeavingPage>('longtail/repeat');
-const drop = script<DropLongtailArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
+const requeue = transition<RequeueArgs, RequeueAnswer>('longtail/requeue');
+const repeat = transition<{ cursor: number }, LeavingPage>('longtail/repeat');
+const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
 
 /**
  * What goes into the long-tail queue by the word of its holder, and what leaves it for good. One script each, safe to
  * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
 export class LongtailStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /** Takes an unfinished sample back with its tokens. @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
   requeue(pool: PoolName, args: RequeueArgs): Promise<RequeueAnswer> {

@@ -1,5 +1,5 @@
 import { LIMITS } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type {
   KeptMove,
   OtherCall,
@@ -12,21 +12,21 @@ import type {
 } from './move.types';
 
 const SCRIPTS = {
-  save: script<
+  save: transition<
     { planId: string; offset: number; moves: string[]; summary?: string; digest: string; keptMs: number },
     { summary?: string; known?: boolean }
   >('moves/save-plan'),
-  send: script<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
-  repeat: script<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
-  repeatLeases: script<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
-  status: script<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
-  snapshot: script<{ cursor: string }, SnapshotPage>('moves/snapshot'),
-  settings: script<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>('moves/settings'),
+  send: transition<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
+  repeat: transition<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
+  repeatLeases: transition<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
+  status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
+  snapshot: transition<{ cursor: string }, SnapshotPage>('moves/snapshot'),
+  settings: transition<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>('moves/settings'),
 };
 
 /** Plans and the moves of requests: one script a method, safe to repeat. */
 export class MoveStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /**
    * Keeps a plan; one that is there stays. Returns the summary that is kept.

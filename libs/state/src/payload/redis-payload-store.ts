@@ -1,7 +1,7 @@
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import type { RedisMemory } from '../redis-memory';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { chunksOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
 import { FORGET_JOB, FREE, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } from './payload-scripts';
@@ -22,7 +22,7 @@ const HEADER_FIELDS = 3;
 /** Payloads in Redis: one hash each, on a connection of its own so that large values never delay a transition. */
 export class RedisPayloadStore extends PayloadStore {
   protected readonly driver = 'redis';
-  private readonly scripts: ScriptRunner;
+  private readonly scripts: FunctionRunner;
 
   /**
    * @param redis owned by the store from here on
@@ -37,7 +37,7 @@ export class RedisPayloadStore extends PayloadStore {
     private readonly memory?: RedisMemory,
   ) {
     super();
-    this.scripts = new ScriptRunner(redis, `${keyPrefix}:payload`, memory);
+    this.scripts = new FunctionRunner(redis, `${keyPrefix}:payload`, memory);
   }
 
   async put(payload: PayloadName, bytes: Buffer): Promise<string> {

@@ -1,5 +1,5 @@
 import type { PoolName } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 /** When payloads that nothing names any more are removed. */
 export interface RemovalTerms {
@@ -21,13 +21,13 @@ export interface RemovalLook {
   awaitingBytes: number;
 }
 
-const look = script<RemovalTerms, RemovalLook>('removals/look');
-const weighed = script<{ payloads: { ref: string; bytes?: number }[] }, object>('removals/weighed');
-const removed = script<{ refs: string[] }, object>('removals/removed');
+const look = transition<RemovalTerms, RemovalLook>('removals/look');
+const weighed = transition<{ payloads: { ref: string; bytes?: number }[] }, object>('removals/weighed');
+const removed = transition<{ refs: string[] }, object>('removals/removed');
 
 /** The queue of payloads that transitions have freed. Throws BroomwagonError UNAVAILABLE. */
 export class RemovalStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /** One page of what is to be done. What it calls due may be named by nothing any more. */
   look(pool: PoolName, terms: RemovalTerms): Promise<RemovalLook> {

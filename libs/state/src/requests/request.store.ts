@@ -6,7 +6,7 @@ import {
   type Segment,
   type UnservedReason,
 } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type {
   CheckpointAnswer,
   CheckpointArgs,
@@ -28,22 +28,22 @@ export interface ClaimBounds {
   maxWaiters?: number;
 }
 
-const claim = script<
+const claim = transition<
   ClaimArgs & { newAttempt: Epoch; keptMs: number; maxWaiters: number },
   ClaimAnswer & { again?: boolean }
 >('requests/claim');
-const grantClaims = script<
+const grantClaims = transition<
   { keptMs: number; maxGrants: number; newAttempt: Epoch },
   { grants: ClaimGrant[]; more: boolean }
 >('requests/grant-claims');
-const expireClaims = script<object, { replyTo: string[]; paused?: UnservedReason | null; more: boolean }>(
+const expireClaims = transition<object, { replyTo: string[]; paused?: UnservedReason | null; more: boolean }>(
   'requests/expire-claims',
 );
-const checkpoint = script<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
-const complete = script<CompleteArgs, CompleteAnswer>('requests/complete');
-const fail = script<FailArgs, FailAnswer>('requests/fail');
-const segments = script<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
-const voidAttempts = script<object, VoidAnswer & { more: boolean }>('requests/void-attempts');
+const checkpoint = transition<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
+const complete = transition<CompleteArgs, CompleteAnswer>('requests/complete');
+const fail = transition<FailArgs, FailAnswer>('requests/fail');
+const segments = transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
+const voidAttempts = transition<object, VoidAnswer & { more: boolean }>('requests/void-attempts');
 
 /** Parked claims answered by one script. */
 const GRANTS_PER_SCRIPT = 64;
@@ -57,7 +57,7 @@ export class RequestStore {
   private readonly maxWaiters: number;
 
   constructor(
-    private readonly scripts: ScriptRunner,
+    private readonly scripts: FunctionRunner,
     bounds: ClaimBounds = {},
   ) {
     this.keptMs = bounds.answerKeptMs ?? 60_000;

@@ -5,12 +5,12 @@ import { expect } from 'vitest';
 import { connectRedis } from '../redis';
 import { RequestStore, type AttemptFence } from '../requests';
 import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { isOver } from './model-views.fixture';
 
 export const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-export const runner = new ScriptRunner(redis, prefix);
+export const runner = new FunctionRunner(redis, prefix);
 const requests = new RequestStore(runner);
 const routing = new RoutingStore(runner);
 export const JOB = 'job';

@@ -19,7 +19,7 @@ import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import type { AttemptFence } from '../requests';
 import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 import { RECOUNT } from './recount.fixture';
 import type { NewGroup, ResultsPage } from './round.types';
@@ -30,7 +30,7 @@ export { JOB };
 
 export const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-export const runner = new ScriptRunner(redis, prefix);
+export const runner = new FunctionRunner(redis, prefix);
 /** The stores of all worlds of this process. */
 export const rounds = new RoundStore(runner);
 export const aborts = new AbortStore(runner);

@@ -16,7 +16,7 @@ import {
   type TakeoverRoundReply,
 } from '@broomwagon/contracts';
 import type { PayloadName } from '../payload';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import type {
   CancelRoundArgs,
   CloseRoundArgs,
@@ -64,32 +64,32 @@ type SubmitScriptArgs = SubmitArgs & {
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
 
-const snapshot = script<SnapshotArgs & { history: boolean }, JobSnapshot>('rounds/snapshot');
-const open = script<OpenScriptArgs, OpenRoundAnswer>('rounds/open');
-const take = script<RoundName, TakeAnswer>('rounds/take');
-const takeover = script<{ job: JobId; takeoverId: string }, TakeoverRoundReply>('rounds/takeover');
-const submit = script<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
-const status = script<StatusArgs, RoundStatus>('rounds/status');
-const results = script<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
-const close = script<CloseRoundArgs, CloseRoundReply>('rounds/close');
-const cancel = script<CancelRoundArgs, CancelRoundReply>('rounds/cancel');
-const giveBack = script<RoundName, GiveBackPage>('rounds/give-back');
-const cut = script<RoundName & { cursor: number }, CutPage>('rounds/cut');
-const fold = script<RoundName, FoldPage>('rounds/fold');
-const expire = script<object, { rounds: RoundName[] }>('rounds/expire');
-const due = script<{ stamp?: string }, DueWork>('rounds/due');
-const reconcile = script<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
-const listLongtail = script<{ job: JobId; cursor: number }, LongtailListReply>('rounds/list-longtail');
-const jobStatus = script<{ job: JobId; stamp?: string }, JobStatus>('rounds/job-status');
-const listJobs = script<{ openOnly: boolean; cursor: string }, { jobs: JobId[]; cursor: string }>('rounds/list-jobs');
-const owns = script<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
+const snapshot = transition<SnapshotArgs & { history: boolean }, JobSnapshot>('rounds/snapshot');
+const open = transition<OpenScriptArgs & { newEpoch: Epoch }, OpenRoundAnswer>('rounds/open');
+const take = transition<RoundName, TakeAnswer>('rounds/take');
+const takeover = transition<{ job: JobId; takeoverId: string; newEpoch: Epoch }, TakeoverRoundReply>('jobs/takeover');
+const submit = transition<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
+const status = transition<StatusArgs, RoundStatus>('rounds/status');
+const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
+const close = transition<CloseRoundArgs, CloseRoundReply>('rounds/close');
+const cancel = transition<CancelRoundArgs, CancelRoundReply>('rounds/cancel');
+const giveBack = transition<RoundName, GiveBackPage>('rounds/give-back');
+const cut = transition<RoundName & { cursor: number }, CutPage>('rounds/cut');
+const fold = transition<RoundName, FoldPage>('rounds/fold');
+const expire = transition<object, { rounds: RoundName[] }>('rounds/expire');
+const due = transition<{ stamp?: string }, DueWork>('rounds/due');
+const reconcile = transition<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
+const listLongtail = transition<{ job: JobId; cursor: number }, LongtailListReply>('longtail/list');
+const jobStatus = transition<{ job: JobId; stamp?: string }, JobStatus>('jobs/status');
+const listJobs = transition<{ openOnly: boolean; cursor: string }, { jobs: JobId[]; cursor: string }>('jobs/list');
+const owns = transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
 
 /**
  * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the caller's loop, so that it can be
  * taken up by any replica. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
 export class RoundStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /**
    * What the plan of the next round is made from; zeros for a job that is not there.

@@ -5,7 +5,7 @@ import { connectRedis } from '../redis';
 import { RedisMemory } from '../redis-memory';
 import { RequestStore } from '../requests';
 import { RoutingStore } from '../routing';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 import type { CloseRoundArgs } from './round.types';
 
@@ -35,7 +35,7 @@ export class TestPools {
   readonly redis = connectRedis({ url: this.url });
   readonly memory = new RedisMemory(this.redis);
   private readonly prefix = testPool().pool;
-  readonly runner = new ScriptRunner(this.redis, this.prefix, this.memory);
+  readonly runner = new FunctionRunner(this.redis, this.prefix, this.memory);
   readonly rounds = new RoundStore(this.runner);
   readonly requests = new RequestStore(this.runner);
   readonly routing = new RoutingStore(this.runner);

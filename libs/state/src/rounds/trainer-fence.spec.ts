@@ -5,14 +5,14 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { CheckpointStore } from '../checkpoints';
 import { LongtailStore } from '../longtail';
 import { connectRedis } from '../redis';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { WeightStore } from '../weights';
 import { RoundStore } from './round.store';
 import { readAndClose } from './test-pools.fixture';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+const runner = new FunctionRunner(redis, prefix);
 const rounds = new RoundStore(runner);
 const longtail = new LongtailStore(runner);
 const checkpoints = new CheckpointStore(runner);

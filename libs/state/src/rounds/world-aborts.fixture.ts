@@ -2,7 +2,7 @@ import type { PoolName } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { type AbortResultsPage, type AbortSelector, AbortStore } from '../aborts';
 import type { AttemptFence } from '../requests';
-import type { ScriptRunner } from '../scripts/script-runner';
+import type { FunctionRunner } from '../library/function-runner';
 import type { DueWork } from './round.types';
 
 /** The one job of a world. */
@@ -34,7 +34,7 @@ export class WorldAborts {
   private readonly store = new AbortStore(this.runner);
 
   constructor(
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
     private readonly redis: Redis,
     private readonly world: AbortedWorld,
   ) {}

@@ -3,7 +3,7 @@ import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from './pool.store';
 import { RoutingStore } from './routing.store';
 import type { AcquireEntry, ReleaseEntry } from './routing.types';
@@ -11,7 +11,7 @@ import { ServerStore } from './server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+const runner = new FunctionRunner(redis, prefix);
 const store = new RoutingStore(runner);
 const pools = new PoolStore(runner);
 const servers = new ServerStore(runner);

@@ -1,5 +1,5 @@
 import type { DecisionBranch, RoutingPolicy, ServerId } from '@broomwagon/contracts';
-import type { ScriptRunner, TextScript } from '../scripts/script-runner';
+import type { FunctionRunner, TextTransition } from '../library/function-runner';
 import type { AcquireEntry, Granted, ReleaseEntry, RoutingBounds, ServerAddress, ServerTable } from './routing.types';
 
 type PlainReply = [
@@ -9,8 +9,8 @@ type PlainReply = [
   descriptions: string[],
 ];
 
-const ACQUIRE: TextScript<PlainReply> = { name: 'routing/acquire-plain' };
-const RELEASE: TextScript<number[]> = { name: 'routing/release-plain' };
+const ACQUIRE: TextTransition<PlainReply> = { name: 'leases/acquire-plain' };
+const RELEASE: TextTransition<number[]> = { name: 'leases/release-plain' };
 /** Descriptions of servers remembered; above it all are parsed anew. */
 const MOST_DESCRIPTIONS = 20_000;
 /** Pools remembered as not plain; above it all are asked again. */
@@ -33,7 +33,7 @@ export class PlainRouting {
   private readonly notPlainUntilMs = new Map<string, number>();
 
   constructor(
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
     private readonly bounds: RoutingBounds,
   ) {}
 

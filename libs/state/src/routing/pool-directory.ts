@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { BroomwagonError, POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import { answerOf } from '../redis';
-import { script, ScriptRunner } from '../scripts/script-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 /** What a pool is busy with. */
 export interface PoolActivity {
@@ -15,7 +15,7 @@ export interface PoolActivity {
   /** Of the last transition. */
   lastMs: number;
 }
-const activity = script<object, PoolActivity>('pools/activity');
+const activity = transition<object, PoolActivity>('pools/activity');
 
 /** A pool with nothing to look after is visited this much longer. */
 const SLEEPS_AFTER_MS = 10_000;
@@ -29,14 +29,14 @@ export class PoolDirectory {
   /** In both sets, as far as this process has seen. */
   private readonly known = new Set<PoolName>();
   private readonly idleSinceMs = new Map<PoolName, number>();
-  private readonly scripts: ScriptRunner;
+  private readonly scripts: FunctionRunner;
 
   constructor(
     private readonly redis: Redis,
     /** First part of every key, as for the scripts. */
     private readonly keyPrefix: string,
   ) {
-    this.scripts = new ScriptRunner(redis, keyPrefix);
+    this.scripts = new FunctionRunner(redis, keyPrefix);
   }
 
   /** Enters the pool, awake; free of cost when this process has done so before. @throws BroomwagonError UNAVAILABLE */

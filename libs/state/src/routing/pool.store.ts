@@ -5,7 +5,7 @@ import {
   type PoolSettingsReply,
   type RoutingPolicy,
 } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 /** Settings of a pool, and whether its servers stand where these say. */
 export interface StoredSettings extends PoolSettingsReply {
@@ -25,17 +25,17 @@ export interface DecisionPage {
 }
 
 const SCRIPTS = {
-  configure: script<{ set: Record<string, string>; reset: readonly string[] }, RawSettings>('routing/configure-pool'),
-  finish: script<{ version: number }, RawSettings>('routing/finish-settings'),
-  settings: script<object, RawSettings>('routing/pool-settings'),
-  decisions: script<{ before?: number; limit: number; full: boolean }, DecisionPage>('routing/read-decisions'),
-  clearSessions: script<{ cursor: string }, { cleared: number; cursor: string }>('routing/clear-sessions'),
+  configure: transition<{ set: Record<string, string>; reset: readonly string[] }, RawSettings>('pools/configure'),
+  finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
+  settings: transition<object, RawSettings>('pools/read-settings'),
+  decisions: transition<{ before?: number; limit: number; full: boolean }, DecisionPage>('routing/read-decisions'),
+  clearSessions: transition<{ cursor: string }, { cleared: number; cursor: string }>('sessions/clear'),
 };
 const TEXTS = new Set<string>(['policy', 'groupPlacement']);
 
 /** Settings of pools, recent decisions and all sessions at once: one method, one script. */
 export class PoolStore {
-  constructor(private readonly runner: ScriptRunner) {}
+  constructor(private readonly runner: FunctionRunner) {}
 
   /** Changes settings; a repeat changes nothing. Another policy takes over with `finish`. */
   async configure(pool: string, set: PoolSettings, reset: readonly string[] = []): Promise<StoredSettings> {

@@ -9,7 +9,7 @@ import {
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { connectRedis } from '../redis';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from './pool.store';
 import { RoutingStore } from './routing.store';
 import { ROUTING_BOUNDS, type Granted, type WaiterAnswer } from './routing.types';
@@ -17,7 +17,7 @@ import { ServerStore } from './server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
-const runner = new ScriptRunner(redis, prefix);
+const runner = new FunctionRunner(redis, prefix);
 // The plain scripts are asked each time, so that any mix of them and the full ones is met.
 export const store = new RoutingStore(runner, { ...ROUTING_BOUNDS, askPlainAgainMs: 0 });
 export const pools = new PoolStore(runner);

@@ -1,7 +1,7 @@
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import type { Epoch, PoolSettings } from '@broomwagon/contracts';
 import { connectRedis } from '../redis';
-import { ScriptRunner } from '../scripts/script-runner';
+import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from './pool.store';
 import { RoutingStore } from './routing.store';
 import { ROUTING_BOUNDS, type AcquireEntry, type Granted, type RoutingBounds } from './routing.types';
@@ -13,7 +13,7 @@ export type TestStore = ReturnType<typeof openTestStore>;
 export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
   const redis = connectRedis({ url: testRedisUrl() });
   const { pool: prefix, pool } = testPool();
-  const runner = new ScriptRunner(redis, prefix);
+  const runner = new FunctionRunner(redis, prefix);
   const store = new RoutingStore(runner, { ...ROUTING_BOUNDS, ...bounds });
   const pools = new PoolStore(runner);
   const servers = new ServerStore(runner);

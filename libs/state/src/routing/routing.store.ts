@@ -15,7 +15,7 @@ import {
   type WorkerHeartbeatReply,
   type WorkerId,
 } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import { isPlainAcquire, PlainRouting } from './plain-routing';
 import {
   ROUTING_BOUNDS,
@@ -55,40 +55,40 @@ type RawServerPage = Omit<ServerPage, 'servers'> & {
 };
 
 const SCRIPTS = {
-  acquire: script<Bounded<{ items: AcquireEntry[]; mostWaiters: number; brief?: boolean }>, AcquireScriptReply>(
-    'routing/acquire',
+  acquire: transition<Bounded<{ items: AcquireEntry[]; mostWaiters: number; brief?: boolean }>, AcquireScriptReply>(
+    'leases/acquire',
   ),
-  release: script<Bounded<{ items: ReleaseEntry[]; rememberMs: number }>, ReleaseScriptReply>('routing/release'),
-  transfer: script<Bounded<TransferEntry & { rememberMs: number }>, TransferScriptReply>('routing/transfer'),
-  grant: script<Bounded<object>, WaiterAnswers>('routing/grant'),
-  expireWaiters: script<object, ExpireWaitersReply>('routing/expire-waiters'),
-  sweep: script<Bounded<object>, SweepReply>('routing/sweep'),
-  registerServer: script<Bounded<ServerRegistration & { newEpoch: Epoch }>, RegisterServerScriptReply>(
-    'routing/register-server',
+  release: transition<Bounded<{ items: ReleaseEntry[]; rememberMs: number }>, ReleaseScriptReply>('leases/release'),
+  transfer: transition<Bounded<TransferEntry & { rememberMs: number }>, TransferScriptReply>('leases/transfer'),
+  grant: transition<Bounded<object>, WaiterAnswers>('waiters/grant'),
+  expireWaiters: transition<object, ExpireWaitersReply>('waiters/expire'),
+  sweep: transition<Bounded<object>, SweepReply>('leases/sweep'),
+  registerServer: transition<Bounded<ServerRegistration & { newEpoch: Epoch }>, RegisterServerScriptReply>(
+    'servers/register',
   ),
-  heartbeatServers: script<
+  heartbeatServers: transition<
     Bounded<{ serverIds: ServerId[]; epoch?: Epoch; weightVersion?: number }>,
     HeartbeatServersReply
-  >('routing/heartbeat-servers'),
-  reviewServers: script<Bounded<ReviewLimits & { offset: number; newEpoch: Epoch }>, ReviewServersReply>(
-    'routing/review-servers',
+  >('servers/heartbeat'),
+  reviewServers: transition<Bounded<ReviewLimits & { offset: number; newEpoch: Epoch }>, ReviewServersReply>(
+    'servers/review',
   ),
-  pausePool: script<Bounded<{ paused: boolean }>, PausePoolReply & WaiterAnswers>('routing/pause-pool'),
-  cancel: script<WorkerEpoch & { acquireId: string; rememberMs: number }, CancelScriptReply>('routing/cancel'),
-  removeServer: script<{ serverId: ServerId }, RemoveServerReply>('routing/remove-server'),
-  listServers: script<{ cursor: string }, RawServerPage>('routing/list-servers'),
-  registerWorker: script<RegisterWorkerRequest & { ttlMs: number; newEpoch: Epoch }, RegisterWorkerReply>(
-    'routing/register-worker',
+  pausePool: transition<Bounded<{ paused: boolean }>, PausePoolReply & WaiterAnswers>('pools/pause'),
+  cancel: transition<WorkerEpoch & { acquireId: string; rememberMs: number }, CancelScriptReply>('leases/cancel'),
+  removeServer: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
+  listServers: transition<{ cursor: string }, RawServerPage>('servers/list'),
+  registerWorker: transition<RegisterWorkerRequest & { ttlMs: number; newEpoch: Epoch }, RegisterWorkerReply>(
+    'workers/register',
   ),
-  heartbeatWorker: script<WorkerEpoch, RawHeartbeat>('routing/heartbeat-worker'),
-  syncWorker: script<WorkerEpoch & { kind: string; cursor: string }, SyncWorkerReply & { cursor: string }>(
-    'routing/sync-worker',
+  heartbeatWorker: transition<WorkerEpoch, RawHeartbeat>('workers/heartbeat'),
+  syncWorker: transition<WorkerEpoch & { kind: string; cursor: string }, SyncWorkerReply & { cursor: string }>(
+    'workers/sync',
   ),
-  deregisterWorker: script<WorkerEpoch, DeregisterWorkerReply>('routing/deregister-worker'),
-  expireWorkers: script<{ gapMs: number }, ExpireWorkersReply>('routing/expire-workers'),
-  finishSession: script<{ sessionId: string }, FinishSessionReply>('routing/finish-session'),
-  evictSessions: script<{ idleMs: number }, { evicted: number; more: boolean }>('routing/evict-sessions'),
-  status: script<object, PoolTotals>('routing/status'),
+  deregisterWorker: transition<WorkerEpoch, DeregisterWorkerReply>('workers/deregister'),
+  expireWorkers: transition<{ gapMs: number }, ExpireWorkersReply>('workers/expire'),
+  finishSession: transition<{ sessionId: string }, FinishSessionReply>('sessions/finish'),
+  evictSessions: transition<{ idleMs: number }, { evicted: number; more: boolean }>('sessions/evict'),
+  status: transition<object, PoolTotals>('pools/status'),
 };
 
 /** Items of one full script, so that none holds Redis up for more than 2 ms. */
@@ -108,7 +108,7 @@ export class RoutingStore {
   private readonly plain: PlainRouting;
 
   constructor(
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
     private readonly bounds: RoutingBounds = ROUTING_BOUNDS,
   ) {
     this.plain = new PlainRouting(runner, bounds);

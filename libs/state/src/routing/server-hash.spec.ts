@@ -1,20 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { LUA_ROOT } from '../scripts/script-runner';
+import { LUA_ROOT } from '../library/function-runner';
 
-/** Fields that no card holds. */
-const NOT_ON_CARDS = /'(turn|ring)'/;
-const DIRECT_WRITE = /redis\.call\('(HSET|HSETNX|HDEL|HINCRBY|DEL|UNLINK)', key\.server\(/;
+/** Fields that are no labels of it. */
+const NO_LABELS = /'(turn|ring)'/;
+const DIRECT_WRITE = /redis\.call\('(HSET|HSETNX|HDEL|HINCRBY|DEL|UNLINK)', tx\.key:server\(/;
 
-it('changes the hash of a server only through the functions that throw its card away', () => {
+it('changes the hash of a server only through the functions that keep its index', () => {
   const files = readdirSync(LUA_ROOT, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.lua') && !file.endsWith('server-hash.lua'),
   );
   const direct = files.flatMap((file) =>
     readFileSync(join(LUA_ROOT, file), 'utf8')
       .split('\n')
-      .filter((line) => DIRECT_WRITE.test(line) && !NOT_ON_CARDS.test(line))
+      .filter((line) => DIRECT_WRITE.test(line) && !NO_LABELS.test(line))
       .map((line) => `${file}: ${line.trim()}`),
   );
   expect(files.length).toBeGreaterThan(50);

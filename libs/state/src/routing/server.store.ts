@@ -8,7 +8,7 @@ import {
   type ServerChangeReply,
   type ServerId,
 } from '@broomwagon/contracts';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 import { ROUTING_BOUNDS, type RoutingBounds, type WaiterAnswers } from './routing.types';
 
 type Bounded<Args> = Args & { mostSessions: number };
@@ -79,28 +79,28 @@ export interface LimitChange {
 }
 
 const SCRIPTS = {
-  update: script<
+  update: transition<
     Bounded<
       Omit<ServerUpdate, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string; newEpoch: Epoch }
     >,
     ServerChange
-  >('routing/update-server'),
-  cordon: script<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('routing/cordon-server'),
-  drain: script<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('routing/drain-server'),
-  fence: script<{ serverId: ServerId; epoch: Epoch; newEpoch: Epoch; reason: string }, FenceServerReply>(
-    'routing/fence-server',
+  >('servers/update'),
+  cordon: transition<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('servers/cordon'),
+  drain: transition<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('servers/drain'),
+  fence: transition<{ serverId: ServerId; epoch: Epoch; newEpoch: Epoch; reason: string }, FenceServerReply>(
+    'servers/fence',
   ),
-  reconcile: script<Bounded<{ serverId: ServerId; epoch?: Epoch; cursor: string }>, ReconciledPage>(
-    'routing/reconcile-server',
+  reconcile: transition<Bounded<{ serverId: ServerId; epoch?: Epoch; cursor: string }>, ReconciledPage>(
+    'servers/reconcile',
   ),
-  endDrains: script<
+  endDrains: transition<
     { offset: number; rememberMs: number },
     { removed: { serverId: ServerId; leases: number }[]; next?: number }
-  >('routing/end-drains'),
-  warm: script<Bounded<object>, WaiterAnswers & { warming: number }>('routing/warm-servers'),
-  rescore: script<Bounded<{ cursor: string }>, WaiterAnswers & { cursor: string }>('routing/rescore-servers'),
-  reportLoads: script<{ reports: LoadReport[] }, ReportLoadsReply>('routing/report-loads'),
-  limit: script<Bounded<{ limits: LimitChange[] }>, WaiterAnswers & { limited: ServerId[] }>('routing/limit-servers'),
+  >('servers/end-drains'),
+  warm: transition<Bounded<object>, WaiterAnswers & { warming: number }>('servers/warm'),
+  rescore: transition<Bounded<{ cursor: string }>, WaiterAnswers & { cursor: string }>('servers/rescore'),
+  reportLoads: transition<{ reports: LoadReport[] }, ReportLoadsReply>('servers/report-loads'),
+  limit: transition<Bounded<{ limits: LimitChange[] }>, WaiterAnswers & { limited: ServerId[] }>('servers/limit'),
 };
 
 /** A drained server that a list still finds stays away for this long, or until it starts anew. */
@@ -109,7 +109,7 @@ const DRAINED_STAYS_AWAY_MS = 3_600_000;
 /** What is asked of servers by name, and how much they may take: one method, one script. */
 export class ServerStore {
   constructor(
-    private readonly runner: ScriptRunner,
+    private readonly runner: FunctionRunner,
     private readonly bounds: Pick<RoutingBounds, 'mostSessions'> = ROUTING_BOUNDS,
   ) {}
 

@@ -75,7 +75,7 @@ describe('a change of weights', () => {
     });
     await expect(claim()).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true, retryAfterMs: 250 });
     expect(await claim({ waitMs: 20_000, replyTo: 'inbox' })).toMatchObject({ parked: true });
-    expect((await acquire()).result).toEqual({ error: 'POOL_PAUSED' });
+    expect((await acquire()).result).toEqual({ error: 'POOL_PAUSED', reason: 'weights-changing' });
     expect((await acquire({ waitMs: 20_000, replyTo: 'inbox' })).result).toEqual({ parked: true });
     expect((await routing.expireWaiters(pool)).answers).toEqual([]);
     expect((await requests.expireClaims(pool)).replyTo).toEqual([]);
@@ -91,14 +91,16 @@ describe('a change of weights', () => {
     await begin();
     expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
     expect((await acquire({ waitMs: 1, replyTo: 'inbox' })).result).toEqual({ parked: true });
-    await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], paused: true, more: false });
+    await expect
+      .poll(() => requests.expireClaims(pool))
+      .toEqual({ replyTo: ['inbox'], paused: 'weights-changing', more: false });
     await expect
       .poll(async () => (await routing.expireWaiters(pool)).answers)
       .toMatchObject([{ replyTo: 'inbox', error: 'POOL_PAUSED' }]);
     await end('rolled-back');
     await run();
     expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
-    await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], paused: false, more: false });
+    await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], paused: null, more: false });
   });
 
   it('stops what runs with its tokens, again until confirmed, and runs it under the new version', async () => {

@@ -11,7 +11,7 @@ import type {
 } from '@broomwagon/contracts';
 import type { LeaseFence, ServerFence } from '../aborts/abort.types';
 import type { AttemptFence } from '../requests/request.types';
-import { script, type ScriptRunner } from '../scripts/script-runner';
+import { transition, type FunctionRunner } from '../library/function-runner';
 
 export interface BeginSyncArgs {
   syncId: string;
@@ -47,9 +47,9 @@ export interface StopPage {
   cursor: string;
 }
 
-const begin = script<BeginSyncArgs, WeightSyncReply>('weights/begin');
-const end = script<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>('weights/end');
-const stop = script<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop');
+const begin = transition<BeginSyncArgs, WeightSyncReply>('weights/begin');
+const end = transition<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>('weights/end');
+const stop = transition<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop');
 /** Engines that are to pause. `resumes`: some are paused, look at {@link WeightStore.engineResumes}. */
 export interface EnginePausesPage {
   steps: EngineStep[];
@@ -66,19 +66,19 @@ export interface EngineResumesPage {
   cursor: string;
 }
 
-const engineSteps = script<{ cursor: string }, EnginePausesPage>('weights/engine-steps');
-const engineResumes = script<{ cursor: string }, EngineResumesPage>('weights/engine-resumes');
-const engineTold = script<
+const engineSteps = transition<{ cursor: string }, EnginePausesPage>('weights/engine-steps');
+const engineResumes = transition<{ cursor: string }, EngineResumesPage>('weights/engine-resumes');
+const engineTold = transition<
   Pick<EngineStep, 'endpoint' | 'dialect' | 'syncId'> & { paused: boolean; lateMs: number },
   { late: boolean }
 >('weights/engine-told');
-const engineKnown = script<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known');
-const engineHeld = script<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
-const staleCache = script<
+const engineKnown = transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known');
+const engineHeld = transition<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
+const staleCache = transition<
   { serverId: ServerId; weightVersion: number },
   { engine?: Pick<EngineStep, 'endpoint' | 'dialect'> }
 >('weights/stale-cache');
-const status = script<
+const status = transition<
   { syncId?: string; cursor?: string; stamp?: string },
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
 >('weights/status');
@@ -88,7 +88,7 @@ const status = script<
  * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
 export class WeightStore {
-  constructor(private readonly scripts: ScriptRunner) {}
+  constructor(private readonly scripts: FunctionRunner) {}
 
   /** @throws GENERATION_CHANGED, VALIDATION_FAILED, WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND, FENCED */
   begin(pool: PoolName, args: BeginSyncArgs): Promise<WeightSyncReply> {

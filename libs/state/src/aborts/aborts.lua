@@ -1,0 +1,113 @@
+-- Aborts. A group that loses a sample to an abort is dropped as a whole, unless the abort is of the sample alone and
+-- enough others are left. It leaves its round or the long-tail queue at once; it is `aborting` as long as a worker has
+-- one of its requests, then `dropped`.
+local Aborts = {}
+
+local DEFAULT_KEPT_MS = 600000
+
+function Aborts.kept_ms(tx) return tonumber(redis.call('HGET', tx.key.meta, 'abortKeptMs') or DEFAULT_KEPT_MS) end
+
+-- One thing that an abort has selected, once; rows only ever come behind the others.
+function Aborts.record(tx, abort_id, row)
+  -- A flag outlives the answer of its abort.
+  if redis.call('EXISTS', tx.key:abort(abort_id)) == 0 then return end
+  local rows = tx.key:abortRows(abort_id)
+  redis.call('ZADD', rows, 'NX', redis.call('ZCARD', rows), row)
+  if redis.call('PTTL', tx.key:abort(abort_id)) > 0 then redis.call('PEXPIRE', rows,
+    Format.integer(Aborts.kept_ms(tx))) end
+end
+
+function Aborts.record_group(tx, abort_id, group)
+  for index = 0, group.launched - 1 do
+    Aborts.record(tx, abort_id, 'R|' .. Requests.id_of(group.job, group.groupId, index))
+  end
+end
+
+local MAY_BE_ABORTED = { live = true, leaving = true, unfinished = true }
+function Aborts.may_be_aborted(group) return MAY_BE_ABORTED[group.state] or false end
+
+local function leave_dropped(tx, round, group)
+  Rounds.leave(tx, round, group)
+  Rounds.bump(tx, round, 'droppedGroups', 1)
+  if Rounds.takes_results(round) then return Rounds.review_round(tx, round) end
+  if round.cancelMode ~= 'drop' then Counts.add_settling(tx, round.job, -1) end
+  if round.live == 0 then Rounds.mark_settled(tx, round) end
+end
+
+-- Takes a group out of wherever it is.
+local function take_out(tx, round, group)
+  if group.state == 'live' then return leave_dropped(tx, round, group) end
+  if group.state == 'leaving' then
+    Counts.add_settling(tx, group.job, -1)
+    return Longtail.forget_leaving(tx, round, group)
+  end
+  Longtail.leave(tx, group.job, group.groupId)
+end
+
+-- To be called after requests of an aborted group were dropped.
+function Aborts.review_dropped(tx, group)
+  if group.live > 0 then return end
+  local name = group.job .. '/' .. group.groupId
+  redis.call('HSET', tx.key:group(group.job, group.groupId), 'state', 'dropped')
+  redis.call('ZREM', tx.key.abortingGroups, name)
+  redis.call('ZADD', tx.key.droppedGroups, Format.integer(tx.now + Aborts.kept_ms(tx)), name)
+  group.state = 'dropped'
+end
+
+-- One look at a group that is being aborted.
+function Aborts.end_aborting(tx, round, group, aborts)
+  Cancellation.stop_live(tx, group, aborts, function(request) Longtail.drop_request(tx, group, request, nil, 0) end)
+  Aborts.review_dropped(tx, group)
+end
+
+-- `round` is that of the group; nil when its summary is no longer kept.
+function Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
+  take_out(tx, round, group)
+  redis.call('HSET', tx.key:group(group.job, group.groupId), 'state', 'aborting', 'dropReason', reason)
+  group.state = 'aborting'
+  redis.call('HINCRBY', tx.key:job(group.job), 'droppedGroups', 1)
+  redis.call('ZADD', tx.key.abortingGroups, Format.integer(tx.now), group.job .. '/' .. group.groupId)
+  Events.add(tx, 'group.dropped', { job = group.job, groupId = group.groupId, roundId = group.roundId,
+    abortId = abort_id, reason = reason })
+  for index = 0, group.launched - 1 do
+    local request = Requests.load(tx, Requests.id_of(group.job, group.groupId, index))
+    if request.state == 'finished' or request.state == 'unfinished' then Longtail.drop_request(tx, group, request, nil,
+      0) end
+  end
+  Aborts.end_aborting(tx, round, group, aborts)
+end
+
+function Aborts.abort_group(tx, round, group, abort_id, aborts)
+  local reason = round and round.cancelReason or redis.call('HGET', tx.key:abort(abort_id), 'reason') or 'abort'
+  Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
+end
+
+-- The holder of a sample has ended it: its own time is over. Its tokens are waste, whoever else goes with it.
+function Aborts.time_out(tx, round, group, request, segment, tokens, aborts)
+  Rounds.bump(tx, round, 'returned.timeout', 1)
+  local why = { reason = 'timeout', hasEnded = true, segment = segment, tokens = tokens }
+  if round.abortScope == 'sample' and Longtail.stop_sample(tx, round, group, request, why, aborts) then return end
+  Longtail.mark_stopped(tx, request, 'timeout')
+  Longtail.drop_request(tx, group, request, segment, tokens)
+  Aborts.drop_group(tx, round, group, 'timeout', nil, aborts)
+end
+
+-- Every script that moves a request on calls this first, so that what a flag has aborted is aborted for all, whether
+-- the pages of the abort have come to it or not. True when the group was aborted just now: its requests have changed.
+function Aborts.apply(tx, round, group, aborts)
+  if not round or group.arrival > round.abortedUpTo or not Aborts.may_be_aborted(group) then return false end
+  Aborts.abort_group(tx, round, group, round.abortedBy, aborts)
+  Aborts.record_group(tx, round.abortedBy, group)
+  return true
+end
+
+-- `scope`: that of the abort, or nil: that of the round. A group without the sample may be whole, so a flag comes
+-- first.
+function Aborts.abort_request(tx, round, group, request, abort_id, scope, aborts)
+  if Aborts.apply(tx, round, group, aborts) then return end
+  local is_alone = (scope or round and round.abortScope) == 'sample'
+  if is_alone and Longtail.stop_sample(tx, round, group, request, { reason = 'aborted' }, aborts) then return end
+  Aborts.abort_group(tx, round, group, abort_id, aborts)
+end
+
+return Aborts

@@ -1,0 +1,42 @@
+--[[ Records that something is to be aborted, before anything else happens. A round, a job or the pool gets a number up
+to which all its groups are aborted at once; the selection follows in pages (aborts/select).
+ARGV[1] JSON:
+  abortId     string; a repeat with the same selector changes nothing
+  selector    string: canonical JSON
+  reason      string
+  work        list of steps of the selection, see aborts/select
+  flag        'round' | 'job' | 'pool' | absent
+  job, roundId   of the flag, or absent
+  keptMs      number: life of the answer, of tombstones and of dropped groups
+Reply: selecting   boolean: pages are to be selected
+Errors: VALIDATION_FAILED. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local function integer(value) return Format.integer(value) end
+  local known = redis.call('HMGET', tx.key:abort(args.abortId), 'selector', 'work')
+  if known[1] then
+    if known[1] ~= args.selector then
+      return Reply.fail('VALIDATION_FAILED', 'The abortId was used for something else', 'abortId')
+    end
+    return cjson.encode({ selecting = known[2] and true or false })
+  end
+  local now = tx.now
+  local up_to = redis.call('HGET', tx.key.meta, 'arrivalSequence') or '0'
+  redis.call('HSET', tx.key:abort(args.abortId), 'selector', args.selector, 'reason', args.reason, 'upTo', up_to,
+    'work', cjson.encode(args.work), 'startedAtMs', integer(now))
+  redis.call('ZADD', tx.key.aborts, integer(now), args.abortId)
+  redis.call('HSET', tx.key.meta, 'abortKeptMs', integer(args.keptMs))
+  for _, tombstones in ipairs({ tx.key.abortTombstones, tx.key.abortedAcquires }) do
+    redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', integer(now))
+  end
+  local flag = Reply.optional(args.flag)
+  local owner = flag == 'round' and tx.key:round(args.job, args.roundId) or flag == 'job' and tx.key:job(args.job)
+    or tx.key.meta
+  -- What is not there gets no flag: a hash made of nothing but a flag would look like a round. A flag is never lowered:
+  -- a round that was cancelled has one for groups that are still to be submitted.
+  local flagged = flag and tonumber(redis.call('HGET', owner, 'abortedUpTo') or -1)
+  if flag and redis.call('EXISTS', owner) == 1 and flagged <= tonumber(up_to) then
+    redis.call('HSET', owner, 'abortedUpTo', up_to, 'abortedBy', args.abortId)
+  end
+  return '{"selecting":true}'
+end

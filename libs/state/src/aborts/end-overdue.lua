@@ -1,0 +1,25 @@
+--[[ Ends what live holders have not confirmed until the deadline: their word is not waited for any more.
+ARGV[1] JSON:
+  attempts   list of {requestId, attempt, fenced}, at most 32; fenced: the epoch of the server it ran on is void
+  leaseIds   list of string, at most 32: leases without a request of ours, of servers whose epoch is void
+Reply: ended           number of requests
+Errors: none. Facts: request.aborted.
+Flags: allow-oom ]]
+return function(tx, args)
+  local ended = 0
+  for _, one in ipairs(args.attempts) do
+    local request = Requests.load(tx, one.requestId)
+    local group = request and Rounds.load_group(tx, request.job, request.groupId)
+    -- Confirmed since, or another attempt.
+    local is_told = group and (group.state == 'aborting' or request.stopped)
+    if is_told and Requests.HELD[request.state] and request.attempt == one.attempt then
+      redis.call('HSET', tx.key:request(request.id), one.fenced and 'fenced' or 'unconfirmed', 1)
+      Attempts.end_unwanted(tx, Rounds.load(tx, request.job, group.roundId), group, request, nil, 0)
+      ended = ended + 1
+    end
+  end
+  for _, lease_id in ipairs(args.leaseIds) do
+    redis.call('SET', tx.key:fencedLease(lease_id), 1, 'PX', Format.integer(Aborts.kept_ms(tx)))
+  end
+  return '{"ended":' .. ended .. '}'
+end

@@ -1,0 +1,29 @@
+--[[ Deletes one page of dropped groups whose life is over; the books keep their numbers.
+A page ends with the group that makes it 32 requests.
+ARGV[1] JSON: {}
+Reply: more   boolean
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx)
+  local PAGE = 32
+  local forgotten, touched = 0, 0
+  local due = redis.call('ZRANGEBYSCORE', tx.key.droppedGroups, '-inf', Format.integer(tx.now), 'LIMIT', 0, PAGE)
+  for _, name in ipairs(due) do
+    if touched >= PAGE then break end
+    local job, group_id = string.match(name, '^([^/]+)/(.+)$')
+    local field = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
+    local refs = {}
+    -- Of a job that was deleted only the name is left.
+    for index = 0, tonumber(field[1] or 0) - 1 do
+      local request = Requests.load(tx, Requests.id_of(job, group_id, index))
+      for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+      redis.call('UNLINK', tx.key:request(request.id))
+    end
+    redis.call('UNLINK', tx.key:group(job, group_id))
+    redis.call('ZREM', tx.key.droppedGroups, name)
+    KeptRefs.free_payloads_of(tx, job, group_id, field[2], refs)
+    forgotten = forgotten + 1
+    touched = touched + tonumber(field[1] or 1)
+  end
+  return '{"more":' .. tostring(forgotten < #due or #due == PAGE) .. '}'
+end

@@ -1,0 +1,333 @@
+--[[ Selects one page of what an abort means and begins to end it. Any replica may take the next page.
+A page ends with the group that makes it 64 requests, or with 512 leases looked at (2,048 when most are passed over).
+ARGV[1] JSON: {abortId}   string
+Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for requests; absent: that of their round
+  requests   ids: by requestId; unknown ones leave tombstones for submits, with refuseAcquiresMs for acquires too, and
+             are looked for among the parked acquires and the leases
+  group      job, groupId; an unknown one leaves a tombstone
+  round      job, roundId: its groups that are neither accepted nor newer than the abort
+  longtail   job: the long-tail queue
+  job        job: its long-tail queue and its rounds
+  jobs       all jobs
+  attempts   workerId: what its live epoch has claimed
+  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofBooks: those of requests that are aborted
+  leases     workerId | serverId | sessionId | nothing = all;
+             booked: leases of our own requests are selected too, by their request
+  requestLeases  wanted (requestId -> 0, 1 when found)
+Reply: more            boolean
+       aborts          list of {requestId, attempt, workerId, workerEpoch}
+       leases          list of {leaseId, requestId, workerId, workerEpoch}
+       answers         list of {acquireId, replyTo, error}: of the parked callers, to be sent
+Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE, WAITERS_LOOKED_AT = 64, 128 -- dropping a group is some 25 commands
+  local LEASES_LOOKED_AT, LEASES_PASSED_OVER = 512, 2048 -- read one by one; most passed over by a plain search
+  local hash = tx.key:abort(args.abortId)
+  local field = redis.call('HMGET', hash, 'work', 'upTo')
+  if not field[1] then
+    redis.call('ZREM', tx.key.aborts, args.abortId)
+    return '{"more":false,"aborts":[],"leases":[],"answers":[]}'
+  end
+  local work, up_to, now = cjson.decode(field[1]), tonumber(field[2]), tx.now
+  local aborts, leases, answers, touched = {}, {}, {}, 0
+
+  local function bury(name)
+    redis.call('ZADD', tx.key.abortTombstones, Format.integer(now + Aborts.kept_ms(tx)), name)
+  end
+
+  -- Acquires of this request that come within this time are refused, unless it is found to be known after all.
+  local function bury_acquires(id, for_ms)
+    redis.call('ZADD', tx.key.abortedAcquires, Format.integer(now + for_ms), id)
+    redis.call('PEXPIRE', tx.key.abortedAcquires, Format.integer(math.max(for_ms, redis.call('PTTL',
+      tx.key.abortedAcquires))))
+  end
+
+  local function select_group(round, group)
+    touched = touched + group.launched
+    Aborts.abort_group(tx, round, group, args.abortId, aborts)
+    Aborts.record_group(tx, args.abortId, group)
+  end
+
+  local function select_request(request, scope)
+    touched = touched + 1
+    Aborts.record(tx, args.abortId, 'R|' .. request.id)
+    local group = Rounds.load_group(tx, request.job, request.groupId)
+    if not Aborts.may_be_aborted(group) then return end
+    if request.state == 'finished' or request.state == 'failed' or request.state == 'dropped' then return end
+    touched = touched + group.launched
+    Aborts.abort_request(tx, Rounds.load(tx, request.job, group.roundId), group, request, args.abortId, scope, aborts)
+  end
+
+  -- Takes requestIds off a step until the page is full. Returns those that are not in the books.
+  local function select_ids(step)
+    local unknown = {}
+    while step.ids and #step.ids > 0 and touched < PAGE do
+      local id = table.remove(step.ids, 1)
+      local request = Requests.load(tx, id)
+      if request then select_request(request, step.scope) else table.insert(unknown, id) end
+    end
+    return unknown
+  end
+
+  -- Groups of a zset in the order of their scores, which only ever grow.
+  local function select_groups(step, zset, of_round)
+    local page = redis.call('ZRANGEBYSCORE', zset, '(' .. Format.integer(step.cursor or -1), '+inf', 'WITHSCORES',
+      'LIMIT', 0, PAGE)
+    for position = 1, #page, 2 do
+      if touched >= PAGE then return false end
+      step.cursor = tonumber(page[position + 1])
+      touched = touched + 1
+      local group = Rounds.load_group(tx, step.job, page[position])
+      if group.arrival <= up_to and Aborts.may_be_aborted(group) then
+        select_group(of_round or Rounds.load(tx, step.job, group.roundId), group)
+      end
+    end
+    return #page < 2 * PAGE
+  end
+
+  -- What every lease that is meant has in it, so that the others are passed over quickly.
+  local function needle_of(step)
+    local id = step.workerId or step.serverId or step.sessionId
+    return id and '|' .. id .. '|'
+  end
+
+  -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|..: see routing/includes/leases.lua
+  local function read_lease(packed)
+    local lease = {}
+    lease.seq, lease.serverId, lease.workerId, lease.workerEpoch, lease.requestId, lease.sessionId =
+      string.match(packed, '^(%d+)|([^|]*)|%w+|([^|]*)|(%w+)|([^|]*)|([^|]*)|')
+    return lease
+  end
+
+  local function matches(step, lease)
+    if step.wanted then
+      if not step.wanted[lease.requestId] then return false end
+      step.wanted[lease.requestId] = 1
+      redis.call('ZREM', tx.key.abortedAcquires, lease.requestId)
+      return true
+    end
+    return (not step.workerId or step.workerId == lease.workerId)
+      and (not step.serverId or step.serverId == lease.serverId)
+      and (not step.sessionId or step.sessionId == lease.sessionId)
+  end
+
+  -- True when a worker has it claimed and the books know it.
+  local function is_booked(id, worker_id, worker_epoch)
+    local holder = redis.call('HMGET', tx.key:request(id), 'workerId', 'workerEpoch')
+    return holder[1] == worker_id and holder[2] == worker_epoch
+  end
+
+  local function select_lease(step, acquire_id, lease)
+    if is_booked(lease.requestId, lease.workerId, lease.workerEpoch) then
+      if step.booked then table.insert(step.ids, lease.requestId) end
+      return
+    end
+    local id = lease.seq .. '.' .. acquire_id
+    Aborts.record(tx, args.abortId, 'L|' .. id .. '|' .. lease.requestId)
+    -- What a void epoch holds is returned by the load-balancer.
+    if not WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch) then return end
+    redis.call('ZADD', tx.key.abortingLeases, 'NX', Format.integer(now),
+      table.concat({ lease.seq, acquire_id, lease.requestId, lease.workerId, lease.workerEpoch }, '|'))
+    table.insert(leases, { leaseId = id, requestId = lease.requestId, workerId = lease.workerId,
+      workerEpoch = lease.workerEpoch })
+  end
+
+  local function is_of_aborted_group(id)
+    local request = Requests.load(tx, id)
+    local state = request and redis.call('HGET', tx.key:group(request.job, request.groupId), 'state')
+    return state == 'aborting' or state == 'dropped'
+  end
+
+  local function waiter_matches(step, waiter)
+    if step.ofBooks then return is_of_aborted_group(waiter.requestId) end
+    return matches(step, waiter)
+  end
+
+  -- Ends the waiting. A repeat of the acquire is refused too.
+  local function cancel_waiter(step, waiter)
+    Parked.remove(tx, waiter)
+    redis.call('SET', tx.key:released(waiter.acquireId), Parked.ABORTED_TOMBSTONE, 'PX', Parked.TOMBSTONE_MS)
+    table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'ABORTED' })
+    if step.ofBooks then return end
+    if not is_booked(waiter.requestId, waiter.workerId, waiter.workerEpoch) then
+      Aborts.record(tx, args.abortId, 'W|' .. waiter.requestId)
+    elseif step.booked then
+      table.insert(step.ids, waiter.requestId)
+    end
+  end
+
+  -- The leases of a session, as (acquireId, packed) pairs in turn; nil when only a look at all leases can tell. They
+  -- are on the server it is bound to, unless it was bound anew meanwhile: its binding counts them.
+  local function leases_of_session(session_id)
+    local binding = redis.call('HGET', tx.key.sessions, session_id)
+    if not binding then return {} end
+    local server_id, epoch, count = string.match(binding, '^([^|]*)|(%w*)|(%d+)|')
+    local set = tx.key:serverLeases(server_id, epoch)
+    if redis.call('SCARD', set) > LEASES_LOOKED_AT then return nil end
+    local ids, found = redis.call('SMEMBERS', set), {}
+    local packed = #ids > 0 and redis.call('HMGET', tx.key.leases, unpack(ids)) or {}
+    for position, id in ipairs(ids) do
+      if packed[position] and string.find(packed[position], '|' .. session_id .. '|', 1, true)
+        and read_lease(packed[position]).sessionId == session_id then
+        table.insert(found, id)
+        table.insert(found, packed[position])
+      end
+    end
+    return #found == 2 * tonumber(count) and found or nil
+  end
+
+  local steps = {}
+
+  function steps.requests(step)
+    local unknown = select_ids(step)
+    for _, id in ipairs(unknown) do
+      bury(step.scope and step.scope .. '|' .. id or id)
+      if step.refuseAcquiresMs then bury_acquires(id, step.refuseAcquiresMs) end
+      step.unknown = step.unknown or {}
+      step.unknown[id] = 0
+    end
+    if #step.ids > 0 then return false end
+    if step.unknown then
+      table.insert(work, 2, { kind = 'requestLeases', wanted = step.unknown })
+      table.insert(work, 2, { kind = 'waiters', wanted = step.unknown })
+    end
+    return true
+  end
+
+  function steps.group(step)
+    local group = Rounds.load_group(tx, step.job, step.groupId)
+    if not group then bury(step.job .. '/' .. step.groupId)
+    elseif Aborts.may_be_aborted(group) then select_group(Rounds.load(tx, step.job, group.roundId), group)
+    else Aborts.record_group(tx, args.abortId, group) end
+    return true
+  end
+
+  function steps.round(step)
+    local round = Rounds.load(tx, step.job, step.roundId)
+    return not round or select_groups(step, tx.key:roundGroups(step.job, step.roundId), round)
+  end
+
+  function steps.longtail(step) return select_groups(step, tx.key:longtail(step.job)) end
+
+  function steps.job(step)
+    for _, round_id in ipairs(redis.call('ZRANGE', tx.key:rounds(step.job), 0, -1)) do
+      table.insert(work, 2, { kind = 'round', job = step.job, roundId = round_id })
+    end
+    table.insert(work, 2, { kind = 'longtail', job = step.job })
+    return true
+  end
+
+  function steps.jobs()
+    for _, job in ipairs(redis.call('SMEMBERS', tx.key.jobs)) do table.insert(work, 2, { kind = 'job', job = job }) end
+    return true
+  end
+
+  function steps.attempts(step)
+    step.ids = step.ids or {}
+    select_ids(step)
+    if #step.ids > 0 or touched >= PAGE then return false end
+    if step.cursor == '0' then return true end
+    step.epoch = step.epoch or redis.call('HGET', tx.key:worker(step.workerId), 'liveEpoch') or nil
+    if not step.epoch then return true end
+    local page = redis.call('SSCAN', tx.key:workerAttempts(step.workerId, step.epoch), step.cursor or '0', 'COUNT',
+      PAGE)
+    step.cursor, step.ids = page[1], page[2]
+    return false
+  end
+
+  function steps.waiters(step)
+    step.ids = step.ids or {}
+    select_ids(step)
+    if #step.ids > 0 or touched >= PAGE then return false end
+    if step.cursor == '0' or redis.call('EXISTS', tx.key.acquireWaiters) == 0 then return true end
+    local page = redis.call('HSCAN', tx.key.acquireWaiters, step.cursor or '0', 'COUNT', WAITERS_LOOKED_AT)
+    step.cursor = page[1]
+    local leases_step = work[2] and work[2].wanted and work[2]
+    for position = 2, #page[2], 2 do
+      local waiter = cjson.decode(page[2][position])
+      if waiter_matches(step, waiter) then
+        cancel_waiter(step, waiter)
+        -- Found among the waiters, it need not be found among the leases.
+        if step.wanted and leases_step then leases_step.wanted[waiter.requestId] = 1 end
+      end
+    end
+    touched = PAGE
+    return false
+  end
+
+  function steps.leases(step)
+    step.ids = step.ids or {}
+    select_ids(step)
+    if #step.ids > 0 or touched >= PAGE then return false end
+    if step.cursor == '0' then return true end
+    local needle = needle_of(step)
+    local cursor, found = '0', not step.cursor and step.sessionId and leases_of_session(step.sessionId)
+    if not found then
+      cursor, found = unpack(redis.call('HSCAN', tx.key.leases, step.cursor or '0', 'COUNT',
+        needle and LEASES_PASSED_OVER or LEASES_LOOKED_AT))
+    end
+    step.cursor = cursor
+    for position = 1, #found, 2 do
+      local packed = found[position + 1]
+      if not needle or string.find(packed, needle, 1, true) then
+        local lease = read_lease(packed)
+        if matches(step, lease) then select_lease(step, found[position], lease) end
+      end
+    end
+    -- A look at many leases is a page of its own.
+    touched = PAGE
+    return false
+  end
+
+  -- One page of the acquireIds of a request, and where the next one begins.
+  local function acquires_of(id, cursor)
+    local held = redis.call('HGET', tx.key.requestLeases, id)
+    if held ~= RequestLeases.IN_SET then return RequestLeases.split(held or ''), '0' end
+    local page = redis.call('SSCAN', tx.key:leasesOfRequest(id), cursor, 'COUNT', PAGE)
+    return page[2], page[1]
+  end
+
+  function steps.requestLeases(step)
+    if not step.left then
+      step.left, step.acquires, step.cursor = {}, {}, '0'
+      for id in pairs(step.wanted) do table.insert(step.left, id) end
+      if #step.left > 0 then step.acquires, step.cursor = acquires_of(step.left[1], '0') end
+    end
+    while #step.left > 0 and touched < PAGE do
+      touched = touched + 1
+      if #step.acquires > 0 then
+        local acquire_id = table.remove(step.acquires)
+        local packed = redis.call('HGET', tx.key.leases, acquire_id)
+        local lease = packed and read_lease(packed)
+        if lease and matches(step, lease) then select_lease(step, acquire_id, lease) end
+      elseif step.cursor ~= '0' then
+        step.acquires, step.cursor = acquires_of(step.left[1], step.cursor)
+      else
+        local id = table.remove(step.left, 1)
+        if step.wanted[id] == 0 then Aborts.record(tx, args.abortId, 'N|' .. id) end
+        if #step.left > 0 then step.acquires, step.cursor = acquires_of(step.left[1], '0') end
+      end
+    end
+    return #step.left == 0
+  end
+
+  local looked = 0
+  while #work > 0 and touched < PAGE do
+    local step = work[1]
+    -- An expanded step puts its parts behind itself.
+    if steps[step.kind](step) then table.remove(work, 1) end
+    looked = looked + 1
+    if looked >= PAGE then break end
+  end
+  if #work > 0 then
+    redis.call('HSET', hash, 'work', cjson.encode(work))
+  else
+    redis.call('HDEL', hash, 'work')
+    redis.call('ZREM', tx.key.aborts, args.abortId)
+    redis.call('PEXPIRE', hash, Format.integer(Aborts.kept_ms(tx)))
+    redis.call('PEXPIRE', tx.key:abortRows(args.abortId), Format.integer(Aborts.kept_ms(tx)))
+  end
+  return '{"more":' .. tostring(#work > 0) .. ',"aborts":' .. Reply.list(aborts) .. ',"leases":' .. Reply.list(leases)
+    .. ',"answers":' .. Reply.list(answers) .. '}'
+end

@@ -1,0 +1,42 @@
+--[[ Ends a recount: the counts of the job become what it has found, whatever has moved meanwhile. Requests that are
+folded or forgotten are no longer there: those counts stay, and are at least 0.
+ARGV[1] JSON: {job; id: of the recount}
+Reply: ended     boolean; false: it was given up
+       seen      object: all fields of the counts before; numbers
+       found     object: requests by state
+       mended    boolean: the counts were off
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local FOLDED = { 'trained', 'failed', 'dropped' }
+  local KEPT = { 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }
+  local hash, recount = tx.key:books(args.job), tx.key:recount(args.job)
+  local function fields_of(name)
+    local flat, fields = redis.call('HGETALL', name), {}
+    for position = 1, #flat, 2 do fields[flat[position]] = tonumber(flat[position + 1]) end
+    return fields
+  end
+  if redis.call('HGET', recount, 'id') ~= args.id then return '{"ended":false,"mended":false}' end
+  local seen, found = fields_of(hash), fields_of(recount)
+
+  local sum, mended = 0, false
+  local function set(state, count)
+    if (seen[state] or 0) == count then return end
+    mended = true
+    redis.call('HSET', hash, state, Format.integer(count))
+  end
+  for _, state in ipairs(KEPT) do
+    set(state, found[state] or 0)
+    sum = sum + (found[state] or 0)
+  end
+  for _, state in ipairs(FOLDED) do
+    local count = math.max(0, seen[state] or 0)
+    set(state, count)
+    sum = sum + count
+  end
+  set('submitted', sum)
+  redis.call('UNLINK', recount)
+  redis.call('SREM', tx.key.miscountedJobs, args.job)
+  found.id = nil
+  return cjson.encode({ ended = true, mended = mended, seen = seen, found = found })
+end

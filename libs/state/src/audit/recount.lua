@@ -1,0 +1,21 @@
+--[[ Counts one page of requests of a job for its recount. Others go on meanwhile: what becomes of a request that was
+counted changes the count too (count_again).
+ARGV[1] JSON: {job; id: of the recount, a random one; begins: boolean; requestIds: list, at most 128}
+Reply: goesOn    boolean; false: another recount is under way, or this one was given up
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local LIFE_S = 60 -- of one whose replica has died
+  local hash = tx.key:recount(args.job)
+  if args.begins then redis.call('HSETNX', hash, 'id', args.id) end
+  if redis.call('HGET', hash, 'id') ~= args.id then return '{"goesOn":false}' end
+  redis.call('EXPIRE', hash, LIFE_S)
+  for _, id in ipairs(args.requestIds) do
+    local known = redis.call('HMGET', tx.key:request(id), 'state', 'recount')
+    if known[1] and known[2] ~= args.id then
+      redis.call('HSET', tx.key:request(id), 'recount', args.id)
+      redis.call('HINCRBY', hash, known[1], 1)
+    end
+  end
+  return '{"goesOn":true}'
+end

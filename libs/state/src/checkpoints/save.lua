@@ -1,0 +1,101 @@
+--[[ Saves one page of what a job has between two rounds: its long-tail queue with requests and segments (payloads by
+reference, which it owns from then on), its counters and books. It is there when the last page is; then only the last
+two are kept. When something was dropped between two pages, it begins anew.
+A page ends with the group that makes it 32 requests.
+ARGV[1] JSON: {job, trainerEpoch, stamp, tag}   stamp of the trainer, or absent
+Reply: tag, step, groups, requests   numbers so far
+       state                         'saving' (call again) | 'complete'; a repeat gets the same
+       retired                       boolean: an older one is to be deleted
+       stamp                         string
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,
+CHECKPOINT_EXISTS.
+Facts: job.checkpointed. ]]
+return function(tx, args)
+  local PAGE, KEPT = 32, 2
+  local job, hash = args.job, tx.key:job(args.job)
+  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp)) or Trainer.error(tx, job, args.trainerEpoch)
+  if refused then return refused end
+  Trainer.seen(tx, job)
+  if redis.call('HEXISTS', hash, 'restoring') == 1 then
+    return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
+  end
+
+  local function answer(number, state, retired)
+    local checkpoint = Checkpoints.json(tx, job, number)
+    checkpoint.state, checkpoint.retired, checkpoint.savedAtMs = state, retired or false, nil
+    return Generation.stamped(tx, cjson.encode(checkpoint))
+  end
+  local known = redis.call('ZSCORE', tx.key:checkpoints(job), args.tag)
+  if known then
+    if redis.call('HGET', tx.key:checkpoint(job, known), 'mark') ~= Checkpoints.state_mark(tx, job) then
+      return Reply.fail('CHECKPOINT_EXISTS', 'The tag names a checkpoint of another state', 'tag')
+    end
+    return answer(known, 'complete')
+  end
+  local unrest = Checkpoints.unrest_of(tx, job)
+  if unrest then return unrest end
+
+  local number = redis.call('HGET', hash, 'saving')
+  local retired = false
+  local function begin()
+    if number then
+      Checkpoints.retire(tx, job, number)
+      retired = true
+    end
+    number = Format.integer(redis.call('HINCRBY', tx.key.meta, 'checkpointSequence', 1))
+    redis.call('HSET', hash, 'saving', number)
+    redis.call('HSET', tx.key:checkpoint(job, number), 'tag', args.tag, 'step', redis.call('HGET', hash, 'stepsTrained')
+      or 0,
+      'mark', Checkpoints.state_mark(tx, job), 'job', cjson.encode(redis.call('HGETALL', hash)), 'groups', 0,
+        'requests', 0, 'cursor', '-inf',
+      'arrival', redis.call('HGET', tx.key.meta, 'arrivalSequence') or 0)
+    for part, name in pairs(Checkpoints.COPIED) do
+      redis.call('COPY', tx.key[name](tx.key, job), tx.key:checkpointPart(job, number, part), 'REPLACE')
+    end
+    local steps = tonumber(redis.call('HGET', hash, 'stepsTrained') or 0)
+    for back = -1, Checkpoints.SAVED_LENGTHS - 1 do
+      redis.call('COPY', tx.key:lengths(job, Format.integer(steps - back)), Checkpoints.lengths_part(tx, job, number,
+        back), 'REPLACE')
+    end
+    redis.call('COPY', tx.key:rounds(job), tx.key:checkpointPart(job, number, Checkpoints.SAVED_ROUNDS), 'REPLACE')
+  end
+  if not number or redis.call('HMGET', tx.key:checkpoint(job, number), 'tag')[1] ~= args.tag
+    or redis.call('HGET', tx.key:checkpoint(job, number), 'mark') ~= Checkpoints.state_mark(tx, job) then
+    begin()
+  end
+
+  local header = tx.key:checkpoint(job, number)
+  local cursor = redis.call('HGET', header, 'cursor')
+  local page = redis.call('ZRANGEBYSCORE', tx.key:longtail(job), cursor == '-inf' and cursor or '(' .. cursor, '+inf',
+    'WITHSCORES', 'LIMIT', 0, PAGE)
+  local groups, requests = 0, 0
+  for position = 1, #page, 2 do
+    if requests >= PAGE then break end
+    local group_id = page[position]
+    local saved = { place = page[position + 1], group = redis.call('HGETALL', tx.key:group(job, group_id)),
+      requests = {} }
+    for index = 0, tonumber(KeptRefs.value_of(saved.group, 'launched')) - 1 do
+      saved.requests[index + 1] = redis.call('HGETALL', tx.key:request(Requests.id_of(job, group_id, index)))
+    end
+    redis.call('HSET', tx.key:checkpointPart(job, number, Checkpoints.SAVED_GROUPS), group_id, cjson.encode(saved))
+    FreedPayloads.hold_prompt(tx, job, KeptRefs.value_of(saved.group, 'promptRef'))
+    cursor, groups, requests = page[position + 1], groups + 1, requests + #saved.requests
+  end
+  redis.call('HSET', header, 'cursor', cursor)
+  redis.call('HINCRBY', header, 'groups', groups)
+  redis.call('HINCRBY', header, 'requests', requests)
+  if 2 * groups < #page or #page == 2 * PAGE then return answer(number, 'saving', retired) end
+
+  redis.call('HSET', header, 'savedAtMs', Format.integer(tx.now))
+  redis.call('HDEL', header, 'cursor')
+  redis.call('HDEL', hash, 'saving')
+  redis.call('ZADD', tx.key:checkpoints(job), number, args.tag)
+  for _, tag in ipairs(redis.call('ZRANGE', tx.key:checkpoints(job), 0, -1 - KEPT)) do
+    Checkpoints.retire(tx, job, redis.call('ZSCORE', tx.key:checkpoints(job), tag))
+    redis.call('ZREM', tx.key:checkpoints(job), tag)
+    retired = true
+  end
+  Events.add(tx, 'job.checkpointed', { job = job, tag = args.tag, step = tonumber(redis.call('HGET', header, 'step')),
+    groups = tonumber(redis.call('HGET', header, 'groups')) })
+  return answer(number, 'complete', retired)
+end

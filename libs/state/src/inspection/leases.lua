@@ -1,0 +1,50 @@
+--[[ One page of leases; a scan: each one that is there all the time comes at least once. Writes nothing but the clock.
+ARGV[1] JSON:
+  serverId   string or absent: those on its current epoch
+  workerId   string or absent: those of its live epoch; without both, those of the pool
+  cursor     string, '0' to begin
+Reply: leases   list of {leaseId, requestId, serverId, serverEpoch, workerId, workerEpoch, sessionId?, groupId?, ageMs}
+       cursor   string, '0' at the end
+Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local server_id, worker_id = Reply.optional(args.serverId), Reply.optional(args.workerId)
+  local now = tx.now
+  local leases = {}
+
+  local function add(acquire_id, packed)
+    local lease = LeaseRecord.unpack(packed)
+    table.insert(leases, {
+      leaseId = string.format('%.0f.%s', lease.seq, acquire_id), requestId = lease.requestId, serverId = lease.serverId,
+      serverEpoch = lease.serverEpoch, workerId = lease.workerId, workerEpoch = lease.workerEpoch,
+      sessionId = lease.sessionId, groupId = lease.groupId, ageMs = math.max(0, now - lease.grantedAtMs),
+    })
+  end
+
+  local index
+  if server_id then
+    local epoch = redis.call('HGET', tx.key:server(server_id), 'epoch')
+    if not epoch then return Reply.fail('SERVER_NOT_FOUND', 'There is no server ' .. server_id, 'serverId') end
+    index = tx.key:serverLeases(server_id, epoch)
+  elseif worker_id then
+    local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
+    if not epoch then
+      return Reply.fail('WORKER_NOT_FOUND', 'No epoch of the worker ' .. worker_id .. ' lives', 'workerId')
+    end
+    index = tx.key:workerLeases(worker_id, epoch)
+  end
+
+  local page
+  if index then
+    page = redis.call('SSCAN', index, args.cursor, 'COUNT', PAGE)
+    for _, acquire_id in ipairs(page[2]) do
+      local packed = redis.call('HGET', tx.key.leases, acquire_id)
+      if packed then add(acquire_id, packed) end
+    end
+  else
+    page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', PAGE)
+    for position = 1, #page[2], 2 do add(page[2][position], page[2][position + 1]) end
+  end
+  return '{"leases":' .. Reply.list(leases) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+end

@@ -1,0 +1,73 @@
+--[[ One page of requests that have not ended: of the groups of a round that are not accepted, in the order of their
+arrival, or what a worker has (a scan). A page of a round ends with the group that makes it 128 requests. Writes nothing
+but the clock.
+ARGV[1] JSON:
+  job        string, or absent with workerId
+  roundId    string or absent: the round that is not closed, or the last one
+  workerId   string or absent: what its live epoch has
+  minAgeMs   number: only attempts of this age; 0 = also what nobody has
+  cursor     string, '0' to begin
+Reply: requests   list of {requestId, state, attempt, failures, tokenCount, workerId?, workerEpoch?, ageMs?, serverId?,
+                  boundServerId?}
+       cursor     string, '0' at the end
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local ENDED = { finished = true, trained = true, failed = true, dropped = true }
+  local job, worker_id = Reply.optional(args.job), Reply.optional(args.workerId)
+  local now = tx.now
+  local requests = {}
+
+  local function add(id)
+    local request = Requests.load(tx, id)
+    if not request or ENDED[request.state] then return end
+    local held = Requests.HELD[request.state]
+    local since = held and redis.call('HMGET', tx.key:request(id), 'claimedAtMs', 'serverId')
+    local age_ms = since and math.max(0, now - tonumber(since[1] or now))
+    if (age_ms or 0) < args.minAgeMs then return end
+    table.insert(requests, {
+      requestId = id, state = request.state, attempt = request.attempt, failures = request.failures,
+      tokenCount = request.tokens + (held and request.checkpointTokens or 0),
+      workerId = held and request.workerId or nil, workerEpoch = held and request.workerEpoch or nil, ageMs = age_ms
+        or nil,
+      -- That of an earlier attempt until this one has begun.
+      serverId = held and request.started and since[2] or nil, boundServerId = request.boundServerId,
+    })
+  end
+
+  local function answer(cursor)
+    return '{"requests":' .. Reply.list(requests) .. ',"cursor":' .. cjson.encode(cursor) .. '}'
+  end
+
+  if worker_id then
+    local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
+    if not epoch then
+      return Reply.fail('WORKER_NOT_FOUND', 'No epoch of the worker ' .. worker_id .. ' lives', 'workerId')
+    end
+    local page = redis.call('SSCAN', tx.key:workerAttempts(worker_id, epoch), args.cursor, 'COUNT', PAGE)
+    for _, id in ipairs(page[2]) do add(id) end
+    return answer(page[1])
+  end
+
+  local last = redis.call('HGET', tx.key:job(job), 'lastRoundId')
+  if not last then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
+  local round_id = Reply.optional(args.roundId) or last
+  if redis.call('EXISTS', tx.key:round(job, round_id)) == 0 then
+    return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId')
+  end
+  local looked, cursor = 0, '0'
+  local page = redis.call('ZRANGEBYSCORE', tx.key:roundGroups(job, round_id), '(' .. args.cursor, '+inf', 'WITHSCORES',
+    'LIMIT', 0, PAGE)
+  for position = 1, #page, 2 do
+    local launched = tonumber(redis.call('HGET', tx.key:group(job, page[position]), 'launched') or 0)
+    for index = 0, launched - 1 do add(Requests.id_of(job, page[position], index)) end
+    looked = looked + launched
+    local is_full = position + 1 == 2 * PAGE or looked >= PAGE
+    if is_full then
+      cursor = page[position + 1]
+      break
+    end
+  end
+  return answer(cursor)
+end

@@ -1,0 +1,67 @@
+-- Whose turn it is to give requests: start-time fair queueing between the jobs of a pool. Every claim goes to the job
+-- with the least service, and each request it gives adds 1 / weight to that; who comes back from having none begins at
+-- the present. A job that may give nothing now (at its cap, or orphaned) waits aside and blocks nobody.
+-- The same rule in TypeScript: libs/policies/src/jobs.
+local ClaimTurns = {}
+
+local SERVICE_OF_ONE = 1048576 -- of weight 1
+ClaimTurns.DEFAULT_WEIGHT = 1
+function Tx.fields.jobs_readmitted() return false end -- by this script: parked claims may be granted
+
+-- It has pending requests.
+function ClaimTurns.offer(tx, job)
+  if redis.call('ZSCORE', tx.key.claimableJobs, job) then return end
+  redis.call('SREM', tx.key.withheldJobs, job)
+  local now = tonumber(redis.call('HGET', tx.key.meta, 'servicePresent') or 0)
+  local service = math.max(now, tonumber(redis.call('HGET', tx.key.jobService, job) or 0))
+  redis.call('ZADD', tx.key.claimableJobs, Format.integer(service), job)
+end
+
+function ClaimTurns.withhold(tx, job)
+  redis.call('ZREM', tx.key.claimableJobs, job)
+  redis.call('SADD', tx.key.withheldJobs, job)
+end
+
+-- What kept it aside may be over; if not, its next turn shows it.
+function ClaimTurns.readmit(tx, job)
+  if redis.call('SREM', tx.key.withheldJobs, job) == 0 then return end
+  if redis.call('EXISTS', tx.key:pending(job)) == 1 then
+    ClaimTurns.offer(tx, job)
+    tx.jobs_readmitted = true
+  end
+end
+
+-- The job whose turn it is, or nil. With `only`, that job out of its turn, when it is in line: it pays as for a turn,
+-- and the present stays where the line is.
+function ClaimTurns.next(tx, only)
+  local turn = redis.call('ZRANGE', tx.key.claimableJobs, 0, 0, 'WITHSCORES')
+  if not turn[1] then return nil end
+  redis.call('HSET', tx.key.meta, 'servicePresent', turn[2])
+  if not only then return turn[1], tonumber(turn[2]) end
+  local service = redis.call('ZSCORE', tx.key.claimableJobs, only)
+  if service then return only, tonumber(service) end
+end
+
+function ClaimTurns.charge(tx, job, service, given)
+  local weight = tonumber(redis.call('HGET', tx.key:jobQuota(job), 'weight') or ClaimTurns.DEFAULT_WEIGHT)
+  local after = Format.integer(service + math.floor(given * SERVICE_OF_ONE / weight))
+  redis.call('HSET', tx.key.jobService, job, after)
+  if redis.call('EXISTS', tx.key:pending(job)) == 1 then
+    redis.call('ZADD', tx.key.claimableJobs, 'XX', after, job)
+  else
+    redis.call('ZREM', tx.key.claimableJobs, job)
+  end
+end
+
+function ClaimTurns.held_by_workers(tx, job)
+  local held = redis.call('HMGET', tx.key:books(job), 'claimed', 'running', 'cutting')
+  return tonumber(held[1] or 0) + tonumber(held[2] or 0) + tonumber(held[3] or 0)
+end
+
+-- How many more requests workers may have of it.
+function ClaimTurns.room_of(tx, job)
+  local cap = tonumber(redis.call('HGET', tx.key:jobQuota(job), 'maxInFlight') or nil)
+  return cap and math.max(0, cap - ClaimTurns.held_by_workers(tx, job)) or math.huge
+end
+
+return ClaimTurns

@@ -1,0 +1,38 @@
+-- The counts of a job, its rounds and groups. None can be below zero: then Redis has lost something, the job is marked,
+-- and upkeep counts it anew from its requests.
+local Counts = {}
+
+local function mark_miscount(tx, job)
+  redis.call('HINCRBY', tx.key.meta, 'miscounts', 1)
+  redis.call('SADD', tx.key.miscountedJobs, job)
+end
+
+-- Changes a field of a hash of this job; returns what it is then.
+function Counts.add(tx, hash, job, field, by)
+  local count = redis.call('HINCRBY', hash, field, by)
+  if count < 0 then mark_miscount(tx, job) end
+  return count
+end
+
+function Counts.add_requests(tx, job, state, by) Counts.add(tx, tx.key:books(job), job, state, by) end
+
+-- A recount goes through the requests in pages. Those it has been to carry its id; what becomes of them since is
+-- counted with it, so that in the end it is right whatever has moved.
+function Counts.count_again(tx, request, from, to)
+  local hash = tx.key:recount(request.job)
+  if not request.recount or redis.call('HGET', hash, 'id') ~= request.recount then return end
+  redis.call('HINCRBY', hash, from, -1)
+  redis.call('HINCRBY', hash, to, 1)
+end
+
+-- Groups on their way to the long-tail queue.
+function Counts.add_settling(tx, job, by) Counts.add(tx, tx.key:job(job), job, 'settlingGroups', by) end
+
+-- An index named it, and it is not there.
+function Counts.note_lost(tx, job, id)
+  redis.call('HINCRBY', tx.key.meta, 'lostEntries', 1)
+  Events.add(tx, 'request.lost', { requestId = id })
+  mark_miscount(tx, job)
+end
+
+return Counts

@@ -1,0 +1,40 @@
+--[[ Deletes a job, in steps. The first takes it out of every index of the pool, so that nobody meets it; its other keys
+are deleted by the caller (by a scan, they are many), who then says `finish`. In between, no round of this job can be
+opened.
+ARGV[1] JSON:
+  job      string
+  force    boolean: also while its round is open: the caller cancels that
+  finish   boolean: all other keys are gone
+Reply: state     'open' (a round is open: cancel it), 'settling' (something of it still moves), 'emptying' (delete its
+                 keys) or 'deleted'; a repeat gets the same
+       roundId   with 'open'
+Errors: JOB_IN_USE. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local job, hash = args.job, tx.key:job(args.job)
+  local field = redis.call('HMGET', hash, 'openRoundId', 'deleting')
+  if redis.call('EXISTS', hash) == 0 then return '{"state":"deleted"}' end
+  if field[2] then
+    if not args.finish then return '{"state":"emptying"}' end
+    redis.call('UNLINK', hash, tx.key:books(job), tx.key:recount(job), tx.key:jobQuota(job))
+    redis.call('SREM', tx.key.jobs, job)
+    return '{"state":"deleted"}'
+  end
+  if field[1] then
+    if args.force then return cjson.encode({ state = 'open', roundId = field[1] }) end
+    return Reply.fail('JOB_IN_USE', 'Round ' .. field[1]
+      .. ' of the job is open; close or cancel it first, or use force', 'job')
+  end
+  if Checkpoints.unrest_of(tx, job) then
+    if args.force then return '{"state":"settling"}' end
+    return Reply.fail('JOB_IN_USE', 'Requests of the job are still being cut, dropped or folded', 'job', 200)
+  end
+  redis.call('UNLINK', hash, tx.key:pending(job), tx.key:longtail(job), tx.key:rounds(job))
+  redis.call('HSET', hash, 'deleting', 1)
+  redis.call('ZREM', tx.key.claimableJobs, job)
+  redis.call('SREM', tx.key.withheldJobs, job)
+  redis.call('SREM', tx.key.openJobs, job)
+  redis.call('HDEL', tx.key.jobService, job)
+  redis.call('HDEL', tx.key.blockedJobs, job)
+  return '{"state":"emptying"}'
+end

@@ -1,0 +1,42 @@
+--[[ Ends the waiting of an acquire. One that was granted stays granted; one that was never heard of leaves a tombstone,
+so that it is refused when it arrives.
+ARGV[1] JSON:
+  acquireId        string
+  workerId, workerEpoch   whose it must be
+  rememberMs       number: how long the tombstone is kept
+Reply: cancelled   boolean
+       reason      'cancelled' | 'granted' | 'released' | 'tombstone' | 'fenced'
+       seq         number: of the lease, when granted
+       answers     list: the answer of the one that waited, RELEASED
+       servers     {}
+       more        false
+Errors: WORKER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+
+  local function answer(cancelled, reason, waiter, seq)
+    local answers = {}
+    if waiter then answers[1] = { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'RELEASED' } end
+    return '{"cancelled":' .. tostring(cancelled) .. ',"reason":"' .. reason .. '"'
+      .. (seq and ',"seq":' .. Format.integer(seq) or '') .. ',"answers":' .. Reply.list(answers)
+      .. ',"servers":{},"more":false}'
+  end
+
+  if not Leases.is_current_worker(tx, args.workerId, args.workerEpoch) then
+    local code, message, field = WorkerFence.void_worker(tx, args.workerId)
+    return code == 'FENCED' and answer(false, 'fenced') or Reply.fail(code, message, field)
+  end
+  local waiter = Parked.get(tx, args.acquireId)
+  if waiter then
+    if waiter.workerId ~= args.workerId then return answer(false, 'fenced') end
+    Parked.remove(tx, waiter)
+    redis.call('SET', tx.key:released(args.acquireId), Parked.TOMBSTONE, 'PX', args.rememberMs)
+    return answer(true, 'cancelled', waiter)
+  end
+  local packed = redis.call('HGET', tx.key.leases, args.acquireId)
+  if packed then return answer(false, 'granted', nil, LeaseRecord.unpack(packed).seq) end
+  local past = redis.call('GET', tx.key:released(args.acquireId))
+  if past and not Parked.tombstone_error(past) then return answer(false, 'released') end
+  redis.call('SET', tx.key:released(args.acquireId), Parked.TOMBSTONE, 'PX', args.rememberMs)
+  return answer(false, 'tombstone')
+end

@@ -1,0 +1,69 @@
+--[[ Returns leases and gives the room to those who wait for it.
+ARGV[1] JSON:
+  items            list of {acquireId, seq?, outcome?}; at most 128. With seq only that very lease is meant; outcome is
+                   'finished' or 'failed', for the breaker
+  mostSessions     number: as in acquire
+  rememberMs       number: how long the answer, or the tombstone, is kept
+Reply: results     list, in the order of the items: {released, reason}
+       answers     list for parked callers: {acquireId, replyTo, seq, serverId, branch, inflight} | {.., error, reason?}
+       servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
+       more        true when further waiters may be granted (run waiters/grant)
+       broken      list of serverId that the breaker made suspect; absent when there are none
+A repeat, a late or an unknown release changes nothing. A release by acquireId of something that is not held leaves a
+tombstone, and an acquire by that id that comes later is refused; one that is parked is answered RELEASED.
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local now = tx.now
+  local answers, servers = {}, {}
+  local touched, is_touched, broken = {}, {}, {}
+
+  local function not_held(item)
+    local past = redis.call('GET', tx.key:released(item.acquireId))
+    if past and not Parked.tombstone_error(past) then
+      local is_same = item.seq == nil or LeaseRecord.unpack(past).seq == item.seq
+      return { released = false, reason = is_same and 'already-released' or 'unknown' }
+    end
+    if item.seq ~= nil then return { released = false, reason = 'unknown' } end
+    local waiter = Parked.get(tx, item.acquireId)
+    if waiter then
+      Parked.remove(tx, waiter)
+      table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'RELEASED' })
+    end
+    redis.call('SET', tx.key:released(item.acquireId), Parked.TOMBSTONE, 'PX', args.rememberMs)
+    return { released = false, reason = 'tombstone' }
+  end
+
+  local function release(item)
+    local packed = LeaseTable.packed(tx, item.acquireId)
+    if not packed then return not_held(item) end
+    local lease = LeaseRecord.unpack(packed)
+    if item.seq ~= nil and item.seq ~= lease.seq then return { released = false, reason = 'already-released' } end
+    -- A lease of a void epoch is the sweeper's; the word of its holder counts no more.
+    if not Leases.is_on_current_epoch(tx, lease) or not Leases.is_current_worker(tx, lease.workerId,
+      lease.workerEpoch) then
+      return { released = false, reason = 'fenced' }
+    end
+    Leases.give_back(tx, item.acquireId, lease, now)
+    redis.call('SET', tx.key:released(item.acquireId), packed, 'PX', args.rememberMs)
+    if Reply.optional(item.outcome) and Breaker.note_outcome(tx, Servers.get(tx, lease.serverId), item.outcome) then
+      table.insert(broken, lease.serverId)
+    end
+    if not is_touched[lease.serverId] then
+      is_touched[lease.serverId] = true
+      table.insert(touched, lease.serverId)
+    end
+    return { released = true, reason = 'released' }
+  end
+
+  local results = {}
+  local acquire_ids = {}
+  for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
+  LeaseTable.read(tx, acquire_ids)
+  for index, item in ipairs(args.items) do results[index] = release(item) end
+  local more = #touched > 0 and Waiters.grant(tx, touched, now, args.mostSessions, answers, servers)
+  Leases.save(tx)
+  return '{"results":' .. Reply.list(results) .. ',"answers":' .. Reply.list(answers)
+    .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more)
+    .. (#broken > 0 and ',"broken":' .. Reply.list(broken) or '') .. '}'
+end

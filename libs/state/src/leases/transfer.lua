@@ -1,0 +1,84 @@
+--[[ Moves a live lease to a named server: the load of the server that is left falls and its room goes to those who
+wait, that of the target rises, all at once. The lease keeps its id and its holder; its session and group go with it.
+ARGV[1] JSON:
+  transferId       string: a repeat gets the first answer for `rememberMs`
+  acquireId        string
+  seq?             number: only that very lease is meant
+  workerId, workerEpoch   its holder
+  targetServerId, targetEpoch?   where to; with an epoch only while that is the current one
+  mostSessions     number: as in acquire
+  rememberMs       number
+Reply: granted     the lease as in acquire, branch `transferred`
+       servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
+       answers, more   as in leases/release; absent in a repeat
+       waiterServers   object: the servers of `answers`
+Errors, by which nothing changes: WORKER_NOT_FOUND, FENCED (the worker epoch, the lease's server epoch or targetEpoch is
+void),
+  LEASE_NOT_FOUND (unknown, returned, or another worker's), SERVER_NOT_FOUND, VALIDATION_FAILED (the lease is there
+  already; the transferId was used for another transfer), POOL_PAUSED, SERVER_NOT_READY, SERVER_FULL,
+  SERVER_UNSUITABLE (field: what the acquire asked for).
+Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local now = tx.now
+  if not Leases.is_current_worker(tx, args.workerId, args.workerEpoch) then
+    return Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+  end
+  local what = args.acquireId .. '|' .. args.targetServerId
+  local first = redis.call('GET', tx.key:transfer(args.transferId))
+  if first then
+    local known, answer = string.match(first, '^([^\n]*)\n(.*)$')
+    if known ~= what then
+      return Reply.fail('VALIDATION_FAILED', 'The transferId was used for another transfer', 'transferId')
+    end
+    return answer
+  end
+  local packed = LeaseTable.packed(tx, args.acquireId)
+  local lease = packed and LeaseRecord.unpack(packed)
+  local seq = Reply.optional(args.seq)
+  if not lease or (seq and seq ~= lease.seq) or lease.workerId ~= args.workerId
+    or lease.workerEpoch ~= args.workerEpoch then
+    return Reply.fail('LEASE_NOT_FOUND', 'No such lease of this worker', 'leaseId')
+  end
+  if not Leases.is_on_current_epoch(tx, lease) then
+    return Reply.fail('FENCED', 'The lease is void: its server started anew', 'leaseId')
+  end
+  local target = Servers.get(tx, args.targetServerId)
+  if not target then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'targetServerId') end
+  local target_epoch = Reply.optional(args.targetEpoch)
+  if target_epoch and target_epoch ~= target.epoch then
+    return Reply.fail('FENCED', 'The epoch of the target is not the current one', 'targetEpoch')
+  end
+  if target.id == lease.serverId then
+    return Reply.fail('VALIDATION_FAILED', 'The lease is on this server already', 'targetServerId')
+  end
+  if Settings.is_paused(tx) then return Reply.fail('POOL_PAUSED', 'The pool is paused') end
+  if not Servers.is_usable(tx, target) then
+    return Reply.fail('SERVER_NOT_READY', 'The target takes no leases: it is ' .. Servers.shown_state(tx, target),
+      'targetServerId')
+  end
+  local unmet = lease.asked and Restrictions.unmet(tx, target, cjson.decode(lease.asked))
+  if unmet then return Reply.fail('SERVER_UNSUITABLE', 'The target does not meet what the acquire asked for', unmet) end
+  if not Servers.has_room(tx, target) then
+    return Reply.fail('SERVER_FULL', 'The target has no room', 'targetServerId')
+  end
+
+  local source = Servers.get(tx, lease.serverId)
+  local policy = Scores.policy(tx)
+  local best = {}
+  Visit.eligible(tx, Choose.BEST, function(id, score)
+    table.insert(best, { serverId = id, key = Scores.load_in_score(score, policy) })
+    return #best == Choose.BEST
+  end)
+  local decision = { policy = policy, branch = 'transferred', policyVersion = Settings.number(tx, 'version') or 0,
+    key = Scores.load_of(tx, target, policy), best = best, eligible = Order.read(tx, Choose.BEST).count }
+  MoveLease.move(tx, args.acquireId, lease, target, decision, now)
+  local servers, waiter_servers, answers = {}, {}, {}
+  local granted = cjson.encode(Leases.answer(tx, lease, 'transferred', servers))
+  local answer = '{"granted":' .. granted .. ',"servers":' .. cjson.encode(servers)
+  redis.call('SET', tx.key:transfer(args.transferId), what .. '\n' .. answer .. '}', 'PX', args.rememberMs)
+  local more = Waiters.grant(tx, { source.id }, now, args.mostSessions, answers, waiter_servers)
+  Leases.save(tx)
+  return answer .. ',"answers":' .. Reply.list(answers) .. ',"waiterServers":' .. cjson.encode(waiter_servers)
+    .. ',"more":' .. tostring(more) .. '}'
+end

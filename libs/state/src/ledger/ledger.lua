@@ -1,0 +1,53 @@
+-- The ledger of a round, a hash of counters as in libs/policies/src/ledger: each is only ever added to. It is folded
+-- into the job's with its round; what comes after that is counted in both. In `open.length.*` it also has the samples
+-- that were cut without an end, which the job counts in a hash of its own for as long as they stand so.
+local Ledger = {}
+
+function Tx.fields.ledger_hashes() return {} end
+
+function Ledger.count(tx, job, round_id, name, by)
+  local id = job .. '/' .. round_id
+  local hashes = tx.ledger_hashes[id]
+  if not hashes then
+    local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'ledgerFolded')
+    hashes = {}
+    if field[1] then table.insert(hashes, tx.key:roundLedger(job, round_id)) end
+    if field[2] or not field[1] then table.insert(hashes, tx.key:jobLedger(job)) end
+    tx.ledger_hashes[id] = hashes
+  end
+  for _, hash in ipairs(hashes) do redis.call('HINCRBY', hash, name, Format.integer(by)) end
+end
+
+-- Whether a counter of a round is one of its job too. Samples cut without an end are counted by the job for as long as
+-- they are; a cancelled round has trained nothing, though its results may have been read before.
+function Ledger.passes_on(name, is_cancelled)
+  if string.match(name, '^open%.') then return false end
+  return not is_cancelled or not (string.match(name, '^trained%.') or string.match(name, '^groups%.'))
+end
+
+-- A sample has ended by itself or at its budget.
+function Ledger.count_ended(tx, job, round_id, tokens, at_cap)
+  local bin = Format.integer(LengthBin.of(tokens))
+  Ledger.count(tx, job, round_id, 'ended.length.' .. bin, 1)
+  if at_cap then Ledger.count(tx, job, round_id, 'ended.atCap.' .. bin, 1) end
+end
+
+-- A draw of a sample is lost before its end: it would have become longer.
+function Ledger.count_lost(tx, job, round_id, tokens)
+  Ledger.count(tx, job, round_id, 'cut.length.' .. Format.integer(LengthBin.of(tokens)), 1)
+end
+
+-- A sample was cut with its tokens kept. Returns what close_open needs when it goes on.
+function Ledger.count_open(tx, job, round_id, tokens)
+  local bin = Format.integer(LengthBin.of(tokens))
+  Ledger.count(tx, job, round_id, 'open.length.' .. bin, 1)
+  redis.call('HINCRBY', tx.key:openLengths(job), bin, 1)
+  return bin
+end
+
+function Ledger.close_open(tx, job, bin)
+  if redis.call('HINCRBY', tx.key:openLengths(job), bin, -1) <= 0 then redis.call('HDEL', tx.key:openLengths(job),
+    bin) end
+end
+
+return Ledger

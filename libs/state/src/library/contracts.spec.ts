@@ -1,0 +1,130 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import ts from 'typescript';
+import { expect, it } from 'vitest';
+import { LUA_ROOT, theLibrary } from './function-runner';
+
+const sources = readdirSync(LUA_ROOT, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.lua'))
+  .map((file) => ({ file, text: readFileSync(join(LUA_ROOT, file), 'utf8') }));
+/** Code without comments and texts. */
+function codeOf(text: string): string {
+  return text
+    .replace(/^--\[\[[\s\S]*?\]\]/, '')
+    .replaceAll(/'(?:[^'\\\n]|\\.)*'/g, "''")
+    .replaceAll(/--.*$/gm, '');
+}
+
+it('names in every module only what other modules have', () => {
+  const known = new Set<string>();
+  const modules = sources.filter(({ text }) => !text.startsWith('--[['));
+  const nameOf = (file: string) =>
+    basename(file, '.lua').replace(/(?:^|-)(\w)/g, (_, first: string) => first.toUpperCase());
+  const names = new Set(modules.map(({ file }) => nameOf(file)));
+  for (const { file, text } of modules) {
+    const name = nameOf(file);
+    for (const [, field] of codeOf(text).matchAll(
+      new RegExp(`(?:function )?\\b${name}[.:](\\w+)(?=\\(| =[^=])`, 'g'),
+    )) {
+      known.add(`${name}.${field}`);
+    }
+    const table = new RegExp(`local ${name} = \\{([^}]*)\\}`).exec(codeOf(text))?.[1] ?? '';
+    for (const [, field] of table.matchAll(/(\w+) =/g)) known.add(`${name}.${field}`);
+  }
+  const missing = sources.flatMap(({ file, text }) =>
+    [...codeOf(text).matchAll(/\b([A-Z][a-z]\w*)\.(\w+)/g)]
+      .filter(([, module, field]) => !names.has(module!) || !known.has(`${module}.${field}`))
+      .map(([used]) => `${file}: ${used}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+/** Names of the arguments that the header lists, without those of nested objects. */
+function listedArguments(text: string): string[] {
+  const header = text.slice(0, text.search(/^(Reply|reply|Steps|ARGV\[2\])/m));
+  const list = header.slice(header.indexOf('ARGV[1]')).replace(/^ARGV\[1\](?: JSON:)? ?/, '');
+  const braced = /^\{([\s\S]*?)\}(?:$|:| {2})/m.exec(list);
+  if (list.startsWith('{') && braced) return namesIn(braced[1]!.replaceAll(/'[^']*'|\{[^}]*\}/g, ''));
+  if (/^\w+(?:, \w+)*:/.test(list)) return list.split(/;|\n {8}(?=\w+:)/).flatMap((one) => namesIn(one));
+  return list.split('\n').flatMap((line) => {
+    const names = /^ {2}(\w+\??(?:, \w+\??)*)(?: {2,}| of | number| string|$)/.exec(line)?.[1];
+    return names === undefined ? [] : names.split(', ').map((name) => name.replace('?', ''));
+  });
+}
+
+function namesIn(list: string): string[] {
+  return list.split(';').flatMap((part) =>
+    part
+      .split(':', 1)[0]!
+      .split(',')
+      .map((name) => /^\s*(\w+)/.exec(name)?.[1] ?? '')
+      .filter((name) => name !== ''),
+  );
+}
+
+/** Names of the arguments that each typed call passes, by name of the transition. */
+function passedArguments(): Map<string, string[]> {
+  const root = join(LUA_ROOT, '..', '..', '..');
+  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (file) => ts.sys.readFile(file));
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
+  const program = ts.createProgram([join(LUA_ROOT, 'index.ts')], { ...options, noEmit: true });
+  const checker = program.getTypeChecker();
+  const passed = new Map<string, string[]>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && node.expression.getText() === 'transition' && node.typeArguments) {
+      const [name] = node.arguments;
+      const type = checker.getTypeFromTypeNode(node.typeArguments[0]!);
+      if (name && ts.isStringLiteral(name)) {
+        const kinds = type.isUnion() ? type.types : [type];
+        const names = kinds.flatMap((kind) => checker.getPropertiesOfType(kind).map((property) => property.name));
+        passed.set(name.text, [...new Set(names)]);
+      }
+    }
+    ts.forEachChild(node, visit);
+  };
+  for (const file of program.getSourceFiles()) if (file.fileName.startsWith(LUA_ROOT)) visit(file);
+  return passed;
+}
+
+it('passes to every transition what its header lists, and nothing else; it reads nothing else', () => {
+  const passed = passedArguments();
+  const faults: string[] = [];
+  for (const { file, text } of sources.filter((source) => source.text.startsWith('--[['))) {
+    const name = file.slice(0, -'.lua'.length);
+    // Calls with texts have a list of arguments without names.
+    if (/^ARGV: /m.test(text)) continue;
+    const calls = passed.get(name);
+    if (!calls) {
+      faults.push(`${name}: no store calls it`);
+      continue;
+    }
+    const listed = listedArguments(text);
+    for (const one of calls)
+      if (!listed.includes(one)) faults.push(`${name}: is passed ${one}, which its header lacks`);
+    for (const one of listed) if (!calls.includes(one)) faults.push(`${name}: lists ${one}, which nobody passes`);
+    for (const [, read] of codeOf(text).matchAll(/\bargs\.(\w+)/g)) {
+      if (!listed.includes(read!)) faults.push(`${name}: reads ${read}, which its header lacks`);
+    }
+  }
+  expect([...new Set(faults)]).toEqual([]);
+});
+
+it('keeps nothing of a call in a variable of a module', () => {
+  const assigned = sources
+    .filter(({ text }) => !text.startsWith('--[['))
+    .flatMap(({ file, text }) => {
+      const code = codeOf(text);
+      const locals = [...code.matchAll(/^local (?!function)([\w, ]+?)(?: =.*)?$/gm)].flatMap(([, list]) =>
+        list!.split(', '),
+      );
+      return locals
+        .filter((one) => new RegExp(`^ +(?:${one}|${one}\\[[^\\]]*\\]|${one}\\.\\w+) = `, 'm').test(code))
+        .map((one) => `${file}: ${one}`);
+    });
+  expect(assigned).toEqual([]);
+});
+
+it('has functions for all transitions', () => {
+  const transitions = sources.filter(({ text }) => text.startsWith('--[['));
+  expect([...theLibrary().functions.keys()].sort()).toEqual(transitions.map(({ file }) => file.slice(0, -4)).sort());
+});

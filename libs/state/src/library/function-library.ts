@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+
+const FLAGS = /^Flags: (.+?)(?: ]])?$/m;
+const KNOWN_FLAGS = ['allow-oom', 'no-writes'];
+/** Modules that others use while they are loaded; the rest follow by name. */
+const FIRST_MODULES = ['Tx', 'Keys', 'Format', 'Reply'];
+
+/** A Lua source that breaks the contract of the library. */
+export class LibraryError extends Error {
+  override readonly name = 'LibraryError';
+
+  constructor(file: string, reason: string) {
+    super(`${file}: ${reason}`);
+  }
+}
+
+/** One transition of the library. */
+export interface LibraryFunction {
+  /** As Redis knows it: the name of the library and that of the transition. */
+  name: string;
+  /** It takes new work in: a Redis that is full refuses it. */
+  isRefusedWhenFull: boolean;
+}
+
+/** All transitions and their modules as one library of Redis Functions. */
+export interface FunctionLibrary {
+  /** Holds a hash of the text, as the names of its functions do, so that two versions live side by side in one Redis. */
+  name: string;
+  text: string;
+  /** By name of the transition: its path below the root without `.lua`. */
+  functions: ReadonlyMap<string, LibraryFunction>;
+  /** Line of the text -> `file:line`. */
+  sourceOf(line: number): string | undefined;
+}
+
+interface Source {
+  /** Path below the root without `.lua`. */
+  path: string;
+  text: string;
+}
+
+/**
+ * Joins all Lua files below a folder. A file that begins with `--[[` is a transition, and its header the contract; any
+ * other is a module: it returns one table, which the others know by the name of the file in CamelCase.
+ * The line `Flags: ...` of a header becomes the flags of the function: `allow-oom` for what frees memory or keeps work
+ * alive, `no-writes` for what only reads; a transition without flags takes new work in.
+ * @throws LibraryError
+ */
+export function buildLibrary(root: string): FunctionLibrary {
+  const sources = readSources(root);
+  const transitions = sources.filter(({ text }) => text.startsWith('--[['));
+  const modules = modulesInOrder(sources.filter((source) => !transitions.includes(source)));
+  const lines = [`local ${[...modules.keys()].join(', ')}`];
+  const origins: { from: number; file: string }[] = [];
+  const add = (source: Source, before: string, after: string): void => {
+    lines.push(before);
+    origins.push({ from: lines.length + 1, file: `${source.path}.lua` });
+    lines.push(...source.text.trimEnd().split('\n'), after);
+  };
+  for (const [name, source] of modules) add(source, `${name} = (function()`, 'end)()');
+  lines.push(...REGISTER.split('\n'));
+  const isRefused = new Map<string, boolean>();
+  for (const source of transitions) {
+    const flags = flagsOf(source);
+    isRefused.set(source.path, flags === undefined);
+    add(
+      source,
+      `transition('${functionName(source.path)}', ${flags ? `{ '${flags}' }` : '{}'}, (function()`,
+      'end)())',
+    );
+  }
+  const hash = createHash('sha1').update(lines.join('\n')).digest('hex').slice(0, 12);
+  const text = [`#!lua name=broomwagon_${hash}`, `local PREFIX = 'broomwagon_${hash}_'`, ...lines].join('\n');
+  return {
+    name: `broomwagon_${hash}`,
+    text,
+    functions: new Map(
+      [...isRefused].map(([path, isRefusedWhenFull]) => [
+        path,
+        { name: `broomwagon_${hash}_${functionName(path)}`, isRefusedWhenFull },
+      ]),
+    ),
+    sourceOf(line) {
+      const origin = origins.findLast(({ from }) => from <= line - 2);
+      return origin && `${origin.file}:${line - 2 - origin.from + 1}`;
+    },
+  };
+}
+
+/** Opens the transition, reads its arguments, and does it. */
+const REGISTER = `local function transition(name, flags, body)
+  redis.register_function({ function_name = PREFIX .. name, flags = flags, callback = function(keys, argv)
+    return body(Tx.open(keys[1] .. ':'), cjson.decode(argv[1]), argv)
+  end })
+end`;
+
+function readSources(root: string): Source[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.lua'))
+    .map((file) => ({
+      path: file.slice(0, -'.lua'.length).replaceAll('\\', '/'),
+      text: readFileSync(join(root, file), 'utf8'),
+    }))
+    .toSorted((one, other) => (one.path < other.path ? -1 : 1));
+}
+
+function modulesInOrder(sources: readonly Source[]): Map<string, Source> {
+  const byName = new Map<string, Source>();
+  for (const source of sources) {
+    const name = moduleName(source.path);
+    const other = byName.get(name);
+    if (other) throw new LibraryError(`${source.path}.lua`, `the module ${name} is also in ${other.path}.lua`);
+    if (!source.text.trimEnd().endsWith(`return ${name}`)) {
+      throw new LibraryError(`${source.path}.lua`, `a module must end with: return ${name}`);
+    }
+    byName.set(name, source);
+  }
+  const names = [...byName.keys()];
+  const ordered = [
+    ...FIRST_MODULES.filter((name) => byName.has(name)),
+    ...names.filter((n) => !FIRST_MODULES.includes(n)),
+  ];
+  return new Map(ordered.map((name) => [name, byName.get(name)!]));
+}
+
+function moduleName(path: string): string {
+  return basename(path).replace(/(?:^|-)(\w)/g, (_, first: string) => first.toUpperCase());
+}
+
+function functionName(path: string): string {
+  return path.replaceAll(/[/-]/g, '_');
+}
+
+function flagsOf({ path, text }: Source): string | undefined {
+  const header = text.slice(0, text.indexOf(']]') + 2);
+  const flags = FLAGS.exec(header)?.[1];
+  if (flags !== undefined && !KNOWN_FLAGS.includes(flags)) {
+    throw new LibraryError(`${path}.lua`, `no flag ${flags}: one of ${KNOWN_FLAGS.join(', ')}, or none`);
+  }
+  return flags;
+}

@@ -1,0 +1,54 @@
+import { flushPrefix, startRedis, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, expect, it } from 'vitest';
+import { connectRedis } from '../redis';
+import { RoutingStore } from '../routing';
+import { FunctionRunner, theLibrary } from './function-runner';
+import { LIBRARIES_KEY, LibraryUpkeep } from './library-upkeep';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+it('gives a script half a surrogate pair, as an engine may name its model, as U+FFFD', async () => {
+  const routing = new RoutingStore(new FunctionRunner(redis, prefix));
+  const server = { serverId: 's', endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const, instanceId: 'i' };
+  const model = 'tiny \ud83d, \\ud83d and 😀';
+  await routing.registerServer('p', { ...server, maxInflight: 1, weight: 1, weightVersion: 0, model });
+  const { servers } = await routing.listServers('p', '0');
+  expect(servers[0]!.model).toBe('tiny \ufffd, \\ud83d and 😀');
+});
+
+it('loads the library again after FUNCTION FLUSH and FLUSHALL, once for many calls', async () => {
+  const own = await startRedis();
+  const connection = connectRedis({ url: own.url });
+  const routing = new RoutingStore(new FunctionRunner(connection, prefix));
+  const leases = async () => (await routing.status('p')).leases;
+  expect(await leases()).toBe(0);
+  await connection.function('FLUSH');
+  expect(await Promise.all(Array.from({ length: 20 }, leases))).toEqual(Array<number>(20).fill(0));
+  await connection.flushall();
+  expect(await leases()).toBe(0);
+  await connection.quit();
+  await own.stop();
+});
+
+it('keeps the libraries of two versions, and deletes the one that nobody uses', async () => {
+  const own = await startRedis();
+  const connection = connectRedis({ url: own.url });
+  const other = 'broomwagon_0123456789ab';
+  await connection.function('LOAD', `#!lua name=${other}\nredis.register_function('old', function() return 1 end)`);
+  await connection.zadd(LIBRARIES_KEY, Date.now() - 3_500_000, other);
+  const names = async () => JSON.stringify(await connection.function('LIST'));
+  await new LibraryUpkeep(connection).review();
+  expect(await connection.fcall('old', 0)).toBe(1);
+  expect(await names()).toContain(theLibrary().name);
+  await new LibraryUpkeep(connection, 3_400_000).review();
+  expect(await names()).not.toContain(other);
+  expect(await names()).toContain(theLibrary().name);
+  await connection.quit();
+  await own.stop();
+});

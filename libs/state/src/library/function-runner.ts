@@ -1,0 +1,159 @@
+import { join } from 'node:path';
+import { BroomwagonError, type WireError } from '@broomwagon/contracts';
+import type { Redis } from 'ioredis';
+import { buildLibrary, type FunctionLibrary } from './function-library';
+import { SeenStamps } from './seen-stamps';
+
+/** Folder of the Lua sources: each is beside its typed call, here and where the compiled code is. */
+export const LUA_ROOT = join(__dirname, '..');
+
+/**
+ * One transition in Redis. `Args` travels as JSON in the first argument, the reply as JSON back; the root key of the pool
+ * is its only key, so that a transition always stays in one cluster slot.
+ */
+export interface Transition<Args extends object, Reply> {
+  readonly name: string;
+  /** Type only. */
+  readonly types?: (args: Args) => Reply;
+}
+
+/** Names a transition; its source is `<name>.lua`. */
+export function transition<Args extends object, Reply>(name: string): Transition<Args, Reply> {
+  return { name };
+}
+
+/**
+ * As {@link Transition} for the hottest calls: the arguments are texts, the reply is a list as Redis gives it, and it never
+ * answers an error. JSON would cost Redis more than the work.
+ */
+export interface TextTransition<Reply> {
+  readonly name: string;
+  /** Type only. */
+  readonly reply?: Reply;
+}
+
+/** Says why a Redis takes no new work in, or nothing. */
+export interface MemoryGate {
+  refusal(): BroomwagonError | undefined;
+}
+
+const STORE_FULL_RETRY_AFTER_MS = 1_000;
+
+let library: FunctionLibrary | undefined;
+
+/** The library of this version, built once. */
+export function theLibrary(): FunctionLibrary {
+  return (library ??= buildLibrary(LUA_ROOT));
+}
+
+/** Calls the functions of the library, and loads it into a Redis that does not know it. */
+export class FunctionRunner {
+  readonly stamps = new SeenStamps();
+  private loading?: Promise<void>;
+
+  constructor(
+    private readonly redis: Redis,
+    /** First part of every key, e.g. `rollout`. */
+    private readonly keyPrefix: string,
+    /** Asked before every transition that takes new work in. */
+    private readonly gate?: MemoryGate,
+  ) {}
+
+  /** Root key of a pool; its braces keep all keys of the pool in one cluster slot. */
+  rootKey(pool: string): string {
+    return `${this.keyPrefix}:{${pool}}`;
+  }
+
+  /**
+   * Runs one transition. An attachment travels as it is in the second argument: bytes that JSON cannot carry.
+   * @throws BroomwagonError the typed error the transition answered (nothing was changed), or UNAVAILABLE when
+   *   Redis did not answer in time: the transition may or may not have happened; repeating is safe. STORE_FULL: the
+   *   transition takes new work in, and Redis has no memory for it; nothing was changed.
+   */
+  async run<Args extends object, Reply>(
+    target: Transition<Args, Reply>,
+    pool: string,
+    args: Args,
+    attachment?: Buffer,
+  ): Promise<Reply> {
+    const argv = attachment === undefined ? [toJson(args)] : [toJson(args), attachment];
+    const raw = await this.call(target.name, pool, argv);
+    const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
+    if (reply.error !== undefined && reply.error !== null) {
+      throw BroomwagonError.fromWire({ ...reply.error, retryable: false });
+    }
+    if (typeof reply.stamp === 'string') this.stamps.note(pool, reply.stamp);
+    return reply;
+  }
+
+  /** As {@link run}. @throws BroomwagonError UNAVAILABLE, STORE_FULL */
+  runTexts<Reply>(target: TextTransition<Reply>, pool: string, argv: readonly string[]): Promise<Reply> {
+    return this.call(target.name, pool, argv) as Promise<Reply>;
+  }
+
+  private async call(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {
+    const target = theLibrary().functions.get(name);
+    if (!target) throw new Error(`there is no transition ${name}`);
+    const refusal = target.isRefusedWhenFull ? this.gate?.refusal() : undefined;
+    if (refusal) throw refusal;
+    const key = this.rootKey(pool);
+    try {
+      return await this.redis.fcall(target.name, 1, key, ...argv).catch(async (error: unknown) => {
+        if (!isUnknownFunction(error)) throw error;
+        await this.load();
+        return this.redis.fcall(target.name, 1, key, ...argv);
+      });
+    } catch (error) {
+      throw asTyped(name, error);
+    }
+  }
+
+  /** Calls that find the library missing at the same time load it once. */
+  private load(): Promise<void> {
+    this.loading ??= loadLibrary(this.redis).finally(() => (this.loading = undefined));
+    return this.loading;
+  }
+}
+
+/** Loads the library, unless it is there. @throws Error of Redis */
+export async function loadLibrary(redis: Redis): Promise<void> {
+  await redis.function('LOAD', theLibrary().text).catch((error: unknown) => {
+    if (!(error instanceof Error) || !error.message.includes('already exists')) throw error;
+  });
+}
+
+function isUnknownFunction(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('Function not found');
+}
+
+/** JSON that Redis can read: half a surrogate pair, as a text of an engine may hold, becomes U+FFFD. */
+function toJson(args: object): string {
+  const json = JSON.stringify(args);
+  if (!json.includes('\\ud')) return json;
+  return JSON.stringify(args, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value));
+}
+
+function asTyped(name: string, cause: unknown): BroomwagonError {
+  if (cause instanceof BroomwagonError) return cause;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  if (reason.startsWith('OOM')) return storeFull('Redis has reached its maxmemory', cause);
+  // A Lua error is a defect of ours, not an outage: it must not be retried as one.
+  const code = /^(ERR|WRONGTYPE|user_function)/.test(reason) ? 'INTERNAL' : 'UNAVAILABLE';
+  return new BroomwagonError(code, `Redis did not run ${name}: ${withSources(reason)}`, { cause });
+}
+
+/** Names the file and line of ours instead of the line of the library. */
+function withSources(reason: string): string {
+  return reason.replaceAll(
+    /user_function:(\d+)/g,
+    (found, line: string) => theLibrary().sourceOf(Number(line)) ?? found,
+  );
+}
+
+/** @param says how full it is */
+export function storeFull(says: string, cause?: unknown): BroomwagonError {
+  return new BroomwagonError('STORE_FULL', `${says}: no new work is taken until memory is free`, {
+    cause,
+    retryAfterMs: STORE_FULL_RETRY_AFTER_MS,
+  });
+}

@@ -1,0 +1,64 @@
+import { Logger } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { loadLibrary, theLibrary } from './function-runner';
+
+/** Of all deployments on one Redis, whatever their prefixes: libraries belong to the instance. By last use, ms. */
+export const LIBRARIES_KEY = 'broomwagon:libraries';
+const NOTE_EVERY_MS = 60_000;
+/** A library that no replica has used for so long is of a version that runs nowhere any more. */
+const UNUSED_AFTER_MS = 3_600_000;
+
+/**
+ * Keeps the library of this version in Redis: loads it at the start, notes that it is used, and deletes those that no
+ * replica of any deployment has used for an hour. While two versions run, each has its own.
+ */
+export class LibraryUpkeep {
+  private readonly logger = new Logger(LibraryUpkeep.name);
+  private timer?: NodeJS.Timeout;
+  private hasFailed = false;
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly unusedAfterMs = UNUSED_AFTER_MS,
+  ) {}
+
+  /** Looks after it now and then every minute, until `stop`. */
+  start(): void {
+    if (this.timer) return;
+    this.timer = setInterval(() => void this.look(), NOTE_EVERY_MS).unref();
+    void this.look();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  private async look(): Promise<void> {
+    try {
+      await this.review();
+      this.hasFailed = false;
+    } catch (error) {
+      // Calls load what they need themselves: this is logged once, and tried again in a minute.
+      if (!this.hasFailed) this.logger.warn(`The libraries in Redis cannot be looked after: ${String(error)}`);
+      this.hasFailed = true;
+    }
+  }
+
+  /** Once. @throws Error of Redis */
+  async review(): Promise<void> {
+    const { name } = theLibrary();
+    await loadLibrary(this.redis);
+    const [seconds] = await this.redis.time();
+    const nowMs = Number(seconds) * 1_000;
+    await this.redis.zadd(LIBRARIES_KEY, nowMs, name);
+    for (const unused of await this.redis.zrangebyscore(LIBRARIES_KEY, '-inf', nowMs - this.unusedAfterMs)) {
+      await this.redis.function('DELETE', unused).catch((error: unknown) => {
+        if (!String(error).includes('Library not found')) throw error;
+      });
+      await this.redis.zrem(LIBRARIES_KEY, unused);
+      this.logger.log(
+        `Library ${unused} was deleted: no replica has used it for ${Math.round(this.unusedAfterMs / 60_000)} minutes`,
+      );
+    }
+  }
+}

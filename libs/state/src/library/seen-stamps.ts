@@ -1,0 +1,24 @@
+/**
+ * The latest stamp that this process has seen of each pool, in whichever reply (rounds/generation.lua). Passed on
+ * with the next look at the pool, it tells a Redis that has less than that.
+ */
+export class SeenStamps {
+  private readonly latest = new Map<string, string>();
+
+  of(pool: string): string | undefined {
+    return this.latest.get(pool);
+  }
+
+  note(pool: string, stamp: string): void {
+    const known = this.latest.get(pool);
+    if (known !== undefined && isLater(known, stamp)) return;
+    this.latest.set(pool, stamp);
+  }
+}
+
+/** Replies may overtake each other; stamps of two generations cannot be compared. */
+function isLater(stamp: string, other: string): boolean {
+  const [generation, sequence] = stamp.split('.');
+  const [otherGeneration, otherSequence] = other.split('.');
+  return generation === otherGeneration && Number(sequence) > Number(otherSequence);
+}

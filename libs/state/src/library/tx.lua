@@ -1,0 +1,35 @@
+-- One transition: its pool, its time, its keys, and what modules remember until it ends. Functions are loaded once and
+-- serve every pool, so no module keeps anything of a call in a variable of its own: what it must remember it declares as a
+-- field, which is made when it is first read.
+local Tx = { fields = {} }
+
+local lazy = { __index = function(tx, name)
+  local make = Tx.fields[name]
+  if not make then return nil end
+  local value = make(tx)
+  rawset(tx, name, value)
+  return value
+end }
+
+-- `root`: what every key of the pool begins with.
+function Tx.open(root) return setmetatable({ root = root, key = Keys.of(root) }, lazy) end
+
+-- Redis TIME in milliseconds, one moment in a transition, made monotone: a clock that steps back never makes anything
+-- younger. One that was set back by more than SET_BACK_MS goes on from where it was, ahead of TIME from then on; standing
+-- still until TIME has caught up, it would let nobody's time run out for as long as that takes.
+local SET_BACK_MS = 1000
+function Tx.fields.now(tx)
+  local time = redis.call('TIME')
+  local field = redis.call('HMGET', tx.key.meta, 'clockMs', 'clockAheadMs')
+  local last, ahead = tonumber(field[1] or nil) or 0, tonumber(field[2] or nil) or 0
+  local now = time[1] * 1000 + math.floor(time[2] / 1000) + ahead
+  if now < last - SET_BACK_MS then
+    redis.call('HSET', tx.key.meta, 'clockAheadMs', Format.integer(ahead + last - now))
+  elseif now > last then
+    redis.call('HSET', tx.key.meta, 'clockMs', Format.integer(now))
+    last = now
+  end
+  return last
+end
+
+return Tx

@@ -1,7 +1,0 @@
---- @include "keys"
--- Bytes of payloads that a sample of a job may take: its maxTokens, as they were submitted on average, at so many bytes.
-local function sample_bytes(job, bytes_per_token)
-  local submitted = tonumber(redis.call('HGET', key.books(job), 'submitted') or 0)
-  local tokens = tonumber(redis.call('HGET', key.job(job), 'submittedTokens') or 0)
-  return submitted > 0 and tokens / submitted * bytes_per_token or 0
-end

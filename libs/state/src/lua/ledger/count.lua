@@ -1,8 +1,0 @@
---[[ Counts one page of the accepted groups of a completed round into its ledger and into the prompt memory, each once.
-ARGV[1] JSON: {job, roundId}
-Reply: done   true when all are counted, or there is nothing to count
-Errors: none. Facts: none.
-Flags: allow-oom ]]
---- @include "../includes/trained-ledger"
-local args = cjson.decode(ARGV[1])
-return '{"done":' .. tostring(count_accepted(args.job, args.roundId)) .. '}'

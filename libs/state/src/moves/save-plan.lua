@@ -1,0 +1,30 @@
+--[[ Keeps one page of the moves of a plan. A plan that is there whole stays as it is.
+ARGV[1] JSON:
+  planId     string
+  offset     number: moves in the pages before this one
+  moves      list of JSON strings, each a move: {requestId, attempt, toServerId, toEpoch?, ..} or {leaseId, ..}, at most
+             128
+  summary    JSON string of the last page: then the plan is whole; absent before
+  digest     string: of what was asked for; the same planId with another one is refused
+  keptMs     number: life of the plan and of the states of its moves
+Reply: summary   string, absent before the plan is whole
+       known     true when the plan was whole before this call
+Errors: VALIDATION_FAILED. Facts: none. ]]
+return function(tx, args)
+  local hash, moves = tx.key:plan(args.planId), tx.key:planMoves(args.planId)
+  local known = redis.call('HMGET', hash, 'digest', 'summary')
+  if known[1] and known[1] ~= args.digest then
+    return Reply.fail('VALIDATION_FAILED', 'The planId was used for something else', 'planId')
+  end
+  if known[2] then return cjson.encode({ summary = known[2], known = true }) end
+  redis.call('HSET', hash, 'digest', args.digest)
+  if #args.moves > 0 and redis.call('LLEN', moves) == args.offset then redis.call('RPUSH', moves,
+    unpack(args.moves)) end
+  local summary = Reply.optional(args.summary)
+  if summary then
+    redis.call('HSET', hash, 'summary', summary, 'plannedAtMs', Format.integer(tx.now), 'sentMoves', 0)
+  end
+  redis.call('PEXPIRE', hash, args.keptMs)
+  redis.call('PEXPIRE', moves, args.keptMs)
+  return cjson.encode({ summary = summary })
+end

@@ -1,0 +1,14 @@
+--[[ The settings of the rebalancer of a pool, and who is to plan next.
+ARGV[1] JSON:
+  settings    JSON string to keep, or absent
+  turnMs      number or absent: takes the turn to plan, which nobody else gets for so long
+Reply: settings   string, absent when none were ever set
+       turn       true when the caller has the turn
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  if Reply.optional(args.settings) then redis.call('SET', tx.key.rebalance, args.settings) end
+  local turn = Reply.optional(args.turnMs) and redis.call('SET', tx.key.rebalanceTurn, '1', 'NX', 'PX', args.turnMs)
+    and true or nil
+  return cjson.encode({ settings = redis.call('GET', tx.key.rebalance) or nil, turn = turn })
+end

@@ -1,0 +1,47 @@
+--[[ One page of what runs in the pool, for a plan: a scan of the leases, so each one that is there all the time comes
+at least once. Writes nothing but the clock.
+ARGV[1] JSON: {cursor}: string, '0' to begin
+Reply: running   list of {leaseId, requestId, serverId, epoch, attempt, contextTokens (at its start), heldTokens (of
+                 earlier attempts), madeTokens (of this one, as far as was said), maxTokens, longestTokens (of the
+                 finished samples of its group; 0 when there are none), moves, sinceMoveMs?, ageMs (of the attempt)}
+       others    list of {serverId, epoch, contextTokens}: calls that are not ours to move
+       cursor    string, '0' at the end
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 256
+  local now = tx.now
+  local running, others, groups = {}, {}, {}
+
+  local function group_of(request)
+    local name = request.job .. '/' .. request.groupId
+    groups[name] = groups[name] or redis.call('HMGET', tx.key:group(request.job, request.groupId), 'state', 'maxTokens',
+      'longestTokens')
+    return groups[name]
+  end
+
+  local page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', PAGE)
+  for position = 1, #page[2], 2 do
+    -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|contextTokens|asked
+    local seq, server_id, epoch, worker_id, worker_epoch, id, context_tokens = string.match(page[2][position + 1],
+      '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|[^|]*|[^|]*|%d+|?(%d*)')
+    local request = Requests.load(tx, id)
+    local is_ours = request and request.workerId == worker_id and request.workerEpoch == worker_epoch
+    local group = is_ours and (request.state == 'running' or request.state == 'claimed') and group_of(request)
+    if group and group[1] == 'live' then
+      local field = redis.call('HMGET', tx.key:request(id), 'moves', 'movedAtMs', 'claimedAtMs')
+      table.insert(running, {
+        leaseId = seq .. '.' .. page[2][position], requestId = id, serverId = server_id, epoch = epoch,
+        attempt = request.attempt, contextTokens = tonumber(context_tokens) or 0, heldTokens = request.tokens,
+        madeTokens = request.checkpointTokens, maxTokens = tonumber(group[2]), longestTokens = tonumber(group[3] or nil)
+          or 0,
+        moves = tonumber(field[1] or nil) or 0, sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
+        ageMs = math.max(0, now - tonumber(field[3] or now)),
+      })
+    else
+      table.insert(others, { serverId = server_id, epoch = epoch, contextTokens = tonumber(context_tokens) or 0 })
+    end
+  end
+  return '{"running":' .. Reply.list(running) .. ',"others":' .. Reply.list(others) .. ',"cursor":'
+    .. cjson.encode(page[1]) .. '}'
+end

@@ -1,0 +1,11 @@
+--[[ Takes a job without payloads off the registry, unless something was put for it since.
+
+ARGV[1] job: string; cutoffMs: integer
+reply   forgotten: boolean
+Flags: allow-oom ]]
+return function(tx, args)
+  local last_put = tonumber(redis.call('ZSCORE', tx.key.payloadRegistry, args.job) or 0)
+  if last_put > args.cutoffMs then return cjson.encode({ forgotten = false }) end
+  redis.call('ZREM', tx.key.payloadRegistry, args.job)
+  return cjson.encode({ forgotten = true })
+end

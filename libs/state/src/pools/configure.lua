@@ -1,0 +1,51 @@
+--[[ Changes settings of a pool, checked by the caller. Another policy is prepared first: the one in force decides until
+every server is scored for both (routing/rescore-servers), then routing/finish-settings lets the other one take over.
+ARGV[1] JSON:
+  set              object: name -> text
+  reset            list of names
+Reply: as routing/pool-settings. The version grows by one when anything has changed
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local DEFAULT_POLICY = 'least-inflight'
+  local changed = false
+
+  local function put(name, value)
+    if Settings.get(tx, name) == value then return end
+    changed = true
+    if value then
+      redis.call('HSET', tx.key.settings, name, value)
+    else
+      redis.call('HDEL', tx.key.settings, name)
+    end
+    tx.settings = nil
+  end
+
+  -- The policy wanted last is that which is coming, or else the one in force.
+  local wanted = args.set.policy
+  for _, name in ipairs(args.reset) do
+    if name == 'policy' then
+      wanted = wanted or DEFAULT_POLICY
+    elseif args.set[name] == nil then
+      put(name, nil)
+    end
+  end
+  for name, value in pairs(args.set) do
+    if name ~= 'policy' then put(name, value) end
+  end
+  local in_force = Settings.get(tx, 'policy') or DEFAULT_POLICY
+  if wanted and wanted ~= (Settings.get(tx, 'nextPolicy') or in_force) then
+    changed = true
+    redis.call('DEL', tx.key.nextEligible)
+    put('nextPolicy', wanted ~= in_force and wanted or nil)
+    if wanted == 'consistent-hash' and in_force ~= wanted then
+      redis.call('UNLINK', tx.key.ring)
+      put('ringGeneration', Format.integer(redis.call('HINCRBY', tx.key.meta, 'ringGeneration', 1)))
+    end
+  end
+  if changed then
+    redis.call('HINCRBY', tx.key.settings, 'version', 1)
+    tx.settings = nil
+  end
+  return SettingsReply.json(tx)
+end

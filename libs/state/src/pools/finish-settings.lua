@@ -1,0 +1,21 @@
+--[[ Ends a change of settings after every server was scored by them: a prepared policy takes over.
+ARGV[1] JSON: {version}: of the settings all servers were scored by
+Reply: as routing/pool-settings; nothing is changed when the settings have changed since
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local version = args.version
+  if Settings.number(tx, 'version') == version then
+    local policy = Settings.get(tx, 'nextPolicy')
+    if policy then
+      redis.call('UNLINK', tx.key.eligible)
+      if redis.call('EXISTS', tx.key.nextEligible) == 1 then redis.call('RENAME', tx.key.nextEligible,
+        tx.key.eligible) end
+      redis.call('HSET', tx.key.settings, 'policy', policy)
+      redis.call('HDEL', tx.key.settings, 'nextPolicy')
+      if policy ~= 'consistent-hash' then redis.call('UNLINK', tx.key.ring) end
+    end
+    redis.call('HSET', tx.key.settings, 'scoredVersion', Format.integer(version))
+  end
+  return SettingsReply.json(tx)
+end

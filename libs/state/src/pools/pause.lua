@@ -1,0 +1,28 @@
+--[[ Pauses a pool, or resumes it. Paused, no lease is granted: acquires that may wait are parked, the others refused;
+leases that are there run on. After a resume room goes to those who wait, unless the weights of the pool change just
+now: then after that.
+ARGV[1] JSON:
+  paused           boolean
+  mostSessions     number: as in acquire
+Reply: paused, changed   booleans; answers, servers, more as in routing/release
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local now = tx.now
+  local changed = (Settings.get(tx, 'paused') == '1') ~= args.paused
+  if args.paused then
+    redis.call('HSET', tx.key.settings, 'paused', '1')
+  else
+    redis.call('HDEL', tx.key.settings, 'paused')
+  end
+  tx.settings = nil
+  local answers, servers = {}, {}
+  local more = false
+  if not args.paused then
+    local ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
+    more = Waiters.grant(tx, ids, now, args.mostSessions, answers, servers)
+  end
+  Leases.save(tx)
+  return '{"paused":' .. tostring(args.paused) .. ',"changed":' .. tostring(changed) .. ',"answers":'
+    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+end

@@ -1,0 +1,19 @@
+--[[ Totals of the pool.
+ARGV[1] JSON: {}
+Reply: servers, readyServers, leases, sessions, sessionsEvicted, slowScans, waiters, workers, voidEpochs
+       numbers
+Errors: none. Facts: none.
+Flags: no-writes ]]
+return function(tx)
+  return cjson.encode({
+    servers = redis.call('ZCARD', tx.key.servers),
+    readyServers = redis.call('SCARD', tx.key.usableServers),
+    leases = redis.call('HLEN', tx.key.leases),
+    sessions = redis.call('HLEN', tx.key.sessions),
+    sessionsEvicted = tonumber(redis.call('HGET', tx.key.meta, 'sessionsEvicted') or nil) or 0,
+    slowScans = tonumber(redis.call('HGET', tx.key.meta, 'slowScans') or nil) or 0,
+    waiters = redis.call('HLEN', tx.key.acquireWaiters),
+    workers = redis.call('ZCARD', tx.key.workers),
+    voidEpochs = redis.call('SCARD', tx.key.voidLeaseEpochs),
+  })
+end

@@ -1,0 +1,35 @@
+-- Payloads are removed late: Redis may lose its last seconds, and then names again what it had freed. So a transition
+-- that ends the last use of a payload only queues its reference, and upkeep removes it when the time of a loss is over.
+local FreedPayloads = {}
+
+function FreedPayloads.free(tx, ref)
+  redis.call('ZADD', tx.key.freedPayloads, 'NX', Format.integer(tx.now), ref)
+end
+
+-- A prompt may be named by several groups, and by the saved groups of checkpoints: it is freed by the last one.
+function FreedPayloads.hold_prompt(tx, job, ref)
+  redis.call('HINCRBY', tx.key:promptHolders(job), ref, 1)
+  redis.call('ZREM', tx.key.freedPayloads, ref)
+  if redis.call('ZREM', tx.key.awaitingPayloads, ref) == 0 then return end
+  redis.call('HINCRBY', tx.key.meta, 'awaitingBytes', '-' .. (redis.call('HGET', tx.key.awaitingBytes, ref) or '0'))
+  redis.call('HDEL', tx.key.awaitingBytes, ref)
+end
+
+-- Somebody is about to name this prompt: it waits anew. False when it is being removed.
+function FreedPayloads.keep_freed(tx, ref)
+  local now = Format.integer(tx.now)
+  redis.call('ZADD', tx.key.freedPayloads, 'XX', now, ref)
+  if redis.call('ZSCORE', tx.key.awaitingPayloads, ref) == '0' then return false end
+  redis.call('ZADD', tx.key.awaitingPayloads, 'XX', now, ref)
+  return true
+end
+
+-- One whose count was lost is left to the sweep of orphans.
+function FreedPayloads.release_prompt(tx, job, ref)
+  if not ref or redis.call('HEXISTS', tx.key:promptHolders(job), ref) == 0 then return end
+  if redis.call('HINCRBY', tx.key:promptHolders(job), ref, -1) > 0 then return end
+  redis.call('HDEL', tx.key:promptHolders(job), ref)
+  FreedPayloads.free(tx, ref)
+end
+
+return FreedPayloads

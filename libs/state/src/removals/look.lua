@@ -1,0 +1,28 @@
+--[[ What waits for its removal from the payload store. Marks one page of payloads as being removed: those freed long
+ago, and, as long as all together have more bytes than they may, the oldest of those freed before the loss window. Redis
+that lost its last seconds names none of them, and nothing may name them from then on.
+ARGV[1] JSON: {deleteAfterMs, lossWindowMs, maxBytes}   integers
+Reply: unweighed      list of references whose bytes are not known yet, oldest first, at most 128
+       due            list of references to remove, at most 128; again each time until they are said to be removed
+       awaiting       number of payloads that wait, without the unweighed
+       awaitingBytes  number
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local now = tx.now
+  local bytes = tonumber(redis.call('HGET', tx.key.meta, 'awaitingBytes') or 0)
+  local unweighed = redis.call('ZRANGE', tx.key.freedPayloads, 0, PAGE - 1)
+  local page = redis.call('ZRANGEBYSCORE', tx.key.awaitingPayloads, '-inf', Format.integer(now - args.lossWindowMs),
+    'WITHSCORES', 'LIMIT', 0, PAGE)
+  local due, left = {}, bytes
+  for position = 1, #page, 2 do
+    local ref, freed_at = page[position], tonumber(page[position + 1])
+    if freed_at > now - args.deleteAfterMs and left <= args.maxBytes then break end
+    left = left - tonumber(redis.call('HGET', tx.key.awaitingBytes, ref) or 0)
+    redis.call('ZADD', tx.key.awaitingPayloads, 0, ref)
+    table.insert(due, ref)
+  end
+  return cjson.encode({ awaiting = redis.call('ZCARD', tx.key.awaitingPayloads), awaitingBytes = bytes }):sub(1, -2)
+    .. ',"unweighed":' .. Reply.list(unweighed) .. ',"due":' .. Reply.list(due) .. '}'
+end

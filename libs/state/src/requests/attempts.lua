@@ -1,0 +1,94 @@
+-- Checks of what a worker says about an attempt.
+local Attempts = {}
+
+-- A request that is not there: folded with its round, or never submitted.
+local function gone(tx, id)
+  local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
+  local may_be_folded = job and tonumber(redis.call('HGET', tx.key:job(job), 'stepsTrained') or 0) > 0
+    and redis.call('EXISTS', tx.key:group(job, group_id)) == 0
+  if may_be_folded then return Reply.fail('ROUND_CLOSED', 'The round of ' .. id .. ' is closed', 'requestId') end
+  return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. id, 'requestId')
+end
+
+-- What every word about an attempt begins with: its request, group and round, or nil and the error to answer.
+function Attempts.load(tx, args)
+  if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
+    return nil, Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+  end
+  local request = Requests.load(tx, args.requestId)
+  if not request then return nil, gone(tx, args.requestId) end
+  if request.attempt ~= args.attempt or request.workerId ~= args.workerId
+    or request.workerEpoch ~= args.workerEpoch then
+    return nil, Reply.fail('FENCED', 'Another attempt has the request now', 'attempt')
+  end
+  local group, round = Recovery.owners_of(tx, request)
+  if not group then
+    -- Lost: what is left of its group was dropped just now.
+    group = Rounds.load_group(tx, request.job, request.groupId)
+    if not group then return nil, gone(tx, request.id) end
+    request = Requests.load(tx, request.id)
+  end
+  if Aborts.apply(tx, round, group, {}) then request = Requests.load(tx, request.id) end
+  return request, group, round
+end
+
+function Attempts.superseded() return Reply.fail('FENCED', 'The attempt has ended', 'attempt') end
+
+-- The request is not wanted: it was stopped, or its group is aborted or whole. What its holder says confirms it.
+function Attempts.is_ending(group, request) return request.stopped or group.state == 'aborting'
+  or Rounds.is_whole(group) end
+
+function Attempts.end_unwanted(tx, round, group, request, segment, tokens)
+  if group.state ~= 'aborting' then return Longtail.end_surplus(tx, round, group, request, segment, tokens) end
+  Longtail.drop_request(tx, group, request, segment, tokens)
+  Aborts.review_dropped(tx, group)
+end
+
+-- The last reasons stand in the status of the round.
+local FAILURES_KEPT = 5
+function Attempts.note_failure(tx, round, request, why)
+  local hash = tx.key:round(round.job, round.roundId)
+  local failures = cjson.decode(redis.call('HGET', hash, 'lastFailures') or '[]')
+  table.insert(failures, { requestId = request.id, reason = why.reason, message = why.message, atMs = tx.now })
+  if #failures > FAILURES_KEPT then table.remove(failures, 1) end
+  redis.call('HSET', hash, 'lastFailures', cjson.encode(failures))
+end
+
+-- An attempt has come back unfinished in an open round: its request is pending again with its tokens, or has failed for
+-- good. Each way back is counted and capped, but for a stop that was asked for (a move, new weights): whoever asks
+-- bounds it. `why`: {reason, message?, isFailure?, isFinal?, segment?, tokens?}
+function Attempts.put_back(tx, round, group, request, aborts, why)
+  if request.state ~= 'cutting' then
+    Rounds.bump(tx, round, 'returned.' .. why.reason, 1)
+    local count = redis.call('HINCRBY', tx.key:request(request.id), why.isFailure and 'failures' or 'returns', 1)
+    if (why.isFailure and why.isFinal) or count > (why.isFailure and round.maxFailures or round.maxReturns) then
+      Attempts.note_failure(tx, round, request, why)
+      return Longtail.fail_request(tx, round, group, request, aborts, why.segment, why.tokens or 0)
+    end
+  end
+  KeptTokens.keep(tx, request, why.segment, why.tokens or 0)
+  Requests.move(tx, request, group, 'pending', true)
+end
+
+-- Gives back an attempt of a void worker epoch; no failure of the request. True when it is pending again.
+function Attempts.return_attempt(tx, request)
+  local group, round = Recovery.owners_of(tx, request)
+  if not group then return false end
+  Aborts.apply(tx, round, group, {})
+  -- Dropped with its group, now or since the list of the holder was read.
+  if group.state == 'dropped' or not Requests.HELD[redis.call('HGET', tx.key:request(request.id), 'state')] then
+    return false
+  end
+  if Attempts.is_ending(group, request) then
+    Attempts.end_unwanted(tx, round, group, request, nil, 0)
+    return false
+  end
+  if Rounds.is_cut(round, group) then
+    Longtail.cut_request(tx, round, group, request, nil, 0)
+    return false
+  end
+  Attempts.put_back(tx, round, group, request, {}, { reason = 'worker-lost' })
+  return request.state == 'pending'
+end
+
+return Attempts

@@ -1,0 +1,75 @@
+-- An end of an attempt that raises an error, by a defect of ours or by what Redis holds, is counted and may be said
+-- again. After four, or when there is nothing left to say again, its request counts as lost, so that its round can go
+-- on.
+local BrokenEnds = {}
+
+local MOST_BROKEN_ENDS, MOST_SAMPLES, MESSAGE_LENGTH = 4, 128, 300
+
+local function text_of(cause) return type(cause) == 'table' and cause.err or tostring(cause) end
+
+-- In the round of its group; when that does not say which, in the one that is open.
+local function note_broken(tx, id, cause, is_last)
+  local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
+  local known = redis.pcall('HGET', tx.key:group(job, group_id), 'roundId')
+  local round = Rounds.load(tx, job, type(known) == 'string' and known or redis.call('HGET', tx.key:job(job),
+    'openRoundId') or '')
+  if not round then return end
+  Rounds.bump(tx, round, 'returned.internal', 1)
+  local why = { reason = 'internal', message = string.sub(text_of(cause), 1, MESSAGE_LENGTH) }
+  if is_last then Attempts.note_failure(tx, round, { id = id }, why) end
+end
+
+-- Nothing can be made of the group either: what nobody has of it is deleted, and its round goes on without it.
+local function lose_unreadable_group(tx, id)
+  local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
+  redis.call('UNLINK', tx.key:group(job, group_id))
+  Counts.note_lost(tx, job, job .. '/' .. group_id)
+  for index = 0, MOST_SAMPLES - 1 do
+    local sibling = Requests.load(tx, Requests.id_of(job, group_id, index))
+    if sibling and not Requests.HELD[sibling.state] then
+      redis.call('ZREM', tx.key:pending(job), sibling.id)
+      redis.call('UNLINK', tx.key:request(sibling.id))
+    end
+  end
+  local round = Rounds.load(tx, job, redis.call('HGET', tx.key:job(job), 'openRoundId') or '')
+  if round and redis.call('ZSCORE', tx.key:roundGroups(job, round.roundId), group_id) then Recovery.lose_live_group(tx,
+    round, group_id) end
+end
+
+-- `held` is the index of the holder. True when the request has ended; else the same is to be said again.
+function BrokenEnds.give_up(tx, id, held, cause)
+  local count = redis.pcall('HINCRBY', tx.key:request(id), 'brokenEnds', 1)
+  -- Redis takes no writes now: nothing was changed, and it may later.
+  if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then return false end
+  local is_last = type(count) == 'table' or count > MOST_BROKEN_ENDS or redis.call('SISMEMBER', held, id) == 0
+  pcall(note_broken, tx, id, cause, is_last)
+  if not is_last then return false end
+  redis.call('UNLINK', tx.key:request(id))
+  local is_lost = pcall(Recovery.lose_missing, tx, id, 'held', function() redis.call('SREM', held, id) end)
+  if not is_lost then pcall(lose_unreadable_group, tx, id) end
+  return true
+end
+
+local function is_held(tx, args, held)
+  if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) or redis.call('SISMEMBER', held,
+    args.requestId) == 0 then
+    return false
+  end
+  local attempt = redis.pcall('HGET', tx.key:request(args.requestId), 'attempt')
+  return type(attempt) == 'table' or attempt == args.attempt
+end
+
+-- Runs `ending`, which answers how an attempt has ended.
+function BrokenEnds.end_in_any_case(tx, args, ending)
+  local held = tx.key:workerAttempts(args.workerId, args.workerEpoch)
+  local may_give_up = is_held(tx, args, held)
+  local is_well, answer = pcall(ending)
+  if is_well then return answer end
+  if not may_give_up or not BrokenEnds.give_up(tx, args.requestId, held, answer) then
+    return redis.error_reply('ERR ' .. text_of(answer))
+  end
+  return '{"state":"dropped","groupAccepted":false,"roundCompleted":false,"aborts":[],"madeRoom":'
+    .. tostring(tx.jobs_readmitted) .. '}'
+end
+
+return BrokenEnds

@@ -1,0 +1,31 @@
+--[[ The attempt runs on a server; with a segment, its tokens so far are safe.
+ARGV[1] JSON:
+  requestId, attempt, workerId, workerEpoch
+  segment   JSON of the segment as a string, or absent; one without more tokens than the last is an older message
+  tokens    number of tokens of the segment
+  serverId  string or absent: where it runs
+  generatedMs   number or absent: how long the attempt has generated
+Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local request, group, round = Attempts.load(tx, args)
+  if not request then return group end
+  if not Requests.HELD[request.state] then
+    if request.state == 'pending' then return Attempts.superseded() end
+    return '{"action":"abort"}'
+  end
+
+  GenerationTime.note_time(tx, request, group, Reply.optional(args.generatedMs))
+  local segment = Reply.optional(args.segment)
+  redis.call('HSET', tx.key:request(request.id), 'started', 1)
+  if Reply.optional(args.serverId) then redis.call('HSET', tx.key:request(request.id), 'serverId', args.serverId) end
+  if segment and (not request.checkpoint or args.tokens > request.checkpointTokens) then
+    redis.call('HSET', tx.key:request(request.id), 'checkpoint', segment, 'checkpointTokens', args.tokens)
+    request.checkpoint, segment = segment, request.checkpoint
+  end
+  KeptTokens.free_unused(tx, request, segment)
+  if request.state == 'claimed' then Requests.move(tx, request, group, 'running') end
+  if request.state == 'cutting' or not Rounds.takes_results(round) then return '{"action":"abort"}' end
+  return '{"action":"continue"}'
+end

@@ -1,0 +1,63 @@
+--[[ Gives pending requests to a worker epoch, or parks the call until there are some.
+ARGV[1] JSON:
+  claimId                 string: a repeat gets the first answer for `keptMs`, or replaces the inbox of the parked call
+  workerId, workerEpoch   string
+  newAttempt              string: tells the attempts that are given now from all others of the same number
+  max                     number, at most 128
+  job                     string or absent: only requests of this job
+  waitMs, replyTo         number, string or absent; without both the call is never parked
+  keptMs, maxWaiters      numbers
+Reply: claims   list of Claim
+       parked   true when the answer will go to replyTo
+       again    true when only requests of completed rounds were found and there may be more: call again
+Errors: WORKER_NOT_FOUND, FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Facts: longtail.requeued,
+round.settled. ]]
+return function(tx, args)
+  if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
+    return Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+  end
+  local answer = redis.call('GET', tx.key:claim(args.claimId))
+  if answer then return answer end
+
+  local now, job = tx.now, Reply.optional(args.job)
+  local claims, again = Claims.take(tx, { id = args.workerId, epoch = args.workerEpoch }, args.newAttempt, args.max,
+    job, now)
+  if #claims > 0 then
+    Claims.forget_waiter(tx, args.claimId, job)
+    return Claims.keep_answer(tx, args.claimId, claims, args.keptMs)
+  end
+  if again then return '{"claims":[],"again":true}' end
+
+  local reply_to = Reply.optional(args.replyTo)
+  local wait_ms = Reply.optional(args.waitMs) or 0
+  if not reply_to or wait_ms == 0 then
+    -- The last repeat of a parked claim: nothing may be given to it any more.
+    Claims.forget_waiter(tx, args.claimId, job)
+    local reason = Claims.pause_reason(tx)
+    if reason then
+      return Reply.fail('POOL_PAUSED', 'The pool is paused, or its weights change', nil, 250, { reason = reason })
+    end
+    return '{"claims":[]}'
+  end
+  if redis.call('HLEN', tx.key.claimWaiters) >= args.maxWaiters and redis.call('HEXISTS', tx.key.claimWaiters,
+    args.claimId) == 0 then
+    return Reply.fail('QUEUE_FULL', 'Too many claims are waiting', nil, 1000)
+  end
+  -- Each lane is looked at by every grant. A job may be waited for before its first round is opened, but names nobody
+  -- has heard of must not take the lanes of others.
+  local LANES, LANES_OF_UNKNOWN = 256, 64
+  if job and redis.call('SISMEMBER', tx.key.claimLanes, job) == 0 then
+    local is_known = redis.call('SISMEMBER', tx.key.jobs, job) == 1
+    if redis.call('SCARD', tx.key.claimLanes) >= (is_known and LANES or LANES_OF_UNKNOWN) then
+      return Reply.fail('QUEUE_FULL', 'Claims wait for too many different jobs', 'job', 1000)
+    end
+  end
+  redis.call('HSET', tx.key.claimWaiters, args.claimId, cjson.encode({
+    workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, job = job, replyTo = reply_to,
+  }))
+  if job then redis.call('SADD', tx.key.claimLanes, job) end
+  redis.call('ZADD', Claims.lane_of(tx, job), 'NX', redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1),
+    args.claimId)
+  redis.call('ZADD', tx.key.claimDeadlines, Format.integer(now + wait_ms), args.claimId)
+  return '{"claims":[],"parked":true}'
+end

@@ -1,0 +1,154 @@
+-- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
+local Claims = {}
+
+local JOBS_LOOKED_AT = 16
+local REQUESTS_LOOKED_AT = 256
+local CLAIMS_A_SCRIPT = 64 -- an answer may hold fewer than were asked for
+
+-- Why nothing is granted and nothing is claimed, or nil (UNSERVED_REASONS of libs/contracts).
+function Claims.pause_reason(tx)
+  local field = redis.call('HMGET', tx.key.settings, 'paused', 'syncing')
+  return field[2] and 'weights-changing' or field[1] and 'paused' or nil
+end
+
+local function is_orphaned(tx, job, now)
+  local field = redis.call('HMGET', tx.key:job(job), 'trainerSeenAtMs', 'orphanAfterMs')
+  return now - tonumber(field[1] or 0) > tonumber(field[2] or 0)
+end
+
+-- Of the round, or newer when the weights of the pool have changed since it was opened.
+local function claim_version(tx, round)
+  tx.pool_weight_version = tx.pool_weight_version or tonumber(redis.call('HGET', tx.key.weights, 'version') or nil) or 0
+  return math.max(round.weightVersion, tx.pool_weight_version)
+end
+
+-- `<number>-<new_attempt>`: the number is for people. A Redis that was set back to before an attempt gives its number
+-- again; the rest differs, so what is said about the first attempt is not taken for the second.
+local function next_attempt(attempt, new_attempt)
+  return Format.integer(string.match(attempt, '^%d+') + 1) .. '-' .. new_attempt
+end
+
+local function claim_json(tx, request, group, round)
+  local plain = cjson.encode({
+    requestId = request.id, attempt = request.attempt, job = request.job, roundId = round.roundId,
+    groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
+    timeoutMs = group.timeoutMs, generatedMs = group.timeoutMs and GenerationTime.sum_time(tx, request),
+    weightVersion = claim_version(tx, round), boundServerId = request.boundServerId,
+      boundServerEpoch = request.boundServerEpoch,
+  })
+  return InlineSegments.append(string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. '}', request.segments)
+end
+
+-- Of the claims of this script so far, and of one more: no answer may be larger than a message.
+local CLAIM_BYTES = 1500 -- ids and references
+function Tx.fields.claimed_bytes() return 0 end
+function Tx.fields.answer_is_full() return false end
+local function fits_answer(tx, request, group)
+  if tx.claimed_bytes == 0 then return true end
+  return tx.claimed_bytes + CLAIM_BYTES + #group.sampling + math.min(#request.segments,
+    InlineSegments.MOST_INLINE_BYTES) <= InlineSegments.REPLY_BYTES
+end
+
+-- A round with a fixed concurrency gives out no more while workers have so many of its requests.
+local function is_gate_closed(round)
+  return round.concurrency > 0 and round.inFlight >= round.concurrency and Rounds.takes_results(round)
+end
+
+-- Gives at most `most` pending requests of one job. Returns how many requests were looked at, and true at a closed
+-- gate.
+local function take_of_job(tx, job, most, claims, worker, new_attempt, now)
+  local looked, groups, rounds, by_id, last = 0, {}, {}, {}, #claims + most
+  while #claims < last and looked < REQUESTS_LOOKED_AT do
+    local ids = redis.call('ZRANGE', tx.key:pending(job), 0, last - #claims - 1)
+    if #ids == 0 then break end
+    for _, id in ipairs(ids) do
+      looked = looked + 1
+      local request = Requests.load(tx, id)
+      local group, round
+      if request then
+        local group_name = job .. '/' .. request.groupId
+        if not groups[group_name] then groups[group_name], rounds[group_name] = Recovery.owners_of(tx, request) end
+        group, round = groups[group_name], rounds[group_name]
+        -- All groups of a round see the same count of what is in flight.
+        if round then
+          by_id[round.roundId] = by_id[round.roundId] or round
+          round, rounds[group_name] = by_id[round.roundId], by_id[round.roundId]
+        end
+      else
+        Recovery.lose_missing(tx, id, 'pending', function() redis.call('ZREM', tx.key:pending(job), id) end)
+      end
+      if group and Aborts.apply(tx, round, group, {}) then looked = looked + group.launched end
+      if not group or request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
+        -- Dropped just now or lost, it or a sibling that came before it in this page.
+      elseif is_gate_closed(round) then
+        return looked, true
+      elseif Rounds.takes_results(round) and not fits_answer(tx, request, group) then
+        tx.answer_is_full = true
+        return looked, false
+      elseif Rounds.takes_results(round) then
+        if round.concurrency > 0 then round.inFlight = round.inFlight + 1 end
+        request.attempt = next_attempt(request.attempt, new_attempt)
+        request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
+        redis.call('HSET', tx.key:request(id), 'attempt', request.attempt, 'workerId', worker.id, 'workerEpoch',
+          worker.epoch, 'claimedAtMs', Format.integer(now), 'started', 0)
+        Requests.move(tx, request, group, 'claimed')
+        table.insert(claims, claim_json(tx, request, group, round))
+        tx.claimed_bytes = tx.claimed_bytes + #claims[#claims]
+      else
+        Longtail.cut_request(tx, round, group, request, nil, 0)
+      end
+    end
+  end
+  return looked, false
+end
+
+-- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
+-- includes/turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way. Nothing
+-- while the pool is paused.
+function Claims.take(tx, worker, new_attempt, max, only, now)
+  local claims, looked, jobs = {}, 0, 0
+  max = math.min(max, CLAIMS_A_SCRIPT)
+  if Claims.pause_reason(tx) then return claims, false end
+  while #claims < max and not tx.answer_is_full and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
+    local job, service = ClaimTurns.next(tx, only)
+    if not job then break end
+    jobs = jobs + 1
+    local is_blocked = redis.call('HEXISTS', tx.key.blockedJobs, job) == 1
+    local most = (is_blocked or is_orphaned(tx, job, now)) and 0 or math.min(max - #claims, ClaimTurns.room_of(tx, job))
+    if most == 0 then
+      ClaimTurns.withhold(tx, job)
+    else
+      local before = #claims
+      local seen, is_gated = take_of_job(tx, job, most, claims, worker, new_attempt, now)
+      looked = looked + seen
+      ClaimTurns.charge(tx, job, service, #claims - before)
+      if is_gated then ClaimTurns.withhold(tx, job) end
+    end
+  end
+  return claims, #claims == 0 and (looked >= REQUESTS_LOOKED_AT or jobs >= JOBS_LOOKED_AT)
+end
+
+-- A parked claim, or nil when it is gone and only its place in the queue is left.
+function Claims.load_waiter(tx, claim_id)
+  local packed = redis.call('HGET', tx.key.claimWaiters, claim_id)
+  return packed and cjson.decode(packed) or nil
+end
+
+function Claims.lane_of(tx, job) return job and tx.key:claimLane(job) or tx.key.claimQueue end
+
+-- `job` is that of its lane, or nil.
+function Claims.forget_waiter(tx, claim_id, job)
+  redis.call('HDEL', tx.key.claimWaiters, claim_id)
+  redis.call('ZREM', tx.key.claimDeadlines, claim_id)
+  redis.call('ZREM', Claims.lane_of(tx, job), claim_id)
+  if job and redis.call('EXISTS', Claims.lane_of(tx, job)) == 0 then redis.call('SREM', tx.key.claimLanes, job) end
+end
+
+-- The answer of a claim that got something, kept for a repeat.
+function Claims.keep_answer(tx, claim_id, claims, kept_ms)
+  local answer = '{"claims":[' .. table.concat(claims, ',') .. ']}'
+  redis.call('SET', tx.key:claim(claim_id), answer, 'PX', Format.integer(kept_ms))
+  return answer
+end
+
+return Claims

@@ -1,0 +1,65 @@
+--[[ The sample is finished. The last sample of a group accepts the group, the last group completes the round.
+Wins over a cut that is not confirmed, never over an abort; only a policy that discards throws away what comes after the
+completion.
+The first samples a group needs count; its others are surplus.
+ARGV[1] JSON:
+  requestId, attempt, workerId, workerEpoch
+  finishReason   'stop' | 'length'
+  segment        JSON of the last segment as a string, or absent
+  tokens         number of tokens of the segment
+Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the attempt gets the same
+       groupAccepted    boolean
+       roundCompleted   boolean: what is left of the round is to be cut
+       job, roundId     of the request; absent when nothing was changed
+       madeRoom         boolean: a job that could give no more has room again
+       aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
+An end that raises an error again and again drops the request as lost (includes/broken-ends).
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
+Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued, request.lost.
+Flags: allow-oom ]]
+return function(tx, args)
+  local function complete_attempt()
+    local request, group, round = Attempts.load(tx, args)
+    if not request then return group end
+
+    local aborts = {}
+
+    local function answer(state)
+      return cjson.encode({
+        state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
+        roundCompleted = round ~= nil and not Rounds.takes_results(round), madeRoom = tx.jobs_readmitted,
+      }):sub(1, -2) .. ',"aborts":' .. Reply.list(aborts) .. '}'
+    end
+
+    if not Requests.HELD[request.state] then
+      if request.state == 'finished' or request.state == 'unfinished' then return answer(request.state) end
+      if request.state == 'pending' then return Attempts.superseded() end
+      return answer('dropped')
+    end
+    if Attempts.is_ending(group, request) then
+      Attempts.end_unwanted(tx, round, group, request, Reply.optional(args.segment), args.tokens)
+      return answer('dropped')
+    end
+    if not Rounds.takes_results(round) and round.discards then
+      Longtail.cut_request(tx, round, group, request, Reply.optional(args.segment), args.tokens)
+      return answer('unfinished')
+    end
+
+    KeptTokens.keep(tx, request, Reply.optional(args.segment), args.tokens)
+    redis.call('HSET', tx.key:request(request.id), 'finishReason', args.finishReason)
+    KeptTokens.note_length(tx, request)
+    Requests.move(tx, request, group, 'finished')
+    Rounds.bump(tx, round, 'requestsDone', 1)
+    Dispatch.follow_probe(tx, group)
+    Ledger.count_ended(tx, request.job, round.roundId, request.tokens, args.finishReason == 'length')
+    Events.add(tx, 'request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
+      tokens = request.tokens, finishReason = args.finishReason })
+    if Rounds.is_whole(group) then
+      Longtail.place_whole(tx, round, group, aborts)
+    elseif group.live == 0 and Longtail.is_settling(round, group) then
+      Longtail.settle_group(tx, round, group)
+    end
+    return answer('finished')
+  end
+  return BrokenEnds.end_in_any_case(tx, args, complete_attempt)
+end

@@ -1,0 +1,38 @@
+-- Which requests of a round are claimed first, when its policy says another order than that of arrival. What comes
+-- ahead is a number that is taken off the place in the pending queue: 2^18 for 64 tokens more, so the order of arrival
+-- only decides among equals; a probe goes ahead of all that, and what was begun before (FRONT) ahead of a probe.
+local Dispatch = {}
+
+local AHEAD_A_STEP, STEP_TOKENS = 2 ^ 18, 64
+local PROBE = 2 ^ 38
+
+local function ahead_of(tokens) return math.floor(tokens / STEP_TOKENS) * AHEAD_A_STEP end
+
+-- By how much each of the new requests of a group goes ahead, or nil; and whether its first one is a probe.
+function Dispatch.ahead(tx, round, group, launched)
+  local order = redis.call('HGET', tx.key:round(round.job, round.roundId), 'dispatchOrder')
+  if not order or order == 'arrival' then return nil, false end
+  local known = Reply.optional(group.promptHash) and PromptLengths.read(tx, group.promptHash)
+  local tokens = known and PromptLengths.expected_longest(known, group.samples, group.maxTokens) or group.maxTokens
+  local ahead = {}
+  for position = 1, launched do ahead[position] = ahead_of(tokens) end
+  local probes = order == 'probe-first' and not known
+  if probes then ahead[1] = PROBE end
+  return ahead, probes
+end
+
+-- A sample of a group whose length nobody knew has finished: the longest one stands for those that are still pending.
+function Dispatch.follow_probe(tx, group)
+  local hash = tx.key:group(group.job, group.groupId)
+  local field = redis.call('HMGET', hash, 'probing', 'longest', 'placeInQueue')
+  if field[1] ~= '1' then return end
+  local place = tonumber(field[3]) - ahead_of(tonumber(field[2] or 0))
+  for index = 0, group.launched - 1 do
+    local id = Requests.id_of(group.job, group.groupId, index)
+    if redis.call('ZSCORE', tx.key:pending(group.job), id) then
+      redis.call('ZADD', tx.key:pending(group.job), 'XX', Format.integer(place + index), id)
+    end
+  end
+end
+
+return Dispatch

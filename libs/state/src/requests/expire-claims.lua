@@ -1,0 +1,19 @@
+--[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer, or POOL_PAUSED.
+ARGV[1] JSON: {}
+Reply: replyTo   list of string
+       paused    why nothing is claimed now: 'paused', 'weights-changing' or null
+       more      true when there are further ones
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx)
+  local PAGE = 128
+  local inboxes = {}
+  local due = redis.call('ZRANGEBYSCORE', tx.key.claimDeadlines, '-inf', Format.integer(tx.now), 'LIMIT', 0, PAGE)
+  for _, claim_id in ipairs(due) do
+    local waiter = Claims.load_waiter(tx, claim_id)
+    if waiter then table.insert(inboxes, waiter.replyTo) end
+    Claims.forget_waiter(tx, claim_id, waiter and waiter.job)
+  end
+  return '{"replyTo":' .. Reply.list(inboxes) .. ',"paused":' .. cjson.encode(Claims.pause_reason(tx) or cjson.null)
+    .. ',"more":' .. tostring(#due == PAGE) .. '}'
+end

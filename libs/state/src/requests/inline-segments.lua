@@ -1,0 +1,16 @@
+-- Segments of a request in a reply. Very many would not fit in a message: they are left out, and who needs them reads
+-- them by themselves (requests/segments).
+local InlineSegments = {}
+
+InlineSegments.MOST_INLINE_BYTES = 131072
+InlineSegments.REPLY_BYTES = 500000 -- a page of a list ends before
+
+-- Adds `segments`, JSON, to an object that is JSON.
+function InlineSegments.append(plain, segments)
+  if #segments > InlineSegments.MOST_INLINE_BYTES then
+    return string.sub(plain, 1, -2) .. ',"segments":[],"segmentsFollow":true}'
+  end
+  return string.sub(plain, 1, -2) .. ',"segments":' .. segments .. '}'
+end
+
+return InlineSegments

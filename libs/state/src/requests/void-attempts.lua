@@ -1,0 +1,34 @@
+--[[ Returns attempts of void worker epochs, at most 32 of one epoch: tokens of the last checkpoint are kept, and it is
+no failure of the request. One that cannot be returned is tried again, and lost in the end (includes/broken-ends).
+ARGV[1] JSON: {}
+Reply: returned        number of attempts
+       pending         number of them that may be claimed again
+       more            true when there are further attempts or epochs
+Errors: none. Facts: longtail.requeued, round.settled, request.lost.
+Flags: allow-oom ]]
+return function(tx)
+  local PAGE = 32
+  local owner = redis.call('SRANDMEMBER', tx.key.voidAttemptEpochs)
+  if not owner then return '{"returned":0,"pending":0,"more":false}' end
+  local worker_id, epoch = string.match(owner, '^worker:(.+):(%w+)$')
+  local held = tx.key:workerAttempts(worker_id, epoch)
+  local pending = 0
+  local ids = redis.call('SRANDMEMBER', held, PAGE)
+  local function return_one(id)
+    local request = Requests.load(tx, id)
+    if not request then
+      Recovery.lose_missing(tx, id, 'held', function() redis.call('SREM', held, id) end)
+    elseif Attempts.return_attempt(tx, request) then
+      pending = pending + 1
+    end
+  end
+  for _, id in ipairs(ids) do
+    local is_well, cause = pcall(return_one, id)
+    if not is_well then BrokenEnds.give_up(tx, id, held, cause) end
+  end
+  -- Nothing is added any more: a claim of a void epoch is refused.
+  if redis.call('EXISTS', held) == 0 then redis.call('SREM', tx.key.voidAttemptEpochs, owner) end
+  return '{"returned":' .. #ids .. ',"pending":' .. pending
+    .. ',"more":' .. tostring(redis.call('EXISTS', tx.key.voidAttemptEpochs) == 1)
+    .. '}'
+end

@@ -1,0 +1,21 @@
+--[[ Completes rounds whose deadline has come, with the groups they have; at most 16.
+ARGV[1] JSON: {}
+Reply: rounds   list of {job, roundId}
+Errors: none. Facts: round.completed, round.settled.
+Flags: allow-oom ]]
+return function(tx)
+  local PAGE = 16
+  local completed = {}
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', tx.key.roundDeadlines, '-inf', Format.integer(tx.now), 'LIMIT', 0,
+    PAGE)) do
+    local job, round_id = string.match(name, '^([^/]+)/(.+)$')
+    local round = Rounds.load(tx, job, round_id)
+    if round and round.state == 'open' then
+      Rounds.complete(tx, round, 'deadline')
+      table.insert(completed, { job = job, roundId = round_id })
+    elseif not round or round.state ~= 'opening' then
+      redis.call('ZREM', tx.key.roundDeadlines, name)
+    end
+  end
+  return '{"rounds":' .. Reply.list(completed) .. '}'
+end

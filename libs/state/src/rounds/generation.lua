@@ -1,0 +1,54 @@
+-- The generation of a pool: an id that does not come back when Redis loses its last transitions and goes on from an
+-- earlier state. It belongs to the process and the replication history it was made under (`run_id`, `master_replid`),
+-- and is renewed when those are others, and when a caller has seen a later event than this Redis has written. A stamp
+-- is the generation and the sequence of the last event: who has seen one, and passes it on, learns that something it
+-- knows may be lost.
+local Generation = {}
+
+local function of_process()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') .. string.match(redis.call('INFO', 'replication'),
+    'master_replid:(%x+)')
+end
+
+-- The generation, the sequence of the last event, and whether the generation was renewed just now.
+function Generation.current(tx, seen)
+  if tx.known_generation then
+    return tx.known_generation, redis.call('HGET', tx.key.meta, 'factSequence') or '0', false
+  end
+  local field = redis.call('HMGET', tx.key.meta, 'generation', 'generationOf', 'factSequence')
+  local process, sequence, renewed = of_process(), field[3] or '0', false
+  local seen_generation, seen_sequence = string.match(seen or '', '^(%x+)%.(%d+)$')
+  tx.known_generation = field[1]
+  if field[2] ~= process or (seen_generation == tx.known_generation
+    and tonumber(seen_sequence) > tonumber(sequence)) then
+    -- The time, since a process may be set back as well: by a restore of its keys.
+    local time = redis.call('TIME')
+    tx.known_generation = string.sub(redis.sha1hex(process .. time[1] .. '.' .. time[2] .. (field[1] or '')), 1, 16)
+    redis.call('HSET', tx.key.meta, 'generation', tx.known_generation, 'generationOf', process)
+    renewed = field[1] ~= false
+  end
+  return tx.known_generation, sequence, renewed
+end
+
+local function present_stamp(tx)
+  local now, sequence = Generation.current(tx)
+  return now .. '.' .. sequence
+end
+
+function Generation.changed(tx, field, message)
+  return Reply.fail('GENERATION_CHANGED', message, field, nil, { stamp = present_stamp(tx) })
+end
+
+-- Returns nil, or the error to answer to who has seen another generation. `stamp` is nil for who has seen none.
+function Generation.stamp_error(tx, stamp)
+  local now = Generation.current(tx, stamp)
+  if stamp and string.match(stamp, '^%x+') ~= now then
+    return Generation.changed(tx, 'stamp', 'Redis was restarted or set back since: what was done last may be lost; '
+      .. 'take the job over and reconcile it')
+  end
+end
+
+-- A reply to a trainer, with the stamp to pass on.
+function Generation.stamped(tx, reply) return string.sub(reply, 1, -2) .. ',"stamp":"' .. present_stamp(tx) .. '"}' end
+
+return Generation

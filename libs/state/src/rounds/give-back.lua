@@ -1,0 +1,29 @@
+--[[ Gives back one page of the accepted groups of a cancelled round: to the long-tail queue, or dropped.
+A page ends with the group that makes it 32 requests.
+ARGV[1] JSON: {job, roundId}
+Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
+       more            boolean
+Errors: none. Facts: longtail.requeued, group.dropped, round.settled, request.lost.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 32
+  local round = Rounds.load(tx, args.job, args.roundId)
+  local accepted = tx.key:roundAccepted(args.job, args.roundId)
+  local aborts, touched = {}, 0
+  while round and round.state == 'cancelled' and touched < PAGE do
+    local group_id = redis.call('LPOP', accepted)
+    if not group_id then break end
+    local group = Rounds.load_group(tx, args.job, group_id)
+    touched = touched + (group and group.launched or 1)
+    if not group then
+      Recovery.lose_live_group(tx, round, group_id)
+    else
+      redis.call('HSET', tx.key:group(args.job, group_id), 'state', 'live')
+      redis.call('ZADD', tx.key:roundGroups(args.job, args.roundId), group.arrival, group_id)
+      group.state = 'live'
+      if not Aborts.apply(tx, round, group, aborts) and group.live == 0 then Longtail.settle_group(tx, round, group) end
+    end
+  end
+  return '{"aborts":' .. Reply.list(aborts) .. ',"more":' .. tostring(touched >= PAGE)
+    .. '}'
+end

@@ -1,0 +1,15 @@
+--[[ Says whether a payload may still be wanted: a group names it as its prompt, it waits for its removal, or its owner,
+a group or a request, is still there or in a checkpoint. Writes nothing.
+ARGV[1] JSON: {job, owner, ref}   owner: groupId or requestId
+Reply: owned   boolean
+Errors: none. Facts: none.
+Flags: no-writes ]]
+return function(tx, args)
+  local group_id = string.match(args.owner, '^[^/]+/([^/]+)/%d+$') or args.owner
+  local owned = redis.call('EXISTS', tx.key:group(args.job, args.owner), tx.key:request(args.owner)) > 0
+    or redis.call('HEXISTS', tx.key:promptHolders(args.job), args.ref) == 1
+    or redis.call('ZSCORE', tx.key.freedPayloads, args.ref) ~= false
+    or redis.call('ZSCORE', tx.key.awaitingPayloads, args.ref) ~= false
+    or KeptRefs.is_in_checkpoint(tx, args.job, group_id)
+  return cjson.encode({ owned = owned })
+end

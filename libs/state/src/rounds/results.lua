@@ -1,0 +1,104 @@
+--[[ A page of the accepted groups of a round, in the order of acceptance. It ends with 128 samples or `maxBytes` of
+them, also in the middle of a group: the next page goes on behind them. The cursor proves what was read before it; when
+Redis has not the same groups in the same order any more, reading begins anew.
+ARGV[1] JSON:
+  job, roundId        string
+  cursor              string of the page before, or absent: from the beginning
+  limit, maxBytes     numbers
+  trainerEpoch, stamp of the trainer, or absent
+Reply: state          of the round
+       groups         list of GroupResult; `more` of the last one: its other samples follow, and its digest
+       cursor         string: where the next page starts
+       complete       true when no further group will come
+       stamp          string
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED, VALIDATION_FAILED.
+Facts: request.lost.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local epoch = Reply.optional(args.trainerEpoch)
+  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp)) or (epoch and Trainer.error(tx, args.job,
+    epoch))
+  if refused then return refused end
+  if epoch then Trainer.seen(tx, args.job) end
+  local round = Rounds.load(tx, args.job, args.roundId)
+  if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
+  if round.state == 'closed' then
+    return Reply.fail('ROUND_CLOSED', 'The round is closed; its results are folded', 'roundId')
+  end
+  if round.state == 'cancelled' then
+    return Reply.fail('ROUND_CANCELLED', 'The round was cancelled; nothing of it is trained', 'roundId')
+  end
+  local place = ResultsDigest.parse_cursor(round, Reply.optional(args.cursor))
+  if not place then return Reply.fail('VALIDATION_FAILED', 'cursor: not one of a page of results', 'cursor') end
+  local function read_anew()
+    return Generation.changed(tx, 'cursor',
+      'What was read up to this cursor is not what Redis has: read the round from its '
+      .. 'beginning, keep the groups whose digest is the same, and drop the others')
+  end
+  if place.generation and place.generation ~= Generation.current(tx) then return read_anew() end
+  if ResultsDigest.digest_at(tx, round, place.position) ~= place.all then return read_anew() end
+
+  local bytes = 0
+  -- Finished samples of a group behind the first `known`, at most `room` and one beyond the bytes. Returns them, the
+  -- digest of the known ones, that of all so far, and true when there are more.
+  local function samples_of(group_id, launched, needed, known, room)
+    local samples, seen, own, known_own = {}, 0, '', ''
+    for index = 0, launched - 1 do
+      local id = Requests.id_of(args.job, group_id, index)
+      local request = redis.call('HMGET', tx.key:request(id), 'state', 'finishReason', 'tokens', 'segments')
+      if request[1] == 'finished' then
+        seen = seen + 1
+        if seen > known and (#samples == room or bytes >= args.maxBytes) then break end
+        own = ResultsDigest.with_sample(own, id, request[2], request[4] or '[]')
+        if seen == known then known_own = own end
+        if seen > known then
+          local plain = cjson.encode({ requestId = id, sampleIndex = index, finishReason = request[2],
+            tokenCount = tonumber(request[3] or 0) })
+          local sample = InlineSegments.append(plain, request[4] or '[]')
+          bytes = bytes + #sample
+          table.insert(samples, sample)
+        end
+      end
+    end
+    return samples, known_own, own, known + #samples < needed
+  end
+
+  -- A group that is gone is no result: an open round asks for another one.
+  local function lose_accepted(group_id)
+    Counts.note_lost(tx, args.job, args.job .. '/' .. group_id)
+    redis.call('LREM', tx.key:roundAccepted(args.job, args.roundId), 1, group_id)
+    round.accepted = Rounds.bump(tx, round, 'acceptedGroups', -1)
+  end
+
+  local groups, touched = {}, 0
+  local page = redis.call('LRANGE', tx.key:roundAccepted(args.job, args.roundId), place.position,
+    place.position + args.limit - 1)
+  for _, group_id in ipairs(page) do
+    local field = redis.call('HMGET', tx.key:group(args.job, group_id), 'samples', 'promptRef', 'cuts', 'firstStep',
+      'domain', 'launched')
+    if not field[1] then
+      lose_accepted(group_id)
+    else
+      local samples, known_own, own, more =
+        samples_of(group_id, tonumber(field[6]), tonumber(field[1]), place.samples, PAGE - touched)
+      if place.samples > 0 and known_own ~= place.own then return read_anew() end
+      local plain = cjson.encode({ groupId = group_id, promptRef = field[2], cuts = tonumber(field[3] or 0),
+        firstStep = tonumber(field[4]), domain = field[5] or nil, more = more or nil, digest = not more and own
+          or nil })
+      table.insert(groups, string.sub(plain, 1, -2) .. ',"samples":[' .. table.concat(samples, ',') .. ']}')
+      touched = touched + #samples
+      if more then
+        place.samples, place.own = place.samples + #samples, own
+        break
+      end
+      place.all = ResultsDigest.note_read(tx, round, place.position, place.all, group_id, own)
+      place.position, place.samples, place.own = place.position + 1, 0, ''
+      if touched >= PAGE or bytes >= args.maxBytes then break end
+    end
+  end
+  local complete = not Rounds.takes_results(round) and place.position >= round.accepted
+  return Generation.stamped(tx, '{"state":"' .. round.state .. '","groups":[' .. table.concat(groups, ',')
+    .. '],"cursor":"' .. ResultsDigest.cursor_of(tx, place)
+    .. '","complete":' .. tostring(complete) .. '}')
+end

@@ -1,0 +1,186 @@
+-- How a round gets its groups. What becomes of the others: settling.lua.
+local Rounds = {}
+
+-- A large abort is a number that every script compares: of the round, its job or the pool, all groups submitted up to
+-- it are aborted. Returns the highest and the abortId, or -1.
+local function abort_flag(tx, job, round_id)
+  local up_to, abort_id = -1, nil
+  for _, owner in ipairs({ tx.key:round(job, round_id), tx.key:job(job), tx.key.meta }) do
+    local flag = redis.call('HMGET', owner, 'abortedUpTo', 'abortedBy')
+    if flag[1] and tonumber(flag[1]) > up_to then up_to, abort_id = tonumber(flag[1]), flag[2] end
+  end
+  return up_to, abort_id
+end
+
+function Rounds.load(tx, job, round_id)
+  local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'neededGroups', 'acceptedGroups',
+    'liveGroups',
+    'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
+    'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
+    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope')
+  if not field[1] then return nil end
+  local aborted_up_to, aborted_by = abort_flag(tx, job, round_id)
+  return {
+    job = job, roundId = round_id, state = field[1], needed = tonumber(field[2]), accepted = tonumber(field[3]),
+    live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]),
+    -- A round that was cancelled throws nothing away: what it gives back goes on under the policy of a later round.
+    discards = field[7] == 'discard' and not field[13], cancelMode = field[13] or nil, cancelReason = field[14] or nil,
+    shortfall = field[8], maxFailures = tonumber(field[9]), weightVersion = tonumber(field[10]),
+    step = tonumber(field[11]), settled = field[12] == '1', abortedUpTo = aborted_up_to, abortedBy = aborted_by,
+    reserved = tonumber(field[15] or 0), concurrency = tonumber(field[16] or 0), inFlight = tonumber(field[17] or 0),
+    hasQuotas = field[18] == '1', sampleOverProvision = tonumber(field[19] or 1), maxCuts = tonumber(field[20] or 0),
+    maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1),
+      openedAtMs = tonumber(field[23]),
+    maxReturns = tonumber(field[24]), abortScope = field[25] or 'group',
+  }
+end
+
+-- `samples` is what the group needs, `launched` what it has; when samples are lost for good it may need fewer, down to
+-- `minSamples`.
+function Rounds.load_group(tx, job, group_id)
+  local field = redis.call('HMGET', tx.key:group(job, group_id), 'state', 'samples', 'finished', 'live', 'roundId',
+    'maxTokens',
+    'promptRef', 'sampling', 'arrival', 'launched', 'domain', 'firstStep', 'pinned', 'held', 'taken', 'gated',
+    'minSamples', 'timeoutMs')
+  if not field[1] then return nil end
+  return {
+    job = job, groupId = group_id, state = field[1], samples = tonumber(field[2]), finished = tonumber(field[3]),
+    live = tonumber(field[4]), roundId = field[5], maxTokens = tonumber(field[6]), promptRef = field[7],
+    sampling = field[8], arrival = tonumber(field[9] or 0), launched = tonumber(field[10] or field[2]),
+    domain = field[11] or nil, firstStep = tonumber(field[12]), pinned = field[13] == '1', held = field[14] == '1',
+    taken = field[15] == '1', gated = field[16] == '1', minSamples = tonumber(field[17] or field[2]),
+    timeoutMs = tonumber(field[18] or nil),
+  }
+end
+
+function Rounds.takes_results(round) return round.state == 'open' or round.state == 'opening' end
+
+-- Its requests go to the long-tail queue, whatever their holders say.
+function Rounds.is_cut(round, group) return not round or not Rounds.takes_results(round) or group.state == 'leaving' end
+
+-- It has all the samples it needs; others are surplus.
+function Rounds.is_whole(group) return group.finished >= group.samples end
+
+function Rounds.bump(tx, round, field, by)
+  return Counts.add(tx, tx.key:round(round.job, round.roundId), round.job, field, by)
+end
+
+function Rounds.sweep_name(round) return round.job .. '/' .. round.roundId end
+
+-- New groups that are still to be submitted.
+local function to_come(round) return math.max(0, round.newGroups - round.submitted) end
+
+-- Groups asked for as replacements: nothing that is live or still to be submitted can fill these places.
+function Rounds.shortfall_of(round)
+  return math.max(0, round.needed - round.accepted - round.live - to_come(round))
+end
+
+-- All its unaccepted groups are in the long-tail queue.
+function Rounds.mark_settled(tx, round)
+  redis.call('HSET', tx.key:round(round.job, round.roundId), 'settled', 1)
+  round.settled = true
+  -- A closed round stays in the sweep until it is folded.
+  if round.state == 'completed' then redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round)) end
+  Events.add(tx, 'round.settled', { job = round.job, roundId = round.roundId })
+end
+
+-- One flag, however many groups the round has: every script checks it, and the sweep follows.
+function Rounds.complete(tx, round, reason)
+  round.state = 'completed'
+  redis.call('HSET', tx.key:round(round.job, round.roundId), 'state', 'completed', 'completedReason', reason,
+    'completedAtMs', Format.integer(tx.now))
+  redis.call('ZREM', tx.key.roundDeadlines, Rounds.sweep_name(round))
+  -- Its gate holds nothing back any more: what is pending is to be cut.
+  ClaimTurns.readmit(tx, round.job)
+  Events.add(tx, 'round.completed', { job = round.job, roundId = round.roundId, step = round.step, reason = reason,
+    acceptedGroups = round.accepted })
+  if round.live > 0 then
+    redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round))
+    Counts.add_settling(tx, round.job, round.live)
+  else
+    Rounds.mark_settled(tx, round)
+  end
+end
+
+function Rounds.accept_group(tx, round, group)
+  local group_key = tx.key:group(group.job, group.groupId)
+  if group.held then
+    redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group.groupId)
+  else
+    Places.count_live(tx, round, group, -1)
+  end
+  Places.take(tx, round, group)
+  redis.call('HSET', group_key, 'state', 'accepted')
+  redis.call('HDEL', group_key, 'pinned', 'held')
+  redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group.groupId)
+  redis.call('RPUSH', tx.key:roundAccepted(round.job, round.roundId), group.groupId)
+  group.state, group.pinned, group.held = 'accepted', false, false
+  round.accepted = Rounds.bump(tx, round, 'acceptedGroups', 1)
+  round.live = Rounds.bump(tx, round, 'liveGroups', -1)
+  Rounds.bump(tx, round, 'acceptedRequests', group.samples)
+  local made = redis.call('HMGET', group_key, 'tokens', 'longest')
+  Rounds.bump(tx, round, 'acceptedTokens', made[1] or 0)
+  local hash, kind = tx.key:round(round.job, round.roundId), group.taken and 'tail' or 'bulk'
+  local longest = math.max(tonumber(made[2] or 0), tonumber(redis.call('HGET', hash, 'longestTokens') or 0))
+  Rounds.bump(tx, round, kind .. 'Groups', 1)
+  redis.call('HSET', hash, kind .. 'Ms', Format.integer(tx.now - round.openedAtMs), 'longestTokens', longest)
+  Lengths.count(tx, group, 'finished', round.step)
+  Events.add(tx, 'round.progressed', { job = round.job, roundId = round.roundId, groupId = group.groupId,
+    acceptedGroups = round.accepted, neededGroups = round.needed })
+end
+
+-- Gives free places to those that are held. True when there may be more than one script gives.
+local PLACES_A_SCRIPT = 32
+local function give_places(tx, round)
+  local held = tx.key:roundHeld(round.job, round.roundId)
+  if redis.call('EXISTS', held) == 0 then return false end
+  for given = 0, PLACES_A_SCRIPT do
+    local free = round.hasQuotas and tonumber(redis.call('HGET', Places.hash(tx, round), Places.SPARE) or 0)
+      or Places.open(round)
+    local group_id = free > 0 and redis.call('ZRANGE', held, 0, 0)[1]
+    if not group_id then return false end
+    if given == PLACES_A_SCRIPT then return true end
+    local group = Rounds.load_group(tx, round.job, group_id)
+    -- Those behind it have their turn when the abort has taken it out.
+    if group and group.arrival <= round.abortedUpTo then return false end
+    if group then
+      Rounds.accept_group(tx, round, group)
+    else
+      Counts.note_lost(tx, round.job, round.job .. '/' .. group_id)
+      redis.call('ZREM', held, group_id)
+      redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group_id)
+      round.live = Rounds.bump(tx, round, 'liveGroups', -1)
+    end
+  end
+end
+
+-- Completes an open round that has all it can get. Not before all its groups are there.
+function Rounds.review_round(tx, round)
+  if not Rounds.takes_results(round) then return end
+  if round.state == 'open' and to_come(round) == 0 then Places.release_domains(tx, round) end
+  -- The sweep gives the rest.
+  if give_places(tx, round) then redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round)) end
+  if round.state ~= 'open' then return end
+  if round.accepted >= round.needed then return Rounds.complete(tx, round, 'accepted') end
+  if round.shortfall == 'accept-fewer' and round.live == 0 and to_come(round) == 0 then
+    Rounds.complete(tx, round, 'accepted-fewer')
+  end
+end
+
+-- A live group leaves its round for wherever its caller says.
+function Rounds.leave(tx, round, group)
+  if group.pinned then
+    Places.release_reserved(tx, round)
+  elseif not group.held then
+    Places.count_live(tx, round, group, -1)
+  end
+  if group.pinned or group.held then
+    redis.call('HDEL', tx.key:group(group.job, group.groupId), 'pinned', 'held')
+    redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group.groupId)
+    group.pinned, group.held = false, false
+  end
+  redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group.groupId)
+  round.live = Rounds.bump(tx, round, 'liveGroups', -1)
+end
+
+return Rounds

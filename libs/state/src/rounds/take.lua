@@ -1,0 +1,138 @@
+--[[ Takes one page of groups of the long-tail queue into a round that is opening; the last page opens it. Finished
+groups come first and are accepted; then those that a bound pins to this step, each with a reserved place; then the
+others, by the place of their first cut. Finished samples stay; the others are pending again, with their tokens unless
+the round may not use them: it discards, they are too old, or too much of the batch. Without surplus samples a group is
+trimmed to those it needs. A page ends with the group that makes it 32 requests.
+ARGV[1] JSON: {job, roundId}   strings
+Reply: state           state of the round; no further page is needed unless it is 'opening'
+       takenGroups     number, so far
+Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled, request.lost.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 32
+  local round = Rounds.load(tx, args.job, args.roundId)
+  if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
+  local hash = tx.key:round(args.job, args.roundId)
+  local field = redis.call('HMGET', hash, 'takeGroups', 'takenGroups', 'reservesTaken', 'keepTokens')
+  local take, taken, reserves_taken, keep = tonumber(field[1]), tonumber(field[2]), field[3] == '1', tonumber(field[4]
+    or nil)
+
+  -- The next group, and whether it cannot wait.
+  local function next_group()
+    local head = redis.call('ZRANGE', tx.key:longtail(args.job), 0, 0, 'WITHSCORES')
+    if not head[1] then return nil end
+    if tonumber(head[2]) < 0 then return head[1], true end
+    local due = Format.integer((round.step + 1) * Longtail.STEP_OF_PIN)
+    local pinned = redis.call('ZRANGEBYSCORE', tx.key:pins(args.job), '-inf', '(' .. due, 'LIMIT', 0, 1)[1]
+    return pinned or head[1], pinned ~= nil or reserves_taken
+  end
+
+  local function requests_of(group)
+    local requests = {}
+    for index = 0, group.launched - 1 do
+      requests[index + 1] = Requests.load(tx, Requests.id_of(args.job, group.groupId, index))
+    end
+    return requests
+  end
+
+  local function oldest_version(request)
+    return request.segments ~= '[]' and cjson.decode(request.segments)[1].weightVersion or nil
+  end
+
+  -- Throws away what the round may not use.
+  local function discard_old(group, requests)
+    local function waste(request, reason)
+      KeptTokens.waste(tx, request, round, reason)
+      if request.state == 'finished' then Requests.move(tx, request, group, 'unfinished') end
+    end
+    local limit = round.maxVersionSpan >= 0 and round.weightVersion - round.maxVersionSpan or -1
+    local oldest
+    for _, request in ipairs(requests) do
+      local version = oldest_version(request)
+      if version and round.discards then
+        waste(request, request.state == 'finished' and 'unaccepted' or 'cut')
+      elseif version and version < limit then
+        waste(request, 'version-span')
+      elseif version then
+        oldest = math.min(oldest or version, version)
+      end
+    end
+    local group_key = tx.key:group(args.job, group.groupId)
+    if oldest and oldest < round.weightVersion and keep then
+      local tokens = tonumber(redis.call('HGET', group_key, 'tokens') or 0)
+      if tokens <= keep then
+        keep = redis.call('HINCRBY', hash, 'keepTokens', 0 - tokens)
+      else
+        for _, request in ipairs(requests) do
+          if oldest_version(request) then waste(request, 'off-policy') end
+        end
+        oldest = nil
+      end
+    end
+    if oldest then redis.call('HSET', group_key, 'oldestVersion', oldest) else redis.call('HDEL', group_key,
+      'oldestVersion') end
+  end
+
+  -- With an order of its own a round begins with what was begun before.
+  local has_order = (redis.call('HGET', hash, 'dispatchOrder') or 'arrival') ~= 'arrival'
+
+  local function take_group(group_id, is_urgent)
+    Longtail.leave(tx, args.job, group_id)
+    local group, group_key = Rounds.load_group(tx, args.job, group_id), tx.key:group(args.job, group_id)
+    if not group then
+      Counts.note_lost(tx, args.job, args.job .. '/' .. group_id)
+      return 1
+    end
+    taken = Rounds.bump(tx, round, 'takenGroups', 1)
+    round.live = Rounds.bump(tx, round, 'liveGroups', 1)
+    redis.call('HSET', group_key, 'roundId', args.roundId, 'state', 'live', 'taken', 1)
+    if round.concurrency > 0 then redis.call('HSET', group_key, 'gated', 1) end
+    redis.call('ZADD', tx.key:roundGroups(args.job, args.roundId), redis.call('HINCRBY', tx.key.meta, 'arrivalSequence',
+      1), group_id)
+    group.state, group.roundId, group.taken, group.gated, group.pinned = 'live', args.roundId, true,
+      round.concurrency > 0, is_urgent
+    if is_urgent then
+      redis.call('HSET', group_key, 'pinned', 1)
+      Places.reserve(tx, round, 1)
+    else
+      Places.count_live(tx, round, group, 1)
+    end
+    -- An abort flag may have come since the groups were promised.
+    if Aborts.apply(tx, round, group, {}) then return group.launched end
+    local requests = requests_of(group)
+    discard_old(group, requests)
+    local room = round.sampleOverProvision > 1 and group.launched or group.samples - group.finished
+    for _, request in ipairs(requests) do
+      if request.state == 'unfinished' and room > 0 then
+        room = room - 1
+        Requests.move(tx, request, group, 'pending', has_order)
+      elseif request.state == 'unfinished' then
+        KeptTokens.waste(tx, request, round, 'surplus')
+        Requests.move(tx, request, group, 'dropped')
+      end
+    end
+    if Rounds.is_whole(group) then Longtail.place_whole(tx, round, group, {}) end
+    return group.launched
+  end
+
+  local touched, is_done = 0, false
+  while round.state == 'opening' and touched < PAGE and taken < take do
+    local group_id, is_urgent = next_group()
+    -- Only opening takes from the queue, so it holds what was promised, unless a part of that was aborted. What must be
+    -- taken and finds no place waits for the next step.
+    is_done = not group_id or (is_urgent and Places.open(round) <= 0)
+    if is_done then break end
+    touched = touched + take_group(group_id, is_urgent)
+  end
+  if round.state == 'opening' and (taken >= take or is_done) then
+    -- Places kept for groups that did not come.
+    if round.hasQuotas then redis.call('HINCRBY', Places.hash(tx, round), Places.SPARE, math.min(round.needed,
+      take) - taken) end
+    redis.call('HSET', hash, 'state', 'open')
+    redis.call('SREM', tx.key.sweeps, args.job .. '/' .. args.roundId)
+    round.state = 'open'
+    Rounds.review_round(tx, round)
+  end
+  return cjson.encode({ state = round.state, takenGroups = taken }):sub(1, -2)
+    .. '}'
+end

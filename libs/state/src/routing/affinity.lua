@@ -1,0 +1,52 @@
+-- Where a group is already.
+local Affinity = {}
+
+local KV_REPORT_MS = 60000 -- an older report of KV use says nothing
+
+-- Leases of the group by `serverId:epoch`, or nil.
+function Affinity.group_leases(tx, item)
+  if not item.groupId then return nil end
+  local flat = redis.call('HGETALL', tx.key:groupLeases(item.groupId))
+  if #flat == 0 then return nil end
+  local held = {}
+  for index = 1, #flat, 2 do held[flat[index]] = tonumber(flat[index + 1]) end
+  return held
+end
+
+function Affinity.kv_use_of(tx, server)
+  if server.kvUse == nil then
+    local field = redis.call('HMGET', tx.key:server(server.id), 'kvUse', 'loadAtMs')
+    local is_fresh = field[1] and tx.now - tonumber(field[2] or 0) <= KV_REPORT_MS
+    server.kvUse = is_fresh and tonumber(field[1]) or false
+  end
+  return server.kvUse or nil
+end
+
+-- Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago.
+function Affinity.choose(tx, item, policy, held)
+  local placement = Settings.get(tx, 'groupPlacement') or 'group-spread'
+  if not held or placement == 'group-spread' or policy == 'consistent-hash' then return nil end
+  if placement == 'auto' and (item.contextTokens or 0) < (Settings.number(tx, 'groupSpreadBelowTokens') or 2048) then
+    return nil
+  end
+  local cap = Settings.number(tx, 'groupAffinityCap') or 8
+  local chosen, most
+  for name, count in pairs(held) do
+    if count < cap and (not most or count >= most) then
+      local id, epoch = string.match(name, '^(.*):(%w+)$')
+      local server = Servers.get(tx, id)
+      if server and server.epoch == epoch and Servers.has_room(tx, server) and Restrictions.fits(tx, server, item)
+        and (not most or count > most or server.chosen < chosen.chosen) then
+        chosen, most = server, count
+      end
+    end
+  end
+  if not chosen then return nil end
+  if placement == 'auto' and (Affinity.kv_use_of(tx, chosen) or 0) > (Settings.number(tx, 'groupSpreadAboveKvUse')
+    or 0.7) then
+    return nil
+  end
+  return chosen
+end
+
+return Affinity

@@ -1,0 +1,95 @@
+-- The order of those servers that fit a restriction, made by Redis from the sets of their traits. One script after the
+-- other makes it anew: to keep it would cost every acquire.
+local Narrow = {}
+
+-- False while servers stand there that were registered by a version without traits; their heartbeats mend that.
+function Narrow.has_traits(tx) return redis.call('HLEN', tx.key.serverTraits) == redis.call('ZCARD', tx.key.servers) end
+
+-- Weight versions, with what engines lack, that fit; and whether all do.
+local function fitting_bases(tx, item)
+  local fitting, all = {}, redis.call('SMEMBERS', tx.key.serverBases)
+  for _, base in ipairs(all) do
+    local version, lacking = string.match(base, '^@(%d+)|(.*)$')
+    local lacks = {}
+    for feature in string.gmatch(lacking, '%a+') do lacks[feature] = true end
+    if Restrictions.fits(tx, { weightVersion = tonumber(version), lacks = lacks, labels = item.labels or {} },
+      item) then
+      table.insert(fitting, base)
+    end
+  end
+  return fitting, #fitting == #all
+end
+
+-- Of the servers with room those that are in all of these sets, with their scores.
+local function intersect(tx, into, sets)
+  local arguments = { #sets + 1, tx.key.eligible }
+  for _, set in ipairs(sets) do table.insert(arguments, set) end
+  table.insert(arguments, 'WEIGHTS')
+  table.insert(arguments, 1)
+  for _ = 1, #sets do table.insert(arguments, 0) end
+  redis.call('ZINTERSTORE', into, unpack(arguments))
+end
+
+-- The zset of those with room that fit, in the order of the policy; it is kept while the script makes choices, and
+-- removed with `forget_order`.
+function Narrow.order(tx, item)
+  local restriction = Restrictions.text(item)
+  local narrowed = tx.narrowed_orders[restriction]
+  if narrowed then return narrowed end
+  Servers.write_scores(tx)
+  narrowed = tx.key:narrowed(redis.sha1hex(restriction))
+  local part, sets = narrowed .. ':part', {}
+  for name, value in pairs(item.labels or {}) do table.insert(sets, tx.key:serversWith(name .. '=' .. value)) end
+  local bases, are_all = fitting_bases(tx, item)
+  if are_all then
+    intersect(tx, narrowed, sets)
+  else
+    for index, base in ipairs(bases) do
+      sets[#sets + 1] = tx.key:serversWith(base)
+      intersect(tx, index == 1 and narrowed or part, sets)
+      sets[#sets] = nil
+      if index > 1 then redis.call('ZUNIONSTORE', narrowed, 2, narrowed, part) end
+    end
+    if #bases > 1 then redis.call('UNLINK', part) end
+  end
+  for _, id in ipairs(item.excludeServers or {}) do redis.call('ZREM', narrowed, id) end
+  tx.narrowed_orders[restriction] = narrowed
+  return narrowed
+end
+
+-- True when no server that takes leases, full or not, fits the restrictions. Beyond the first few different ones of a
+-- script nobody looks, since each costs Redis an intersection.
+local RESTRICTIONS_LOOKED_AT = 16
+function Tx.fields.restrictions_met() return {} end
+function Tx.fields.restrictions_looked_at() return 0 end
+
+local function any_in(sets, excluded)
+  local count, is_excluded = #excluded + 1, {}
+  local asked = { #sets, unpack(sets) }
+  asked[#asked + 1], asked[#asked + 2] = 'LIMIT', count
+  if redis.call('SINTERCARD', unpack(asked)) == count then return true end
+  for _, id in ipairs(excluded) do is_excluded[id] = true end
+  for _, id in ipairs(redis.call('SINTER', unpack(sets))) do
+    if not is_excluded[id] then return true end
+  end
+  return false
+end
+
+function Narrow.none_fits(tx, item)
+  if not Restrictions.is_restricted(item) or not Narrow.has_traits(tx) then return false end
+  local restriction = Restrictions.text(item)
+  if tx.restrictions_met[restriction] ~= nil then return tx.restrictions_met[restriction] end
+  if tx.restrictions_looked_at >= RESTRICTIONS_LOOKED_AT then return false end
+  tx.restrictions_looked_at = tx.restrictions_looked_at + 1
+  local sets, is_none = { tx.key.usableServers }, true
+  for name, value in pairs(item.labels or {}) do table.insert(sets, tx.key:serversWith(name .. '=' .. value)) end
+  for _, base in ipairs((fitting_bases(tx, item))) do
+    sets[#sets + 1] = tx.key:serversWith(base)
+    is_none = is_none and not any_in(sets, item.excludeServers or {})
+    sets[#sets] = nil
+  end
+  tx.restrictions_met[restriction] = is_none
+  return is_none
+end
+
+return Narrow

@@ -1,0 +1,60 @@
+-- What a full receipt holds.
+local Snapshot = {}
+
+local SNAPSHOT_SERVERS = 128
+
+local function snapshot_server(tx, server, policy, held)
+  local labels, lacks = Servers.labels_of(tx, server), {}
+  for feature in pairs(Servers.lacks_of(tx, server)) do table.insert(lacks, feature) end
+  table.sort(lacks)
+  return {
+    serverId = server.id,
+    leases = server.load,
+    hasRoom = Servers.has_room(tx, server),
+    weight = server.weight,
+    weightVersion = server.weightVersion,
+    chosen = server.chosen,
+    tokens = policy == 'least-tokens' and Scores.tokens_of(tx, server) or nil,
+    sessions = policy == 'least-sessions' and Scores.sessions_of(tx, server) or nil,
+    turn = policy == 'round-robin' and Scores.turn_of(tx, server) or nil,
+    labels = next(labels) and labels or nil,
+    lacks = lacks[1] and lacks or nil,
+    kvUse = Affinity.kv_use_of(tx, server),
+    groupLeases = held and held[Loads.count_name(server.id, server.epoch)] or nil,
+  }
+end
+
+local WISH = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion', 'minWeightVersion',
+  'maxWeightLag', 'labels', 'needs', 'dpRank', 'boundServerId', 'boundServerEpoch' }
+local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
+  'groupSpreadAboveKvUse' }
+
+-- Everything the choice is made from, as it is before.
+function Snapshot.take(tx, item, policy, bound, named)
+  local held = Affinity.group_leases(tx, item)
+  Servers.write_scores(tx)
+  local listed, servers = {}, {}
+  local function list(server)
+    if not server or listed[server.id] then return end
+    listed[server.id] = true
+    table.insert(servers, snapshot_server(tx, server, policy, held))
+  end
+  for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, 0, SNAPSHOT_SERVERS - 1)) do list(Servers.get(tx, id)) end
+  list(bound)
+  list(named)
+  local wish, settings = {}, { policy = policy, groupPlacement = Settings.get(tx, 'groupPlacement') }
+  for _, name in ipairs(WISH) do wish[name] = item[name] end
+  if item.excludeServers and #item.excludeServers > 0 then wish.excludeServers = item.excludeServers end
+  for _, name in ipairs(NUMBERS) do settings[name] = Settings.number(tx, name) end
+  return {
+    settings = settings,
+    wish = wish,
+    boundTo = bound and bound.id or nil,
+    namedServer = named and named.id or nil,
+    newestWeightVersion = Restrictions.newest_weight_version(tx),
+    servers = servers,
+    truncated = redis.call('ZCARD', tx.key.eligible) > SNAPSHOT_SERVERS or nil,
+  }
+end
+
+return Snapshot

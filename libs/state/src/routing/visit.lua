@@ -1,0 +1,56 @@
+-- Servers with room, in the order of the policy.
+local Visit = {}
+
+Visit.LOOKED_AT = 32 -- servers looked at one by one for a choice that not every server fits
+local CANDIDATES_PER_PAGE = 64
+local FAST_SCAN = 128 -- beyond, looking at them one by one goes on and counts as a slow scan
+
+-- Counts the choices whose price grows with the pool; see `slow_scans_total`.
+function Visit.count_look(tx, looked_at)
+  if looked_at == FAST_SCAN + 1 then redis.call('HINCRBY', tx.key.meta, 'slowScans', 1) end
+end
+
+-- Servers with room in the order of the policy, as (id, score, how many so far), until `visit` says it has seen enough.
+-- All of them if need be: a refusal is never for want of looking.
+function Visit.eligible(tx, first_page, visit)
+  local seen, size = 0, first_page
+  while true do
+    local known = Order.read(tx, size)
+    for position = known.first + seen, #known.ids do
+      local looked_at = position - known.first + 1
+      Visit.count_look(tx, looked_at)
+      if visit(known.ids[position], known.scores[position], looked_at) then return end
+    end
+    if known.isWhole then return end
+    seen = #known.ids - known.first + 1
+    size = math.max(size, seen) * 2 + CANDIDATES_PER_PAGE
+  end
+end
+
+-- Servers with room that fit, as visit_eligible: the first of all servers are looked at one by one, the rest by their
+-- traits.
+function Visit.fitting(tx, item, visit)
+  local passed, goes_on = 0, false
+  Visit.eligible(tx, Visit.LOOKED_AT + 1, function(id, score, looked_at)
+    goes_on = looked_at > Visit.LOOKED_AT and Narrow.has_traits(tx)
+    if goes_on then return true end
+    if not Restrictions.fits(tx, Servers.get(tx, id), item) then return false end
+    passed = passed + 1
+    return visit(id, score)
+  end)
+  while goes_on do
+    local page = redis.call('ZRANGE', Narrow.order(tx, item), passed, passed + CANDIDATES_PER_PAGE - 1, 'WITHSCORES')
+    for index = 1, #page, 2 do
+      -- A version without traits may have changed the server.
+      if not Restrictions.fits(tx, Servers.get(tx, page[index]), item) then
+        ServerHash.save_traits(tx, page[index])
+      elseif visit(page[index], tonumber(page[index + 1])) then
+        return
+      end
+    end
+    passed = passed + CANDIDATES_PER_PAGE
+    goes_on = #page == 2 * CANDIDATES_PER_PAGE
+  end
+end
+
+return Visit

@@ -1,0 +1,21 @@
+--[[ Keeps new leases from a server while those it has run on, or ends that; the end also takes a drain back.
+ARGV[1] JSON:
+  serverId
+  cordoned         boolean
+  mostSessions     number: as in acquire
+Reply: as in routing/update-server
+Errors: SERVER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local server = Servers.get(tx, args.serverId)
+  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  server.cordoned = args.cordoned
+  if args.cordoned then
+    ServerHash.set(tx, server.id, 'cordoned', '1')
+  else
+    server.drainUntilMs = nil
+    ServerHash.unset(tx, server.id, 'cordoned', 'drainUntilMs')
+    redis.call('ZREM', tx.key.drainingServers, server.id)
+  end
+  return ChangedServer.reply(tx, server, tx.now, args.mostSessions)
+end

@@ -1,0 +1,19 @@
+--[[ Gives a server no new leases; it is removed with its last lease, or at the deadline with all of them. A repeat can
+only bring the deadline forward.
+ARGV[1] JSON:
+  serverId
+  deadlineMs       number: from now on
+  mostSessions     number: as in acquire
+Reply: as in routing/update-server
+Errors: SERVER_NOT_FOUND. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local server = Servers.get(tx, args.serverId)
+  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  local now = tx.now
+  server.drainUntilMs = math.min(server.drainUntilMs or math.huge, now + args.deadlineMs)
+  local until_ms = Format.integer(server.drainUntilMs)
+  ServerHash.set(tx, server.id, 'drainUntilMs', until_ms)
+  redis.call('ZADD', tx.key.drainingServers, until_ms, server.id)
+  return ChangedServer.reply(tx, server, now, args.mostSessions)
+end

@@ -1,0 +1,27 @@
+--[[ Removes drained servers: those without leases, and those whose deadline is over; what still runs there is void. At
+most 128 are looked at.
+ARGV[1] JSON:
+  offset           number: where the page begins, by deadline
+  rememberMs       number: how long one that was found by a list stays away
+Reply: removed     list of {serverId, leases}: leases that were void
+       next        number: offset of the next page; absent at the end
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local removed = {}
+  local page = redis.call('ZRANGE', tx.key.drainingServers, args.offset, args.offset + PAGE - 1, 'WITHSCORES')
+  local now = #page > 0 and tx.now
+  for index = 1, #page, 2 do
+    local server = Servers.get(tx, page[index])
+    if not server then
+      redis.call('ZREM', tx.key.drainingServers, page[index])
+    elseif server.load == 0 or tonumber(page[index + 1]) <= now then
+      Servers.forget(tx, server)
+      redis.call('SET', tx.key:drained(server.id), server.instanceId or '', 'PX', args.rememberMs)
+      table.insert(removed, { serverId = server.id, leases = server.load })
+    end
+  end
+  local next_page = #page == 2 * PAGE and ',"next":' .. (args.offset + PAGE - #removed) or ''
+  return '{"removed":' .. Reply.list(removed) .. next_page .. '}'
+end

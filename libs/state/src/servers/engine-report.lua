@@ -1,0 +1,42 @@
+-- What an engine says of itself, beside what it was registered with. A later start than it had is a restart: a new
+-- epoch, whose weights are unknown until somebody names them. Its own word for its weights counts when it changes, so a
+-- word that is read late undoes nothing that was said since.
+local EngineReport = {}
+
+local function restart_server(tx, server, new_epoch, now)
+  ServerHash.unset(tx, server.id, 'fenced')
+  Servers.fail(tx, server, new_epoch)
+  ServerHash.unset(tx, server.id, 'versionBefore')
+  server.state = 'ready'
+  redis.call('ZADD', tx.key.watchedServers, Format.integer(now), server.id)
+  Servers.begin_slow_start(tx, server)
+end
+
+-- `said`: {startedAtSeconds?, weightVersion?}; a weightVersion below 0: it has no number for its weights. True for a
+-- restart.
+function EngineReport.heed(tx, server, said, new_epoch, now)
+  local started_at, word = Reply.optional(said.startedAtSeconds), Reply.optional(said.weightVersion)
+  local known = tonumber(redis.call('HGET', tx.key:server(server.id), 'engineStartedAt') or nil)
+  local is_restart = known ~= nil and started_at ~= nil and started_at > known
+  if is_restart then
+    restart_server(tx, server, new_epoch, now)
+  elseif known and started_at == known then
+    -- It had failed, and has the weights that it had.
+    local before = redis.call('HGET', tx.key:server(server.id), 'versionBefore')
+    if before then Servers.set_version(tx, server, tonumber(before)) end
+  end
+  if started_at and (is_restart or not known) then
+    ServerHash.set(tx, server.id, 'engineStartedAt', string.format('%.3f', started_at))
+  end
+  local known_word = tonumber(redis.call('HGET', tx.key:server(server.id), 'engineVersion') or nil)
+  if word and word >= 0 and word ~= known_word then
+    ServerHash.set(tx, server.id, 'engineVersion', Format.integer(word))
+    Servers.set_version(tx, server, word)
+  elseif word and word < 0 and known_word then
+    ServerHash.unset(tx, server.id, 'engineVersion')
+    Servers.set_version(tx, server, 0)
+  end
+  return is_restart
+end
+
+return EngineReport

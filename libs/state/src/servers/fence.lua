@@ -1,0 +1,23 @@
+--[[ Takes the current epoch from a server, as if it had failed: its leases and sessions are void, and late releases
+change nothing. It stays failed until it registers with another instanceId; probes and heartbeats do not bring it back.
+ARGV[1] JSON:
+  serverId
+  epoch            string: which epoch is meant
+  newEpoch         string: the epoch after it
+  reason           string
+Reply: serverId, epoch, state   as they are now
+       changed     false when that epoch is not the current one
+Errors: SERVER_NOT_FOUND. Facts: server.fenced.
+Flags: allow-oom ]]
+return function(tx, args)
+  local server = Servers.get(tx, args.serverId)
+  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  local changed = args.epoch == server.epoch and not Servers.is_fenced(tx, server)
+  if changed then
+    ServerHash.set(tx, server.id, 'fenced', '1')
+    Servers.fail(tx, server, args.newEpoch)
+    Events.add(tx, 'server.fenced', { serverId = server.id, epoch = args.epoch, reason = args.reason })
+  end
+  return '{"serverId":' .. cjson.encode(server.id) .. ',"changed":' .. tostring(changed) .. ',"epoch":"'
+    .. server.epoch .. '","state":"' .. Servers.shown_state(tx, server) .. '"}'
+end

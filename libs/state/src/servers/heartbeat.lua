@@ -1,0 +1,77 @@
+--[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes pending
+and suspect ones ready, unless the breaker holds them; a failed one comes back under the epoch it was given when it
+failed, unless it is fenced.
+ARGV[1] JSON:
+  serverIds        list of string, at most 128
+  epoch?           string: of a server's own heartbeat (then one serverId); a probe gives none
+  weightVersion?   number: of a server's own heartbeat: the weights it has now
+  mostSessions     number: as in acquire
+Reply: states      object: serverId -> state; an unknown one is missing
+       revived     list of serverId that were failed
+       requiredWeightVersion?   number: what a server must have to take leases
+       answers, servers, more as in routing/release
+Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
+Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local now = tx.now
+  local epoch = Reply.optional(args.epoch)
+  local weight_version = Reply.optional(args.weightVersion)
+  if epoch then
+    local server = Servers.get(tx, args.serverIds[1])
+    if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+    -- A failed server has a new epoch already, which its own heartbeat cannot know before it has registered again.
+    if server.epoch ~= epoch then
+      return Reply.fail('FENCED', 'The epoch of the server is not the current one', 'epoch')
+    end
+    if server.state == 'failed' and Servers.is_fenced(tx, server) then
+      return Reply.fail('FENCED', 'The server was fenced and must start anew', 'epoch')
+    end
+  end
+
+  local states, revived, changed = {}, {}, {}
+  local known_traits = args.serverIds[1] and redis.call('HMGET', tx.key.serverTraits, unpack(args.serverIds))
+  for index, id in ipairs(args.serverIds) do
+    local server = Servers.get(tx, id)
+    -- It was registered, or changed, by a version without them.
+    local traits = server and known_traits[index]
+    if server and (not traits or tonumber(string.match(traits,
+      '^@(%d+)|')) ~= server.weightVersion) then ServerHash.save_traits(tx, id) end
+    if server and server.state == 'failed' and Servers.is_fenced(tx, server) then
+      redis.call('ZADD', tx.key.servers, Format.integer(now), id)
+      states[id] = 'failed'
+    elseif server then
+      redis.call('ZADD', tx.key.servers, Format.integer(now), id)
+      redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id)
+      if weight_version and weight_version ~= server.weightVersion then
+        Servers.set_version(tx, server, weight_version)
+        Servers.publish(tx, server)
+        table.insert(changed, id)
+      end
+      local stays_suspect = server.state == 'suspect' and Breaker.is_broken(tx, server)
+      if server.state == 'pending' or (server.state == 'suspect' and not stays_suspect) or server.state == 'failed' then
+        if server.state == 'failed' then table.insert(revived, id) end
+        if server.state ~= 'suspect' then Servers.begin_slow_start(tx, server) end
+        server.state = 'ready'
+        server.held = false
+        Servers.publish(tx, server)
+        table.insert(changed, id)
+      end
+      -- Settings may have changed what it may take.
+      if Servers.is_usable(tx, server) ~= (redis.call('SISMEMBER', tx.key.usableServers, id) == 1) then
+        Servers.publish(tx, server)
+        table.insert(changed, id)
+      else
+        Servers.rescore_later(tx, server)
+      end
+      states[id] = Servers.shown_state(tx, server)
+    end
+  end
+  local answers, servers = {}, {}
+  local more = Waiters.grant(tx, changed, now, args.mostSessions, answers, servers)
+  Leases.save(tx)
+  return '{"states":' .. cjson.encode(states) .. ',"revived":' .. Reply.list(revived) .. ',"answers":'
+    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more)
+    .. (Settings.get(tx, 'requiredWeightVersion') and ',"requiredWeightVersion":' .. Settings.get(tx,
+    'requiredWeightVersion') or '') .. '}'
+end

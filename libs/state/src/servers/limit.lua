@@ -1,0 +1,29 @@
+--[[ Sets how many leases servers may have now, below their maxInflight: what adaptive concurrency decided.
+ARGV[1] JSON:
+  limits           list of {serverId, epoch, from, to}, at most 128; passed over when the epoch or `from` is not current
+  mostSessions     number: as in acquire
+Reply: limited     list of serverId
+       answers, servers, more as in routing/release
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local answers, servers, limited = {}, {}, {}
+  for _, change in ipairs(args.limits) do
+    local server = Servers.get(tx, change.serverId)
+    if server and server.epoch == change.epoch and (server.limit or server.maxInflight) == change.from then
+      if change.to < server.maxInflight then
+        server.limit = change.to
+        ServerHash.set(tx, server.id, 'limit', Format.integer(change.to))
+      else
+        server.limit = nil
+        ServerHash.unset(tx, server.id, 'limit')
+      end
+      Servers.rescore(tx, server)
+      table.insert(limited, server.id)
+    end
+  end
+  local more = Waiters.grant(tx, limited, tx.now, args.mostSessions, answers, servers)
+  Leases.save(tx)
+  return '{"limited":' .. Reply.list(limited) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
+    .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+end

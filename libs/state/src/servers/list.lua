@@ -1,0 +1,49 @@
+--[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
+ARGV[1] JSON: {cursor}: string, '0' to begin
+Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
+                   weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text), probe?
+                   (false), load?: {running, waiting, kvUse?, preemptions?, ageMs}, engineStartedAtSeconds?,
+                   engineWeightVersion?: what the engine said of itself;
+                   unconfirmedWeightVersion?: what it had when it failed}
+       cursor      string, '0' at the end
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 64 -- with all they may have, 64 servers are half a message; a small set is scanned at once, at most 128
+  local now = tx.now
+  local page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
+  local servers = {}
+
+  for index = 1, #page[2], 2 do
+    local server = Servers.get(tx, page[2][index])
+    if server then
+      local probe
+      if not server.probed then probe = false end
+      local labels = Servers.labels_of(tx, server)
+      local said = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore')
+      table.insert(servers, {
+        serverId = server.id,
+        epoch = server.epoch,
+        state = Servers.shown_state(tx, server),
+        endpoint = server.endpoint,
+        dialect = server.dialect,
+        model = server.model,
+        inflight = server.load,
+        maxInflight = server.maxInflight,
+        weight = server.weight,
+        weightVersion = server.weightVersion,
+        heartbeatAgeMs = math.max(0, now - tonumber(page[2][index + 1])),
+        capacity = Servers.capacity(tx, server),
+        drainUntilMs = server.drainUntilMs,
+        labels = next(labels) and labels or nil,
+        capabilities = redis.call('HGET', tx.key:server(server.id), 'capabilities') or nil,
+        probe = probe,
+        load = LoadReport.of(tx, server, now),
+        engineStartedAtSeconds = tonumber(said[1] or nil),
+        engineWeightVersion = tonumber(said[2] or nil),
+        unconfirmedWeightVersion = tonumber(said[3] or nil),
+      })
+    end
+  end
+  return '{"servers":' .. Reply.list(servers) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+end

@@ -1,0 +1,50 @@
+-- Loads as numbers: what a lease counts, and the sums that are kept beside the leases.
+local Loads = {}
+
+Loads.LOAD_UNIT = 4294967296 -- 2^32, the room for the sequence of the last choice
+local HIGHEST_LOAD = 1048576 -- 2^20: above it all loads count as equal, so that scores stay exact
+Loads.TOKENS_PER_LOAD = 256 -- also what a lease without contextTokens counts
+
+function Loads.weighed(amount, server) return math.min(HIGHEST_LOAD, math.floor(amount / server.weight)) end
+
+-- Counts by `serverId:epoch` that move with leases and sessions; written once, by save_counts.
+function Tx.fields.token_changes() return {} end
+function Tx.fields.session_changes() return {} end
+
+function Loads.count_name(server_id, epoch) return server_id .. ':' .. epoch end
+
+function Loads.change_count(changes, server_id, epoch, change)
+  local name = Loads.count_name(server_id, epoch)
+  changes[name] = (changes[name] or 0) + change
+end
+
+function Loads.save(tx)
+  for hash, changes in pairs({ [tx.key.serverTokens] = tx.token_changes,
+    [tx.key.serverSessions] = tx.session_changes }) do
+    local names = {}
+    for name, change in pairs(changes) do
+      if change ~= 0 then names[#names + 1] = name end
+    end
+    if #names > 0 then
+      local before = redis.call('HMGET', hash, unpack(names))
+      local kept, zero = {}, {}
+      for index, name in ipairs(names) do
+        local count = (tonumber(before[index] or nil) or 0) + changes[name]
+        if count == 0 then
+          zero[#zero + 1] = name
+        else
+          kept[#kept + 1] = name
+          kept[#kept + 1] = Format.integer(count)
+        end
+      end
+      if #kept > 0 then redis.call('HSET', hash, unpack(kept)) end
+      if #zero > 0 then redis.call('HDEL', hash, unpack(zero)) end
+    end
+  end
+  tx.token_changes, tx.session_changes = {}, {}
+end
+
+-- Every lease counts TOKENS_PER_LOAD; only what it has above that is written down.
+function Loads.surplus_tokens(context_tokens) return math.max(0, (context_tokens or 0) - Loads.TOKENS_PER_LOAD) end
+
+return Loads

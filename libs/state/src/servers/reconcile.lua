@@ -1,0 +1,68 @@
+--[[ One page of having the leases of a server's current epoch proven by their holders: those of void worker epochs are
+returned, and every live holder is asked for a sync, which returns what it does not hold. Nothing that a live worker
+epoch may still hold is touched here. Room made goes to waiters.
+ARGV[1] JSON:
+  serverId
+  epoch?           string: only while this is its epoch
+  cursor           string, '0' to begin
+  mostSessions     number: as in acquire
+Reply: leases      number: all of its leases afterwards
+       engineRunning?, engineWaiting?, reportAgeMs?, drift?   what the engine last said, and leases less that; absent
+                   when it says nothing
+       holders     list of {workerId, workerEpoch, leases}: live ones of this page, now asked for a sync
+       returned    number: leases of void worker epochs in this page
+       cursor      string, '0' at the end; a scan of about 128 leases a page
+       answers, servers, more   as in routing/release
+A repeat returns nothing twice; it asks again for a sync that has begun already.
+Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local server = Servers.get(tx, args.serverId)
+  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  if Reply.optional(args.epoch) and args.epoch ~= server.epoch then
+    return Reply.fail('FENCED', 'The server has another epoch', 'epoch')
+  end
+  local now = tx.now
+  local holders, holder_of = {}, {}
+  local returned = 0
+  local answers, servers = {}, {}
+
+  local function ask_holder(lease)
+    local holder = holder_of[lease.workerId]
+    if not holder then
+      holder = { workerId = lease.workerId, workerEpoch = lease.workerEpoch, leases = 0 }
+      holder_of[lease.workerId] = holder
+      table.insert(holders, holder)
+      redis.call('HSET', tx.key:worker(lease.workerId), 'syncAsked', '1')
+    end
+    holder.leases = holder.leases + 1
+  end
+
+  local index = tx.key:serverLeases(server.id, server.epoch)
+  local page = redis.call('SSCAN', index, args.cursor, 'COUNT', PAGE)
+  local seen = {} -- a scan may name one twice
+  for _, acquire_id in ipairs(page[2]) do
+    local packed = not seen[acquire_id] and redis.call('HGET', tx.key.leases, acquire_id)
+    seen[acquire_id] = true
+    if packed then
+      local lease = LeaseRecord.unpack(packed)
+      if Leases.is_current_worker(tx, lease.workerId, lease.workerEpoch) then
+        ask_holder(lease)
+      else
+        Leases.give_back(tx, acquire_id, lease, now)
+        returned = returned + 1
+      end
+    end
+  end
+  local more = returned > 0 and Waiters.grant(tx, { server.id }, now, args.mostSessions, answers, servers)
+  Leases.save(tx)
+  local report = LoadReport.of(tx, server, now)
+  local reply = { leases = server.load, returned = returned, cursor = page[1] }
+  if report then
+    reply.engineRunning, reply.engineWaiting, reply.reportAgeMs = report.running, report.waiting, report.ageMs
+    reply.drift = server.load - report.running - report.waiting
+  end
+  return string.sub(cjson.encode(reply), 1, -2) .. ',"holders":' .. Reply.list(holders) .. ',"answers":'
+    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+end

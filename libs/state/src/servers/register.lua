@@ -1,0 +1,93 @@
+--[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
+what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
+is heard of (routing/heartbeat-servers): it has answered a probe or sends heartbeats. New room goes to waiters.
+ARGV[1] JSON:
+  serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
+  weightVersion?   absent: as it was, for the same start of the server, else 0; of a discovered one only its first
+                   (then the probes ask for it)
+  instanceId?, model?
+  capabilities?, labels?   JSON text
+  probe?           boolean: false for one that only its callers can reach: it is not probed, and ready at once
+  lacks?           string: features its engine does not have, commas between
+  discovered?      boolean: found by a list, which has just asked it: ready at once. Then a server that is known keeps
+                   what was set for it, and one whose drain has ended stays away until it is registered by name or
+                   starts anew
+  newEpoch         string: the epoch that begins unless the same one goes on
+  mostSessions     number: as in acquire
+What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
+starts anew.
+Reply: serverId, epoch, state (`removed` and an empty epoch for one that stays away); answers, servers, more as in
+routing/release
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local now = tx.now
+  local id = args.serverId
+  local known = Servers.get(tx, id)
+  local instance_id = Reply.optional(args.instanceId)
+  local same_start = known and instance_id and known.instanceId == instance_id
+  local discovered = Reply.optional(args.discovered)
+  if not known then
+    local drained = redis.call('GET', tx.key:drained(id))
+    if drained and discovered and drained == (instance_id or '') then
+      return '{"serverId":' .. cjson.encode(id)
+        .. ',"epoch":"","state":"removed","answers":[],"servers":{},"more":false}'
+    end
+    if drained then redis.call('DEL', tx.key:drained(id)) end
+  end
+  local epoch = same_start and known.epoch or args.newEpoch
+  local weight_version = Reply.optional(args.weightVersion) or 0
+  local max_inflight, weight = args.maxInflight, args.weight
+  if same_start and discovered then
+    max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
+  elseif same_start then
+    -- It names its start: it has the weights that it had before it failed.
+    weight_version = Reply.optional(args.weightVersion) or tonumber(redis.call('HGET', tx.key:server(id),
+      'versionBefore') or nil)
+      or known.weightVersion
+    ServerHash.unset(tx, id, 'versionBefore')
+  end
+  if known and not same_start then Servers.expire_epoch(tx, id, known.epoch) end
+  if not same_start then
+    Servers.set_lacks(tx, id, '')
+    ServerHash.delete(tx, id)
+  end
+
+  local probed = Reply.optional(args.probe) ~= false
+  if same_start and discovered then probed = known.probed end
+  local was_heard = same_start and known.state ~= 'pending'
+  local state = was_heard and known.state or (discovered or not probed) and 'ready' or 'pending'
+  ServerHash.set(tx, id, 'epoch', epoch, 'state', state, 'endpoint', args.endpoint, 'dialect', args.dialect,
+    'maxInflight', max_inflight,
+    'weight', tostring(weight), 'weightVersion', weight_version)
+  if known and not same_start then
+    if known.cordoned then ServerHash.set(tx, id, 'cordoned', '1') end
+    if known.drainUntilMs then
+      ServerHash.set(tx, id, 'drainUntilMs', Format.integer(known.drainUntilMs))
+    end
+  end
+  if probed then ServerHash.unset(tx, id, 'probe') else ServerHash.set(tx, id, 'probe', '0') end
+  for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
+    local value = Reply.optional(args[field])
+    if value then
+      ServerHash.set(tx, id, field, value)
+    elseif field ~= 'labels' and field ~= 'capabilities' then
+      ServerHash.unset(tx, id, field)
+    end
+  end
+  if Reply.optional(args.lacks) then Servers.set_lacks(tx, id, args.lacks) end
+  redis.call('ZADD', tx.key.servers, 'NX', Format.integer(now), id)
+  if state == 'pending' and not same_start then redis.call('ZADD', tx.key.pendingServers, Format.integer(now), id) end
+  if state == 'ready' and not was_heard then redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id) end
+  tx.known_servers[id] = nil
+  local server = Servers.get(tx, id)
+  if not was_heard then Servers.begin_slow_start(tx, server) end
+  Servers.publish(tx, server)
+
+  local answers, servers = {}, {}
+  local more = Waiters.grant(tx, { id }, now, args.mostSessions, answers, servers)
+  Leases.save(tx)
+  return '{"serverId":' .. cjson.encode(id) .. ',"epoch":"' .. epoch .. '","state":"' .. Servers.shown_state(tx, server)
+    .. '","answers":' .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers)
+    .. ',"more":' .. tostring(more) .. '}'
+end

@@ -1,0 +1,11 @@
+--[[ Forgets a server. Its leases and sessions are void at once and later releases change nothing.
+ARGV[1] JSON: {serverId}
+Reply: removed     false when there was no such server
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local server = Servers.get(tx, args.serverId)
+  if not server then return '{"removed":false}' end
+  Servers.forget(tx, server)
+  return '{"removed":true}'
+end

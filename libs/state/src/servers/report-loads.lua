@@ -1,0 +1,59 @@
+--[[ Keeps what engines said of their load, with the time. Nothing is decided by it here. When the pool adapts the
+concurrency of its servers, one report in each adaptIntervalMs is handed back for a decision, to one replica only.
+ARGV[1] JSON:
+  reports          list of {serverId, epoch, running, waiting, kvUse?, preemptions?, uncachedTokens?}, at
+                   most 128
+Reply: drifts      list of {serverId, drift}: leases less what the engine has in hand; in the order of the reports
+       due         list of {serverId, epoch, limit, maxInflight, inflight, running, waiting, kvUse?, newPreemptions}
+Errors: none; a report of an unknown server or another epoch is passed over. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local now = tx.now
+  local interval = Settings.get(tx, 'adaptiveConcurrency') == '1' and (Settings.number(tx, 'adaptIntervalMs') or 2000)
+    or nil
+  local drifts, due = {}, {}
+
+  local function save(server, report)
+    local name = tx.key:server(server.id)
+    redis.call('HSET', name, 'loadRunning', report.running, 'loadWaiting', report.waiting, 'loadAtMs',
+      Format.integer(now))
+    for field, value in pairs({ kvUse = Reply.optional(report.kvUse) or false,
+      loadPreemptions = Reply.optional(report.preemptions) or false,
+      loadUncachedTokens = Reply.optional(report.uncachedTokens) or false }) do
+      if value then redis.call('HSET', name, field, tostring(value)) else redis.call('HDEL', name, field) end
+    end
+  end
+
+  -- The first report only sets the mark from which preemptions are counted.
+  local function decide_now(server, report)
+    local name = tx.key:server(server.id)
+    local last = redis.call('HMGET', name, 'limitAtMs', 'limitPreemptions')
+    if last[1] and now - tonumber(last[1]) < interval then return end
+    local preemptions = Reply.optional(report.preemptions) or 0
+    redis.call('HSET', name, 'limitAtMs', Format.integer(now), 'limitPreemptions', Format.integer(preemptions))
+    if not last[1] then return end
+    table.insert(due, {
+      serverId = server.id,
+      epoch = server.epoch,
+      limit = server.limit or server.maxInflight,
+      maxInflight = server.maxInflight,
+      inflight = server.load,
+      running = report.running,
+      waiting = report.waiting,
+      kvUse = Reply.optional(report.kvUse),
+      newPreemptions = math.max(0, preemptions - tonumber(last[2])),
+    })
+  end
+
+  for _, report in ipairs(args.reports) do
+    local server = Servers.get(tx, report.serverId)
+    if server and server.epoch == report.epoch then
+      save(server, report)
+      -- Under least-tokens the tokens that are still to be prefilled count.
+      if Scores.policy(tx) == 'least-tokens' then Servers.rescore(tx, server) end
+      table.insert(drifts, { serverId = server.id, drift = server.load - report.running - report.waiting })
+      if interval then decide_now(server, report) end
+    end
+  end
+  return '{"drifts":' .. Reply.list(drifts) .. ',"due":' .. Reply.list(due) .. '}'
+end

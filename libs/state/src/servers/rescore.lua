@@ -1,0 +1,29 @@
+--[[ Puts one page of servers where the settings of the pool say, after these were changed; new room goes to waiters.
+ARGV[1] JSON:
+  cursor           string, '0' to begin
+  mostSessions     number: as in acquire
+Reply: cursor      string, '0' at the end
+       answers, servers, more as in routing/release
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 64
+  local slow_start = Settings.number(tx, 'slowStartMs') or 0
+  local page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
+  local answers, servers, ids = {}, {}, {}
+  for index = 1, #page[2], 2 do
+    local server = Servers.get(tx, page[2][index])
+    if server then
+      Servers.publish(tx, server)
+      table.insert(ids, server.id)
+      local warm_ms = (server.startedAtMs or 0) + slow_start
+      if slow_start > 0 and warm_ms > tx.now then
+        redis.call('ZADD', tx.key.warmingServers, Format.integer(warm_ms), server.id)
+      end
+    end
+  end
+  local more = Waiters.grant(tx, ids, tx.now, args.mostSessions, answers, servers)
+  Leases.save(tx)
+  return '{"cursor":' .. cjson.encode(page[1]) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
+    .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+end

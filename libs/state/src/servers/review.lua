@@ -1,0 +1,60 @@
+--[[ Looks at servers that were not heard of, the longest silent first: suspect after `suspectAfterMs`, failed after
+`failedAfterMs` (a new epoch: leases and sessions are void). When more than half of the watched ones are silent at
+once, that says more about the network or about us: none fails and suspects are held, that is they still take leases.
+The last server that takes leases is held in the same way. A new start that was never heard of is `pending` and not
+looked at: it may be loading weights.
+ARGV[1] JSON:
+  suspectAfterMs, failedAfterMs   number
+  offset                          number: where the page of 128 begins, by silence
+  newEpoch                        string: the epoch of those that fail
+  mostSessions                    number: as in acquire
+Reply: silent      number: servers silent for suspectAfterMs
+       watched     number
+       held        true in a mass failure: an alarm
+       suspected, failed   lists of serverId that changed
+       next        number: offset of the next page; absent at the end
+       answers, servers, more as in routing/release
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local now = tx.now
+  local limit = Format.integer(now - args.suspectAfterMs)
+  local watched = redis.call('ZCARD', tx.key.watchedServers)
+  local silent = redis.call('ZCOUNT', tx.key.watchedServers, '-inf', limit)
+  local is_mass = silent * 2 > watched
+  local suspected, failed, regained = {}, {}, {}
+
+  -- Without it the pool would have no server at all.
+  local function is_last(server)
+    return Servers.is_usable(tx, server) and redis.call('SCARD', tx.key.usableServers) <= 1
+  end
+
+  local page = redis.call('ZRANGEBYSCORE', tx.key.watchedServers, '-inf', limit, 'WITHSCORES', 'LIMIT', args.offset,
+    PAGE)
+  for index = 1, #page, 2 do
+    local id, last_heard = page[index], tonumber(page[index + 1])
+    local server = Servers.get(tx, id)
+    local held = is_mass or (server ~= nil and is_last(server))
+    if not server then
+      redis.call('ZREM', tx.key.watchedServers, id)
+    elseif not held and now - last_heard >= args.failedAfterMs then
+      Servers.fail(tx, server, args.newEpoch)
+      table.insert(failed, id)
+    elseif server.state == 'ready' or (server.state == 'suspect' and server.held ~= held) then
+      if server.state == 'ready' then table.insert(suspected, id) end
+      if held then table.insert(regained, id) end
+      server.state = 'suspect'
+      server.held = held
+      Servers.publish(tx, server)
+    end
+  end
+  local answers, servers = {}, {}
+  local more = Waiters.grant(tx, regained, now, args.mostSessions, answers, servers)
+  -- Failed ones left the set, so the next page begins that much earlier.
+  local next_page = #page == 2 * PAGE and ',"next":' .. (args.offset + PAGE - #failed) or ''
+  Leases.save(tx)
+  return '{"silent":' .. silent .. ',"watched":' .. watched .. ',"held":' .. tostring(is_mass) .. ',"suspected":'
+    .. Reply.list(suspected) .. ',"failed":' .. Reply.list(failed) .. next_page .. ',"answers":'
+    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+end

@@ -1,0 +1,188 @@
+-- Servers as this script sees them: a hash is read once; the load of a server is the number of its leases.
+local Servers = {}
+
+function Tx.fields.known_servers() return {} end
+
+function Servers.get(tx, id)
+  local known = tx.known_servers[id]
+  if known ~= nil then return known or nil end
+  local server = ServerHash.read(tx, id)
+  tx.known_servers[id] = server or false
+  if not server then return nil end
+  server.chosen = tonumber(redis.call('HGET', tx.key.serverChosen, id) or nil) or 0
+  server.load = redis.call('SCARD', tx.key:serverLeases(id, server.epoch))
+  return server
+end
+
+function Servers.labels_of(tx, server)
+  if not server.labels then
+    local packed = redis.call('HGET', tx.key:server(server.id), 'labels')
+    server.labels = packed and cjson.decode(packed) or {}
+  end
+  return server.labels
+end
+
+-- What its engine is known not to have: feature -> true.
+function Servers.lacks_of(tx, server)
+  if not server.lacks then
+    server.lacks = {}
+    for feature in string.gmatch(redis.call('HGET', tx.key:server(server.id), 'lacks') or '', '%a+') do
+      server.lacks[feature] = true
+    end
+  end
+  return server.lacks
+end
+
+-- `lacks`: names with commas between. Servers that lack a feature are counted, so that what none has is known at once.
+function Servers.set_lacks(tx, id, lacks)
+  for feature in string.gmatch(redis.call('HGET', tx.key:server(id), 'lacks') or '', '%a+') do
+    if redis.call('HINCRBY', tx.key.lackingServers, feature, -1) == 0 then redis.call('HDEL', tx.key.lackingServers,
+      feature) end
+  end
+  for feature in string.gmatch(lacks, '%a+') do redis.call('HINCRBY', tx.key.lackingServers, feature, 1) end
+  ServerHash.set(tx, id, 'lacks', lacks)
+end
+
+-- The weight-version gate: a server that reports another version than the pool wants takes no leases. While the weights
+-- change those that have the coming version pass too, so that they stand ready at the commit.
+local function is_quarantined(tx, server)
+  local wanted = Settings.number(tx, 'requiredWeightVersion')
+  if wanted == nil or server.weightVersion == wanted then return false end
+  return server.weightVersion ~= Settings.number(tx, 'syncing')
+end
+
+function Servers.is_usable(tx, server) return ServerHash.takes_leases(server) and not is_quarantined(tx, server) end
+
+-- What a person sees. `state` in the hash is only what was heard of the server; what was asked of it stands beside.
+function Servers.shown_state(tx, server)
+  if server.state == 'failed' then return 'failed' end
+  if server.drainUntilMs then return 'draining' end
+  if server.cordoned then return 'cordoned' end
+  if is_quarantined(tx, server) then return 'quarantined' end
+  return server.state
+end
+
+-- Time does not pass in a script.
+
+-- Most leases now: a new start grows to its capacity in slowStartMs, and adaptive concurrency may lower it.
+-- As slowStartCapacity in libs/policies.
+function Servers.capacity(tx, server)
+  local most = server.maxInflight
+  if server.limit then most = math.min(most, server.limit) end
+  local slow_start = Settings.number(tx, 'slowStartMs') or 0
+  if slow_start > 0 and server.startedAtMs then
+    local age = math.max(0, tx.now - server.startedAtMs)
+    if age < slow_start then
+      local first = Settings.number(tx, 'slowStartFraction') or 0.1
+      local share = first + (1 - first) * (age / slow_start)
+      most = math.min(most, math.max(1, math.floor(server.maxInflight * share)))
+    end
+  end
+  return most
+end
+
+function Servers.has_room(tx, server)
+  return Servers.is_usable(tx, server) and server.load < Servers.capacity(tx, server)
+end
+
+-- Puts the server where its state and load say: least loaded first, among equals the one chosen longest ago.
+function Servers.rescore(tx, server)
+  Scores.forget_order(tx)
+  if Servers.has_room(tx, server) then Scores.place(tx, { server }) else Scores.withdraw(tx, server.id) end
+end
+
+-- Loads move often in one script: scores are written when they are read from Redis again, or at the end.
+function Tx.fields.moved_servers() return {} end
+function Servers.rescore_later(tx, server)
+  Scores.forget_order(tx)
+  tx.moved_servers[server.id] = server
+end
+
+function Servers.write_scores(tx)
+  if next(tx.moved_servers) == nil then return end
+  local placed = {}
+  for id, server in pairs(tx.moved_servers) do
+    if Servers.has_room(tx, server) then placed[#placed + 1] = server else Scores.withdraw(tx, id) end
+  end
+  tx.moved_servers = {}
+  Scores.place(tx, placed)
+end
+
+-- After a change of state: also says whether the pool has a server at all, and lets sessions of a lost one move.
+function Servers.publish(tx, server)
+  ServerHash.set(tx, server.id, 'state', server.state, 'held', server.held and '1' or '0')
+  if server.state ~= 'pending' then redis.call('ZREM', tx.key.pendingServers, server.id) end
+  if Servers.is_usable(tx, server) then
+    redis.call('SADD', tx.key.usableServers, server.id)
+  else
+    redis.call('SREM', tx.key.usableServers, server.id)
+    redis.call('SADD', tx.key.rehomedLanes, server.id)
+  end
+  Scores.place_version(tx, server, Servers.is_usable(tx, server))
+  Servers.rescore(tx, server)
+end
+
+-- A new start of the engine: caches are cold and the load grows from there.
+function Servers.begin_slow_start(tx, server)
+  server.startedAtMs = tx.now
+  ServerHash.set(tx, server.id, 'startedAtMs', Format.integer(server.startedAtMs))
+  local slow_start = Settings.number(tx, 'slowStartMs') or 0
+  if slow_start > 0 then
+    redis.call('ZADD', tx.key.warmingServers, Format.integer(server.startedAtMs + slow_start), server.id)
+  end
+end
+
+-- The leases of this epoch count no more; the sweeper returns them.
+function Servers.expire_epoch(tx, id, epoch)
+  redis.call('SADD', tx.key.voidLeaseEpochs, 'server:' .. id .. ':' .. epoch)
+end
+
+-- The weights it has now, by the word of its engine or its trainer.
+function Servers.set_version(tx, server, version)
+  server.weightVersion = version
+  ServerHash.set(tx, server.id, 'weightVersion', Format.integer(version))
+  ServerHash.unset(tx, server.id, 'versionBefore')
+end
+
+-- Leases and sessions of its epoch are void, and it takes none until it is heard of again (or, fenced, starts anew). It
+-- may have restarted by then: its weights are unknown until somebody names them, or its engine turns out to be the same
+-- start.
+function Servers.fail(tx, server, new_epoch)
+  Servers.expire_epoch(tx, server.id, server.epoch)
+  if server.weightVersion > 0 then
+    local before = Format.integer(server.weightVersion)
+    Servers.set_version(tx, server, 0)
+    ServerHash.set(tx, server.id, 'versionBefore', before)
+  end
+  ServerHash.unset(tx, server.id, 'engineVersion')
+  server.epoch = new_epoch
+  server.load = 0
+  server.state = 'failed'
+  server.held = false
+  ServerHash.set(tx, server.id, 'epoch', server.epoch)
+  redis.call('ZREM', tx.key.watchedServers, server.id)
+  Servers.publish(tx, server)
+end
+
+-- Its epoch was taken from it by name: only a new start brings it back.
+function Servers.is_fenced(tx, server) return redis.call('HEXISTS', tx.key:server(server.id), 'fenced') == 1 end
+
+-- Out of every index; leases and sessions are void at once.
+function Servers.forget(tx, server)
+  Servers.expire_epoch(tx, server.id, server.epoch)
+  Servers.set_lacks(tx, server.id, '')
+  ServerHash.delete(tx, server.id)
+  Scores.forget_order(tx)
+  for _, index in ipairs({ 'servers', 'watchedServers', 'pendingServers', 'eligible', 'warmingServers',
+    'drainingServers' }) do
+    redis.call('ZREM', tx.key[index], server.id)
+  end
+  Scores.forget(tx, server)
+  redis.call('HDEL', tx.key.serverFailures, server.id)
+  redis.call('SREM', tx.key.usableServers, server.id)
+  redis.call('SADD', tx.key.rehomedLanes, server.id)
+  tx.known_servers[server.id] = false
+  tx.moved_servers[server.id] = nil
+end
+
+return Servers

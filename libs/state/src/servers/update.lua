@@ -1,0 +1,43 @@
+--[[ Changes what a server was registered with; its leases, sessions and epoch stay. New room goes to waiters.
+ARGV[1] JSON:
+  serverId
+  maxInflight?, weight?, weightVersion?   numbers; what is absent stays as it is
+  labels?, capabilities?   JSON text
+  lacks?           string: features its engine does not have, commas between
+  epoch?           string: only while this is its epoch
+  said?            {startedAtSeconds?, weightVersion?}: what its engine says of itself (includes/engine-word)
+  newEpoch         string: the epoch that begins if that is a restart
+  mostSessions     number: as in acquire
+Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
+Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local server = Servers.get(tx, args.serverId)
+  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  if Reply.optional(args.epoch) and args.epoch ~= server.epoch then
+    return Reply.fail('FENCED', 'The server has another epoch', 'epoch')
+  end
+  local now = tx.now
+  if Reply.optional(args.said) then EngineReport.heed(tx, server, args.said, args.newEpoch, now) end
+  if Reply.optional(args.weightVersion) then Servers.set_version(tx, server, args.weightVersion) end
+  for _, field in ipairs({ 'maxInflight', 'weight' }) do
+    local value = Reply.optional(args[field])
+    if value then
+      server[field] = value
+      ServerHash.set(tx, server.id, field, tostring(value))
+    end
+  end
+  -- A capacity set by hand is not to be lowered by what was learned under another one.
+  if Reply.optional(args.maxInflight) then
+    server.limit = nil
+    ServerHash.unset(tx, server.id, 'limit')
+  end
+  for _, field in ipairs({ 'labels', 'capabilities' }) do
+    if Reply.optional(args[field]) then ServerHash.set(tx, server.id, field, args[field]) end
+  end
+  if Reply.optional(args.lacks) then
+    Servers.set_lacks(tx, server.id, args.lacks)
+    server.lacks = nil
+  end
+  return ChangedServer.reply(tx, server, now, args.mostSessions)
+end

@@ -1,0 +1,23 @@
+-- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished|dpRank`; the leases are all of
+-- the session, also those from before it was bound anew. Those without leases stand in the idle set by last use; only
+-- they may be evicted.
+local BindingRecord = {}
+
+BindingRecord.NO_EPOCH = '' -- the session was cleared and is bound anew by its next lease
+function BindingRecord.unpack(packed)
+  local server_id, epoch, leases, finished, rank = string.match(packed, '^([^|]*)|(%w*)|(%d+)|(%d)|?(%d*)$')
+  return {
+    serverId = server_id,
+    epoch = epoch,
+    leases = tonumber(leases),
+    finished = finished == '1',
+    dpRank = tonumber(rank),
+  }
+end
+
+function BindingRecord.pack(binding)
+  return string.format('%s|%s|%.0f|%s|%s', binding.serverId, binding.epoch, binding.leases,
+    binding.finished and '1' or '0', binding.dpRank or '')
+end
+
+return BindingRecord

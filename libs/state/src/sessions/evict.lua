@@ -1,0 +1,21 @@
+--[[ Forgets sessions that were idle for too long, or that are more than the pool keeps, at most 128; never one with
+leases.
+ARGV[1] JSON: {idleMs}: the pool setting `sessionIdleMs` goes before it
+Reply: evicted     number
+       more        true when there are further ones
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local idle_ms = Settings.number(tx, 'sessionIdleMs') or args.idleMs
+  local limit = Format.integer(tx.now - idle_ms)
+  local idle = redis.call('ZRANGEBYSCORE', tx.key.idleSessions, '-inf', limit, 'LIMIT', 0, PAGE)
+  local most = Settings.number(tx, 'maxSessions')
+  if #idle == 0 and most then
+    local surplus = redis.call('HLEN', tx.key.sessions) - most
+    if surplus > 0 then idle = redis.call('ZRANGE', tx.key.idleSessions, 0, math.min(PAGE, surplus) - 1) end
+  end
+  local evicted = Sessions.evict(tx, idle)
+  Leases.save(tx)
+  return '{"evicted":' .. evicted .. ',"more":' .. tostring(#idle == PAGE) .. '}'
+end

@@ -1,0 +1,77 @@
+local Sessions = {}
+
+function Sessions.get(tx, session_id)
+  local packed = redis.call('HGET', tx.key.sessions, session_id)
+  return packed and BindingRecord.unpack(packed) or nil
+end
+
+function Sessions.save(tx, session_id, binding)
+  redis.call('HSET', tx.key.sessions, session_id, BindingRecord.pack(binding))
+end
+
+-- A session more on this epoch of a server, or a lease of a session less, is 1; see sessions_of.
+function Sessions.count(tx, server_id, epoch, change)
+  if epoch == BindingRecord.NO_EPOCH then return end
+  Loads.change_count(tx.session_changes, server_id, epoch, change)
+  if Scores.policy(tx) ~= 'least-sessions' and Settings.get(tx, 'nextPolicy') ~= 'least-sessions' then return end
+  local server = Servers.get(tx, server_id)
+  if server and server.epoch == epoch then Servers.rescore_later(tx, server) end
+end
+
+function Sessions.forget(tx, session_id, binding)
+  redis.call('HDEL', tx.key.sessions, session_id)
+  redis.call('ZREM', tx.key.idleSessions, session_id)
+  Sessions.count(tx, binding.serverId, binding.epoch, -1)
+end
+
+-- Returns how many of these idle sessions were there.
+function Sessions.evict(tx, session_ids)
+  local evicted = 0
+  for _, session_id in ipairs(session_ids) do
+    local binding = Sessions.get(tx, session_id)
+    if binding then
+      Sessions.forget(tx, session_id, binding)
+      evicted = evicted + 1
+    else
+      redis.call('ZREM', tx.key.idleSessions, session_id)
+    end
+  end
+  if evicted > 0 then redis.call('HINCRBY', tx.key.meta, 'sessionsEvicted', evicted) end
+  return evicted
+end
+
+-- One more lease of the session, on this server from now on. Its rank stays while it is on the same server.
+function Sessions.bind(tx, session_id, server, most_sessions, dp_rank)
+  local binding = Sessions.get(tx, session_id)
+  if not binding and redis.call('HLEN', tx.key.sessions) >= (Settings.number(tx, 'maxSessions') or most_sessions) then
+    Sessions.evict(tx, redis.call('ZRANGE', tx.key.idleSessions, 0, 0))
+  end
+  local stays = binding and binding.serverId == server.id and binding.epoch == server.epoch
+  if not stays then
+    if binding then Sessions.count(tx, binding.serverId, binding.epoch, -1) end
+    Sessions.count(tx, server.id, server.epoch, 1)
+  end
+  Sessions.save(tx, session_id, {
+    serverId = server.id,
+    epoch = server.epoch,
+    leases = (binding and binding.leases or 0) + 1,
+    finished = false,
+    dpRank = dp_rank or (stays and binding.dpRank or nil),
+  })
+  redis.call('ZREM', tx.key.idleSessions, session_id)
+end
+
+-- One lease of the session less.
+function Sessions.unbind(tx, session_id, now)
+  local binding = Sessions.get(tx, session_id)
+  if not binding then return end
+  binding.leases = binding.leases - 1
+  if binding.leases <= 0 and binding.finished then
+    Sessions.forget(tx, session_id, binding)
+  else
+    Sessions.save(tx, session_id, binding)
+    if binding.leases <= 0 then redis.call('ZADD', tx.key.idleSessions, Format.integer(now), session_id) end
+  end
+end
+
+return Sessions

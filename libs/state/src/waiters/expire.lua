@@ -1,0 +1,28 @@
+--[[ Answers parked acquires whose time is over, at most 128.
+ARGV[1] JSON: {}
+Reply: answers     list: {acquireId, replyTo, error, reason?}: WAIT_TIMEOUT when all that fit are full,
+                   NO_SERVER_AVAILABLE when none takes leases or fits, POOL_PAUSED while the pool is paused or its
+                   weights change, FENCED when the worker epoch is void meanwhile
+       servers     {}
+       more        true when there are further ones
+       waiting     number: those still parked
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx)
+  local PAGE = 128
+  local now = tx.now
+  local answers = {}
+  local due = redis.call('ZRANGEBYSCORE', tx.key.acquireDeadlines, '-inf', Format.integer(now), 'LIMIT', 0, PAGE)
+  for _, acquire_id in ipairs(due) do
+    local waiter = Parked.get(tx, acquire_id)
+    if waiter then
+      local code, reason = Waiters.error(tx, waiter, now, true)
+      Parked.remove(tx, waiter)
+      table.insert(answers, { acquireId = acquire_id, replyTo = waiter.replyTo, error = code, reason = reason })
+    else
+      redis.call('ZREM', tx.key.acquireDeadlines, acquire_id)
+    end
+  end
+  return '{"answers":' .. Reply.list(answers) .. ',"servers":{},"more":' .. tostring(#due == PAGE)
+    .. ',"waiting":' .. redis.call('HLEN', tx.key.acquireWaiters) .. '}'
+end

@@ -1,0 +1,26 @@
+--[[ Gives room that is there to those who wait: after an event that made more of it than one script hands out, and
+periodically, so that no waiter depends on a single call. It looks at the first servers of the policy's order, and at a
+page of the others that moves on with each call: who waits for one of those is found too.
+ARGV[1] JSON:
+  mostSessions     number: as in acquire
+Reply: answers, servers, more as in routing/release.
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local answers, servers = {}, {}
+  local more = false
+  if redis.call('HLEN', tx.key.acquireWaiters) > 0 then
+    local ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
+    local others = redis.call('ZCARD', tx.key.eligible) - Waiters.SERVERS_LOOKED_AT
+    if others > 0 then
+      local page = redis.call('HINCRBY', tx.key.meta, 'grantPage', 1) % math.ceil(others / Waiters.SERVERS_LOOKED_AT)
+      local from = Waiters.SERVERS_LOOKED_AT * (1 + page)
+      for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, from,
+        from + Waiters.SERVERS_LOOKED_AT - 1)) do table.insert(ids, id) end
+    end
+    more = Waiters.grant(tx, ids, tx.now, args.mostSessions, answers, servers)
+  end
+  Leases.save(tx)
+  return '{"answers":' .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers)
+    .. ',"more":' .. tostring(more) .. '}'
+end

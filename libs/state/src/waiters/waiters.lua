@@ -1,0 +1,133 @@
+-- Who of the parked acquires is next, and what becomes of them.
+local Waiters = {}
+
+local WORK_PER_SCRIPT = 128 -- waiters looked at; each may be restricted, and a lease is some four looks
+local WORK_OF_A_GRANT = 4
+Waiters.SERVERS_LOOKED_AT = 64
+local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a full server
+
+function Waiters.park(tx, item, lane, now)
+  item.lane = lane
+  item.deadlineMs = now + item.waitMs
+  Parked.take_place(tx, item)
+  Parked.save(tx, item)
+end
+
+-- As choose_server, but nobody is let in while the pool is paused or at its own bound.
+function Waiters.place_of(tx, item)
+  if not Settings.takes_leases(tx) then return nil, nil, '*' end
+  return Choose.server(tx, item)
+end
+
+-- Why nothing is granted for this now: code and reason (UNSERVED_REASONS of libs/contracts).
+function Waiters.obstacle_of(tx, item)
+  if Settings.is_paused(tx) then
+    return 'POOL_PAUSED', Settings.get(tx, 'syncing') and 'weights-changing' or 'paused'
+  end
+  if redis.call('SCARD', tx.key.usableServers) == 0 then
+    return 'NO_SERVER_AVAILABLE', redis.call('EXISTS', tx.key.servers) == 1 and 'none-ready' or 'no-servers'
+  end
+  if Narrow.none_fits(tx, item) then return 'NO_SERVER_AVAILABLE', 'none-fits' end
+  return 'SERVERS_FULL', Settings.takes_leases(tx) and 'servers-full' or 'pool-full'
+end
+
+-- Why a waiter cannot be granted any more: code and, for one whose time is over, reason; or nil. `is_over`: its
+-- time is, whatever it was to be.
+function Waiters.error(tx, waiter, now, is_over)
+  if not Leases.is_current_worker(tx, waiter.workerId, waiter.workerEpoch) then
+    return (WorkerFence.void_worker(tx, waiter.workerId))
+  end
+  if not is_over and waiter.deadlineMs > now then return nil end
+  local code, reason = Waiters.obstacle_of(tx, waiter)
+  return code == 'SERVERS_FULL' and 'WAIT_TIMEOUT' or code, reason
+end
+
+-- Answers the waiter if it can be granted or never will be; else puts it into the lane it belongs to now.
+-- True when it left the lane it stood in.
+function Waiters.settle(tx, waiter, now, most_sessions, answers, servers)
+  local code, reason = Waiters.error(tx, waiter, now)
+  if code then
+    Parked.remove(tx, waiter)
+    table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = code, reason = reason })
+    return true
+  end
+  local server, _, lane = Waiters.place_of(tx, waiter)
+  if server then
+    Parked.remove(tx, waiter, true)
+    local answer = Leases.answer(tx, Leases.grant(tx, waiter, server, now, most_sessions), 'waited', servers)
+    answer.acquireId = waiter.acquireId
+    answer.replyTo = waiter.replyTo
+    table.insert(answers, answer)
+    return true
+  end
+  if lane == waiter.lane then return false end
+  redis.call('ZREM', tx.key:serverLane(waiter.lane), waiter.acquireId)
+  waiter.lane = lane
+  Parked.save(tx, waiter)
+  return true
+end
+
+-- Of each full server the first session that waits for it and may leave it for this one, as (acquireId, score).
+local function visit_leaving(tx, server, skipped, visit)
+  if not Settings.get(tx, 'affinityBreakMargin') then return end
+  for _, id in ipairs(redis.call('SRANDMEMBER', tx.key.sessionLanes, LANES_LOOKED_AT)) do
+    local bound = id ~= server.id and Servers.get(tx, id)
+    if bound and Servers.is_usable(tx, bound) then
+      local page = redis.call('ZRANGE', tx.key:serverLane(id), 0, WAITERS_LOOKED_AT - 1, 'WITHSCORES')
+      if #page == 0 then redis.call('SREM', tx.key.sessionLanes, id) end
+      for index = 1, #page, 2 do
+        local waiter = not skipped[page[index]] and Parked.get(tx, page[index])
+        if waiter and Choose.may_leave_for(tx, waiter, bound, server) then
+          visit(page[index], tonumber(page[index + 1]))
+          break
+        end
+      end
+    end
+  end
+end
+
+-- The waiter that is next in one of the lanes this server may serve, and whether it would leave another server for it.
+local function first_waiter_for(tx, server, skipped)
+  local best, best_score, leaves
+  for _, lane in ipairs(Restrictions.lanes_for(tx, server)) do
+    local head = redis.call('ZRANGE', tx.key:serverLane(lane), 0, 0, 'WITHSCORES')
+    if head[1] and (best == nil or tonumber(head[2]) < best_score) then
+      best, best_score = head[1], tonumber(head[2])
+    end
+  end
+  visit_leaving(tx, server, skipped, function(acquire_id, score)
+    if best == nil or score < best_score then best, best_score, leaves = acquire_id, score, true end
+  end)
+  return best and Parked.get(tx, best), leaves
+end
+
+-- Grants waiters while these servers and the pool have room; true when the bound of one script was reached first.
+function Waiters.grant(tx, server_ids, now, most_sessions, answers, servers)
+  if redis.call('HLEN', tx.key.acquireWaiters) == 0 or not Settings.takes_leases(tx) then return false end
+  -- Room of the pool can be used on any server, not only on that which made it.
+  if Settings.get(tx, 'poolMaxInflight') then
+    Servers.write_scores(tx)
+    server_ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
+  end
+  table.sort(server_ids)
+  local work, skipped = 0, {}
+  for _, id in ipairs(server_ids) do
+    local server = Servers.get(tx, id)
+    while server and Servers.has_room(tx, server) and Settings.takes_leases(tx) do
+      if work >= WORK_PER_SCRIPT then return true end
+      work = work + 1
+      local waiter, leaves = first_waiter_for(tx, server, skipped)
+      if not waiter then break end
+      if Waiters.settle(tx, waiter, now, most_sessions, answers, servers) then
+        work = work + WORK_OF_A_GRANT - 1
+      elseif leaves then
+        skipped[waiter.acquireId] = true
+      else
+        break
+      end
+    end
+  end
+  return false
+end
+
+return Waiters

@@ -1,0 +1,62 @@
+--[[ Begins a change of the weights of a pool: one flag. From here on nothing is granted or claimed until it ends.
+ARGV[1] JSON:
+  syncId          string; a repeat gets the status of the change, under way or ended
+  version         number: of the new weights
+  mode            'abort' | 'wait' | 'keep': what becomes of running requests
+  deadlineMs      number: rolled back when it is not committed by then
+  job, trainerEpoch   strings, or absent: then only this trainer, or one that took over, may end it
+  stamp           of the trainer, or absent
+Reply: WeightSync of the protocol, with a stamp
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else),
+WEIGHT_SYNC_CONFLICT,
+  WEIGHT_VERSION_STALE. Facts: weights.begun.
+Flags: allow-oom ]]
+return function(tx, args)
+  local job = Reply.optional(args.job)
+  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp)) or (job and Trainer.error(tx, job,
+    args.trainerEpoch))
+  if refused then return refused end
+
+  local function meant_this(sync)
+    return sync.version == args.version and sync.mode == args.mode
+  end
+  local reused = Reply.fail('VALIDATION_FAILED', 'The syncId was used for another change of weights', 'syncId')
+
+  local ended = redis.call('GET', tx.key:endedSync(args.syncId))
+  if ended then return meant_this(cjson.decode(ended)) and Generation.stamped(tx, ended) or reused end
+  local sync = WeightSync.load(tx)
+  if sync and sync.syncId == args.syncId then
+    return meant_this(sync) and Generation.stamped(tx, WeightSync.json(tx, sync, 'begun')) or reused
+  end
+  if sync then
+    return Reply.fail('WEIGHT_SYNC_CONFLICT', 'The weights change to version ' .. Format.integer(sync.version)
+      .. ' just now: ' .. sync.syncId,
+      'syncId', 500)
+  end
+  local from = PoolVersion.current(tx)
+  if args.version < from then
+    return Reply.fail('WEIGHT_VERSION_STALE', 'The pool is at version ' .. Format.integer(from), 'version')
+  end
+
+  local now = tx.now
+  local deadline = now + args.deadlineMs
+  redis.call('HSET', tx.key.weightSync, 'syncId', args.syncId, 'version', Format.integer(args.version), 'mode',
+    args.mode, 'fromVersion',
+    Format.integer(from), 'startedAtMs', Format.integer(now), 'deadlineAtMs', Format.integer(deadline))
+  if job then redis.call('HSET', tx.key.weightSync, 'job', job, 'trainerEpoch', args.trainerEpoch) end
+  -- The gate of a rollback: the one there is, or the version that all servers have; servers of several versions go on
+  -- so.
+  local oldest = redis.call('ZRANGE', tx.key.serverVersions, 0, 0, 'WITHSCORES')[2]
+  local is_uniform = oldest ~= nil and tonumber(oldest) == from
+  local gate = redis.call('HGET', tx.key.settings, 'requiredWeightVersion') or (is_uniform and Format.integer(from))
+    or ''
+  redis.call('HSET', tx.key.weightSync, 'gateBefore', gate)
+  redis.call('HSET', tx.key.settings, 'syncing', Format.integer(args.version))
+  if args.mode == 'keep' then
+    redis.call('HSET', tx.key.weights, 'keptVersion', Format.integer(args.version))
+    redis.call('HDEL', tx.key.weights, 'keptUntilMs')
+  end
+  Events.add(tx, 'weights.begun', { syncId = args.syncId, version = args.version, mode = args.mode,
+    fromVersion = from })
+  return Generation.stamped(tx, WeightSync.json(tx, WeightSync.load(tx), 'begun'))
+end

@@ -1,0 +1,60 @@
+--[[ Ends a change of weights. Committed, servers that do not report the new version are quarantined until they do;
+rolled back, those that do not report what all had before are. The pool goes on, unless it is paused by hand.
+ARGV[1] JSON:
+  syncId
+  outcome         'committed' | 'rolled-back'; a repeat gets the same answer
+  reason          string
+  trainerEpoch    string or absent: whoever began it; for a change that was begun for a job
+  overdueOnly     boolean: do nothing before the deadline
+  stamp           of the trainer, or absent
+Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do
+Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise),
+WEIGHTS_NOT_QUIESCED (a commit while
+  requests run that were to be stopped or waited for). Facts: weights.committed, weights.rolled-back.
+Flags: allow-oom ]]
+return function(tx, args)
+  local epoch = Reply.optional(args.trainerEpoch)
+  local changed = Generation.stamp_error(tx, Reply.optional(args.stamp))
+  if changed then return changed end
+
+  local ended = redis.call('GET', tx.key:endedSync(args.syncId))
+  if ended then
+    local known = cjson.decode(ended)
+    local refused = known.job and epoch and Trainer.error(tx, known.job, epoch)
+    if refused then return refused end
+    if known.state == args.outcome then return Generation.stamped(tx, ended) end
+    return Reply.fail('WEIGHT_SYNC_ENDED', 'The change of weights is ' .. known.state .. ': ' .. known.reason, 'syncId')
+  end
+  local sync = WeightSync.load(tx)
+  if not sync or sync.syncId ~= args.syncId then
+    return Reply.fail('WEIGHT_SYNC_NOT_FOUND', 'There is no change of weights ' .. args.syncId, 'syncId')
+  end
+  local now = tx.now
+  if args.overdueOnly then
+    if now < sync.deadlineAtMs then return Generation.stamped(tx, WeightSync.json(tx, sync, 'begun')) end
+  elseif sync.job then
+    local refused = Trainer.error(tx, sync.job, epoch or sync.trainerEpoch)
+    if refused then return refused end
+  end
+  local committed = args.outcome == 'committed'
+  local running = redis.call('HLEN', tx.key.leases)
+  if committed and sync.mode ~= 'keep' and running > 0 then
+    return Reply.fail('WEIGHTS_NOT_QUIESCED', Format.integer(running) .. ' requests still run under the old weights',
+      nil, 100)
+  end
+
+  local gate = committed and Format.integer(sync.version) or redis.call('HGET', tx.key.weightSync, 'gateBefore')
+  if gate and gate ~= '' and redis.call('HGET', tx.key.settings, 'requiredWeightVersion') ~= gate then
+    redis.call('HSET', tx.key.settings, 'requiredWeightVersion', gate)
+    -- The load-balancer puts every server where changed settings say.
+    redis.call('HINCRBY', tx.key.settings, 'version', 1)
+  end
+  if committed then redis.call('HSET', tx.key.weights, 'version', Format.integer(sync.version)) end
+  if sync.mode == 'keep' then redis.call('HSET', tx.key.weights, 'keptUntilMs', Format.integer(now)) end
+  redis.call('HDEL', tx.key.settings, 'syncing')
+  redis.call('DEL', tx.key.weightSync)
+  local answer = WeightSync.json(tx, sync, args.outcome, now, args.reason)
+  redis.call('SET', tx.key:endedSync(args.syncId), answer, 'PX', WeightSync.ENDED_KEPT_MS)
+  Events.add(tx, 'weights.' .. args.outcome, { syncId = sync.syncId, version = sync.version, reason = args.reason })
+  return Generation.stamped(tx, answer)
+end

@@ -1,0 +1,56 @@
+--[[ Which paused engines are to go on: the change they were paused for has ended, or their server has left the pool or
+has another address. One page of them. An engine is listed again, less and less often, until weights/engine-told; after
+GIVE_UP_MS it is given up, and its entry says so to all replicas for as long again.
+ARGV[1] JSON: {cursor}   string, '0' to begin
+Reply: steps      list of {serverId, endpoint, dialect, syncId}
+       overdue    number: engines that have been told for longer than OVERDUE_MS: an alarm
+       givenUp    list of {serverId, endpoint, dialect, syncId}: given up just now, each listed once
+       cursor     string, '0' at the end
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local OVERDUE_MS, GIVE_UP_MS = 60000, 3600000
+  local PROMPT_TRIES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 3, 250, 30000
+  local sync, now = WeightSync.load(tx), tx.now
+  local steps, given_up, overdue = {}, {}, 0
+
+  local function is_held(name, entry)
+    if not sync or sync.syncId ~= entry.syncId then return false end
+    local server = Servers.get(tx, entry.serverId)
+    return server ~= nil and PausedEngines.name(server.dialect, server.endpoint) == name
+  end
+
+  local function tell(name, entry)
+    entry.tries = (entry.tries or 0) + 1
+    local pause = entry.tries < PROMPT_TRIES and 0 or FIRST_PAUSE_MS * 2 ^ math.min(entry.tries - PROMPT_TRIES, 16)
+    entry.nextAtMs = now + math.min(LONGEST_PAUSE_MS, pause)
+    PausedEngines.save(tx, name, entry)
+  end
+
+  local page = redis.call('HSCAN', tx.key.pausedEngines, args.cursor, 'COUNT', PAGE)
+  for position = 1, #page[2], 2 do
+    local name, entry = page[2][position], cjson.decode(page[2][position + 1])
+    local dialect, endpoint = string.match(name, '^(%a+)|(.*)$')
+    local step = { serverId = entry.serverId, endpoint = endpoint, dialect = dialect, syncId = entry.syncId }
+    if entry.givenUpAtMs then
+      if now - entry.givenUpAtMs > GIVE_UP_MS then redis.call('HDEL', tx.key.pausedEngines, name) end
+    elseif entry.resumeAtMs or not is_held(name, entry) then
+      entry.resumeAtMs = entry.resumeAtMs or now
+      local age = now - entry.resumeAtMs
+      if age > GIVE_UP_MS then
+        entry.givenUpAtMs = now
+        PausedEngines.save(tx, name, entry)
+        table.insert(given_up, step)
+      else
+        if age > OVERDUE_MS then overdue = overdue + 1 end
+        if now >= (entry.nextAtMs or 0) then
+          tell(name, entry)
+          table.insert(steps, step)
+        end
+      end
+    end
+  end
+  return '{"steps":' .. Reply.list(steps) .. ',"overdue":' .. overdue .. ',"givenUp":' .. Reply.list(given_up)
+    .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+end

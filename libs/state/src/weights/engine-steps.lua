@@ -1,0 +1,48 @@
+--[[ Which engines are to pause for the change of weights under way (in mode `keep` at once, else when nothing runs on
+them any more), and writes the intent down first. One page of servers.
+ARGV[1] JSON: {cursor}   string, '0' to begin
+Reply: steps     list of {serverId, endpoint, dialect, syncId, mode}
+       cursor    string, '0' at the end
+       resumes   boolean: some are paused, and weights/engine-resumes says which of them are to go on
+What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that only its
+callers can reach, is left alone.
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local sync = WeightSync.load(tx)
+  local steps, cursor = {}, '0'
+
+  local function can_pause(server)
+    if not server.probed then return false end
+    local packed = redis.call('HGET', tx.key:server(server.id), 'capabilities')
+    for _, mode in ipairs(packed and cjson.decode(packed).pauseModes or {}) do
+      if mode == sync.mode then return true end
+    end
+    return false
+  end
+
+  -- One that was paused for an earlier change goes on first.
+  local function may_be_asked(entry)
+    if not entry or entry.givenUpAtMs then return true end
+    return entry.syncId == sync.syncId and (entry.state ~= 'paused' or entry.resumeAtMs ~= nil)
+  end
+
+  if sync then
+    local page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
+    cursor = page[1]
+    for position = 1, #page[2], 2 do
+      local server = Servers.get(tx, page[2][position])
+      local name = server and PausedEngines.name(server.dialect, server.endpoint)
+      if server and (sync.mode == 'keep' or server.load == 0) and can_pause(server)
+        and may_be_asked(PausedEngines.load(tx, name)) then
+        PausedEngines.save(tx, name, { syncId = sync.syncId, serverId = server.id, state = 'asked',
+          askedAtMs = tx.now })
+        table.insert(steps, { serverId = server.id, endpoint = server.endpoint, dialect = server.dialect,
+          syncId = sync.syncId, mode = sync.mode })
+      end
+    end
+  end
+  return '{"steps":' .. Reply.list(steps) .. ',"cursor":' .. cjson.encode(cursor)
+    .. ',"resumes":' .. tostring(redis.call('EXISTS', tx.key.pausedEngines) == 1) .. '}'
+end

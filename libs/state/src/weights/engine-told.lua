@@ -1,0 +1,26 @@
+--[[ An engine has been told to pause, or to go on, for a change of weights.
+ARGV[1] JSON:
+  endpoint, dialect, syncId   strings
+  paused             boolean
+  lateMs             number: a pause that was asked for may be on its way for so long; until then a resume is said again
+Reply: late   true when it was paused after it was to go on: it must resume
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local name = PausedEngines.name(args.dialect, args.endpoint)
+  local entry = PausedEngines.load(tx, name)
+  local is_ours = entry ~= nil and entry.syncId == args.syncId
+  if args.paused then
+    local sync = WeightSync.load(tx)
+    local late = not is_ours or entry.resumeAtMs ~= nil or not sync or sync.syncId ~= args.syncId
+    if not late then
+      entry.state = 'paused'
+      PausedEngines.save(tx, name, entry)
+    end
+    return cjson.encode({ late = late })
+  end
+  if is_ours and entry.resumeAtMs and (entry.state == 'paused' or tx.now - entry.askedAtMs > args.lateMs) then
+    redis.call('HDEL', tx.key.pausedEngines, name)
+  end
+  return '{"late":false}'
+end

@@ -1,0 +1,50 @@
+--[[ Voids worker epochs without a heartbeat for their time to live, at most 128. Nothing expires for one more time to
+live after an outage (nobody ran this script for `gapMs`, so nobody could be heard), and when at least two and more
+than 30 % of the live workers would expire together.
+ARGV[1] JSON: {gapMs}
+Reply: expired     list of workerId
+       held        'outage' | 'mass' while nothing expires: an alarm; absent otherwise
+       more        true when there are further ones
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  local MASS_SHARE = 0.3
+  local now = tx.now
+  local meta = redis.call('HMGET', tx.key.meta, 'reaperTickMs', 'holdUntilMs', 'holdReason')
+  local last_tick, hold_until = tonumber(meta[1]), tonumber(meta[2])
+  redis.call('HSET', tx.key.meta, 'reaperTickMs', Format.integer(now))
+
+  local due = redis.call('ZRANGEBYSCORE', tx.key.workers, '-inf', Format.integer(now), 'LIMIT', 0, PAGE)
+
+  -- Until the longest time to live of those that come next is over.
+  local function hold(reason)
+    local longest = 0
+    for _, worker_id in ipairs(redis.call('ZRANGE', tx.key.workers, 0, PAGE - 1)) do
+      longest = math.max(longest, tonumber(redis.call('HGET', tx.key:worker(worker_id), 'ttlMs')) or 0)
+    end
+    redis.call('HSET', tx.key.meta, 'holdUntilMs', Format.integer(now + longest), 'holdReason', reason)
+    return '{"expired":[],"more":false,"held":"' .. reason .. '"}'
+  end
+
+  if last_tick and now - last_tick > args.gapMs then return hold('outage') end
+  if hold_until and now < hold_until then return '{"expired":[],"more":false,"held":"' .. meta[3] .. '"}' end
+  if #due == 0 then
+    -- The alarm is over: those who were late have been heard again, or are gone.
+    if hold_until then redis.call('HDEL', tx.key.meta, 'holdUntilMs', 'holdReason') end
+    return '{"expired":[],"more":false}'
+  end
+  if not hold_until then
+    local late = redis.call('ZCOUNT', tx.key.workers, '-inf', Format.integer(now))
+    if late >= 2 and late > MASS_SHARE * redis.call('ZCARD', tx.key.workers) then return hold('mass') end
+  end
+  for _, worker_id in ipairs(due) do
+    local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
+    if epoch then
+      Workers.expire_epoch(tx, worker_id, epoch)
+    else
+      redis.call('ZREM', tx.key.workers, worker_id)
+    end
+  end
+  return '{"expired":' .. Reply.list(due) .. ',"more":' .. tostring(#due == PAGE) .. '}'
+end

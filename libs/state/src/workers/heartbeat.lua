@@ -1,0 +1,25 @@
+--[[ Keeps a worker epoch, and with it all its leases and attempts, and tells what the books hold for it.
+ARGV[1] JSON: {workerId, workerEpoch}
+Reply: serverTimeMs, ttlMs, leaseCount, attemptCount   numbers
+       leaseDigest   string: sum of the sequences of its leases, not yet reduced modulo 2^40
+       generation    string: another one than before tells that Redis may have lost what it had granted
+       syncAsked     true from routing/reconcile-server until a sync of leases begins; absent otherwise
+Errors: WORKER_NOT_FOUND, FENCED (the epoch is void): register anew. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
+    return Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+  end
+  local now = tx.now
+  local known = redis.call('HMGET', tx.key:worker(args.workerId), 'ttlMs', 'leaseDigest', 'syncAsked')
+  Workers.keep(tx, args.workerId, tonumber(known[1]), now)
+  return cjson.encode({
+    serverTimeMs = now,
+    generation = (Generation.current(tx)),
+    ttlMs = tonumber(known[1]),
+    leaseCount = redis.call('SCARD', tx.key:workerLeases(args.workerId, args.workerEpoch)),
+    leaseDigest = known[2],
+    attemptCount = redis.call('SCARD', tx.key:workerAttempts(args.workerId, args.workerEpoch)),
+    syncAsked = known[3] and true or nil,
+  })
+end

@@ -1,0 +1,24 @@
+--[[ Gives a worker a new epoch and voids the one before, with all its leases and attempts.
+ARGV[1] JSON:
+  workerId, registrationId   string; the same registrationId of a live epoch gets the same answer
+  newEpoch                   string: the epoch that begins unless the call is a repeat
+  ttlMs                      number
+Reply: workerEpoch           string
+       ttlMs, serverTimeMs   numbers
+Errors: none. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local now = tx.now
+  local known = redis.call('HMGET', tx.key:worker(args.workerId), 'liveEpoch', 'registrationId')
+  local epoch = known[1]
+  if not epoch or known[2] ~= args.registrationId then
+    if epoch then Workers.expire_epoch(tx, args.workerId, epoch) end
+    epoch = args.newEpoch
+  end
+  redis.call('HSET', tx.key:worker(args.workerId), 'liveEpoch', epoch, 'registrationId', args.registrationId,
+    'ttlMs', args.ttlMs)
+  redis.call('HSETNX', tx.key:worker(args.workerId), 'leaseDigest', 0)
+  redis.call('HSETNX', tx.key:worker(args.workerId), 'registeredAtMs', Format.integer(now))
+  Workers.keep(tx, args.workerId, args.ttlMs, now)
+  return '{"workerEpoch":"' .. epoch .. '","ttlMs":' .. args.ttlMs .. ',"serverTimeMs":' .. Format.integer(now) .. '}'
+end

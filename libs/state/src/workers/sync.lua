@@ -1,0 +1,38 @@
+--[[ One page of what a worker epoch holds; a scan: each one that is there all the time comes at least once.
+The first page of the leases is the answer to a sync that was asked for.
+ARGV[1] JSON:
+  workerId, workerEpoch
+  kind             'leases' | 'attempts'
+  cursor           string, '0' to begin
+Reply: items       list of {id: leaseId, sinceMs} or {id: requestId, attempt, sinceMs}
+       cursor      string, '0' at the end
+Errors: WORKER_NOT_FOUND, FENCED. Facts: none.
+Flags: allow-oom ]]
+return function(tx, args)
+  local PAGE = 128
+  if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
+    return Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+  end
+  -- Not with the heartbeat that tells of it: its reply may be lost.
+  if args.kind == 'leases' and args.cursor == '0' then redis.call('HDEL', tx.key:worker(args.workerId), 'syncAsked') end
+  local is_leases = args.kind == 'leases'
+  local index = is_leases and tx.key:workerLeases(args.workerId, args.workerEpoch)
+    or tx.key:workerAttempts(args.workerId, args.workerEpoch)
+  local page = redis.call('SSCAN', index, args.cursor, 'COUNT', PAGE)
+  local items = {}
+  for _, id in ipairs(page[2]) do
+    if is_leases then
+      local packed = redis.call('HGET', tx.key.leases, id)
+      if packed then
+        local lease = LeaseRecord.unpack(packed)
+        table.insert(items, { id = string.format('%.0f.%s', lease.seq, id), sinceMs = lease.grantedAtMs })
+      end
+    else
+      local field = redis.call('HMGET', tx.key:request(id), 'attempt', 'claimedAtMs')
+      if field[1] then
+        table.insert(items, { id = id, attempt = field[1], sinceMs = tonumber(field[2]) or 0 })
+      end
+    end
+  end
+  return '{"items":' .. Reply.list(items) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+end
