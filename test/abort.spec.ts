@@ -233,7 +233,8 @@ describe('a holder that lives and does not confirm', () => {
     const { client } = impatient;
     await impatient.begin();
     const { pool } = impatient;
-    await impatient.register();
+    // With an id that is encoded within the services: one of them asks another to fence the server.
+    await impatient.register({ serverId: 'a/b %' });
     await impatient.submit(1, 1);
     const registration = { workerId: 'deaf', registrationId: 'd', ttlMs: 60_000 };
     const { workerEpoch } = await client.call(pool, 'worker.register', registration);
@@ -251,7 +252,7 @@ describe('a holder that lives and does not confirm', () => {
         { requestId: 'traj/1', outcome: 'aborted', fenced: true },
       ]);
     const { servers } = await client.call(pool, 'server.list', {});
-    expect(servers).toMatchObject([{ state: 'failed', inflight: 0 }]);
+    expect(servers).toMatchObject([{ serverId: 'a/b %', state: 'failed', inflight: 0 }]);
     expect(await impatient.books()).toMatchObject({ requests: { dropped: 1 } });
     // Its late word changes nothing.
     expect(await client.call(pool, 'lb.release', { acquireId: 'held', outcome: 'aborted' })).toMatchObject({

@@ -106,7 +106,7 @@ export class ServiceBench {
   }
 
   /** The engine as server s1. */
-  async register(more: { maxInflight?: number; weightVersion?: number } = {}): Promise<void> {
+  async register(more: { serverId?: string; maxInflight?: number; weightVersion?: number } = {}): Promise<void> {
     const { url: endpoint } = this.engine;
     const engine = { dialect: 'vllm' as const, capabilities: { pauseModes: [...PAUSE_MODES] } };
     const body = { serverId: 's1', endpoint, instanceId: 'i1', maxInflight: 64, ...engine, ...more };

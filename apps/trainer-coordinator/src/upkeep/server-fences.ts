@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError, type PoolName } from '@broomwagon/contracts';
+import { decodeId, isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { TypedClient } from '@broomwagon/messaging';
 import type { ServerFence } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
@@ -19,7 +19,9 @@ export class ServerFences {
     const each = new Map(servers.map(({ serverId, epoch }) => [`${serverId}:${epoch}`, { serverId, epoch }]));
     for (const server of each.values()) {
       try {
-        const { changed } = await this.client.call(pool, 'server.fence', { ...server, reason });
+        // A call of one service to another has ids as on the wire, too.
+        const serverId = decodeId(server.serverId);
+        const { changed } = await this.client.call(pool, 'server.fence', { ...server, serverId, reason });
         if (!changed) continue;
         this.metrics.serverFenced();
         this.logger.error({ pool, ...server, reason }, 'A server whose requests could not be ended is fenced');
