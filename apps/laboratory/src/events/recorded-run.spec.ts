@@ -80,6 +80,15 @@ describe('a recorded stream of facts', () => {
     expect(() => readEvents([...recording(), other].join('\n'), 'events', 'other')).toThrow('no round of job other');
   });
 
+  it('reads the parts of request ids as the ids that they stand for', () => {
+    const lines = recording().map((line) =>
+      line.replaceAll('job/', 'a~1b~0/').replaceAll('"job":"job"', '"job":"a/b~"'),
+    );
+    const run = readEvents(lines.map((line) => line.replaceAll('g10', 'g~110')).join('\n'), 'events');
+    expect(run).toMatchObject({ job: 'a/b~', samples: 2 });
+    expect([...run.lengths.keys()]).toContain('g/10');
+  });
+
   it.each([
     ['not JSON', '{"type":'],
     ['no fact', '[]'],

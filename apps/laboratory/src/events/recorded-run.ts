@@ -1,4 +1,4 @@
-import type { RoundKind } from '@broomwagon/contracts';
+import { idOfPart, type RoundKind } from '@broomwagon/contracts';
 
 /** A round as it really went. */
 export interface RecordedRound {
@@ -123,12 +123,12 @@ function parseFact(line: string, place: string): Fact {
 
 /** Facts of requests name their job in the request's id, `<job>/<group>/<sample>`. */
 function jobOf(fact: Fact): string | undefined {
-  return fact.job ?? (typeof fact.requestId === 'string' ? fact.requestId.split('/')[0] : undefined);
+  return fact.job ?? (typeof fact.requestId === 'string' ? partsOf(fact.requestId).job : undefined);
 }
 
-function partsOf(requestId: string): { groupId: string; index: number } {
-  const [, groupId, index] = requestId.split('/');
-  return { groupId: groupId!, index: Number(index) };
+function partsOf(requestId: string): { job: string; groupId: string; index: number } {
+  const [job, groupId, index] = requestId.split('/').map(idOfPart);
+  return { job: job!, groupId: groupId!, index: Number(index) };
 }
 
 function gaps(facts: readonly Fact[]): number {
