@@ -178,7 +178,8 @@ export interface LeaseGrant {
 
 /**
  * `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). What finds no room in the reply is
- * answered REPLY_FULL: it was granted or refused all the same, and the item sent again with the same acquireId says how.
+ * answered REPLY_FULL: it was granted (`details.granted`: the caller holds the lease) or refused all the same, and the
+ * item sent again with the same acquireId says how.
  */
 export class AcquireManyRequest {
   @IsWorkerId() workerId!: WorkerId;

@@ -1,5 +1,4 @@
-import { LIMITS, type AcquireManyReply, type ServerId } from '@broomwagon/contracts';
-import { wireRefusalOf } from '@broomwagon/state';
+import { BroomwagonError, ERROR_CODES, LIMITS, type AcquireManyReply, type ServerId } from '@broomwagon/contracts';
 
 type Item = AcquireManyReply['leases'][number];
 type Server = AcquireManyReply['servers'][ServerId];
@@ -7,21 +6,26 @@ type Server = AcquireManyReply['servers'][ServerId];
 /** The names of the two fields of the reply. */
 const ENVELOPE_BYTES = 64;
 
-/** A reply of `lb.acquire-many` that fits a message: what finds no room in it is answered REPLY_FULL. */
+/**
+ * A reply of `lb.acquire-many` that fits a message: what finds no room in it is answered REPLY_FULL, and told whether its
+ * lease was granted all the same.
+ */
 export class BurstReply {
-  readonly body: AcquireManyReply = { servers: {}, leases: [] };
+  /** A server may be called `__proto__`. */
+  readonly body: AcquireManyReply = { servers: Object.create(null) as AcquireManyReply['servers'], leases: [] };
   /** What is left when each item to come is answered REPLY_FULL. */
   private roomBytes = LIMITS.bodyBytes - ENVELOPE_BYTES;
 
   /** @param acquireIds of all items, in their order */
   constructor(acquireIds: readonly string[]) {
-    for (const acquireId of acquireIds) this.roomBytes -= bytesOf(withoutRoom(acquireId));
+    for (const acquireId of acquireIds) this.roomBytes -= bytesOf(withoutRoom(acquireId, false));
   }
 
   /** The next item. @param server of a lease */
   add(item: Item, server?: Server): void {
-    const full = withoutRoom(item.acquireId);
-    const names = 'serverId' in item && !Object.hasOwn(this.body.servers, item.serverId);
+    const isGranted = 'leaseId' in item;
+    const full = withoutRoom(item.acquireId, isGranted);
+    const names = isGranted && !Object.hasOwn(this.body.servers, item.serverId);
     const bytes = bytesOf(item) - bytesOf(full) + (names ? bytesOf({ [item.serverId]: server }) : 0);
     if (bytes > this.roomBytes) {
       this.body.leases.push(full);
@@ -33,8 +37,9 @@ export class BurstReply {
   }
 }
 
-function withoutRoom(acquireId: string): Item {
-  return { acquireId, error: wireRefusalOf({ error: 'REPLY_FULL' }) };
+function withoutRoom(acquireId: string, granted: boolean): Item {
+  const error = new BroomwagonError('REPLY_FULL', ERROR_CODES.REPLY_FULL.about, { details: { granted } });
+  return { acquireId, error: error.toWire() };
 }
 
 /** In a list of JSON. */
