@@ -154,13 +154,13 @@ describe('a message that is wrong', () => {
     [
       'a chunk over its limit',
       'payload.put',
-      () => ({ job: 'job', owner: 'o', name: 'n', chunkIndex: 0, chunkCount: 1, data: 'A'.repeat(400_000) }),
+      () => ({ job: 'job', groupId: 'o', name: 'n', chunkIndex: 0, chunkCount: 1, data: 'A'.repeat(400_000) }),
       { field: 'data' },
     ],
     [
       'a payload over 64 MiB',
       'payload.put',
-      () => ({ job: 'job', owner: 'o', name: 'n', chunkIndex: 0, chunkCount: 257, data: 'AAAA' }),
+      () => ({ job: 'job', groupId: 'o', name: 'n', chunkIndex: 0, chunkCount: 257, data: 'AAAA' }),
       { field: 'chunkCount' },
     ],
     [

@@ -190,13 +190,13 @@ export class TestSystem {
   }
 
   /** Stores a payload over NATS and returns its reference. */
-  async putPayload(job: string, owner: string, name: string, bytes: Buffer): Promise<string> {
+  async putPayload(job: string, requestId: string, name: string, bytes: Buffer): Promise<string> {
     const chunkCount = Math.ceil(bytes.length / LIMITS.payloadChunkBytes);
     let ref: string | undefined;
     for (let chunkIndex = 0; chunkIndex < chunkCount; chunkIndex += 1) {
       const start = chunkIndex * LIMITS.payloadChunkBytes;
       const data = bytes.subarray(start, start + LIMITS.payloadChunkBytes).toString('base64');
-      ({ ref } = await this.call('payload.put', { job, owner, name, chunkIndex, chunkCount, data }));
+      ({ ref } = await this.call('payload.put', { job, requestId, name, chunkIndex, chunkCount, data }));
     }
     return ref!;
   }

@@ -117,7 +117,7 @@ export class CoordinatorFixture {
 
   /** Stores a text as what the claim made, and returns its reference. */
   async put({ job, requestId, attempt }: Claim, text: string): Promise<string> {
-    const payload = { job, owner: requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1 };
+    const payload = { job, requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.from(text).toString('base64');
     return (await this.client.call(this.pool, 'payload.put', { ...payload, data })).ref!;
   }
@@ -138,8 +138,8 @@ export class CoordinatorFixture {
 
   async worker(workerId: string): Promise<FixtureWorker> {
     const { workerEpoch } = await this.routing.registerWorker(this.pool, {
-      workerId,
-      registrationId: `${workerId}-${Math.random()}`,
+      workerId: encodeId(workerId),
+      registrationId: `r-${Math.random()}`,
       ttlMs: 600_000,
     });
     return new FixtureWorker(this, workerId, workerEpoch);

@@ -97,7 +97,7 @@ export class RoundFlow {
   /** Stores what they made, as workers do before they complete. */
   async store(held: readonly HeldClaim[]): Promise<void> {
     const puts = held.map(({ claim: { job, requestId, attempt } }) =>
-      JSON.stringify({ job, owner: requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1, data: TOKENS }),
+      JSON.stringify({ job, requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1, data: TOKENS }),
     );
     await this.list('payload.put', puts);
   }

@@ -1,13 +1,15 @@
 import { IsBase64, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
-import { IsCorrelationId, IsId, type JobId } from './ids';
+import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId } from './ids';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH } from './segment.dto';
 
 /** `payload.put`: one chunk of at most 256 kB; the reply to the last one holds the reference. Safe to repeat. */
 export class PutPayloadRequest {
   @IsId() job!: JobId;
-  /** Who owns it: a groupId for a prompt, a requestId for tokens. Decides when it may be swept. */
-  @IsCorrelationId() owner!: string;
+  /** Its owner, which decides when it may be swept: the group of a prompt. Either this or `requestId`. */
+  @IsOptional() @IsId() groupId?: GroupId;
+  /** The request of the job that made these tokens. */
+  @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** Tells payloads of one owner apart: `prompt`, or the attempt. */
   @IsId() name!: string;
   @IsInt() @Min(0) @Max(LIMITS.payloadChunks - 1) chunkIndex!: number;

@@ -55,7 +55,7 @@ describe('checkpoints of a job', () => {
       }
     }
     for (const claim of later) {
-      const payload = { job, owner: claim.requestId, name: claim.attempt, chunkIndex: 0, chunkCount: 1 };
+      const payload = { job, requestId: claim.requestId, name: claim.attempt, chunkIndex: 0, chunkCount: 1 };
       const { ref } = await call(fixture.pool, 'payload.put', { ...payload, data: 'AAAA' });
       const segment = { ...fixture.segmentOf(claim, 4), ref: ref! };
       stored.set(claim.requestId, ref!);

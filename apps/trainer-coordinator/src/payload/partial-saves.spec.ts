@@ -49,7 +49,7 @@ it('partial saves that were replaced wait for less at their bound, and the alarm
   const saved: string[] = [];
   const save = async () => {
     const name = `${claim.attempt}-${saves++}`;
-    const chunk = { job, owner: claim.requestId, name, chunkIndex: 0, chunkCount: 1 };
+    const chunk = { job, requestId: claim.requestId, name, chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.alloc(SAVE_BYTES, 'x').toString('base64');
     const ref = (await fixture.client.call(pool, 'payload.put', { ...chunk, data })).ref!;
     saved.push(ref);

@@ -184,7 +184,7 @@ describe('owners of payloads', () => {
 
   it('keeps a prompt that several groups and checkpoints name until the last of them is gone', async () => {
     const job = fixture.newJob();
-    const prompt = { job, owner: 'prompts', name: 'shared', chunkIndex: 0, chunkCount: 1 };
+    const prompt = { job, groupId: 'prompts', name: 'shared', chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.from('{"text":"shared"}').toString('base64');
     const { ref: promptRef } = await call(fixture.pool, 'payload.put', { ...prompt, data });
     const shared = (from: number) =>

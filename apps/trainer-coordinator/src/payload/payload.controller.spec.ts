@@ -31,7 +31,7 @@ describe('payload operations', () => {
   it('takes a payload in chunks and gives it back', async () => {
     const bytes = randomBytes(600_000);
     const size = 262_144;
-    const of = { job: 'j1', owner: 'j1/g1/0', name: '1', chunkCount: 3 };
+    const of = { job: 'j1', requestId: 'j1/g1/0', name: '1', chunkCount: 3 };
     let ref: string | undefined;
     for (const chunkIndex of [2, 0, 1]) {
       const data = bytes.subarray(chunkIndex * size, (chunkIndex + 1) * size).toString('base64');
@@ -51,7 +51,7 @@ describe('payload operations', () => {
   });
 
   it('answers what is wrong with its code', async () => {
-    const chunk = { job: 'j1', owner: 'g2', name: 'prompt', chunkIndex: 0, chunkCount: 2, data: 'eHl6' };
+    const chunk = { job: 'j1', groupId: 'g2', name: 'prompt', chunkIndex: 0, chunkCount: 2, data: 'eHl6' };
     const { receivedChunks } = await client.call(pool, 'payload.put', chunk);
     expect(receivedChunks).toBe(1);
     await expect(client.call(pool, 'payload.put', { ...chunk, chunkIndex: 2 })).rejects.toMatchObject({

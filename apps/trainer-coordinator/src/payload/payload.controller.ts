@@ -1,6 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
+  BroomwagonError,
   GetPayloadRequest,
   patternOf,
   PutPayloadRequest,
@@ -8,7 +9,6 @@ import {
   type GetPayloadReply,
   type PutPayloadReply,
   type StatPayloadReply,
-  ownerOf,
 } from '@broomwagon/contracts';
 import { ContractPipe, MessageContext } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
@@ -24,7 +24,7 @@ export class PayloadController {
     @Ctx() { pool }: MessageContext,
   ): Promise<PutPayloadReply> {
     const { job, name, chunkIndex, chunkCount, data } = request;
-    const owner = ownerOf(job, request.owner);
+    const owner = ownerOf(request);
     return this.payloads.putChunk({ pool, job, owner, name }, chunkIndex, chunkCount, Buffer.from(data, 'base64'));
   }
 
@@ -46,4 +46,19 @@ export class PayloadController {
     this.payloads.requireRef(request.ref, { pool });
     return this.payloads.stat(request.ref);
   }
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED: not one owner, or a request of another job */
+function ownerOf({ job, groupId, requestId }: PutPayloadRequest): string {
+  if (requestId === undefined && groupId !== undefined) return groupId;
+  if (requestId === undefined || groupId !== undefined) {
+    throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupId and requestId must be given', {
+      field: 'requestId',
+    });
+  }
+  if (!requestId.startsWith(`${job}/`)) {
+    const message = `requestId: ${requestId} is no request of the job ${job}`;
+    throw new BroomwagonError('VALIDATION_FAILED', message, { field: 'requestId' });
+  }
+  return requestId;
 }

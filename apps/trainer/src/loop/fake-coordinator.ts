@@ -240,13 +240,13 @@ export class FakeCoordinator {
     };
   }
 
-  private put(chunk: { owner: string; name: string; chunkIndex: number; chunkCount: number; data: string }): unknown {
+  private put(chunk: { groupId: string; name: string; chunkIndex: number; chunkCount: number; data: string }): unknown {
     this.payloadNames.add(chunk.name);
-    const chunks = this.payloads.get(chunk.owner) ?? [];
+    const chunks = this.payloads.get(chunk.groupId) ?? [];
     chunks[chunk.chunkIndex] = Buffer.from(chunk.data, 'base64');
-    this.payloads.set(chunk.owner, chunks);
+    this.payloads.set(chunk.groupId, chunks);
     const whole = chunks.filter(Boolean).length === chunk.chunkCount;
-    return { receivedChunks: chunks.length, ...(whole ? { ref: `ref:${chunk.owner}` } : {}) };
+    return { receivedChunks: chunks.length, ...(whole ? { ref: `ref:${chunk.groupId}` } : {}) };
   }
 
   private current(): FakeRound {

@@ -13,12 +13,12 @@ export class PayloadTransfer {
    * Stores a JSON value in chunks of at most 256 kB and returns its reference. Safe to repeat.
    * @param kind first part of its name; a hash of the contents follows, as a payload never changes under its name
    */
-  async put(owner: string, kind: string, value: unknown): Promise<string> {
+  async put(groupId: string, kind: string, value: unknown): Promise<string> {
     const bytes = Buffer.from(JSON.stringify(value));
     const name = `${kind}.${createHash('sha256').update(bytes).digest('hex').slice(0, 32)}`;
     const chunkCount = Math.max(1, Math.ceil(bytes.length / LIMITS.payloadChunkBytes));
     if (chunkCount > LIMITS.payloadChunks) {
-      throw new BroomwagonError('PAYLOAD_TOO_LARGE', `The payload of ${owner} has ${bytes.length} bytes`);
+      throw new BroomwagonError('PAYLOAD_TOO_LARGE', `The payload of ${groupId} has ${bytes.length} bytes`);
     }
     let ref: string | undefined;
     for (let chunkIndex = 0; chunkIndex < chunkCount; chunkIndex += 1) {
@@ -26,7 +26,7 @@ export class PayloadTransfer {
       const data = bytes.subarray(start, start + LIMITS.payloadChunkBytes).toString('base64');
       const reply = await this.operations.call('payload.put', {
         job: this.job,
-        owner,
+        groupId,
         name,
         chunkIndex,
         chunkCount,
@@ -37,7 +37,7 @@ export class PayloadTransfer {
     if (ref === undefined) {
       throw new BroomwagonError(
         'PAYLOAD_INCOMPLETE',
-        `All chunks of the payload of ${owner} were sent, and it is not whole`,
+        `All chunks of the payload of ${groupId} were sent, and it is not whole`,
       );
     }
     return ref;

@@ -27,7 +27,7 @@ describe('AttemptRunner', () => {
     expect(complete!.segment).toMatchObject({ serverId: 's1', serverEpoch: 'e2', weightVersion: 5, tokenCount: 3 });
     expect(payloads.json(complete!.segment!.ref)).toEqual({ tokenIds: [1, 2, 3], text: 'abc' });
     const acquire = controlPlane.of('lb.acquire')[0]!;
-    expect(acquire).toMatchObject({ ...WORKER, acquireId: attempt.acquireId, requestId: 'j/g/0', groupId: 'g' });
+    expect(acquire).toMatchObject({ ...WORKER, acquireId: attempt.acquireId, requestId: 'j/g/0', groupId: 'j/g' });
     expect(controlPlane.of('lb.release')).toEqual([
       { leaseId: `7.${attempt.acquireId}`, outcome: 'finished', tokens: 3 },
     ]);

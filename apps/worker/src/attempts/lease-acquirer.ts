@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type AcquireItem, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
+import { idPart, isBroomwagonError, type AcquireItem, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { ControlPlane } from '../control-plane';
 import { unlessAborted } from '../unless-aborted';
@@ -78,7 +78,9 @@ export class LeaseAcquirer {
 
   private ask({ acquireId, claim, worker }: Attempt, wish: Wish, leftMs: number, tries: number): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
-    const { requestId, groupId, boundServerId, boundServerEpoch } = claim;
+    const { requestId, boundServerId, boundServerEpoch } = claim;
+    // Groups of two jobs may have one name, and share a pool.
+    const groupId = `${idPart(claim.job)}/${idPart(claim.groupId)}`;
     const bound = { boundServerId, boundServerEpoch };
     const body = { acquireId, requestId, groupId, ...wish, waitMs, ...bound, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
