@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import { Command, CommanderError, Option } from 'commander';
-import { isBroomwagonError, POOL_PATTERN } from '@broomwagon/contracts';
+import { isBroomwagonError, POOL_PATTERN, wireMessage } from '@broomwagon/contracts';
 import { ConnectionsConfig, loadConfig, withoutCredentials } from '@broomwagon/platform';
 import {
   checkRedisAccess,
@@ -77,7 +77,7 @@ async function main(argv: string[]): Promise<number> {
     await checkRedisAccess(redis, options.prefix);
     payloads = options.payloads ? await openPayloadStore({ ...payloadOptionsOf(options), tls }) : undefined;
     const audit = new PoolAudit(redis, new FunctionRunner(redis, options.prefix), payloads);
-    const report = await audit.run(options.pool, { repair: options.repair });
+    const report = withWireIds(await audit.run(options.pool, { repair: options.repair }));
     const pools = await new PoolDirectory(redis, options.prefix).list();
     // A mistyped name must not pass for books that balance.
     if (!pools.includes(options.pool) && Object.values(report.counts).every((count) => count === 0)) {
@@ -104,6 +104,22 @@ async function main(argv: string[]): Promise<number> {
 
 function payloadOptionsOf({ payloadDriver, payloadUrl, redis, payloadDir, prefix }: AuditOptions) {
   return { driver: payloadDriver, url: payloadUrl ?? redis, dir: payloadDir, keyPrefix: prefix };
+}
+
+/** With ids as the callers chose them, so that they can be given to other commands. */
+function withWireIds(report: AuditReport): AuditReport {
+  const plain = (finding: Finding) => ({
+    ...finding,
+    where: wireMessage(finding.where),
+    says: wireMessage(finding.says),
+  });
+  const { findings, repaired, unproven } = report;
+  return {
+    ...report,
+    findings: findings.map(plain),
+    repaired: repaired.map(plain),
+    unproven: unproven.map(wireMessage),
+  };
 }
 
 function inWords({ pool, balanced, findings, repaired, counts, unproven }: AuditReport): string {

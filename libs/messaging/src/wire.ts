@@ -63,15 +63,15 @@ export interface EncodedError {
 
 /** Encodes an error reply. What in `details` cannot be written as JSON is left out. */
 export function encodeError(error: BroomwagonError): EncodedError {
-  const wire = { ...error.toWire(), message: wireMessage(error.message) };
+  const wire = error.toWire();
   let body: string;
   try {
     body = wireText({ error: wire });
   } catch {
-    body = JSON.stringify({ error: { ...wire, details: undefined } });
+    body = wireText({ error: { ...wire, details: undefined } });
   }
   const made = headers();
-  made.set(ERROR_HEADER, headerSafe(wire.message));
+  made.set(ERROR_HEADER, headerSafe(wireMessage(wire.message)));
   made.set(ERROR_CODE_HEADER, error.code);
   return { body, headers: made };
 }
