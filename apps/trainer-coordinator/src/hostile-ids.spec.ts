@@ -1,6 +1,17 @@
-import { requestIdOf, type Claim, type TailPolicy } from '@broomwagon/contracts';
+import {
+  eventSubject,
+  requestIdOf,
+  workerCommandSubject,
+  type AbortAttemptsCommand,
+  type AbortRequestsRequest,
+  type Claim,
+  type OperationName,
+  type ReplyOf,
+  type RequestOf,
+  type TailPolicy,
+} from '@broomwagon/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CoordinatorFixture, groups } from './coordinator.fixture';
+import { CoordinatorFixture, type FixtureWorker, groups } from './coordinator.fixture';
 
 let fixture: CoordinatorFixture;
 beforeAll(async () => {
@@ -31,7 +42,7 @@ describe('ids that trainers use', () => {
         groupIds.map(async (groupId, index) => {
           const data = Buffer.from(JSON.stringify({ text: `${job} ${groupId}` })).toString('base64');
           const chunk = { name: 'prompt', chunkIndex: 0, chunkCount: 1, data };
-          const { ref } = await client.call(pool, 'payload.put', { job, owner: groupId, ...chunk });
+          const { ref } = await client.call(pool, 'payload.put', { job, groupId, ...chunk });
           return { ...templates[index]!, groupId, prompt: undefined, promptRef: ref! };
         }),
       );
@@ -72,5 +83,133 @@ describe('ids that trainers use', () => {
     }
     const { jobs } = await client.call(pool, 'job.list', {});
     expect(jobs.toSorted()).toEqual(Object.keys(JOBS).toSorted());
+  });
+});
+
+/** Texts in which an id of below stands as the services store it; references are opaque and hold such. */
+function encodedTexts(value: unknown, name = ''): string[] {
+  if (typeof value === 'string') return !/ref$/i.test(name) && /%(?:20|25|40|7C|F0)/.test(value) ? [value] : [];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([field, part]) => [...encodedTexts(field), ...encodedTexts(part, field)]);
+}
+
+describe('a job, its groups and a worker with such ids', () => {
+  const job = 'run 42/%7E @';
+  const workerId = 'w@1/%';
+  /** The first two look like requests of the job. */
+  const groupIds = [`${job}/7`, `${job}/train/12`, 'x%41y ~|', '🚀 a/b'] as const;
+  const requestIds = groupIds.map((groupId) => requestIdOf(job, groupId, 0));
+  const policy: TailPolicy = { name: 'resume', overProvision: 5 };
+  const sent: unknown[] = [];
+  let worker: FixtureWorker;
+  let trainer: { job: string; trainerEpoch: string };
+
+  async function call<Name extends OperationName>(name: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
+    const reply = await fixture.client.call(fixture.pool, name, body);
+    sent.push(reply);
+    return reply;
+  }
+  const abort = async (body: Omit<AbortRequestsRequest, 'abortId'>) =>
+    (await call('request.abort', { abortId: `abort ${JSON.stringify(body).slice(0, 80)}`, ...body })).results;
+  const heldOf = (claims: Claim[], index: number) => claims.find(({ groupId }) => groupId === groupIds[index])!;
+  const handBack = (claim: Claim) =>
+    call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
+
+  beforeAll(async () => {
+    fixture.freshPool();
+    const listen = (subject: string) =>
+      fixture.client.messaging.subscribe(subject, (body) => {
+        sent.push(body);
+      });
+    listen(eventSubject(fixture.pool, '>'));
+    listen(workerCommandSubject(fixture.pool, workerId, 'abort'));
+    worker = await fixture.worker(workerId);
+  });
+
+  it('are aborted, and their worker is told', async () => {
+    const { roundId, trainerEpoch } = await fixture.open(job, { groupsPerStep: 1, remainingGroups: 5, policy });
+    trainer = { job, trainerEpoch };
+    const templates = groups(4, 0, 1);
+    const submitted = groupIds.map(async (groupId, index) => {
+      const chunk = { name: 'prompt', chunkIndex: 0, chunkCount: 1, data: 'e30=' };
+      const { ref: promptRef } = await call('payload.put', { job, groupId, ...chunk });
+      return { ...templates[index]!, groupId, prompt: undefined, promptRef };
+    });
+    await call('round.submit', { ...trainer, roundId, groups: await Promise.all(submitted) });
+    const claims = await worker.claim(64);
+    expect(claims.map(({ requestId }) => requestId).sort()).toEqual(requestIds.toSorted());
+
+    const [requestId, unknown] = [requestIds[3]!, requestIdOf(job, 'never/%', 0)];
+    const body = { requestIds: [requestId, unknown] };
+    expect(await abort(body)).toEqual([
+      expect.objectContaining({ requestId, outcome: 'aborting' }),
+      expect.objectContaining({ requestId: unknown, outcome: 'not-found' }),
+    ]);
+    const { attempt } = heldOf(claims, 3);
+    const told = () => sent.flatMap((one) => (one as Partial<AbortAttemptsCommand>).attempts ?? []);
+    await expect.poll(told).toContainEqual({ requestId, attempt });
+    await handBack(heldOf(claims, 3));
+    expect(await abort(body)).toContainEqual(expect.objectContaining({ requestId, outcome: 'aborted' }));
+    expect(await abort({ job, groupId: groupIds[3] })).toMatchObject([{ requestId, outcome: 'aborted' }]);
+    // Unknown ones that come after all end dropped.
+    const late = { ...templates[0]!, groupId: 'never/%' };
+    await call('round.submit', { ...trainer, roundId, groups: [late] });
+    expect((await call('round.status', { job })).droppedGroups).toBe(2);
+
+    expect(await worker.complete(heldOf(claims, 0))).toMatchObject({ groupAccepted: true });
+    for (const index of [1, 2]) await handBack(heldOf(claims, index));
+    await fixture.close({ ...trainer, roundId });
+    await fixture.swept();
+  });
+
+  it('are dropped from the long-tail queue, restored, reconciled, and change weights', async () => {
+    const queued = async () => (await call('longtail.list', { job })).groups.map(({ groupId }) => groupId).sort();
+    const both = [groupIds[1], groupIds[2]].toSorted();
+    expect(await queued()).toEqual(both);
+    const tag = 'step 1/% @';
+    await expect.poll(async () => (await call('job.checkpoint', { ...trainer, tag })).state).toBe('complete');
+    expect(await call('job.checkpoints', { job })).toMatchObject({ job, checkpoints: [{ tag, groups: 2 }] });
+    const drop = { ...trainer, groupIds: [...both, 'nobody/%'], reason: 'no variance' };
+    const dropped = await call('longtail.drop', drop);
+    expect(dropped.dropped.toSorted()).toEqual(both);
+    expect(dropped.notQueued).toEqual(['nobody/%']);
+    expect(await queued()).toEqual([]);
+    await expect
+      .poll(async () => {
+        const { state, trainerEpoch } = await call('job.restore', { ...trainer, tag });
+        trainer = { job, trainerEpoch };
+        return state;
+      })
+      .toBe('restored');
+    expect(await queued()).toEqual(both);
+    const trained = { step: 2, groups: [{ groupId: groupIds[1], samples: 1 }], isLast: true };
+    expect(await call('job.reconcile', { ...trainer, ...trained, groupIds: [groupIds[2], 'nobody/%'] })).toMatchObject({
+      stepsTrained: 2,
+      countedGroups: 1,
+      unknown: ['nobody/%'],
+    });
+    expect(await queued()).toEqual([groupIds[2]]);
+    const sync = { syncId: 'sync 3/%', version: 3 };
+    await call('weights.begin', { ...trainer, ...sync, mode: 'keep' });
+    expect(await call('weights.status', { syncId: sync.syncId })).toMatchObject({ sync: { ...sync, job } });
+    expect(await call('weights.commit', { syncId: sync.syncId, trainerEpoch: trainer.trainerEpoch })).toMatchObject({
+      state: 'committed',
+      job,
+    });
+  });
+
+  it('stand in no reply, event or command as they are stored', async () => {
+    const failure = call('longtail.requeue', {
+      job,
+      workerId,
+      workerEpoch: worker.workerEpoch,
+      requests: [{ requestId: requestIdOf(job, 'nobody/%', 0), attempt: '1-a' }],
+    });
+    expect(JSON.stringify(await failure)).toContain('%');
+    const types = () => sent.map((one) => (one as { type?: string }).type);
+    for (const type of ['group.dropped', 'round.closed', 'weights.committed']) {
+      await expect.poll(types).toContain(type);
+    }
+    expect(encodedTexts(sent)).toEqual([]);
   });
 });

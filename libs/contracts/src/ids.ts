@@ -28,8 +28,8 @@ export type AttemptId = Branded<'AttemptId'>;
 
 /** Longest id a caller may choose, in bytes of UTF-8. */
 export const MAX_ID_BYTES = 128;
-/** Longest composed or correlation id. */
-export const MAX_COMPOSED_ID_BYTES = 3 * MAX_ID_BYTES;
+/** Longest composed or correlation id: `/` and `~` of the job and the group take two bytes each in a request id. */
+export const MAX_COMPOSED_ID_BYTES = 2 * 2 * MAX_ID_BYTES + 8;
 
 export const POOL_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const CONTROL = /[\p{Cc}\p{Cs}]/u;
@@ -60,7 +60,7 @@ export function IsId(options: Pick<ValidationOptions, 'each'> = {}, mostBytes = 
   return isWireId(mostBytes, 'plain', options);
 }
 
-/** As {@link IsId}, up to 384 bytes: ids that are composed of others, and those that only correlate calls. */
+/** As {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES}: ids that are composed of others, and those that only correlate calls. */
 export function IsCorrelationId(options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
   return isWireId(MAX_COMPOSED_ID_BYTES, 'composed', options);
 }

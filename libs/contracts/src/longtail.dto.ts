@@ -65,7 +65,7 @@ export class DropLongtailRequest {
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.groupsPerSubmit)
-  @IsCorrelationId({ each: true })
+  @IsId({ each: true })
   groupIds?: GroupId[];
   @IsOptional() @Equals(true) all?: true;
   /** Told with the facts, and kept with the groups until they are deleted. */

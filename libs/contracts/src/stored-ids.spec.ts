@@ -3,16 +3,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { BroomwagonError } from './errors';
 import { idFault, MAX_ID_BYTES, requestIdOf } from './ids';
-import {
-  decodeComposedId,
-  decodeId,
-  encodeComposedId,
-  encodeId,
-  ID_FIELDS,
-  ownerOf,
-  wireMessage,
-  wireText,
-} from './stored-ids';
+import { decodeComposedId, decodeId, encodeComposedId, encodeId, ID_FIELDS, wireMessage, wireText } from './stored-ids';
 
 const HOSTILE = [
   'a/b',
@@ -78,18 +69,6 @@ it('composes request ids that never collide, and that a service composes alike o
   );
 });
 
-it('takes the owner of a payload for a request of its job or for a group', () => {
-  fc.assert(
-    fc.property(id, id, index, (job, group, position) => {
-      fc.pre(!group.startsWith(`${job}/`));
-      const stored = encodeId(job);
-      const request = encodeComposedId(requestIdOf(job, group, position));
-      expect(ownerOf(stored, request)).toBe(request);
-      expect(ownerOf(stored, encodeComposedId(group))).toBe(encodeId(group));
-    }),
-  );
-});
-
 it('writes what goes out with ids as the callers chose them, and leaves free texts alone', () => {
   const group = encodeId('a/b %2F');
   const body = {
@@ -108,6 +87,12 @@ it('writes what goes out with ids as the callers chose them, and leaves free tex
   });
   const error = new BroomwagonError('REQUEST_NOT_FOUND', `There is no request ${encodeId('j 1')}/g/0`);
   expect(wireMessage(error.message)).toBe('There is no request j 1/g/0');
+  const results = { results: [{ error: error.toWire() }] };
+  expect(JSON.parse(wireText(results))).toMatchObject({
+    results: [{ error: { message: 'There is no request j 1/g/0' } }],
+  });
+  expect(wireMessage(`There is no job ${encodeId('a/b %41')}: open it`)).toBe('There is no job a/b %41: open it');
+  for (const text of ['100% of %41', 'x%20y/%41', '%zz']) expect(wireMessage(text)).toBe(text);
 });
 
 it('refuses what is too long in bytes, empty, or holds control characters or half characters', () => {
@@ -122,9 +107,9 @@ it('refuses what is too long in bytes, empty, or holds control characters or hal
 const OTHER_TEXTS =
   'attempt bound boundServerEpoch branch code cursor data dialect digest domain endpoint epoch field fromEpoch generation ' +
   'kind lacks means message mode model needs nextPolicy pauseModes policy pool promptRef reason ref refusal resumedBy ' +
-  'serverEpoch stamp state stop toEpoch trainerEpoch version via workerEpoch';
+  'serverEpoch stamp state stop targetEpoch toEpoch trainerEpoch version via workerEpoch';
 
-it('knows every text field of every reply as an id or as none', () => {
+it('knows every text field of every reply and every command as an id or as none', () => {
   const { schemas } = (
     JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as {
       components: { schemas: Record<string, Schema> };
@@ -158,7 +143,7 @@ it('knows every text field of every reply as an id or as none', () => {
     if (schema.items !== undefined) visit(schema.items);
     if (typeof schema.additionalProperties === 'object') visit(schema.additionalProperties);
   };
-  const replies = Object.keys(schemas).filter((name) => /(Reply|Status|Grant|Summary)$/.test(name));
+  const replies = Object.keys(schemas).filter((name) => /(Reply|Status|Grant|Summary|Command)$/.test(name));
   for (const name of replies) visit(schemas[name]!);
   const others = new Set(OTHER_TEXTS.split(' '));
   expect([...names].filter((name) => !ID_FIELDS.has(name) && !others.has(name))).toEqual([]);

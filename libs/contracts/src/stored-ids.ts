@@ -32,12 +32,6 @@ export function decodeComposedId(stored: string): string {
   return SAFE_COMPOSED.test(stored) ? stored : unpercent(stored);
 }
 
-/** The owner of a payload, encoded as a composed id: a request of its job, or else a group. */
-export function ownerOf(job: string, owner: string): string {
-  const isRequest = owner.startsWith(`${job}/`) && /\/\d+$/.test(owner);
-  return isRequest ? owner : encodeId(decodeComposedId(owner));
-}
-
 function percent(text: string): string {
   return text.replace(UNSAFE, (unsafe) =>
     Array.from(Buffer.from(unsafe, 'utf8'), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
@@ -56,6 +50,8 @@ const PLAIN = new Set(
   ).split(' '),
 );
 const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'promptId', 'id']);
+/** Texts for people that may name ids. */
+const MESSAGES = new Set(['message']);
 /** Fields whose names are ids. */
 const TABLES = new Set(['servers']);
 /** What callers and engines fill as they like. */
@@ -78,10 +74,15 @@ function wireValue(value: unknown, decode: ((stored: string) => string) | undefi
   for (const [name, field] of Object.entries(value)) {
     if (FREE_FORM.has(name)) fields[name] = field;
     else if (TABLES.has(name) && !Array.isArray(field)) fields[name] = wireTable(field);
-    else
-      fields[name] = wireValue(field, PLAIN.has(name) ? decodeId : COMPOSED.has(name) ? decodeComposedId : undefined);
+    else fields[name] = wireValue(field, decoderOf(name));
   }
   return fields;
+}
+
+function decoderOf(name: string): ((stored: string) => string) | undefined {
+  if (PLAIN.has(name)) return decodeId;
+  if (COMPOSED.has(name)) return decodeComposedId;
+  return MESSAGES.has(name) ? wireMessage : undefined;
 }
 
 function wireTable(table: unknown): unknown {
@@ -89,7 +90,17 @@ function wireTable(table: unknown): unknown {
   return Object.fromEntries(Object.entries(table).map(([id, field]) => [decodeId(id), wireValue(field, undefined)]));
 }
 
-/** A message for people, with ids as the callers chose them as far as they can be told. */
+/** What may be an encoded id within a text. */
+const WORD = /[A-Za-z0-9._:%/-]+/g;
+
+/** A message for people, with ids as the callers chose them; what no service has encoded stays as it is. */
 export function wireMessage(message: string): string {
-  return message.includes('%') ? unpercent(message) : message;
+  return message.includes('%') ? message.replace(WORD, wireWord) : message;
+}
+
+function wireWord(word: string): string {
+  if (!word.includes('%')) return word;
+  // Of a composed id, or of several ids with `/` between them.
+  if (word.includes('/')) return encodeComposedId(unpercent(word)) === word ? unpercent(word) : word;
+  return encodeId(decodeId(word)) === word ? decodeId(word) : word;
 }

@@ -8,13 +8,13 @@ type Fast = (limit: never) => Check;
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isFiniteNumber = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value);
 
+/** Most ids are short and of these characters. */
+const USUAL_ID = /^[A-Za-z0-9][A-Za-z0-9_:/-]{0,127}$/;
+
 /**
  * The rules of our contracts, written so that V8 inlines them. They may accept less than class-validator, never more:
  * lengths count UTF-16 units, of which a character has at least one.
  */
-/** Most ids are short and of these characters. */
-const USUAL_ID = /^[A-Za-z0-9][A-Za-z0-9_:/-]{0,127}$/;
-
 const FAST: Record<string, Fast> = {
   isString: () => isText,
   isInt: () => (value) => Number.isInteger(value),
