@@ -35,12 +35,12 @@ describe('npm start', () => {
   /** Command lines of the processes that it, or what it started, has started. */
   const left = () => processes().filter((line) => line.includes(`TMPDIR=${folder}`));
 
-  it('--once rolls out, reports, loses and repeats nothing, and leaves nothing running', async () => {
+  it('--once rolls out, reports, loses and repeats nothing, leaves nothing running, and can be continued', async () => {
     const [report, results, events] = ['report.json', 'results.jsonl', 'events.jsonl'].map((name) =>
       join(folder, name),
     ) as [string, string, string];
     const files = ['--report', report, '--results', results, '--record-events', events];
-    const run = await start('--once', ...SMALL, '--speed', '300', ...files);
+    const run = await start('--once', ...SMALL, '--speed', '300', '--job', 'job', ...files);
     const { code } = await run.exited;
     expect(code, output()).toBe(0);
     const { steps, totals, baseline, speedup } = JSON.parse(readFileSync(report, 'utf8')) as Report;
@@ -74,6 +74,21 @@ describe('npm start', () => {
     const opened = readFileSync(events, 'utf8').match(/"type":"round.opened".*"atMs":\d+/g);
     expect(opened).toHaveLength(6);
     await expect.poll(left).toEqual([]);
+
+    // In another pool: Redis knows nothing of the job there.
+    const more = ['--once', ...SMALL, '--steps', '4', '--speed', '300', '--job', 'job', '--results', results];
+    const refused = await start(...more);
+    expect((await refused.exited).code).toBe(2);
+    expect(output()).toMatch(/--continue goes on behind them/);
+    const continued = await start(...more, '--continue', '--report', report);
+    expect((await continued.exited).code, output()).toBe(0);
+    const second = JSON.parse(readFileSync(report, 'utf8')) as Report;
+    expect(second).toMatchObject({
+      baseline: null,
+      steps: [{ step: 4 }],
+      totals: { lost: 0, duplicated: 0, faulty: 0 },
+    });
+    expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
   });
 
   it('ends everything it started on Ctrl-C in the middle of a step', async () => {

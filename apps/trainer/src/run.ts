@@ -50,7 +50,8 @@ export class ReferenceRun {
     const policy = tailPolicyOf(options);
     const run = await this.rollOut(policy, this.jobBase, promptsFile, options.results);
     let baseline: RunReport | null = null;
-    if (options.baseline && policy.name !== 'wait') {
+    // What is left of a job is not to be compared with a whole one.
+    if (options.baseline && !options.continue && policy.name !== 'wait') {
       baseline = await this.rollOut({ name: 'wait', overProvision: 1 }, `${this.jobBase}-wait`, promptsFile);
     }
     const runs = baseline === null ? [run] : [run, baseline];
@@ -95,7 +96,7 @@ export class ReferenceRun {
     const { options, dataSet, system, display } = this;
     await system.simulator?.reset();
     const steps = Math.ceil(dataSet.length / options.groups);
-    const sink = await ResultsFile.create(resultsFile);
+    const sink = await (options.continue ? ResultsFile.resume(resultsFile) : ResultsFile.create(resultsFile));
     await system.fleet.countOn();
     const loop = new TrainerLoop(
       system.operations,
@@ -107,6 +108,7 @@ export class ReferenceRun {
         maxTokens: this.maxTokens(),
         sampling: this.sampling(),
         policy,
+        held: options.continue ? sink.held : undefined,
         signal: this.signal,
       },
       {

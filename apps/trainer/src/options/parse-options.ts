@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { idFault, LIMITS, MAX_ID_BYTES, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
 import { LENGTH_PRESETS } from '@broomwagon/policies';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { holdsSteps } from '../results/results-file';
 import { DEFAULTS, type TrainerOptions } from './trainer-options';
 import { decimal, integer } from './numbers';
 import { addSamplingOptions, takeSampling } from './sampling-options';
@@ -14,6 +15,7 @@ Examples:
   npm start                                        example prompts on simulated engines; stays up until Ctrl-C
   npm start -- --once --report report.json         the same, ends after the report
   npm start -- --once --prompts my.jsonl --steps all --results out.jsonl
+  npm start -- --once --prompts my.jsonl --steps all --results out.jsonl --job my-job --continue
   npm start -- --engine http://127.0.0.1:8000 --engine http://127.0.0.1:8001 --prompts my.jsonl --max-tokens 2048
   cat my.jsonl | npm start -- --once --prompts - --tail-policy regenerate
 
@@ -78,6 +80,7 @@ function trainerCommand(): Command {
     .option('--report <file>', 'write the report as JSON', writablePath)
     .option('--record-events <file>', 'write every fact, for `npm run lab -- whatif`', writablePath)
     .option('--results <file>', 'write one line per trained sample', writablePath)
+    .option('--continue', 'go on with --job behind the steps that --results holds; no baseline', false)
     .option('--max-tokens <n>', 'token budget of one sample', integer(1, LIMITS.maxTokens))
     .option('--model <name>', 'model of --engine to use (default: the first that each engine lists)')
     .option('--speed <x>', 'simulated seconds per second (default: by the load)', decimal(0.1, 100_000))
@@ -111,6 +114,12 @@ function checkTogether(options: TrainerOptions, given: (name: string) => boolean
   }
   if (options.report !== undefined && options.report === options.results) {
     throw new UsageError('--report and --results name the same file (see --help)');
+  }
+  if (options.continue && (options.job === undefined || options.results === undefined)) {
+    throw new UsageError('--continue needs the --job to go on with and its --results (see --help)');
+  }
+  if (!options.continue && options.results !== undefined && holdsSteps(options.results)) {
+    throw new UsageError(`${options.results} holds trained steps: --continue goes on behind them (see --help)`);
   }
   for (const name of ['report', 'results'] as const) {
     if (isSameFile(options[name], options.prompts)) {

@@ -30,6 +30,8 @@ export interface TrainerOptions {
   /** Every fact of the pool, one line each, for the laboratory. */
   recordEvents?: string;
   results?: string;
+  /** Go on with `job` behind the steps that `results` holds. */
+  continue: boolean;
   /** Token budget of one sample; undefined = what the engines are set up for. */
   maxTokens?: number;
   /** Model the engines are asked for; undefined = the first that each lists. */

@@ -1,7 +1,8 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import type { ResultLine } from './result-line';
 import { ResultsFile } from './results-file';
 
@@ -9,6 +10,13 @@ const folder = mkdtempSync(join(tmpdir(), 'broomwagon-results-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 let files = 0;
 let path: string;
+/** What all open files have their methods of. */
+let fileHandles: FileHandle;
+beforeAll(async () => {
+  const file = await open(folder);
+  fileHandles = Object.getPrototypeOf(file) as FileHandle;
+  await file.close();
+});
 beforeEach(() => {
   path = join(folder, `${files++}.jsonl`);
 });
@@ -76,6 +84,63 @@ it('does not hold a step of which results are gone', async () => {
 it('holds nothing when there is no file yet', async () => {
   const file = await ResultsFile.resume(path);
   expect(file.held).toEqual([]);
+  await file.writeRound({ step: 1 }, first);
+  await file.close();
+  expect(linesIn()).toEqual(first);
+});
+
+it('refuses results without a record, and leaves them as they are', async () => {
+  await writeFirst();
+  rmSync(`${path}.steps`);
+  await expect(ResultsFile.resume(path)).rejects.toThrow(`${path}.steps, which says of which steps, is not there`);
+  expect(linesIn()).toEqual(first);
+});
+
+it('holds what it held when the trainer dies while it goes on', async () => {
+  await writeFirst();
+  appendFileSync(path, '{"promptId":');
+  appendFileSync(`${path}.steps`, '{"step":2,"by');
+  const truncate = vi.spyOn(fileHandles, 'truncate').mockRejectedValue(new Error('killed'));
+  await expect(ResultsFile.resume(path)).rejects.toThrow('killed');
+  truncate.mockRestore();
+  const write = vi.spyOn(fileHandles, 'write').mockRejectedValue(new Error('killed'));
+  await ResultsFile.resume(path).then(
+    (file) => file.close(),
+    () => undefined,
+  );
+  write.mockRestore();
+  const file = await ResultsFile.resume(path);
+  expect(file.held).toEqual([held]);
+  await file.close();
+  expect(linesIn()).toEqual(first);
+});
+
+it('writes all, also where a write takes only a part', async () => {
+  const whole = fileHandles.write as (...given: unknown[]) => Promise<{ bytesWritten: number }>;
+  const write = vi.spyOn(fileHandles, 'write').mockImplementation(function (this: FileHandle, ...given: unknown[]) {
+    const [data, offset, length, position] = given as [Buffer | string, number, number, number];
+    if (typeof data === 'string') return whole.call(this, data.slice(0, 10), offset);
+    return whole.call(this, data, offset, Math.min(length, 10), position);
+  } as never);
+  await writeFirst();
+  write.mockRestore();
+  expect(linesIn()).toEqual(first);
+  const file = await ResultsFile.resume(path);
+  expect(file.held).toEqual([held]);
+  await file.close();
+});
+
+it('writes a step again that could not be written as a whole', async () => {
+  const file = await ResultsFile.create(path);
+  const whole = fileHandles.write as (...given: unknown[]) => Promise<{ bytesWritten: number }>;
+  let writes = 0;
+  const write = vi.spyOn(fileHandles, 'write').mockImplementation(function (this: FileHandle, ...given: unknown[]) {
+    writes += 1;
+    if (writes === 2) return Promise.reject(new Error('ENOSPC'));
+    return whole.call(this, ...given);
+  } as never);
+  await expect(file.writeRound({ step: 1 }, first)).rejects.toThrow('ENOSPC');
+  write.mockRestore();
   await file.writeRound({ step: 1 }, first);
   await file.close();
   expect(linesIn()).toEqual(first);

@@ -1,4 +1,6 @@
-import { open, readFile, type FileHandle } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { open, readFile, rename, stat, writeFile, type FileHandle } from 'node:fs/promises';
+import { UsageError } from '../options/usage-error';
 import type { ResultLine, ResultSink } from './result-line';
 import { type HeldStep, trainedGroupsOf } from './held-step';
 
@@ -18,49 +20,60 @@ export class ResultsFile implements ResultSink {
   private constructor(
     private readonly results: FileHandle,
     private readonly record: FileHandle,
-    private position: number,
+    /** Where the last step that is there as a whole ends in both. */
+    private ends: { results: number; record: number },
     /** What the file held when it was opened. */
     readonly held: readonly HeldStep[],
   ) {}
 
   /** Creates or empties the files. */
   static async create(path: string): Promise<ResultsFile> {
-    return new ResultsFile(await open(path, 'w'), await open(recordOf(path), 'w'), 0, []);
+    return new ResultsFile(await open(path, 'w'), await open(recordOf(path), 'w'), { results: 0, record: 0 }, []);
   }
 
-  /** Goes on behind the last step that is there as a whole; what was written of another one is removed. */
+  /**
+   * Goes on behind the last step that is there as a whole; what was written of another one is removed.
+   * @throws UsageError when there are results without a record: nobody can say which of them are whole
+   */
   static async resume(path: string): Promise<ResultsFile> {
-    const results = await open(path, 'a+').then(async (created) => {
-      await created.close();
-      return open(path, 'r+');
-    });
-    const { size } = await results.stat();
-    const steps = (await readRecord(recordOf(path))).filter(({ bytes }) => bytes <= size);
-    const position = steps.at(-1)?.bytes ?? 0;
-    await results.truncate(position);
-    const record = await open(recordOf(path), 'w');
-    await record.write(steps.map(lineOf).join(''));
+    const size = await sizeOf(path);
+    const text = await readRecord(recordOf(path));
+    if (text === undefined && size > 0) {
+      throw new UsageError(`${path} holds results, and ${recordOf(path)}, which says of which steps, is not there`);
+    }
+    const steps = stepsOf(text ?? '').filter(({ bytes }) => bytes <= size);
+    const kept = steps.map(lineOf).join('');
+    // The record first, and as a whole: a trainer that dies here finds the same steps again.
+    if (kept !== text) await replace(recordOf(path), kept);
+    const bytes = steps.at(-1)?.bytes ?? 0;
+    const results = await open(path, size > 0 ? 'r+' : 'w');
+    await results.truncate(bytes);
     return new ResultsFile(
       results,
-      record,
-      position,
+      await open(recordOf(path), 'r+'),
+      { results: bytes, record: Buffer.byteLength(kept) },
       steps.map(({ step, groups }) => ({ step, groups })),
     );
   }
 
   async writeRound({ step }: { step: number }, lines: readonly ResultLine[]): Promise<void> {
+    // What a writing that failed has left goes.
+    await this.results.truncate(this.ends.results);
+    await this.record.truncate(this.ends.record);
+    let end = this.ends.results;
     let batch = '';
     for (const [index, line] of lines.entries()) {
       batch += lineOf(line);
       if (batch.length < BATCH_BYTES && index < lines.length - 1) continue;
-      this.position += (await this.results.write(batch, this.position)).bytesWritten;
+      end = await writeAt(this.results, batch, end);
       batch = '';
     }
     // The record must not say more than a machine without power has kept.
     await this.results.datasync();
-    const recorded: RecordedStep = { step, bytes: this.position, groups: trainedGroupsOf(lines) };
-    await this.record.write(lineOf(recorded));
+    const recorded: RecordedStep = { step, bytes: end, groups: trainedGroupsOf(lines) };
+    const record = await writeAt(this.record, lineOf(recorded), this.ends.record);
     await this.record.datasync();
+    this.ends = { results: end, record };
   }
 
   async close(): Promise<void> {
@@ -69,15 +82,49 @@ export class ResultsFile implements ResultSink {
   }
 }
 
+/** Whether a trainer can go on behind these results. */
+export function holdsSteps(path: string): boolean {
+  return (statSync(recordOf(path), { throwIfNoEntry: false })?.size ?? 0) > 0;
+}
+
 const recordOf = (path: string): string => `${path}.steps`;
 const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
 
-/** A last line without an end was being written when its trainer died. */
-async function readRecord(path: string): Promise<RecordedStep[]> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
+/** Writes all of a text: one write may take less than it was given. @returns where it ends */
+async function writeAt(file: FileHandle, text: string, position: number): Promise<number> {
+  const bytes = Buffer.from(text);
+  let done = 0;
+  while (done < bytes.length) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    if (bytesWritten === 0) throw new Error('The file takes no more bytes');
+    done += bytesWritten;
+  }
+  return position + done;
+}
+
+/** Beside its place, then renamed there: a machine without power keeps the old file or the new one. */
+async function replace(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, text, { flush: true });
+  await rename(`${path}.new`, path);
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await ifThere(stat(path)))?.size ?? 0;
+}
+
+function readRecord(path: string): Promise<string | undefined> {
+  return ifThere(readFile(path, 'utf8'));
+}
+
+async function ifThere<T>(looked: Promise<T>): Promise<T | undefined> {
+  return looked.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
     throw error;
   });
-  const lines = text.split('\n').slice(0, -1);
+}
+
+/** A last line without an end was being written when its trainer died. */
+function stepsOf(record: string): RecordedStep[] {
+  const lines = record.split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as RecordedStep);
 }
