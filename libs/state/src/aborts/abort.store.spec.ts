@@ -204,6 +204,14 @@ describe('AbortStore', () => {
     await expect.poll(() => redis.keys(test.key('abort*'))).toEqual([]);
   });
 
+  it('takes an unknown request for no group that has the same name', async () => {
+    await begin({ requestIds: ['job/g0'] });
+    await selectAll();
+    await open(1, 1);
+    expect(await books()).toMatchObject({ pending: 2 });
+    expect(await rounds.status(pool, { job })).toMatchObject({ droppedGroups: 0 });
+  });
+
   it('keeps a tombstone for its time only', async () => {
     const graves = (before: string) => redis.zcount(test.key('aborts:tombstones'), '-inf', before);
     await begin({ requestIds: ['job/g0/1'] }, 'a', 1);

@@ -197,7 +197,7 @@ return function(tx, args)
 
   function steps.group(step)
     local group = Rounds.load_group(tx, step.job, step.groupId)
-    if not group then bury(step.job .. '/' .. step.groupId)
+    if not group then bury('G|' .. step.job .. '/' .. step.groupId)
     elseif Aborts.may_be_aborted(group) then select_group(Rounds.load(tx, step.job, group.roundId), group)
     else Aborts.record_group(tx, args.abortId, group) end
     return true

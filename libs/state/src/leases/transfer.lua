@@ -52,7 +52,10 @@ return function(tx, args)
   if target.id == lease.serverId then
     return Reply.fail('VALIDATION_FAILED', 'The lease is on this server already', 'targetServerId')
   end
-  if Settings.is_paused(tx) then return Reply.fail('POOL_PAUSED', 'The pool is paused') end
+  local paused = Settings.pause_reason(tx)
+  if paused then
+    return Reply.fail('POOL_PAUSED', 'The pool is paused, or its weights change', nil, 250, { reason = paused })
+  end
   if not Servers.is_usable(tx, target) then
     return Reply.fail('SERVER_NOT_READY', 'The target takes no leases: it is ' .. Servers.shown_state(tx, target),
       'targetServerId')

@@ -60,7 +60,8 @@ local NAMES = {
   facts = 'facts', -- stream: capped outbox of facts
   -- aborts (trainer-coordinator)
   aborts = 'aborts', -- zset: abortId whose requests are still being selected, by its start, ms
-  -- zset: requestId, '<scope>|' and requestId, or job/groupId, not known when aborted, by the end of its life, ms
+  -- zset: requestId, '<scope>|' and requestId, or 'G|' and job/groupId, not known when aborted, by the end of its life,
+  -- ms. A requestId may be any text, also that of a group
   abortTombstones = 'aborts:tombstones',
   abortingGroups = 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
   -- zset: packed lease without a request of ours that its worker still has, by the start, ms

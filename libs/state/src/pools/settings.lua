@@ -17,14 +17,15 @@ function Settings.number(tx, name)
   return text and tonumber(text)
 end
 
--- By hand, or while its weights change.
-function Settings.is_paused(tx)
-  return Settings.get(tx, 'paused') == '1' or Settings.get(tx, 'syncing') ~= nil
+-- Why the pool grants nothing (UNSERVED_REASONS of libs/contracts), or nil.
+function Settings.pause_reason(tx)
+  if Settings.get(tx, 'syncing') then return 'weights-changing' end
+  return Settings.get(tx, 'paused') == '1' and 'paused' or nil
 end
 
 -- False while the pool is paused, or has as many leases as `poolMaxInflight` allows.
 function Settings.takes_leases(tx)
-  if Settings.is_paused(tx) then return false end
+  if Settings.pause_reason(tx) then return false end
   local most = Settings.number(tx, 'poolMaxInflight')
   return most == nil or LeaseTable.size(tx) < most
 end

@@ -172,7 +172,7 @@ return function(tx, args)
   -- An abort that came before its request wins, in the scope it has named or in that of the round.
   local SCOPES = { 'round', 'group', 'sample' }
   local function end_aborted(group)
-    local names = { args.job .. '/' .. group.groupId }
+    local names = { 'G|' .. args.job .. '/' .. group.groupId }
     for index = 0, group.launched - 1 do
       local id = Requests.id_of(args.job, group.groupId, index)
       for _, name in ipairs({ id, 'group|' .. id, 'sample|' .. id }) do table.insert(names, name) end

@@ -80,6 +80,10 @@ it('refuses what cannot be, with a reason, and changes nothing', async () => {
   for (const [ask, error] of refusals) {
     await expect(ask()).rejects.toMatchObject(error);
   }
+  await test.store.pausePool(test.pool, true);
+  const paused = { code: 'POOL_PAUSED', retryAfterMs: 250, details: { reason: 'paused' } };
+  await expect(transfer(lease.acquireId, 'other')).rejects.toMatchObject(paused);
+  await test.store.pausePool(test.pool, false);
   expect(await inflight()).toMatchObject({ a: 1, other: 0, old: 0 });
   expect(await test.acquire(worker, { sessionId: 's', weightVersion: 7 })).toMatchObject({ serverId: 'a' });
 });

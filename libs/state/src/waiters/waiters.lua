@@ -21,9 +21,8 @@ end
 
 -- Why nothing is granted for this now: code and reason (UNSERVED_REASONS of libs/contracts).
 function Waiters.obstacle_of(tx, item)
-  if Settings.is_paused(tx) then
-    return 'POOL_PAUSED', Settings.get(tx, 'syncing') and 'weights-changing' or 'paused'
-  end
+  local paused = Settings.pause_reason(tx)
+  if paused then return 'POOL_PAUSED', paused end
   if redis.call('SCARD', tx.key.usableServers) == 0 then
     return 'NO_SERVER_AVAILABLE', redis.call('EXISTS', tx.key.servers) == 1 and 'none-ready' or 'no-servers'
   end
