@@ -114,14 +114,14 @@ export interface EngineAdapter {
   /**
    * Stops generating until {@link resume}; requests that come meanwhile wait in the engine. `wait` resolves only when
    * everything that ran has ended, so its deadline is the caller's: `timeoutMs`, default that of any call.
-   * ENGINE_REJECTED for a mode the engine does not have (`capabilities.pauseModes`). Repeating is harmless.
+   * ENGINE_REJECTED for a mode the dialect does not have, and when the engine has no such route. Repeating is harmless.
    */
   pause(mode: PauseMode, timeoutMs?: number): Promise<void>;
   /** Ends a pause; harmless when there is none. ENGINE_REJECTED when the engine cannot be paused. */
   resume(): Promise<void>;
   /**
    * Empties the prefix cache, so that nothing computed by older weights is used again. ENGINE_ERROR when the engine
-   * refused because requests hold it: end or pause them first. ENGINE_REJECTED when it has no such route.
+   * refused, for one because requests hold it: end or pause them first. ENGINE_REJECTED when it has no such route.
    */
   resetPrefixCache(): Promise<void>;
 }

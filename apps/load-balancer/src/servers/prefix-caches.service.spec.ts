@@ -66,19 +66,25 @@ it('leaves caches alone that requests hold which were kept over the change', asy
 
 it('takes no version of an engine that fails to reset, until it is said again, and takes one without the route', async () => {
   await lb.server('a', 1, { weightVersion: 1 });
-  lb.engine.resetStatus = 500;
   const say = (weightVersion: number) => lb.call('server.update', { serverId: 'a', weightVersion });
+  for (const status of [400, 401, 403, 408, 429]) {
+    lb.engine.resetStatus = status;
+    expect(await say(2)).toMatchObject({ weightVersionTaken: false });
+  }
+  lb.engine.resetStatus = 500;
   expect(await say(2)).toMatchObject({ weightVersionTaken: false });
   expect(await lb.server('a', 1, { weightVersion: 2 })).toMatchObject({ state: 'ready', weightVersionTaken: false });
   const { epoch } = (await lb.list()).get('a')!;
   const beat = { serverId: 'a', epoch, weightVersion: 2 };
   expect(await lb.call('server.heartbeat', beat)).toMatchObject({ state: 'ready', weightVersionTaken: false });
   expect(await versionOf('a')).toBe(1);
-  expect((await lb.metrics()).join()).toMatch(/prefix_cache_resets_total{[^}]*outcome="failed"[^}]*} 3/);
+  expect((await lb.metrics()).join()).toMatch(/prefix_cache_resets_total{[^}]*outcome="failed"[^}]*} 8/);
   lb.engine.resetStatus = 200;
   await say(2);
   expect(await versionOf('a')).toBe(2);
-  lb.engine.resetStatus = 404;
-  await say(3);
-  expect(await versionOf('a')).toBe(3);
+  for (const [version, status] of [404, 405, 501].entries()) {
+    lb.engine.resetStatus = status;
+    await say(3 + version);
+    expect(await versionOf('a')).toBe(3 + version);
+  }
 });

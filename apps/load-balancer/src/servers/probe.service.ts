@@ -50,6 +50,7 @@ export class ProbeService implements OnModuleDestroy {
     return ids.map(() => undefined);
   });
   private readonly describing = new Set<string>();
+  private readonly heeding = new Set<string>();
   /** Half the interval at most. */
   private readonly roundMs: number;
   private stopped = false;
@@ -111,10 +112,14 @@ export class ProbeService implements OnModuleDestroy {
     return (await this.heard(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
   }
 
+  /** Never throws: the round waits for it only at its end. */
   private async reportOf(pool: string, server: ServerStatus): Promise<LoadReport | undefined> {
     const { load, ...said } = await this.health.report({ ...server, pool }, this.roundMs);
     if (this.stopped) return undefined;
-    if (isNews(server, said)) await this.heed(pool, server, said);
+    if (isNews(server, said)) {
+      const says = 'What an engine says of itself was not noted; it is asked again';
+      this.inBackground(this.heeding, pool, server, () => this.heed(pool, server, said), says);
+    }
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };
   }
 
@@ -162,16 +167,33 @@ export class ProbeService implements OnModuleDestroy {
     return reply;
   }
 
-  /** Asks engines that were registered without capabilities. In the background, since some take long to answer. */
+  /** Once at a time of each server. In the background, since engines may take long to answer, and the round has an end. */
+  private inBackground(
+    busy: Set<string>,
+    pool: string,
+    server: ServerStatus,
+    work: () => Promise<void>,
+    whenItFails: string,
+  ): void {
+    const name = `${pool} ${server.serverId}`;
+    if (busy.has(name)) return;
+    busy.add(name);
+    work()
+      .catch((error: unknown) => this.logger.warn({ err: error, pool, ...server }, whenItFails))
+      .finally(() => busy.delete(name));
+  }
+
+  /** Asks engines that were registered without capabilities. */
   private describeSome(pool: string, servers: readonly ServerStatus[]): void {
     for (const server of servers) {
       if (server.capabilities !== undefined || this.describing.size >= DESCRIBED_AT_ONCE) continue;
-      const name = `${pool} ${server.serverId}`;
-      if (this.describing.has(name)) continue;
-      this.describing.add(name);
-      this.describe(pool, server)
-        .catch((error: unknown) => this.logger.warn({ err: error, pool, ...server }, 'An engine was not described'))
-        .finally(() => this.describing.delete(name));
+      this.inBackground(
+        this.describing,
+        pool,
+        server,
+        () => this.describe(pool, server),
+        'An engine was not described',
+      );
     }
   }
 

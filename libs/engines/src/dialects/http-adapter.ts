@@ -25,6 +25,9 @@ import { streamGeneration } from '../stream/stream-generation';
 /** In a report: the engine says that it has no number for its weights. */
 export const NO_VERSION = -1;
 
+/** Statuses of an engine without the route. Any other refusal (of the key, for now, while requests run) is no such thing. */
+const NO_ROUTE = new Set([404, 405, 501]);
+
 export type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;
 
 /** A route to call and how to read its stream. */
@@ -203,13 +206,12 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     throw new BroomwagonError('ENGINE_ERROR', `${this.url}${path} answered ${status}: ${quote(text)}`);
   }
 
-  /** A call of a route that only steers the engine. ENGINE_REJECTED when this engine has no such route. */
+  /** A call of a route that only steers the engine. ENGINE_REJECTED only when this engine has no such route. */
   protected async control(path: string, body?: unknown, timeoutMs?: number): Promise<string> {
     const { status, text } = await this.http.call('POST', path, body, undefined, timeoutMs);
     if (status >= 200 && status < 300) return text;
-    const isRefused = status >= 400 && status < 500;
     throw new BroomwagonError(
-      isRefused ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
+      NO_ROUTE.has(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
       `${this.url}${path} answered ${status}: ${quote(text)}`,
       { details: { status } },
     );

@@ -1,0 +1,90 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { EngineReport } from '@broomwagon/engines';
+import { Alarms, loadConfig, Metrics } from '@broomwagon/platform';
+import { connectRedis, FunctionRunner, RoutingStore, ServerStore } from '@broomwagon/state';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { LoadBalancerConfig } from '../load-balancer.config';
+import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { SweepService } from '../upkeep/sweep.service';
+import { EngineHealth } from './engine-health';
+import { PrefixCachesService } from './prefix-caches.service';
+import { ProbeService } from './probe.service';
+
+const { pool: prefix } = testPool();
+const redis = connectRedis({ url: testRedisUrl() });
+const runner = new FunctionRunner(redis, prefix);
+const store = new RoutingStore(runner);
+const servers = new ServerStore(runner);
+const unavailable = new BroomwagonError('UNAVAILABLE', 'Redis does not answer');
+let pool: string;
+let pools = 0;
+beforeEach(async () => {
+  pool = `p${pools++}`;
+  const about = { endpoint: 'http://a', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
+  await store.registerServer(pool, { serverId: 'a', ...about, capabilities: '{}' });
+});
+afterAll(async () => {
+  redis.disconnect();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+/** An engine that answers at once and names other weights than before. */
+class NewWeights extends EngineHealth {
+  answers = () => Promise.resolve(true);
+  override report = (): Promise<EngineReport> => Promise.resolve({ weightVersion: 2 });
+}
+
+function prober(mayTake: () => Promise<boolean>, routing: RoutingStore = store): ProbeService {
+  const metrics = new Metrics('load-balancer');
+  const config = loadConfig(LoadBalancerConfig, { env: { NATS_URL: 'nats://x', REDIS_URL: testRedisUrl() } });
+  return new ProbeService(
+    routing,
+    servers,
+    new NewWeights(),
+    { sendAll: () => undefined } as unknown as WaiterAnswersService,
+    { soon: () => undefined } as unknown as SweepService,
+    new LoadBalancerMetrics(metrics),
+    { mayTake } as unknown as PrefixCachesService,
+    new Alarms(metrics),
+    config,
+  );
+}
+const version = async () => (await store.listServers(pool, '0')).servers[0]!.weightVersion;
+
+it('goes on when Redis does not answer while an engine has news', async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  process.on('unhandledRejection', note);
+  let answers = false;
+  const mayTake = () => (answers ? Promise.resolve(true) : Promise.reject(unavailable));
+  const reviewServers = () => Promise.reject(unavailable);
+  const failing = Object.assign(Object.create(store) as RoutingStore, { reviewServers });
+  await expect(prober(mayTake, failing).probe(pool)).rejects.toBe(unavailable);
+  const probe = prober(mayTake);
+  await probe.probe(pool);
+  await nextTurn();
+  await nextTurn();
+  process.off('unhandledRejection', note);
+  expect(unhandled).toEqual([]);
+  answers = true;
+  await probe.probe(pool);
+  await expect.poll(version).toBe(2);
+});
+
+it('waits for no engine that takes long to empty its cache, and asks it once at a time', async () => {
+  let asked = 0;
+  let empty!: () => void;
+  const emptied = new Promise<boolean>((resolve) => (empty = () => resolve(true)));
+  const probe = prober(() => {
+    asked++;
+    return emptied;
+  });
+  await probe.probe(pool);
+  await probe.probe(pool);
+  expect([asked, await version()]).toEqual([1, 0]);
+  empty();
+  await expect.poll(version).toBe(2);
+});
