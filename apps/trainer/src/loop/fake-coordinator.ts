@@ -30,6 +30,8 @@ export class FakeCoordinator {
   readonly weightVersions: (number | undefined)[] = [];
   /** Groups that fail where others are accepted. */
   readonly failing = new Set<string>();
+  /** Accepted groups that are counted and not there. */
+  countedTooMany = 0;
   private longtail: string[] = [];
   private generation = 1;
   private round?: FakeRound;
@@ -203,7 +205,7 @@ export class FakeCoordinator {
       state: 'open',
       groups,
       cursor: `a.${next}.0.a.`,
-      complete: this.completed(round) && next === round.accepted.length,
+      complete: this.completed(round) && next === round.accepted.length + this.countedTooMany,
     };
   }
 

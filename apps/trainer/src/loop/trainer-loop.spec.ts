@@ -207,6 +207,32 @@ describe('the trainer loop', () => {
     expect(lost).toEqual([{ lostSteps: [1, 2], lostGroups: 2 }]);
   });
 
+  it('reads on while more groups are counted than there are, but not for ever', async () => {
+    const coordinator = new FakeCoordinator();
+    coordinator.countedTooMany = 1;
+    let looks = 0;
+    coordinator.after = (operation) => {
+      if (operation === 'round.results' && ++looks === 100) coordinator.countedTooMany = 0;
+    };
+    await trainer(coordinator).run();
+    expect(coordinator.trained).toHaveLength(10);
+    const other = new FakeCoordinator();
+    other.countedTooMany = 1;
+    await expect(trainer(other).run()).rejects.toMatchObject({ code: 'INTERNAL' });
+  });
+
+  it('ends with the error that it meets when it reconciles again and again and trains nothing', async () => {
+    const coordinator = new FakeCoordinator();
+    coordinator.before = (operation) => {
+      if (operation === 'round.results') throw new BroomwagonError('ROUND_MISMATCH', 'another round');
+    };
+    const startedMs = performance.now();
+    await expect(trainer(coordinator, { lookMs: 1 }).run()).rejects.toMatchObject({ code: 'ROUND_MISMATCH' });
+    expect(coordinator.calls.filter((call) => call === 'round.takeover')).toHaveLength(50);
+    // It pauses between them: 1, 2, 4 and then always 8 ms.
+    expect(performance.now() - startedMs).toBeGreaterThan(300);
+  });
+
   it('replaces groups that fail while there are prompts, and trains fewer in the last step', async () => {
     for (const failing of [['p0'], ['p9'], ['p0', 'p9'], ['p6', 'p7', 'p8', 'p9']]) {
       const coordinator = new FakeCoordinator();

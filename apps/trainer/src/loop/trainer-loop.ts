@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   BroomwagonError,
   type Epoch,
@@ -24,8 +25,13 @@ const DEFAULT_LOOK_MS = 1_000;
 
 type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'>;
 
-/** Times that Redis may be set back while the trainer reconciles, in a row. */
-const MOST_RECONCILES = 10;
+/** Times that the trainer reconciles before it has trained another step; then the error that it met ends it. */
+const MOST_RECONCILES = 50;
+/** The first of them at once; then after the time of a look, which doubles up to eight times as much. */
+const PROMPT_RECONCILES = 3;
+const MOST_LOOKS_OF_PAUSE = 8;
+/** Looks at a completed round whose results have no end: Redis may count groups that it has lost until they are recounted. */
+const MOST_LOOKS_FOR_END = 600;
 
 /**
  * A trainer that speaks nothing but the protocol: plan, open, submit, watch, read results, acknowledge, until the data
@@ -37,6 +43,8 @@ export class TrainerLoop {
   private readonly record: TrainerRecord;
   private trainerEpoch: Epoch | undefined;
   private reading: { roundId: string; results: ResultsReader } | undefined;
+  /** Since the last step was trained. */
+  private reconciles = 0;
   readonly counts: StepCounts;
 
   /** @param operations also of whatever else speaks for this trainer: one that learns of a loss tells the others */
@@ -100,7 +108,7 @@ export class TrainerLoop {
 
   /** Whether Redis has lost something of what this trainer knows: then an error may come of that alone. */
   private async hasLost(error: unknown): Promise<boolean> {
-    if (!isBroomwagonError(error)) return false;
+    if (!isBroomwagonError(error) || this.reconciles >= MOST_RECONCILES) return false;
     if (error.code === 'GENERATION_CHANGED' || error.code === 'ROUND_MISMATCH') return true;
     try {
       await this.operations.call('round.status', { job: this.settings.job });
@@ -118,16 +126,25 @@ export class TrainerLoop {
 
   /** Takes the job over, and makes Redis and this trainer agree. */
   private async reconcile(): Promise<Reconciled> {
-    for (let attempt = 1; ; attempt += 1) {
+    for (;;) {
+      this.reconciles += 1;
+      const pauses = this.reconciles - PROMPT_RECONCILES;
+      if (pauses > 0) await this.pause(Math.min(2 ** (pauses - 1), MOST_LOOKS_OF_PAUSE));
       try {
         this.reading?.results.restart();
         const reconciled = await reconcile(this.operations, this.settings.job, this.record);
         this.trainerEpoch = reconciled.trainerEpoch;
         return reconciled;
       } catch (error) {
-        if (!isBroomwagonError(error, 'GENERATION_CHANGED') || attempt === MOST_RECONCILES) throw error;
+        if (!isBroomwagonError(error, 'GENERATION_CHANGED') || this.reconciles >= MOST_RECONCILES) throw error;
       }
     }
+  }
+
+  /** The time of so many looks. */
+  private async pause(looks = 1): Promise<void> {
+    const { lookMs = DEFAULT_LOOK_MS, signal } = this.settings;
+    await sleep(looks * lookMs, undefined, { signal });
   }
 
   /** Undefined: nothing is left to train. */
@@ -201,13 +218,11 @@ export class TrainerLoop {
     }
     const completedMs = performance.now();
     const idle = (await this.hooks.meter?.end()) ?? null;
-    await results.readNew(trainerEpoch);
-    if (!results.complete) {
-      throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, and its results have no end`);
-    }
+    await this.readToEnd(roundId, results);
     const { lines } = results;
     await this.hooks.sink.writeRound(round, lines);
     this.record.trained(round.step, trainedGroupsOf(lines));
+    this.reconciles = 0;
     return {
       step: round.step,
       roundId,
@@ -220,6 +235,15 @@ export class TrainerLoop {
       idleShare: idle,
       tailSeconds: tailSeconds(doneSamples, completedMs),
     };
+  }
+
+  private async readToEnd(roundId: string, results: ResultsReader): Promise<void> {
+    for (let looks = 0; looks < MOST_LOOKS_FOR_END; looks += 1) {
+      if (looks > 0) await this.pause();
+      await results.readNew(this.trainerEpoch!);
+      if (results.complete) return;
+    }
+    throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, and its results have no end`);
   }
 
   /** The step is trained, whatever Redis says. Returns the round to go on with, if there is one. */
