@@ -125,10 +125,10 @@ export class ProbeService implements OnModuleDestroy {
 
   /** An engine has restarted, or names other weights than before. */
   private async heed(pool: string, server: ServerStatus, said: EngineWord): Promise<void> {
-    const { serverId, epoch, weightVersion: before } = server;
+    const { serverId, epoch, weightVersion: before, engineWeightVersion: knownWeightVersion } = server;
     const { weightVersion = NO_VERSION } = said;
     if (weightVersion >= 0 && !(await this.caches.mayTake(pool, serverId, weightVersion))) return;
-    const change = await this.changed(pool, { serverId, epoch, said });
+    const change = await this.changed(pool, { serverId, epoch, said: { ...said, knownWeightVersion } });
     if (change === undefined) return;
     if (change.epoch !== epoch) {
       this.logger.warn({ pool, serverId, ...said }, 'An engine has restarted by itself: its leases are void');

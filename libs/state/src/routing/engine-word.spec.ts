@@ -14,8 +14,8 @@ async function listed(serverId = 'a') {
   return servers.find((server) => server.serverId === serverId)!;
 }
 async function say(said: EngineWord) {
-  const { epoch } = await listed();
-  return test.servers.update(test.pool, { serverId: 'a', epoch, said });
+  const { epoch, engineWeightVersion: knownWeightVersion } = await listed();
+  return test.servers.update(test.pool, { serverId: 'a', epoch, said: { ...said, knownWeightVersion } });
 }
 /** Silent until it has failed, then it answers a probe. */
 async function failAndAnswer() {
@@ -109,6 +109,12 @@ it('follows the word of the engine for its weights when it changes, so that a la
   expect(await listed()).toMatchObject({ weightVersion: 5 });
   await say({ weightVersion: 6 });
   expect(await listed()).toMatchObject({ weightVersion: 6 });
+  // Another replica asked before that, and is heard only now.
+  const { epoch } = await listed();
+  const late = { weightVersion: 5, knownWeightVersion: 4 };
+  await test.servers.update(test.pool, { serverId: 'a', epoch, said: late });
+  await test.servers.update(test.pool, { serverId: 'a', epoch, said: { weightVersion: -1, knownWeightVersion: 4 } });
+  expect(await listed()).toMatchObject({ weightVersion: 6, engineWeightVersion: 6 });
   // Started anew: it names none.
   await say({ weightVersion: -1 });
   expect(await listed()).toMatchObject({ weightVersion: 0 });

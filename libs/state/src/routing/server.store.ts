@@ -25,14 +25,14 @@ export interface ServerUpdate {
   lacks?: string;
   /** Only while this is its epoch. */
   epoch?: Epoch;
-  /** What its engine says of itself, from a probe. */
-  said?: EngineWord;
+  /** What its engine says of itself, from a probe, and the word for its weights that was known when it was asked. */
+  said?: EngineWord & { knownWeightVersion?: number };
 }
 /** A later start than is known is a restart: a new epoch with unknown weights. */
 export interface EngineWord {
   /** The engine's own time, seconds. */
   startedAtSeconds?: number;
-  /** Of its weights; counts when it has changed. -1: it has no number for them. */
+  /** Of its weights; counts when it has changed, unless another one was noted meanwhile. -1: it has no number for them. */
   weightVersion?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;

@@ -1,6 +1,6 @@
 -- What an engine says of itself, beside what it was registered with. A later start than it had is a restart: a new
--- epoch, whose weights are unknown until somebody names them. Its own word for its weights counts when it changes, so a
--- word that is read late undoes nothing that was said since.
+-- epoch, whose weights are unknown until somebody names them. Its own word for its weights counts when it changes, and
+-- only from the word that was known when it was asked, so a word that is read late undoes nothing that was said since.
 local EngineReport = {}
 
 local function restart_server(tx, server, new_epoch, now)
@@ -12,11 +12,13 @@ local function restart_server(tx, server, new_epoch, now)
   Servers.begin_slow_start(tx, server)
 end
 
--- `said`: {startedAtSeconds?, weightVersion?}; a weightVersion below 0: it has no number for its weights. True for a
--- restart.
+-- `said`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; a weightVersion below 0: it has no number for its
+-- weights; knownWeightVersion: its word before, as it was read before the engine was asked. True for a restart.
 function EngineReport.heed(tx, server, said, new_epoch, now)
   local started_at, word = Reply.optional(said.startedAtSeconds), Reply.optional(said.weightVersion)
-  local known = tonumber(redis.call('HGET', tx.key:server(server.id), 'engineStartedAt') or nil)
+  local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')
+  local known, known_word = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
+  local is_late = known_word ~= Reply.optional(said.knownWeightVersion)
   local is_restart = known ~= nil and started_at ~= nil and started_at > known
   if is_restart then
     restart_server(tx, server, new_epoch, now)
@@ -28,11 +30,12 @@ function EngineReport.heed(tx, server, said, new_epoch, now)
   if started_at and (is_restart or not known) then
     ServerHash.set(tx, server.id, 'engineStartedAt', string.format('%.3f', started_at))
   end
-  local known_word = tonumber(redis.call('HGET', tx.key:server(server.id), 'engineVersion') or nil)
-  if word and word >= 0 and word ~= known_word then
+  if not word or is_late then return is_restart end
+  if is_restart then known_word = nil end
+  if word >= 0 and word ~= known_word then
     ServerHash.set(tx, server.id, 'engineVersion', Format.integer(word))
     Servers.set_version(tx, server, word)
-  elseif word and word < 0 and known_word then
+  elseif word < 0 and known_word then
     ServerHash.unset(tx, server.id, 'engineVersion')
     Servers.set_version(tx, server, 0)
   end

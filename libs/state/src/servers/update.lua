@@ -5,7 +5,8 @@ ARGV[1] JSON:
   labels?, capabilities?   JSON text
   lacks?           string: features its engine does not have, commas between
   epoch?           string: only while this is its epoch
-  said?            {startedAtSeconds?, weightVersion?}: what its engine says of itself (includes/engine-word)
+  said?            {startedAtSeconds?, weightVersion?, knownWeightVersion?}: what its engine says of itself, and its
+                   word before (servers/engine-report)
   newEpoch         string: the epoch that begins if that is a restart
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release

@@ -1,6 +1,7 @@
 --[[ Which paused engines are to go on: the change they were paused for has ended, or their server has left the pool or
 has another address. One page of them. An engine is listed again, less and less often, until weights/engine-told; after
-GIVE_UP_MS it is given up, and its entry says so to all replicas for as long again.
+GIVE_UP_MS it is given up, and its entry says so to all replicas while its server is registered, and for as long again.
+When that server answers again after a time without an answer, the engine is listed anew.
 ARGV[1] JSON: {cursor}   string, '0' to begin
 Reply: steps      list of {serverId, endpoint, dialect, syncId}
        overdue    number: engines that have been told for longer than OVERDUE_MS: an alarm
@@ -15,10 +16,26 @@ return function(tx, args)
   local sync, now = WeightSync.load(tx), tx.now
   local steps, given_up, overdue = {}, {}, 0
 
-  local function is_held(name, entry)
-    if not sync or sync.syncId ~= entry.syncId then return false end
+  local function server_of(name, entry)
     local server = Servers.get(tx, entry.serverId)
-    return server ~= nil and PausedEngines.name(server.dialect, server.endpoint) == name
+    return server and PausedEngines.name(server.dialect, server.endpoint) == name and server or nil
+  end
+
+  local function is_held(name, entry)
+    return sync ~= nil and sync.syncId == entry.syncId and server_of(name, entry) ~= nil
+  end
+
+  local function review_given_up(name, entry)
+    local server = server_of(name, entry)
+    if not server and now - entry.givenUpAtMs > GIVE_UP_MS then
+      redis.call('HDEL', tx.key.pausedEngines, name)
+    elseif not entry.isAway and (not server or server.state == 'failed' or server.state == 'pending') then
+      entry.isAway = true
+      PausedEngines.save(tx, name, entry)
+    elseif entry.isAway and server and server.state == 'ready' then
+      PausedEngines.save(tx, name, { syncId = entry.syncId, serverId = entry.serverId, state = entry.state,
+        askedAtMs = entry.askedAtMs, resumeAtMs = now })
+    end
   end
 
   local function tell(name, entry)
@@ -34,7 +51,7 @@ return function(tx, args)
     local dialect, endpoint = string.match(name, '^(%a+)|(.*)$')
     local step = { serverId = entry.serverId, endpoint = endpoint, dialect = dialect, syncId = entry.syncId }
     if entry.givenUpAtMs then
-      if now - entry.givenUpAtMs > GIVE_UP_MS then redis.call('HDEL', tx.key.pausedEngines, name) end
+      review_given_up(name, entry)
     elseif entry.resumeAtMs or not is_held(name, entry) then
       entry.resumeAtMs = entry.resumeAtMs or now
       local age = now - entry.resumeAtMs

@@ -118,11 +118,27 @@ describe('engines that are paused while weights change', () => {
     expect(await entry()).not.toHaveProperty('givenUpAtMs');
   });
 
-  it('forgets an engine that was given up', async () => {
+  it('tells an engine that was given up when its server is back, once, and forgets it without a server', async () => {
     const entry = { syncId: 'sync', serverId: 's1', state: 'paused', askedAtMs: 0, resumeAtMs: 0 };
     const givenUpAtMs = Date.now() - 3_601_000;
     const at = test.key('weights:engines');
+    const limits = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
+    // Another server of the pool still answers.
+    for (const id of ['s1', 's2']) await server(id, 1, ['keep']);
     await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
+    // It answers, and cannot be told all the same.
+    expect(await resumes()).toEqual([]);
+    await test.redis.zadd(test.key('servers:watched'), Date.now() - 60_000, 's1');
+    expect((await test.routing.reviewServers(pool, limits, 0)).failed).toEqual(['s1']);
+    expect(await resumes()).toEqual([]);
+    await test.routing.heardFrom(pool, ['s1']);
+    await resumes();
+    expect(await resumes()).toEqual([about]);
+    await weights.engineTold(pool, about, 60_000);
+    expect([await resumes(), await test.redis.exists(at)]).toEqual([[], 0]);
+
+    await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
+    await test.routing.removeServer(pool, 's1');
     expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], givenUp: [] });
     expect(await test.redis.exists(at)).toBe(0);
   });
