@@ -3,7 +3,7 @@ import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice } from '@broomwagon/contracts
 import type { Redis } from 'ioredis';
 import { FunctionRunner, loadLibrary, transition } from './library/function-runner';
 
-const TLS_TRIES = 3;
+const TLS_TRIES = 6;
 /** Reads a pool, here one that is not there. */
 const LOOK = transition<object, object>('pools/read-settings');
 const WHAT_TO_SET: readonly [error: RegExp, advice: string][] = [
