@@ -35,8 +35,8 @@ export function pairs(): Condition[] {
 }
 
 /**
- * Every moment in at least one condition, and every pair of values of the other factors. To save time each kind has one
- * place for payloads, and no more is lost than must be.
+ * Half of the moments, each in at least one condition, and every pair of values of the other factors. To save time each
+ * kind has one place for payloads, and no more is lost than must be.
  */
 export function chosenPairs(): Condition[] {
   const placeOf: Record<SetBackKind, PayloadPlace> = {
@@ -45,11 +45,13 @@ export function chosenPairs(): Condition[] {
     torn: 'same',
     failover: 'file',
   };
-  const all = combinations().filter(
-    ({ kind, payloads, moment }) =>
-      payloads === placeOf[kind] &&
-      (moment === AT_RANDOM || kind === SET_BACK_KINDS[FACTORS.moment.indexOf(moment) % SET_BACK_KINDS.length]),
-  );
+  const kinds = SET_BACK_KINDS.length;
+  const all = combinations().filter(({ kind, payloads, moment }) => {
+    if (payloads !== placeOf[kind]) return false;
+    if (moment === AT_RANDOM) return true;
+    const index = FACTORS.moment.indexOf(moment);
+    return kind === SET_BACK_KINDS[index % kinds] && index % (2 * kinds) < kinds;
+  });
   return cover(all, ({ moment, ...rest }) => [moment, ...pairsOf(rest)]);
 }
 
