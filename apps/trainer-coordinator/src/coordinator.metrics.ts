@@ -13,6 +13,7 @@ export class CoordinatorMetrics {
   private readonly sweeps;
   private readonly facts;
   private readonly awaiting;
+  private readonly awaitingBytes;
   private readonly overdue;
   private readonly lost;
   private readonly impossible;
@@ -87,8 +88,13 @@ export class CoordinatorMetrics {
       'Engine time that moves of executed plans were to take',
     );
     this.awaiting = metrics.gauge(
+      'payload_awaiting_deletion_count',
+      'Payloads that nothing names any more and that wait for their removal',
+      ['pool'],
+    );
+    this.awaitingBytes = metrics.gauge(
       'payload_awaiting_deletion_bytes',
-      'Bytes of payloads that nothing names any more and that wait for their removal',
+      'Bytes of payload_awaiting_deletion_count, without those whose bytes are not known yet',
       ['pool'],
     );
     this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
@@ -164,8 +170,9 @@ export class CoordinatorMetrics {
     this.generations.inc({ pool });
   }
 
-  awaitingDeletion(pool: string, bytes: number): void {
-    this.awaiting.set({ pool }, bytes);
+  awaitingDeletion(pool: string, payloads: number, bytes: number): void {
+    this.awaiting.set({ pool }, payloads);
+    this.awaitingBytes.set({ pool }, bytes);
   }
 
   factsRelayed(count: number): void {

@@ -1,9 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import type { PoolName } from '@broomwagon/contracts';
+import { isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { Alarms, failpoint } from '@broomwagon/platform';
-import { RemovalStore, PayloadStore, type RemovalTerms } from '@broomwagon/state';
+import { RemovalStore, PayloadStore, type RemovalLook, type RemovalTerms } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
+
+const SAYS = {
+  'payloads-awaiting-deletion':
+    'Payloads that were freed within the loss window of Redis have more bytes than may wait',
+  'payloads-not-removed': 'The payload store does not remove payloads that nothing names: the log of the task says why',
+};
 
 /**
  * Removes payloads that transitions have freed, after a grace: Redis that lost its last seconds names them again, and
@@ -11,6 +17,9 @@ import { CoordinatorMetrics } from '../coordinator.metrics';
  */
 @Injectable()
 export class PayloadRemovalService {
+  /** Since when each sweep of a pool has failed at something. */
+  private readonly failingSinceMs = new Map<PoolName, number>();
+
   constructor(
     private readonly removals: RemovalStore,
     private readonly payloads: PayloadStore,
@@ -19,25 +28,38 @@ export class PayloadRemovalService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** Pages until nothing is due now. @throws BroomwagonError UNAVAILABLE */
+  /**
+   * Pages until nothing is due now, without those that the store fails at.
+   * @throws BroomwagonError UNAVAILABLE; another error of the store, when all that it does not concern is done
+   */
   async sweep(pool: PoolName): Promise<void> {
     for (;;) {
+      const errors: unknown[] = [];
       // One that is stored from here on under the same name is another payload.
-      const cutoffMs = await this.payloads.nowMs();
+      const cutoffMs = await this.payloads.nowMs().catch((error: unknown) => void errors.push(error));
       const page = await this.removals.look(pool, this.terms);
-      if (page.unweighed.length > 0) {
-        const bytes = await this.payloads.free(page.unweighed);
-        const payloads = page.unweighed.map((ref, position) => ({ ref, bytes: bytes[position] }));
-        await this.removals.weighed(pool, payloads);
-      }
-      if (page.due.length > 0) {
-        await this.payloads.remove(page.due, cutoffMs);
-        await failpoint('coordinator.removal.between-remove-and-removed');
-        await this.removals.removed(pool, page.due);
-        this.metrics.swept('delete');
-      }
-      if (page.unweighed.length === 0 && page.due.length === 0) return this.show(pool, page);
+      const done = cutoffMs === undefined ? 0 : await this.handle(pool, page, cutoffMs, errors);
+      if (done > 0) continue;
+      this.show(pool, page, errors.length > 0);
+      if (errors.length > 0) throw errors[0];
+      return;
     }
+  }
+
+  /** @returns how many of the page are done */
+  private async handle(pool: PoolName, page: RemovalLook, cutoffMs: number, errors: unknown[]): Promise<number> {
+    const freed = await apart(page.unweighed, (refs) => this.payloads.free(refs), errors);
+    for (const { refs, result } of freed) {
+      const payloads = refs.map((ref, position) => ({ ref, bytes: result[position] }));
+      await this.removals.weighed(pool, payloads);
+    }
+    const removed = await apart(page.due, (refs) => this.payloads.remove(refs, cutoffMs), errors);
+    for (const { refs } of removed) {
+      await failpoint('coordinator.removal.between-remove-and-removed');
+      await this.removals.removed(pool, refs);
+      this.metrics.swept('delete');
+    }
+    return [...freed, ...removed].reduce((sum, { refs }) => sum + refs.length, 0);
   }
 
   private get terms(): RemovalTerms {
@@ -50,10 +72,42 @@ export class PayloadRemovalService {
   }
 
   /** What is left when everything that may be removed is: only that is worth an alarm. */
-  private show(pool: PoolName, { awaiting, awaitingBytes }: { awaiting: number; awaitingBytes: number }): void {
-    this.metrics.awaitingDeletion(pool, awaitingBytes);
-    const alarm = awaitingBytes > this.config.payloadAwaitingMaxBytes ? 'payloads-awaiting-deletion' : undefined;
-    const says = 'Payloads that were freed within the loss window of Redis have more bytes than may wait';
-    this.alarms.look(pool, 'removals', alarm, says, { awaiting, awaitingBytes });
+  private show(pool: PoolName, { awaiting, awaitingBytes }: RemovalLook, hasFailed: boolean): void {
+    this.metrics.awaitingDeletion(pool, awaiting, awaitingBytes);
+    if (!hasFailed) this.failingSinceMs.delete(pool);
+    else if (!this.failingSinceMs.has(pool)) this.failingSinceMs.set(pool, performance.now());
+    const failingMs = performance.now() - (this.failingSinceMs.get(pool) ?? Infinity);
+    const alarm =
+      failingMs >= this.terms.deleteAfterMs
+        ? 'payloads-not-removed'
+        : awaitingBytes > this.config.payloadAwaitingMaxBytes
+          ? 'payloads-awaiting-deletion'
+          : undefined;
+    this.alarms.look(pool, 'removals', alarm, alarm === undefined ? '' : SAYS[alarm], { awaiting, awaitingBytes });
+  }
+}
+
+/**
+ * Work on all, or on parts when it fails, so that one reference that the store fails at does not keep the others. A store
+ * that is unavailable is not asked again.
+ * @param errors takes those of single references
+ * @returns the parts at which it did not fail
+ */
+async function apart<T>(
+  refs: string[],
+  work: (refs: string[]) => Promise<T>,
+  errors: unknown[],
+): Promise<{ refs: string[]; result: T }[]> {
+  if (refs.length === 0) return [];
+  try {
+    return [{ refs, result: await work(refs) }];
+  } catch (error) {
+    if (refs.length === 1 || isBroomwagonError(error, 'UNAVAILABLE')) {
+      errors.push(error);
+      return [];
+    }
+    const middle = refs.length >> 1;
+    const first = await apart(refs.slice(0, middle), work, errors);
+    return [...first, ...(await apart(refs.slice(middle), work, errors))];
   }
 }

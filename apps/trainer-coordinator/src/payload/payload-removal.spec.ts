@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import { Alarms, Metrics, setFailpoints } from '@broomwagon/platform';
 import { connectRedis, RemovalStore, openPayloadStore, FunctionRunner, type PayloadStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { PayloadRemovalService } from './payload-removal.service';
@@ -53,8 +53,8 @@ for (const driver of ['redis', 'file'] as const) {
     });
     afterAll(() => payloads.close());
     const removals = new RemovalStore(runner);
-    const replica = () =>
-      new PayloadRemovalService(removals, payloads, new CoordinatorMetrics(metrics), new Alarms(metrics), config);
+    const replica = (own = metrics) =>
+      new PayloadRemovalService(removals, payloads, new CoordinatorMetrics(own), new Alarms(own), config);
     const put = (name: string, bytes = 100) =>
       payloads.put({ pool, job: 'job', owner: 'job/g/0', name }, Buffer.alloc(bytes, 'x'));
     const thereOf = async (refs: string[], store: PayloadStore = payloads) => {
@@ -102,6 +102,57 @@ for (const driver of ['redis', 'file'] as const) {
       await one.sweep(pool);
       // As many as are too many.
       expect((await thereOf(refs)).filter(Boolean)).toHaveLength(2);
+    });
+
+    it('goes on behind a payload that the store fails at, counts it, and raises an alarm', async () => {
+      const [bad, ...good] = [await put('1'), await put('2'), await put('3')] as [string, ...string[]];
+      await free(bad, ...good);
+      const own = new Metrics('test');
+      const one = replica(own);
+      const awaiting = async () => {
+        const found = (await own.text()).matchAll(/awaiting_deletion_(?:count|bytes)\{.*\} (\d+)/g);
+        return [...found].map(([, value]) => Number(value));
+      };
+      const before = { ...config };
+      Object.assign(config, { payloadDeleteAfterMs: 0, redisLossWindowMs: 0 });
+      for (const [name, bytes] of [
+        ['free', 0],
+        ['remove', 100],
+      ] as const) {
+        const whole = payloads[name].bind(payloads) as (refs: readonly string[]) => Promise<never>;
+        const spy = vi.spyOn(payloads, name).mockImplementation(async (refs: readonly string[]) => {
+          if (refs.includes(bad)) throw new Error('EIO');
+          return whole(refs);
+        });
+        await expect(one.sweep(pool)).rejects.toThrow('EIO');
+        spy.mockRestore();
+        expect(await thereOf([bad, ...good])).toEqual([true, false, false]);
+        expect(await awaiting()).toEqual([1, bytes]);
+      }
+      expect(await own.text()).toContain('alarms_total{alarm="payloads-not-removed",app="test"} 1');
+      await one.sweep(pool);
+      Object.assign(config, before);
+      expect(await awaiting()).toEqual([0, 0]);
+      expect(await thereOf([bad])).toEqual([false]);
+    });
+
+    it.each(['nowMs', 'free'] as const)('shows what waits when the store is unavailable to %s', async (name) => {
+      await free(await put('1'), await put('2'));
+      const asked = vi.spyOn(payloads, name).mockRejectedValue(new BroomwagonError('UNAVAILABLE', 'away'));
+      await expect(replica().sweep(pool)).rejects.toThrow('away');
+      expect(asked).toHaveBeenCalledTimes(1);
+      asked.mockRestore();
+      expect(await metrics.text()).toContain(`payload_awaiting_deletion_count{pool="${pool}",app="test"} 2`);
+    });
+
+    it('removes payloads without bytes', async () => {
+      const ref = await put('1', 0);
+      await free(ref);
+      await replica().sweep(pool);
+      await pass(6 * MINUTE_MS);
+      await replica().sweep(pool);
+      expect(await thereOf([ref])).toEqual([false]);
+      expect(await redis.keys(key('payloads:*'))).toEqual([]);
     });
 
     it('still has what Redis names again when it was set back, and removes it when it is freed again', async () => {

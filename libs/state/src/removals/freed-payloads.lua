@@ -6,13 +6,18 @@ function FreedPayloads.free(tx, ref)
   redis.call('ZADD', tx.key.freedPayloads, 'NX', Format.integer(tx.now), ref)
 end
 
+function FreedPayloads.wait_no_more(tx, ref)
+  if redis.call('ZREM', tx.key.awaitingPayloads, ref) == 0 then return end
+  local bytes = redis.call('HGET', tx.key.awaitingBytes, ref)
+  redis.call('HINCRBY', tx.key.meta, 'awaitingBytes', 0 - tonumber(bytes or 0))
+  redis.call('HDEL', tx.key.awaitingBytes, ref)
+end
+
 -- A prompt may be named by several groups, and by the saved groups of checkpoints: it is freed by the last one.
 function FreedPayloads.hold_prompt(tx, job, ref)
   redis.call('HINCRBY', tx.key:promptHolders(job), ref, 1)
   redis.call('ZREM', tx.key.freedPayloads, ref)
-  if redis.call('ZREM', tx.key.awaitingPayloads, ref) == 0 then return end
-  redis.call('HINCRBY', tx.key.meta, 'awaitingBytes', '-' .. (redis.call('HGET', tx.key.awaitingBytes, ref) or '0'))
-  redis.call('HDEL', tx.key.awaitingBytes, ref)
+  FreedPayloads.wait_no_more(tx, ref)
 end
 
 -- Somebody is about to name this prompt: it waits anew. False when it is being removed.

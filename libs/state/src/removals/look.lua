@@ -4,8 +4,8 @@ that lost its last seconds names none of them, and nothing may name them from th
 ARGV[1] JSON: {deleteAfterMs, lossWindowMs, maxBytes}   integers
 Reply: unweighed      list of references whose bytes are not known yet, oldest first, at most 128
        due            list of references to remove, at most 128; again each time until they are said to be removed
-       awaiting       number of payloads that wait, without the unweighed
-       awaitingBytes  number
+       awaiting       number of payloads that wait
+       awaitingBytes  of those that are not unweighed
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -23,6 +23,7 @@ return function(tx, args)
     redis.call('ZADD', tx.key.awaitingPayloads, 0, ref)
     table.insert(due, ref)
   end
-  return cjson.encode({ awaiting = redis.call('ZCARD', tx.key.awaitingPayloads), awaitingBytes = bytes }):sub(1, -2)
+  local awaiting = redis.call('ZCARD', tx.key.freedPayloads) + redis.call('ZCARD', tx.key.awaitingPayloads)
+  return cjson.encode({ awaiting = awaiting, awaitingBytes = bytes }):sub(1, -2)
     .. ',"unweighed":' .. Reply.list(unweighed) .. ',"due":' .. Reply.list(due) .. '}'
 end

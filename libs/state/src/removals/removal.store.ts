@@ -16,7 +16,7 @@ export interface RemovalLook {
   unweighed: string[];
   /** References to remove now; again each time until they are said to be removed. */
   due: string[];
-  /** Payloads that wait, and their bytes. */
+  /** Payloads that wait, the unweighed too, and the bytes of those that are weighed. */
   awaiting: number;
   awaitingBytes: number;
 }

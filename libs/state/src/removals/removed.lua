@@ -5,11 +5,7 @@ Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)
   for _, ref in ipairs(args.refs) do
-    if redis.call('ZSCORE', tx.key.awaitingPayloads, ref) == '0' then
-      redis.call('ZREM', tx.key.awaitingPayloads, ref)
-      redis.call('HINCRBY', tx.key.meta, 'awaitingBytes', '-' .. (redis.call('HGET', tx.key.awaitingBytes, ref) or '0'))
-      redis.call('HDEL', tx.key.awaitingBytes, ref)
-    end
+    if redis.call('ZSCORE', tx.key.awaitingPayloads, ref) == '0' then FreedPayloads.wait_no_more(tx, ref) end
   end
   return '{}'
 end
