@@ -26,6 +26,7 @@ it('asks an engine that was registered by hand for its weights, also after it ha
   await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
   lb.engine.weightVersion = '5';
   await expect.poll(listed).toMatchObject({ state: 'ready', weightVersion: 5 });
-  expect(await lb.acquire(w)).toMatchObject({ weightVersion: 5 });
+  // On a busy machine it may miss two probes, and take nothing until the next.
+  await expect.poll(() => lb.acquire(w).catch(() => undefined)).toMatchObject({ weightVersion: 5 });
   expect((await lb.audit()).findings).toEqual([]);
 });
