@@ -64,6 +64,25 @@ it('leaves caches alone that requests hold which were kept over the change', asy
   expect([await versionOf('a'), lb.engine.resets]).toEqual([3, 0]);
 });
 
+it('asks nothing of the engine that was registered under this name before, and what is registered now at its address', async () => {
+  const resets = () => lb.engine.resets;
+  await lb.server('a', 1, { weightVersion: 1 });
+  lb.engine.resetStatus = 500;
+  // A new pod under the old name; then one without an identity, at another address.
+  expect(await lb.server('a', 1, { weightVersion: 2, instanceId: 'b' })).not.toHaveProperty('weightVersionTaken');
+  const elsewhere = lb.engine.url.replace('127.0.0.1', 'localhost');
+  const moved = { weightVersion: 3, instanceId: undefined, endpoint: elsewhere };
+  expect(await lb.server('a', 1, moved)).not.toHaveProperty('weightVersionTaken');
+  expect([await versionOf('a'), resets()]).toEqual([3, 0]);
+  // The same start, which has moved.
+  lb.engine.resetStatus = 200;
+  const gone = { instanceId: 'c', endpoint: 'http://127.0.0.1:1' };
+  await lb.server('a', 1, { ...gone, weightVersion: 3 });
+  const back = await lb.server('a', 1, { instanceId: 'c', weightVersion: 4 });
+  expect(back).not.toHaveProperty('weightVersionTaken');
+  expect([await versionOf('a'), resets()]).toEqual([4, 1]);
+});
+
 it('takes no version of an engine that fails to reset, until it is said again, and takes one without the route', async () => {
   await lb.server('a', 1, { weightVersion: 1 });
   const say = (weightVersion: number) => lb.call('server.update', { serverId: 'a', weightVersion });

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError, type PoolName, type ServerId } from '@broomwagon/contracts';
-import { WeightStore } from '@broomwagon/state';
+import { type ServerStart, WeightStore } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
@@ -22,10 +22,11 @@ export class PrefixCachesService {
   /**
    * Whether the server may count as one of these weights. False when its engine has failed to empty its cache: it stays one
    * of the older weights until its version is said again. An engine without such a route is taken as it is.
+   * @param start what the server is registered as just now: another start has no cache of older weights
    * @throws BroomwagonError UNAVAILABLE
    */
-  async mayTake(pool: PoolName, serverId: ServerId, weightVersion: number): Promise<boolean> {
-    const engine = await this.weights.staleCache(pool, serverId, weightVersion);
+  async mayTake(pool: PoolName, serverId: ServerId, weightVersion: number, start?: ServerStart): Promise<boolean> {
+    const engine = await this.weights.staleCache(pool, serverId, weightVersion, start);
     if (engine === undefined) return true;
     try {
       await this.engines.resetPrefixCache({ ...engine, pool });

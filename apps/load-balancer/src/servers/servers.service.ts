@@ -16,7 +16,7 @@ import {
   type UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { EngineAccess } from '@broomwagon/engines';
-import { PoolDirectory, RoutingStore, ServerStore, type ServerChange } from '@broomwagon/state';
+import { PoolDirectory, RoutingStore, ServerStore, type ServerChange, type ServerStart } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
@@ -27,6 +27,10 @@ import { ProbeService } from './probe.service';
 function checkCursor(cursor: string): void {
   if (/^\d{1,20}$/.test(cursor)) return;
   throw new BroomwagonError('VALIDATION_FAILED', 'The cursor is not one of ours', { field: 'cursor' });
+}
+
+function startOf({ endpoint, dialect, instanceId }: RegisterServerRequest): ServerStart {
+  return { endpoint, dialect, instanceId: instanceId ?? undefined };
 }
 
 /** The registry of servers. */
@@ -55,7 +59,7 @@ export class ServersService {
     this.access.check(request.endpoint);
     await this.pools.add(pool);
     const { capabilities, labels, ...rest } = request;
-    const taken = discovered ? {} : await this.takenVersion(pool, request);
+    const taken = discovered ? {} : await this.takenVersion(pool, request, startOf(request));
     const reply = await this.store.registerServer(pool, {
       ...rest,
       ...taken.change,
@@ -93,8 +97,9 @@ export class ServersService {
   private async takenVersion(
     pool: string,
     { serverId, weightVersion }: { serverId: string; weightVersion?: number | null },
+    start?: ServerStart,
   ): Promise<{ change?: { weightVersion: undefined }; reply?: { weightVersionTaken: false } }> {
-    if (weightVersion == null || (await this.caches.mayTake(pool, serverId, weightVersion))) return {};
+    if (weightVersion == null || (await this.caches.mayTake(pool, serverId, weightVersion, start))) return {};
     return { change: { weightVersion: undefined }, reply: { weightVersionTaken: false } };
   }
 

@@ -1,15 +1,27 @@
 --[[ Whether the engine of a server must empty its prefix cache before the server counts as one of these weights: what
 older weights computed must not be used again. Not when it has them already, when requests were kept over the change
 (mode `keep`, or a change that nobody has begun while some run), or when only its callers can reach it.
-ARGV[1] JSON: {serverId, weightVersion}
+ARGV[1] JSON:
+  serverId, weightVersion
+  start?   {instanceId?, endpoint, dialect}: what the server is registered as just now; another start than is known, or
+           without an instanceId another address, is an engine that has computed nothing yet
 Reply: engine   {endpoint, dialect} or absent
 Errors: none. Facts: none.
 Flags: no-writes ]]
 return function(tx, args)
   local server, sync = Servers.get(tx, args.serverId), WeightSync.load(tx)
 
+  local start = Reply.optional(args.start)
+
+  local function is_other_start()
+    local instance_id = Reply.optional(start.instanceId)
+    if instance_id then return instance_id ~= server.instanceId end
+    return start.endpoint ~= server.endpoint
+  end
+
   local function is_stale()
     if not server or not server.probed or server.weightVersion == args.weightVersion then return false end
+    if start and is_other_start() then return false end
     local packed = redis.call('HGET', tx.key:server(server.id), 'capabilities')
     if packed and cjson.decode(packed).prefixCacheReset == false then return false end
     if sync then return sync.mode ~= 'keep' end
@@ -17,5 +29,6 @@ return function(tx, args)
   end
 
   if not is_stale() then return '{}' end
-  return cjson.encode({ engine = { endpoint = server.endpoint, dialect = server.dialect } })
+  local engine = start or server
+  return cjson.encode({ engine = { endpoint = engine.endpoint, dialect = engine.dialect } })
 end

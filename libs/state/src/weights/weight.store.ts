@@ -74,8 +74,10 @@ const engineTold = transition<
 >('weights/engine-told');
 const engineKnown = transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known');
 const engineHeld = transition<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
+/** An engine as it is registered: one start of it, or whatever answers at its address. */
+export type ServerStart = Pick<EngineStep, 'endpoint' | 'dialect'> & { instanceId?: string };
 const staleCache = transition<
-  { serverId: ServerId; weightVersion: number },
+  { serverId: ServerId; weightVersion: number; start?: ServerStart },
   { engine?: Pick<EngineStep, 'endpoint' | 'dialect'> }
 >('weights/stale-cache');
 const status = transition<
@@ -142,13 +144,17 @@ export class WeightStore {
     return this.scripts.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
   }
 
-  /** The engine that must empty its prefix cache before its server counts as one of these weights. */
+  /**
+   * The engine that must empty its prefix cache before its server counts as one of these weights.
+   * @param start what the server is registered as just now
+   */
   async staleCache(
     pool: PoolName,
     serverId: ServerId,
     weightVersion: number,
+    start?: ServerStart,
   ): Promise<Pick<EngineStep, 'endpoint' | 'dialect'> | undefined> {
-    return (await this.scripts.run(staleCache, pool, { serverId, weightVersion })).engine;
+    return (await this.scripts.run(staleCache, pool, { serverId, weightVersion, start })).engine;
   }
 
   /**
