@@ -222,7 +222,7 @@ export interface ServerStatus {
   load?: ServerLoadReport;
   /** When its engine says it has started, its own time, seconds; a later one is a restart. */
   engineStartedAtSeconds?: number;
-  /** The engine's own word for its weights; when it changes, `weightVersion` follows. */
+  /** The engine's own word for its weights, -1: it has no number for them. When it changes, `weightVersion` follows. */
   engineWeightVersion?: number;
   /** The weights it had when it failed: it has them again (`weightVersion`) if its engine turns out not to have restarted. */
   unconfirmedWeightVersion?: number;

@@ -48,6 +48,9 @@ it('does so whoever says it: the server, its registration, or the engine itself'
   await lb.call('server.heartbeat', { serverId: 'a', epoch, weightVersion: 2 });
   await lb.server('a', 1, { weightVersion: 3 });
   expect(lb.engine.resets).toBe(2);
+  // Its own number is another one; it counts when it changes.
+  lb.engine.weightVersion = '1';
+  await expect.poll(async () => (await lb.list()).get('a')).toMatchObject({ engineWeightVersion: 1, weightVersion: 3 });
   lb.engine.weightVersion = '4';
   await expect.poll(() => versionOf('a')).toBe(4);
   // Servers of the pools before this one have the same engine.

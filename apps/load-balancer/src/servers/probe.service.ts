@@ -127,7 +127,7 @@ export class ProbeService implements OnModuleDestroy {
   private async heed(pool: string, server: ServerStatus, said: EngineWord): Promise<void> {
     const { serverId, epoch, weightVersion: before, engineWeightVersion: knownWeightVersion } = server;
     const { weightVersion = NO_VERSION } = said;
-    if (weightVersion >= 0 && !(await this.caches.mayTake(pool, serverId, weightVersion))) return;
+    if (namesWeights(server, weightVersion) && !(await this.caches.mayTake(pool, serverId, weightVersion))) return;
     const change = await this.changed(pool, { serverId, epoch, said: { ...said, knownWeightVersion } });
     if (change === undefined) return;
     if (change.epoch !== epoch) {
@@ -246,7 +246,16 @@ export class ProbeService implements OnModuleDestroy {
 function isNews(server: ServerStatus, { startedAtSeconds, weightVersion }: EngineWord): boolean {
   const { engineStartedAtSeconds, engineWeightVersion, unconfirmedWeightVersion } = server;
   const isOtherStart = startedAtSeconds !== undefined && startedAtSeconds > (engineStartedAtSeconds ?? 0);
-  const isConfirmed = unconfirmedWeightVersion !== undefined && startedAtSeconds === engineStartedAtSeconds;
-  const isOtherWord = weightVersion !== undefined && weightVersion !== (engineWeightVersion ?? NO_VERSION);
-  return isOtherStart || (isConfirmed && startedAtSeconds !== undefined) || isOtherWord;
+  const isSameStart = startedAtSeconds !== undefined && startedAtSeconds === engineStartedAtSeconds;
+  const isConfirmed =
+    unconfirmedWeightVersion !== undefined && (isSameStart || weightVersion === unconfirmedWeightVersion);
+  const isOtherWord = weightVersion !== undefined && weightVersion !== engineWeightVersion;
+  return isOtherStart || isConfirmed || isOtherWord;
+}
+
+/** Whether the server is to count as one of these weights; the first word after somebody has named them is only noted. */
+function namesWeights(server: ServerStatus, word: number): boolean {
+  const { engineWeightVersion: known, weightVersion, unconfirmedWeightVersion } = server;
+  const isNamed = weightVersion > 0 || unconfirmedWeightVersion !== undefined;
+  return word >= 0 && (known === undefined ? !isNamed : word !== known);
 }

@@ -98,6 +98,37 @@ it('takes the word of a trainer that names the start again for what it was befor
   expect(await listed()).toMatchObject({ state: 'ready', weightVersion: 3 });
 });
 
+it('keeps the number of a trainer whose engine has another one, also over a failure', async () => {
+  await test.server('keeper', 1);
+  await test.server('a', 1, { weightVersion: 57 });
+  const said = { startedAtSeconds: 100, weightVersion: 3 };
+  await say(said);
+  expect(await listed()).toMatchObject({ weightVersion: 57, engineWeightVersion: 3 });
+  await failAndAnswer();
+  await say(said);
+  expect(await listed()).toMatchObject({ weightVersion: 57, engineWeightVersion: 3 });
+  await say({ ...said, weightVersion: 4 });
+  expect(await listed()).toMatchObject({ weightVersion: 4 });
+  // A restart: whatever it says now is its own.
+  await say({ startedAtSeconds: 200, weightVersion: 4 });
+  expect(await listed()).toMatchObject({ weightVersion: 4, engineWeightVersion: 4 });
+});
+
+it('takes the same word after a failure for the same weights, unless somebody had named others', async () => {
+  await test.server('keeper', 1);
+  await test.server('a', 1);
+  await say({ weightVersion: 3 });
+  await failAndAnswer();
+  await say({ weightVersion: 3 });
+  expect(await listed()).toMatchObject({ weightVersion: 3 });
+  await test.servers.update(test.pool, { serverId: 'a', weightVersion: 57 });
+  await failAndAnswer();
+  await say({ weightVersion: 3 });
+  expect(await listed()).toMatchObject({ weightVersion: 0, unconfirmedWeightVersion: 57 });
+  await say({ weightVersion: 58 });
+  expect(await listed()).toMatchObject({ weightVersion: 58 });
+});
+
 it('follows the word of the engine for its weights when it changes, so that a late one undoes nothing', async () => {
   await test.server('a', 1);
   await say({ weightVersion: -1 });

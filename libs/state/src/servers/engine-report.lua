@@ -1,12 +1,13 @@
 -- What an engine says of itself, beside what it was registered with. A later start than it had is a restart: a new
 -- epoch, whose weights are unknown until somebody names them. Its own word for its weights counts when it changes, and
 -- only from the word that was known when it was asked, so a word that is read late undoes nothing that was said since.
+-- The first word of a start whose weights somebody has named is only noted. A failure does not change what is noted.
 local EngineReport = {}
 
 local function restart_server(tx, server, new_epoch, now)
   ServerHash.unset(tx, server.id, 'fenced')
   Servers.fail(tx, server, new_epoch)
-  ServerHash.unset(tx, server.id, 'versionBefore')
+  ServerHash.unset(tx, server.id, 'versionBefore', 'engineVersion')
   server.state = 'ready'
   redis.call('ZADD', tx.key.watchedServers, Format.integer(now), server.id)
   Servers.begin_slow_start(tx, server)
@@ -32,13 +33,15 @@ function EngineReport.heed(tx, server, said, new_epoch, now)
   end
   if not word or is_late then return is_restart end
   if is_restart then known_word = nil end
-  if word >= 0 and word ~= known_word then
-    ServerHash.set(tx, server.id, 'engineVersion', Format.integer(word))
-    Servers.set_version(tx, server, word)
-  elseif word < 0 and known_word then
-    ServerHash.unset(tx, server.id, 'engineVersion')
-    Servers.set_version(tx, server, 0)
+  local before = tonumber(redis.call('HGET', tx.key:server(server.id), 'versionBefore') or nil)
+  if word == known_word then
+    -- Its start is not known: the same word as before it failed, which nobody has named otherwise.
+    if word == before then Servers.set_version(tx, server, word) end
+    return is_restart
   end
+  ServerHash.set(tx, server.id, 'engineVersion', Format.integer(word))
+  local is_named = not known_word and (server.weightVersion > 0 or before)
+  if not is_named or word == before then Servers.set_version(tx, server, math.max(0, word)) end
   return is_restart
 end
 

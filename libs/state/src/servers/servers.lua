@@ -154,7 +154,6 @@ function Servers.fail(tx, server, new_epoch)
     Servers.set_version(tx, server, 0)
     ServerHash.set(tx, server.id, 'versionBefore', before)
   end
-  ServerHash.unset(tx, server.id, 'engineVersion')
   server.epoch = new_epoch
   server.load = 0
   server.state = 'failed'
