@@ -44,6 +44,33 @@ it('refuses to change a server that is not there', async () => {
   expect(await test.redis.keys(`${test.root}:*`)).toEqual([]);
 });
 
+it('takes an earlier start at a listed address for another process of the engine, and no later one twice', async () => {
+  const { epoch } = await discovered('a', 'started-100.25');
+  await test.acquire(await test.worker('w'));
+  for (const start of ['started-90', 'started-100.25', 'started-90.5']) {
+    expect(await discovered('a', start)).toMatchObject({ epoch });
+  }
+  for (const startedAtSeconds of [90, 100.25]) {
+    await servers.update(test.pool, { serverId: 'a', epoch, said: { startedAtSeconds } });
+  }
+  const { servers: list } = await test.store.listServers(test.pool, '0');
+  expect(list).toMatchObject([{ epoch, inflight: 1, engineStartedAtSeconds: 100.25 }]);
+  const second = await discovered('a', 'started-200');
+  expect(second.epoch).not.toBe(epoch);
+  expect(await discovered('a', 'started-100.25')).toMatchObject({ epoch: second.epoch });
+  // A probe has seen the restart before the list does.
+  const said = { startedAtSeconds: 200 };
+  await servers.update(test.pool, { serverId: 'a', epoch: second.epoch, said });
+  const third = await servers.update(test.pool, {
+    serverId: 'a',
+    epoch: second.epoch,
+    said: { startedAtSeconds: 300 },
+  });
+  expect(third.epoch).not.toBe(second.epoch);
+  expect(await discovered('a', 'started-300')).toMatchObject({ epoch: third.epoch });
+  expect(await discovered('a', 'another')).not.toMatchObject({ epoch: third.epoch });
+});
+
 it('changes a server and keeps its leases, its epoch, and what was not named', async () => {
   const { epoch } = await test.server('a', 1, { weight: 2 });
   const worker = await test.worker('w');

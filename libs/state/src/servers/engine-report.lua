@@ -4,6 +4,25 @@
 -- The first word of a start whose weights somebody has named is only noted. A failure does not change what is noted.
 local EngineReport = {}
 
+-- The seconds of an instanceId `started-<seconds>`, which stands for an engine without an identity of its own.
+local function start_of(instance_id)
+  return tonumber(instance_id and string.match(instance_id, '^started%-([%d.]+)$') or nil)
+end
+
+-- The later of the start that is noted and the one that the server is registered with; nil when there is neither.
+local function known_start(noted, instance_id)
+  local registered = start_of(instance_id)
+  return noted and registered and math.max(noted, registered) or noted or registered
+end
+
+-- Whether the start that an instanceId names is the one of the server, or an earlier one.
+function EngineReport.is_no_later(tx, id, instance_id, known_instance_id)
+  local start = start_of(instance_id)
+  if not start then return false end
+  local noted = tonumber(redis.call('HGET', tx.key:server(id), 'engineStartedAt') or nil)
+  return start <= (known_start(noted, known_instance_id) or -1)
+end
+
 local function restart_server(tx, server, new_epoch, now)
   ServerHash.unset(tx, server.id, 'fenced')
   Servers.fail(tx, server, new_epoch)
@@ -18,7 +37,8 @@ end
 function EngineReport.heed(tx, server, said, new_epoch, now)
   local started_at, word = Reply.optional(said.startedAtSeconds), Reply.optional(said.weightVersion)
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')
-  local known, known_word = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
+  local noted, known_word = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
+  local known = known_start(noted, server.instanceId)
   local is_late = known_word ~= Reply.optional(said.knownWeightVersion)
   local is_restart = known ~= nil and started_at ~= nil and started_at > known
   if is_restart then
@@ -28,8 +48,9 @@ function EngineReport.heed(tx, server, said, new_epoch, now)
     local before = redis.call('HGET', tx.key:server(server.id), 'versionBefore')
     if before then Servers.set_version(tx, server, tonumber(before)) end
   end
-  if started_at and (is_restart or not known) then
-    ServerHash.set(tx, server.id, 'engineStartedAt', string.format('%.3f', started_at))
+  local latest = started_at and math.max(started_at, known or 0)
+  if latest and latest ~= noted then
+    ServerHash.set(tx, server.id, 'engineStartedAt', string.format('%.3f', latest))
   end
   if not word or is_late then return is_restart end
   if is_restart then known_word = nil end

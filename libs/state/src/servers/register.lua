@@ -11,7 +11,8 @@ ARGV[1] JSON:
   lacks?           string: features its engine does not have, commas between
   discovered?      boolean: found by a list, which has just asked it: ready at once. Then a server that is known keeps
                    what was set for it, and one whose drain has ended stays away until it is registered by name or
-                   starts anew
+                   starts anew. A start (`started-<seconds>`) that is not later than the known one is no new start: of
+                   several processes behind one address any may have answered
   newEpoch         string: the epoch that begins unless the same one goes on
   mostSessions     number: as in acquire
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
@@ -25,11 +26,15 @@ return function(tx, args)
   local id = args.serverId
   local known = Servers.get(tx, id)
   local instance_id = Reply.optional(args.instanceId)
-  local same_start = known and instance_id and known.instanceId == instance_id
   local discovered = Reply.optional(args.discovered)
+  if known and discovered and EngineReport.is_no_later(tx, id, instance_id, known.instanceId) then
+    instance_id = known.instanceId
+  end
+  local same_start = known and instance_id and known.instanceId == instance_id
   if not known then
     local drained = redis.call('GET', tx.key:drained(id))
-    if drained and discovered and drained == (instance_id or '') then
+    local stays_away = drained == (instance_id or '') or EngineReport.is_no_later(tx, id, instance_id, drained)
+    if drained and discovered and stays_away then
       return '{"serverId":' .. cjson.encode(id)
         .. ',"epoch":"","state":"removed","answers":[],"servers":{},"more":false}'
     end
@@ -68,7 +73,7 @@ return function(tx, args)
   end
   if probed then ServerHash.unset(tx, id, 'probe') else ServerHash.set(tx, id, 'probe', '0') end
   for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
-    local value = Reply.optional(args[field])
+    local value = field == 'instanceId' and instance_id or Reply.optional(args[field])
     if value then
       ServerHash.set(tx, id, field, value)
     elseif field ~= 'labels' and field ~= 'capabilities' then
