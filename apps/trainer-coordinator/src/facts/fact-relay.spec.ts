@@ -26,7 +26,7 @@ afterAll(async () => {
   await redis.quit();
 });
 
-/** Facts as `includes/facts.lua` writes them. */
+/** Facts as `events/events.lua` writes them. */
 async function happen(pool: string, from: number, to: number): Promise<void> {
   const pipeline = redis.pipeline();
   for (let sequence = from; sequence <= to; sequence++) {

@@ -3,7 +3,7 @@ import { isWhole } from './longtail-queue';
 import { HELD, keepTokens } from './request-moves';
 import type { Holder, ModelAbort, ModelRequest, ModelRound, ModelSegment } from './round-model.types';
 
-/** What holders do with requests, and what becomes of these: the scripts of libs/state/src/lua/requests. */
+/** What holders do with requests, and what becomes of these: the transitions of libs/state/src/requests. */
 export class AttemptTransitions {
   protected readonly state = new GroupTransitions();
 

@@ -11,7 +11,7 @@ return function(tx, args)
   local leases = {}
   local page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', LOOKED_AT)
   for position = 2, #page[2], 2 do
-    -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see routing/includes/leases.lua
+    -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see leases/lease-record.lua
     local server_id, epoch, id = string.match(page[2][position], '^%d+|([^|]*)|(%w+)|[^|]*|%w+|([^|]*)|')
     if wanted[id] then table.insert(leases, { requestId = id, serverId = server_id, epoch = epoch }) end
   end

@@ -92,7 +92,7 @@ return function(tx, args)
     return id and '|' .. id .. '|'
   end
 
-  -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|..: see routing/includes/leases.lua
+  -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|..: see leases/lease-record.lua
   local function read_lease(packed)
     local lease = {}
     lease.seq, lease.serverId, lease.workerId, lease.workerEpoch, lease.requestId, lease.sessionId =

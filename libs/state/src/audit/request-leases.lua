@@ -10,7 +10,7 @@ return function(tx, args)
 
   local function check(request_id, acquire_id)
     local packed = redis.call('HGET', tx.key.leases, acquire_id)
-    if packed and LeaseTable.request_of(packed) == request_id then return end
+    if packed and LeaseRecord.request_of(packed) == request_id then return end
     if args.repair then RequestLeases.change(tx, request_id, acquire_id, false) end
     Findings.add(tx, 'request-without-lease', acquire_id, request_id, args.repair)
   end

@@ -35,8 +35,8 @@ return function(tx, args)
     -- In slow start the room grows by itself, and the index follows a little later.
     if (score ~= false) ~= Servers.has_room(tx, server) and not is_warming(server) then table.insert(wrong,
       'server-eligible') end
-    if score and Scores.policy(tx) == 'least-inflight' and not Settings.get(tx, 'nextPolicy')
-      and tonumber(score) ~= Scores.score_of(tx, server, 'least-inflight') then
+    if score and tx.policy == LeastInflight and not tx.next_policy
+      and tonumber(score) ~= Scores.place_of(tx, server, tx.policy) then
       table.insert(wrong, 'server-score')
     end
     if not are_traits_true(server) then

@@ -7,9 +7,10 @@ ARGV: mostSessions as in acquire; then for each of at most 128 items
   requestId
   sessionId|groupId|contextTokens, or empty when there is none of them
 Reply, a list:
-  why it ended: '' (all are granted) | 'pool' (this pool is not plain now) | 'item' | 'sample' (the next one is due for a
+  why it ended: '' (all are granted) | 'pool' (this pool is not plain now) | 'item' | 'sample' (the next one is due for
+  a
     snapshot; those after it may be plain)
-  for each item granted its line of the ring of decisions (includes/decisions.lua)
+  for each item granted its line of the ring of decisions (routing/decisions.lua)
   serverIds of these lines, each once
   their descriptions, JSON as in acquire
 Errors: none. Facts: none. ]]
@@ -40,7 +41,8 @@ return function(tx, _, argv)
   local bindings, changed_bindings, room_for_sessions = {}, {}, 0
   if #session_ids > 0 then
     local packed = redis.call('HMGET', tx.key.sessions, unpack(session_ids))
-    for index, session in ipairs(session_ids) do bindings[session] = packed[index] and BindingRecord.unpack(packed[index]) end
+    for index, session in ipairs(session_ids) do bindings[session] = packed[index]
+      and BindingRecord.unpack(packed[index]) end
     room_for_sessions = (tonumber(plain.set.maxSessions) or tonumber(argv[1])) - redis.call('HLEN', tx.key.sessions)
   end
 
@@ -99,8 +101,8 @@ return function(tx, _, argv)
     last = last + 1
   end
 
-  -- The first server, or the first of the lowest load that holds no lease of the group: (position, branch); nil when the
-  -- order says less than is needed.
+  -- The first server, or the first of the lowest load that holds no lease of the group: (position, branch); nil when
+  -- the order says less than is needed.
   local groups = {}
   local function place_of(group)
     local server = first <= last and PlainPool.server_by(tx, ids[first])
@@ -136,7 +138,8 @@ return function(tx, _, argv)
 
   local seq = tonumber(redis.call('HGET', tx.key.meta, 'leaseSequence') or nil) or 0
   local sample_every = tonumber(plain.set.decisionSampleEvery) or 1000
-  local at_text, policy_text = '|' .. string.format('%.0f', tx.now) .. '|', '||least-inflight|' .. (plain.set.version or '0') .. '|'
+  local at_text, policy_text = '|' .. string.format('%.0f', tx.now) .. '|', '||least-inflight|' .. (plain.set.version
+    or '0') .. '|'
   local any_aborted = redis.call('EXISTS', tx.key.abortedAcquires) == 1
   local lines, leases, taken, why = {}, {}, {}, ''
 
@@ -174,7 +177,8 @@ return function(tx, _, argv)
     local load_before = Loads.weighed(server.load, server)
     local load = server.load + 1
     server.load = load
-    local line = seq_text .. at_text .. acquire_id .. '|' .. server.id .. '|' .. numeral(load) .. '|' .. branch .. policy_text
+    local line = seq_text .. at_text .. acquire_id .. '|' .. server.id .. '|' .. numeral(load) .. '|' .. branch
+      .. policy_text
       .. numeral(load_before) .. '|' .. numeral(eligible) .. '|'
       .. (texts[first] or '') .. (texts[first + 1] or '') .. (texts[first + 2] or '') .. (texts[first + 3] or '')
     lines[index] = line
@@ -209,7 +213,8 @@ return function(tx, _, argv)
         end
         if not binding then room_for_sessions = room_for_sessions - 1 end
         if stays then Loads.change_count(tx.session_changes, server.id, server.epoch, -1) end
-        bindings[wish.session] = { serverId = server.id, epoch = server.epoch, leases = (binding and binding.leases or 0) + 1 }
+        bindings[wish.session] = { serverId = server.id, epoch = server.epoch, leases = (binding and binding.leases
+          or 0) + 1 }
         changed_bindings[wish.session] = true
       end
     end

@@ -1,13 +1,18 @@
--- Packed lease:
--- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|contextTokens|asked. No id
--- holds a |. `asked`: what the acquire restricted its server by, JSON; nothing for most.
+-- A lease as it is stored: seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|
+-- contextTokens|asked. No id holds a |. `asked`: what the acquire restricted its server by, JSON; nothing for most.
 local LeaseRecord = {}
 
-function LeaseRecord.pack(lease)
-  return string.format('%.0f|%s|%s|%s|%s|%s|%s|%s|%.0f|%s|%s', lease.seq, lease.serverId, lease.serverEpoch,
-    lease.workerId, lease.workerEpoch, lease.requestId, lease.sessionId or '', lease.groupId or '', lease.grantedAtMs,
-    lease.contextTokens and Format.integer(lease.contextTokens) or '', lease.asked or '')
+-- `holder` has the ids of who has it. Numbers come as text: most are needed as such elsewhere too.
+function LeaseRecord.pack(seq_text, server, holder, granted_at_text, asked)
+  return seq_text .. '|' .. server.id .. '|' .. server.epoch .. '|' .. holder.workerId .. '|' .. holder.workerEpoch
+    .. '|'
+    .. holder.requestId .. '|' .. (holder.sessionId or '') .. '|' .. (holder.groupId or '') .. '|' .. granted_at_text
+    .. '|'
+    .. (holder.contextTokens and Format.integer(holder.contextTokens) or '') .. '|' .. (asked or '')
 end
+
+-- The sixth field alone.
+function LeaseRecord.request_of(packed) return string.match(packed, '^%d+|[^|]*|%w+|[^|]*|%w+|([^|]*)') end
 
 function LeaseRecord.unpack(packed)
   local seq, server_id, server_epoch, worker_id, worker_epoch, request_id, session_id, group_id, granted_at,

@@ -14,8 +14,8 @@ local function move_session(tx, lease, from, target)
 end
 
 -- Takes a place in the sequence of choices, so that the target stands behind its equals; the lease keeps its own.
--- `decision` is the receipt, of which the place and the leases of the target are still missing.
-function MoveLease.move(tx, acquire_id, lease, target, decision, now)
+-- `choice`: the receipt. Returns the line of the ring of decisions.
+function MoveLease.move(tx, acquire_id, lease, target, choice)
   local from = Servers.get(tx, lease.serverId)
   LeaseTable.put_member(tx, tx.key:serverLeases(from.id, from.epoch), acquire_id, false)
   LeaseTable.put_member(tx, tx.key:serverLeases(target.id, target.epoch), acquire_id, true)
@@ -32,16 +32,15 @@ function MoveLease.move(tx, acquire_id, lease, target, decision, now)
   end
   local seq = Leases.next_sequence(tx)
   from.load, target.load = from.load - 1, target.load + 1
-  target.chosen = seq % Loads.LOAD_UNIT
-  tx.chosen_servers[target.id] = target
-  if Scores.policy(tx) == 'round-robin' then Scores.take_turn(tx, target) end
+  Leases.note_chosen(tx, target, seq)
+  if tx.policy.on_grant then tx.policy.on_grant(tx, target) end
   Servers.rescore_later(tx, from)
   Servers.rescore_later(tx, target)
   lease.serverId, lease.serverEpoch = target.id, target.epoch
-  LeaseTable.put(tx, acquire_id, LeaseRecord.pack(lease))
-  decision.inflight = target.load
-  Decisions.record(tx, { seq = seq, grantedAtMs = now, serverId = target.id }, acquire_id, decision)
-  lease.decision = decision
+  local packed = LeaseRecord.pack(Format.integer(lease.seq), target, lease, Format.integer(lease.grantedAtMs),
+    lease.asked)
+  LeaseTable.put(tx, acquire_id, packed, lease.requestId)
+  return Decisions.record(tx, Format.integer(seq), acquire_id, target.id, target.load, choice)
 end
 
 return MoveLease

@@ -69,8 +69,10 @@ function PlainPool.server_on(tx, card, id)
   end
   local members = tx.key:serverLeases(id, epoch)
   local server = { id = id, epoch = epoch, name = Loads.count_name(id, epoch), weight = weight,
-    load = redis.call('SCARD', members), most = (not tx.plain.wanted_version or version == tx.plain.wanted_version) and most or 0,
-    isWarming = tx.plain.slow_start_ms > 0 and started + tx.plain.slow_start_ms > tx.now, members = { members }, count = 1, card = card,
+    load = redis.call('SCARD', members), most = (not tx.plain.wanted_version or version == tx.plain.wanted_version)
+      and most or 0,
+    isWarming = tx.plain.slow_start_ms > 0 and started + tx.plain.slow_start_ms > tx.now, members = { members },
+      count = 1, card = card,
     describedAt = at }
   tx.plain.servers[id] = server
   return server
@@ -87,7 +89,8 @@ function PlainPool.holder_of(tx, worker)
   if holder == nil then
     local id, epoch = string.match(worker, '^([^|]*)|(%w+)$')
     local is_live = redis.call('HGET', tx.key:worker(id), 'liveEpoch') == epoch
-    holder = is_live and { key = tx.key:worker(id), digest = 0, members = { tx.key:workerLeases(id, epoch) }, count = 1 }
+    holder = is_live and { key = tx.key:worker(id), digest = 0, members = { tx.key:workerLeases(id, epoch) },
+      count = 1 }
     tx.plain.holders[worker] = holder
   end
   return holder

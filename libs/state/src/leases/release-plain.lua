@@ -38,7 +38,8 @@ return function(tx, _, argv)
         '^(%d+)|([^|]*)|(%w+)|([^|]*|%w+)|([^|]*)|([^|]*)|([^|]*)|%d+|?(%d*)')
       local asked = argv[FIRST + (index - 1) * STRIDE + 1]
       local server = (asked == '' or asked == seq) and PlainPool.server_by(tx, server_id)
-      local holder = server and server.name == server_id .. ':' .. epoch and not server.isWarming and PlainPool.holder_of(tx, worker)
+      local holder = server and server.name == server_id .. ':' .. epoch and not server.isWarming
+        and PlainPool.holder_of(tx, worker)
       local binding = holder and session ~= '' and binding_of(session)
       -- The end of a session that is finished is not plain.
       if holder and not (binding and binding.finished) then
@@ -79,7 +80,8 @@ return function(tx, _, argv)
   for index, server in ipairs(moved) do
     server.load = server.load - server.count + 1
     if server.load < server.most then
-      placed[#placed + 1] = string.format('%.0f', Loads.weighed(server.load, server) * Loads.LOAD_UNIT + (tonumber(chosen[index] or nil) or 0))
+      placed[#placed + 1] = string.format('%.0f', Loads.weighed(server.load,
+        server) * Loads.LOAD_UNIT + (tonumber(chosen[index] or nil) or 0))
       placed[#placed + 1] = server.id
     else
       gone[#gone + 1] = server.id

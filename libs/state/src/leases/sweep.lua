@@ -3,7 +3,7 @@ moves waiters out of the lane of a server that takes no leases now. Room made go
 ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: returned    number: leases returned
-       answers, servers as in routing/release
+       answers, servers as in leases/release
        more        true when there is further work
        grantsLeft  true when further waiters may be granted (run waiters/grant)
 Resumable: what is done is out of the index; any replica may run the next page.

@@ -67,17 +67,14 @@ return function(tx, args)
   end
 
   local source = Servers.get(tx, lease.serverId)
-  local policy = Scores.policy(tx)
-  local best = {}
-  Visit.eligible(tx, Choose.BEST, function(id, score)
-    table.insert(best, { serverId = id, key = Scores.load_in_score(score, policy) })
-    return #best == Choose.BEST
-  end)
-  local decision = { policy = policy, branch = 'transferred', policyVersion = Settings.number(tx, 'version') or 0,
-    key = Scores.load_of(tx, target, policy), best = best, eligible = Order.read(tx, Choose.BEST).count }
-  MoveLease.move(tx, args.acquireId, lease, target, decision, now)
+  local order = Order.read(tx, Order.BEST)
+  local choice = { branch = 'transferred', key = tx.policy.score(tx, target), best = Order.best(order),
+    eligible = order.count }
+  local line = MoveLease.move(tx, args.acquireId, lease, target, choice)
   local servers, waiter_servers, answers = {}, {}, {}
-  local granted = cjson.encode(Leases.answer(tx, lease, 'transferred', servers))
+  local moved = Leases.granted(tx, lease, target, line, choice, servers)
+  moved.seq = lease.seq
+  local granted = cjson.encode(moved)
   local answer = '{"granted":' .. granted .. ',"servers":' .. cjson.encode(servers)
   redis.call('SET', tx.key:transfer(args.transferId), what .. '\n' .. answer .. '}', 'PX', args.rememberMs)
   local more = Waiters.grant(tx, { source.id }, now, args.mostSessions, answers, waiter_servers)

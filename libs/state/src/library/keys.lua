@@ -17,8 +17,8 @@ local NAMES = {
   serverSessions = 'servers:sessions', -- hash: serverId:epoch -> sessions bound to it less the leases of sessions
   serverChosen = 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
   lackingServers = 'servers:lacking', -- hash: feature of engines -> how many servers lack it
-  serverCards = 'servers:cards', -- hash: serverId -> its card, see routing/includes/plain-pool.lua
-  serverTraits = 'servers:traits', -- hash: serverId -> its traits, one a line, see routing/includes/server-hash.lua
+  serverCards = 'servers:cards', -- hash: serverId -> its card, see leases/plain-pool.lua
+  serverTraits = 'servers:traits', -- hash: serverId -> its traits, one a line, see servers/server-hash.lua
   serverBases = 'servers:bases', -- set: traits `@<weight version>|<what its engine lacks>` of servers there are
   -- hash: serverId -> epoch|failed calls in a row|end of its break, ms; only with a breaker
   serverFailures = 'servers:failures',
@@ -86,7 +86,7 @@ local NAMES = {
   -- weights (trainer-coordinator)
   weights = 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = 'weights:sync', -- hash: the change of weights that is under way
-  -- hash: dialect|endpoint -> for which change the engine was paused, see weights/includes/paused-engines.lua
+  -- hash: dialect|endpoint -> for which change the engine was paused, see weights/paused-engines.lua
   pausedEngines = 'weights:engines',
   -- payloads of one job, under the root `<prefix>:payload:{<pool>/<job>}:`; `meta` has clockMs and usedBytes
   payloadIndex = 'index', -- zset: item by the time it was stored or last found to be owned, ms

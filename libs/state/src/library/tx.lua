@@ -1,6 +1,6 @@
 -- One transition: its pool, its time, its keys, and what modules remember until it ends. Functions are loaded once and
--- serve every pool, so no module keeps anything of a call in a variable of its own: what it must remember it declares as a
--- field, which is made when it is first read.
+-- serve every pool, so no module keeps anything of a call in a variable of its own: what it must remember it declares
+-- as a field, which is made when it is first read.
 local Tx = { fields = {} }
 
 local lazy = { __index = function(tx, name)
@@ -15,8 +15,8 @@ end }
 function Tx.open(root) return setmetatable({ root = root, key = Keys.of(root) }, lazy) end
 
 -- Redis TIME in milliseconds, one moment in a transition, made monotone: a clock that steps back never makes anything
--- younger. One that was set back by more than SET_BACK_MS goes on from where it was, ahead of TIME from then on; standing
--- still until TIME has caught up, it would let nobody's time run out for as long as that takes.
+-- younger. One that was set back by more than SET_BACK_MS goes on from where it was, ahead of TIME from then on;
+-- standing still until TIME has caught up, it would let nobody's time run out for as long as that takes.
 local SET_BACK_MS = 1000
 function Tx.fields.now(tx)
   local time = redis.call('TIME')

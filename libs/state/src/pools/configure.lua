@@ -1,9 +1,9 @@
 --[[ Changes settings of a pool, checked by the caller. Another policy is prepared first: the one in force decides until
-every server is scored for both (routing/rescore-servers), then routing/finish-settings lets the other one take over.
+every server is scored for both (servers/rescore), then pools/finish-settings lets the other one take over.
 ARGV[1] JSON:
   set              object: name -> text
   reset            list of names
-Reply: as routing/pool-settings. The version grows by one when anything has changed
+Reply: as pools/read-settings. The version grows by one when anything has changed
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,6 +1,6 @@
 --[[ Ends a change of settings after every server was scored by them: a prepared policy takes over.
 ARGV[1] JSON: {version}: of the settings all servers were scored by
-Reply: as routing/pool-settings; nothing is changed when the settings have changed since
+Reply: as pools/read-settings; nothing is changed when the settings have changed since
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -4,7 +4,7 @@ now: then after that.
 ARGV[1] JSON:
   paused           boolean
   mostSessions     number: as in acquire
-Reply: paused, changed   booleans; answers, servers, more as in routing/release
+Reply: paused, changed   booleans; answers, servers, more as in leases/release
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -103,8 +103,8 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt, now)
 end
 
 -- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
--- includes/turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way. Nothing
--- while the pool is paused.
+-- jobs/claim-turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way.
+-- Nothing while the pool is paused.
 function Claims.take(tx, worker, new_attempt, max, only, now)
   local claims, looked, jobs = {}, 0, 0
   max = math.min(max, CLAIMS_A_SCRIPT)

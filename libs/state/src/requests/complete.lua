@@ -13,7 +13,7 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        job, roundId     of the request; absent when nothing was changed
        madeRoom         boolean: a job that could give no more has room again
        aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
-An end that raises an error again and again drops the request as lost (includes/broken-ends).
+An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]

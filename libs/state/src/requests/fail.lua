@@ -17,7 +17,7 @@ Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repea
        roundCompleted   boolean: this call completed the round (with fewer groups)
        job, roundId     of the request
        madeRoom         boolean: a job that was at its cap has room again
-An end that raises an error again and again drops the request as lost (includes/broken-ends).
+An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Facts: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]

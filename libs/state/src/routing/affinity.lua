@@ -23,9 +23,9 @@ function Affinity.kv_use_of(tx, server)
 end
 
 -- Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago.
-function Affinity.choose(tx, item, policy, held)
+function Affinity.choose(tx, item, held)
   local placement = Settings.get(tx, 'groupPlacement') or 'group-spread'
-  if not held or placement == 'group-spread' or policy == 'consistent-hash' then return nil end
+  if not held or placement == 'group-spread' then return nil end
   if placement == 'auto' and (item.contextTokens or 0) < (Settings.number(tx, 'groupSpreadBelowTokens') or 2048) then
     return nil
   end
@@ -36,7 +36,7 @@ function Affinity.choose(tx, item, policy, held)
       local id, epoch = string.match(name, '^(.*):(%w+)$')
       local server = Servers.get(tx, id)
       if server and server.epoch == epoch and Servers.has_room(tx, server) and Restrictions.fits(tx, server, item)
-        and (not most or count > most or server.chosen < chosen.chosen) then
+        and (not most or count > most or Servers.chosen(tx, server) < Servers.chosen(tx, chosen)) then
         chosen, most = server, count
       end
     end

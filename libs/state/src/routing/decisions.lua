@@ -4,37 +4,35 @@
 local Decisions = {}
 
 local RING, FULL_RING = 512, 64
--- tx.pending_decision -- of the last choice
 function Tx.fields.new_lines() return {} end
 function Tx.fields.new_full() return {} end
+function Tx.fields.sample_every(tx) return Settings.number(tx, 'decisionSampleEvery') or 1000 end
+function Tx.fields.now_text(tx) return Format.integer(tx.now) end
+-- What is the same in each line of a transition.
+function Tx.fields.policy_text(tx) return tx.policy_name .. '|' .. (Settings.get(tx, 'version') or '0') .. '|' end
 
-function Decisions.is_sampled(tx, seq)
-  return seq % (Settings.number(tx, 'decisionSampleEvery') or 1000) == 0
-end
+function Decisions.is_sampled(tx, seq) return seq % tx.sample_every == 0 end
 
--- Lua writes numbers from 1e14 on with an exponent.
-local function plain(number)
-  return number < 1e14 and number or Format.integer(number)
-end
-
-function Decisions.record(tx, lease, acquire_id, decision)
-  local best = ''
-  for _, one in ipairs(decision.best) do best = best .. one.serverId .. '=' .. plain(one.key) .. ';' end
-  tx.new_lines[#tx.new_lines + 1] = plain(lease.seq) .. '|' .. plain(lease.grantedAtMs) .. '|' .. acquire_id .. '|'
-    .. lease.serverId
-    .. '|' .. decision.inflight .. '|' .. decision.branch .. '|' .. (decision.via or '') .. '|' .. decision.policy
+-- `choice`: {branch, via?, key, eligible, best: as Order.best gives it, snapshot?}; `inflight` of the server, with the
+-- new lease. Returns the line.
+function Decisions.record(tx, seq_text, acquire_id, server_id, inflight, choice)
+  local line = seq_text .. '|' .. tx.now_text .. '|' .. acquire_id .. '|' .. server_id .. '|' .. inflight .. '|'
+    .. choice.branch .. '|' .. (choice.via or '') .. '|' .. tx.policy_text .. choice.key .. '|' .. choice.eligible
     .. '|'
-    .. decision.policyVersion .. '|' .. plain(decision.key) .. '|' .. decision.eligible .. '|' .. best
-  if decision.snapshot then
-    table.insert(tx.new_full, cjson.encode({ seq = lease.seq, decidedAtMs = lease.grantedAtMs, acquireId = acquire_id,
-      serverId = lease.serverId, decision = decision }))
+    .. choice.best
+  local lines = tx.new_lines
+  lines[#lines + 1] = line
+  if choice.snapshot then
+    local full = Decisions.read_line(line)
+    full.decision.snapshot = choice.snapshot
+    table.insert(tx.new_full, cjson.encode(full))
   end
+  return line
 end
 
 function Decisions.read_line(line)
-  local seq, at, acquire_id, server_id, inflight, branch, via, policy, version, load, eligible,
-    packed = string.match(line,
-    '^(%d+)|(%d+)|([^|]*)|([^|]*)|(%d+)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(.*)$')
+  local seq, at, acquire_id, server_id, inflight, branch, via, policy, version, load, eligible, packed = string.match(
+    line, '^(%d+)|(%d+)|([^|]*)|([^|]*)|(%d+)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(.*)$')
   local best = {}
   for id, one in string.gmatch(packed, '([^=;]+)=(%d+)') do
     table.insert(best, { serverId = id, key = tonumber(one) })
@@ -63,21 +61,23 @@ function Decisions.recorded(tx, lease)
   local seq = lease.seq
   local last = redis.call('LINDEX', tx.key.decisions, -1)
   local line = last and redis.call('LINDEX', tx.key.decisions, seq - tonumber(string.match(last, '^%d+')) - 1)
-  for _, one in ipairs(tx.new_lines) do
+  for _, one in ipairs(rawget(tx, 'new_lines') or {}) do
     if string.match(one, '^%d+') == Format.integer(seq) then line = one end
   end
   local record = line and Decisions.read_line(line)
   return record and record.seq == seq and record.serverId == lease.serverId and record.decision or nil
 end
 
+local function push(ring, lines, most)
+  if not lines then return end
+  redis.call('RPUSH', ring, unpack(lines))
+  redis.call('LTRIM', ring, -most, -1)
+end
+
 function Decisions.save(tx)
-  for ring, lines in pairs({ [tx.key.decisions] = tx.new_lines, [tx.key.fullDecisions] = tx.new_full }) do
-    if #lines > 0 then
-      redis.call('RPUSH', ring, unpack(lines))
-      redis.call('LTRIM', ring, -(ring == tx.key.decisions and RING or FULL_RING), -1)
-    end
-  end
-  tx.new_lines, tx.new_full = {}, {}
+  push(tx.key.decisions, rawget(tx, 'new_lines'), RING)
+  push(tx.key.fullDecisions, rawget(tx, 'new_full'), FULL_RING)
+  tx.new_lines, tx.new_full = nil, nil
 end
 
 return Decisions

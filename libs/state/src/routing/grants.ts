@@ -2,9 +2,12 @@ import {
   BroomwagonError,
   ERROR_CODES,
   type Decision,
+  type DecisionBranch,
   type ErrorCode,
   type LeaseGrant,
   type LeaseId,
+  type RoutingPolicy,
+  type ServerId,
   type WireError,
 } from '@broomwagon/contracts';
 import type { Granted, Refused, ServerTable } from './routing.types';
@@ -66,4 +69,45 @@ export function refusalOf({ error: code, reason }: Refused): BroomwagonError {
 /** As {@link refusalOf}, for an item of a list. */
 export function wireRefusalOf(refused: Refused): WireError {
   return refusalOf(refused).toWire();
+}
+
+/**
+ * Reads a line of the ring of decisions: seq|decidedAtMs|acquireId|serverId|inflight|branch|via|policy|version|key|
+ * eligible|best, with best as `serverId=key;` for each.
+ * @param brief without what only readers of receipts need
+ */
+export function grantedOf(line: string, brief: boolean): Granted {
+  const [seq, , , serverId, inflight, branch, via, policy, version, key, eligible, best] = line.split('|') as [
+    seq: string,
+    at: string,
+    acquireId: string,
+    serverId: ServerId,
+    inflight: string,
+    branch: DecisionBranch,
+    via: DecisionBranch | '',
+    policy: RoutingPolicy,
+    version: string,
+    key: string,
+    eligible: string,
+    best: string,
+  ];
+  const granted: Granted = { seq: Number(seq), serverId, branch, inflight: Number(inflight), policy };
+  if (brief) return granted;
+  if (via !== '') granted.via = via;
+  granted.policyVersion = Number(version);
+  granted.key = Number(key);
+  granted.eligible = Number(eligible);
+  granted.best = bestOf(best);
+  return granted;
+}
+
+function bestOf(text: string): { serverId: ServerId; key: number }[] {
+  const best = [];
+  for (let from = 0; from < text.length;) {
+    const equals = text.indexOf('=', from);
+    const end = text.indexOf(';', equals);
+    best.push({ serverId: text.slice(from, equals), key: Number(text.slice(equals + 1, end)) });
+    from = end + 1;
+  }
+  return best;
 }

@@ -1,5 +1,6 @@
-import type { DecisionBranch, RoutingPolicy, ServerId } from '@broomwagon/contracts';
+import type { ServerId } from '@broomwagon/contracts';
 import type { FunctionRunner, TextTransition } from '../library/function-runner';
+import { grantedOf } from './grants';
 import type { AcquireEntry, Granted, ReleaseEntry, RoutingBounds, ServerAddress, ServerTable } from './routing.types';
 
 type PlainReply = [
@@ -113,41 +114,4 @@ export function isPlainAcquire(item: AcquireEntry): boolean {
     item.boundServerId == null &&
     !item.explain
   );
-}
-
-/** A line of the ring of decisions: seq|decidedAtMs|acquireId|serverId|inflight|branch|via|policy|version|key|eligible|best. */
-function grantedOf(line: string, brief: boolean): Granted {
-  const [seq, , , serverId, inflight, branch, , policy, version, key, eligible, best] = line.split('|') as [
-    seq: string,
-    at: string,
-    acquireId: string,
-    serverId: ServerId,
-    inflight: string,
-    branch: DecisionBranch,
-    via: string,
-    policy: RoutingPolicy,
-    version: string,
-    key: string,
-    eligible: string,
-    best: string,
-  ];
-  const granted: Granted = { seq: Number(seq), serverId, branch, inflight: Number(inflight), policy };
-  if (brief) return granted;
-  granted.policyVersion = Number(version);
-  granted.key = Number(key);
-  granted.eligible = Number(eligible);
-  granted.best = bestOf(best);
-  return granted;
-}
-
-/** `serverId=key;` for each. */
-function bestOf(text: string): { serverId: ServerId; key: number }[] {
-  const best = [];
-  for (let from = 0; from < text.length;) {
-    const equals = text.indexOf('=', from);
-    const end = text.indexOf(';', equals);
-    best.push({ serverId: text.slice(from, equals), key: Number(text.slice(equals + 1, end)) });
-    from = end + 1;
-  }
-  return best;
 }

@@ -16,6 +16,7 @@ import {
   type WorkerId,
 } from '@broomwagon/contracts';
 import { transition, type FunctionRunner } from '../library/function-runner';
+import { grantedOf } from './grants';
 import { isPlainAcquire, PlainRouting } from './plain-routing';
 import {
   ROUTING_BOUNDS,
@@ -54,10 +55,11 @@ type RawServerPage = Omit<ServerPage, 'servers'> & {
   servers: (Omit<ServerStatus, 'capabilities'> & { capabilities?: string })[];
 };
 
-const SCRIPTS = {
-  acquire: transition<Bounded<{ items: AcquireEntry[]; mostWaiters: number; brief?: boolean }>, AcquireScriptReply>(
-    'leases/acquire',
-  ),
+/** A fresh grant is its line of the ring of decisions. */
+type RawAcquireReply = Omit<AcquireScriptReply, 'results'> & { results: (AcquireResult | string)[] };
+
+const TRANSITIONS = {
+  acquire: transition<Bounded<{ items: AcquireEntry[]; mostWaiters: number }>, RawAcquireReply>('leases/acquire'),
   release: transition<Bounded<{ items: ReleaseEntry[]; rememberMs: number }>, ReleaseScriptReply>('leases/release'),
   transfer: transition<Bounded<TransferEntry & { rememberMs: number }>, TransferScriptReply>('leases/transfer'),
   grant: transition<Bounded<object>, WaiterAnswers>('waiters/grant'),
@@ -117,7 +119,7 @@ export class RoutingStore {
   /**
    * Grants, parks or refuses at most 128 acquires, which may be of many workers, in their order. Plain ones (see
    * plain-routing.ts) are a fraction of the work when they come without others.
-   * @param brief without receipts, but for items that `explain`: they are kept all the same
+   * @param brief without the parts of receipts that only their readers need, but for items that `explain`
    */
   async acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquireScriptReply> {
     const servers: ServerTable = {};
@@ -156,11 +158,13 @@ export class RoutingStore {
     const { mostSessions, mostWaiters } = this.bounds;
     const pages = await Promise.all(
       acquirePages(items).map((page) =>
-        this.runner.run(SCRIPTS.acquire, pool, { items: page, mostSessions, mostWaiters, ...(brief ? { brief } : {}) }),
+        this.runner.run(TRANSITIONS.acquire, pool, { items: page, mostSessions, mostWaiters }),
       ),
     );
     for (const page of pages) Object.assign(servers, page.servers);
-    return pages.flatMap(({ results }) => results);
+    return pages.flatMap(({ results }) =>
+      results.map((result) => (typeof result === 'string' ? grantedOf(result, brief) : result)),
+    );
   }
 
   /** Returns at most 128 leases; plain ones through a script of their own, as in acquire. */
@@ -181,7 +185,9 @@ export class RoutingStore {
     const { mostSessions, rememberMs } = this.bounds;
     const reply: ReleaseScriptReply = { results: [], answers: [], servers: {}, more: false };
     const pages = await Promise.all(
-      pagesOf(items).map((page) => this.runner.run(SCRIPTS.release, pool, { items: page, mostSessions, rememberMs })),
+      pagesOf(items).map((page) =>
+        this.runner.run(TRANSITIONS.release, pool, { items: page, mostSessions, rememberMs }),
+      ),
     );
     for (const page of pages) {
       reply.results.push(...page.results);
@@ -200,39 +206,39 @@ export class RoutingStore {
    */
   transfer(pool: string, entry: TransferEntry): Promise<TransferScriptReply> {
     const { mostSessions, rememberMs } = this.bounds;
-    return this.runner.run(SCRIPTS.transfer, pool, { ...entry, mostSessions, rememberMs });
+    return this.runner.run(TRANSITIONS.transfer, pool, { ...entry, mostSessions, rememberMs });
   }
 
   /** Ends the waiting of an acquire; what was granted stays. */
   cancel(pool: string, worker: WorkerEpoch, acquireId: string): Promise<CancelScriptReply> {
     const { workerId, workerEpoch } = worker;
     const { rememberMs } = this.bounds;
-    return this.runner.run(SCRIPTS.cancel, pool, { workerId, workerEpoch, acquireId, rememberMs });
+    return this.runner.run(TRANSITIONS.cancel, pool, { workerId, workerEpoch, acquireId, rememberMs });
   }
 
   /** Pauses the pool, or resumes it and gives room to those who wait. */
   pausePool(pool: string, paused: boolean): Promise<PausePoolReply & WaiterAnswers> {
-    return this.runner.run(SCRIPTS.pausePool, pool, { paused, mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.pausePool, pool, { paused, mostSessions: this.bounds.mostSessions });
   }
 
   /** Gives room that is there to waiters, at most 32. */
   grantWaiters(pool: string): Promise<WaiterAnswers> {
-    return this.runner.run(SCRIPTS.grant, pool, { mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.grant, pool, { mostSessions: this.bounds.mostSessions });
   }
 
   /** Answers at most 128 parked acquires whose time is over. */
   expireWaiters(pool: string): Promise<ExpireWaitersReply> {
-    return this.runner.run(SCRIPTS.expireWaiters, pool, {});
+    return this.runner.run(TRANSITIONS.expireWaiters, pool, {});
   }
 
   /** One page of returning void leases and moving waiters of lost servers. */
   sweep(pool: string): Promise<SweepReply> {
-    return this.runner.run(SCRIPTS.sweep, pool, { mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.sweep, pool, { mostSessions: this.bounds.mostSessions });
   }
 
   registerServer(pool: string, registration: ServerRegistration): Promise<RegisterServerScriptReply> {
     const { mostSessions } = this.bounds;
-    return this.runner.run(SCRIPTS.registerServer, pool, { ...registration, newEpoch: newEpoch(), mostSessions });
+    return this.runner.run(TRANSITIONS.registerServer, pool, { ...registration, newEpoch: newEpoch(), mostSessions });
   }
 
   /** A server's own heartbeat. @throws BroomwagonError SERVER_NOT_FOUND or FENCED */
@@ -244,27 +250,27 @@ export class RoutingStore {
   ): Promise<HeartbeatServersReply> {
     const { mostSessions } = this.bounds;
     const heard = { serverIds: [serverId], epoch, weightVersion, mostSessions };
-    return this.runner.run(SCRIPTS.heartbeatServers, pool, heard);
+    return this.runner.run(TRANSITIONS.heartbeatServers, pool, heard);
   }
 
   /** At most 128 servers whose endpoints answered a probe. */
   heardFrom(pool: string, serverIds: ServerId[]): Promise<HeartbeatServersReply> {
-    return this.runner.run(SCRIPTS.heartbeatServers, pool, { serverIds, mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.heartbeatServers, pool, { serverIds, mostSessions: this.bounds.mostSessions });
   }
 
   /** One page of the servers that were not heard of: suspect, then failed. */
   reviewServers(pool: string, limits: ReviewLimits, offset: number): Promise<ReviewServersReply> {
     const { mostSessions } = this.bounds;
-    return this.runner.run(SCRIPTS.reviewServers, pool, { ...limits, offset, newEpoch: newEpoch(), mostSessions });
+    return this.runner.run(TRANSITIONS.reviewServers, pool, { ...limits, offset, newEpoch: newEpoch(), mostSessions });
   }
 
   removeServer(pool: string, serverId: ServerId): Promise<RemoveServerReply> {
-    return this.runner.run(SCRIPTS.removeServer, pool, { serverId });
+    return this.runner.run(TRANSITIONS.removeServer, pool, { serverId });
   }
 
   /** One page in no order; begin with cursor `0`, which also ends it. */
   async listServers(pool: string, cursor: string): Promise<ServerPage> {
-    const page = await this.runner.run(SCRIPTS.listServers, pool, { cursor });
+    const page = await this.runner.run(TRANSITIONS.listServers, pool, { cursor });
     const servers = page.servers.map(({ capabilities, ...server }) => ({
       ...server,
       ...(capabilities !== undefined && { capabilities: JSON.parse(capabilities) as EngineCapabilities }),
@@ -273,12 +279,12 @@ export class RoutingStore {
   }
 
   registerWorker(pool: string, request: RegisterWorkerRequest & { ttlMs: number }): Promise<RegisterWorkerReply> {
-    return this.runner.run(SCRIPTS.registerWorker, pool, { ...request, newEpoch: newEpoch() });
+    return this.runner.run(TRANSITIONS.registerWorker, pool, { ...request, newEpoch: newEpoch() });
   }
 
   /** @throws BroomwagonError FENCED */
   async heartbeatWorker(pool: string, workerId: WorkerId, workerEpoch: Epoch): Promise<WorkerHeartbeatReply> {
-    const raw = await this.runner.run(SCRIPTS.heartbeatWorker, pool, { workerId, workerEpoch });
+    const raw = await this.runner.run(TRANSITIONS.heartbeatWorker, pool, { workerId, workerEpoch });
     // The plain sum may be over 2^53; only the digest fits a JSON number.
     return { ...raw, leaseDigest: Number(BigInt.asUintN(40, BigInt(raw.leaseDigest))) };
   }
@@ -291,29 +297,29 @@ export class RoutingStore {
     cursor: string,
   ): Promise<SyncWorkerReply & { cursor: string }> {
     const { workerId, workerEpoch } = worker;
-    return this.runner.run(SCRIPTS.syncWorker, pool, { workerId, workerEpoch, kind, cursor });
+    return this.runner.run(TRANSITIONS.syncWorker, pool, { workerId, workerEpoch, kind, cursor });
   }
 
   deregisterWorker(pool: string, workerId: WorkerId, workerEpoch: Epoch): Promise<DeregisterWorkerReply> {
-    return this.runner.run(SCRIPTS.deregisterWorker, pool, { workerId, workerEpoch });
+    return this.runner.run(TRANSITIONS.deregisterWorker, pool, { workerId, workerEpoch });
   }
 
   /** Voids at most 128 worker epochs; `gapMs` without a call of this counts as an outage, after which none expires. */
   expireWorkers(pool: string, gapMs: number): Promise<ExpireWorkersReply> {
-    return this.runner.run(SCRIPTS.expireWorkers, pool, { gapMs });
+    return this.runner.run(TRANSITIONS.expireWorkers, pool, { gapMs });
   }
 
   finishSession(pool: string, sessionId: string): Promise<FinishSessionReply> {
-    return this.runner.run(SCRIPTS.finishSession, pool, { sessionId });
+    return this.runner.run(TRANSITIONS.finishSession, pool, { sessionId });
   }
 
   /** Forgets at most 128 sessions idle for `idleMs`. */
   evictSessions(pool: string, idleMs: number): Promise<{ evicted: number; more: boolean }> {
-    return this.runner.run(SCRIPTS.evictSessions, pool, { idleMs });
+    return this.runner.run(TRANSITIONS.evictSessions, pool, { idleMs });
   }
 
   status(pool: string): Promise<PoolTotals> {
-    return this.runner.run(SCRIPTS.status, pool, {});
+    return this.runner.run(TRANSITIONS.status, pool, {});
   }
 }
 

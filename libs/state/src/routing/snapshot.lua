@@ -3,25 +3,27 @@ local Snapshot = {}
 
 local SNAPSHOT_SERVERS = 128
 
-local function snapshot_server(tx, server, policy, held)
+local function snapshot_server(tx, server, held)
   local labels, lacks = Servers.labels_of(tx, server), {}
   for feature in pairs(Servers.lacks_of(tx, server)) do table.insert(lacks, feature) end
   table.sort(lacks)
-  return {
+  local listed = {
     serverId = server.id,
     leases = server.load,
     hasRoom = Servers.has_room(tx, server),
     weight = server.weight,
     weightVersion = server.weightVersion,
-    chosen = server.chosen,
-    tokens = policy == 'least-tokens' and Scores.tokens_of(tx, server) or nil,
-    sessions = policy == 'least-sessions' and Scores.sessions_of(tx, server) or nil,
-    turn = policy == 'round-robin' and Scores.turn_of(tx, server) or nil,
+    chosen = Servers.chosen(tx, server),
     labels = next(labels) and labels or nil,
     lacks = lacks[1] and lacks or nil,
     kvUse = Affinity.kv_use_of(tx, server),
     groupLeases = held and held[Loads.count_name(server.id, server.epoch)] or nil,
   }
+  if tx.policy.explain then
+    local name, value = tx.policy.explain(tx, server)
+    listed[name] = value
+  end
+  return listed
 end
 
 local WISH = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion', 'minWeightVersion',
@@ -30,19 +32,19 @@ local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'group
   'groupSpreadAboveKvUse' }
 
 -- Everything the choice is made from, as it is before.
-function Snapshot.take(tx, item, policy, bound, named)
+function Snapshot.take(tx, item, bound, named)
   local held = Affinity.group_leases(tx, item)
   Servers.write_scores(tx)
   local listed, servers = {}, {}
   local function list(server)
     if not server or listed[server.id] then return end
     listed[server.id] = true
-    table.insert(servers, snapshot_server(tx, server, policy, held))
+    table.insert(servers, snapshot_server(tx, server, held))
   end
   for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, 0, SNAPSHOT_SERVERS - 1)) do list(Servers.get(tx, id)) end
   list(bound)
   list(named)
-  local wish, settings = {}, { policy = policy, groupPlacement = Settings.get(tx, 'groupPlacement') }
+  local wish, settings = {}, { policy = tx.policy_name, groupPlacement = Settings.get(tx, 'groupPlacement') }
   for _, name in ipairs(WISH) do wish[name] = item[name] end
   if item.excludeServers and #item.excludeServers > 0 then wish.excludeServers = item.excludeServers end
   for _, name in ipairs(NUMBERS) do settings[name] = Settings.number(tx, name) end

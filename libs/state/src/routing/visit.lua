@@ -16,13 +16,13 @@ function Visit.eligible(tx, first_page, visit)
   local seen, size = 0, first_page
   while true do
     local known = Order.read(tx, size)
-    for position = known.first + seen, #known.ids do
+    for position = known.first + seen, known.last do
       local looked_at = position - known.first + 1
       Visit.count_look(tx, looked_at)
       if visit(known.ids[position], known.scores[position], looked_at) then return end
     end
     if known.isWhole then return end
-    seen = #known.ids - known.first + 1
+    seen = known.last - known.first + 1
     size = math.max(size, seen) * 2 + CANDIDATES_PER_PAGE
   end
 end

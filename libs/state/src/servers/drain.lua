@@ -4,7 +4,7 @@ ARGV[1] JSON:
   serverId
   deadlineMs       number: from now on
   mostSessions     number: as in acquire
-Reply: as in routing/update-server
+Reply: as in servers/update
 Errors: SERVER_NOT_FOUND. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

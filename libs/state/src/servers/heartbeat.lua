@@ -9,7 +9,7 @@ ARGV[1] JSON:
 Reply: states      object: serverId -> state; an unknown one is missing
        revived     list of serverId that were failed
        requiredWeightVersion?   number: what a server must have to take leases
-       answers, servers, more as in routing/release
+       answers, servers, more as in leases/release
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
 Facts: none.
 Flags: allow-oom ]]

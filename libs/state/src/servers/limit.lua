@@ -3,7 +3,7 @@ ARGV[1] JSON:
   limits           list of {serverId, epoch, from, to}, at most 128; passed over when the epoch or `from` is not current
   mostSessions     number: as in acquire
 Reply: limited     list of serverId
-       answers, servers, more as in routing/release
+       answers, servers, more as in leases/release
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

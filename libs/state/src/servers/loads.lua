@@ -18,30 +18,38 @@ function Loads.change_count(changes, server_id, epoch, change)
   changes[name] = (changes[name] or 0) + change
 end
 
-function Loads.save(tx)
-  for hash, changes in pairs({ [tx.key.serverTokens] = tx.token_changes,
-    [tx.key.serverSessions] = tx.session_changes }) do
-    local names = {}
-    for name, change in pairs(changes) do
-      if change ~= 0 then names[#names + 1] = name end
-    end
-    if #names > 0 then
-      local before = redis.call('HMGET', hash, unpack(names))
-      local kept, zero = {}, {}
-      for index, name in ipairs(names) do
-        local count = (tonumber(before[index] or nil) or 0) + changes[name]
-        if count == 0 then
-          zero[#zero + 1] = name
-        else
-          kept[#kept + 1] = name
-          kept[#kept + 1] = Format.integer(count)
-        end
-      end
-      if #kept > 0 then redis.call('HSET', hash, unpack(kept)) end
-      if #zero > 0 then redis.call('HDEL', hash, unpack(zero)) end
+-- What is written of it, with what this transition changes.
+function Loads.count_of(hash, changes, server)
+  local name = Loads.count_name(server.id, server.epoch)
+  return (tonumber(redis.call('HGET', hash, name) or nil) or 0) + (changes[name] or 0)
+end
+
+local function save_counts(hash, changes)
+  local names = {}
+  for name, change in pairs(changes) do
+    if change ~= 0 then names[#names + 1] = name end
+  end
+  if #names == 0 then return end
+  local before = redis.call('HMGET', hash, unpack(names))
+  local kept, zero = {}, {}
+  for index, name in ipairs(names) do
+    local count = (tonumber(before[index] or nil) or 0) + changes[name]
+    if count == 0 then
+      zero[#zero + 1] = name
+    else
+      kept[#kept + 1] = name
+      kept[#kept + 1] = Format.integer(count)
     end
   end
-  tx.token_changes, tx.session_changes = {}, {}
+  if #kept > 0 then redis.call('HSET', hash, unpack(kept)) end
+  if #zero > 0 then redis.call('HDEL', hash, unpack(zero)) end
+end
+
+function Loads.save(tx)
+  local tokens, sessions = rawget(tx, 'token_changes'), rawget(tx, 'session_changes')
+  if tokens then save_counts(tx.key.serverTokens, tokens) end
+  if sessions then save_counts(tx.key.serverSessions, sessions) end
+  tx.token_changes, tx.session_changes = nil, nil
 end
 
 -- Every lease counts TOKENS_PER_LOAD; only what it has above that is written down.

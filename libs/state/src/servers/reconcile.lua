@@ -12,7 +12,7 @@ Reply: leases      number: all of its leases afterwards
        holders     list of {workerId, workerEpoch, leases}: live ones of this page, now asked for a sync
        returned    number: leases of void worker epochs in this page
        cursor      string, '0' at the end; a scan of about 128 leases a page
-       answers, servers, more   as in routing/release
+       answers, servers, more   as in leases/release
 A repeat returns nothing twice; it asks again for a sync that has begun already.
 Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
 Flags: allow-oom ]]

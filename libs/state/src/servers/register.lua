@@ -1,6 +1,6 @@
 --[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
 what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
-is heard of (routing/heartbeat-servers): it has answered a probe or sends heartbeats. New room goes to waiters.
+is heard of (servers/heartbeat): it has answered a probe or sends heartbeats. New room goes to waiters.
 ARGV[1] JSON:
   serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
   weightVersion?   absent: as it was, for the same start of the server, else 0; of a discovered one only its first
@@ -18,7 +18,7 @@ ARGV[1] JSON:
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts anew.
 Reply: serverId, epoch, state (`removed` and an empty epoch for one that stays away); answers, servers, more as in
-routing/release
+  leases/release
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

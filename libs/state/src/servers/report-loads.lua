@@ -50,7 +50,7 @@ return function(tx, args)
     if server and server.epoch == report.epoch then
       save(server, report)
       -- Under least-tokens the tokens that are still to be prefilled count.
-      if Scores.policy(tx) == 'least-tokens' then Servers.rescore(tx, server) end
+      if Scores.go_by(tx, 'tokens') then Servers.rescore(tx, server) end
       table.insert(drifts, { serverId = server.id, drift = server.load - report.running - report.waiting })
       if interval then decide_now(server, report) end
     end

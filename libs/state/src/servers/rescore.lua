@@ -3,7 +3,7 @@ ARGV[1] JSON:
   cursor           string, '0' to begin
   mostSessions     number: as in acquire
 Reply: cursor      string, '0' at the end
-       answers, servers, more as in routing/release
+       answers, servers, more as in leases/release
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -13,7 +13,7 @@ Reply: silent      number: servers silent for suspectAfterMs
        held        true in a mass failure: an alarm
        suspected, failed   lists of serverId that changed
        next        number: offset of the next page; absent at the end
-       answers, servers, more as in routing/release
+       answers, servers, more as in leases/release
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -9,9 +9,15 @@ function Servers.get(tx, id)
   local server = ServerHash.read(tx, id)
   tx.known_servers[id] = server or false
   if not server then return nil end
-  server.chosen = tonumber(redis.call('HGET', tx.key.serverChosen, id) or nil) or 0
-  server.load = redis.call('SCARD', tx.key:serverLeases(id, server.epoch))
+  server.leases_key = tx.key:serverLeases(id, server.epoch)
+  server.load = redis.call('SCARD', server.leases_key)
   return server
+end
+
+-- The sequence of the choice it was last chosen by.
+function Servers.chosen(tx, server)
+  if not server.chosen then server.chosen = tonumber(redis.call('HGET', tx.key.serverChosen, server.id) or nil) or 0 end
+  return server.chosen
 end
 
 function Servers.labels_of(tx, server)
@@ -62,8 +68,6 @@ function Servers.shown_state(tx, server)
   return server.state
 end
 
--- Time does not pass in a script.
-
 -- Most leases now: a new start grows to its capacity in slowStartMs, and adaptive concurrency may lower it.
 -- As slowStartCapacity in libs/policies.
 function Servers.capacity(tx, server)
@@ -82,11 +86,14 @@ function Servers.capacity(tx, server)
 end
 
 function Servers.has_room(tx, server)
-  return Servers.is_usable(tx, server) and server.load < Servers.capacity(tx, server)
+  -- Neither time nor settings change in a transition; what changes the server calls `rescore`.
+  if not server.most then server.most = Servers.is_usable(tx, server) and Servers.capacity(tx, server) or 0 end
+  return server.load < server.most
 end
 
 -- Puts the server where its state and load say: least loaded first, among equals the one chosen longest ago.
 function Servers.rescore(tx, server)
+  server.most = nil
   Scores.forget_order(tx)
   if Servers.has_room(tx, server) then Scores.place(tx, { server }) else Scores.withdraw(tx, server.id) end
 end
@@ -99,12 +106,12 @@ function Servers.rescore_later(tx, server)
 end
 
 function Servers.write_scores(tx)
-  if next(tx.moved_servers) == nil then return end
+  if not rawget(tx, 'moved_servers') then return end
   local placed = {}
   for id, server in pairs(tx.moved_servers) do
     if Servers.has_room(tx, server) then placed[#placed + 1] = server else Scores.withdraw(tx, id) end
   end
-  tx.moved_servers = {}
+  tx.moved_servers = nil
   Scores.place(tx, placed)
 end
 
@@ -155,6 +162,7 @@ function Servers.fail(tx, server, new_epoch)
     ServerHash.set(tx, server.id, 'versionBefore', before)
   end
   server.epoch = new_epoch
+  server.leases_key = tx.key:serverLeases(server.id, new_epoch)
   server.load = 0
   server.state = 'failed'
   server.held = false

@@ -9,7 +9,7 @@ ARGV[1] JSON:
                    word before (servers/engine-report)
   newEpoch         string: the epoch that begins if that is a restart
   mostSessions     number: as in acquire
-Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in routing/release
+Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in leases/release
 Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -3,7 +3,7 @@ come first; all of them once per call while there are fewer.
 ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: warming     number: servers still in slow start
-       answers, servers, more as in routing/release
+       answers, servers, more as in leases/release
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

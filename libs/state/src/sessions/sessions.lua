@@ -1,24 +1,43 @@
 local Sessions = {}
 
+function Tx.fields.known_bindings() return {} end -- sessionId -> binding, or false
+
+-- Reads those that are not known yet with one call.
+function Sessions.read(tx, session_ids)
+  if #session_ids < 2 then return end
+  for index, packed in ipairs(redis.call('HMGET', tx.key.sessions, unpack(session_ids))) do
+    tx.known_bindings[session_ids[index]] = packed and BindingRecord.unpack(packed)
+  end
+end
+
+-- The binding, or nil.
 function Sessions.get(tx, session_id)
-  local packed = redis.call('HGET', tx.key.sessions, session_id)
-  return packed and BindingRecord.unpack(packed) or nil
+  local binding = tx.known_bindings[session_id]
+  if binding == nil then
+    local packed = redis.call('HGET', tx.key.sessions, session_id)
+    binding = packed and BindingRecord.unpack(packed)
+    tx.known_bindings[session_id] = binding
+  end
+  return binding or nil
 end
 
 function Sessions.save(tx, session_id, binding)
+  tx.known_bindings[session_id] = binding
   redis.call('HSET', tx.key.sessions, session_id, BindingRecord.pack(binding))
 end
 
--- A session more on this epoch of a server, or a lease of a session less, is 1; see sessions_of.
+-- A session more on this epoch of a server, or a lease of a session less, is 1; see
+-- routing/policies/least-sessions.lua.
 function Sessions.count(tx, server_id, epoch, change)
   if epoch == BindingRecord.NO_EPOCH then return end
   Loads.change_count(tx.session_changes, server_id, epoch, change)
-  if Scores.policy(tx) ~= 'least-sessions' and Settings.get(tx, 'nextPolicy') ~= 'least-sessions' then return end
+  if not Scores.go_by(tx, 'sessions') then return end
   local server = Servers.get(tx, server_id)
   if server and server.epoch == epoch then Servers.rescore_later(tx, server) end
 end
 
 function Sessions.forget(tx, session_id, binding)
+  tx.known_bindings[session_id] = false
   redis.call('HDEL', tx.key.sessions, session_id)
   redis.call('ZREM', tx.key.idleSessions, session_id)
   Sessions.count(tx, binding.serverId, binding.epoch, -1)

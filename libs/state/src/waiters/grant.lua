@@ -3,7 +3,7 @@ periodically, so that no waiter depends on a single call. It looks at the first 
 page of the others that moves on with each call: who waits for one of those is found too.
 ARGV[1] JSON:
   mostSessions     number: as in acquire
-Reply: answers, servers, more as in routing/release.
+Reply: answers, servers, more as in leases/release.
 Errors: none. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

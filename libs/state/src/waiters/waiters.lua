@@ -15,7 +15,7 @@ end
 
 -- As choose_server, but nobody is let in while the pool is paused or at its own bound.
 function Waiters.place_of(tx, item)
-  if not Settings.takes_leases(tx) then return nil, nil, '*' end
+  if not Settings.takes_leases(tx) then return nil, '*' end
   return Choose.server(tx, item)
 end
 
@@ -50,15 +50,17 @@ function Waiters.settle(tx, waiter, now, most_sessions, answers, servers)
     table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = code, reason = reason })
     return true
   end
-  local server, _, lane = Waiters.place_of(tx, waiter)
+  local server, choice = Waiters.place_of(tx, waiter)
   if server then
     Parked.remove(tx, waiter, true)
-    local answer = Leases.answer(tx, Leases.grant(tx, waiter, server, now, most_sessions), 'waited', servers)
+    local line = Leases.grant(tx, waiter, server, choice, most_sessions)
+    local answer = Leases.granted(tx, waiter, server, line, choice, servers)
     answer.acquireId = waiter.acquireId
     answer.replyTo = waiter.replyTo
     table.insert(answers, answer)
     return true
   end
+  local lane = choice
   if lane == waiter.lane then return false end
   redis.call('ZREM', tx.key:serverLane(waiter.lane), waiter.acquireId)
   waiter.lane = lane

@@ -21,7 +21,7 @@ return function(tx, args)
   local aborts, leases, fences = {}, {}, {}
   local page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', PAGE)
   for position = 1, #page[2], 2 do
-    -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see routing/includes/leases.lua
+    -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see leases/lease-record.lua
     local seq, server_id, epoch, worker_id, worker_epoch, id = string.match(page[2][position + 1],
       '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|')
     -- What a void epoch holds is returned by the load-balancer.

@@ -3,7 +3,7 @@ ARGV[1] JSON: {workerId, workerEpoch}
 Reply: serverTimeMs, ttlMs, leaseCount, attemptCount   numbers
        leaseDigest   string: sum of the sequences of its leases, not yet reduced modulo 2^40
        generation    string: another one than before tells that Redis may have lost what it had granted
-       syncAsked     true from routing/reconcile-server until a sync of leases begins; absent otherwise
+       syncAsked     true from servers/reconcile until a sync of leases begins; absent otherwise
 Errors: WORKER_NOT_FOUND, FENCED (the epoch is void): register anew. Facts: none.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,0 +1,6 @@
+-- Fewest leases, by weight.
+local LeastInflight = {}
+
+function LeastInflight.score(_, server) return Loads.weighed(server.load, server) end
+
+return LeastInflight
