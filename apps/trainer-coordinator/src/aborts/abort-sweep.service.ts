@@ -26,14 +26,17 @@ export class AbortSweepService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** @throws BroomwagonError UNAVAILABLE */
+  /** All of it, also when one abort cannot be followed. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
   async sweep(pool: PoolName, due: DueWork): Promise<void> {
-    for (const abortId of due.aborts) await this.select(pool, abortId);
+    const errors: unknown[] = [];
+    const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => errors.push(error));
+    for (const abortId of due.aborts) await attempt(this.select(pool, abortId));
     if (due.aborting > 0 && Date.now() - (this.repeatedAtMs.get(pool) ?? 0) >= this.config.cutRepeatMs) {
       this.repeatedAtMs.set(pool, Date.now());
-      await this.repeat(pool);
+      await attempt(this.repeat(pool));
     }
-    if (due.dropped > 0) await this.forget(pool);
+    if (due.dropped > 0) await attempt(this.forget(pool));
+    if (errors.length > 0) throw errors[0];
   }
 
   /** Selects all that an abort means, and tells the holders. @throws BroomwagonError UNAVAILABLE */

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { JobId, PoolName } from '@broomwagon/contracts';
 import { PoolAudit } from '@broomwagon/state';
 
-/** Counting reads every key of Redis once: a job that somebody else counts is looked at again after this, milliseconds. */
+/** Counting reads every key of Redis once: a job that stays marked is counted again after this, milliseconds. */
 const AGAIN_AFTER_MS = 5_000;
 
 /** Counts jobs anew of which a transition has found a count that cannot be, and all jobs when Redis has lost something. */
@@ -18,17 +18,21 @@ export class RecountService {
     await this.audit.markCounts(pool, generation);
   }
 
-  /** @throws BroomwagonError UNAVAILABLE */
-  async recount(pool: PoolName, jobs: readonly JobId[]): Promise<void> {
-    for (const job of jobs) {
-      const name = `${pool}/${job}`;
-      const known = this.triedAtMs.get(name);
-      if (known !== undefined && Date.now() - known < AGAIN_AFTER_MS) continue;
-      this.triedAtMs.set(name, Date.now());
-      if (known === undefined) this.logger.log({ pool, job }, 'Redis lost data: the job is counted anew');
-      const { mended, busy } = await this.audit.recount(pool, job);
-      if (mended.length > 0) this.logger.warn({ pool, job, mended }, 'Counts of the job were mended from its requests');
-      if (!busy) this.triedAtMs.delete(name);
-    }
+  /** Counts the marked jobs of a pool, all in one look at its keys. @throws BroomwagonError UNAVAILABLE */
+  async recount(pool: PoolName): Promise<void> {
+    const jobs = (await this.audit.markedJobs(pool)).filter((job) => this.isDue(pool, job));
+    if (jobs.length === 0) return;
+    const { mended, again } = await this.audit.recount(pool, jobs);
+    if (mended.length > 0) this.logger.warn({ pool, jobs, mended }, 'Counts of jobs were mended from their requests');
+    for (const job of jobs) if (!again.includes(job)) this.triedAtMs.delete(`${pool}/${job}`);
+  }
+
+  private isDue(pool: PoolName, job: JobId): boolean {
+    const name = `${pool}/${job}`;
+    const known = this.triedAtMs.get(name);
+    if (known !== undefined && Date.now() - known < AGAIN_AFTER_MS) return false;
+    this.triedAtMs.set(name, Date.now());
+    if (known === undefined) this.logger.log({ pool, job }, 'Redis lost data: the job is counted anew');
+    return true;
   }
 }

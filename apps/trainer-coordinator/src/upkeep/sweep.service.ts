@@ -26,6 +26,7 @@ export class SweepService {
   /** Rounds being swept by this process, and what to run when they are. */
   private readonly underWay = new Set<string>();
   private readonly cutAtMs = new Map<string, number>();
+  private readonly generations = new Map<PoolName, string>();
 
   constructor(
     private readonly rounds: RoundStore,
@@ -61,7 +62,7 @@ export class SweepService {
   /** One look at all there is to sweep in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool, this.rounds.seenStamp(pool));
-    if (due.renewed) this.metrics.renewed(pool);
+    if (this.isRenewed(pool, due)) this.metrics.renewed(pool);
     this.metrics.lostEntries(pool, due.lostEntries);
     this.metrics.miscounts(pool, due.miscounts);
     const errors: unknown[] = [];
@@ -76,9 +77,16 @@ export class SweepService {
     await attempt(this.weights.sweep(pool, due));
     await attempt(this.moves.sweep(pool, due));
     if (due.uncheckedGeneration) await attempt(this.recounts.check(pool, due.uncheckedGeneration));
-    await attempt(this.recounts.recount(pool, due.miscounted));
     this.forgetOld();
     if (errors.length > 0) throw errors[0];
+  }
+
+  /** This look has renewed the generation of the pool, or somebody has since the last one. */
+  private isRenewed(pool: PoolName, { renewed = false, stamp }: DueWork): boolean {
+    const [generation] = stamp.split('.') as [string];
+    const known = this.generations.get(pool);
+    this.generations.set(pool, generation);
+    return renewed || (known !== undefined && known !== generation);
   }
 
   private async sweepRound(pool: PoolName, round: DueWork['rounds'][number]): Promise<void> {

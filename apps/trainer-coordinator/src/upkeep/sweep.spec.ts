@@ -24,6 +24,16 @@ it('does everything else in a pool with a round that cannot be swept', async () 
     .toMatchObject({ state: 'rolled-back', reason: 'deadline' });
 });
 
+it('goes on with other aborts and drops when one abort cannot be followed', async () => {
+  const { client, pool } = fixture;
+  const { job, round } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 2);
+  await client.call(pool, 'round.submit', { ...round, groups: groups(2) });
+  await fixture.redis.set(`${fixture.rootKey}:abort:broken`, 'of another type');
+  await fixture.redis.zadd(`${fixture.rootKey}:aborts`, 1, 'broken');
+  await fixture.redis.zadd(`${fixture.rootKey}:groups:dropped`, 1, `${job}/none`);
+  await expect.poll(() => fixture.redis.zcard(`${fixture.rootKey}:groups:dropped`)).toBe(0);
+});
+
 it('counts and logs an impossible count when it is found, and when it is mended', async () => {
   const warn = vi.spyOn(Logger.prototype, 'warn');
   const { client, pool } = fixture;
@@ -41,7 +51,7 @@ it('counts and logs an impossible count when it is found, and when it is mended'
   await expect
     .poll(() => lines().at(-1))
     .toEqual([
-      { pool, job, mended: expect.arrayContaining([expect.anything()]) },
+      { pool, jobs: [job], mended: expect.arrayContaining([expect.anything()]) },
       expect.stringContaining('were mended'),
     ]);
 });
@@ -53,6 +63,9 @@ it('counts the times that Redis was found to be another one', async () => {
   expect(await fixture.metric('broomwagon_generations_total')).toBe(0);
   await fixture.redis.hset(`${fixture.rootKey}:meta`, 'generationOf', 'another process');
   await expect.poll(() => fixture.metric('broomwagon_generations_total')).toBe(1);
+  // Renewed by somebody else.
+  await fixture.redis.hset(`${fixture.rootKey}:meta`, 'generation', '0123456789abcdef');
+  await expect.poll(() => fixture.metric('broomwagon_generations_total')).toBe(2);
   // The trainer of another generation is told by whichever replica.
   await expect(client.call(pool, 'job.status', { job, stamp })).rejects.toMatchObject({ code: 'GENERATION_CHANGED' });
 });

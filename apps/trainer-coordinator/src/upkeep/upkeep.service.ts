@@ -11,12 +11,15 @@ import { PayloadRoomService } from '../payload/payload-room.service';
 import { DeletionService } from '../jobs/deletion.service';
 import { GrantService } from '../requests/grant.service';
 import { JobTotals } from './job-totals';
+import { RecountService } from './recount.service';
 import { SweepService } from './sweep.service';
 
 /** Looks for payloads to remove, in pauses of the sweep. */
 const SWEEPS_PER_REMOVAL = 10;
 const FACTS_INTERVAL_MS = 200;
 const PAYLOAD_ROOM_INTERVAL_MS = 1_000;
+/** Not within the sweep, which must not wait for a look at all keys. */
+const RECOUNTS_INTERVAL_MS = 1_000;
 const POOLS_INTERVAL_MS = 5_000;
 const SLEEPING_INTERVAL_MS = 30_000;
 const IDLE_INTERVAL_MS = 3_600_000;
@@ -42,6 +45,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     relay: FactRelayService,
     rebalance: RebalanceWatchService,
     room: PayloadRoomService,
+    recounts: RecountService,
     private readonly metrics: Metrics,
   ) {
     const inEachPool = (name: string, intervalMs: number, work: (pool: PoolName) => Promise<void>) =>
@@ -52,6 +56,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       inEachPool('rebalance', config.rebalanceCheckMs, (pool) => rebalance.look(pool)),
       inEachPool('removals', SWEEPS_PER_REMOVAL * config.sweepIntervalMs, (pool) => removals.sweep(pool)),
       inEachPool('payload-room', PAYLOAD_ROOM_INTERVAL_MS, (pool) => room.lookAtAll(pool)),
+      inEachPool('recounts', RECOUNTS_INTERVAL_MS, (pool) => recounts.recount(pool)),
       inEachPool('totals', TOTALS_INTERVAL_MS, (pool) => this.totals.read(pool)),
       new PeriodicTask({ name: 'pools', intervalMs: POOLS_INTERVAL_MS, metrics }, () => this.directory.review()),
       new PeriodicTask({ name: 'sleeping-pools', intervalMs: SLEEPING_INTERVAL_MS, metrics, immediately: true }, () =>

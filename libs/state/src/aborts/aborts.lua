@@ -56,12 +56,13 @@ end
 
 -- One look at a group that is being aborted.
 function Aborts.end_aborting(tx, round, group, aborts)
-  Cancellation.stop_live(tx, group, aborts, function(request) Longtail.drop_request(tx, group, request, nil, 0) end)
+  Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.drop_request(tx, group, request, nil, 0) end)
   Aborts.review_dropped(tx, group)
 end
 
 -- `round` is that of the group; nil when its summary is no longer kept.
 function Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
+  if not round and group.state ~= 'unfinished' then return Recovery.lose_group(tx, nil, group) end
   take_out(tx, round, group)
   redis.call('HSET', tx.key:group(group.job, group.groupId), 'state', 'aborting', 'dropReason', reason)
   group.state = 'aborting'
@@ -69,8 +70,7 @@ function Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
   redis.call('ZADD', tx.key.abortingGroups, Format.integer(tx.now), group.job .. '/' .. group.groupId)
   Events.add(tx, 'group.dropped', { job = group.job, groupId = group.groupId, roundId = group.roundId,
     abortId = abort_id, reason = reason })
-  for index = 0, group.launched - 1 do
-    local request = Requests.load(tx, Requests.id_of(group.job, group.groupId, index))
+  for _, request in ipairs(Recovery.requests_of(tx, group)) do
     if request.state == 'finished' or request.state == 'unfinished' then Longtail.drop_request(tx, group, request, nil,
       0) end
   end

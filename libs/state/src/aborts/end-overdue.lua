@@ -9,12 +9,13 @@ return function(tx, args)
   local ended = 0
   for _, one in ipairs(args.attempts) do
     local request = Requests.load(tx, one.requestId)
-    local group = request and Rounds.load_group(tx, request.job, request.groupId)
+    local group, round
+    if request then group, round = Recovery.owners_of(tx, request) end
     -- Confirmed since, or another attempt.
     local is_told = group and (group.state == 'aborting' or request.stopped)
     if is_told and Requests.HELD[request.state] and request.attempt == one.attempt then
       redis.call('HSET', tx.key:request(request.id), one.fenced and 'fenced' or 'unconfirmed', 1)
-      Attempts.end_unwanted(tx, Rounds.load(tx, request.job, group.roundId), group, request, nil, 0)
+      Attempts.end_unwanted(tx, round, group, request, nil, 0)
       ended = ended + 1
     end
   end

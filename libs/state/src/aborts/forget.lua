@@ -14,16 +14,20 @@ return function(tx)
     local field = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
     local refs = {}
     -- Of a job that was deleted only the name is left.
-    for index = 0, tonumber(field[1] or 0) - 1 do
+    local is_lost = not field[1] and redis.call('SISMEMBER', tx.key.jobs, job) == 1
+    local launched = tonumber(field[1] or (is_lost and Recovery.MOST_SAMPLES or 0))
+    for index = 0, launched - 1 do
       local request = Requests.load(tx, Requests.id_of(job, group_id, index))
-      for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
-      redis.call('UNLINK', tx.key:request(request.id))
+      if request then
+        for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+        redis.call('UNLINK', tx.key:request(request.id))
+      end
     end
     redis.call('UNLINK', tx.key:group(job, group_id))
     redis.call('ZREM', tx.key.droppedGroups, name)
     KeptRefs.free_payloads_of(tx, job, group_id, field[2], refs)
     forgotten = forgotten + 1
-    touched = touched + tonumber(field[1] or 1)
+    touched = touched + math.max(1, launched)
   end
   return '{"more":' .. tostring(forgotten < #due or #due == PAGE) .. '}'
 end

@@ -23,7 +23,8 @@ return function(tx, args)
     seen = seen + 1
     local job, group_id = string.match(groups[position], '^([^/]+)/(.+)$')
     local group = Rounds.load_group(tx, job, group_id)
-    local round = group and Rounds.load(tx, job, group.roundId)
+    local round, can_go_on
+    if group then round, can_go_on = Recovery.round_of(tx, group) end
     local first, stopped = #aborts + 1, {}
     touched = touched + (group and group.launched or 1)
     -- Only samples that were stopped alone, while the others of the group are wanted.
@@ -33,8 +34,8 @@ return function(tx, args)
     end
     if group and group.state == 'aborting' then
       Aborts.end_aborting(tx, round, group, aborts)
-    elseif group and not Aborts.apply(tx, round, group, aborts) then
-      Cancellation.stop_live(tx, group, aborts, function(request) Longtail.end_surplus(tx, round, group, request, nil,
+    elseif can_go_on and not Aborts.apply(tx, round, group, aborts) then
+      Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.end_surplus(tx, round, group, request, nil,
         0) end, is_unwanted)
     end
     for index = first, is_overdue(groups[position + 1]) and #aborts or 0 do

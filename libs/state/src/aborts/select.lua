@@ -49,14 +49,19 @@ return function(tx, args)
     Aborts.record_group(tx, args.abortId, group)
   end
 
+  local function select_known(group)
+    local round, can_go_on = Recovery.round_of(tx, group)
+    if can_go_on then select_group(round, group) end
+  end
+
   local function select_request(request, scope)
     touched = touched + 1
     Aborts.record(tx, args.abortId, 'R|' .. request.id)
-    local group = Rounds.load_group(tx, request.job, request.groupId)
-    if not Aborts.may_be_aborted(group) then return end
+    local group, round = Recovery.owners_of(tx, request)
+    if not group or not Aborts.may_be_aborted(group) then return end
     if request.state == 'finished' or request.state == 'failed' or request.state == 'dropped' then return end
     touched = touched + group.launched
-    Aborts.abort_request(tx, Rounds.load(tx, request.job, group.roundId), group, request, args.abortId, scope, aborts)
+    Aborts.abort_request(tx, round, group, request, args.abortId, scope, aborts)
   end
 
   -- Takes requestIds off a step until the page is full. Returns those that are not in the books.
@@ -79,8 +84,11 @@ return function(tx, args)
       step.cursor = tonumber(page[position + 1])
       touched = touched + 1
       local group = Rounds.load_group(tx, step.job, page[position])
-      if group.arrival <= up_to and Aborts.may_be_aborted(group) then
-        select_group(of_round or Rounds.load(tx, step.job, group.roundId), group)
+      if not group then
+        if of_round then Recovery.lose_live_group(tx, of_round, page[position])
+        else Recovery.lose_queued(tx, step.job, page[position]) end
+      elseif group.arrival <= up_to and Aborts.may_be_aborted(group) then
+        select_known(group)
       end
     end
     return #page < 2 * PAGE
@@ -198,7 +206,7 @@ return function(tx, args)
   function steps.group(step)
     local group = Rounds.load_group(tx, step.job, step.groupId)
     if not group then bury('G|' .. step.job .. '/' .. step.groupId)
-    elseif Aborts.may_be_aborted(group) then select_group(Rounds.load(tx, step.job, group.roundId), group)
+    elseif Aborts.may_be_aborted(group) then select_known(group)
     else Aborts.record_group(tx, args.abortId, group) end
     return true
   end

@@ -1,39 +1,23 @@
-import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
+import { answerOf } from '../redis';
 import { transition, type FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
+import { JobRecounts, type CountLook, type Counts } from './job-recounts';
 import { keysBelow } from './key-scan';
 
 const groupsScript = transition<{ job: string; groupIds: string[]; repair: boolean }, { findings: Finding[] }>(
   'audit/groups',
 );
-const recountScript = transition<
-  { job: string; id: string; begins: boolean; requestIds: string[] },
-  { goesOn: boolean }
->('audit/recount');
-const mendCounts = transition<
-  { job: string; id: string },
-  { ended: false; mended: false } | { ended: true; mended: boolean; seen: Counts; found: Counts }
->('audit/mend-counts');
 const markCounts = transition<{ jobs: string[]; generation: string; isLast: boolean }, { marked: number }>(
   'audit/mark-counts',
 );
 
-/** Requests by state. */
-type Counts = Record<string, number>;
-/** What the counts of a job were, and what a look at its requests has found. */
-interface CountLook {
-  counts: Counts;
-  found: Counts;
-  /** The two are of one moment. */
-  isProven: boolean;
-  mended: boolean;
-}
-
 /** States whose requests are kept one by one; the others may be folded into the books. */
 const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished'] as const;
 const FOLDED_STATES = ['trained', 'failed', 'dropped'] as const;
+/** Jobs that are counted anew at once. */
+const MARKED_JOBS = 64;
 /** Requests looked at in one script. */
 const REQUESTS_PER_SCRIPT = 128;
 
@@ -44,6 +28,8 @@ export interface BooksLook {
   requests: number;
   /** Jobs whose requests changed while they were counted: nothing can be said of their sums. */
   busyJobs: string[];
+  /** Recounts that were begun and are to be ended, by job. */
+  recounts: Map<string, string>;
 }
 
 /**
@@ -51,26 +37,42 @@ export interface BooksLook {
  * in it, the counters of each group, the queues.
  */
 export class BooksAudit {
+  readonly recounts: JobRecounts;
+
   constructor(
     private readonly redis: Redis,
     private readonly runner: FunctionRunner,
-  ) {}
+  ) {
+    this.recounts = new JobRecounts(redis, runner);
+  }
 
   /**
    * @param repair mends the counts by state, and what each group and its requests tell exactly
    */
   async look(pool: string, repair: boolean): Promise<BooksLook> {
     const root = this.runner.rootKey(pool);
-    const look: BooksLook = { findings: [], jobs: [], requests: 0, busyJobs: [] };
-    for (const job of (await this.redis.smembers(`${root}:jobs`)).sort()) await this.lookAtJob(pool, job, look, repair);
+    const jobs = (await this.redis.smembers(`${root}:jobs`)).sort();
+    if (repair) return this.repair(pool, jobs);
+    const look = emptyLook(jobs);
+    for (const job of jobs) {
+      this.judge(job, await this.compare(root, job), look);
+      await this.groups(pool, [job], look, false);
+    }
     return look;
   }
 
-  /** Looks at one job and adds what it finds to `look`; `repair` as for {@link look}. */
-  async lookAtJob(pool: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
-    const root = this.runner.rootKey(pool);
-    look.jobs.push(job);
-    const { counts, found, isProven, mended } = await (repair ? this.countAnew(pool, job) : this.compare(root, job));
+  /** Counts these jobs anew, all in one look at the keys of the pool, and mends what is off. */
+  async repair(pool: string, jobs: readonly string[]): Promise<BooksLook> {
+    const look = emptyLook(jobs);
+    // First what ends groups, which changes the counts.
+    await this.groups(pool, jobs, look, true);
+    const { counted, ids } = await this.recounts.count(pool, jobs);
+    for (const [job, counts] of counted) this.judge(job, counts, look);
+    look.recounts = ids;
+    return look;
+  }
+
+  private judge(job: string, { counts, found, isProven, mended }: CountLook, look: BooksLook): void {
     look.requests += Object.values(found).reduce((sum, count) => sum + count, 0);
     const balance = imbalanceOf(counts);
     if (balance) look.findings.push({ check: 'books-balance', where: job, says: balance, repaired: mended });
@@ -81,7 +83,11 @@ export class BooksAudit {
       const says = `${state}: ${booked} in the books, ${there} found`;
       look.findings.push({ check: 'books-recount', where: job, says, repaired: mended });
     }
-    await this.groups(pool, root, job, look, repair);
+  }
+
+  /** Jobs that are marked, some of them. */
+  marked(pool: string): Promise<string[]> {
+    return answerOf(this.redis.srandmember(`${this.runner.rootKey(pool)}:jobs:miscounted`, MARKED_JOBS));
   }
 
   /** Marks the jobs whose counts may be off since Redis has lost something. @param generation that began with it */
@@ -109,26 +115,6 @@ export class BooksAudit {
     return { counts: before.counts, found, isProven, mended: false };
   }
 
-  /** Sets the counts right while requests move: see the script `audit/recount`. */
-  private async countAnew(pool: string, job: string): Promise<CountLook> {
-    const root = this.runner.rootKey(pool);
-    const id = randomUUID().slice(0, 8);
-    const count = (requestIds: string[], begins = false) =>
-      this.runner.run(recountScript, pool, { job, id, begins, requestIds });
-    let { goesOn } = await count([], true);
-    if (goesOn) {
-      for await (const ids of this.requestsOf(root, job)) {
-        for (let start = 0; goesOn && start < ids.length; start += REQUESTS_PER_SCRIPT) {
-          ({ goesOn } = await count(ids.slice(start, start + REQUESTS_PER_SCRIPT)));
-        }
-        if (!goesOn) break;
-      }
-    }
-    const end = goesOn ? await this.runner.run(mendCounts, pool, { job, id }) : { ended: false as const };
-    if (end.ended) return { counts: end.seen, found: end.found, isProven: true, mended: end.mended };
-    return { counts: {}, found: {}, isProven: false, mended: false };
-  }
-
   /** No request can be counted twice or not at all while both stay as they are. */
   private async countsOf(root: string, job: string): Promise<{ counts: Counts; sequence: string }> {
     const counts = Object.entries(await this.redis.hgetall(`${root}:job-books:${job}`));
@@ -146,48 +132,60 @@ export class BooksAudit {
     }
   }
 
-  private async groups(pool: string, root: string, job: string, look: BooksLook, repair: boolean): Promise<void> {
-    const prefix = `${root}:group:${job}/`;
+  /** Looks at all groups of these jobs, at once. */
+  private async groups(pool: string, jobs: readonly string[], look: BooksLook, repair: boolean): Promise<void> {
+    const root = this.runner.rootKey(pool);
+    const pages = new Map(jobs.map((job) => [job, { groupIds: [] as string[], requests: 0 }]));
     const seen = new Set<string>();
-    let page: string[] = [];
-    let requests = 0;
-    const judge = async () => {
-      if (page.length === 0) return;
-      look.findings.push(...(await this.runner.run(groupsScript, pool, { job, groupIds: page, repair })).findings);
-      page = [];
-      requests = 0;
+    const judge = async (job: string) => {
+      const { groupIds } = pages.get(job)!;
+      pages.set(job, { groupIds: [], requests: 0 });
+      if (groupIds.length === 0) return;
+      look.findings.push(...(await this.runner.run(groupsScript, pool, { job, groupIds, repair })).findings);
     };
-    for await (const keys of keysBelow(this.redis, prefix)) {
+    const all = `${root}:group:`;
+    for await (const keys of keysBelow(this.redis, jobs.length === 1 ? `${all}${jobs[0]}/` : all)) {
       for (const key of keys) {
-        const groupId = key.slice(prefix.length);
-        if (seen.has(groupId)) continue;
-        seen.add(groupId);
-        page.push(groupId);
-        requests += Number((await this.redis.hget(key, 'samples')) ?? 0);
-        if (requests >= REQUESTS_PER_SCRIPT) await judge();
+        const [job, groupId] = key.slice(all.length).split('/') as [string, string];
+        const page = pages.get(job);
+        if (page === undefined || seen.has(key)) continue;
+        seen.add(key);
+        page.groupIds.push(groupId);
+        page.requests += Number((await this.redis.hget(key, 'samples')) ?? 0);
+        if (page.requests >= REQUESTS_PER_SCRIPT) await judge(job);
       }
     }
-    await judge();
-    // What stands in the queue without a group.
-    const queue = this.redis.zscanStream(`${root}:job-longtail:${job}`, { count: 1_000 });
+    for (const job of jobs) {
+      await judge(job);
+      await this.queue(pool, job, (groupId) => seen.has(`${all}${job}/${groupId}`), look, repair);
+    }
+  }
+
+  /** What stands in the long-tail queue without a group. */
+  private async queue(
+    pool: string,
+    job: string,
+    isThere: (groupId: string) => boolean,
+    look: BooksLook,
+    repair: boolean,
+  ): Promise<void> {
+    const queue = this.redis.zscanStream(`${this.runner.rootKey(pool)}:job-longtail:${job}`, { count: 1_000 });
     const lost = new Set<string>();
     for await (const entries of queue as AsyncIterable<string[]>) {
-      for (let at = 0; at < entries.length; at += 2) if (!seen.has(entries[at]!)) lost.add(entries[at]!);
+      for (let at = 0; at < entries.length; at += 2) if (!isThere(entries[at]!)) lost.add(entries[at]!);
     }
     for (const groupId of lost) {
       // Judged again: it may have come since the groups were listed.
-      if (
-        repair &&
-        (await this.runner.run(groupsScript, pool, { job, groupIds: [groupId], repair })).findings.length > 0
-      ) {
-        const says = 'in the long-tail queue, but there was no such group';
-        look.findings.push({ check: 'longtail-without-group', where: `${job}/${groupId}`, says, repaired: true });
-        continue;
-      }
-      const says = 'in the long-tail queue, but there is no such group';
-      look.findings.push({ check: 'longtail-without-group', where: `${job}/${groupId}`, says, repaired: false });
+      const repaired =
+        repair && (await this.runner.run(groupsScript, pool, { job, groupIds: [groupId], repair })).findings.length > 0;
+      const says = `in the long-tail queue, but there ${repaired ? 'was' : 'is'} no such group`;
+      look.findings.push({ check: 'longtail-without-group', where: `${job}/${groupId}`, says, repaired });
     }
   }
+}
+
+function emptyLook(jobs: readonly string[]): BooksLook {
+  return { findings: [], jobs: [...jobs], requests: 0, busyJobs: [], recounts: new Map() };
 }
 
 /** What does not add up, or undefined. */

@@ -1,15 +1,26 @@
 --[[ Some groups against their requests: the counters, the long-tail queue, the pending queue and what workers hold.
 ARGV[1] JSON: {job; groupIds: list, about 128 requests in all; repair: boolean}
 Reply: findings    list of {check, where, says, repaired}
-Errors: none. Facts: none.
+Errors: none. Facts: request.lost, group.dropped, group.failed, round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   -- The state of a request is the truth; its group's counters and the indexes follow from it.
   local function mend(...)
     if args.repair then redis.call(...) end
   end
+  -- Ends a group that lacks a sample, as every transition that comes across it does.
+  local function lose_what_is_gone(group)
+    local _, is_lost = Recovery.requests_of(tx, group)
+    if not is_lost then return end
+    Findings.add(tx, 'request-missing', group.job .. '/' .. group.groupId, '', true)
+    Recovery.lose_group(tx, Rounds.load(tx, group.job, group.roundId), group)
+  end
   for _, group_id in ipairs(args.groupIds) do
     local group = Rounds.load_group(tx, args.job, group_id)
+    if group and args.repair then
+      lose_what_is_gone(group)
+      group = Rounds.load_group(tx, args.job, group_id)
+    end
     local live, finished = 0, 0
     for index = 0, group and group.launched - 1 or -1 do
       local id = Requests.id_of(args.job, group_id, index)
@@ -53,7 +64,7 @@ return function(tx, args)
         Findings.add(tx, 'group-longtail-queue', where, group.state, args.repair)
       end
     elseif redis.call('ZSCORE', tx.key:longtail(args.job), group_id) then
-      mend('ZREM', tx.key:longtail(args.job), group_id)
+      if args.repair then Recovery.lose_queued(tx, args.job, group_id) end
       Findings.add(tx, 'longtail-without-group', args.job .. '/' .. group_id, '', args.repair)
     end
   end

@@ -152,8 +152,17 @@ describe('the audit of a job', () => {
     expect(after).toMatchObject({ balanced: true, findings: [] });
   });
 
+  it('ends the group of a request that is gone', async () => {
+    await jobInUse();
+    await redis.del(key(`request:${job}/g1-1/0`));
+    expect(checksOf((await audit.run(pool)).findings)).toContain('request-missing');
+    const { repaired, ...after } = await audit.run(pool, { repair: true });
+    expect(checksOf(repaired)).toContain('request-missing');
+    expect(after).toMatchObject({ balanced: true, findings: [] });
+    expect(await redis.hget(key(`group:${job}/g1-1`), 'state')).toMatch(/^(dropped|aborting|failed)$/);
+  });
+
   const told: [string, () => Promise<unknown>, string[]][] = [
-    ['a request that is gone', () => redis.del(key(`request:${job}/g1-1/0`)), ['request-missing']],
     ['an accepted group that is not there', () => redis.rpush(key(`round-accepted:${job}/r2`), 'x'), ['round-group']],
     ['an open round that is not there', () => redis.hset(key(`job:${job}`), 'openRoundId', 'r0'), ['job-open-round']],
     ['a payload that is gone', () => payloads.remove([`redis~${pool}~${job}~g1-1~prompt`]), ['payload-missing']],

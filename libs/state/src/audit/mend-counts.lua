@@ -1,7 +1,8 @@
---[[ Ends a recount: the counts of the job become what it has found, whatever has moved meanwhile. Requests that are
-folded or forgotten are no longer there: those counts stay, and are at least 0.
+--[[ All requests were counted for a recount: the counts of the job become what it has found, whatever has moved meanwhile. Requests that are
+folded or forgotten are no longer there: those counts stay, and are at least 0. The job stays marked until
+audit/end-recount.
 ARGV[1] JSON: {job; id: of the recount}
-Reply: ended     boolean; false: it was given up
+Reply: goesOn    boolean; false: it was given up
        seen      object: all fields of the counts before; numbers
        found     object: requests by state
        mended    boolean: the counts were off
@@ -16,7 +17,9 @@ return function(tx, args)
     for position = 1, #flat, 2 do fields[flat[position]] = tonumber(flat[position + 1]) end
     return fields
   end
-  if redis.call('HGET', recount, 'id') ~= args.id then return '{"ended":false,"mended":false}' end
+  if redis.call('HGET', recount, 'id') ~= args.id or Counts.is_recount_void(tx, args.job) then
+    return '{"goesOn":false,"mended":false}'
+  end
   local seen, found = fields_of(hash), fields_of(recount)
 
   local sum, mended = 0, false
@@ -35,8 +38,6 @@ return function(tx, args)
     sum = sum + count
   end
   set('submitted', sum)
-  redis.call('UNLINK', recount)
-  redis.call('SREM', tx.key.miscountedJobs, args.job)
-  found.id = nil
-  return cjson.encode({ ended = true, mended = mended, seen = seen, found = found })
+  found.id, found.generation, found.again = nil, nil, nil
+  return cjson.encode({ goesOn = true, mended = mended, seen = seen, found = found })
 end

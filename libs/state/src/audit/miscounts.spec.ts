@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
+import { JobRecounts } from './job-recounts';
 import { PoolAudit } from './pool-audit';
 
 const test = new TestPools();
@@ -48,8 +49,8 @@ describe('a count below zero', () => {
     await meet();
     expect(await miscounted()).toEqual([job]);
     expect((await rounds.due(test.pool)).miscounts).toBeGreaterThan(0);
-    const { mended, busy } = await audit.recount(test.pool, job);
-    expect([mended.length > 0, busy]).toEqual([true, false]);
+    const { mended, again } = await audit.recount(test.pool, [job]);
+    expect([mended.length > 0, again]).toEqual([true, []]);
     expect(await miscounted()).toEqual([]);
     expect((await audit.run(test.pool)).findings).toEqual([]);
     // The round goes on to its end.
@@ -85,7 +86,7 @@ describe('a count below zero', () => {
     const working = work();
     for (let looks = 0; looks < 30; looks++) {
       await redis.hincrby(test.key('job-books:job'), ['finished', 'running', 'pending'][looks % 3]!, -1_000);
-      expect(await audit.recount(test.pool, job)).toMatchObject({ busy: false });
+      await audit.recount(test.pool, [job]);
       const { submitted, ...states } = await test.states();
       expect(Math.min(...Object.values(states))).toBeGreaterThanOrEqual(0);
       expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(submitted);
@@ -95,10 +96,64 @@ describe('a count below zero', () => {
     expect((await audit.run(test.pool)).findings).toEqual([]);
   });
 
+  describe('met by a recount that is under way', () => {
+    const recounts = new JobRecounts(redis, test.runner);
+
+    it('marks the job once more', async () => {
+      const { ids } = await recounts.count(test.pool, [job]);
+      await redis.unlink(test.key('request:job/g0/0'));
+      await test.claim(1);
+      expect(await miscounted()).toEqual([job]);
+      expect(await recounts.end(test.pool, job, ids.get(job)!)).toBe(false);
+      expect(await miscounted()).toEqual([job]);
+      expect(await audit.recount(test.pool, [job])).toMatchObject({ again: [] });
+      expect(await miscounted()).toEqual([]);
+      expect((await audit.run(test.pool)).findings).toEqual([]);
+    });
+
+    it('keeps the mark until all of the job was looked at', async () => {
+      await redis.sadd(test.key('jobs:miscounted'), job);
+      await recounts.count(test.pool, [job]);
+      expect(await miscounted()).toEqual([job]);
+    });
+
+    const setBack = () => redis.hset(test.key('meta'), 'generationOf', 'of another process');
+
+    it('is given up when Redis is set back while keys are read', async () => {
+      await redis.sadd(test.key('jobs:miscounted'), job);
+      await redis.hset(test.key('job-books:job'), 'pending', 77);
+      const meddled = Object.create(redis) as typeof redis;
+      meddled.scanStream = (options) => {
+        void setBack();
+        return redis.scanStream(options);
+      };
+      const { counted, ids } = await new JobRecounts(meddled, test.runner).count(test.pool, [job]);
+      expect([ids.size, counted.get(job)]).toEqual([0, expect.objectContaining({ isProven: false, mended: false })]);
+      expect(await test.states()).toMatchObject({ pending: 77 });
+      expect(await audit.recount(test.pool, [job])).toMatchObject({ again: [] });
+      expect([await test.states(), await miscounted()]).toMatchObject([{ pending: 4 }, []]);
+    });
+
+    it('leaves the mark when Redis is set back before its end', async () => {
+      await redis.sadd(test.key('jobs:miscounted'), job);
+      const { ids } = await recounts.count(test.pool, [job]);
+      await setBack();
+      expect(await recounts.end(test.pool, job, ids.get(job)!)).toBe(false);
+      expect(await miscounted()).toEqual([job]);
+    });
+
+    it('counts many jobs in one look', async () => {
+      await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 2, job: 'other' });
+      for (const name of [job, 'other']) await redis.hset(test.key(`job-books:${name}`), 'pending', 77);
+      expect(await audit.recount(test.pool, [job, 'other'])).toMatchObject({ again: [] });
+      expect([await test.states(), await test.states('other')]).toMatchObject([{ pending: 4 }, { pending: 4 }]);
+    });
+  });
+
   it('of a job that nobody works on is found when Redis has lost something, and once only', async () => {
     const { uncheckedGeneration } = await rounds.due(test.pool);
     await audit.markCounts(test.pool, uncheckedGeneration!);
-    await audit.recount(test.pool, job);
+    await audit.recount(test.pool, [job]);
     expect(await rounds.due(test.pool)).toMatchObject({ miscounted: [] });
     // Balanced, and wrong.
     await redis.hincrby(test.key('job-books:job'), 'pending', -1);
@@ -109,7 +164,7 @@ describe('a count below zero', () => {
     await audit.markCounts(test.pool, due.uncheckedGeneration!);
     expect(await rounds.due(test.pool)).toMatchObject({ miscounted: [job] });
     expect((await rounds.due(test.pool)).uncheckedGeneration).toBeUndefined();
-    await audit.recount(test.pool, job);
+    await audit.recount(test.pool, [job]);
     expect(await test.states()).toMatchObject({ pending: 4 });
   });
 });

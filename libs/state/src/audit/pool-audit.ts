@@ -63,14 +63,25 @@ export class PoolAudit {
   }
 
   /**
-   * Counts one job anew and mends what is off, as {@link run} does; for a job that a transition has marked.
-   * @returns what was mended; `busy` when another recount of the job is under way, or this one was given up
+   * Counts jobs anew, all in one look at the keys of the pool, and mends what is off, as {@link run} does; for jobs that a
+   * transition has marked.
+   * @returns what was mended, and the jobs that stay marked: another recount of them is under way, this one was given
+   *   up, or something was found lost meanwhile
    */
-  async recount(pool: string, job: string): Promise<{ mended: Finding[]; busy: boolean }> {
-    const look: BooksLook = { findings: [], jobs: [], requests: 0, busyJobs: [] };
-    await this.books.lookAtJob(pool, job, look, true);
-    const findings = [...look.findings, ...(await this.rounds.look(pool, job, true))];
-    return { mended: findings.filter(({ repaired }) => repaired), busy: look.busyJobs.length > 0 };
+  async recount(pool: string, jobs: readonly string[]): Promise<{ mended: Finding[]; again: string[] }> {
+    const { findings, recounts } = await this.books.repair(pool, jobs);
+    const again: string[] = [];
+    for (const job of jobs) {
+      findings.push(...(await this.rounds.look(pool, job, true)));
+      const id = recounts.get(job);
+      if (id === undefined || !(await this.books.recounts.end(pool, job, id))) again.push(job);
+    }
+    return { mended: findings.filter(({ repaired }) => repaired), again };
+  }
+
+  /** Jobs that are to be counted anew, some of them. @throws BroomwagonError UNAVAILABLE */
+  markedJobs(pool: string): Promise<string[]> {
+    return this.books.marked(pool);
   }
 
   /** Marks the jobs that are to be counted anew since Redis has lost something. @param generation that began with it */
@@ -106,6 +117,8 @@ export class PoolAudit {
     const look = { ...(await this.books.look(pool, repair)), payloads: 0 };
     for (const job of look.jobs) {
       look.findings.push(...(await this.rounds.look(pool, job, repair)));
+      const recountId = look.recounts.get(job);
+      if (recountId !== undefined) await this.books.recounts.end(pool, job, recountId);
       const named: [string, string][] = [];
       look.findings.push(...(await this.checkpoints.look(pool, job, repair, (owner, ref) => named.push([owner, ref]))));
       if (this.payloads === undefined) continue;

@@ -1,5 +1,6 @@
 --[[ Counts one page of requests of a job for its recount. Others go on meanwhile: what becomes of a request that was
-counted changes the count too (count_again).
+counted changes the count too (count_again). It is given up when Redis was restarted or set back since it began: a scan
+of its keys may have missed some then.
 ARGV[1] JSON: {job; id: of the recount, a random one; begins: boolean; requestIds: list, at most 128}
 Reply: goesOn    boolean; false: another recount is under way, or this one was given up
 Errors: none. Facts: none.
@@ -7,8 +8,14 @@ Flags: allow-oom ]]
 return function(tx, args)
   local LIFE_S = 60 -- of one whose replica has died
   local hash = tx.key:recount(args.job)
-  if args.begins then redis.call('HSETNX', hash, 'id', args.id) end
-  if redis.call('HGET', hash, 'id') ~= args.id then return '{"goesOn":false}' end
+  if args.begins and not Counts.is_recount_void(tx, args.job) then redis.call('HSETNX', hash, 'id', args.id)
+  elseif args.begins then
+    redis.call('UNLINK', hash)
+    redis.call('HSET', hash, 'id', args.id, 'generation', (Generation.current(tx)))
+  end
+  if redis.call('HGET', hash, 'id') ~= args.id or Counts.is_recount_void(tx, args.job) then
+    return '{"goesOn":false}'
+  end
   redis.call('EXPIRE', hash, LIFE_S)
   for _, id in ipairs(args.requestIds) do
     local known = redis.call('HMGET', tx.key:request(id), 'state', 'recount')

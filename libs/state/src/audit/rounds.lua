@@ -14,6 +14,14 @@ return function(tx, args)
     Findings.add(tx, name, where, says, args.repair and mend ~= nil)
   end
 
+  -- Groups on their way to the queue, by the round they have left.
+  local leaving = {}
+  for _, name in ipairs(redis.call('ZRANGE', tx.key.leavingGroups, 0, -1)) do
+    local owner, group_id = string.match(name, '^([^/]+)/(.+)$')
+    local round_id = owner == args.job and redis.call('HGET', tx.key:group(owner, group_id), 'roundId')
+    if round_id then leaving[round_id] = (leaving[round_id] or 0) + 1 end
+  end
+
   local function check_round(round_id)
     local where = args.job .. '/' .. round_id
     local round = Rounds.load(tx, args.job, round_id)
@@ -54,7 +62,12 @@ return function(tx, args)
       Rounds.sweep_name(round)) == 1, round.state,
       function() redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round)) end)
     if not Rounds.takes_results(round) and round.cancelMode ~= 'drop' then settling = settling + round.live end
-    settling = settling + tonumber(field[1] or 0)
+    local left = leaving[round_id] or 0
+    check('round-leaving', where, tonumber(field[1] or 0) == left,
+      string.format('leaving %s, listed %d', field[1] or '0', left), function()
+        redis.call('HSET', tx.key:round(args.job, round_id), 'leavingGroups', left)
+      end)
+    settling = settling + left
   end
 
   if not job[3] then

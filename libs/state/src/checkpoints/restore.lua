@@ -69,16 +69,19 @@ return function(tx, args)
   -- Deletes a group with its requests, and takes them off the books.
   local function delete_group(group_id)
     local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
-    local states, refs, samples = {}, {}, tonumber(group[1])
-    for index = 0, samples - 1 do
+    local states, refs, samples, launched = {}, {}, 0, tonumber(group[1] or Recovery.MOST_SAMPLES)
+    for index = 0, launched - 1 do
       local request = Requests.load(tx, Requests.id_of(job, group_id, index))
-      states[request.state] = (states[request.state] or 0) + 1
-      for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
-      redis.call('UNLINK', tx.key:request(request.id))
+      -- One that is gone is not counted: the last page sets all counts.
+      if request then
+        samples, states[request.state] = samples + 1, (states[request.state] or 0) + 1
+        for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+        redis.call('UNLINK', tx.key:request(request.id))
+      end
     end
     redis.call('UNLINK', tx.key:group(job, group_id))
-    count(states, samples, -1)
-    touched = touched + samples
+    if samples > 0 then count(states, samples, -1) end
+    touched = touched + launched
     KeptRefs.free_payloads_of(tx, job, group_id, group[2], refs)
   end
 

@@ -72,6 +72,8 @@ return function(tx, args)
   for position = 1, #page, 2 do
     if requests >= PAGE then break end
     local group_id = page[position]
+    -- Without what is gone it begins anew: the state of the job is another one.
+    if Recovery.lose_queued(tx, job, group_id) then return answer(number, 'saving', retired) end
     local saved = { place = page[position + 1], group = redis.call('HGETALL', tx.key:group(job, group_id)),
       requests = {} }
     for index = 0, tonumber(KeptRefs.value_of(saved.group, 'launched')) - 1 do

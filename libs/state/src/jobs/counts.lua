@@ -5,6 +5,13 @@ local Counts = {}
 local function mark_miscount(tx, job)
   redis.call('HINCRBY', tx.key.meta, 'miscounts', 1)
   redis.call('SADD', tx.key.miscountedJobs, job)
+  -- A recount that is under way may have been there before: another one follows.
+  if redis.call('EXISTS', tx.key:recount(job)) == 1 then redis.call('HSET', tx.key:recount(job), 'again', 1) end
+end
+
+-- There is no recount of the job that was begun in this generation.
+function Counts.is_recount_void(tx, job)
+  return redis.call('HGET', tx.key:recount(job), 'generation') ~= Generation.current(tx)
 end
 
 -- Changes a field of a hash of this job; returns what it is then.
@@ -28,8 +35,9 @@ end
 -- Groups on their way to the long-tail queue.
 function Counts.add_settling(tx, job, by) Counts.add(tx, tx.key:job(job), job, 'settlingGroups', by) end
 
--- An index named it, and it is not there.
+-- An index named it, and it is not there. A worker may have had it: others may have more.
 function Counts.note_lost(tx, job, id)
+  ClaimTurns.readmit(tx, job)
   redis.call('HINCRBY', tx.key.meta, 'lostEntries', 1)
   Events.add(tx, 'request.lost', { requestId = id })
   mark_miscount(tx, job)

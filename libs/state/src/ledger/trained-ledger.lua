@@ -36,6 +36,11 @@ function TrainedLedger.count_accepted(tx, job, round_id)
   local function add(name, by) sums[name] = (sums[name] or 0) + by end
   while counted < accepted and touched < LEDGER_PAGE do
     local group_id = redis.call('LINDEX', tx.key:roundAccepted(job, round_id), counted)
+    -- The list is shorter than its count: Redis has lost the rest.
+    if not group_id then
+      counted = accepted
+      break
+    end
     local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'cuts', 'promptHash')
     -- None, of a group that is gone.
     local lengths, launched = {}, tonumber(group[1] or 0)

@@ -1,7 +1,7 @@
 --[[ Drops groups of the long-tail queue: those named, or one page of all that were in it when the first page was asked
 for.
 They are deleted with their payloads by the sweep; the books keep their numbers. A page ends with the group that makes
-it 128 requests.
+it 32 requests.
 ARGV[1] JSON:
   job, reason    string
   trainerEpoch   string
@@ -57,7 +57,8 @@ return function(tx, args)
   local up_to = Reply.optional(args.upTo) or tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
   for _, group_id in ipairs(redis.call('ZRANGEBYSCORE', queue, '-inf', Format.integer(up_to), 'LIMIT', 0, PAGE)) do
     if requests >= PAGE then break end
-    drop(Rounds.load_group(tx, args.job, group_id))
+    local group = Rounds.load_group(tx, args.job, group_id)
+    if group then drop(group) else Recovery.lose_queued(tx, args.job, group_id) end
   end
   local more = redis.call('ZCOUNT', queue, '-inf', Format.integer(up_to)) > 0
   return answer(more and ',"remainingIds":[],"upTo":' .. Format.integer(up_to) or ',"remainingIds":[]')

@@ -37,8 +37,7 @@ local function pin_step(round, group, cuts, oldest_version)
 end
 
 local function discard_all(tx, round, group)
-  for index = 0, group.launched - 1 do
-    local request = Requests.load(tx, Requests.id_of(group.job, group.groupId, index))
+  for _, request in ipairs(Recovery.requests_of(tx, group)) do
     if request.state == 'finished' then
       KeptTokens.waste(tx, request, round, 'unaccepted')
       Requests.move(tx, request, group, 'unfinished')
@@ -125,11 +124,10 @@ end
 function Longtail.place_whole(tx, round, group, aborts)
   if group.live > 0 then
     redis.call('ZADD', tx.key.abortingGroups, 'NX', Format.integer(tx.now), group.job .. '/' .. group.groupId)
-    Cancellation.stop_live(tx, group, aborts, function(request) Longtail.end_surplus(tx, round, group, request, nil,
+    Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.end_surplus(tx, round, group, request, nil,
       0) end)
-  elseif Longtail.is_settling(round, group) then
-    Longtail.settle_group(tx, round, group)
   end
+  if group.live == 0 and Longtail.is_settling(round, group) then Longtail.settle_group(tx, round, group) end
   if group.state ~= 'live' or not Rounds.takes_results(round) then return end
   if Places.has_place(tx, round, group) then
     Rounds.accept_group(tx, round, group)
@@ -210,8 +208,7 @@ end
 
 -- The group can never be whole again: its other requests are dropped, and their holders told.
 function Longtail.fail_group(tx, round, group, aborts)
-  for index = 0, group.launched - 1 do
-    local sibling = Requests.load(tx, Requests.id_of(group.job, group.groupId, index))
+  for _, sibling in ipairs(Recovery.requests_of(tx, group)) do
     if sibling.state ~= 'failed' and sibling.state ~= 'dropped' then
       if Requests.HELD[sibling.state] then
         table.insert(aborts, { requestId = sibling.id, attempt = sibling.attempt, workerId = sibling.workerId,

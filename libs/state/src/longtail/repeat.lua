@@ -15,13 +15,20 @@ return function(tx, args)
     seen = seen + 1
     local job, group_id = string.match(name, '^([^/]+)/(.+)$')
     local group = Rounds.load_group(tx, job, group_id)
-    local round = Rounds.load(tx, job, group.roundId)
-    touched = touched + group.launched
-    if not Aborts.apply(tx, round, group, aborts) then
-      Cancellation.stop_live(tx, group, aborts, function(request) Longtail.cut_request(tx, round, group, request, nil,
+    local round, can_go_on
+    touched = touched + (group and group.launched or 1)
+    if group then
+      round, can_go_on = Recovery.round_of(tx, group)
+    else
+      redis.call('ZREM', tx.key.leavingGroups, name)
+      Counts.add_settling(tx, job, -1)
+      Recovery.lose_missing_group(tx, job, group_id)
+    end
+    if can_go_on and not Aborts.apply(tx, round, group, aborts) then
+      Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.cut_request(tx, round, group, request, nil,
         0) end)
     end
-    if group.state == 'leaving' then remaining = remaining + 1 end
+    if group and group.state == 'leaving' then remaining = remaining + 1 end
   end
   local cursor = args.cursor + remaining
   local more = seen > 0 and cursor < redis.call('ZCARD', tx.key.leavingGroups)

@@ -10,15 +10,30 @@ local function gone(tx, id)
   return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. id, 'requestId')
 end
 
+-- Takes a request off the index of a worker epoch that does not have it. True when it did not.
+function Attempts.forget_entry(tx, request, worker_id, worker_epoch)
+  if Requests.HELD[request.state] and request.workerId == worker_id and request.workerEpoch == worker_epoch then
+    return false
+  end
+  redis.call('SREM', tx.key:workerAttempts(worker_id, worker_epoch), request.id)
+  return true
+end
+
 -- What every word about an attempt begins with: its request, group and round, or nil and the error to answer.
 function Attempts.load(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
     return nil, Reply.fail(WorkerFence.void_worker(tx, args.workerId))
   end
   local request = Requests.load(tx, args.requestId)
-  if not request then return nil, gone(tx, args.requestId) end
+  local held = tx.key:workerAttempts(args.workerId, args.workerEpoch)
+  if not request then
+    -- Redis has lost it while this worker had it.
+    if redis.call('SISMEMBER', held, args.requestId) == 1 then Recovery.lose_missing(tx, args.requestId, held) end
+    return nil, gone(tx, args.requestId)
+  end
   if request.attempt ~= args.attempt or request.workerId ~= args.workerId
     or request.workerEpoch ~= args.workerEpoch then
+    Attempts.forget_entry(tx, request, args.workerId, args.workerEpoch)
     return nil, Reply.fail('FENCED', 'Another attempt has the request now', 'attempt')
   end
   local group, round = Recovery.owners_of(tx, request)

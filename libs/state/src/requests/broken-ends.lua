@@ -3,7 +3,7 @@
 -- on.
 local BrokenEnds = {}
 
-local MOST_BROKEN_ENDS, MOST_SAMPLES, MESSAGE_LENGTH = 4, 128, 300
+local MOST_BROKEN_ENDS, MESSAGE_LENGTH = 4, 300
 
 local function text_of(cause) return type(cause) == 'table' and cause.err or tostring(cause) end
 
@@ -23,17 +23,7 @@ end
 local function lose_unreadable_group(tx, id)
   local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
   redis.call('UNLINK', tx.key:group(job, group_id))
-  Counts.note_lost(tx, job, job .. '/' .. group_id)
-  for index = 0, MOST_SAMPLES - 1 do
-    local sibling = Requests.load(tx, Requests.id_of(job, group_id, index))
-    if sibling and not Requests.HELD[sibling.state] then
-      redis.call('ZREM', tx.key:pending(job), sibling.id)
-      redis.call('UNLINK', tx.key:request(sibling.id))
-    end
-  end
-  local round = Rounds.load(tx, job, redis.call('HGET', tx.key:job(job), 'openRoundId') or '')
-  if round and redis.call('ZSCORE', tx.key:roundGroups(job, round.roundId), group_id) then Recovery.lose_live_group(tx,
-    round, group_id) end
+  Recovery.lose_missing_group(tx, job, group_id)
 end
 
 -- `held` is the index of the holder. True when the request has ended; else the same is to be said again.
@@ -45,7 +35,7 @@ function BrokenEnds.give_up(tx, id, held, cause)
   pcall(note_broken, tx, id, cause, is_last)
   if not is_last then return false end
   redis.call('UNLINK', tx.key:request(id))
-  local is_lost = pcall(Recovery.lose_missing, tx, id, 'held', function() redis.call('SREM', held, id) end)
+  local is_lost = pcall(Recovery.lose_missing, tx, id, held)
   if not is_lost then pcall(lose_unreadable_group, tx, id) end
   return true
 end

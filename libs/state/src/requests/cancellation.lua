@@ -9,15 +9,11 @@ function Cancellation.stop_held(tx, request, group, aborts)
     workerEpoch = request.workerEpoch })
 end
 
--- `wanted`, if given, says of which. Returns the id of a request that is not there, if any.
-function Cancellation.stop_live(tx, group, aborts, ending, wanted)
-  local missing
-  for index = 0, group.launched - 1 do
-    local id = Requests.id_of(group.job, group.groupId, index)
-    local request = Requests.load(tx, id)
-    if not request then
-      missing = id
-    elseif wanted and not wanted(request) then
+-- `round` is that of the group, or nil; `wanted`, if given, says of which. A group of which a request is gone ends, unless it needs it no longer.
+function Cancellation.stop_live(tx, round, group, aborts, ending, wanted)
+  local requests, is_lost = Recovery.requests_of(tx, group)
+  for _, request in ipairs(requests) do
+    if wanted and not wanted(request) then
       -- It goes on.
     elseif request.state == 'pending' then
       ending(request)
@@ -29,7 +25,7 @@ function Cancellation.stop_live(tx, group, aborts, ending, wanted)
       end
     end
   end
-  return missing
+  if is_lost then Recovery.lose_group(tx, round, group) end
 end
 
 return Cancellation

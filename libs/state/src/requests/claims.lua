@@ -50,8 +50,13 @@ local function fits_answer(tx, request, group)
 end
 
 -- A round with a fixed concurrency gives out no more while workers have so many of its requests.
-local function is_gate_closed(round)
-  return round.concurrency > 0 and round.inFlight >= round.concurrency and Rounds.takes_results(round)
+-- Its count is too high when Redis has lost a request or group that a worker had: then those of the whole job decide.
+local function is_gate_closed(tx, round)
+  if round.concurrency == 0 or round.inFlight < round.concurrency or not Rounds.takes_results(round) then
+    return false
+  end
+  local held = redis.call('HMGET', tx.key:books(round.job), 'claimed', 'running', 'cutting')
+  return tonumber(held[1] or 0) + tonumber(held[2] or 0) + tonumber(held[3] or 0) >= round.concurrency
 end
 
 -- Gives at most `most` pending requests of one job. Returns how many requests were looked at, and true at a closed
@@ -75,12 +80,12 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt, now)
           round, rounds[group_name] = by_id[round.roundId], by_id[round.roundId]
         end
       else
-        Recovery.lose_missing(tx, id, 'pending', function() redis.call('ZREM', tx.key:pending(job), id) end)
+        Recovery.lose_missing(tx, id)
       end
       if group and Aborts.apply(tx, round, group, {}) then looked = looked + group.launched end
       if not group or request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
         -- Dropped just now or lost, it or a sibling that came before it in this page.
-      elseif is_gate_closed(round) then
+      elseif is_gate_closed(tx, round) then
         return looked, true
       elseif Rounds.takes_results(round) and not fits_answer(tx, request, group) then
         tx.answer_is_full = true

@@ -42,20 +42,25 @@ it('adds up what the attempts of a sample have generated, however they end', asy
 });
 
 it.each([
-  ['resume', 400],
-  ['regenerate', 0],
-] as const)('keeps the time over a cut unless the policy throws the tokens away: %s', async (name, generatedMs) => {
-  const policy = { name, overProvision: 2 } as TestRound['policy'];
-  const round = await open({ policy, newGroups: 2 });
-  const [first, second] = (await test.claim(2)) as [Claim, Claim];
-  await save(second, 400);
-  await test.complete(first);
-  expect(await fail(second, 400)).toMatchObject({ state: 'unfinished' });
-  const { trainerEpoch } = round;
-  await test.readAndClose(round);
-  await open({ policy, step: 2, newGroups: 0, takeGroups: 1, trainerEpoch });
-  expect((await claim()).generatedMs).toBe(generatedMs);
-});
+  ['resume', 2, 400],
+  ['regenerate', 2, 0],
+  ['regenerate', 0, 0],
+] as const)(
+  'keeps the time over a cut unless the policy discards: %s, %d tokens',
+  async (name, tokens, generatedMs) => {
+    const policy = { name, overProvision: 2 } as TestRound['policy'];
+    const round = await open({ policy, newGroups: 2 });
+    const [first, second] = (await test.claim(2)) as [Claim, Claim];
+    await save(second, 400, tokens);
+    await test.complete(first);
+    const ended = { ...test.fence(second), ...segmentOf(second, tokens), ...RETURNED, generatedMs: 400 };
+    expect(await requests.fail(test.pool, ended)).toMatchObject({ state: 'unfinished' });
+    const { trainerEpoch } = round;
+    await test.readAndClose(round);
+    await open({ policy, step: 2, newGroups: 0, takeGroups: 1, trainerEpoch });
+    expect((await claim()).generatedMs).toBe(generatedMs);
+  },
+);
 
 it('says nothing of samples without a time of their own', async () => {
   await open({ timeoutMs: undefined });

@@ -78,12 +78,12 @@ end
 -- Throws all tokens of the request away, with the time they took, and counts them as waste of the round.
 function KeptTokens.waste(tx, request, round, reason, segment, tokens)
   KeptTokens.keep(tx, request, segment, tokens or 0)
+  redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
   if request.tokens == 0 then return end
   local kept = KeptRefs.refs_in_checkpoints(tx, request.job, request.groupId)
   for _, made in ipairs(cjson.decode(request.segments)) do
     if not kept[made.ref] then FreedPayloads.free(tx, made.ref) end
   end
-  redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
   redis.call('HINCRBY', tx.key:group(request.job, request.groupId), 'tokens', 0 - request.tokens)
   Ledger.count(tx, request.job, round.roundId, 'waste.' .. reason, request.tokens)
   if request.state ~= 'finished' then Ledger.count_lost(tx, request.job, round.roundId, request.tokens) end

@@ -1,5 +1,6 @@
 import type { Claim, Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { LongtailStore } from '../longtail';
 import { TestPools } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();
@@ -50,6 +51,52 @@ describe('what an index names and is not there', () => {
     expect(await redis.keys(test.key('*:job/g0*'))).toEqual([]);
   });
 
+  it.each(['complete', 'fail', 'checkpoint'] as const)(
+    'ends the group of a request that is gone while a worker has it: %s',
+    async (word) => {
+      const [first, , third] = await claim(3);
+      await lose('request:job/g0/0');
+      await expect(word === 'checkpoint' ? test.checkpoint(first!, 1) : test[word](first!)).rejects.toMatchObject({
+        code: 'REQUEST_NOT_FOUND',
+      });
+      expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
+      const { items } = await routing.syncWorker(pool, holder, 'attempts', '0');
+      expect(items.map(({ id }) => id)).toEqual([third!.requestId]);
+      expect(await books()).toMatchObject({ submitted: 6, pending: 3, claimed: 1, dropped: 2 });
+    },
+  );
+
+  it('ends the group of a request that is gone and of which its worker knows nothing', async () => {
+    await claim(2);
+    await lose('request:job/g0/0');
+    await routing.syncWorker(pool, holder, 'attempts', '0');
+    expect((await routing.syncWorker(pool, holder, 'attempts', '0')).items).toEqual([]);
+    expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
+    expect(await redis.keys(test.key('worker-attempts:*'))).toEqual([]);
+  });
+
+  it('drops a queue of which a group is gone', async () => {
+    await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
+    await rounds.expire(pool);
+    await rounds.cut(pool, { job, roundId: 'r' }, 0);
+    await lose('group:job/g1');
+    const { trainerEpoch } = await rounds.status(pool, { job });
+    const dropped = await new LongtailStore(test.runner).drop(pool, { job, trainerEpoch, reason: 'test' });
+    expect(dropped).toMatchObject({ dropped: ['g0', 'g2'], requests: 4 });
+    expect(await lost()).toBe(1);
+    expect(await redis.keys(test.key('*:job/g1*'))).toEqual([]);
+  });
+
+  it('reads no result of an accepted group of which a sample is gone', async () => {
+    for (const one of await claim(4)) await test.complete(one);
+    await lose('request:job/g0/1');
+    expect(await rounds.results(pool, { job, roundId: 'r', limit: 9 })).toMatchObject({
+      groups: [{ groupId: 'g1' }],
+      complete: false,
+    });
+    expect(await rounds.status(pool, { job })).toMatchObject({ acceptedGroups: 1, shortfallGroups: 1 });
+  });
+
   it('drops the groups of a round that is gone', async () => {
     await lose('round:job/r');
     expect(await claim(10)).toEqual([]);
@@ -66,7 +113,7 @@ describe('what an index names and is not there', () => {
     for (const word of [() => test.fail(third!), () => test.complete(third!)]) {
       await expect(word()).rejects.toMatchObject({ code: 'REQUEST_NOT_FOUND', field: 'requestId' });
     }
-    expect(await books()).toMatchObject({ submitted: 6, claimed: 0, running: 0, finished: 0, dropped: 3 });
+    expect(await books()).toMatchObject({ submitted: 6, claimed: 0, running: 0, finished: 0, dropped: 4 });
   });
 
   it('settles a completed round without a group that is gone', async () => {

@@ -17,7 +17,9 @@ return function(tx)
   local function return_one(id)
     local request = Requests.load(tx, id)
     if not request then
-      Recovery.lose_missing(tx, id, 'held', function() redis.call('SREM', held, id) end)
+      Recovery.lose_missing(tx, id, held)
+    elseif Attempts.forget_entry(tx, request, worker_id, epoch) then
+      -- Lost and ended since.
     elseif Attempts.return_attempt(tx, request) then
       pending = pending + 1
     end

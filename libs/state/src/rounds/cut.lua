@@ -32,12 +32,8 @@ return function(tx, args)
     if not group then
       Recovery.lose_live_group(tx, round, group_id)
     elseif not Aborts.apply(tx, round, group, aborts) then
-      local missing = Cancellation.stop_live(tx, group, aborts, function(request) Longtail.cut_request(tx, round, group,
-        request, nil, 0) end)
-      if missing then
-        Recovery.lose_missing(tx, missing, 'held', function() end)
-        group = Rounds.load_group(tx, args.job, group_id)
-      end
+      Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.cut_request(tx, round, group, request, nil,
+        0) end)
       -- Finished, and held without a place until the round was completed.
       if group.state == 'live' and group.live == 0 then Longtail.settle_group(tx, round, group) end
     end

@@ -41,15 +41,16 @@ return function(tx, args)
 
   local bytes = 0
   -- Finished samples of a group behind the first `known`, at most `room` and one beyond the bytes. Returns them, the
-  -- digest of the known ones, that of all so far, and true when there are more.
+  -- digest of the known ones, that of all so far, and true when there are more; nil when one is not there.
   local function samples_of(group_id, launched, needed, known, room)
-    local samples, seen, own, known_own = {}, 0, '', ''
+    local samples, seen, own, known_own, is_full = {}, 0, '', '', false
     for index = 0, launched - 1 do
       local id = Requests.id_of(args.job, group_id, index)
       local request = redis.call('HMGET', tx.key:request(id), 'state', 'finishReason', 'tokens', 'segments')
       if request[1] == 'finished' then
         seen = seen + 1
-        if seen > known and (#samples == room or bytes >= args.maxBytes) then break end
+        is_full = seen > known and (#samples == room or bytes >= args.maxBytes)
+        if is_full then break end
         own = ResultsDigest.with_sample(own, id, request[2], request[4] or '[]')
         if seen == known then known_own = own end
         if seen > known then
@@ -61,14 +62,20 @@ return function(tx, args)
         end
       end
     end
+    if not is_full and seen < needed then return nil end
     return samples, known_own, own, known + #samples < needed
   end
 
-  -- A group that is gone is no result: an open round asks for another one.
-  local function lose_accepted(group_id)
-    Counts.note_lost(tx, args.job, args.job .. '/' .. group_id)
-    redis.call('LREM', tx.key:roundAccepted(args.job, args.roundId), 1, group_id)
-    round.accepted = Rounds.bump(tx, round, 'acceptedGroups', -1)
+  -- The group is gone, or a sample of it.
+  local function lose(group_id)
+    local group = Rounds.load_group(tx, args.job, group_id)
+    if group then
+      Recovery.requests_of(tx, group)
+      Recovery.lose_group(tx, round, group)
+    else
+      Recovery.lose_accepted(tx, round, group_id)
+      Recovery.lose_missing_group(tx, args.job, group_id)
+    end
   end
 
   local groups, touched = {}, 0
@@ -77,11 +84,16 @@ return function(tx, args)
   for _, group_id in ipairs(page) do
     local field = redis.call('HMGET', tx.key:group(args.job, group_id), 'samples', 'promptRef', 'cuts', 'firstStep',
       'domain', 'launched')
-    if not field[1] then
-      lose_accepted(group_id)
-    else
-      local samples, known_own, own, more =
+    local samples, known_own, own, more
+    if field[1] then
+      samples, known_own, own, more =
         samples_of(group_id, tonumber(field[6]), tonumber(field[1]), place.samples, PAGE - touched)
+    end
+    if not samples then
+      lose(group_id)
+      if place.samples > 0 then return read_anew() end
+      touched = touched + PAGE / 16
+    else
       if place.samples > 0 and known_own ~= place.own then return read_anew() end
       local plain = cjson.encode({ groupId = group_id, promptRef = field[2], cuts = tonumber(field[3] or 0),
         firstStep = tonumber(field[4]), domain = field[5] or nil, more = more or nil, digest = not more and own

@@ -27,14 +27,6 @@ return function(tx, args)
     return pinned or head[1], pinned ~= nil or reserves_taken
   end
 
-  local function requests_of(group)
-    local requests = {}
-    for index = 0, group.launched - 1 do
-      requests[index + 1] = Requests.load(tx, Requests.id_of(args.job, group.groupId, index))
-    end
-    return requests
-  end
-
   local function oldest_version(request)
     return request.segments ~= '[]' and cjson.decode(request.segments)[1].weightVersion or nil
   end
@@ -77,12 +69,9 @@ return function(tx, args)
   local has_order = (redis.call('HGET', hash, 'dispatchOrder') or 'arrival') ~= 'arrival'
 
   local function take_group(group_id, is_urgent)
+    if Recovery.lose_queued(tx, args.job, group_id) then return 1 end
     Longtail.leave(tx, args.job, group_id)
     local group, group_key = Rounds.load_group(tx, args.job, group_id), tx.key:group(args.job, group_id)
-    if not group then
-      Counts.note_lost(tx, args.job, args.job .. '/' .. group_id)
-      return 1
-    end
     taken = Rounds.bump(tx, round, 'takenGroups', 1)
     round.live = Rounds.bump(tx, round, 'liveGroups', 1)
     redis.call('HSET', group_key, 'roundId', args.roundId, 'state', 'live', 'taken', 1)
@@ -99,7 +88,7 @@ return function(tx, args)
     end
     -- An abort flag may have come since the groups were promised.
     if Aborts.apply(tx, round, group, {}) then return group.launched end
-    local requests = requests_of(group)
+    local requests = Recovery.requests_of(tx, group)
     discard_old(group, requests)
     local room = round.sampleOverProvision > 1 and group.launched or group.samples - group.finished
     for _, request in ipairs(requests) do

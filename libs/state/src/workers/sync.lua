@@ -6,7 +6,7 @@ ARGV[1] JSON:
   cursor           string, '0' to begin
 Reply: items       list of {id: leaseId, sinceMs} or {id: requestId, attempt, sinceMs}
        cursor      string, '0' at the end
-Errors: WORKER_NOT_FOUND, FENCED. Facts: none.
+Errors: WORKER_NOT_FOUND, FENCED. Facts: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
@@ -28,9 +28,12 @@ return function(tx, args)
         table.insert(items, { id = string.format('%.0f.%s', lease.seq, id), sinceMs = lease.grantedAtMs })
       end
     else
-      local field = redis.call('HMGET', tx.key:request(id), 'attempt', 'claimedAtMs')
-      if field[1] then
-        table.insert(items, { id = id, attempt = field[1], sinceMs = tonumber(field[2]) or 0 })
+      local request = Requests.load(tx, id)
+      if not request then
+        Recovery.lose_missing(tx, id, index)
+      elseif not Attempts.forget_entry(tx, request, args.workerId, args.workerEpoch) then
+        local since = tonumber(redis.call('HGET', tx.key:request(id), 'claimedAtMs') or nil) or 0
+        table.insert(items, { id = id, attempt = request.attempt, sinceMs = since })
       end
     end
   end

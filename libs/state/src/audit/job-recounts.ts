@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { transition, type FunctionRunner } from '../library/function-runner';
+import { keysBelow } from './key-scan';
+
+const recount = transition<{ job: string; id: string; begins: boolean; requestIds: string[] }, { goesOn: boolean }>(
+  'audit/recount',
+);
+const mendCounts = transition<
+  { job: string; id: string },
+  { goesOn: false; mended: false } | { goesOn: true; mended: boolean; seen: Counts; found: Counts }
+>('audit/mend-counts');
+const endRecount = transition<{ job: string; id: string }, { ended: boolean }>('audit/end-recount');
+
+/** Requests looked at in one script. */
+const REQUESTS_PER_SCRIPT = 128;
+/** A recount that nobody goes on with for a minute is forgotten. */
+const KEEP_ALIVE_MS = 10_000;
+
+/** Requests by state. */
+export type Counts = Record<string, number>;
+
+/** What the counts of a job were, and what a look at its requests has found. */
+export interface CountLook {
+  counts: Counts;
+  found: Counts;
+  /** The two are of one moment. */
+  isProven: boolean;
+  mended: boolean;
+}
+
+/** Sets the counts of jobs right while their requests move: see the transition `audit/recount`. */
+export class JobRecounts {
+  private keptAtMs = 0;
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly runner: FunctionRunner,
+  ) {}
+
+  /**
+   * Counts the requests of all these jobs in one look at the keys of the pool.
+   * @returns for each job what was found, and the id of its recount, which is to be ended; none of a job that another
+   *   recount is counting, or of which it was given up
+   */
+  async count(
+    pool: string,
+    jobs: readonly string[],
+  ): Promise<{ counted: Map<string, CountLook>; ids: Map<string, string> }> {
+    const ids = new Map<string, string>();
+    const page = async (job: string, requestIds: string[], begins = false) => {
+      const id = ids.get(job)!;
+      if (!(await this.runner.run(recount, pool, { job, id, begins, requestIds })).goesOn) ids.delete(job);
+    };
+    for (const job of jobs) {
+      ids.set(job, randomUUID().slice(0, 8));
+      await page(job, [], true);
+    }
+    const prefix = `${this.runner.rootKey(pool)}:request:`;
+    const found = new Map<string, string[]>();
+    // Each comes at least once, and is counted once.
+    for await (const keys of keysBelow(this.redis, jobs.length === 1 ? `${prefix}${jobs[0]}/` : prefix)) {
+      for (const key of keys) {
+        const requestId = key.slice(prefix.length);
+        const job = requestId.slice(0, requestId.indexOf('/'));
+        if (!ids.has(job)) continue;
+        const requestIds = found.get(job) ?? [];
+        requestIds.push(requestId);
+        found.set(job, requestIds);
+        if (requestIds.length < REQUESTS_PER_SCRIPT) continue;
+        found.delete(job);
+        await page(job, requestIds);
+      }
+      await this.keepAlive(pool, ids);
+    }
+    for (const [job, requestIds] of found) if (ids.has(job)) await page(job, requestIds);
+
+    const counted = new Map<string, CountLook>();
+    for (const job of jobs) {
+      const id = ids.get(job);
+      const end = id === undefined ? undefined : await this.runner.run(mendCounts, pool, { job, id });
+      if (end?.goesOn) {
+        counted.set(job, { counts: end.seen, found: end.found, isProven: true, mended: end.mended });
+      } else {
+        ids.delete(job);
+        counted.set(job, { counts: {}, found: {}, isProven: false, mended: false });
+      }
+    }
+    return { counted, ids };
+  }
+
+  /** Says that these recounts go on, now and then. */
+  private async keepAlive(pool: string, ids: ReadonlyMap<string, string>): Promise<void> {
+    if (performance.now() - this.keptAtMs < KEEP_ALIVE_MS) return;
+    this.keptAtMs = performance.now();
+    for (const [job, id] of ids) await this.runner.run(recount, pool, { job, id, begins: false, requestIds: [] });
+  }
+
+  /** Everything of the job was looked at. False: it stays marked, and is to be counted once more. */
+  async end(pool: string, job: string, id: string): Promise<boolean> {
+    return (await this.runner.run(endRecount, pool, { job, id })).ended;
+  }
+}
