@@ -117,6 +117,7 @@ export class ReferenceRun {
         setWeightVersion: (version, trainer) => system.fleet.setWeightVersion(version, trainer),
         onStatus: (status) => this.show(policy.name, steps, status),
         onStep: (step) => display.say(renderStep(policy.name, step, steps)),
+        onMissing: (ids) => display.say(`The payload store has lost tokens of ${ids.join(', ')}: they are made again`),
         onReconciled: (lost) => display.say(renderReconciled(lost)),
       },
     );

@@ -32,6 +32,9 @@ export class FakeCoordinator {
   readonly failing = new Set<string>();
   /** Accepted groups that are counted and not there. */
   countedTooMany = 0;
+  /** Groups whose tokens the payload store loses once they are accepted; until they are dropped. */
+  readonly losing = new Set<string>();
+  private readonly cancelled = new Set<string>();
   private longtail: string[] = [];
   private generation = 1;
   private round?: FakeRound;
@@ -106,12 +109,19 @@ export class FakeCoordinator {
         return this.close();
       case 'job.reconcile':
         return this.reconcile(body as unknown as ReconcileJobRequest);
+      case 'round.cancel':
+        return this.cancel();
+      case 'longtail.drop':
+        return this.drop((body as unknown as { groupIds: string[] }).groupIds);
       case 'weights.begin':
       case 'weights.commit':
         return {};
       case 'payload.put':
         return this.put(body as never);
       case 'payload.get':
+        if (this.losing.has((body as unknown as { ref: string }).ref)) {
+          throw new BroomwagonError('PAYLOAD_NOT_FOUND', 'lost');
+        }
         return { data: Buffer.from('{"text":"t","tokenIds":[7]}').toString('base64'), chunkIndex: 0, chunkCount: 1 };
       default:
         throw new BroomwagonError('NOT_FOUND_SUBJECT', operation);
@@ -131,6 +141,7 @@ export class FakeCoordinator {
   }
 
   private open(wish: OpenRoundRequest): unknown {
+    if (this.cancelled.has(wish.roundId)) throw new BroomwagonError('ROUND_CANCELLED', 'given up');
     this.known = true;
     const taken = this.longtail.splice(0, wish.takeGroups);
     this.round = { ...wish, taken, submitted: [], accepted: [], failed: [], closed: false };
@@ -197,7 +208,7 @@ export class FakeCoordinator {
         sampleIndex,
         finishReason: 'stop',
         tokenCount: 1,
-        segments: [{ attempt: '1-a', serverId: 's', serverEpoch: 'e1', weightVersion: 0, tokenCount: 1, ref: 'r' }],
+        segments: [{ attempt: '1-a', serverId: 's', serverEpoch: 'e1', weightVersion: 0, tokenCount: 1, ref: groupId }],
       })),
     }));
     const next = cursor + groups.length;
@@ -207,6 +218,25 @@ export class FakeCoordinator {
       cursor: `a.${next}.0.a.`,
       complete: this.completed(round) && next === round.accepted.length + this.countedTooMany,
     };
+  }
+
+  private cancel(): unknown {
+    const round = this.current();
+    this.cancelled.add(round.roundId);
+    this.longtail.unshift(...round.accepted, ...this.live(round));
+    this.closed = round;
+    this.round = undefined;
+    return { roundId: round.roundId, state: 'cancelled', mode: 'requeue', groups: 0 };
+  }
+
+  private drop(groupIds: readonly string[]): unknown {
+    const dropped = groupIds.filter((groupId) => this.longtail.includes(groupId));
+    this.longtail = this.longtail.filter((groupId) => !dropped.includes(groupId));
+    for (const groupId of dropped) {
+      this.groups.delete(groupId);
+      this.losing.delete(groupId);
+    }
+    return { dropped, notQueued: [], requests: 0, tokens: 0 };
   }
 
   private close(): unknown {
@@ -219,9 +249,9 @@ export class FakeCoordinator {
     return { roundId: round.roundId, stepsTrained: this.steps, trainedGroups: 0, trainedRequests: 0 };
   }
 
-  private reconcile({ step, groups = [], isLast, groupIds = [] }: ReconcileJobRequest): unknown {
+  private reconcile({ trainerEpoch, step, groups = [], isLast, groupIds = [] }: ReconcileJobRequest): unknown {
     this.known = true;
-    if (this.trainerEpoch === 'e0') this.trainerEpoch = `e${++this.takeovers}`;
+    if (this.trainerEpoch === 'e0' && trainerEpoch === undefined) this.trainerEpoch = `e${++this.takeovers}`;
     if (step !== undefined && this.round !== undefined && this.round.step <= step) {
       this.longtail.push(...this.round.accepted, ...this.live(this.round));
       this.round = undefined;

@@ -1,4 +1,5 @@
 import {
+  isBroomwagonError,
   LIMITS,
   type GroupId,
   type JobId,
@@ -38,6 +39,8 @@ export class ResultsReader {
   private groups: GroupLines[] = [];
   /** Samples of a group that ends in a later page. */
   private part: readonly SampleResult[] = [];
+  /** Of groups whose tokens are not in the payload store. */
+  private lost = new Set<GroupId>();
   /** Of an earlier reading, which Redis has partly lost. */
   private kept = new Map<GroupId, GroupLines>();
 
@@ -54,6 +57,11 @@ export class ResultsReader {
     return this.page.complete;
   }
 
+  /** Groups that were accepted, and whose tokens are not in the payload store (any more). */
+  get missing(): GroupId[] {
+    return [...this.lost];
+  }
+
   /** Of all groups, in the order of acceptance. */
   get lines(): ResultLine[] {
     return this.groups.flatMap(({ lines }) => lines);
@@ -67,9 +75,10 @@ export class ResultsReader {
 
   /** Begins anew; what is read again and is the same is not fetched again. */
   restart(): void {
-    for (const group of this.groups) this.kept.set(group.groupId, group);
+    for (const group of this.groups) if (!this.lost.has(group.groupId)) this.kept.set(group.groupId, group);
     this.groups = [];
     this.part = [];
+    this.lost.clear();
     this.page = { complete: false };
   }
 
@@ -113,9 +122,14 @@ export class ResultsReader {
     for (let start = 0; start < toFetch.length; start += PARALLEL_SAMPLES) {
       const page = toFetch.slice(start, start + PARALLEL_SAMPLES);
       const lines = await Promise.all(
-        page.map(({ group, sample, index }) => this.lineOf(group.groupId, index, sample)),
+        page.map(({ group, sample, index }) =>
+          this.lineOf(group.groupId, index, sample).catch((error: unknown) => {
+            if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) throw error;
+            return void this.lost.add(group.groupId);
+          }),
+        ),
       );
-      for (const [position, line] of lines.entries()) page[position]!.group.lines.push(line);
+      for (const [position, line] of lines.entries()) if (line) page[position]!.group.lines.push(line);
     }
     return read;
   }

@@ -55,6 +55,20 @@ const pairs = (results: Map<string, readonly ResultLine[]>) =>
   [...results.values()].flat().map(({ promptId, sampleIndex }) => `${promptId}/${sampleIndex}`);
 
 describe('the trainer loop', () => {
+  it('has groups whose tokens are gone made again, and keeps the others of their round', async () => {
+    const coordinator = new FakeCoordinator();
+    for (const groupId of ['p0', 'p2', 'p5']) coordinator.losing.add(groupId);
+    const results = new Map<string, readonly ResultLine[]>();
+    const missing: (readonly string[])[] = [];
+    const loop = trainer(coordinator, {}, results, { onMissing: (groupIds) => missing.push(groupIds) });
+    const steps = await loop.run();
+    expect(missing).toEqual([['p0', 'p2'], ['p5']]);
+    expect(pairs(results).toSorted()).toEqual(prompts(10).flatMap(({ id }) => [`${id}/0`, `${id}/1`]));
+    expect(steps.map(({ step }) => step)).toEqual([1, 2, 3]);
+    expect(loop.missing).toEqual([]);
+    expect(coordinator.calls.filter((operation) => operation === 'round.cancel')).toHaveLength(2);
+  });
+
   it('trains every sample once, in exactly ceil(prompts / groups) steps, one weight version a step', async () => {
     const coordinator = new FakeCoordinator();
     const results = new Map<string, readonly ResultLine[]>();

@@ -13,6 +13,7 @@ import { tailSeconds, type DoneSample } from '../report/arithmetic';
 import type { StepReport } from '../report/report';
 import { trainedGroupsOf } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
+import { makeGroupsAgain } from './make-again';
 import type { Operations } from './operations';
 import { reconcile, type Reconciled } from './reconcile';
 import { ResultsReader } from './results-reader';
@@ -33,6 +34,11 @@ const MOST_LOOKS_OF_PAUSE = 8;
 /** Looks at a completed round whose results have no end: Redis may count groups that it has lost until they are recounted. */
 const MOST_LOOKS_FOR_END = 600;
 
+/** Rounds of one step that this trainer gives up, as tokens of their results are gone. */
+const MOST_GIVEN_UP = 5;
+/** Names of rounds of one step that it tries: those before were given up, by other trainers too. */
+const MOST_ROUNDS = 100;
+
 /**
  * A trainer that speaks nothing but the protocol: plan, open, submit, watch, read results, acknowledge, until the data
  * set is trained. A second one goes on with what it `held`. When Redis loses what was done last, it says what
@@ -45,6 +51,8 @@ export class TrainerLoop {
   private reading: { roundId: string; results: ResultsReader } | undefined;
   /** Since the last step was trained. */
   private reconciles = 0;
+  /** Rounds since the last step that was trained. */
+  private givenUp = 0;
   readonly counts: StepCounts;
 
   /** @param operations also of whatever else speaks for this trainer: one that learns of a loss tells the others */
@@ -90,6 +98,10 @@ export class TrainerLoop {
           return steps;
         }
         const report = await this.drive(round, startedMs);
+        if (report === undefined) {
+          round = undefined;
+          continue;
+        }
         steps.push(report);
         this.counts.add(report);
         round = await this.close(round);
@@ -171,27 +183,24 @@ export class TrainerLoop {
     const { trainerEpoch } = this;
     const trainer = trainerEpoch === undefined ? undefined : { job, trainerEpoch };
     const weightVersion = (await this.hooks.setWeightVersion?.(step - 1, trainer)) ?? undefined;
-    const roundId = `${job}-step-${step}`;
     // Failed groups are replaced as long as the data set has as many again; near its end the step needs fewer.
     const shortfall = remainingGroups - newGroups >= neededGroups ? 'replace' : 'accept-fewer';
-    const reply = await this.operations.call('round.open', {
-      job,
-      roundId,
-      planId,
-      step,
-      kind,
-      neededGroups,
-      newGroups,
-      takeGroups,
-      policy: { ...policy, shortfall },
-      weightVersion,
-      trainerEpoch,
-    });
-    this.trainerEpoch = reply.trainerEpoch;
-    return { roundId, step, kind, neededGroups, newGroups };
+    const terms = { job, planId, step, kind, neededGroups, newGroups, takeGroups, weightVersion, trainerEpoch };
+    for (let attempt = 1; ; attempt += 1) {
+      const roundId = attempt === 1 ? `${job}-step-${step}` : `${job}-step-${step}-${attempt}`;
+      try {
+        const reply = await this.operations.call('round.open', { ...terms, roundId, policy: { ...policy, shortfall } });
+        this.trainerEpoch = reply.trainerEpoch;
+        return { roundId, step, kind, neededGroups, newGroups };
+      } catch (error) {
+        // A round of this step was given up.
+        if (!isBroomwagonError(error, 'ROUND_CANCELLED') || attempt === MOST_ROUNDS) throw error;
+      }
+    }
   }
 
-  private async drive(round: CurrentRound, startedMs: number): Promise<StepReport> {
+  /** Undefined: its results have lost tokens, and it was given up. */
+  private async drive(round: CurrentRound, startedMs: number): Promise<StepReport | undefined> {
     const { job, lookMs = DEFAULT_LOOK_MS, signal } = this.settings;
     const { roundId } = round;
     const trainerEpoch = this.trainerEpoch!;
@@ -219,9 +228,14 @@ export class TrainerLoop {
     const completedMs = performance.now();
     const idle = (await this.hooks.meter?.end()) ?? null;
     await this.readToEnd(roundId, results);
+    if (results.missing.length > 0) {
+      await this.makeAgain(round, results.missing);
+      return undefined;
+    }
     const { lines } = results;
     await this.hooks.sink.writeRound(round, lines);
     this.record.trained(round.step, trainedGroupsOf(lines));
+    this.givenUp = 0;
     this.reconciles = 0;
     return {
       step: round.step,
@@ -244,6 +258,18 @@ export class TrainerLoop {
       if (results.complete) return;
     }
     throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, and its results have no end`);
+  }
+
+  private async makeAgain(round: CurrentRound, groupIds: GroupId[]): Promise<void> {
+    this.reading = undefined;
+    if (++this.givenUp > MOST_GIVEN_UP) {
+      const message = `Tokens of accepted groups are not in the payload store, again and again: ${groupIds.join(', ')}`;
+      throw new BroomwagonError('PAYLOAD_NOT_FOUND', message);
+    }
+    const trainer = { job: this.settings.job, trainerEpoch: this.trainerEpoch! };
+    await makeGroupsAgain(this.operations, trainer, round.roundId, groupIds, this.settings.signal);
+    this.record.forget(groupIds);
+    this.hooks.onMissing?.(groupIds);
   }
 
   /** The step is trained, whatever Redis says. Returns the round to go on with, if there is one. */

@@ -1,4 +1,4 @@
-import type { Epoch, JobId, RoundStatus, TailPolicy } from '@broomwagon/contracts';
+import type { Epoch, GroupId, JobId, RoundStatus, TailPolicy } from '@broomwagon/contracts';
 import type { PromptRecord } from '../prompts/prompt-record';
 import type { StepReport } from '../report/report';
 import type { HeldStep } from '../results/held-step';
@@ -45,6 +45,8 @@ export interface TrainerLoopHooks {
   onStatus?(status: RoundStatus): void;
   /** Redis had lost what was done last; the trainer has told it what it has trained. */
   onReconciled?(lost: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): void;
+  /** Tokens of these groups are not in the payload store: their round was given up, and they are submitted again. */
+  onMissing?(groupIds: readonly GroupId[]): void;
   /** After each step, once the cut of its round is confirmed and counted. */
   onStep?(step: StepReport): void;
 }
