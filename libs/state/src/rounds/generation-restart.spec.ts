@@ -30,7 +30,6 @@ async function restarted(losesData: boolean): Promise<LosingRedis> {
     url: redis.url,
     mark: async () => void ({ size: kept } = await stat(join(folder, AOF))),
     lose: async () => {
-      // What Redis has answered is in its file, though perhaps not on the disk.
       await redis.kill();
       if (losesData) await truncate(join(folder, AOF), kept);
       await redis.restart();
@@ -98,6 +97,9 @@ describe('the generation of a pool', () => {
       const { groups, cursor } = await rounds.results(pool, { ...round, limit: 9 });
       const { stamp } = await rounds.close(pool, { ...round, cursor });
       expect(rounds.seenStamp(pool)).toBe(stamp);
+      // While it waits for the disk, Redis answers before it writes to its file.
+      const own = test.redis;
+      await expect.poll(() => own.info('persistence')).not.toMatch(/aof_buffer_length:[1-9]/);
       await redis.lose();
 
       // A replica that has seen it says so with its next look at the pool, and only then.
