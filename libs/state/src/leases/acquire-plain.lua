@@ -7,9 +7,8 @@ ARGV: mostSessions as in acquire; then for each of at most 128 items
   requestId
   sessionId|groupId|contextTokens, or empty when there is none of them
 Reply, a list:
-  why it ended: '' (all are granted) | 'pool' (this pool is not plain now) | 'item' | 'sample' (the next one is due for
-  a
-    snapshot; those after it may be plain)
+  why it ended: '' (all are granted) | 'pool' (this pool is not plain now) | 'item' | 'sample' (the next one is due
+    for a snapshot; those after it may be plain)
   for each item granted its line of the ring of decisions (routing/decisions.lua)
   serverIds of these lines, each once
   their descriptions, JSON as in acquire
@@ -17,8 +16,7 @@ Errors: none. Facts: none. ]]
 return function(tx, _, argv)
   local plain = PlainPool.open(tx)
   local STRIDE, FIRST = 4, 2
-  local BEST, FAST_SCAN = 4, 128 -- as in choose.lua
-  local RING = 512 -- as in decisions.lua
+  local BEST, FAST_SCAN = Order.BEST, 128
   local count = (#argv - FIRST + 1) / STRIDE
   if not plain.is_for_acquire or not plain.nobody_waits then return { 'pool', {}, {}, {} } end
 
@@ -74,7 +72,6 @@ return function(tx, _, argv)
   end
 
   -- Moves the server at this position behind its equals, or out when it is full.
-  local withdrawn = {}
   local function move_back(at, server, score)
     if at == first then
       first = first + 1
@@ -243,8 +240,8 @@ return function(tx, _, argv)
     if #placed > 0 then redis.call('ZADD', tx.key.eligible, unpack(placed)) end
     if #gone > 0 then redis.call('ZREM', tx.key.eligible, unpack(gone)) end
     redis.call('HSET', tx.key.serverChosen, unpack(chosen))
-    redis.call('RPUSH', tx.key.decisions, unpack(lines))
-    redis.call('LTRIM', tx.key.decisions, -RING, -1)
+    tx.new_lines = lines
+    Decisions.save(tx)
     redis.call('HSET', tx.key.meta, 'leaseSequence', string.format('%.0f', seq))
     Loads.save(tx)
     local bound, sessions = {}, {}

@@ -1,12 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, it } from 'vitest';
+import { moduleName } from './function-library';
 import { LUA_ROOT, theLibrary } from './function-runner';
 
 const sources = readdirSync(LUA_ROOT, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.lua'))
   .map((file) => ({ file, text: readFileSync(join(LUA_ROOT, file), 'utf8') }));
+const transitions = sources.filter(({ text }) => text.startsWith('--[['));
+const modules = sources.filter(({ text }) => !text.startsWith('--[['));
+
 /** Code without comments and texts. */
 function codeOf(text: string): string {
   return text
@@ -17,9 +21,7 @@ function codeOf(text: string): string {
 
 it('names in every module only what other modules have', () => {
   const known = new Set<string>();
-  const modules = sources.filter(({ text }) => !text.startsWith('--[['));
-  const nameOf = (file: string) =>
-    basename(file, '.lua').replace(/(?:^|-)(\w)/g, (_, first: string) => first.toUpperCase());
+  const nameOf = (file: string) => moduleName(file.slice(0, -'.lua'.length));
   const names = new Set(modules.map(({ file }) => nameOf(file)));
   for (const { file, text } of modules) {
     const name = nameOf(file);
@@ -89,7 +91,7 @@ function passedArguments(): Map<string, string[]> {
 it('passes to every transition what its header lists, and nothing else; it reads nothing else', () => {
   const passed = passedArguments();
   const faults: string[] = [];
-  for (const { file, text } of sources.filter((source) => source.text.startsWith('--[['))) {
+  for (const { file, text } of transitions) {
     const name = file.slice(0, -'.lua'.length);
     // Calls with texts have a list of arguments without names.
     if (/^ARGV: /m.test(text)) continue;
@@ -110,21 +112,18 @@ it('passes to every transition what its header lists, and nothing else; it reads
 });
 
 it('keeps nothing of a call in a variable of a module', () => {
-  const assigned = sources
-    .filter(({ text }) => !text.startsWith('--[['))
-    .flatMap(({ file, text }) => {
-      const code = codeOf(text);
-      const locals = [...code.matchAll(/^local (?!function)([\w, ]+?)(?: =.*)?$/gm)].flatMap(([, list]) =>
-        list!.split(', '),
-      );
-      return locals
-        .filter((one) => new RegExp(`^ +(?:${one}|${one}\\[[^\\]]*\\]|${one}\\.\\w+) = `, 'm').test(code))
-        .map((one) => `${file}: ${one}`);
-    });
+  const assigned = modules.flatMap(({ file, text }) => {
+    const code = codeOf(text);
+    const locals = [...code.matchAll(/^local (?!function)([\w, ]+?)(?: =.*)?$/gm)].flatMap(([, list]) =>
+      list!.split(', '),
+    );
+    return locals
+      .filter((one) => new RegExp(`^ +(?:${one}|${one}\\[[^\\]]*\\]|${one}\\.\\w+) = `, 'm').test(code))
+      .map((one) => `${file}: ${one}`);
+  });
   expect(assigned).toEqual([]);
 });
 
 it('has functions for all transitions', () => {
-  const transitions = sources.filter(({ text }) => text.startsWith('--[['));
   expect([...theLibrary().functions.keys()].sort()).toEqual(transitions.map(({ file }) => file.slice(0, -4)).sort());
 });

@@ -125,7 +125,8 @@ function modulesInOrder(sources: readonly Source[]): Map<string, Source> {
   return new Map(ordered.map((name) => [name, byName.get(name)!]));
 }
 
-function moduleName(path: string): string {
+/** @param path of a module, without `.lua` */
+export function moduleName(path: string): string {
   return basename(path).replace(/(?:^|-)(\w)/g, (_, first: string) => first.toUpperCase());
 }
 

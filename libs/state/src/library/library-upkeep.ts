@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { loadLibrary, theLibrary } from './function-runner';
+import { theLibrary } from './function-runner';
 
 /** Of all deployments on one Redis, whatever their prefixes: libraries belong to the instance. By last use, ms. */
 export const LIBRARIES_KEY = 'broomwagon:libraries';
@@ -9,8 +9,8 @@ const NOTE_EVERY_MS = 60_000;
 const UNUSED_AFTER_MS = 3_600_000;
 
 /**
- * Keeps the library of this version in Redis: loads it at the start, notes that it is used, and deletes those that no
- * replica of any deployment has used for an hour. While two versions run, each has its own.
+ * Notes in Redis that the library of this version is used, and deletes those that no replica of any deployment has used for
+ * an hour. While two versions run, each has its own. Calls load it when it is missing.
  */
 export class LibraryUpkeep {
   private readonly logger = new Logger(LibraryUpkeep.name);
@@ -47,7 +47,6 @@ export class LibraryUpkeep {
   /** Once. @throws Error of Redis */
   async review(): Promise<void> {
     const { name } = theLibrary();
-    await loadLibrary(this.redis);
     const [seconds] = await this.redis.time();
     const nowMs = Number(seconds) * 1_000;
     await this.redis.zadd(LIBRARIES_KEY, nowMs, name);

@@ -10,6 +10,7 @@
 -- libs/policies/src/routing.
 local Scores = {}
 
+-- Files are joined in the order of their paths, so the policies are there before this one.
 local POLICIES = {
   ['least-inflight'] = LeastInflight,
   ['least-tokens'] = LeastTokens,
