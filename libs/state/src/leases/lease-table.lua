@@ -80,8 +80,7 @@ function LeaseTable.save(tx)
       taken[#taken + 1] = acquire_id
     end
   end
-  if put[1] then redis.call('HSET', tx.key.leases, unpack(put)) end
-  if taken[1] then redis.call('HDEL', tx.key.leases, unpack(taken)) end
+  Hashes.write(tx.key.leases, put, taken)
   RequestLeases.save(tx)
   save_members(tx)
   tx.changed_leases, tx.changed_members, tx.lease_balance = nil, nil, nil

@@ -66,8 +66,7 @@ function RequestLeases.save(tx)
       gone[#gone + 1] = request_id
     end
   end
-  if #kept > 0 then redis.call('HSET', tx.key.requestLeases, unpack(kept)) end
-  if #gone > 0 then redis.call('HDEL', tx.key.requestLeases, unpack(gone)) end
+  Hashes.write(tx.key.requestLeases, kept, gone)
   tx.changed_requests, tx.changed_acquires, tx.is_taken = {}, {}, {}
 end
 

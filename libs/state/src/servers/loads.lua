@@ -41,8 +41,7 @@ local function save_counts(hash, changes)
       kept[#kept + 1] = Format.integer(count)
     end
   end
-  if #kept > 0 then redis.call('HSET', hash, unpack(kept)) end
-  if #zero > 0 then redis.call('HDEL', hash, unpack(zero)) end
+  Hashes.write(hash, kept, zero)
 end
 
 function Loads.save(tx)
