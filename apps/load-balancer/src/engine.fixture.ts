@@ -15,7 +15,7 @@ export class TestEngine {
   resets = 0;
   resetStatus = 200;
   metrics = { running: 0, waiting: 0, kvUse: 0, preemptions: 0 };
-  /** Its start and its weights, where it says so. */
+  /** When it started, and the version of its weights; absent: it reports neither. */
   startedAtSeconds?: number;
   weightVersion?: string;
   private constructor(private readonly server: Server) {}

@@ -16,7 +16,7 @@ let keys: (string | undefined)[] = [];
 
 const OPENAI = { '/v1/models': { object: 'list', data: [{ id: 'tiny', object: 'model' }] } };
 
-/** An engine that only has these routes; by default an OpenAI-compatible one that says which model it has. */
+/** Starts an engine that has these routes only; by default, an OpenAI-compatible engine that lists its model. */
 async function startEngine(port = 0, routes: Record<string, object> = OPENAI): Promise<string> {
   const engine = createServer((request, response) => {
     keys.push(request.headers.authorization);

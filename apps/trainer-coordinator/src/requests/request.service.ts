@@ -137,8 +137,8 @@ export class RequestService {
   }
 
   /**
-   * Redis may lose a payload between its storing and the word that names it. Once a sample is finished nobody has its
-   * tokens but the store; of a sample that goes on, a segment that is not there costs no more than itself.
+   * Redis may lose a payload after it was stored and before a message names it. Only the payload store has the tokens of a
+   * finished sample, so these must be there; a sample that is resumed loses only the segment that is missing.
    */
   private async requireStored(ref: string): Promise<void> {
     try {

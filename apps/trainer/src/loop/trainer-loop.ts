@@ -41,8 +41,8 @@ const MOST_ROUNDS = 100;
 
 /**
  * A trainer that speaks nothing but the protocol: plan, open, submit, watch, read results, acknowledge, until the data
- * set is trained. A second one goes on with what it `held`. When Redis loses what was done last, it says what
- * it has trained, reads again what it had only read, and goes on.
+ * set is trained. A second trainer continues with the groups in `held`. When Redis loses its last transitions,
+ * the trainer names the groups that it has trained, reads the other results again, and continues.
  */
 export class TrainerLoop {
   private readonly submitter: GroupSubmitter;
@@ -222,7 +222,7 @@ export class TrainerLoop {
       }
       signal?.throwIfAborted();
       const looks = [results.readNew(trainerEpoch, lookMs), this.counts.settle(), this.hooks.meter?.observe?.()];
-      // None goes on when another one has failed.
+      // All have ended before the first error is thrown.
       for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason;
     }
     const completedMs = performance.now();
