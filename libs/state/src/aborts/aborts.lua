@@ -7,20 +7,28 @@ local DEFAULT_KEPT_MS = 600000
 
 function Aborts.kept_ms(tx) return tonumber(redis.call('HGET', tx.key.meta, 'abortKeptMs') or DEFAULT_KEPT_MS) end
 
--- One thing that an abort has selected, once; rows only ever come behind the others.
-function Aborts.record(tx, abort_id, row)
+-- Rows that an abort has selected, each once, behind those that are there.
+local function record_rows(tx, abort_id, rows)
   -- A flag outlives the answer of its abort.
-  if redis.call('EXISTS', tx.key:abort(abort_id)) == 0 then return end
-  local rows = tx.key:abortRows(abort_id)
-  redis.call('ZADD', rows, 'NX', redis.call('ZCARD', rows), row)
-  if redis.call('PTTL', tx.key:abort(abort_id)) > 0 then redis.call('PEXPIRE', rows,
-    Format.integer(Aborts.kept_ms(tx))) end
+  local left_ms = redis.call('PTTL', tx.key:abort(abort_id))
+  if left_ms == -2 or #rows == 0 then return end
+  local key, entries = tx.key:abortRows(abort_id), {}
+  local last = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2] or 0)
+  for position, row in ipairs(rows) do
+    entries[2 * position - 1], entries[2 * position] = Format.integer(last + position), row
+  end
+  redis.call('ZADD', key, 'NX', unpack(entries))
+  if left_ms >= 0 then redis.call('PEXPIRE', key, Format.integer(Aborts.kept_ms(tx))) end
 end
 
+function Aborts.record(tx, abort_id, row) record_rows(tx, abort_id, { row }) end
+
 function Aborts.record_group(tx, abort_id, group)
+  local rows = {}
   for index = 0, group.launched - 1 do
-    Aborts.record(tx, abort_id, 'R|' .. Requests.id_of(group.job, group.groupId, index))
+    table.insert(rows, 'R|' .. Requests.id_of(group.job, group.groupId, index))
   end
+  record_rows(tx, abort_id, rows)
 end
 
 local MAY_BE_ABORTED = { live = true, leaving = true, unfinished = true }
@@ -70,11 +78,12 @@ function Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
   redis.call('ZADD', tx.key.abortingGroups, Format.integer(tx.now), group.job .. '/' .. group.groupId)
   Events.add(tx, 'group.dropped', { job = group.job, groupId = group.groupId, roundId = group.roundId,
     abortId = abort_id, reason = reason })
+  local function drop(request) Longtail.drop_request(tx, group, request, nil, 0) end
   for _, request in ipairs(Recovery.requests_of(tx, group)) do
-    if request.state == 'finished' or request.state == 'unfinished' then Longtail.drop_request(tx, group, request, nil,
-      0) end
+    if request.state == 'finished' or request.state == 'unfinished' then drop(request)
+    else Cancellation.stop(tx, request, group, aborts, drop) end
   end
-  Aborts.end_aborting(tx, round, group, aborts)
+  Aborts.review_dropped(tx, group)
 end
 
 function Aborts.abort_group(tx, round, group, abort_id, aborts)

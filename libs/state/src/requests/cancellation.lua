@@ -9,21 +9,23 @@ function Cancellation.stop_held(tx, request, group, aborts)
     workerEpoch = request.workerEpoch })
 end
 
--- `round` is that of the group, or nil; `wanted`, if given, says of which. A group of which a request is gone ends, unless it needs it no longer.
+-- Does nothing to a request that has ended.
+function Cancellation.stop(tx, request, group, aborts, ending)
+  if request.state == 'pending' then return ending(request) end
+  if not Requests.HELD[request.state] then return end
+  if WorkerFence.is_current(tx, request.workerId, request.workerEpoch) then
+    Cancellation.stop_held(tx, request, group, aborts)
+  else
+    ending(request)
+  end
+end
+
+-- `round` is that of the group, or nil; `wanted`, if given, says of which requests. A group of which a request is gone
+-- ends, unless it needs it no longer.
 function Cancellation.stop_live(tx, round, group, aborts, ending, wanted)
   local requests, is_lost = Recovery.requests_of(tx, group)
   for _, request in ipairs(requests) do
-    if wanted and not wanted(request) then
-      -- It goes on.
-    elseif request.state == 'pending' then
-      ending(request)
-    elseif Requests.HELD[request.state] then
-      if not WorkerFence.is_current(tx, request.workerId, request.workerEpoch) then
-        ending(request)
-      else
-        Cancellation.stop_held(tx, request, group, aborts)
-      end
-    end
+    if not wanted or wanted(request) then Cancellation.stop(tx, request, group, aborts, ending) end
   end
   if is_lost then Recovery.lose_group(tx, round, group) end
 end
