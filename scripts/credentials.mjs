@@ -8,7 +8,7 @@ const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(B
 const missing = ['NATS_PASSWORD', 'REDIS_PASSWORD'].filter(
   (name) => !lines.some((line) => line.startsWith(`${name}=`)),
 );
-// Hexadecimal: they stand in addresses and on command lines.
+// Hexadecimal: they stand in addresses and in configuration files.
 for (const name of missing) lines.push(`${name}=${randomBytes(24).toString('hex')}`);
 if (missing.length > 0) writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
 console.log(missing.length > 0 ? `wrote ${missing.join(' and ')} to ${file}` : `${file} has both passwords already`);
