@@ -60,13 +60,13 @@ export class LoadBalancerMetrics {
     );
     this.expired = metrics.counter('workers_expired_total', 'Workers that were not heard of for their time to live');
     this.batches = metrics.histogram(
-      'acquire_batch_count',
+      'acquire_batch_size',
       'Acquires in one script call',
       [],
       [1, 2, 4, 8, 16, 32, 64, 128],
     );
     this.drifts = metrics.gauge(
-      'engine_drift_count',
+      'engine_drift_leases',
       'Leases less the requests their engines report: the sum, and the greatest of one server; lasting: a leak',
       ['pool', 'of'],
     );
@@ -77,14 +77,14 @@ export class LoadBalancerMetrics {
     );
     const gauge = (name: string, help: string) => metrics.gauge(name, help, ['pool']);
     this.gauges = {
-      leases: gauge('leases_count', 'Live leases'),
-      waiters: gauge('waiters_count', 'Parked acquires; growing: the servers are full'),
-      sessions: gauge('sessions_count', 'Sessions bound to a server'),
-      sessionsEvicted: gauge('sessions_evicted_count', 'Idle sessions forgotten so far, by age or for want of place'),
-      workers: gauge('workers_count', 'Live workers'),
-      servers: gauge('servers_count', 'Registered servers'),
-      readyServers: gauge('ready_servers_count', 'Servers that take leases; 0: nothing can be generated'),
-      voidEpochs: gauge('void_epochs_count', 'Worker and server epochs whose leases are being returned'),
+      leases: gauge('leases', 'Live leases'),
+      waiters: gauge('waiters', 'Parked acquires; growing: the servers are full'),
+      sessions: gauge('sessions', 'Sessions bound to a server'),
+      sessionsEvicted: gauge('sessions_evicted', 'Idle sessions forgotten so far, by age or for want of place'),
+      workers: gauge('workers', 'Live workers'),
+      servers: gauge('servers', 'Registered servers'),
+      readyServers: gauge('ready_servers', 'Servers that take leases; 0: nothing can be generated'),
+      voidEpochs: gauge('expired_epochs', 'Worker and server epochs whose leases are being returned'),
     } satisfies Record<Exclude<keyof PoolTotals, 'slowScans'>, unknown>;
   }
 

@@ -299,7 +299,7 @@ describe('two replicas of the load-balancer', () => {
       info: { redis: { status: 'up' } },
     });
     const [page] = await lb.metrics();
-    for (const name of ['leases_count', 'waiters_count', 'acquires_total', 'leases_reaped_total']) {
+    for (const name of ['leases', 'waiters', 'acquires_total', 'leases_reaped_total']) {
       expect(page).toContain(`broomwagon_${name}`);
     }
   });

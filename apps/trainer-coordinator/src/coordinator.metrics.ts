@@ -26,15 +26,15 @@ export class CoordinatorMetrics {
   private readonly planCost;
 
   constructor(metrics: Metrics) {
-    this.requests = metrics.gauge('requests_count', 'Requests of all jobs of a pool by state; from the books', [
+    this.requests = metrics.gauge('requests', 'Requests of all jobs of a pool by state; from the books', [
       'pool',
       'state',
     ]);
-    this.groups = metrics.gauge('groups_count', 'Groups of all jobs of a pool: submitted, trained, failed, dropped', [
+    this.groups = metrics.gauge('groups', 'Groups of all jobs of a pool: submitted, trained, failed, dropped', [
       'pool',
       'state',
     ]);
-    this.longtail = metrics.gauge('longtail_groups_count', 'Groups in the long-tail queues or on their way there', [
+    this.longtail = metrics.gauge('longtail_groups', 'Groups in the long-tail queues or on their way there', [
       'pool',
       'state',
     ]);
@@ -54,18 +54,18 @@ export class CoordinatorMetrics {
       'Requests ended at the deadline of their abort without the confirmation of a live worker',
     );
     this.blocked = metrics.gauge(
-      'blocked_jobs_count',
+      'blocked_jobs',
       'Jobs whose requests are not claimed since their payloads are near the quota; round.status says what to do',
       ['pool'],
     );
     this.fences = metrics.counter('servers_fenced_total', 'Servers fenced since what ran on them could not be ended');
     this.lost = metrics.gauge(
-      'lost_entries_count',
+      'lost_entries',
       'Requests ever that an index named and that were not there: Redis came back without a part of its keys',
       ['pool'],
     );
     this.impossible = metrics.gauge(
-      'miscounts_count',
+      'miscounts',
       'Counts ever that were found to be impossible; their jobs are counted anew from the requests',
       ['pool'],
     );
@@ -88,16 +88,16 @@ export class CoordinatorMetrics {
       'Engine time that moves of executed plans were to take',
     );
     this.awaiting = metrics.gauge(
-      'payload_awaiting_deletion_count',
+      'payloads_awaiting_deletion',
       'Payloads that nothing names any more and that wait for their removal',
       ['pool'],
     );
     this.awaitingBytes = metrics.gauge(
-      'payload_awaiting_deletion_bytes',
-      'Bytes of payload_awaiting_deletion_count, without those whose bytes are not known yet',
+      'payloads_awaiting_deletion_bytes',
+      'Bytes of payloads_awaiting_deletion, without those whose bytes are not known yet',
       ['pool'],
     );
-    this.facts = metrics.counter('facts_relayed_total', 'Facts published from the outbox');
+    this.facts = metrics.counter('events_relayed_total', 'Facts published from the outbox');
   }
 
   claimed(outcome: 'given' | 'empty' | 'parked' | 'granted' | 'expired', count = 1): void {

@@ -35,7 +35,7 @@ export class WorkerMetrics {
       'outcome',
     ]);
     this.tokens = metrics.counter('tokens_generated_total', 'Tokens received from engines');
-    this.running = metrics.gauge('attempts_running_count', 'Attempts in hand; at CONCURRENCY: add workers');
+    this.running = metrics.gauge('attempts_running', 'Attempts in hand; at CONCURRENCY: add workers');
     this.generationSeconds = metrics.histogram(
       'engine_request_seconds',
       'Time of one engine request by how it ended',

@@ -1,14 +1,32 @@
 import { ReplySubjects, type MessageMetrics } from '@broomwagon/messaging';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry, type Metric } from 'prom-client';
 
-const NAME = /^[a-z]+(_[a-z]+)*_(total|seconds|bytes|ratio|count|tokens|info)$/;
+const NAME = /^[a-z]+(_[a-z]+)*$/;
+/** Words that a name may not have: Prometheus writes the suffixes itself, units are base units, the type is no name. */
+const SUFFIXES = /_(total|count|sum|bucket)$/;
+const UNITS =
+  /_(milliseconds|microseconds|nanoseconds|ms|minutes|hours|days|kilobytes|megabytes|gigabytes|percent)(_|$)/;
+const TYPES = /(^|_)(counter|gauge|histogram|summary)(_|$)/;
+
+/** The rules of `promtool check metrics`. @throws Error when a metric breaks one */
+function check(type: 'counter' | 'gauge' | 'histogram', name: string, help: string): void {
+  const broken =
+    (!NAME.test(name) && 'is not in lower-case words with _ between them') ||
+    (UNITS.test(name) && 'has no base unit: seconds, bytes, ratio') ||
+    (TYPES.test(name) && 'holds its type') ||
+    (type === 'counter' && !name.endsWith('_total') && 'is a counter that does not end in _total') ||
+    (type !== 'counter' && SUFFIXES.test(name) && `is a ${type} with a suffix that Prometheus reserves`) ||
+    (!help.trim() && 'has no help text');
+  if (broken) throw new Error(`Metric ${name} ${broken}`);
+}
+
 /** Durations from 0.25 ms to 30 s. */
 const DURATION_BUCKETS_S = [
   0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
 
 /**
- * The metrics of a service. Names are `broomwagon_<noun>_<unit>`; asking again for a name gives the same metric.
+ * The metrics of a service, named as `promtool check metrics` wants it; asking again for a name gives the same metric.
  * Labels must have few values: never an id.
  */
 export class Metrics {
@@ -25,11 +43,13 @@ export class Metrics {
 
   /** @param name without prefix, ends in `_total`, e.g. `leases_granted_total` */
   counter<Label extends string = string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
+    check('counter', name, help);
     return this.once(name, (full) => new Counter({ name: full, help, labelNames, registers: [this.registry] }));
   }
 
-  /** @param name without prefix, e.g. `leases_count` */
+  /** @param name without prefix, e.g. `leases` */
   gauge<Label extends string = string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
+    check('gauge', name, help);
     return this.once(name, (full) => new Gauge({ name: full, help, labelNames, registers: [this.registry] }));
   }
 
@@ -40,6 +60,7 @@ export class Metrics {
     labelNames: Label[] = [],
     buckets: number[] = DURATION_BUCKETS_S,
   ): Histogram<Label> {
+    check('histogram', name, help);
     return this.once(
       name,
       (full) => new Histogram({ name: full, help, labelNames, buckets, registers: [this.registry] }),
@@ -60,9 +81,6 @@ export class Metrics {
   }
 
   private once<M extends Metric>(name: string, make: (fullName: string) => M): M {
-    if (!NAME.test(name)) {
-      throw new Error(`Metric ${name}: expected <noun>_<unit>, as leases_granted_total or script_seconds`);
-    }
     const fullName = `broomwagon_${name}`;
     return (this.registry.getSingleMetric(fullName) as unknown as M | undefined) ?? make(fullName);
   }
@@ -75,7 +93,7 @@ export function messageMetrics(metrics: Metrics): MessageMetrics {
     'outcome',
   ]);
   const duration = metrics.histogram('message_seconds', 'Time from receipt to reply', ['subject']);
-  const inFlight = metrics.gauge('messages_in_flight_count', 'Messages being handled; near MAX_IN_FLIGHT it sheds');
+  const inFlight = metrics.gauge('messages_in_flight', 'Messages being handled; near MAX_IN_FLIGHT it sheds');
   return {
     handled: (subject, outcome, durationSeconds) => {
       handled.inc({ subject, outcome });

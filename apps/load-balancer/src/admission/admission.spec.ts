@@ -115,7 +115,7 @@ describe('admission by two replicas', () => {
         );
         return pages.join('\n');
       })
-      .toContain(`engine_drift_count{pool="${lb.pool}",of="sum"`);
+      .toContain(`engine_drift_leases{pool="${lb.pool}",of="sum"`);
   });
 
   it('drains: no new leases, removed with the last one, and by the deadline with what still runs', async () => {

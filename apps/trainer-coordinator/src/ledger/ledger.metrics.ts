@@ -19,11 +19,11 @@ export class LedgerMetrics {
       offPolicy: gauge('off_policy_ratio', 'Share of trained tokens made by older weights'),
       waste: gauge('waste_ratio', 'Share of all tokens that were thrown away'),
       variation: gauge('batch_variation_ratio', 'Standard deviation / mean of the mean lengths of the steps'),
-      span: gauge('version_span_count', 'Most weight versions between a token and its training'),
-      cuts: gauge('cuts_per_group_count', 'Most cuts of a trained group'),
+      span: gauge('version_span', 'Most weight versions between a token and its training'),
+      cuts: gauge('cuts_per_group', 'Most cuts of a trained group'),
     };
     this.waste = metrics.gauge('ledger_wasted_tokens', 'Tokens thrown away, by reason', [...labels, 'reason']);
-    this.alarms = metrics.gauge('ledger_alarms_count', 'Bounds that are near (1) or broken (2), else 0', [
+    this.alarms = metrics.gauge('ledger_alarms', 'Bounds that are near (1) or broken (2), else 0', [
       ...labels,
       'bound',
     ]);

@@ -96,7 +96,7 @@ for (const driver of ['redis', 'file'] as const) {
       await one.sweep(pool);
       await one.sweep(pool);
       expect(await thereOf(refs)).toEqual([true, true, true]);
-      expect(await metrics.text()).toContain(`payload_awaiting_deletion_bytes{pool="${pool}",app="test"} 1500`);
+      expect(await metrics.text()).toContain(`payloads_awaiting_deletion_bytes{pool="${pool}",app="test"} 1500`);
       expect(await metrics.text()).toMatch(/alarms_total\{alarm="payloads-awaiting-deletion",app="test"\} \d/);
       await pass(11_000);
       await one.sweep(pool);
@@ -110,7 +110,7 @@ for (const driver of ['redis', 'file'] as const) {
       const own = new Metrics('test');
       const one = replica(own);
       const awaiting = async () => {
-        const found = (await own.text()).matchAll(/awaiting_deletion_(?:count|bytes)\{.*\} (\d+)/g);
+        const found = (await own.text()).matchAll(/awaiting_deletion(?:_bytes)?\{.*\} (\d+)/g);
         return [...found].map(([, value]) => Number(value));
       };
       const before = { ...config };
@@ -142,7 +142,7 @@ for (const driver of ['redis', 'file'] as const) {
       await expect(replica().sweep(pool)).rejects.toThrow('away');
       expect(asked).toHaveBeenCalledTimes(1);
       asked.mockRestore();
-      expect(await metrics.text()).toContain(`payload_awaiting_deletion_count{pool="${pool}",app="test"} 2`);
+      expect(await metrics.text()).toContain(`payloads_awaiting_deletion{pool="${pool}",app="test"} 2`);
     });
 
     it('removes payloads without bytes', async () => {

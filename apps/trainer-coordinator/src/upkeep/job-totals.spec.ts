@@ -56,16 +56,16 @@ it('reads jobs that are open or have changed of late, and shows the sum of all',
   open.add('live');
   const beganAtMs = 1_000_000_000;
   expect(await read(beganAtMs)).toHaveLength(101);
-  expect(await text()).toMatch(/requests_count{pool="p",state="trained",app="test"} 110/);
+  expect(await text()).toMatch(/requests{pool="p",state="trained",app="test"} 110/);
   jobs.set('live', 20);
   expect(await read(beganAtMs + 61_000)).toEqual(['live']);
-  expect(await text()).toMatch(/requests_count{pool="p",state="trained",app="test"} 120/);
+  expect(await text()).toMatch(/requests{pool="p",state="trained",app="test"} 120/);
   // Closed: read on until it stands still.
   open.clear();
   jobs.set('live', 30);
   expect(await read(beganAtMs + 66_000)).toEqual(['live']);
   expect(await read(beganAtMs + 200_000)).toEqual([]);
-  expect(await text()).toMatch(/requests_count{pool="p",state="trained",app="test"} 130/);
+  expect(await text()).toMatch(/requests{pool="p",state="trained",app="test"} 130/);
 });
 
 it('takes the gauges of a job away when it is deleted, or idle for an hour', async () => {

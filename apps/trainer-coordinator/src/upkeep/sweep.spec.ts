@@ -39,13 +39,13 @@ it('counts and logs an impossible count when it is found, and when it is mended'
   const { client, pool } = fixture;
   const { job, round } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 2);
   await client.call(pool, 'round.submit', { ...round, groups: groups(2) });
-  expect(await fixture.metric('broomwagon_miscounts_count')).toBe(0);
+  expect(await fixture.metric('broomwagon_miscounts')).toBe(0);
   await fixture.redis.hset(`${fixture.rootKey}:job-books:${job}`, 'pending', 0);
   await (await fixture.worker('counting')).claim(2);
   await expect
     .poll(async () => (await client.call(pool, 'job.status', { job })).requests)
     .toMatchObject({ submitted: 4, pending: 2, claimed: 2 });
-  await expect.poll(() => fixture.metric('broomwagon_miscounts_count')).toBe(2);
+  await expect.poll(() => fixture.metric('broomwagon_miscounts')).toBe(2);
   const lines = () => warn.mock.calls.filter(([about]) => (about as { pool?: string }).pool === pool);
   // The first of the two lines is left out when the job is counted anew before anybody looks.
   await expect
