@@ -11,7 +11,13 @@ module.exports = {
       { path: '^apps/', pathNot: '^apps/$1/' },
       'apps talk over NATS',
     ),
-    only('libs-below-apps', { path: '^libs/' }, { path: '^(apps|bench|test)/' }, 'arrows point down'),
+    only('libs-below-apps', { path: '^libs/' }, { path: '^(apps|test)/' }, 'arrows point down'),
+    only(
+      'product-without-proof',
+      { path: '^(apps|libs)/', pathNot: '\\.(spec|fixture)\\.ts$' },
+      { path: '^(lab|test)/' },
+      'what is deployed runs without lab; npm start and compose start its processes, by file name',
+    ),
     only(
       'contracts-need-nothing',
       { path: lib('contracts') },
@@ -46,7 +52,7 @@ module.exports = {
       'only-engines-talk-to-engines',
       {
         path: '^(apps|libs)/',
-        pathNot: ['^libs/(engines|testing)/', '^apps/(engine-simulator|trainer)/', '\\.(spec|fixture)\\.ts$'],
+        pathNot: ['^libs/(engines|testing)/', '^apps/trainer/', '\\.(spec|fixture)\\.ts$'],
       },
       { path: 'node_modules/undici' },
       'one door to engines',

@@ -3,21 +3,20 @@ import { fileURLToPath } from 'node:url';
 import swc from 'unplugin-swc';
 import { defineConfig } from 'vitest/config';
 
-const lib = (name: string) => fileURLToPath(new URL(`./libs/${name}/src/index.ts`, import.meta.url));
+const barrel = (folder: string) => fileURLToPath(new URL(`./${folder}/src/index.ts`, import.meta.url));
+const libraries = ['contracts', 'messaging', 'state', 'policies', 'engines', 'platform', 'testing'];
 
 export default defineConfig({
   plugins: [swc.vite({ module: { type: 'es6' } })],
   oxc: false,
   resolve: {
-    alias: Object.fromEntries(
-      ['contracts', 'messaging', 'state', 'policies', 'engines', 'platform', 'testing'].map((name) => [
-        `@broomwagon/${name}`,
-        lib(name),
-      ]),
-    ),
+    alias: {
+      ...Object.fromEntries(libraries.map((name) => [`@broomwagon/${name}`, barrel(`libs/${name}`)])),
+      '@broomwagon/models': barrel('lab/models'),
+    },
   },
   test: {
-    include: ['{apps,libs,bench}/**/*.spec.ts', 'test/**/*.spec.ts'],
+    include: ['{apps,libs,lab}/**/*.spec.ts', 'test/**/*.spec.ts'],
     // A busy machine of two cores stands still for seconds at times; only what never comes may fail a test.
     testTimeout: 120_000,
     hookTimeout: 120_000,

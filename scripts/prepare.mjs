@@ -8,7 +8,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const installedMark = join(root, 'node_modules', '.package-lock.json');
 const builtMark = join(root, 'dist', '.built');
-const buildInputs = ['apps', 'libs', 'bench', '.swcrc', 'package-lock.json'];
+const buildInputs = ['apps', 'libs', 'lab', '.swcrc', 'package-lock.json'];
 
 /** Runs a command in the project's root; ends this process with its status when it fails. */
 export function run(command, args, options = {}) {
@@ -65,7 +65,7 @@ export function build() {
     join(root, 'node_modules', '@swc', 'cli', 'bin', 'swc.js'),
     'apps',
     'libs',
-    'bench',
+    'lab',
     '--config-file=.swcrc',
     '--out-dir=dist',
     '--copy-files',

@@ -9,7 +9,7 @@ import {
 import { engineRequestId } from '@broomwagon/engines';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { inject } from '../apps/engine-simulator/src/test-engine';
+import { inject } from '../lab/engine-simulator/src/test-engine';
 import { liveRows, ServiceBench } from './system/service-bench';
 
 const JOB = 'job';

@@ -1,5 +1,5 @@
 import { sampleSeed } from '@broomwagon/engines';
-import { SampleIdentities } from '../../apps/engine-simulator/src/tokens/sample-identity';
+import { SampleIdentities } from '../../lab/engine-simulator/src/tokens/sample-identity';
 import type { ResultLine } from '../../apps/trainer/src/results/result-line';
 
 /** Seed of sampling in all tests. */

@@ -281,7 +281,7 @@ export class TestSystem {
   private async startEngines(count: number): Promise<void> {
     const [readyFile, lengths] = [join(this.folder, 'engines.json'), join(this.folder, 'lengths.jsonl')];
     writeFileSync(lengths, this.options.prompts ? lengthsFile(this.options.prompts) : '{"prompt":"*","lengths":[300]}');
-    const program = join('dist', 'apps', 'engine-simulator', 'src', 'main.js');
+    const program = join('dist', 'lab', 'engine-simulator', 'src', 'main.js');
     await this.group.start({
       name: 'engines',
       command: [

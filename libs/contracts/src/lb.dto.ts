@@ -87,7 +87,7 @@ export class AcquireRequest extends AcquireItem {
   @IsEpoch() workerEpoch!: Epoch;
 }
 
-/** How the server was chosen (libs/policies/src/routing/README.md). */
+/** How the server was chosen (lab/models/src/routing/README.md). */
 export const DECISION_BRANCHES = [
   'sticky-hit',
   'sticky-broken',

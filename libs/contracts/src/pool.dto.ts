@@ -2,7 +2,7 @@ import { ArrayMaxSize, IsArray, IsIn, IsInt, IsNumber, IsOptional, Max, Min, Val
 import { IsCounter } from './integers';
 import { LIMITS } from './limits';
 
-/** How a free acquire finds its server (libs/policies/src/routing/README.md). */
+/** How a free acquire finds its server (lab/models/src/routing/README.md). */
 export const ROUTING_POLICIES = [
   'least-inflight',
   'least-tokens',

@@ -161,7 +161,7 @@ export class RolloutSystem {
   private async startSimulator(): Promise<{ client: SimulatorClient; engines: FleetEngine[] }> {
     const { engines, lengths, seed = DEFAULTS.seed } = this.options;
     const readyFile = join(this.folder, 'engine-simulator.json');
-    const program = join(this.distFolder, 'apps/engine-simulator/src/main.js');
+    const program = join(this.distFolder, 'lab/engine-simulator/src/main.js');
     const values = { engines, port: 0, lengths, seed, speed: this.load.speed };
     const options = Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
     this.throwIfStopping();

@@ -1,2 +1,1 @@
 export * from './adaptive-limit';
-export * from './slow-start';

@@ -1,4 +1,1 @@
-export * from './engine-model';
 export * from './engine-parameters';
-export * from './lockstep-engines';
-export * from './min-heap';

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RandomStream } from '../lengths';
+import { RandomStream } from '@broomwagon/models';
 import { kaplanMeier, meanOf, quantileOf, type Observed } from './kaplan-meier';
 import { ledgerAlarms } from './ledger-alarms';
 import { addCounters, countBatch, countGroup, countOpen, countTrained, countWasted } from './ledger-counters';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LENGTH_PRESETS, responseLength } from '../lengths';
+import { responseLength } from '@broomwagon/models';
+import { LENGTH_PRESETS } from '../lengths';
 import { lengthBin } from '../ledger/length-bins';
 import { chooseOverProvision, overProvisionFor, roundTime, tailShares, type GroupLengths } from '.';
 

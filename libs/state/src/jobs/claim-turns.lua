@@ -1,7 +1,7 @@
 -- Whose turn it is to give requests: start-time fair queueing between the jobs of a pool. Every claim goes to the job
 -- with the least service, and each request it gives adds 1 / weight to that; who comes back from having none begins at
 -- the present. A job that may give nothing now (at its cap, or orphaned) waits aside and blocks nobody.
--- The same rule in TypeScript: libs/policies/src/jobs.
+-- The same rule in TypeScript: lab/models/src/jobs.
 local ClaimTurns = {}
 
 local SERVICE_OF_ONE = 1048576 -- of weight 1

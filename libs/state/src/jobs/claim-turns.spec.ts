@@ -1,4 +1,5 @@
-import { type ClaimTurns, returnToLine, takeTurns, type TurnJob, roundTerms } from '@broomwagon/policies';
+import { type ClaimTurns, returnToLine, takeTurns, type TurnJob } from '@broomwagon/models';
+import { roundTerms } from '@broomwagon/policies';
 import type { Claim, Epoch } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';

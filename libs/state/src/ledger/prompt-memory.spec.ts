@@ -1,4 +1,4 @@
-import { expectedLongest, rememberLength, type PromptLengths } from '@broomwagon/policies';
+import { expectedLongest, rememberLength, type PromptLengths } from '@broomwagon/models';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
--- What libs/policies/src/prompt-lengths remembers of a prompt, 14 bytes for each: it lies in one of 65,536 hashes by
+-- What lab/models/src/prompt-lengths remembers of a prompt, 14 bytes for each: it lies in one of 65,536 hashes by
 -- the first 16 bits of its hash (16 hex digits), under the other 48, as samples, share at the cap (1/255), mean
 -- (16/65535) and deviation (8/65535) of the logarithm. Small hashes are packed lists in Redis. A full one loses a
 -- prompt at random.

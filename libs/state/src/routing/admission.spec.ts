@@ -1,4 +1,4 @@
-import { slowStartCapacity } from '@broomwagon/policies';
+import { slowStartCapacity } from '@broomwagon/models';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openTestStore, type TestStore } from './routing-store.fixture';

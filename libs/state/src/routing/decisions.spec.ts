@@ -1,4 +1,4 @@
-import { chooseServer, replayDecision } from '@broomwagon/policies';
+import { chooseServer, replayDecision } from '@broomwagon/models';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 

@@ -5,7 +5,7 @@ import {
   type ModelAnswer,
   type ModelTransfer,
   type ModelWaiterAnswer,
-} from '@broomwagon/policies';
+} from '@broomwagon/models';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { connectRedis } from '../redis';

@@ -1,9 +1,0 @@
-import { readFile } from 'node:fs/promises';
-import { parseLengthTrace, type LengthTrace } from '@broomwagon/policies';
-
-/** Reads recorded lengths from a file. @throws RangeError it is neither .csv nor .jsonl, or a line is not of its form */
-export async function readTrace(path: string): Promise<LengthTrace> {
-  const format = /\.(csv|jsonl)$/.exec(path)?.[1];
-  if (format === undefined) throw new RangeError(`${path}: expected a .csv or .jsonl file`);
-  return parseLengthTrace(await readFile(path, 'utf8'), format as 'csv' | 'jsonl', path);
-}

@@ -1,0 +1,57 @@
+import { writeFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import { benchAbort } from './abort/abort-bench';
+import { benchAcquire } from './acquire/acquire-bench';
+import { benchCoordinator } from './coordinator/coordinator-bench';
+import { benchPayload } from './payload/payload-bench';
+import { benchPlan } from './plan/plan-bench';
+import { benchHungReplica } from './hung/hung-bench';
+import { benchIdlePools } from './pools/idle-pools-bench';
+import { benchPrompts } from './prompts/prompts-bench';
+import { benchScripts } from './scripts/script-bench';
+import { Stage } from './stage';
+
+/** `npm run bench -- acquire|coordinator|payload|abort|hung|plan|pools|prompts|scripts [--json FILE] [--quick]` */
+interface Options {
+  json?: string;
+  quick?: boolean;
+}
+type Bench = (stage: Stage, isQuick: boolean) => Promise<{ report: object; text: string }>;
+
+async function run(bench: Bench, options: Options): Promise<void> {
+  const stage = new Stage();
+  const interrupt = () => void stage.stop().then(() => process.exit(130));
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  try {
+    const { report, text } = await bench(stage, options.quick ?? false);
+    console.log(text);
+    if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  } finally {
+    await stage.stop();
+  }
+}
+
+const program = new Command('bench').description('Measures this machine; see lab/bench/README.md for how to read it.');
+const commands: [string, string, Bench][] = [
+  ['acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire],
+  ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],
+  ['payload', 'the queue with small and large payloads behind its references', benchPayload],
+  ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
+  ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
+  ['pools', 'CPU of Redis with pools that nobody uses', benchIdlePools],
+  ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
+  ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
+  ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
+];
+for (const [name, description, bench] of commands) {
+  program
+    .command(name)
+    .description(description)
+    .option('--json <file>', 'write the numbers to a file')
+    .option('--quick', 'fewer and shorter rounds')
+    .action((options: Options) => run(bench, options));
+}
+program.parseAsync().catch((error: unknown) => {
+  console.error((error as Error).stack ?? error);
+  process.exitCode = 1;
+});

@@ -1,0 +1,172 @@
+import { join } from 'node:path';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { connectRedis, ROUTING_BOUNDS, RoutingStore, FunctionRunner } from '@broomwagon/state';
+import { freePort, ProcessGroup, provideServices, type ServerHandle, type Services } from '@broomwagon/testing';
+import type { Redis } from 'ioredis';
+import { Child } from './child';
+import type { BenchWorker, Job, JobResult } from './generator/jobs';
+
+/** This file is `<dist>/lab/bench/src/stage.js`. */
+const DIST = join(__dirname, '..', '..', '..');
+export const KEY_PREFIX = 'bench';
+const PAGE = 128;
+/** Nothing expires while it is measured. */
+const LONG_MS = 86_400_000;
+
+/** The state of pools in one Redis, written as the load-balancer would. */
+export class PoolState {
+  readonly redis: Redis;
+  readonly store: RoutingStore;
+
+  constructor(readonly server: ServerHandle) {
+    this.redis = connectRedis({ url: server.url, commandTimeoutMs: 60_000 });
+    // What was released is forgotten at once: the memory of leases is measured, not that of the past.
+    this.store = new RoutingStore(new FunctionRunner(this.redis, KEY_PREFIX), { ...ROUTING_BOUNDS, rememberMs: 1 });
+  }
+
+  /** Servers with room for everything, and workers. */
+  async fill(pool: string, servers: number, workers = 8): Promise<BenchWorker[]> {
+    for (let first = 0; first < servers; first += PAGE) {
+      const page = Array.from({ length: Math.min(PAGE, servers - first) }, (_, offset) => first + offset);
+      await Promise.all(page.map((index) => this.registerServer(pool, index)));
+    }
+    const ids = Array.from({ length: workers }, (_, index) => `worker-${index}`);
+    return Promise.all(
+      ids.map(async (workerId) => {
+        const registration = { workerId, registrationId: 'bench', ttlMs: LONG_MS };
+        return { workerId, workerEpoch: (await this.store.registerWorker(pool, registration)).workerEpoch };
+      }),
+    );
+  }
+
+  private registerServer(pool: string, index: number): Promise<unknown> {
+    return this.store.registerServer(pool, {
+      serverId: `server-${index}`,
+      endpoint: `http://10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}:8000`,
+      dialect: 'vllm',
+      probe: false,
+      instanceId: 'bench',
+      model: 'model',
+      maxInflight: 1_000_000,
+      weight: 1,
+      weightVersion: 0,
+    });
+  }
+
+  /** Takes so many leases that stay; each of a session of its own if asked. */
+  async hold(pool: string, workers: readonly BenchWorker[], count: number, withSessions = false): Promise<string[]> {
+    const acquireIds = Array.from({ length: count }, (_, index) => `held-${index.toString(36)}`);
+    await inPages(acquireIds, async (page, first) => {
+      const items = page.map((acquireId, offset) => ({
+        acquireId,
+        requestId: `job/group-${first + offset}/0`,
+        ...(withSessions ? { sessionId: `session-${first + offset}` } : {}),
+        ...workers[(first + offset) % workers.length]!,
+      }));
+      const { results } = await this.store.acquire(pool, items);
+      const refused = results.find((result) => !('seq' in result));
+      if (refused) throw new Error(`Not granted: ${JSON.stringify(refused)}`);
+    });
+    return acquireIds;
+  }
+
+  async release(pool: string, acquireIds: readonly string[]): Promise<void> {
+    await inPages(acquireIds, (page) =>
+      this.store.release(
+        pool,
+        page.map((acquireId) => ({ acquireId })),
+      ),
+    );
+  }
+
+  async usedMemoryBytes(): Promise<number> {
+    return Number(/used_memory:(\d+)/.exec(await this.redis.info('memory'))![1]);
+  }
+
+  async close(): Promise<void> {
+    await this.redis.quit();
+  }
+}
+
+/** A few pages at a time. */
+async function inPages<T>(all: readonly T[], use: (page: T[], first: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const one = async () => {
+    for (let first = next; first < all.length; first = next) {
+      next = first + PAGE;
+      await use(all.slice(first, next), first);
+    }
+  };
+  await Promise.all([one(), one(), one(), one()]);
+}
+
+/** NATS, Redis and the processes of a benchmark; all of them its own. */
+export class Stage {
+  private readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-bench-'));
+  private readonly group = new ProcessGroup({ distFolder: DIST, logFolder: this.folder });
+  private readonly children: { stop(): void }[] = [];
+  private readonly stops: (() => Promise<void>)[] = [];
+  generator!: Child<Job | { natsUrl: string }, JobResult>;
+  services!: Services;
+
+  async start(say: (line: string) => void): Promise<void> {
+    // Never servers of somebody else: they would be measured with all their other work.
+    this.services = await provideServices({ say, environment: {} });
+    this.stops.push(() => this.services.stop());
+    this.generator = this.child('generator/generator.main.js');
+    await this.generator.ask({ natsUrl: this.services.nats.url });
+  }
+
+  /** A program of the benchmark, by its file below this one. */
+  child<Question, Result>(file: string): Child<Question, Result> {
+    const child = Child.start<Question, Result>(join(__dirname, file));
+    this.children.push(child);
+    return child;
+  }
+
+  /** State in this Redis. */
+  state(server: ServerHandle): PoolState {
+    const state = new PoolState(server);
+    this.stops.unshift(() => state.close());
+    return state;
+  }
+
+  /** Something else to end. */
+  onStop(stop: () => Promise<void>): void {
+    this.stops.unshift(stop);
+  }
+
+  /** Starts one of our applications for some pools. @returns its process id */
+  async startApp(app: string, name: string, pools: readonly string[], redis: ServerHandle): Promise<number> {
+    const port = await freePort();
+    const started = await this.group.start({
+      name,
+      app,
+      environment: {
+        NATS_URL: this.services.nats.url,
+        REDIS_URL: redis.url,
+        REDIS_KEY_PREFIX: KEY_PREFIX,
+        POOLS: pools.join(','),
+        HTTP_PORT: String(port),
+        LOG_LEVEL: 'warn',
+        // As in deploy/Dockerfile.
+        NODE_OPTIONS: '--max-semi-space-size=64',
+        // The windows measured go above the default of 1,024.
+        MAX_IN_FLIGHT: '4096',
+        ...(app === 'load-balancer' ? { PROBE_INTERVAL_MS: '600000', SERVER_FAILED_AFTER_MS: String(LONG_MS) } : {}),
+      },
+      ready: `http://127.0.0.1:${port}/readyz`,
+    });
+    return started.pid!;
+  }
+
+  /** Ends everything, in any state. */
+  async stop(): Promise<void> {
+    for (const child of this.children) child.stop();
+    await this.group.stopAll(5_000).catch(() => undefined);
+    for (const stop of this.stops) await stop().catch(() => undefined);
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

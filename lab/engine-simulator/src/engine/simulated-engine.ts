@@ -1,0 +1,291 @@
+import { randomUUID } from 'node:crypto';
+import type { PauseMode } from '@broomwagon/contracts';
+import { EngineModel } from '@broomwagon/models';
+import { type EngineParameters } from '@broomwagon/policies';
+import type { LengthSource } from '../tokens/length-source';
+import type { SampleIdentity } from '../tokens/sample-identity';
+import { FaultQueue } from './faults';
+import { WallClock } from './wall-clock';
+
+export type FinishReason = 'stop' | 'length' | 'abort';
+
+/** Where the tokens of a request go. Positions count from the start of the response, earlier attempts included. */
+export interface TokenSink {
+  tokens(from: number, to: number): void;
+  end(reason: FinishReason): void;
+}
+
+export interface EngineRequest {
+  /** Names it can be aborted by. */
+  names: string[];
+  identity: SampleIdentity;
+  /** Most tokens this attempt may make. */
+  budget: number;
+  /** Least tokens this attempt makes. */
+  minTokens: number;
+}
+
+interface Live extends EngineRequest {
+  key: string;
+  sink: TokenSink;
+  /** Tokens this attempt makes until it ends by itself. */
+  target: number;
+  sentTokens: number;
+  sentAtMs: number;
+}
+
+export interface SimulatedEngineOptions {
+  serverId: string;
+  parameters: EngineParameters;
+  lengths: LengthSource;
+  speed: number;
+  tickMs: number;
+  /** Pause between two chunks of a stream; the last one comes at once. */
+  streamMs: number;
+  maxModelTokens: number;
+  now: () => number;
+}
+
+/** Share of a prompt that is computed although the prefix cache holds it. */
+const CACHED_PREFILL_SHARE = 0.15;
+const CACHED_PROMPTS = 4_096;
+/** Ticks that may be made up for at once. */
+const MAX_STEP_TICKS = 5;
+const RECENT = 256;
+
+/** One row of the table of requests. */
+export interface RequestRow {
+  id: string;
+  state: 'waiting' | 'running' | FinishReason;
+  promptKey: string;
+  /** Tokens of the whole response so far, and those it will have if nothing cuts it. */
+  made: number;
+  total: number;
+}
+
+/** One simulated engine: the batching model on a wall clock, with the requests it serves. */
+export class SimulatedEngine {
+  readonly faults = new FaultQueue();
+  instanceId = randomUUID();
+  readonly startedAtSeconds = Date.now() / 1e3;
+  private model: EngineModel;
+  private clock: WallClock;
+  private readonly live = new Map<string, Live>();
+  private readonly cachedPrompts = new Set<string>();
+  private recent: RequestRow[] = [];
+  private sequence = 0;
+  private gate: 'open' | 'draining' | 'paused' = 'open';
+  /** Starts of requests that came during a pause, by key. */
+  private readonly heldBack = new Map<string, () => void>();
+  /** Told when a pause that waits is over, one way or the other. */
+  private readonly drained: (() => void)[] = [];
+  private counted = { received: 0, stop: 0, length: 0, abort: 0 };
+
+  /** Longest prompt and response together, tokens; what does not fit the KV cache could never run. */
+  readonly maxModelTokens: number;
+
+  constructor(readonly options: SimulatedEngineOptions) {
+    this.maxModelTokens = Math.min(options.maxModelTokens, options.parameters.kvCapacityTokens);
+    this.model = new EngineModel(options.parameters);
+    this.clock = this.newClock();
+  }
+
+  /** Takes a request. Throws RangeError when it can never run. Returns what takes it out again, safe to repeat. */
+  submit(request: EngineRequest, sink: TokenSink): () => void {
+    const { identity } = request;
+    const context = identity.promptTokens + identity.madeTokens;
+    if (context + request.budget > this.maxModelTokens) {
+      throw new RangeError(
+        `prompt of ${context} tokens and ${request.budget} to make exceed the model's ${this.maxModelTokens}`,
+      );
+    }
+    this.catchUp();
+    this.counted.received += 1;
+    const left = Math.max(request.minTokens, this.options.lengths.lengthOf(identity) - identity.madeTokens);
+    const key = `${++this.sequence}`;
+    const live: Live = {
+      ...request,
+      key,
+      sink,
+      target: Math.min(left, request.budget),
+      sentTokens: 0,
+      sentAtMs: this.options.now(),
+    };
+    this.live.set(key, live);
+    if (live.target < 1) {
+      this.close(live, 'stop');
+    } else {
+      const start = (): void =>
+        this.model.add({
+          id: key,
+          contextTokens: context,
+          prefillTokens: identity.madeTokens + identity.promptTokens * this.prefillShare(identity.promptKey),
+          remainingTokens: live.target,
+        });
+      if (this.isPaused) this.heldBack.set(key, start);
+      else start();
+    }
+    return () => this.drop(key);
+  }
+
+  /** Ends requests by name, with what they made so far. Returns how many. */
+  abort(matches: (name: string) => boolean): number {
+    this.catchUp();
+    const hit = [...this.live.values()].filter((live) => live.names.some(matches));
+    for (const live of hit) this.close(live, 'abort');
+    return hit.length;
+  }
+
+  get isPaused(): boolean {
+    return this.gate !== 'open';
+  }
+
+  /** Stops generating; `wait` resolves when all that runs has ended. New requests are held back until {@link resume}. */
+  async pause(mode: PauseMode): Promise<void> {
+    this.catchUp();
+    if (mode === 'abort') for (const live of this.live.values()) this.close(live, 'abort');
+    if (mode !== 'wait' || this.runsNothing || this.gate === 'paused') {
+      this.gate = 'paused';
+      return;
+    }
+    this.gate = 'draining';
+    await new Promise<void>((resolve) => this.drained.push(resolve));
+  }
+
+  resume(): void {
+    this.catchUp();
+    this.setGate('open');
+    for (const start of this.heldBack.values()) start();
+    this.heldBack.clear();
+  }
+
+  /** False, with nothing done, while requests hold the cache. */
+  resetPrefixCache(): boolean {
+    if (!this.runsNothing) return false;
+    this.cachedPrompts.clear();
+    return true;
+  }
+
+  /** Moves simulated time to the wall clock and sends what was made. */
+  tick(): void {
+    this.catchUp();
+    const now = this.options.now();
+    for (const live of this.live.values()) {
+      if (now - live.sentAtMs >= this.options.streamMs || live.sentTokens === 0) this.send(live, now);
+    }
+  }
+
+  /** Ends everything and forgets all counters, caches and faults. */
+  reset(): void {
+    for (const live of this.live.values()) this.close(live, 'abort');
+    this.model = new EngineModel(this.options.parameters);
+    this.clock = this.newClock();
+    this.cachedPrompts.clear();
+    this.setGate('open');
+    this.faults.clear();
+    this.recent = [];
+    this.counted = { received: 0, stop: 0, length: 0, abort: 0 };
+  }
+
+  get load() {
+    const { totals } = this.model;
+    return {
+      running: this.model.runningCount,
+      waiting: this.model.waitingCount + this.heldBack.size,
+      kvUse: this.model.kvUse,
+      preemptions: totals.preemptions,
+      tokensMade: Math.round(totals.tokensMade),
+      simulatedSeconds: totals.simulatedSeconds,
+      busySeconds: totals.busySeconds,
+      idleSeconds: totals.simulatedSeconds - totals.busySeconds,
+      clockLagShare: this.clock.lagShare,
+      requests: { ...this.counted },
+    };
+  }
+
+  /** Requests in the engine, then the last that left it. */
+  get table(): RequestRow[] {
+    return [...[...this.live.values()].map((live) => this.row(live)), ...this.recent];
+  }
+
+  private get runsNothing(): boolean {
+    return this.live.size === this.heldBack.size;
+  }
+
+  private setGate(gate: 'open' | 'paused'): void {
+    this.gate = gate;
+    for (const resolve of this.drained.splice(0)) resolve();
+  }
+
+  private catchUp(): void {
+    const seconds = this.clock.step(this.options.now(), this.model.runningCount > 0);
+    if (this.gate === 'paused') return;
+    for (const key of this.model.advance(seconds)) {
+      const live = this.live.get(key);
+      if (live) this.close(live, live.target < live.budget || this.endsByItself(live) ? 'stop' : 'length');
+    }
+  }
+
+  /** True when the response ends exactly with its budget. */
+  private endsByItself(live: Live): boolean {
+    return this.options.lengths.lengthOf(live.identity) - live.identity.madeTokens <= live.budget;
+  }
+
+  private send(live: Live, now: number): void {
+    const made = this.model.made(live.key) ?? 0;
+    if (made <= live.sentTokens) return;
+    const offset = live.identity.madeTokens;
+    const from = live.sentTokens;
+    live.sentTokens = made;
+    live.sentAtMs = now;
+    live.sink.tokens(offset + from, offset + made);
+  }
+
+  private close(live: Live, reason: FinishReason): void {
+    this.send(live, this.options.now());
+    // Sending may have run into a fault that dropped the request.
+    if (this.leave(live, reason)) live.sink.end(reason);
+  }
+
+  /** The client has gone: nobody is told. */
+  private drop(key: string): void {
+    const live = this.live.get(key);
+    if (!live) return;
+    this.catchUp();
+    this.leave(live, 'abort');
+  }
+
+  private leave(live: Live, reason: FinishReason): boolean {
+    if (!this.live.has(live.key)) return false;
+    const row = this.row(live);
+    this.live.delete(live.key);
+    if (!this.heldBack.delete(live.key)) this.model.remove(live.key);
+    if (this.gate === 'draining' && this.runsNothing) this.setGate('paused');
+    this.counted[reason] += 1;
+    this.recent.unshift({ ...row, state: reason });
+    this.recent.length = Math.min(this.recent.length, RECENT);
+    return true;
+  }
+
+  private row(live: Live): RequestRow {
+    const { madeTokens, promptKey } = live.identity;
+    return {
+      id: live.names[0] ?? live.key,
+      state: this.model.state(live.key) === 'running' ? 'running' : 'waiting',
+      promptKey,
+      made: madeTokens + (this.model.made(live.key) ?? 0),
+      total: madeTokens + live.target,
+    };
+  }
+
+  private prefillShare(promptKey: string): number {
+    const cached = this.cachedPrompts.delete(promptKey);
+    this.cachedPrompts.add(promptKey);
+    if (this.cachedPrompts.size > CACHED_PROMPTS) this.cachedPrompts.delete(this.cachedPrompts.values().next().value!);
+    return cached ? CACHED_PREFILL_SHARE : 1;
+  }
+
+  private newClock(): WallClock {
+    return new WallClock(this.options.speed, MAX_STEP_TICKS * this.options.tickMs, this.options.now());
+  }
+}

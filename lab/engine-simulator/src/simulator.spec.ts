@@ -1,0 +1,105 @@
+import { responseLength } from '@broomwagon/models';
+import { LENGTH_PRESETS, ENGINE_PRESETS, stepSeconds } from '@broomwagon/policies';
+import { createEngineAdapter, engineRequestId } from '@broomwagon/engines';
+import { describe, expect, it } from 'vitest';
+import { WallClock } from './engine/wall-clock';
+import { inEngine, startEngine, stateOf } from './test-engine';
+import { startSimulator } from './simulator';
+import { lengthSource } from './tokens/length-source';
+
+describe('engine simulator', () => {
+  it('ends a response with its true length, or at the budget with `length`', async () => {
+    const simulator = await startEngine('vllm');
+    const adapter = createEngineAdapter('vllm', simulator.url);
+    const run = (maxTokens: number) =>
+      adapter.generate({
+        engineRequestId: engineRequestId('r', `${maxTokens}`),
+        prompt: { text: 'q' },
+        maxTokens,
+        sampling: { seed: 4 },
+      });
+    const { table } = await run(8_192).then(() => stateOf(simulator.url));
+    const expected = responseLength(LENGTH_PRESETS['math-short-8k'], {
+      seed: 1,
+      promptKey: table[0]!.promptKey,
+      sampleIndex: 4,
+    });
+    expect(table[0]).toMatchObject({ state: 'stop', made: expected, total: expected });
+    expect(await run(expected)).toMatchObject({ finishReason: 'stop', tokenCount: expected });
+    expect(await run(expected - 1)).toMatchObject({ finishReason: 'length', tokenCount: expected - 1 });
+    await simulator.close();
+  });
+
+  it('takes the time the model says', async () => {
+    const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0 };
+    const simulator = await startEngine('vllm', { parameters });
+    const adapter = createEngineAdapter('vllm', simulator.url);
+    const result = await adapter.generate({
+      engineRequestId: engineRequestId('t', '1'),
+      prompt: { text: 'q' },
+      maxTokens: 8_192,
+    });
+    const { busySeconds } = await stateOf(simulator.url);
+    const expected = result.tokenCount * stepSeconds(parameters, 1, 0);
+    expect(busySeconds).toBeCloseTo(expected, 2);
+    await simulator.close();
+  });
+
+  it('hosts many engines, queues beyond the slots, and refuses what can never fit', async () => {
+    const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
+    const simulator = await startSimulator({
+      engines: 3,
+      dialect: 'vllm',
+      model: 'm',
+      parameters,
+      lengths: lengthSource('math-short-8k', 1),
+      speed: 0.01,
+      host: '127.0.0.1',
+      port: 0,
+      tickMs: 5,
+      streamMs: 10,
+      maxModelTokens: 1_000,
+      cumulative: false,
+    });
+    const [first, second] = simulator.servers.map(({ url }) => url);
+    const adapter = createEngineAdapter('vllm', first!);
+    const end = new AbortController();
+    const running = [1, 2, 3].map((attempt) =>
+      adapter.generate(
+        { engineRequestId: engineRequestId('q', `${attempt}`), prompt: { text: 'q' }, maxTokens: 900 },
+        { signal: end.signal },
+      ),
+    );
+    await expect.poll(() => adapter.load()).toMatchObject({ running: 2, waiting: 1 });
+    expect(await inEngine(second!)).toBe(0);
+    await expect(
+      adapter.generate({ engineRequestId: engineRequestId('q', '4'), prompt: { text: 'q' }, maxTokens: 1_000 }),
+    ).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });
+    end.abort();
+    await Promise.all(running);
+    await expect.poll(() => inEngine(first!)).toBe(0);
+    await simulator.close();
+  });
+
+  it('answers a request that is not streamed', async () => {
+    const simulator = await startEngine('vllm');
+    const answer = await fetch(`${simulator.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'hi' }], max_tokens: 5 }),
+    });
+    expect(await answer.json()).toMatchObject({
+      choices: [{ finish_reason: 'length', message: { role: 'assistant' } }],
+      usage: { completion_tokens: 5 },
+    });
+    await simulator.close();
+  });
+
+  it('loses time it could not keep up with, and says which share', () => {
+    const clock = new WallClock(100, 50, 0);
+    expect(clock.step(40, true)).toBe(4);
+    expect(clock.step(140, true)).toBe(5);
+    expect(clock.lagShare).toBeCloseTo(50 / 140);
+    expect(clock.step(1_140, false)).toBe(100);
+    expect(clock.lagShare).toBeCloseTo(50 / 140);
+  });
+});

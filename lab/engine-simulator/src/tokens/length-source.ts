@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { parseLengthTrace, uncappedResponseLength } from '@broomwagon/models';
+import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
+import type { SampleIdentity } from './sample-identity';
+
+/** True length of a response in tokens, known to the simulator alone. */
+export interface LengthSource {
+  readonly name: string;
+  lengthOf(identity: SampleIdentity): number;
+}
+
+/** Where lengths come from: the name of a preset, or a file (.jsonl or .csv). */
+export function lengthSource(name: string, seed: number): LengthSource {
+  if (Object.hasOwn(LENGTH_PRESETS, name)) return presetLengths(name as LengthPresetName, seed);
+  if (/\.(jsonl|csv)$/.test(name)) return fileLengths(name);
+  throw new RangeError(
+    `lengths: ${name} is no preset (${Object.keys(LENGTH_PRESETS).join(', ')}) nor a .jsonl or .csv`,
+  );
+}
+
+/** Not cut at the preset's cap: the client's token budget does that, with finish reason `length`. */
+function presetLengths(name: LengthPresetName, seed: number): LengthSource {
+  return {
+    name,
+    lengthOf: ({ promptKey, script }) =>
+      uncappedResponseLength(LENGTH_PRESETS[name], { seed, promptKey, sampleIndex: script.sampleKey }),
+  };
+}
+
+/**
+ * Given lengths, in the format of `parseLengthTrace`: the i-th is for the sample with seed i (modulo their number). A
+ * line with the prompt `*` is for all prompts not named. Errors name the line.
+ */
+function fileLengths(path: string): LengthSource {
+  const byPrompt = parseLengthTrace(readFileSync(path, 'utf8'), path.endsWith('.csv') ? 'csv' : 'jsonl', path);
+  const all = [...byPrompt.values()];
+  return {
+    name: path,
+    lengthOf: ({ promptKey, promptText, script }) => {
+      const lengths =
+        byPrompt.get(promptKey) ??
+        (promptText === undefined ? undefined : byPrompt.get(promptText)) ??
+        byPrompt.get('*') ??
+        all[Number.parseInt(promptKey.slice(0, 8), 16) % all.length]!;
+      return lengths[script.sampleKey % lengths.length]!;
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import type { PoolSettings, SnapshotServer } from '@broomwagon/contracts';
+import { chooseServer } from '@broomwagon/models';
+import type { Router, RouteWish } from './router';
+
+/** What `chooseServer` decides from, kept up to date as the scripts of libs/state keep it. */
+export class ProductionRouter implements Router {
+  private readonly servers: SnapshotServer[];
+  private readonly numbers = new Map<string, number>();
+  private readonly groupLeases: Map<string, number>[];
+  private readonly sessions = new Map<string, { server: number; leases: number }>();
+  private chosen = 0;
+
+  constructor(
+    servers: number,
+    private readonly settings: PoolSettings = {},
+    private readonly maxInflight = Infinity,
+  ) {
+    this.servers = Array.from({ length: servers }, (_, server) => {
+      // Ids in the order of the numbers: the last tie-break of a choice.
+      const serverId = `s${String(server).padStart(6, '0')}`;
+      this.numbers.set(serverId, server);
+      return { serverId, leases: 0, hasRoom: true, weight: 1, weightVersion: 0, chosen: 0, sessions: 0 };
+    });
+    this.groupLeases = this.servers.map(() => new Map());
+  }
+
+  get name(): string {
+    return this.settings.policy ?? 'least-inflight';
+  }
+
+  choose(wish: RouteWish): number | undefined {
+    this.servers.forEach((server, index) => {
+      server.groupLeases = this.groupLeases[index]!.get(wish.groupId) ?? 0;
+    });
+    const session = wish.sessionId === undefined ? undefined : this.sessions.get(wish.sessionId);
+    const choice = chooseServer({
+      settings: this.settings,
+      wish,
+      boundTo: session && this.servers[session.server]!.serverId,
+      newestWeightVersion: 0,
+      servers: this.servers,
+    });
+    if (!('server' in choice)) return undefined;
+    const server = this.numbers.get(choice.server)!;
+    this.count(server, wish, 1);
+    this.servers[server]!.chosen = ++this.chosen;
+    if (wish.sessionId !== undefined) this.bind(wish.sessionId, server);
+    return server;
+  }
+
+  released(server: number, wish: RouteWish): void {
+    this.count(server, wish, -1);
+    const session = wish.sessionId === undefined ? undefined : this.sessions.get(wish.sessionId);
+    if (session) session.leases -= 1;
+  }
+
+  moved(from: number, to: number, wish: RouteWish): void {
+    this.count(from, wish, -1);
+    this.count(to, wish, 1);
+  }
+
+  sessionOver(sessionId: string): void {
+    const session = this.sessions.get(sessionId);
+    if (!session) return;
+    this.servers[session.server]!.sessions! -= 1;
+    this.sessions.delete(sessionId);
+  }
+
+  private bind(sessionId: string, server: number): void {
+    const before = this.sessions.get(sessionId);
+    if (before?.server === server) {
+      before.leases += 1;
+      return;
+    }
+    if (before) this.servers[before.server]!.sessions! -= 1;
+    this.servers[server]!.sessions! += 1;
+    this.sessions.set(sessionId, { server, leases: (before?.leases ?? 0) + 1 });
+  }
+
+  private count(server: number, { groupId }: RouteWish, change: number): void {
+    const one = this.servers[server]!;
+    one.leases += change;
+    one.hasRoom = one.leases < this.maxInflight;
+    const group = this.groupLeases[server]!;
+    const leases = (group.get(groupId) ?? 0) + change;
+    if (leases > 0) group.set(groupId, leases);
+    else group.delete(groupId);
+  }
+}

@@ -1,0 +1,141 @@
+import { EngineModel, LockstepEngines, type EngineSequence } from '@broomwagon/models';
+import { type EngineParameters } from '@broomwagon/policies';
+import type { VirtualClock } from './virtual-clock';
+
+export interface FleetOptions {
+  servers: number;
+  parameters: EngineParameters;
+  /** All servers decode in lockstep, as the data-parallel ranks of one engine. */
+  lockstep?: boolean;
+}
+
+/** Engines that share their time: one, or all in lockstep. */
+interface Unit {
+  /** Moves on by as much as is asked; ends go to `deliver` of their server. */
+  advance(seconds: number): void;
+  secondsToNextEvent(): number;
+  syncedAtSeconds: number;
+  /** An action that was scheduled under another number is void. */
+  version: number;
+  isDirty: boolean;
+}
+
+/** Rounding: a unit is never scheduled for less than this, seconds. */
+const SHORTEST_SECONDS = 1e-9;
+
+/** The engines of a pool on a virtual clock. Servers are numbered from 0. */
+export class SimulatedFleet<Id> {
+  readonly engines: readonly EngineModel<Id>[];
+  private readonly units: readonly Unit[];
+  private dirty: Unit[] = [];
+
+  constructor(
+    private readonly clock: VirtualClock,
+    readonly options: FleetOptions,
+    private readonly onFinish: (server: number, id: Id) => void,
+  ) {
+    this.engines = Array.from({ length: options.servers }, () => new EngineModel<Id>(options.parameters));
+    this.units = options.lockstep ? [this.lockstepUnit()] : this.engines.map((_, server) => this.singleUnit(server));
+    clock.onInstantOver(() => this.scheduleDirty());
+  }
+
+  add(server: number, sequence: EngineSequence<Id>): void {
+    this.touch(server);
+    this.engines[server]!.add(sequence);
+  }
+
+  /** Aborts a sequence. Returns the tokens it made here. */
+  remove(server: number, id: Id): number {
+    this.touch(server);
+    return this.engines[server]!.remove(id) ?? 0;
+  }
+
+  /** Tokens a sequence has made here, up to now. */
+  made(server: number, id: Id): number {
+    this.touch(server);
+    return this.engines[server]!.made(id) ?? 0;
+  }
+
+  stall(server: number, seconds: number): void {
+    this.touch(server);
+    this.engines[server]!.stall(seconds);
+  }
+
+  /** The engine, up to date. */
+  engine(server: number): EngineModel<Id> {
+    this.touch(server);
+    return this.engines[server]!;
+  }
+
+  /** Brings all counters up to now. */
+  sync(): void {
+    this.engines.forEach((_, server) => this.touch(server));
+  }
+
+  private touch(server: number): void {
+    const unit = this.units[this.options.lockstep ? 0 : server]!;
+    const seconds = this.clock.now - unit.syncedAtSeconds;
+    unit.syncedAtSeconds = this.clock.now;
+    if (seconds > 0) unit.advance(seconds);
+    if (unit.isDirty) return;
+    unit.isDirty = true;
+    this.dirty.push(unit);
+  }
+
+  private scheduleDirty(): void {
+    for (const unit of this.dirty) {
+      unit.isDirty = false;
+      this.schedule(unit);
+    }
+    this.dirty = [];
+  }
+
+  private schedule(unit: Unit): void {
+    const version = ++unit.version;
+    const seconds = unit.secondsToNextEvent();
+    if (seconds === Infinity) return;
+    this.clock.after(Math.max(seconds, SHORTEST_SECONDS), () => {
+      if (unit.version !== version || unit.isDirty) return;
+      // Not by the clock's difference, whose rounding could end just short of the event.
+      unit.advance(Math.max(seconds, this.clock.now - unit.syncedAtSeconds));
+      unit.syncedAtSeconds = this.clock.now;
+      this.schedule(unit);
+    });
+  }
+
+  /** Ends are told by an action of their own, so that nobody is called back in the middle of what he does. */
+  private deliver(server: number, id: Id): void {
+    this.clock.at(this.clock.now, () => {
+      if (this.engines[server]!.state(id) !== 'finished') return;
+      this.engines[server]!.remove(id);
+      this.onFinish(server, id);
+    });
+  }
+
+  private singleUnit(server: number): Unit {
+    const engine = this.engines[server]!;
+    return {
+      syncedAtSeconds: 0,
+      version: 0,
+      isDirty: false,
+      secondsToNextEvent: () => engine.secondsToNextEvent(),
+      advance: (seconds) => {
+        for (const id of engine.advance(seconds)) this.deliver(server, id);
+      },
+    };
+  }
+
+  private lockstepUnit(): Unit {
+    const engines = new LockstepEngines(this.engines);
+    return {
+      syncedAtSeconds: 0,
+      version: 0,
+      isDirty: false,
+      secondsToNextEvent: () => engines.secondsToNextEvent(),
+      advance: (seconds) => {
+        let left = seconds;
+        while (left > 0) left -= engines.advance(left, (server, id) => this.deliver(server, id));
+      },
+    };
+  }
+}

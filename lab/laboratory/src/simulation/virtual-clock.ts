@@ -1,0 +1,53 @@
+import { MinHeap } from '@broomwagon/models';
+
+interface Entry {
+  atSeconds: number;
+  /** Order of scheduling, so that what is due at the same time always happens in the same order. */
+  order: number;
+  action: () => void;
+}
+
+/** The clock of a simulation: time jumps from one scheduled action to the next. */
+export class VirtualClock {
+  private readonly heap = new MinHeap<Entry>(
+    (one, other) => one.atSeconds < other.atSeconds || (one.atSeconds === other.atSeconds && one.order < other.order),
+  );
+  private readonly beforeMoving: (() => void)[] = [];
+  private scheduled = 0;
+  private seconds = 0;
+
+  /** Simulated seconds since the start. */
+  get now(): number {
+    return this.seconds;
+  }
+
+  at(atSeconds: number, action: () => void): void {
+    this.heap.push({ atSeconds: Math.max(atSeconds, this.seconds), order: ++this.scheduled, action });
+  }
+
+  after(seconds: number, action: () => void): void {
+    this.at(this.seconds + seconds, action);
+  }
+
+  /** Calls back when everything of an instant has happened, before time moves on. */
+  onInstantOver(action: () => void): void {
+    this.beforeMoving.push(action);
+  }
+
+  /** Runs until nothing is scheduled or `isDone` says so. */
+  run(isDone: () => boolean = () => false): void {
+    while (!isDone()) {
+      const next = this.heap.peek();
+      if (next === undefined || next.atSeconds > this.seconds) {
+        const scheduledBefore = this.scheduled;
+        for (const action of this.beforeMoving) action();
+        // They may have scheduled something earlier, or for this instant.
+        if (this.scheduled !== scheduledBefore) continue;
+        if (next === undefined) return;
+      }
+      this.heap.pop();
+      this.seconds = next.atSeconds;
+      next.action();
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import { parseLengthTrace } from '@broomwagon/models';
+import { describe, expect, it } from 'vitest';
+import { tracedWorkload } from './workload';
+
+describe('recorded lengths', () => {
+  const trace = parseLengthTrace('promptKey,length\na,10\na,20\na,900\nb,5\n', 'csv', 'file');
+
+  it('are those of the file, prompts over and over, cut at the cap', () => {
+    const workload = tracedWorkload('file', trace, 500, 8);
+    expect([0, 1, 2].map((sample) => workload.lengthOf(0, sample, 0))).toEqual([10, 20, 500]);
+    expect([workload.lengthOf(1, 0, 0), workload.lengthOf(2, 1, 0)]).toEqual([5, 20]);
+  });
+
+  it('change when a sample is begun anew, but not the same way each time it is asked', () => {
+    const workload = tracedWorkload('file', trace, 1_000, 8);
+    const drawn = Array.from({ length: 60 }, (_, draw) => workload.lengthOf(0, 2, draw + 1));
+    expect(new Set(drawn)).toEqual(new Set([10, 20, 900]));
+    expect(Array.from({ length: 60 }, (_, draw) => workload.lengthOf(0, 2, draw + 1))).toEqual(drawn);
+    expect(tracedWorkload('file', trace, 1_000, 8, 'same').lengthOf(0, 2, 1)).toBe(900);
+  });
+
+  it.each([
+    ['a line without a length', 'a,10\nb,\n', 'csv', 'file:2'],
+    ['a length of 0', 'a,10\nb,0\n', 'csv', 'file:2'],
+    ['no JSON', '{"prompt":"a","lengths":[1]}\n{', 'jsonl', 'file:2'],
+    ['no lengths at all', '', 'csv', 'holds no lengths'],
+  ] as const)('name the line that is wrong: %s', (_, text, format, message) => {
+    expect(() => parseLengthTrace(text, format, 'file')).toThrow(message);
+  });
+});

@@ -1,0 +1,146 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { EngineModel } from './engine-model';
+import { ENGINE_PRESETS, stepSeconds, type EngineParameters } from '@broomwagon/policies';
+
+const roomy: EngineParameters = { ...ENGINE_PRESETS['14b-16k'], kvCapacityTokens: 1e9 };
+
+function sequence(id: string, remainingTokens: number, contextTokens = 0) {
+  return { id, contextTokens, prefillTokens: 0, remainingTokens };
+}
+
+/** Runs until nothing is left, event by event; returns the makespan in simulated seconds. */
+function drain(model: EngineModel): number {
+  while (model.runningCount > 0) model.advance(model.secondsToNextEvent());
+  return model.totals.simulatedSeconds;
+}
+
+/** Step by step, as an engine does it: the oracle. */
+function makespanBySteps(parameters: EngineParameters, lengths: number[]): number {
+  let seconds = 0;
+  let kv = 0;
+  const left = lengths.map((length) => ({ length, made: 0 }));
+  for (;;) {
+    const running = left.filter((one) => one.made < one.length);
+    if (running.length === 0) return seconds;
+    kv = running.reduce((sum, one) => sum + one.made, 0);
+    seconds += stepSeconds(parameters, running.length, kv);
+    for (const one of running) one.made += 1;
+  }
+}
+
+describe('engine model', () => {
+  it('gives a lone request L * tau(1)', () => {
+    const parameters = { ...roomy, stepPerKvTokenSeconds: 0 };
+    const model = new EngineModel(parameters);
+    model.add(sequence('a', 1_000));
+    expect(drain(model)).toBeCloseTo(1_000 * stepSeconds(parameters, 1, 0), 6);
+  });
+
+  it('obeys the makespan identity T = sum L_j (tau(j) - tau(j - 1)) of a static batch', () => {
+    const parameters = { ...roomy, stepPerKvTokenSeconds: 0 };
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 20_000 }), { minLength: 1, maxLength: 200 }), (lengths) => {
+        const model = new EngineModel(parameters);
+        lengths.forEach((length, index) => model.add(sequence(`${index}`, length)));
+        const identity = lengths
+          .toSorted((a, b) => b - a)
+          .reduce((sum, length, index) => {
+            const below = index === 0 ? 0 : stepSeconds(parameters, index, 0);
+            return sum + length * (stepSeconds(parameters, index + 1, 0) - below);
+          }, 0);
+        expect(drain(model) / identity).toBeCloseTo(1, 6);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it('stays within 1 % of an engine that goes step by step, KV growth included', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 50, max: 3_000 }), { minLength: 1, maxLength: 40 }), (lengths) => {
+        const model = new EngineModel(roomy);
+        lengths.forEach((length, index) => model.add(sequence(`${index}`, length)));
+        expect(drain(model) / makespanBySteps(roomy, lengths)).toBeCloseTo(1, 2);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('makes the same tokens however time is cut into pieces', () => {
+    const lengths = fc.array(fc.integer({ min: 1, max: 2_000 }), { minLength: 1, maxLength: 30 });
+    const pieces = fc.array(fc.double({ min: 0.001, max: 5, noNaN: true }), { minLength: 1, maxLength: 40 });
+    fc.assert(
+      fc.property(lengths, pieces, (all, cuts) => {
+        const whole = new EngineModel(roomy);
+        const parts = new EngineModel(roomy);
+        for (const model of [whole, parts]) all.forEach((length, index) => model.add(sequence(`${index}`, length)));
+        for (const cut of cuts) parts.advance(cut);
+        whole.advance(cuts.reduce((sum, cut) => sum + cut, 0));
+        expect(parts.totals.tokensMade).toBeCloseTo(whole.totals.tokensMade, 3);
+        expect(parts.totals.busySeconds).toBeCloseTo(whole.totals.busySeconds, 6);
+      }),
+    );
+  });
+
+  it('admits first in first out, at most `slots` at once', () => {
+    const model = new EngineModel({ ...roomy, slots: 2 });
+    for (const id of ['a', 'b', 'c', 'd']) model.add(sequence(id, 100));
+    expect([model.runningCount, model.waitingCount]).toEqual([2, 2]);
+    expect(model.remove('a')).toBe(0);
+    expect([model.state('b'), model.state('c'), model.state('d')]).toEqual(['running', 'running', 'waiting']);
+  });
+
+  it('preempts the one admitted last when the KV cache is full, and loses none of its tokens', () => {
+    const model = new EngineModel({ ...roomy, kvCapacityTokens: 1_000 });
+    model.add(sequence('first', 700, 100));
+    model.add(sequence('last', 700, 100));
+    while (model.totals.preemptions === 0) model.advance(model.secondsToNextEvent());
+    expect([model.state('first'), model.state('last')]).toEqual(['running', 'waiting']);
+    expect(model.made('last')).toBe(400);
+    const finished: string[] = [];
+    while (model.runningCount > 0) finished.push(...model.advance(model.secondsToNextEvent()));
+    expect(finished).toEqual(['first', 'last']);
+    expect(model.totals.tokensMade).toBeCloseTo(1_400, 3);
+  });
+
+  it('pays for a prefill before it decodes', () => {
+    const parameters = { ...roomy, stepPerKvTokenSeconds: 0 };
+    const model = new EngineModel(parameters);
+    model.add({ id: 'a', contextTokens: 2_000, prefillTokens: 2_000, remainingTokens: 10 });
+    expect(drain(model)).toBeCloseTo(0.1 + 10 * stepSeconds(parameters, 1, 0), 9);
+  });
+
+  it('rounds a batch up to its graph tier', () => {
+    const tiers = { ...roomy, graphTiers: [4, 8] };
+    expect(stepSeconds(tiers, 1, 0)).toBe(stepSeconds(tiers, 4, 0));
+    expect(stepSeconds(tiers, 5, 0)).toBe(stepSeconds(tiers, 8, 0));
+    expect(stepSeconds(tiers, 9, 0)).toBe(stepSeconds(roomy, 9, 0));
+  });
+
+  it('keeps its books under any order of arrivals, removals and time', () => {
+    const action = fc.oneof(
+      fc.record({ kind: fc.constant('add' as const), tokens: fc.integer({ min: 1, max: 400 }) }),
+      fc.record({ kind: fc.constant('remove' as const), tokens: fc.nat(60) }),
+      fc.record({ kind: fc.constant('advance' as const), tokens: fc.integer({ min: 1, max: 300 }) }),
+    );
+    fc.assert(
+      fc.property(fc.array(action, { maxLength: 120 }), (actions) => {
+        const model = new EngineModel({ ...roomy, kvCapacityTokens: 900, slots: 5 });
+        const added: string[] = [];
+        for (const { kind, tokens } of actions) {
+          if (kind === 'add') {
+            added.push(`${added.length}`);
+            model.add({ ...sequence(added.at(-1)!, tokens, tokens), prefillTokens: tokens });
+          } else if (kind === 'remove') model.remove(`${tokens}`);
+          else model.advance(tokens / 100);
+          expect(model.runningCount).toBeLessThanOrEqual(5);
+          expect(model.kvUse).toBeLessThanOrEqual(1 + 1e-6);
+          expect(model.runningCount > 0 || model.waitingCount === 0).toBe(true);
+        }
+        drain(model);
+        for (const id of added) model.remove(id);
+        expect([model.runningCount, model.waitingCount, model.kvUse]).toEqual([0, 0, 0]);
+      }),
+    );
+  });
+});

@@ -1,0 +1,3 @@
+export * from './engine-model';
+export * from './lockstep-engines';
+export * from './min-heap';

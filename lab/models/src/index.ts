@@ -1,0 +1,6 @@
+export * from './admission';
+export * from './engine-model';
+export * from './jobs';
+export * from './lengths';
+export * from './prompt-lengths';
+export * from './routing';

@@ -1,0 +1,3 @@
+export * from './length-trace';
+export * from './random-stream';
+export * from './response-length';
