@@ -2,51 +2,38 @@ import { Module } from '@nestjs/common';
 import { EngineAccess } from '@broomwagon/engines';
 import { Alarms } from '@broomwagon/platform';
 import { AcquireService } from './acquire/acquire.service';
-import { LoadBalancerController } from './acquire/lb.controller';
+import { LbController } from './acquire/lb.controller';
 import { ReleaseService } from './acquire/release.service';
-import { StatusService } from './acquire/status.service';
 import { TransferService } from './acquire/transfer.service';
 import { WaiterAnswersService } from './acquire/waiter-answers.service';
 import { LoadBalancerConfig } from './load-balancer.config';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
 import { PoolController } from './pool/pool.controller';
 import { PoolSettingsService } from './pool/pool-settings.service';
-import { InspectionController } from './inspection/inspection.controller';
-import { AdmissionController } from './admission/admission.controller';
 import { DiscoveryService } from './servers/discovery.service';
 import { EnginePausesService } from './servers/engine-pauses.service';
 import { PrefixCachesService } from './servers/prefix-caches.service';
 import { EngineSources } from './servers/engine-sources';
 import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
-import { ServersController } from './servers/servers.controller';
+import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
 import { StateModule } from './state.module';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
-import { WorkersController } from './workers/workers.controller';
-import { WorkersService } from './workers/workers.service';
+import { WorkerController } from './workers/worker.controller';
 
 /** Leases, registry, sessions, waiting and health of the servers of a pool. */
 @Module({
   imports: [StateModule],
-  controllers: [
-    LoadBalancerController,
-    AdmissionController,
-    InspectionController,
-    PoolController,
-    ServersController,
-    WorkersController,
-  ],
+  controllers: [LbController, PoolController, ServerController, WorkerController],
   providers: [
     AcquireService,
     ReleaseService,
     TransferService,
-    StatusService,
     WaiterAnswersService,
     PoolSettingsService,
     ServersService,
-    WorkersService,
     SweepService,
     ProbeService,
     EnginePausesService,

@@ -8,23 +8,18 @@ import {
   FunctionRunner,
   type RedisConnection,
 } from '@broomwagon/state';
-import { RequestAbortController } from './aborts/request-abort.controller';
 import { AbortService } from './aborts/abort.service';
 import { AbortSweepService } from './aborts/abort-sweep.service';
-import { CheckpointController } from './checkpoints/checkpoint.controller';
 import { CheckpointService } from './checkpoints/checkpoint.service';
 import { CheckpointSweepService } from './checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { FactRelayService } from './facts/fact-relay.service';
-import { DeletionController } from './jobs/deletion.controller';
 import { DeletionService } from './jobs/deletion.service';
 import { JobController } from './jobs/job.controller';
-import { JobQuotaController } from './jobs/job-quota.controller';
-import { LedgerController } from './ledger/ledger.controller';
+import { PoolController } from './jobs/pool.controller';
 import { LedgerMetrics } from './ledger/ledger.metrics';
 import { LedgerService } from './ledger/ledger.service';
-import { DropLongtailService } from './longtail/drop-longtail.service';
 import { LongtailController } from './longtail/longtail.controller';
 import { LongtailSweepService } from './longtail/longtail-sweep.service';
 import { RequeueService } from './longtail/requeue.service';
@@ -37,14 +32,12 @@ import { PlannerService } from './rebalance/planner.service';
 import { RebalanceController } from './rebalance/rebalance.controller';
 import { RebalanceWatchService } from './rebalance/rebalance-watch.service';
 import { RebalanceService } from './rebalance/rebalance.service';
-import { PromptsController } from './prompts/prompts.controller';
+import { PromptController } from './prompts/prompt.controller';
 import { GrantService } from './requests/grant.service';
-import { RequestListController } from './requests/request-list.controller';
 import { RequestController } from './requests/request.controller';
 import { RequestService } from './requests/request.service';
 import { OpeningService } from './rounds/opening.service';
 import { ResultsService } from './rounds/results.service';
-import { RoundCancelController } from './rounds/round-cancel.controller';
 import { RoundController } from './rounds/round.controller';
 import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
@@ -72,17 +65,11 @@ import { WeightsController } from './weights/weights.controller';
   ],
   controllers: [
     RoundController,
-    RoundCancelController,
     RequestController,
-    RequestAbortController,
-    RequestListController,
     LongtailController,
     JobController,
-    JobQuotaController,
-    DeletionController,
-    LedgerController,
-    PromptsController,
-    CheckpointController,
+    PoolController,
+    PromptController,
     WeightsController,
     RebalanceController,
   ],
@@ -103,7 +90,6 @@ import { WeightsController } from './weights/weights.controller';
       useFactory: (redis: RedisConnection, scripts: FunctionRunner, payloads: PayloadStore, pools: PoolDirectory) =>
         new DeletionStore(redis, scripts, payloads, pools),
     },
-    DropLongtailService,
     FactRelayService,
     GrantService,
     LedgerMetrics,

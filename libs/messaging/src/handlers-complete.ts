@@ -12,7 +12,7 @@ export function assertHandlersComplete(app: AppName, registeredPatterns: readonl
     const count = registeredPatterns.filter((registered) => registered === pattern).length;
     const owner = OPERATIONS[name].owner;
     if (owner === app && count === 0) {
-      problems.push(`${pattern} has no handler: add @MessagePattern(patternOf('${name}')) to a controller`);
+      problems.push(`${pattern} has no handler: add @Operation('${name}') to a controller`);
     } else if (owner === app && count > 1) {
       problems.push(`${pattern} has ${count} handlers`);
     } else if (owner !== app && count > 0) {

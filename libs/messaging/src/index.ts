@@ -6,6 +6,7 @@ export * from './handlers-complete';
 export * from './transport/message-context';
 export * from './transport/message-metrics';
 export * from './transport/nats.transport';
+export { Operation } from './transport/operation.decorator';
 export * from './transport/reply-subjects';
 export * from './transport/rethrow.filter';
 export type { Pools } from './transport/subjects';

@@ -1,87 +1,112 @@
 import { Controller } from '@nestjs/common';
-import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
   AcquireManyRequest,
   AcquireRequest,
+  BroomwagonError,
+  CancelAcquireRequest,
+  ClearSessionsRequest,
+  DecisionsRequest,
   FinishSessionRequest,
+  LIMITS,
+  ListLeasesRequest,
   LoadBalancerStatusRequest,
-  patternOf,
   ReleaseManyRequest,
   ReleaseRequest,
   TransferLeaseRequest,
-  type ReplyOf,
 } from '@broomwagon/contracts';
-import { ContractPipe, MessageContext, type PARKED } from '@broomwagon/messaging';
-import { RoutingStore } from '@broomwagon/state';
+import { MessageContext, Operation } from '@broomwagon/messaging';
+import { InspectionStore, leaseIdOf, PoolStore, RoutingStore } from '@broomwagon/state';
 import { AcquireService } from './acquire.service';
 import { ReleaseService } from './release.service';
-import { StatusService } from './status.service';
 import { TransferService } from './transfer.service';
+import { WaiterAnswersService } from './waiter-answers.service';
 
 /** The operations `lb.*`. */
 @Controller()
-export class LoadBalancerController {
+export class LbController {
   constructor(
     private readonly acquires: AcquireService,
     private readonly releases: ReleaseService,
     private readonly transfers: TransferService,
-    private readonly statuses: StatusService,
-    private readonly store: RoutingStore,
+    private readonly waiters: WaiterAnswersService,
+    private readonly routing: RoutingStore,
+    private readonly pools: PoolStore,
+    private readonly inspections: InspectionStore,
   ) {}
 
-  @MessagePattern(patternOf('lb.acquire'))
-  acquire(
-    @Payload(new ContractPipe(AcquireRequest)) body: AcquireRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.acquire'> | typeof PARKED> {
-    return this.acquires.acquire(context.pool, body, context.replyTo);
+  @Operation('lb.acquire')
+  acquire(body: AcquireRequest, { pool, replyTo }: MessageContext) {
+    return this.acquires.acquire(pool, body, replyTo);
   }
 
-  @MessagePattern(patternOf('lb.acquire-many'))
-  acquireMany(
-    @Payload(new ContractPipe(AcquireManyRequest)) body: AcquireManyRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.acquire-many'>> {
-    return this.acquires.acquireMany(context.pool, body);
+  @Operation('lb.acquire-many')
+  acquireMany(body: AcquireManyRequest, { pool }: MessageContext) {
+    return this.acquires.acquireMany(pool, body);
   }
 
-  @MessagePattern(patternOf('lb.release'))
-  release(
-    @Payload(new ContractPipe(ReleaseRequest)) body: ReleaseRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.release'>> {
-    return this.releases.release(context.pool, body);
+  @Operation('lb.cancel')
+  async cancel(body: CancelAcquireRequest, { pool }: MessageContext) {
+    const { cancelled, reason, seq, ...waiting } = await this.routing.cancel(pool, body, body.acquireId);
+    this.waiters.send(waiting);
+    return { cancelled, reason, ...(seq === undefined ? {} : { leaseId: leaseIdOf(seq, body.acquireId) }) };
   }
 
-  @MessagePattern(patternOf('lb.release-many'))
-  releaseMany(
-    @Payload(new ContractPipe(ReleaseManyRequest)) body: ReleaseManyRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.release-many'>> {
-    return this.releases.releaseMany(context.pool, body.releases);
+  @Operation('lb.release')
+  release(body: ReleaseRequest, { pool }: MessageContext) {
+    return this.releases.release(pool, body);
   }
 
-  @MessagePattern(patternOf('lb.transfer'))
-  transfer(
-    @Payload(new ContractPipe(TransferLeaseRequest)) body: TransferLeaseRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.transfer'>> {
-    return this.transfers.transfer(context.pool, body);
+  @Operation('lb.release-many')
+  releaseMany({ releases }: ReleaseManyRequest, { pool }: MessageContext) {
+    return this.releases.releaseMany(pool, releases);
   }
 
-  @MessagePattern(patternOf('lb.status'))
-  status(
-    @Payload(new ContractPipe(LoadBalancerStatusRequest)) _body: LoadBalancerStatusRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.status'>> {
-    return this.statuses.status(context.pool);
+  @Operation('lb.transfer')
+  transfer(body: TransferLeaseRequest, { pool }: MessageContext) {
+    return this.transfers.transfer(pool, body);
   }
 
-  @MessagePattern(patternOf('lb.finish-session'))
-  finishSession(
-    @Payload(new ContractPipe(FinishSessionRequest)) body: FinishSessionRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.finish-session'>> {
-    return this.store.finishSession(context.pool, body.sessionId);
+  @Operation('lb.finish-session')
+  finishSession({ sessionId }: FinishSessionRequest, { pool }: MessageContext) {
+    return this.routing.finishSession(pool, sessionId);
+  }
+
+  @Operation('lb.clear-sessions')
+  async clearSessions(_body: ClearSessionsRequest, { pool }: MessageContext) {
+    let cleared = 0;
+    let cursor = '0';
+    do {
+      const page = await this.pools.clearSessions(pool, cursor);
+      cleared += page.cleared;
+      cursor = page.cursor;
+    } while (cursor !== '0');
+    return { cleared };
+  }
+
+  /** Totals and the first page of servers by id. */
+  @Operation('lb.status')
+  async status(_body: LoadBalancerStatusRequest, { pool }: MessageContext) {
+    const [totals, page] = await Promise.all([this.routing.status(pool), this.routing.listServers(pool, '0')]);
+    const perServer = page.servers
+      .map(({ serverId, state, epoch, inflight, maxInflight }) => ({ serverId, state, epoch, inflight, maxInflight }))
+      .sort((one, other) => (one.serverId < other.serverId ? -1 : 1));
+    return { pool, ...totals, perServer };
+  }
+
+  @Operation('lb.leases')
+  async leases(body: ListLeasesRequest, { pool }: MessageContext) {
+    if (body.serverId !== undefined && body.workerId !== undefined) {
+      throw new BroomwagonError('VALIDATION_FAILED', 'Name a server or a worker, not both', { field: 'workerId' });
+    }
+    return this.inspections.leases(pool, body);
+  }
+
+  @Operation('lb.decisions')
+  async decisions({ full = false, limit = LIMITS.page, cursor }: DecisionsRequest, { pool }: MessageContext) {
+    const before = cursor === undefined ? undefined : Number(cursor);
+    const page = { before, limit: full ? Math.min(limit, LIMITS.explainsPerCall) : limit, full };
+    const { decisions, more } = await this.pools.decisions(pool, page);
+    const last = decisions.at(-1);
+    return { decisions, ...(more && last ? { cursor: String(last.seq) } : {}) };
   }
 }

@@ -63,8 +63,8 @@ export class ReleaseService {
 /** Undefined for a lease id that is none of ours. */
 function entryOf({ leaseId, acquireId, outcome }: ReleaseItem, path: string): ReleaseEntry | undefined {
   const said = outcome === 'finished' || outcome === 'failed' ? { outcome } : {};
-  const lease = leaseId == null ? undefined : parseLeaseId(leaseId);
-  if (leaseId != null) return lease && { ...lease, ...said };
-  if (acquireId != null) return { acquireId, ...said };
+  const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);
+  if (leaseId !== undefined) return lease && { ...lease, ...said };
+  if (acquireId !== undefined) return { acquireId, ...said };
   throw new BroomwagonError('VALIDATION_FAILED', 'One of leaseId and acquireId is needed', { field: `${path}leaseId` });
 }

@@ -37,8 +37,8 @@ export class TransferService {
 }
 
 function leaseOf({ leaseId, acquireId }: TransferLeaseRequest): { acquireId: string; seq?: number } {
-  if (leaseId == null) {
-    if (acquireId != null) return { acquireId };
+  if (leaseId === undefined) {
+    if (acquireId !== undefined) return { acquireId };
     throw new BroomwagonError('VALIDATION_FAILED', 'One of leaseId and acquireId is needed', { field: 'leaseId' });
   }
   const parsed = parseLeaseId(leaseId);

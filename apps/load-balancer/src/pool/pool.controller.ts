@@ -1,67 +1,44 @@
 import { Controller } from '@nestjs/common';
-import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
-import {
-  ClearSessionsRequest,
-  ConfigurePoolRequest,
-  DecisionsRequest,
-  LIMITS,
-  patternOf,
-  PoolSettingsRequest,
-  type ReplyOf,
-} from '@broomwagon/contracts';
-import { ContractPipe, MessageContext } from '@broomwagon/messaging';
-import { PoolStore } from '@broomwagon/state';
+import { ConfigurePoolRequest, PausePoolRequest, PoolSettingsRequest, ResumePoolRequest } from '@broomwagon/contracts';
+import { MessageContext, Operation } from '@broomwagon/messaging';
+import { PoolDirectory, RoutingStore } from '@broomwagon/state';
+import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { PoolSettingsService } from './pool-settings.service';
 
-/** How a pool routes and how it did: `pool.configure`, `pool.settings`, `lb.decisions` and `lb.clear-sessions`. */
+/** The operations `pool.*`, without `pool.delete`, which the coordinator has. */
 @Controller()
 export class PoolController {
   constructor(
     private readonly settings: PoolSettingsService,
-    private readonly store: PoolStore,
+    private readonly routing: RoutingStore,
+    private readonly pools: PoolDirectory,
+    private readonly waiters: WaiterAnswersService,
   ) {}
 
-  @MessagePattern(patternOf('pool.configure'))
-  configure(
-    @Payload(new ContractPipe(ConfigurePoolRequest)) body: ConfigurePoolRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'pool.configure'>> {
-    return this.settings.configure(context.pool, body);
+  @Operation('pool.configure')
+  configure(body: ConfigurePoolRequest, { pool }: MessageContext) {
+    return this.settings.configure(pool, body);
   }
 
-  @MessagePattern(patternOf('pool.settings'))
-  read(
-    @Payload(new ContractPipe(PoolSettingsRequest)) _body: PoolSettingsRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'pool.settings'>> {
-    return this.settings.read(context.pool);
+  @Operation('pool.settings')
+  read(_body: PoolSettingsRequest, { pool }: MessageContext) {
+    return this.settings.read(pool);
   }
 
-  @MessagePattern(patternOf('lb.decisions'))
-  async decisions(
-    @Payload(new ContractPipe(DecisionsRequest)) body: DecisionsRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.decisions'>> {
-    const full = body.full ?? false;
-    const limit = Math.min(body.limit ?? LIMITS.page, full ? LIMITS.explainsPerCall : LIMITS.page);
-    const before = body.cursor == null ? undefined : Number(body.cursor);
-    const { decisions, more } = await this.store.decisions(context.pool, { before, limit, full });
-    const last = decisions.at(-1);
-    return { decisions, ...(more && last ? { cursor: String(last.seq) } : {}) };
+  @Operation('pool.pause')
+  pause(_body: PausePoolRequest, { pool }: MessageContext) {
+    return this.setPaused(pool, true);
   }
 
-  @MessagePattern(patternOf('lb.clear-sessions'))
-  async clearSessions(
-    @Payload(new ContractPipe(ClearSessionsRequest)) _body: ClearSessionsRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReplyOf<'lb.clear-sessions'>> {
-    let cleared = 0;
-    let cursor = '0';
-    do {
-      const page = await this.store.clearSessions(context.pool, cursor);
-      cleared += page.cleared;
-      cursor = page.cursor;
-    } while (cursor !== '0');
-    return { cleared };
+  @Operation('pool.resume')
+  resume(_body: ResumePoolRequest, { pool }: MessageContext) {
+    return this.setPaused(pool, false);
+  }
+
+  private async setPaused(pool: string, isPaused: boolean) {
+    await this.pools.add(pool);
+    const { paused, changed, ...waiting } = await this.routing.pausePool(pool, isPaused);
+    this.waiters.sendAll(pool, waiting);
+    return { paused, changed };
   }
 }

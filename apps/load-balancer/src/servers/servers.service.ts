@@ -1,19 +1,16 @@
 import { Injectable, Logger } from '@nestjs/common';
-import {
-  BroomwagonError,
-  type ListServersReply,
-  type DrainServerRequest,
-  type FenceServerReply,
-  type FenceServerRequest,
-  type ReconcileServerReply,
-  type ReconcileServerRequest,
-  type RegisterServerReply,
-  type RegisterServerRequest,
-  type RemoveServerReply,
-  type ServerChangeReply,
-  type ServerHeartbeatReply,
-  type ServerHeartbeatRequest,
-  type UpdateServerRequest,
+import type {
+  DrainServerRequest,
+  FenceServerReply,
+  FenceServerRequest,
+  ReconcileServerReply,
+  ReconcileServerRequest,
+  RegisterServerReply,
+  RegisterServerRequest,
+  ServerChangeReply,
+  ServerHeartbeatReply,
+  ServerHeartbeatRequest,
+  UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { EngineAccess } from '@broomwagon/engines';
 import { PoolDirectory, RoutingStore, ServerStore, type ServerChange, type ServerStart } from '@broomwagon/state';
@@ -23,15 +20,6 @@ import { SweepService } from '../upkeep/sweep.service';
 import { lackedFeatures } from './lacked-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
-
-function checkCursor(cursor: string): void {
-  if (/^\d{1,20}$/.test(cursor)) return;
-  throw new BroomwagonError('VALIDATION_FAILED', 'The cursor is not one of ours', { field: 'cursor' });
-}
-
-function startOf({ endpoint, dialect, instanceId }: RegisterServerRequest): ServerStart {
-  return { endpoint, dialect, instanceId: instanceId ?? undefined };
-}
 
 /** The registry of servers. */
 @Injectable()
@@ -59,20 +47,20 @@ export class ServersService {
     this.access.check(request.endpoint);
     await this.pools.add(pool);
     const { capabilities, labels, ...rest } = request;
-    const taken = discovered ? {} : await this.takenVersion(pool, request, startOf(request));
+    const { endpoint, dialect, instanceId } = request;
+    const taken = discovered ? {} : await this.takenVersion(pool, request, { endpoint, dialect, instanceId });
     const reply = await this.store.registerServer(pool, {
       ...rest,
       ...taken.change,
       weight: request.weight ?? 1,
       capabilities: capabilities && JSON.stringify(capabilities),
       lacks: lackedFeatures(capabilities),
-      labels: labels == null ? undefined : JSON.stringify(labels),
+      labels: labels && JSON.stringify(labels),
       discovered,
     });
     this.waiters.sendAll(pool, reply);
     this.sweeper.soon(pool);
     const { serverId, epoch } = reply;
-    const { endpoint, dialect } = request;
     const state =
       reply.state === 'pending' ? await this.prober.first(pool, { serverId, epoch, endpoint, dialect }) : reply.state;
     return { serverId, epoch, state, ...taken.reply };
@@ -96,10 +84,10 @@ export class ServersService {
   /** Nothing when the version that a server reports may be taken; else what to change without it, and to reply. */
   private async takenVersion(
     pool: string,
-    { serverId, weightVersion }: { serverId: string; weightVersion?: number | null },
+    { serverId, weightVersion }: { serverId: string; weightVersion?: number },
     start?: ServerStart,
   ): Promise<{ change?: { weightVersion: undefined }; reply?: { weightVersionTaken: false } }> {
-    if (weightVersion == null || (await this.caches.mayTake(pool, serverId, weightVersion, start))) return {};
+    if (weightVersion === undefined || (await this.caches.mayTake(pool, serverId, weightVersion, start))) return {};
     return { change: { weightVersion: undefined }, reply: { weightVersionTaken: false } };
   }
 
@@ -138,27 +126,11 @@ export class ServersService {
     return reply;
   }
 
-  /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, VALIDATION_FAILED for a cursor that is none, UNAVAILABLE */
+  /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
   async reconcile(pool: string, request: ReconcileServerRequest): Promise<ReconcileServerReply> {
-    const from = request.cursor ?? '0';
-    checkCursor(from);
-    const page = await this.changes.reconcile(pool, request.serverId, from, request.epoch);
+    const page = await this.changes.reconcile(pool, request.serverId, request.cursor ?? '0', request.epoch);
     const { answers, servers, more, cursor, ...reply } = page;
     this.waiters.sendAll(pool, { answers, servers, more });
     return { ...reply, ...(cursor === '0' ? {} : { cursor }) };
-  }
-
-  /** @throws BroomwagonError UNAVAILABLE */
-  async remove(pool: string, serverId: string): Promise<RemoveServerReply> {
-    const reply = await this.store.removeServer(pool, serverId);
-    this.sweeper.soon(pool);
-    return reply;
-  }
-
-  /** @throws BroomwagonError VALIDATION_FAILED for a cursor that is none, UNAVAILABLE */
-  async list(pool: string, cursor: string): Promise<ListServersReply> {
-    checkCursor(cursor);
-    const page = await this.store.listServers(pool, cursor);
-    return { servers: page.servers, ...(page.cursor === '0' ? {} : { cursor: page.cursor }) };
   }
 }

@@ -8,23 +8,20 @@ const ALONE: ReadonlySet<string> = new Set(['requestIds', 'sessionId', 'workerId
 
 /** What a body means. @throws BroomwagonError VALIDATION_FAILED: no selector, two, one without its job, or an option of another */
 export function selectorOf(body: AbortRequestsRequest): AbortSelector {
-  // Null counts as absent, as everywhere.
-  const [first, second] = SELECTORS.filter((name) => body[name] !== undefined && body[name] !== null);
-  const job = body.job ?? undefined;
+  const [first, second] = SELECTORS.filter((name) => body[name] !== undefined);
+  const { job, scope, refuseAcquiresMs } = body;
   if (second !== undefined) throw refusal(second, `${first} and ${second} are both given; an abort has one selector`);
   if (first === undefined) {
     if (job === undefined) throw refusal('requestIds', `one of ${SELECTORS.join(', ')} or job must be given`);
-    if (body.scope === 'sample')
+    if (scope === 'sample')
       throw refusal('scope', `job drops whole groups; scope sample is for ${[...ALONE].join(', ')}`);
     return { job };
   }
   const needsJob = first === 'groupId' || first === 'roundId';
   if (needsJob && job === undefined) throw refusal('job', `${first} needs the job it is of`);
-  const scope = body.scope ?? undefined;
   if (scope === 'sample' && !ALONE.has(first)) {
     throw refusal('scope', `${first} drops whole groups; scope sample is for ${[...ALONE].join(', ')}`);
   }
-  const refuseAcquiresMs = body.refuseAcquiresMs ?? undefined;
   if (refuseAcquiresMs !== undefined && first !== 'requestIds') {
     throw refusal('refuseAcquiresMs', 'refuseAcquiresMs is for requestIds only');
   }

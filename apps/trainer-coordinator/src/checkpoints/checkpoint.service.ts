@@ -40,7 +40,7 @@ export class CheckpointService {
   async restore(pool: PoolName, { job, trainerEpoch, stamp, tag }: RestoreJobRequest): Promise<RestoreJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
     // Of the first page on: one call is one trainer.
-    let epoch = trainerEpoch ?? undefined;
+    let epoch = trainerEpoch;
     for (let seen = stamp; ;) {
       const page = await this.checkpoints.restore(pool, { job, trainerEpoch: epoch, stamp: seen, tag });
       epoch = page.trainerEpoch;

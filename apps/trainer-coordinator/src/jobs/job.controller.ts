@@ -1,47 +1,84 @@
 import { Controller } from '@nestjs/common';
-import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
+  CheckpointJobRequest,
+  ConfigureJobRequest,
+  DeleteJobRequest,
+  JobLedgerRequest,
   JobStatusRequest,
+  ListCheckpointsRequest,
   ListJobsRequest,
-  patternOf,
   ReconcileJobRequest,
-  type JobStatus,
-  type ListJobsReply,
-  type ReconcileJobReply,
+  RestoreJobRequest,
 } from '@broomwagon/contracts';
-import { ContractPipe, MessageContext } from '@broomwagon/messaging';
-import { RoundStore } from '@broomwagon/state';
+import { MessageContext, Operation } from '@broomwagon/messaging';
+import { CheckpointStore, JobStore, RoundStore } from '@broomwagon/state';
+import { CheckpointService } from '../checkpoints/checkpoint.service';
+import { LedgerService } from '../ledger/ledger.service';
+import { GrantService } from '../requests/grant.service';
+import { DeletionService } from './deletion.service';
 import { ReconcileService } from './reconcile.service';
 
-/** The operations `job.status`, `job.list` and `job.reconcile`. */
+const DEFAULT_WEIGHT = 1;
+
+/** The operations `job.*`. */
 @Controller()
 export class JobController {
   constructor(
     private readonly rounds: RoundStore,
+    private readonly jobs: JobStore,
+    private readonly saved: CheckpointStore,
+    private readonly checkpoints: CheckpointService,
     private readonly reconciling: ReconcileService,
+    private readonly deletions: DeletionService,
+    private readonly ledgers: LedgerService,
+    private readonly grants: GrantService,
   ) {}
 
-  @MessagePattern(patternOf('job.status'))
-  status(
-    @Payload(new ContractPipe(JobStatusRequest)) body: JobStatusRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<JobStatus> {
-    return this.rounds.jobStatus(context.pool, body.job, body.stamp ?? undefined);
+  @Operation('job.status')
+  status({ job, stamp }: JobStatusRequest, { pool }: MessageContext) {
+    return this.rounds.jobStatus(pool, job, stamp);
   }
 
-  @MessagePattern(patternOf('job.reconcile'))
-  reconcile(
-    @Payload(new ContractPipe(ReconcileJobRequest)) body: ReconcileJobRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ReconcileJobReply> {
-    return this.reconciling.reconcile(context.pool, body);
+  @Operation('job.list')
+  list({ openOnly = false, cursor }: ListJobsRequest, { pool }: MessageContext) {
+    return this.rounds.jobPage(pool, openOnly, cursor);
   }
 
-  @MessagePattern(patternOf('job.list'))
-  list(
-    @Payload(new ContractPipe(ListJobsRequest)) body: ListJobsRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ListJobsReply> {
-    return this.rounds.jobPage(context.pool, body.openOnly ?? false, body.cursor);
+  @Operation('job.configure')
+  async configure({ job, quota }: ConfigureJobRequest, { pool }: MessageContext) {
+    const wish = quota && { ...quota, weight: quota.weight ?? DEFAULT_WEIGHT };
+    const { madeRoom, ...answer } = await this.jobs.configure(pool, job, wish);
+    if (madeRoom) this.grants.soon(pool);
+    return answer;
+  }
+
+  @Operation('job.reconcile')
+  reconcile(body: ReconcileJobRequest, { pool }: MessageContext) {
+    return this.reconciling.reconcile(pool, body);
+  }
+
+  @Operation('job.checkpoint')
+  checkpoint(body: CheckpointJobRequest, { pool }: MessageContext) {
+    return this.checkpoints.save(pool, body);
+  }
+
+  @Operation('job.restore')
+  restore(body: RestoreJobRequest, { pool }: MessageContext) {
+    return this.checkpoints.restore(pool, body);
+  }
+
+  @Operation('job.checkpoints')
+  listCheckpoints({ job }: ListCheckpointsRequest, { pool }: MessageContext) {
+    return this.saved.list(pool, job);
+  }
+
+  @Operation('job.ledger')
+  ledger({ job, roundId }: JobLedgerRequest, { pool }: MessageContext) {
+    return this.ledgers.read(pool, job, roundId);
+  }
+
+  @Operation('job.delete')
+  delete({ job, force = false }: DeleteJobRequest, { pool }: MessageContext) {
+    return this.deletions.deleteJob(pool, job, force);
   }
 }

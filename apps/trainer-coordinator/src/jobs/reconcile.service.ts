@@ -29,7 +29,7 @@ export class ReconcileService {
     if (step === undefined && (groups.length > 0 || isLast)) {
       throw new BroomwagonError('VALIDATION_FAILED', 'step: is needed with groups', { field: 'step' });
     }
-    if (body.trainerEpoch == null && takeoverId == null) {
+    if (body.trainerEpoch === undefined && takeoverId === undefined) {
       const field = 'takeoverId';
       throw new BroomwagonError('VALIDATION_FAILED', `${field}: is needed without trainerEpoch`, { field });
     }

@@ -1,19 +1,13 @@
 import { Controller } from '@nestjs/common';
-import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
+  BroomwagonError,
   DropLongtailRequest,
   LongtailListRequest,
   LongtailStatsRequest,
-  patternOf,
   RequeueRequest,
-  type DropLongtailReply,
-  type LongtailListReply,
-  type LongtailStats,
-  type RequeueReply,
 } from '@broomwagon/contracts';
-import { ContractPipe, MessageContext } from '@broomwagon/messaging';
-import { RoundStore } from '@broomwagon/state';
-import { DropLongtailService } from './drop-longtail.service';
+import { MessageContext, Operation } from '@broomwagon/messaging';
+import { LongtailStore, RoundStore } from '@broomwagon/state';
 import { RequeueService } from './requeue.service';
 
 /** The operations `longtail.*`. */
@@ -21,39 +15,35 @@ import { RequeueService } from './requeue.service';
 export class LongtailController {
   constructor(
     private readonly rounds: RoundStore,
+    private readonly longtail: LongtailStore,
     private readonly requeues: RequeueService,
-    private readonly drops: DropLongtailService,
   ) {}
 
-  @MessagePattern(patternOf('longtail.requeue'))
-  requeue(
-    @Payload(new ContractPipe(RequeueRequest)) body: RequeueRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<RequeueReply> {
-    return this.requeues.requeue(context.pool, body);
+  @Operation('longtail.requeue')
+  requeue(body: RequeueRequest, { pool }: MessageContext) {
+    return this.requeues.requeue(pool, body);
   }
 
-  @MessagePattern(patternOf('longtail.drop'))
-  drop(
-    @Payload(new ContractPipe(DropLongtailRequest)) body: DropLongtailRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<DropLongtailReply> {
-    return this.drops.drop(context.pool, body);
+  /** The sweep deletes what is dropped, with its payloads. */
+  @Operation('longtail.drop')
+  async drop({ groupIds, all, cursor, ...body }: DropLongtailRequest, { pool }: MessageContext) {
+    if ((groupIds === undefined) === (all === undefined)) {
+      throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupIds and all is needed', {
+        field: 'groupIds',
+      });
+    }
+    const named = groupIds === undefined ? { upTo: cursor } : { groupIds: [...new Set(groupIds)] };
+    const { upTo, ...page } = await this.longtail.drop(pool, { ...body, ...named });
+    return upTo === undefined ? page : { ...page, cursor: upTo };
   }
 
-  @MessagePattern(patternOf('longtail.stats'))
-  async stats(
-    @Payload(new ContractPipe(LongtailStatsRequest)) body: LongtailStatsRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<LongtailStats> {
-    return (await this.rounds.jobStatus(context.pool, body.job)).longtail;
+  @Operation('longtail.stats')
+  async stats({ job }: LongtailStatsRequest, { pool }: MessageContext) {
+    return (await this.rounds.jobStatus(pool, job)).longtail;
   }
 
-  @MessagePattern(patternOf('longtail.list'))
-  list(
-    @Payload(new ContractPipe(LongtailListRequest)) body: LongtailListRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<LongtailListReply> {
-    return this.rounds.listLongtail(context.pool, body.job, body.cursor ?? 0);
+  @Operation('longtail.list')
+  list({ job, cursor = 0 }: LongtailListRequest, { pool }: MessageContext) {
+    return this.rounds.listLongtail(pool, job, cursor);
   }
 }

@@ -1,50 +1,31 @@
 import { Controller } from '@nestjs/common';
-import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
-import {
-  BroomwagonError,
-  GetPayloadRequest,
-  patternOf,
-  PutPayloadRequest,
-  StatPayloadRequest,
-  type GetPayloadReply,
-  type PutPayloadReply,
-  type StatPayloadReply,
-} from '@broomwagon/contracts';
-import { ContractPipe, MessageContext } from '@broomwagon/messaging';
+import { BroomwagonError, GetPayloadRequest, PutPayloadRequest, StatPayloadRequest } from '@broomwagon/contracts';
+import { MessageContext, Operation } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 
-/** Payloads of the pool of the subject in chunks, for those who have NATS only. Bytes travel as base64. */
+/** The operations `payload.*`: payloads in chunks, for those who have NATS only. Bytes travel as base64. */
 @Controller()
 export class PayloadController {
   constructor(private readonly payloads: PayloadStore) {}
 
-  @MessagePattern(patternOf('payload.put'))
-  put(
-    @Payload(new ContractPipe(PutPayloadRequest)) request: PutPayloadRequest,
-    @Ctx() { pool }: MessageContext,
-  ): Promise<PutPayloadReply> {
-    const { job, name, chunkIndex, chunkCount, data } = request;
-    const owner = ownerOf(request);
-    return this.payloads.putChunk({ pool, job, owner, name }, chunkIndex, chunkCount, Buffer.from(data, 'base64'));
+  @Operation('payload.put')
+  async put(body: PutPayloadRequest, { pool }: MessageContext) {
+    const { job, name, chunkIndex, chunkCount, data } = body;
+    const payload = { pool, job, owner: ownerOf(body), name };
+    return this.payloads.putChunk(payload, chunkIndex, chunkCount, Buffer.from(data, 'base64'));
   }
 
-  @MessagePattern(patternOf('payload.get'))
-  async get(
-    @Payload(new ContractPipe(GetPayloadRequest)) request: GetPayloadRequest,
-    @Ctx() { pool }: MessageContext,
-  ): Promise<GetPayloadReply> {
-    this.payloads.requireRef(request.ref, { pool });
-    const { data, chunkIndex, chunkCount, bytes } = await this.payloads.getChunk(request.ref, request.chunkIndex ?? 0);
-    return { data: data.toString('base64'), chunkIndex, chunkCount, bytes };
+  @Operation('payload.get')
+  async get({ ref, chunkIndex = 0 }: GetPayloadRequest, { pool }: MessageContext) {
+    this.payloads.requireRef(ref, { pool });
+    const { data, ...chunk } = await this.payloads.getChunk(ref, chunkIndex);
+    return { data: data.toString('base64'), ...chunk };
   }
 
-  @MessagePattern(patternOf('payload.stat'))
-  async stat(
-    @Payload(new ContractPipe(StatPayloadRequest)) request: StatPayloadRequest,
-    @Ctx() { pool }: MessageContext,
-  ): Promise<StatPayloadReply> {
-    this.payloads.requireRef(request.ref, { pool });
-    return this.payloads.stat(request.ref);
+  @Operation('payload.stat')
+  async stat({ ref }: StatPayloadRequest, { pool }: MessageContext) {
+    this.payloads.requireRef(ref, { pool });
+    return this.payloads.stat(ref);
   }
 }
 

@@ -23,7 +23,7 @@ export const REBALANCE_DEFAULTS: RebalanceSettings = {
 
 /** The settings after a change of some of them. @throws BroomwagonError VALIDATION_FAILED: the tiers */
 export function changedSettings(before: RebalanceSettings, change: Partial<RebalanceSettings>): RebalanceSettings {
-  const given = Object.entries(change).filter(([, value]) => value !== undefined && value !== null);
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
   const settings = { ...before, ...Object.fromEntries(given) } as RebalanceSettings;
   checkTiers(settings.tiers);
   if (settings.stepBaseSeconds + settings.stepPerSequenceSeconds === 0) {

@@ -68,7 +68,7 @@ export class RebalanceService {
   /** @throws BroomwagonError PLAN_NOT_FOUND, VALIDATION_FAILED, UNAVAILABLE: then a part may be sent; repeating is safe */
   async execute(pool: PoolName, body: ExecuteRebalanceRequest): Promise<RebalanceStatus> {
     const { planId, moves, limit } = body;
-    if (moves != null) {
+    if (moves !== undefined) {
       const kept = { moves: moves.map(keptMove), summary: '{}', digest: digestOf(moves) };
       await this.store.save(pool, { planId, ...kept, keptMs: this.config.planKeptMs });
     }
@@ -103,19 +103,13 @@ function moveStatus(packed: string, kept: string): MoveStatus {
 
 function keptMove(move: WantedMove, index: number): KeptMove {
   const { requestId, leaseId, attempt, targetServerId, targetEpoch } = move;
-  if ((requestId == null) === (leaseId == null)) {
+  if ((requestId === undefined) === (leaseId === undefined)) {
     throw new BroomwagonError('VALIDATION_FAILED', 'a move names a request or a lease', { field: `moves.${index}` });
   }
-  if (leaseId != null && !/^\d+\./.test(leaseId)) {
+  if (leaseId !== undefined && !/^\d+\./.test(leaseId)) {
     throw new BroomwagonError('VALIDATION_FAILED', `${leaseId} is no leaseId`, { field: `moves.${index}.leaseId` });
   }
-  return {
-    requestId: requestId ?? undefined,
-    leaseId: leaseId ?? undefined,
-    attempt: attempt ?? undefined,
-    toServerId: targetServerId,
-    toEpoch: targetEpoch ?? undefined,
-  };
+  return { requestId, leaseId, attempt, toServerId: targetServerId, toEpoch: targetEpoch };
 }
 
 function digestOf(asked: unknown): string {

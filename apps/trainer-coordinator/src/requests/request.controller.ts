@@ -1,60 +1,63 @@
 import { Controller } from '@nestjs/common';
-import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import {
+  AbortRequestsRequest,
+  BroomwagonError,
   CheckpointRequest,
   ClaimRequest,
   CompleteRequest,
   FailRequest,
-  patternOf,
+  ListRequestsRequest,
   RequestSegmentsRequest,
-  type CheckpointReply,
-  type ClaimReply,
-  type CompleteReply,
-  type FailReply,
-  type RequestSegmentsReply,
 } from '@broomwagon/contracts';
-import { ContractPipe, MessageContext, type PARKED } from '@broomwagon/messaging';
+import { MessageContext, Operation } from '@broomwagon/messaging';
+import { InspectionStore } from '@broomwagon/state';
+import { AbortService } from '../aborts/abort.service';
 import { RequestService } from './request.service';
 
-/** The operations `request.*`: workers take work, save partial tokens, end an attempt. */
+/** The operations `request.*`: workers take work, save partial tokens and end attempts; anybody aborts and lists. */
 @Controller()
 export class RequestController {
-  constructor(private readonly requests: RequestService) {}
+  constructor(
+    private readonly requests: RequestService,
+    private readonly aborts: AbortService,
+    private readonly inspections: InspectionStore,
+  ) {}
 
-  @MessagePattern(patternOf('request.claim'))
-  claim(
-    @Payload(new ContractPipe(ClaimRequest)) body: ClaimRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<ClaimReply | typeof PARKED> {
-    return this.requests.claim(context.pool, body, context.replyTo);
+  @Operation('request.claim')
+  claim(body: ClaimRequest, { pool, replyTo }: MessageContext) {
+    return this.requests.claim(pool, body, replyTo);
   }
 
-  @MessagePattern(patternOf('request.segments'))
-  segments(
-    @Payload(new ContractPipe(RequestSegmentsRequest)) body: RequestSegmentsRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<RequestSegmentsReply> {
-    return this.requests.segments(context.pool, body);
+  @Operation('request.segments')
+  segments(body: RequestSegmentsRequest, { pool }: MessageContext) {
+    return this.requests.segments(pool, body);
   }
 
-  @MessagePattern(patternOf('request.checkpoint'))
-  checkpoint(
-    @Payload(new ContractPipe(CheckpointRequest)) body: CheckpointRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<CheckpointReply> {
-    return this.requests.checkpoint(context.pool, body);
+  @Operation('request.checkpoint')
+  checkpoint(body: CheckpointRequest, { pool }: MessageContext) {
+    return this.requests.checkpoint(pool, body);
   }
 
-  @MessagePattern(patternOf('request.complete'))
-  complete(
-    @Payload(new ContractPipe(CompleteRequest)) body: CompleteRequest,
-    @Ctx() context: MessageContext,
-  ): Promise<CompleteReply> {
-    return this.requests.complete(context.pool, body);
+  @Operation('request.complete')
+  complete(body: CompleteRequest, { pool }: MessageContext) {
+    return this.requests.complete(pool, body);
   }
 
-  @MessagePattern(patternOf('request.fail'))
-  fail(@Payload(new ContractPipe(FailRequest)) body: FailRequest, @Ctx() context: MessageContext): Promise<FailReply> {
-    return this.requests.fail(context.pool, body);
+  @Operation('request.fail')
+  fail(body: FailRequest, { pool }: MessageContext) {
+    return this.requests.fail(pool, body);
+  }
+
+  @Operation('request.abort')
+  abort(body: AbortRequestsRequest, { pool }: MessageContext) {
+    return this.aborts.abort(pool, body);
+  }
+
+  @Operation('request.list')
+  async list(body: ListRequestsRequest, { pool }: MessageContext) {
+    if ((body.job === undefined) === (body.workerId === undefined)) {
+      throw new BroomwagonError('VALIDATION_FAILED', 'Name exactly one of job and workerId', { field: 'job' });
+    }
+    return this.inspections.requests(pool, body);
   }
 }

@@ -102,7 +102,7 @@ export class RequestService {
   async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
     const { finishReason } = body;
     const segment = segmentOf(this.payloads, pool, body);
-    if (body.segment != null) await this.requireStored(body.segment.ref);
+    if (body.segment !== undefined) await this.requireStored(body.segment.ref);
     const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason });
     this.metrics.attemptEnded(answer.state);
     this.commands.abort(pool, 'cut', answer.aborts);
@@ -153,7 +153,7 @@ export class RequestService {
 
   /** What the worker did not find is believed when it is not found here either: else its store is another one. */
   private async missing(pool: PoolName, { requestId, missingRef }: FailRequest): Promise<string | undefined> {
-    if (missingRef == null) return undefined;
+    if (missingRef === undefined) return undefined;
     this.payloads.requireRef(missingRef, { pool, job: jobOf(requestId), owner: requestId }, 'missingRef');
     try {
       await this.payloads.stat(missingRef);

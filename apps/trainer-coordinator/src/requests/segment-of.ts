@@ -27,7 +27,7 @@ export function segmentOf(
   { requestId, attempt, segment }: Said,
   field = 'segment',
 ): SegmentArgs {
-  if (segment == null) return { tokens: 0 };
+  if (segment === undefined) return { tokens: 0 };
   if (segment.attempt !== attempt) {
     throw new BroomwagonError('VALIDATION_FAILED', `${field}.attempt must be the attempt of the message`, {
       field: `${field}.attempt`,

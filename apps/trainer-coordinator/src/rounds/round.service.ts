@@ -2,8 +2,6 @@ import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
   LIMITS,
-  type CloseRoundReply,
-  type CloseRoundRequest,
   type NextRoundReply,
   type NextRoundRequest,
   type OpenRoundReply,
@@ -93,14 +91,6 @@ export class RoundService {
     const snapshot = await this.rounds.snapshot(pool, { job, trainerEpoch, stamp }, history);
     // The store keeps them, and does not know what they mean.
     return snapshot as JobSnapshot & Pick<PlanSnapshot, 'control' | 'history'>;
-  }
-
-  /** @throws BroomwagonError as the script `rounds/close` says */
-  async close(pool: PoolName, body: CloseRoundRequest): Promise<CloseRoundReply> {
-    const { job, roundId, trainerEpoch, stamp, cursor, groups } = body;
-    const closed = await this.rounds.close(pool, { job, roundId, trainerEpoch, stamp, cursor, groups });
-    this.sweeper.foldSoon(pool, { job, roundId });
-    return closed;
   }
 }
 

@@ -30,9 +30,7 @@ export class WeightSyncService {
 
   /** @throws BroomwagonError as the script `weights/begin` says, and VALIDATION_FAILED, UNAVAILABLE */
   async begin(pool: PoolName, body: BeginWeightsRequest): Promise<WeightSyncReply> {
-    const { syncId, version, mode, stamp } = body;
-    const job = body.job ?? undefined;
-    const trainerEpoch = body.trainerEpoch ?? undefined;
+    const { syncId, version, mode, job, trainerEpoch, stamp } = body;
     if ((job === undefined) !== (trainerEpoch === undefined)) {
       const field = job === undefined ? 'job' : 'trainerEpoch';
       throw new BroomwagonError('VALIDATION_FAILED', 'job and trainerEpoch are given together', { field });
@@ -53,7 +51,7 @@ export class WeightSyncService {
     { syncId, trainerEpoch, stamp }: CommitWeightsRequest | RollbackWeightsRequest,
     outcome: 'committed' | 'rolled-back',
   ): Promise<WeightSyncReply> {
-    const args = { syncId, outcome, reason: 'asked', trainerEpoch: trainerEpoch ?? undefined, stamp } as const;
+    const args = { syncId, outcome, reason: 'asked', trainerEpoch, stamp } as const;
     const sync = await this.weights.end(pool, args);
     await failpoint('coordinator.weights.after-end');
     // Parked acquires are granted by the load-balancer, which looks after its waiters every 100 ms.

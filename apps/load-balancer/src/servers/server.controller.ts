@@ -1,0 +1,80 @@
+import { Controller } from '@nestjs/common';
+import {
+  CordonServerRequest,
+  DrainServerRequest,
+  FenceServerRequest,
+  ListServersRequest,
+  ReconcileServerRequest,
+  RegisterServerRequest,
+  RemoveServerRequest,
+  ServerHeartbeatRequest,
+  UncordonServerRequest,
+  UpdateServerRequest,
+} from '@broomwagon/contracts';
+import { MessageContext, Operation } from '@broomwagon/messaging';
+import { RoutingStore } from '@broomwagon/state';
+import { SweepService } from '../upkeep/sweep.service';
+import { ServersService } from './servers.service';
+
+/** The operations `server.*`. */
+@Controller()
+export class ServerController {
+  constructor(
+    private readonly servers: ServersService,
+    private readonly routing: RoutingStore,
+    private readonly sweeper: SweepService,
+  ) {}
+
+  @Operation('server.register')
+  register(body: RegisterServerRequest, { pool }: MessageContext) {
+    return this.servers.register(pool, body);
+  }
+
+  @Operation('server.heartbeat')
+  heartbeat(body: ServerHeartbeatRequest, { pool }: MessageContext) {
+    return this.servers.heartbeat(pool, body);
+  }
+
+  @Operation('server.update')
+  update(body: UpdateServerRequest, { pool }: MessageContext) {
+    return this.servers.update(pool, body);
+  }
+
+  @Operation('server.drain')
+  drain(body: DrainServerRequest, { pool }: MessageContext) {
+    return this.servers.drain(pool, body);
+  }
+
+  @Operation('server.cordon')
+  cordon({ serverId }: CordonServerRequest, { pool }: MessageContext) {
+    return this.servers.cordon(pool, serverId, true);
+  }
+
+  @Operation('server.uncordon')
+  uncordon({ serverId }: UncordonServerRequest, { pool }: MessageContext) {
+    return this.servers.cordon(pool, serverId, false);
+  }
+
+  @Operation('server.fence')
+  fence(body: FenceServerRequest, { pool }: MessageContext) {
+    return this.servers.fence(pool, body);
+  }
+
+  @Operation('server.remove')
+  async remove({ serverId }: RemoveServerRequest, { pool }: MessageContext) {
+    const reply = await this.routing.removeServer(pool, serverId);
+    this.sweeper.soon(pool);
+    return reply;
+  }
+
+  @Operation('server.reconcile')
+  reconcile(body: ReconcileServerRequest, { pool }: MessageContext) {
+    return this.servers.reconcile(pool, body);
+  }
+
+  @Operation('server.list')
+  async list({ cursor: from = '0' }: ListServersRequest, { pool }: MessageContext) {
+    const { servers, cursor } = await this.routing.listServers(pool, from);
+    return { servers, ...(cursor === '0' ? {} : { cursor }) };
+  }
+}

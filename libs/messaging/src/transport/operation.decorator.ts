@@ -1,0 +1,27 @@
+import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
+import { OPERATIONS, patternOf, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
+import { ContractPipe } from '../validation/contract.pipe';
+import type { MessageContext, PARKED } from './message-context';
+
+/** What handles an operation. It may answer {@link PARKED} and send the reply later. */
+type OperationHandler<Name extends OperationName> = (
+  body: RequestOf<Name>,
+  context: MessageContext,
+) => Promise<ReplyOf<Name> | typeof PARKED>;
+
+/**
+ * Makes a method of a controller the handler of an operation of the protocol:
+ * `@Operation('lb.release') release(body: ReleaseRequest, { pool }: MessageContext)`. The table in libs/contracts says what
+ * its body is validated against, and the compiler compares the types of body and reply with it.
+ */
+export function Operation<Name extends OperationName>(name: Name) {
+  return <Handler extends OperationHandler<Name>>(
+    controller: object,
+    method: string,
+    descriptor: TypedPropertyDescriptor<Handler>,
+  ): void => {
+    Payload(new ContractPipe(OPERATIONS[name].request))(controller, method, 0);
+    Ctx()(controller, method, 1);
+    MessagePattern(patternOf(name))(controller, method, descriptor);
+  };
+}
