@@ -137,12 +137,24 @@ export type UnservedReason = (typeof UNSERVED_REASONS)[number];
 
 /** What stands under `error` in a reply (architecture: plain JSON on the wire). */
 export interface WireError {
+  /** Stable name of the error. */
   code: ErrorCode;
+  /** What is wrong, for people. */
   message: string;
+  /** The very same body may succeed later. */
   retryable: boolean;
+  /** Path of the first field that is wrong, e.g. `groups.3.groupId`. */
   field?: string;
+  /** Send it again after this, milliseconds. */
   retryAfterMs?: number;
+  /** More about this error, by its code. */
   details?: unknown;
+}
+
+/** What a service answers when it cannot do what was asked for; a reply without `error` is a result. */
+export interface ErrorReply {
+  /** What is wrong. */
+  error: WireError;
 }
 
 export interface ErrorOptions {

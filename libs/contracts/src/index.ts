@@ -5,6 +5,7 @@ export * from './cursors';
 export * from './deletion.dto';
 export * from './epochs';
 export * from './errors';
+export * from './events';
 export * from './generation';
 export * from './ids';
 export * from './inspection.dto';

@@ -3,6 +3,12 @@ import { IsInt, Max, Min, type ValidationOptions } from 'class-validator';
 import { LIMITS } from './limits';
 
 /**
+ * A whole number, as the published schemas tell it from other numbers.
+ * @asType integer
+ */
+export type Integer = number;
+
+/**
  * An integer that has no bound of its own: a version, a count. At least `least`, at most `LIMITS.integer`.
  * `each`: a list of them.
  */

@@ -15,6 +15,7 @@ export function IsLabels(): PropertyDecorator {
     IsObject(),
     ValidateBy({
       name: 'isLabels',
+      constraints: [MAX_LABELS, NAME, VALUE],
       validator: {
         validate: isLabels,
         defaultMessage: () =>

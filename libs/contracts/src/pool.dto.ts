@@ -16,12 +16,13 @@ export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];
 export const GROUP_PLACEMENTS = ['group-spread', 'group-affinity', 'auto'] as const;
 export type GroupPlacement = (typeof GROUP_PLACEMENTS)[number];
 
-export const MAX_MARGIN = 1_000_000;
+const MAX_MARGIN = 1_000_000;
 
 /** `never`, or an integer from 0 to {@link MAX_MARGIN}. */
 function IsMargin(): PropertyDecorator {
   return ValidateBy({
     name: 'isMargin',
+    constraints: [MAX_MARGIN],
     validator: {
       validate: (value: unknown) =>
         value === 'never' || (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_MARGIN),
@@ -105,11 +106,12 @@ export const POOL_SETTING_NAMES = [
   'adaptiveConcurrency',
   'adaptIntervalMs',
 ] as const satisfies readonly (keyof PoolSettings)[];
+export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];
 
 /** `pool.configure`: what is absent stays. Checked as a whole before anything is changed; a repeat changes nothing. */
 export class ConfigurePoolRequest extends PoolSettings {
   /** Names of settings that go back to their defaults, before the others are set. */
-  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: (keyof PoolSettings)[];
+  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: PoolSettingName[];
 }
 
 /** `pool.settings`: what is in force. */

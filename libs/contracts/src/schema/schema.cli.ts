@@ -3,13 +3,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncApiDocument } from './asyncapi';
 import { errorsPage } from './errors-page';
-import { readReplySchemas } from './reply-schemas';
 
 /** `npm run schema` writes asyncapi.json and errors.md to docs/protocol; with `--check` it fails when one is stale. */
 function main(): void {
   const root = process.cwd();
   const made = {
-    'docs/protocol/asyncapi.json': `${JSON.stringify(asyncApiDocument(readReplySchemas(root)), null, 2)}\n`,
+    'docs/protocol/asyncapi.json': `${JSON.stringify(asyncApiDocument(root), null, 2)}\n`,
     'docs/protocol/errors.md': errorsPage(),
   };
   for (const [name, text] of Object.entries(made)) {

@@ -1,0 +1,226 @@
+import type { AttemptId, Epoch, GroupId, JobId, PoolName, RequestId, RoundId, ServerId } from './ids';
+import type { Integer } from './integers';
+import type { CancelMode } from './round-cancel.dto';
+import type { RoundKind, RoundStatus } from './round.dto';
+import type { TailPolicyName } from './tail-policy.dto';
+import type { WeightSyncMode } from './weights.dto';
+
+/** What every event holds. */
+interface EventFields<Type extends string> {
+  /** Name of the event, as in its subject. */
+  type: Type;
+  /** Pool it happened in. */
+  pool: PoolName;
+  /** When it happened, by the clock of Redis, milliseconds since 1970. */
+  atMs: Integer;
+  /** Number of the event in its pool, without gaps: a reader sees what it has missed. */
+  sequence: Integer;
+}
+interface RoundFields<Type extends string> extends EventFields<Type> {
+  /** Job of the round. */
+  job: JobId;
+  /** The round. */
+  roundId: RoundId;
+}
+
+/** A round was opened. */
+export interface RoundOpenedEvent extends RoundFields<'round.opened'> {
+  /** Training step the round is for, from 1. */
+  step: Integer;
+  /** New prompts, or groups of the long-tail queue. */
+  kind: RoundKind;
+  /** Groups the step trains. */
+  neededGroups: Integer;
+  /** New groups that will be submitted. */
+  newGroups: Integer;
+  /** Groups taken from the long-tail queue. */
+  takeGroups: Integer;
+  /** Tail policy of the round. */
+  policy: TailPolicyName;
+}
+/** Groups were added to a round. */
+export interface RoundSubmittedEvent extends RoundFields<'round.submitted'> {
+  /** Groups that were added. */
+  groups: Integer;
+}
+/** A group was accepted. */
+export interface RoundProgressedEvent extends RoundFields<'round.progressed'> {
+  /** The accepted group. */
+  groupId: GroupId;
+  /** Groups accepted so far. */
+  acceptedGroups: Integer;
+  /** Groups the step trains. */
+  neededGroups: Integer;
+}
+/** A round takes no more groups: it has those it needs, or its deadline has passed. */
+export interface RoundCompletedEvent extends RoundFields<'round.completed'> {
+  /** Training step of the round, from 1. */
+  step: Integer;
+  /** Why it was completed. */
+  reason: NonNullable<RoundStatus['completedReason']>;
+  /** Groups accepted. */
+  acceptedGroups: Integer;
+}
+/** All cut requests of a round are confirmed, and all groups that were not accepted are in the long-tail queue. */
+export interface RoundSettledEvent extends RoundFields<'round.settled'> {}
+/** The trainer has acknowledged a round. */
+export interface RoundClosedEvent extends RoundFields<'round.closed'> {
+  /** Training step of the round, from 1. */
+  step: Integer;
+  /** Groups that were trained. */
+  trainedGroups: Integer;
+}
+/** A round was given up. */
+export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
+  /** Training step the round was for, from 1; another round will be for it. */
+  step: Integer;
+  /** What becomes of its groups. */
+  mode: CancelMode;
+  /** Groups that are given back or dropped. */
+  groups: Integer;
+}
+
+/** A sample was finished. */
+export interface RequestFinishedEvent extends EventFields<'request.finished'> {
+  /** The request. */
+  requestId: RequestId;
+  /** Its round. */
+  roundId: RoundId;
+  /** The attempt that finished it. */
+  attempt: AttemptId;
+  /** Tokens of all attempts. */
+  tokens: Integer;
+  /** Why generation ended. */
+  finishReason: 'stop' | 'length';
+}
+/** A request was dropped for good. */
+export interface RequestAbortedEvent extends EventFields<'request.aborted'> {
+  /** The request. */
+  requestId: RequestId;
+  /** Its last attempt. */
+  attempt: AttemptId;
+  /** Tokens of all attempts. */
+  tokens: Integer;
+}
+/** Redis has lost keys of a request, which can not be run any more. */
+export interface RequestLostEvent extends EventFields<'request.lost'> {
+  /** The request. */
+  requestId: RequestId;
+}
+
+/** A group failed: one of its requests failed for good. */
+export interface GroupFailedEvent extends RoundFields<'group.failed'> {
+  /** The group. */
+  groupId: GroupId;
+}
+/** A group was dropped. */
+export interface GroupDroppedEvent extends RoundFields<'group.dropped'> {
+  /** The group. */
+  groupId: GroupId;
+  /** The abort that dropped it, if one did. */
+  abortId?: string;
+  /** Why, in the words of who asked for it; absent when nobody gave a reason. */
+  reason?: string;
+}
+/** A group went to the long-tail queue. */
+export interface LongtailRequeuedEvent extends RoundFields<'longtail.requeued'> {
+  /** The group. */
+  groupId: GroupId;
+  /** Samples of it that are finished. */
+  finishedSamples: Integer;
+  /** Samples of the group. */
+  samples: Integer;
+}
+
+/** Another trainer has taken a job over. */
+export interface JobTakenOverEvent extends EventFields<'job.taken-over'> {
+  /** The job. */
+  job: JobId;
+}
+/** The trainer of a job has told which groups it trained (`job.reconcile`), up to the end of one step. */
+export interface JobReconciledEvent extends EventFields<'job.reconciled'> {
+  /** The job. */
+  job: JobId;
+  /** The step, from 1. */
+  step: Integer;
+  /** Groups of the last page that were not counted as trained before. */
+  trainedGroups: Integer;
+}
+/** A checkpoint of a job is complete. */
+export interface JobCheckpointedEvent extends EventFields<'job.checkpointed'> {
+  /** The job. */
+  job: JobId;
+  /** Tag of the checkpoint. */
+  tag: string;
+  /** Steps trained at the checkpoint. */
+  step: Integer;
+  /** Groups of the long-tail queue that it holds. */
+  groups: Integer;
+}
+/** A job goes back to a checkpoint. */
+export interface JobRestoredEvent extends EventFields<'job.restored'> {
+  /** The job. */
+  job: JobId;
+  /** Tag of the checkpoint. */
+  tag: string;
+  /** Epoch of the trainer from now on. */
+  trainerEpoch: Epoch;
+}
+
+/** A change of weights has begun. */
+export interface WeightsBegunEvent extends EventFields<'weights.begun'> {
+  /** The change. */
+  syncId: string;
+  /** Version of the new weights. */
+  version: Integer;
+  /** What becomes of running requests. */
+  mode: WeightSyncMode;
+  /** Version of the pool before; 0 before its first. */
+  fromVersion: Integer;
+}
+interface WeightsEndedFields<Type extends string> extends EventFields<Type> {
+  /** The change. */
+  syncId: string;
+  /** Version of the new weights. */
+  version: Integer;
+  /** Why it ended: `asked` or `deadline`. */
+  reason: string;
+}
+/** The pool goes on with new weights. */
+export interface WeightsCommittedEvent extends WeightsEndedFields<'weights.committed'> {}
+/** The pool goes on with the weights it had. */
+export interface WeightsRolledBackEvent extends WeightsEndedFields<'weights.rolled-back'> {}
+
+/** The epoch of a server was taken from it, with its leases and sessions. */
+export interface ServerFencedEvent extends EventFields<'server.fenced'> {
+  /** The server. */
+  serverId: ServerId;
+  /** The epoch that has ended. */
+  epoch: Epoch;
+  /** Why; absent when nobody gave a reason. */
+  reason?: string;
+}
+
+/** What has happened in a pool, published on `rollout.v1.<pool>.event.<type>`. `type` tells them apart. */
+export type PoolEvent =
+  | RoundOpenedEvent
+  | RoundSubmittedEvent
+  | RoundProgressedEvent
+  | RoundCompletedEvent
+  | RoundSettledEvent
+  | RoundClosedEvent
+  | RoundCancelledEvent
+  | RequestFinishedEvent
+  | RequestAbortedEvent
+  | RequestLostEvent
+  | GroupFailedEvent
+  | GroupDroppedEvent
+  | LongtailRequeuedEvent
+  | JobTakenOverEvent
+  | JobReconciledEvent
+  | JobCheckpointedEvent
+  | JobRestoredEvent
+  | WeightsBegunEvent
+  | WeightsCommittedEvent
+  | WeightsRolledBackEvent
+  | ServerFencedEvent;
