@@ -37,7 +37,7 @@ function endless(prompt: Prompt = text): GenerationRequest {
   return attempt(prompt, { maxTokens: LONG, sampling: { temperature: 0, ...minTokens } });
 }
 async function inEngine(): Promise<number> {
-  const { running, waiting } = await adapter.load();
+  const { running, waiting } = (await adapter.report()).load!;
   return running + waiting;
 }
 const isIdle = () => expect.poll(inEngine, { timeout: 30_000, interval: 100 }).toBe(0);
@@ -66,7 +66,7 @@ describe('a real engine', () => {
   it('is known, and well', async () => {
     await adapter.health();
     expect(model).not.toBe('');
-    if (capabilities.loadReport) expect(await adapter.load()).toMatchObject({ running: 0, waiting: 0 });
+    if (capabilities.loadReport) expect((await adapter.report()).load).toMatchObject({ running: 0, waiting: 0 });
   });
 
   it.each(prompts)('streams %j in increments that add up', async (prompt) => {

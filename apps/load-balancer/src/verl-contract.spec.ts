@@ -1,6 +1,9 @@
-import { isBroomwagonError, VERL_NO_SERVER_MESSAGE } from '@broomwagon/contracts';
+import { isBroomwagonError } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openLoadBalancers, type LoadBalancers, type TestWorker } from './load-balancer.fixture';
+
+/** What an adapter for verl raises for NO_SERVER_AVAILABLE: the text of the load balancer of verl. */
+const VERL_NO_SERVER_MESSAGE = 'No available servers in load balancer';
 
 let lb: LoadBalancers;
 let calls = 0;

@@ -140,12 +140,12 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     const [one, other] = [attempt(prompt), attempt(prompt)];
     const end = new AbortController();
     const running = [adapter.generate(one), adapter.generate(other, { signal: end.signal })];
-    await expect.poll(() => adapter.load()).toMatchObject({ running: 2, waiting: 0 });
+    await expect.poll(async () => (await adapter.report()).load).toMatchObject({ running: 2, waiting: 0 });
     expect(await adapter.abort(one.engineRequestId)).toBe(true);
     expect(await running[0]).toMatchObject({ finishReason: 'aborted' });
-    expect((await adapter.load()).running).toBe(1);
+    expect((await adapter.report()).load?.running).toBe(1);
     expect(await adapter.abort(engineRequestId('unknown', '1'))).toBe(true);
-    expect((await adapter.load()).running).toBe(1);
+    expect((await adapter.report()).load?.running).toBe(1);
     end.abort();
     expect(await running[1]).toMatchObject({ finishReason: 'aborted' });
     await expect.poll(() => inEngine(simulator.url)).toBe(0);
@@ -155,14 +155,14 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const end = new AbortController();
     const kept = adapter.generate(attempt(text), { signal: end.signal });
-    await expect.poll(() => adapter.load()).toMatchObject({ running: 1 });
+    await expect.poll(async () => (await adapter.report()).load).toMatchObject({ running: 1 });
     await adapter.pause('keep');
     await adapter.pause('keep');
     await expect(adapter.resetPrefixCache()).rejects.toMatchObject({ code: 'ENGINE_ERROR' });
     const late = adapter.generate(attempt(text), { signal: end.signal });
-    await expect.poll(() => adapter.load()).toMatchObject({ running: 1, waiting: 1 });
+    await expect.poll(async () => (await adapter.report()).load).toMatchObject({ running: 1, waiting: 1 });
     await adapter.resume();
-    await expect.poll(() => adapter.load()).toMatchObject({ running: 2, waiting: 0 });
+    await expect.poll(async () => (await adapter.report()).load).toMatchObject({ running: 2, waiting: 0 });
     await adapter.pause('abort');
     expect(await Promise.all([kept, late])).toMatchObject([{ finishReason: 'aborted' }, { finishReason: 'aborted' }]);
     await adapter.resetPrefixCache();
@@ -178,7 +178,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     }
     const end = new AbortController();
     const running = adapter.generate(attempt(text), { signal: end.signal });
-    await expect.poll(() => adapter.load()).toMatchObject({ running: 1 });
+    await expect.poll(async () => (await adapter.report()).load).toMatchObject({ running: 1 });
     await expect(adapter.pause('wait', 50)).rejects.toMatchObject({ code: 'ENGINE_UNREACHABLE' });
     const paused = adapter.pause('wait');
     end.abort();

@@ -1,4 +1,5 @@
-import { ENGINE_PRESETS, LENGTH_PRESETS, type EnginePresetName } from '@broomwagon/policies';
+import { type EnginePresetName } from '@broomwagon/models';
+import { ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/policies';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SimulatorOptions } from './simulator';
 import { lengthSource } from './tokens/length-source';

@@ -1,5 +1,5 @@
-import { responseLength } from '@broomwagon/models';
-import { LENGTH_PRESETS, ENGINE_PRESETS, stepSeconds } from '@broomwagon/policies';
+import { responseLength, stepSeconds } from '@broomwagon/models';
+import { LENGTH_PRESETS, ENGINE_PRESETS } from '@broomwagon/policies';
 import { createEngineAdapter, engineRequestId } from '@broomwagon/engines';
 import { describe, expect, it } from 'vitest';
 import { WallClock } from './engine/wall-clock';
@@ -70,7 +70,7 @@ describe('engine simulator', () => {
         { signal: end.signal },
       ),
     );
-    await expect.poll(() => adapter.load()).toMatchObject({ running: 2, waiting: 1 });
+    await expect.poll(async () => (await adapter.report()).load).toMatchObject({ running: 2, waiting: 1 });
     expect(await inEngine(second!)).toBe(0);
     await expect(
       adapter.generate({ engineRequestId: engineRequestId('q', '4'), prompt: { text: 'q' }, maxTokens: 1_000 }),

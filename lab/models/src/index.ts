@@ -1,6 +1,7 @@
 export * from './admission';
 export * from './engine-model';
 export * from './jobs';
+export * from './ledger';
 export * from './lengths';
 export * from './prompt-lengths';
 export * from './routing';

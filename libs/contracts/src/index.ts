@@ -32,6 +32,5 @@ export * from './stored-ids';
 export * from './tail-policy.dto';
 export * from './text';
 export * from './tls';
-export * from './verl';
 export * from './weights.dto';
 export * from './worker.dto';

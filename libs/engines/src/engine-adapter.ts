@@ -106,7 +106,6 @@ export interface EngineAdapter {
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
   /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
   abort(engineRequestId: string): Promise<boolean>;
-  load(): Promise<EngineLoad>;
   /** What it says of itself, in as few calls as that takes. Never throws. */
   report(): Promise<EngineReport>;
   /** Resolves when the engine says it is healthy. ENGINE_REJECTED when it lives and refuses to say so (4xx). */

@@ -4,6 +4,5 @@ export { NO_VERSION } from './dialects/http-adapter';
 export * from './engine-adapter';
 export { engineRequestId } from './engine-request-id';
 export { callSignal, type CallSignal } from './http/deadline';
-export { closeEngineConnections } from './http/engine-http';
 export { planAttempt, type AttemptPlan } from './resume';
 export { sampleSeed, type SeededSample } from './sample-seed';

@@ -31,8 +31,7 @@ describe('PeriodicTask', () => {
     const after = runs;
     task.start();
     expect(overlapped).toBe(false);
-    expect(task.failureCount()).toBeGreaterThan(1);
-    expect(await metrics.text()).toContain('broomwagon_task_failures_total{task="sweep",app="test"}');
+    expect(await metrics.text()).toMatch(/broomwagon_task_failures_total\{task="sweep",app="test"\} ([2-9]|\d\d)/);
     expect(runs).toBe(after);
   });
 

@@ -30,7 +30,6 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> | undefined;
   private started = false;
-  private failures = 0;
   /** Since the last run that did not fail. */
   private streak?: { runs: number; beganAtMs: number; said: string; saidAtMs: number };
 
@@ -57,11 +56,6 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
     this.abort.abort();
     clearTimeout(this.timer);
     await this.running;
-  }
-
-  /** Runs that failed. */
-  failureCount(): number {
-    return this.failures;
   }
 
   onApplicationBootstrap(): void {
@@ -92,7 +86,6 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   private noteFailure(error: unknown): void {
-    this.failures++;
     this.options.metrics
       ?.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', ['task'])
       .inc({ task: this.options.name });

@@ -3,7 +3,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
 import { type HeldStep, trainedGroupsOf } from '../results/held-step';
 import type { ResultLine } from '../results/result-line';
-import { FakeCoordinator } from './fake-coordinator';
+import { FakeCoordinator } from './fake-coordinator.fixture';
 import { Fleet } from '../system/fleet';
 import { Operations } from './operations';
 import { TrainerLoop } from './trainer-loop';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { EngineCapabilities, EngineDialect, Epoch, JobId, PoolName, ServerId } from '@broomwagon/contracts';
+import type { EngineCapabilities, EngineDialect, Epoch, JobId, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
 import { UsageError } from '../options/usage-error';
@@ -68,10 +68,6 @@ export class Fleet {
     /** Stands for the start of engines that have no identity of their own. */
     private readonly runId: string,
   ) {}
-
-  get pool(): PoolName {
-    return this.operations.pool;
-  }
 
   /** The version of a pool never goes back: what is version 0 from here on is one that it has not had yet. */
   async countOn(): Promise<void> {

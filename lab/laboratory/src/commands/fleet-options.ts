@@ -1,4 +1,5 @@
-import { ENGINE_PRESETS, type EnginePresetName } from '@broomwagon/policies';
+import { type EnginePresetName } from '@broomwagon/models';
+import { ENGINE_PRESETS } from '@broomwagon/policies';
 import { Option, type Command } from 'commander';
 import type { WhatIfFleet } from '../events/what-if';
 import { wholeNumber, someNumber } from './numbers';

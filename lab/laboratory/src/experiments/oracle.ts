@@ -1,5 +1,5 @@
-import { RandomStream } from '@broomwagon/models';
-import { ENGINE_PRESETS, stepSeconds } from '@broomwagon/policies';
+import { RandomStream, stepSeconds } from '@broomwagon/models';
+import { ENGINE_PRESETS } from '@broomwagon/policies';
 import { SimulatedFleet } from '../simulation/simulated-fleet';
 import { VirtualClock } from '../simulation/virtual-clock';
 import type { Experiment } from './experiment';

@@ -1,13 +1,5 @@
-import {
-  addCounters,
-  countBatch,
-  countGroup,
-  countTrained,
-  countWasted,
-  type LedgerCounters,
-  type ModelRequest,
-  type ModelRound,
-} from '@broomwagon/policies';
+import { countBatch, countGroup, countTrained, countWasted } from '@broomwagon/models';
+import { addCounters, type LedgerCounters, type ModelRequest, type ModelRound } from '@broomwagon/policies';
 import type { RolloutOptions, RolloutOutcome } from './rollout.types';
 import type { Sample } from './sample';
 

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EngineModel } from './engine-model';
-import { ENGINE_PRESETS, stepSeconds, type EngineParameters } from '@broomwagon/policies';
+import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/policies';
+import { stepSeconds } from './step-seconds';
 
 const roomy: EngineParameters = { ...ENGINE_PRESETS['14b-16k'], kvCapacityTokens: 1e9 };
 

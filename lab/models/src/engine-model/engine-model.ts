@@ -1,4 +1,5 @@
-import { stepSeconds, type EngineParameters } from '@broomwagon/policies';
+import type { EngineParameters } from '@broomwagon/policies';
+import { stepSeconds } from './step-seconds';
 import { MinHeap } from './min-heap';
 
 /** Share of the KV cache that admission may fill; the rest is room to grow before somebody is preempted. */

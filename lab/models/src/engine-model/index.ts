@@ -1,3 +1,4 @@
 export * from './engine-model';
 export * from './lockstep-engines';
 export * from './min-heap';
+export * from './step-seconds';

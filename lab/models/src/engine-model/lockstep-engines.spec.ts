@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EngineModel } from './engine-model';
-import { ENGINE_PRESETS, stepSeconds } from '@broomwagon/policies';
+import { ENGINE_PRESETS } from '@broomwagon/policies';
+import { stepSeconds } from './step-seconds';
 import { LockstepEngines } from './lockstep-engines';
 
 const parameters = { ...ENGINE_PRESETS['235b-moe'], slots: 1_000 };

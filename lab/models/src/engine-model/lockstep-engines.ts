@@ -1,4 +1,4 @@
-import { stepSeconds } from '@broomwagon/policies';
+import { stepSeconds } from './step-seconds';
 import type { EngineModel } from './engine-model';
 
 /** Steps after which the time of a step is read anew: the KV cache has grown by less than 1 % of a step until then. */

@@ -10,7 +10,6 @@ import type {
   EngineAdapter,
   EngineAdapterOptions,
   EngineDescription,
-  EngineLoad,
   EngineReport,
   GenerateOptions,
   GenerationRequest,
@@ -56,14 +55,10 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
 
   abstract probe(signal?: AbortSignal): Promise<EngineDescription>;
   abstract abort(engineRequestId: string): Promise<boolean>;
-  abstract load(): Promise<EngineLoad>;
+  abstract report(): Promise<EngineReport>;
   abstract pause(mode: PauseMode, timeoutMs?: number): Promise<void>;
   abstract resume(): Promise<void>;
   abstract resetPrefixCache(): Promise<void>;
-
-  async report(): Promise<EngineReport> {
-    return { load: await this.load().catch(() => undefined) };
-  }
 
   async health(signal?: AbortSignal): Promise<void> {
     await this.requireHealthy('/health', signal);

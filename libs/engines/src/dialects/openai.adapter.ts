@@ -1,7 +1,7 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type {
   EngineDescription,
-  EngineLoad,
+  EngineReport,
   GenerateOptions,
   GenerationRequest,
   GenerationResult,
@@ -40,8 +40,9 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     return Promise.resolve(false);
   }
 
-  load(): Promise<EngineLoad> {
-    return this.cannot('report their load');
+  /** No route that all of these servers have says anything of it. */
+  report(): Promise<EngineReport> {
+    return Promise.resolve({});
   }
 
   pause(): Promise<void> {

@@ -14,9 +14,9 @@ it('adds up what the ranks report, and leaves out what none of them says', async
     { num_running_reqs: 2, num_waiting_reqs: 1, token_usage: 0.25, num_waiting_uncached_tokens: 700 },
     { num_running_reqs: 3, num_waiting_reqs: 0, token_usage: 0.5, num_waiting_uncached_tokens: 0 },
   ];
-  expect(await adapter.load()).toEqual({ running: 5, waiting: 1, kvUse: 0.5, uncachedTokens: 700 });
+  expect((await adapter.report()).load).toEqual({ running: 5, waiting: 1, kvUse: 0.5, uncachedTokens: 700 });
   loads = [{ num_reqs: 4, num_waiting_reqs: 1 }];
-  const { uncachedTokens, ...rest } = await adapter.load();
+  const { uncachedTokens, ...rest } = (await adapter.report()).load!;
   expect(uncachedTokens).toBeUndefined();
   expect(rest).toMatchObject({ running: 3, waiting: 1 });
   server.closeAllConnections();

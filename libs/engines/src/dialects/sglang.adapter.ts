@@ -1,4 +1,4 @@
-import { BroomwagonError, type PauseMode, type Prompt } from '@broomwagon/contracts';
+import type { PauseMode, Prompt } from '@broomwagon/contracts';
 import type {
   EngineAdapterOptions,
   EngineDescription,
@@ -76,7 +76,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return this.abortRoute('/abort_request', { rid: engineRequestId });
   }
 
-  async load(): Promise<EngineLoad> {
+  private async load(): Promise<EngineLoad | undefined> {
     const answer = (await this.http.getJson('/v1/loads?include=core')) ?? (await this.http.getJson('/get_load'));
     const ranks = (Array.isArray(answer) ? answer : answer?.loads) as RankLoad[] | undefined;
     if (Array.isArray(ranks) && ranks.length > 0) {
@@ -96,7 +96,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     }
     const metrics = readMetrics((await this.http.getText('/metrics')) ?? '');
     const running = metrics.get('sglang:num_running_reqs')?.sum;
-    if (running === undefined) throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url} reports no load`);
+    if (running === undefined) return undefined;
     return {
       running,
       waiting: metrics.get('sglang:num_queue_reqs')?.sum ?? 0,
@@ -105,7 +105,7 @@ export class SglangAdapter extends HttpEngineAdapter {
   }
 
   /** Its metrics, where they are on, are asked for its start only. The route of its weights was renamed. */
-  override async report(): Promise<EngineReport> {
+  async report(): Promise<EngineReport> {
     const [load, page, weightVersion] = await Promise.all([
       this.load().catch(() => undefined),
       this.http.getText('/metrics').catch(() => undefined),

@@ -65,14 +65,8 @@ export class VllmAdapter extends HttpEngineAdapter {
     return answered;
   }
 
-  async load(): Promise<EngineLoad> {
-    const load = loadOf(readMetrics((await this.http.getText('/metrics')) ?? ''));
-    if (load === undefined) throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url}/metrics reports no load`);
-    return load;
-  }
-
   /** Older versions, and those without the development routes, do not say which weights they have. */
-  override async report(): Promise<EngineReport> {
+  async report(): Promise<EngineReport> {
     const metrics = readMetrics((await this.http.getText('/metrics').catch(() => undefined)) ?? '');
     const startedAtSeconds = startOf(metrics);
     const isKnownWithout = startedAtSeconds !== undefined && this.withoutWeightInfo === startedAtSeconds;

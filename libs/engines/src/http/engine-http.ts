@@ -47,13 +47,6 @@ function agentFor(purpose: 'streams' | 'calls' | 'repeats', connectTimeoutMs: nu
   return agent;
 }
 
-/** Closes the connections to all engines at once; streams in hand break off. For the shutdown of a process. */
-export async function closeEngineConnections(): Promise<void> {
-  const open = [...agents.values()];
-  agents.clear();
-  await Promise.all(open.map((agent) => agent.destroy()));
-}
-
 type Method = 'GET' | 'POST' | 'OPTIONS';
 export type EngineResponse = Dispatcher.ResponseData;
 

@@ -38,11 +38,6 @@ export class EventStreamParser {
     return events;
   }
 
-  /** True when bytes of an event are held that its blank line never came for. */
-  get isMidEvent(): boolean {
-    return this.pendingBytes > 0 || this.data.length > 0;
-  }
-
   private keep(rest: Buffer): void {
     this.pendingBytes += rest.length;
     this.checkLength(this.pendingBytes);

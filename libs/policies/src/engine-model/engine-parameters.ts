@@ -27,8 +27,6 @@ export const ENGINE_PRESETS = {
   '2b': preset(5, 0.16, 10, 3_000_000, 1_024, 20_000),
 } as const satisfies Record<string, EngineParameters>;
 
-export type EnginePresetName = keyof typeof ENGINE_PRESETS;
-
 function preset(
   baseMs: number,
   perSequenceMs: number,
@@ -45,12 +43,4 @@ function preset(
     slots,
     prefillTokensPerSecond,
   };
-}
-
-/** Time of one decode step: tau = t0 + cb * X + ck * K, X the batch or the graph tier that holds it. Seconds. */
-export function stepSeconds(parameters: EngineParameters, batch: number, kvTokens: number): number {
-  const tier = parameters.graphTiers?.find((size) => size >= batch) ?? batch;
-  return (
-    parameters.stepBaseSeconds + parameters.stepPerSequenceSeconds * tier + parameters.stepPerKvTokenSeconds * kvTokens
-  );
 }

@@ -1,72 +1,8 @@
-import { lengthBin } from './length-bins';
-
 /**
  * The ledger of a round or a job: whole numbers by name, each only ever added to. So a sample is folded in by a few
  * `HINCRBY`, and the ledgers of rounds, jobs or replicas are merged by adding them, in any order.
  */
 export type LedgerCounters = Record<string, number>;
-
-/** Tokens of a sample that one weight version made. */
-export interface VersionedTokens {
-  weightVersion: number;
-  tokenCount: number;
-}
-
-/** A sample that a step was trained on. */
-export interface TrainedSample {
-  segments: readonly VersionedTokens[];
-  /** Weight version of the round that trains it. */
-  weightVersion: number;
-  /** It ended at its token budget, not by itself. */
-  isAtCap: boolean;
-}
-
-/** A sample that ended, or was cut for good, and will not be trained: its tokens are wasted. */
-export interface WastedSample {
-  tokens: number;
-  reason: string;
-  /** How it ended; `cut`: it would have become longer. */
-  end: 'stopped' | 'cap' | 'cut';
-}
-
-/** A sample is trained. */
-export function countTrained({ segments, weightVersion, isAtCap }: TrainedSample): LedgerCounters {
-  const tokens = segments.reduce((sum, segment) => sum + segment.tokenCount, 0);
-  const made = segments.filter(({ tokenCount }) => tokenCount > 0).map((segment) => segment.weightVersion);
-  const old = segments.filter((segment) => segment.weightVersion < weightVersion);
-  const bin = lengthBin(tokens);
-  return {
-    'trained.samples': 1,
-    'trained.tokens': tokens,
-    'trained.offPolicyTokens': old.reduce((sum, segment) => sum + segment.tokenCount, 0),
-    [`trained.length.${bin}`]: 1,
-    [`trained.span.${Math.max(0, weightVersion - Math.min(weightVersion, ...made))}`]: 1,
-    ...counted(isAtCap, 'trained.atCap'),
-    ...ended(bin, isAtCap),
-  };
-}
-
-/** A sample, or one draw of it, is lost. */
-export function countWasted({ tokens, reason, end }: WastedSample): LedgerCounters {
-  const waste = tokens > 0 ? { [`waste.${reason}`]: tokens } : {};
-  return { ...waste, ...(end === 'cut' ? countOpen(tokens) : ended(lengthBin(tokens), end === 'cap')) };
-}
-
-/** A sample that has not ended: what is known of its length so far. Not to be kept, since it will end some day. */
-export function countOpen(tokens: number): LedgerCounters {
-  return tokens > 0 ? { [`cut.length.${lengthBin(tokens)}`]: 1 } : {};
-}
-
-/** A group is trained that was cut so many times. */
-export function countGroup(cuts: number): LedgerCounters {
-  return { [`groups.cuts.${cuts}`]: 1 };
-}
-
-/** A step is trained: mean length of its samples, tokens. Only whole tokens are kept. */
-export function countBatch(meanTokens: number): LedgerCounters {
-  const mean = Math.round(meanTokens);
-  return { 'batch.count': 1, 'batch.sum': mean, 'batch.squares': mean * mean };
-}
 
 /** Adds to `into`, and gives it back. */
 export function addCounters(into: LedgerCounters, ...parts: readonly LedgerCounters[]): LedgerCounters {
@@ -74,12 +10,4 @@ export function addCounters(into: LedgerCounters, ...parts: readonly LedgerCount
     for (const [name, count] of Object.entries(part)) into[name] = (into[name] ?? 0) + count;
   }
   return into;
-}
-
-function ended(bin: number, isAtCap: boolean): LedgerCounters {
-  return { [`ended.length.${bin}`]: 1, ...counted(isAtCap, `ended.atCap.${bin}`) };
-}
-
-function counted(isTrue: boolean, name: string): LedgerCounters {
-  return isTrue ? { [name]: 1 } : {};
 }

@@ -36,11 +36,6 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
   };
 }
 
-/** The acceptance ratio of the range that a sample of this length falls into; 1 where nothing is known. */
-export function acceptanceOf(ranges: readonly Acceptance[], tokens: number): number {
-  return ranges.find(({ fromTokens, toTokens }) => tokens >= fromTokens && tokens < toTokens)?.ratio ?? 1;
-}
-
 function lengths(survival: Survival, share: number): LengthSummary {
   return {
     samples: survival.count,

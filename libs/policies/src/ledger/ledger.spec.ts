@@ -1,14 +1,20 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RandomStream } from '@broomwagon/models';
+import type { Acceptance } from '@broomwagon/contracts';
+import { countBatch, countGroup, countOpen, countTrained, countWasted, RandomStream } from '@broomwagon/models';
 import { kaplanMeier, meanOf, quantileOf, type Observed } from './kaplan-meier';
 import { ledgerAlarms } from './ledger-alarms';
-import { addCounters, countBatch, countGroup, countOpen, countTrained, countWasted } from './ledger-counters';
-import { acceptanceOf, summariseLedger } from './ledger-summary';
+import { addCounters } from './ledger-counters';
+import { summariseLedger } from './ledger-summary';
 import { binTokens, lengthBin } from './length-bins';
 
 function trained(tokens: number, weightVersion = 0, isAtCap = false) {
   return countTrained({ segments: [{ weightVersion, tokenCount: tokens }], weightVersion, isAtCap });
+}
+
+/** The acceptance ratio of the range that a sample of this length falls into. */
+function acceptanceOf(ranges: readonly Acceptance[], tokens: number): number {
+  return ranges.find(({ fromTokens, toTokens }) => tokens >= fromTokens && tokens < toTokens)?.ratio ?? 1;
 }
 
 describe('Kaplan and Meier', () => {

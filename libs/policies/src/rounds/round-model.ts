@@ -1,4 +1,3 @@
-import type { TailChoice } from '@broomwagon/contracts';
 import { hasPins, launchedSamples, type TailControl } from '../tail';
 import { AttemptTransitions } from './attempt-transitions';
 import { type GroupTransitions, takesResults } from './group-transitions';
@@ -211,16 +210,6 @@ export class RoundModel extends AttemptTransitions {
       const { accepted, live } = this.left[index]!;
       if (live.size === 0 && accepted.every(({ state }) => state === 'trained')) this.left.splice(index, 1);
     }
-  }
-
-  /** Groups that the open round still needs and nothing can fill. */
-  shortfall(): number {
-    return this.round !== undefined && takesResults(this.round) ? this.state.shortfall(this.round) : 0;
-  }
-
-  /** What an adaptive policy chose for the round. */
-  get choice(): TailChoice | undefined {
-    return this.round?.choice;
   }
 }
 

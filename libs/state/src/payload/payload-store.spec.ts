@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { openPayloadStore } from './open-payload-store';
-import { CONFORMANCE_QUOTA_BYTES, describePayloadStore } from './payload-store.conformance';
+import { CONFORMANCE_QUOTA_BYTES, describePayloadStore } from './payload-store-conformance.fixture';
 
 const { pool } = testPool();
 const dir = mkdtempSync(join(tmpdir(), 'broomwagon-payloads-'));

@@ -56,7 +56,7 @@ const BOUNDED_FROM = 1_000;
  * share nothing. A payload that is complete never changes: a reference leads to what it was given for, or to nothing.
  *
  * All bytes of a job count to its quota, but for those that wait for their removal. Every driver passes
- * `payload-store.conformance.ts`. This class is also the injection token.
+ * `payload-store-conformance.fixture.ts`. This class is also the injection token.
  */
 export abstract class PayloadStore {
   /**
