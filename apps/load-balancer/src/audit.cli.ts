@@ -72,7 +72,7 @@ async function main(argv: string[]): Promise<number> {
   let payloads: PayloadStore | undefined;
   try {
     const environment = { ...process.env, REDIS_URL: options.redis };
-    const tls = loadConfig(ConnectionsConfig, { env: environment }).redisTls();
+    const tls = loadConfig(ConnectionsConfig, { env: environment }).redisConfig().tls;
     redis = connectRedis({ url: options.redis, tls });
     await checkRedisAccess(redis, options.prefix);
     payloads = options.payloads ? await openPayloadStore({ ...payloadOptionsOf(options), tls }) : undefined;

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { EngineAccess } from '@broomwagon/engines';
-import { Alarms } from '@broomwagon/platform';
+import { Alarms, HealthRegistry, Metrics } from '@broomwagon/platform';
+import { StateModule } from '@broomwagon/state';
 import { AcquireService } from './acquire/acquire.service';
 import { LbController } from './acquire/lb.controller';
 import { ReleaseService } from './acquire/release.service';
@@ -18,14 +19,23 @@ import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
 import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
-import { StateModule } from './state.module';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerController } from './workers/worker.controller';
 
 /** Leases, registry, sessions, waiting and health of the servers of a pool. */
 @Module({
-  imports: [StateModule],
+  imports: [
+    StateModule.forRootAsync({
+      inject: [LoadBalancerConfig, HealthRegistry, Metrics],
+      useFactory: (config: LoadBalancerConfig, readiness: HealthRegistry, metrics: Metrics) => ({
+        ...config.redisConfig(),
+        routing: { mostSessions: config.maxSessions, mostWaiters: config.maxWaiters },
+        readiness,
+        metrics,
+      }),
+    }),
+  ],
   controllers: [LbController, PoolController, ServerController, WorkerController],
   providers: [
     AcquireService,

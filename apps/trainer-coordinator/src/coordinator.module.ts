@@ -1,13 +1,6 @@
 import { Module } from '@nestjs/common';
-import { Alarms } from '@broomwagon/platform';
-import {
-  DeletionStore,
-  PayloadStore,
-  PoolDirectory,
-  REDIS_CONNECTION,
-  FunctionRunner,
-  type RedisConnection,
-} from '@broomwagon/state';
+import { Alarms, HealthRegistry, Metrics } from '@broomwagon/platform';
+import { DeletionStore, PayloadModule, StateModule } from '@broomwagon/state';
 import { AbortService } from './aborts/abort.service';
 import { AbortSweepService } from './aborts/abort-sweep.service';
 import { CheckpointService } from './checkpoints/checkpoint.service';
@@ -24,7 +17,7 @@ import { LongtailController } from './longtail/longtail.controller';
 import { LongtailSweepService } from './longtail/longtail-sweep.service';
 import { RequeueService } from './longtail/requeue.service';
 import { PayloadRoomService } from './payload/payload-room.service';
-import { PayloadModule } from './payload/payload.module';
+import { PayloadController } from './payload/payload.controller';
 import { OrphanSweepService } from './payload/orphan-sweep.service';
 import { PayloadRemovalService } from './payload/payload-removal.service';
 import { MoveSenderService } from './rebalance/move-sender.service';
@@ -41,7 +34,6 @@ import { ResultsService } from './rounds/results.service';
 import { RoundController } from './rounds/round.controller';
 import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
-import { StateModule } from './state.module';
 import { ServerFences } from './upkeep/server-fences';
 import { ReconcileService } from './jobs/reconcile.service';
 import { RecountService } from './upkeep/recount.service';
@@ -57,8 +49,16 @@ import { WeightsController } from './weights/weights.controller';
 /** Rounds, requests, the long-tail queue and payloads of the jobs of a pool. */
 @Module({
   imports: [
-    StateModule,
-    PayloadModule.registerAsync({
+    StateModule.forRootAsync({
+      inject: [CoordinatorConfig, HealthRegistry, Metrics],
+      useFactory: (config: CoordinatorConfig, readiness: HealthRegistry, metrics: Metrics) => ({
+        ...config.redisConfig(),
+        claims: { keptMs: config.claimAnswerKeptMs, maxWaiters: config.maxClaimWaiters },
+        readiness,
+        metrics,
+      }),
+    }),
+    PayloadModule.forRootAsync({
       inject: [CoordinatorConfig],
       useFactory: (config: CoordinatorConfig) => config.payloadStoreOptions(),
     }),
@@ -69,6 +69,7 @@ import { WeightsController } from './weights/weights.controller';
     LongtailController,
     JobController,
     PoolController,
+    PayloadController,
     PromptController,
     WeightsController,
     RebalanceController,
@@ -81,15 +82,10 @@ import { WeightsController } from './weights/weights.controller';
     CheckpointSweepService,
     CoordinatorMetrics,
     DeletionService,
+    DeletionStore,
     OrphanSweepService,
     PayloadRemovalService,
     JobTotals,
-    {
-      provide: DeletionStore,
-      inject: [REDIS_CONNECTION, FunctionRunner, PayloadStore, PoolDirectory],
-      useFactory: (redis: RedisConnection, scripts: FunctionRunner, payloads: PayloadStore, pools: PoolDirectory) =>
-        new DeletionStore(redis, scripts, payloads, pools),
-    },
     FactRelayService,
     GrantService,
     LedgerMetrics,

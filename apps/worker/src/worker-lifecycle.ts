@@ -1,13 +1,6 @@
-import {
-  Injectable,
-  Logger,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HealthRegistry } from '@broomwagon/platform';
-import { PayloadStore } from '@broomwagon/state';
 import { AttemptRegistry } from './attempts/attempt-registry';
 import { LeaseReleaser } from './attempts/lease-releaser';
 import { ClaimLoop } from './claims/claim-loop';
@@ -20,7 +13,7 @@ const HAND_BACK_MS = 10_000;
 
 /** Starts the worker when the application is up, and ends it while NATS is still there. */
 @Injectable()
-export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
+export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(WorkerLifecycle.name);
 
   constructor(
@@ -29,7 +22,6 @@ export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicatio
     private readonly claims: ClaimLoop,
     private readonly attempts: AttemptRegistry,
     private readonly releaser: LeaseReleaser,
-    private readonly payloads: PayloadStore,
     private readonly config: WorkerConfig,
     private readonly health: HealthRegistry,
   ) {}
@@ -54,10 +46,6 @@ export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicatio
     await within(HAND_BACK_MS, this.releaser.idle());
     await this.heartbeat.stop();
     await this.session.close();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.payloads.close();
   }
 }
 

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypedClient } from '@broomwagon/messaging';
-import { openPayloadStore, PayloadStore } from '@broomwagon/state';
+import { PayloadModule } from '@broomwagon/state';
 import { AttemptAbortController } from './attempts/attempt-abort.controller';
 import { AttemptLoader } from './attempts/attempt-loader';
 import { AttemptRegistry } from './attempts/attempt-registry';
@@ -23,17 +23,18 @@ import { WorkerConfig } from './worker.config';
 
 /** The worker: claims requests and runs them on engines. The platform's providers come from the bootstrap. */
 @Module({
+  imports: [
+    PayloadModule.forRootAsync({
+      inject: [WorkerConfig],
+      useFactory: (config: WorkerConfig) => config.payloadStoreOptions(),
+    }),
+  ],
   controllers: [AttemptAbortController],
   providers: [
     {
       provide: ControlPlane,
       inject: [TypedClient, WorkerConfig],
       useFactory: (client: TypedClient, config: WorkerConfig) => new ControlPlane(client, config.pool),
-    },
-    {
-      provide: PayloadStore,
-      inject: [WorkerConfig],
-      useFactory: (config: WorkerConfig) => openPayloadStore(config.payloadStoreOptions()),
     },
     AttemptLoader,
     AttemptRegistry,

@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { attachTransport, connectNats, MessagingClient, NatsTransport, TypedClient } from '@broomwagon/messaging';
+import { PayloadModule } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PayloadModule } from './payload.module';
+import { PayloadController } from './payload.controller';
 
 const { pool } = testPool();
 
@@ -14,7 +15,10 @@ describe('payload operations', () => {
 
   beforeAll(async () => {
     const store = { driver: 'redis' as const, url: testRedisUrl(), dir: '', keyPrefix: pool, quotaBytes: 1_000_000 };
-    const testing = await Test.createTestingModule({ imports: [PayloadModule.register(store)] }).compile();
+    const testing = await Test.createTestingModule({
+      imports: [PayloadModule.forRoot(store)],
+      controllers: [PayloadController],
+    }).compile();
     app = testing.createNestApplication({ logger: false });
     const connection = await connectNats({ url: testNatsUrl() });
     attachTransport(app, new NatsTransport(connection, { queueGroup: 'trainer-coordinator', pools: [pool] }));

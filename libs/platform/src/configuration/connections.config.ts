@@ -100,9 +100,10 @@ export class ConnectionsConfig {
     };
   }
 
-  /** What `connectRedis` takes beside the address; looked at for a `rediss://` one. */
-  redisTls(): TlsSettings {
-    return tlsOf(this.redisTlsCa, this.redisTlsCert, this.redisTlsKey, this.redisTlsServerName);
+  /** Where Redis is and what our keys begin with; `tls` is for a `rediss://` address. */
+  redisConfig() {
+    const tls = tlsOf(this.redisTlsCa, this.redisTlsCert, this.redisTlsKey, this.redisTlsServerName);
+    return { url: this.redisUrl, tls, keyPrefix: this.redisKeyPrefix };
   }
 }
 

@@ -42,11 +42,10 @@ export class PayloadServiceConfig extends ServiceConfig {
   /** What `openPayloadStore` of libs/state takes. */
   payloadStoreOptions() {
     return {
+      ...this.redisConfig(),
+      ...(this.payloadUrl !== undefined && { url: this.payloadUrl }),
       driver: this.payloadDriver,
-      url: this.payloadUrl ?? this.redisUrl,
-      tls: this.redisTls(),
       dir: this.payloadDir,
-      keyPrefix: this.redisKeyPrefix,
       quotaBytes: this.payloadQuotaBytes,
       memoryPercent: this.payloadMemoryPercent,
     };

@@ -1,5 +1,6 @@
+import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 import type {
   AbortResultsPage,
   AbortSelector,
@@ -40,6 +41,7 @@ const forget = transition<object, { more: boolean }>('aborts/forget');
  * again until each has confirmed. One script each, safe to repeat, for any replica to go on with. Every method throws
  * BroomwagonError UNAVAILABLE.
  */
+@Injectable()
 export class AbortStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

@@ -1,5 +1,6 @@
+import { Injectable } from '@nestjs/common';
 import { type Epoch, type JobId, type ListCheckpointsReply, newEpoch, type PoolName } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 import type {
   RestoreCheckpointArgs,
   RestoreCheckpointPage,
@@ -17,6 +18,7 @@ const list = transition<{ job: JobId }, ListCheckpointsReply>('checkpoints/list'
  * What a job has between two rounds, saved and put back by tag: one script a page, for any replica to go on with. Every
  * method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
+@Injectable()
 export class CheckpointStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

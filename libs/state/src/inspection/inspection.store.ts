@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import type {
   ListLeasesReply,
   ListLeasesRequest,
@@ -6,7 +7,7 @@ import type {
   ListWorkersReply,
   PoolName,
 } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 interface Cursor {
   cursor: string;
@@ -19,6 +20,7 @@ const requests = transition<ListRequestsRequest & Cursor & { minAgeMs: number },
 );
 
 /** Who holds what, page by page. Changes nothing; every method throws UNAVAILABLE too. */
+@Injectable()
 export class InspectionStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { keysBelow } from '../audit/key-scan';
-import type { PayloadStore } from '../payload';
+import { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
-import type { PoolDirectory } from '../routing';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { PoolDirectory } from '../routing';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 /** `open`: its round must be cancelled; `settling`: something of it still moves. */
 export type JobDeletion = { state: 'open'; roundId: RoundId } | { state: 'settling' } | { state: 'deleted' };
@@ -22,6 +23,7 @@ const WAITING_POLL_MS = 50;
 const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|checkpoint(-[A-Za-z0-9-]+)?|group|request|waiters:claim:lane)$/;
 
 /** Deletes jobs and pools with everything they have. Safe to repeat; what a process leaves behind the next call takes up. */
+@Injectable()
 export class DeletionStore {
   constructor(
     private readonly redis: Redis,

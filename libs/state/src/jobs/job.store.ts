@@ -1,5 +1,6 @@
+import { Injectable } from '@nestjs/common';
 import type { ConfigureJobReply, JobId, PoolName } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 /** A quota to set; see JobQuota. */
 export interface QuotaArgs {
@@ -34,6 +35,7 @@ export interface PayloadRoomAnswer {
 const payloadRoom = transition<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room');
 
 /** What is set for a job from outside. Throws BroomwagonError UNAVAILABLE. */
+@Injectable()
 export class JobStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

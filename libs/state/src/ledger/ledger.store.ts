@@ -1,6 +1,7 @@
+import { Injectable } from '@nestjs/common';
 import type { JobId, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
 import type { RoundName } from '../rounds/round.types';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 /** Counters of libs/policies/src/ledger. */
 export interface StoredLedger {
@@ -15,6 +16,7 @@ const count = transition<RoundName, { done: boolean }>('ledger/count');
 const read = transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read');
 
 /** What tail policies cost, counted in the transitions themselves. Every method throws UNAVAILABLE and what it names. */
+@Injectable()
 export class LedgerStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 /** Names a prompt in the memory: 16 hex digits. */
 export type PromptHash = string;
@@ -30,6 +31,7 @@ export function promptHash(name: string): PromptHash {
 }
 
 /** Response lengths by prompt, of all jobs of a pool: 65,536 packed hashes, at most 120 prompts each. */
+@Injectable()
 export class PromptMemoryStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

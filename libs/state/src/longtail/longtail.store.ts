@@ -1,5 +1,6 @@
+import { Injectable } from '@nestjs/common';
 import type { GroupId, PoolName } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 import type { DropLongtailArgs, DropLongtailPage, LeavingPage, RequeueAnswer, RequeueArgs } from './longtail.types';
 
 const requeue = transition<RequeueArgs, RequeueAnswer>('longtail/requeue');
@@ -10,6 +11,7 @@ const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: Gro
  * What goes into the long-tail queue by the word of its holder, and what leaves it for good. One script each, safe to
  * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
+@Injectable()
 export class LongtailStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

@@ -1,5 +1,6 @@
+import { Injectable } from '@nestjs/common';
 import { LIMITS } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 import type {
   KeptMove,
   OtherCall,
@@ -25,6 +26,7 @@ const SCRIPTS = {
 };
 
 /** Plans and the moves of requests: one script a method, safe to repeat. */
+@Injectable()
 export class MoveStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

@@ -7,5 +7,6 @@ export {
   type PayloadDriver,
   type PayloadName,
 } from './payload-ref';
+export { PayloadModule } from './payload.module';
 export * from './payload-store';
 export { RedisPayloadStore } from './redis-payload-store';

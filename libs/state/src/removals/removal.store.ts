@@ -1,5 +1,6 @@
+import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 /** When payloads that nothing names any more are removed. */
 export interface RemovalTerms {
@@ -26,6 +27,7 @@ const weighed = transition<{ payloads: { ref: string; bytes?: number }[] }, obje
 const removed = transition<{ refs: string[] }, object>('removals/removed');
 
 /** The queue of payloads that transitions have freed. Throws BroomwagonError UNAVAILABLE. */
+@Injectable()
 export class RemovalStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

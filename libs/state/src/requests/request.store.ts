@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import {
   type Epoch,
   newEpoch,
@@ -6,7 +7,7 @@ import {
   type Segment,
   type UnservedReason,
 } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 import type {
   CheckpointAnswer,
   CheckpointArgs,
@@ -21,17 +22,16 @@ import type {
 } from './request.types';
 
 /** Bounds of the claims of a pool. */
-export interface ClaimBounds {
-  /** How long the answer of a claim is kept for a repeat, milliseconds. Default 60,000. */
-  answerKeptMs?: number;
-  /** Claims that may be parked at once. Default 100,000. */
-  maxWaiters?: number;
+export class ClaimBounds {
+  /** How long the answer of a claim is kept for a repeat, milliseconds. */
+  keptMs = 60_000;
+  /** Claims that may be parked at once. */
+  maxWaiters = 100_000;
 }
 
-const claim = transition<
-  ClaimArgs & { newAttempt: Epoch; keptMs: number; maxWaiters: number },
-  ClaimAnswer & { again?: boolean }
->('requests/claim');
+const claim = transition<ClaimArgs & ClaimBounds & { newAttempt: Epoch }, ClaimAnswer & { again?: boolean }>(
+  'requests/claim',
+);
 const grantClaims = transition<
   { keptMs: number; maxGrants: number; newAttempt: Epoch },
   { grants: ClaimGrant[]; more: boolean }
@@ -52,17 +52,12 @@ const GRANTS_PER_SCRIPT = 64;
  * The transitions of requests: one script each, safe to repeat. Every method throws BroomwagonError with the codes its
  * script names, or UNAVAILABLE.
  */
+@Injectable()
 export class RequestStore {
-  private readonly keptMs: number;
-  private readonly maxWaiters: number;
-
   constructor(
     private readonly scripts: FunctionRunner,
-    bounds: ClaimBounds = {},
-  ) {
-    this.keptMs = bounds.answerKeptMs ?? 60_000;
-    this.maxWaiters = bounds.maxWaiters ?? 100_000;
-  }
+    private readonly bounds: ClaimBounds = new ClaimBounds(),
+  ) {}
 
   /** Takes pending requests, or parks the call. @throws FENCED, QUEUE_FULL */
   async claim(pool: PoolName, args: ClaimArgs): Promise<ClaimAnswer> {
@@ -70,8 +65,7 @@ export class RequestStore {
       const answer = await this.scripts.run(claim, pool, {
         ...args,
         newAttempt: newEpoch(),
-        keptMs: this.keptMs,
-        maxWaiters: this.maxWaiters,
+        ...this.bounds,
       });
       if (!answer.again) return answer;
     }
@@ -84,7 +78,7 @@ export class RequestStore {
 
   /** One page of answers for parked claims; `more`: call again. */
   grantClaims(pool: PoolName): Promise<{ grants: ClaimGrant[]; more: boolean }> {
-    const args = { keptMs: this.keptMs, maxGrants: GRANTS_PER_SCRIPT, newAttempt: newEpoch() };
+    const args = { keptMs: this.bounds.keptMs, maxGrants: GRANTS_PER_SCRIPT, newAttempt: newEpoch() };
     return this.scripts.run(grantClaims, pool, args);
   }
 

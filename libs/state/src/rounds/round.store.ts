@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
 import {
   type CancelRoundReply,
   type CloseRoundReply,
@@ -16,7 +17,7 @@ import {
   type TakeoverRoundReply,
 } from '@broomwagon/contracts';
 import type { PayloadName } from '../payload';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 import type {
   CancelRoundArgs,
   CloseRoundArgs,
@@ -88,6 +89,7 @@ const owns = transition<{ job: JobId; owner: string; ref: string }, { owned: boo
  * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the caller's loop, so that it can be
  * taken up by any replica. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
+@Injectable()
 export class RoundStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

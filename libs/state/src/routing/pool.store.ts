@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import {
   POOL_SETTING_NAMES,
   type DecisionRecord,
@@ -5,7 +6,7 @@ import {
   type PoolSettingsReply,
   type RoutingPolicy,
 } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 /** Settings of a pool, and whether its servers stand where these say. */
 export interface StoredSettings extends PoolSettingsReply {
@@ -34,6 +35,7 @@ const SCRIPTS = {
 const TEXTS = new Set<string>(['policy', 'groupPlacement']);
 
 /** Settings of pools, recent decisions and all sessions at once: one method, one script. */
+@Injectable()
 export class PoolStore {
   constructor(private readonly runner: FunctionRunner) {}
 

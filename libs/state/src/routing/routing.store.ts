@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import {
   type DeregisterWorkerReply,
   type EngineCapabilities,
@@ -15,7 +16,7 @@ import {
   type WorkerHeartbeatReply,
   type WorkerId,
 } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 import { grantedOf } from './grants';
 import { isPlainAcquire, PlainRouting } from './plain-routing';
 import {
@@ -33,7 +34,7 @@ import {
   type ReleaseScriptReply,
   type ReviewLimits,
   type ReviewServersReply,
-  type RoutingBounds,
+  RoutingBounds,
   type ServerPage,
   type ServerRegistration,
   type ServerTable,
@@ -106,6 +107,7 @@ function pagesOf<Item>(items: readonly Item[], size = FULL_PAGE): Item[][] {
 }
 
 /** Servers, workers, leases, sessions and waiters of the pools: one method, one script, one transition. */
+@Injectable()
 export class RoutingStore {
   private readonly plain: PlainRouting;
 

@@ -166,20 +166,15 @@ export interface ServerPage {
 export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 
 /** Bounds of the routing state of a pool. */
-export interface RoutingBounds {
+export class RoutingBounds {
   /** Sessions kept; above it the longest idle one goes. */
-  mostSessions: number;
+  mostSessions = 200_000;
   /** Parked acquires. */
-  mostWaiters: number;
+  mostWaiters = 100_000;
   /** How long the answer of a released acquire, or a tombstone, is kept, milliseconds. */
-  rememberMs: number;
+  rememberMs = 120_000;
   /** How long a pool that was not plain (see plain-routing.ts) is left to the full scripts alone, milliseconds. */
-  askPlainAgainMs: number;
+  askPlainAgainMs = 250;
 }
 /** Bounds by default. */
-export const ROUTING_BOUNDS: RoutingBounds = {
-  mostSessions: 200_000,
-  mostWaiters: 100_000,
-  rememberMs: 120_000,
-  askPlainAgainMs: 250,
-};
+export const ROUTING_BOUNDS = new RoutingBounds();

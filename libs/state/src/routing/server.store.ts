@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import {
   type EngineCapabilities,
   type Epoch,
@@ -8,8 +9,8 @@ import {
   type ServerChangeReply,
   type ServerId,
 } from '@broomwagon/contracts';
-import { transition, type FunctionRunner } from '../library/function-runner';
-import { ROUTING_BOUNDS, type RoutingBounds, type WaiterAnswers } from './routing.types';
+import { transition, FunctionRunner } from '../library/function-runner';
+import { ROUTING_BOUNDS, RoutingBounds, type WaiterAnswers } from './routing.types';
 
 type Bounded<Args> = Args & { mostSessions: number };
 
@@ -107,10 +108,11 @@ const SCRIPTS = {
 const DRAINED_STAYS_AWAY_MS = 3_600_000;
 
 /** What is asked of servers by name, and how much they may take: one method, one script. */
+@Injectable()
 export class ServerStore {
   constructor(
     private readonly runner: FunctionRunner,
-    private readonly bounds: Pick<RoutingBounds, 'mostSessions'> = ROUTING_BOUNDS,
+    private readonly bounds: RoutingBounds = ROUTING_BOUNDS,
   ) {}
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED */

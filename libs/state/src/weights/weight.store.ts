@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import type {
   EngineDialect,
   Epoch,
@@ -11,7 +12,7 @@ import type {
 } from '@broomwagon/contracts';
 import type { LeaseFence, ServerFence } from '../aborts/abort.types';
 import type { AttemptFence } from '../requests/request.types';
-import { transition, type FunctionRunner } from '../library/function-runner';
+import { transition, FunctionRunner } from '../library/function-runner';
 
 export interface BeginSyncArgs {
   syncId: string;
@@ -89,6 +90,7 @@ const status = transition<
  * Changes of the weights of a pool: a flag that every script checks, and pages that follow it. One script each, safe to
  * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
  */
+@Injectable()
 export class WeightStore {
   constructor(private readonly scripts: FunctionRunner) {}
 

@@ -67,7 +67,7 @@ function tlsFor(redisUrl: string): TlsSettings | undefined {
   if (!redisUrl.startsWith('rediss://')) return undefined;
   const { REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME } = process.env;
   const env = { REDIS_URL: redisUrl, REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME };
-  return loadConfig(ConnectionsConfig, { env }).redisTls();
+  return loadConfig(ConnectionsConfig, { env }).redisConfig().tls;
 }
 
 function parse(url: string): URL | undefined {

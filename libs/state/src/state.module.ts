@@ -1,0 +1,154 @@
+import {
+  ConfigurableModuleBuilder,
+  Inject,
+  Module,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+} from '@nestjs/common';
+import type { TlsSettings } from '@broomwagon/contracts';
+import { Redis } from 'ioredis';
+import { AbortStore } from './aborts';
+import { PoolAudit } from './audit';
+import { CheckpointStore } from './checkpoints';
+import { InspectionStore } from './inspection';
+import { JobStore } from './jobs';
+import { LedgerStore, PromptMemoryStore } from './ledger';
+import { FunctionRunner } from './library/function-runner';
+import { LibraryUpkeep } from './library/library-upkeep';
+import { LongtailStore } from './longtail';
+import { MoveStore } from './moves';
+import { connectRedis } from './redis';
+import { checkRedisAccess } from './redis-access';
+import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
+import { RemovalStore } from './removals';
+import { ClaimBounds, RequestStore } from './requests';
+import { FactOutbox, RoundStore } from './rounds';
+import { PoolDirectory, PoolStore, RoutingBounds, RoutingStore, ServerStore } from './routing';
+import { WeightStore } from './weights';
+
+/** What an app says of its state, and where the state reports to. */
+export interface StateOptions {
+  url: string;
+  /** How TLS is spoken, for `rediss://`. */
+  tls?: TlsSettings;
+  /** First part of every key. */
+  keyPrefix: string;
+  routing?: Partial<RoutingBounds>;
+  claims?: Partial<ClaimBounds>;
+  /** Collects what the app cannot work without. */
+  readiness: { addReadiness(name: string, check: () => Promise<unknown>): void };
+  /** Shows numbers. */
+  metrics: { gauge(name: string, help: string): { set(value: number): void } };
+}
+
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<StateOptions>()
+  .setClassMethodName('forRoot')
+  .build();
+
+/** Stores that are made of what else the module provides. */
+const STORES = [
+  AbortStore,
+  CheckpointStore,
+  InspectionStore,
+  JobStore,
+  LedgerStore,
+  LongtailStore,
+  MoveStore,
+  PoolStore,
+  PromptMemoryStore,
+  RemovalStore,
+  RequestStore,
+  RoundStore,
+  RoutingStore,
+  ServerStore,
+  WeightStore,
+];
+
+function memoryOf(redis: Redis, { metrics }: StateOptions): RedisMemory {
+  const ratio = metrics.gauge('redis_memory_ratio', 'Memory of Redis / its maxmemory; 0.9: no new work is taken');
+  return new RedisMemory(redis, 'Redis', ({ usedBytes, maxBytes }) =>
+    ratio.set(maxBytes > 0 ? usedBytes / maxBytes : 0),
+  );
+}
+
+/**
+ * The connection of an app to Redis and all stores: part of the readiness of the app, closed last, after the transport
+ * has drained.
+ */
+@Module({
+  providers: [
+    ...STORES,
+    {
+      provide: Redis,
+      inject: [MODULE_OPTIONS_TOKEN],
+      useFactory: ({ url, tls }: StateOptions) => connectRedis({ url, tls }),
+    },
+    { provide: RedisMemory, inject: [Redis, MODULE_OPTIONS_TOKEN], useFactory: memoryOf },
+    {
+      provide: FunctionRunner,
+      inject: [Redis, MODULE_OPTIONS_TOKEN, RedisMemory],
+      useFactory: (redis: Redis, { keyPrefix }: StateOptions, memory: RedisMemory) =>
+        new FunctionRunner(redis, keyPrefix, memory),
+    },
+    {
+      provide: RoutingBounds,
+      inject: [MODULE_OPTIONS_TOKEN],
+      useFactory: ({ routing }: StateOptions) => Object.assign(new RoutingBounds(), routing),
+    },
+    {
+      provide: ClaimBounds,
+      inject: [MODULE_OPTIONS_TOKEN],
+      useFactory: ({ claims }: StateOptions) => Object.assign(new ClaimBounds(), claims),
+    },
+    {
+      provide: PoolDirectory,
+      inject: [Redis, MODULE_OPTIONS_TOKEN],
+      useFactory: (redis: Redis, { keyPrefix }: StateOptions) => new PoolDirectory(redis, keyPrefix),
+    },
+    {
+      provide: FactOutbox,
+      inject: [Redis, MODULE_OPTIONS_TOKEN],
+      useFactory: (redis: Redis, { keyPrefix }: StateOptions) =>
+        new FactOutbox(redis, keyPrefix, `relay-${process.pid}-${Date.now()}`),
+    },
+    {
+      provide: PoolAudit,
+      inject: [Redis, FunctionRunner],
+      useFactory: (redis: Redis, runner: FunctionRunner) => new PoolAudit(redis, runner),
+    },
+    { provide: LibraryUpkeep, inject: [Redis], useFactory: (redis: Redis) => new LibraryUpkeep(redis) },
+  ],
+  exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, FactOutbox, PoolAudit],
+})
+export class StateModule extends ConfigurableModuleClass implements OnModuleInit, OnApplicationShutdown {
+  constructor(
+    @Inject(MODULE_OPTIONS_TOKEN) private readonly options: StateOptions,
+    private readonly redis: Redis,
+    private readonly memory: RedisMemory,
+    private readonly library: LibraryUpkeep,
+  ) {
+    super();
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE when Redis refuses us, RedisTooOldError; a Redis that is unavailable may come */
+  async onModuleInit(): Promise<void> {
+    const { keyPrefix, readiness } = this.options;
+    await checkRedisAccess(this.redis, keyPrefix);
+    readiness.addReadiness('redis', () => this.redis.ping());
+    readiness.addReadiness('redis-memory', async () => {
+      const refusal = this.memory.refusal();
+      if (refusal) throw refusal;
+    });
+    this.memory.start();
+    this.library.start();
+    await checkRedisVersion(this.redis).catch((error: unknown) => {
+      if (error instanceof RedisTooOldError) throw error;
+    });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.memory.stop();
+    this.library.stop();
+    await this.redis.quit().catch(() => this.redis.disconnect());
+  }
+}
