@@ -1,8 +1,8 @@
 -- Who of the parked acquires is next, and what becomes of them.
 local Waiters = {}
 
-local WORK_PER_SCRIPT = 96 -- waiters looked at; each may be restricted, and a lease is some four looks
-local WORK_OF_A_GRANT = 4
+local WORK_PER_SCRIPT = 128 -- waiters looked at; each may be restricted, and a lease is some six looks
+local WORK_OF_A_GRANT = 6
 Waiters.SERVERS_LOOKED_AT = 64
 local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a full server
 
