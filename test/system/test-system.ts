@@ -8,7 +8,6 @@ import {
   type OperationName,
   type ReplyOf,
   type RequestOf,
-  type RoundStatus,
   type TailPolicy,
   type TailPolicyName,
 } from '@broomwagon/contracts';
@@ -25,6 +24,7 @@ import {
 import { expect } from 'vitest';
 import { Operations } from '../../apps/trainer/src/loop/operations';
 import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
+import type { TrainerLoopHooks } from '../../apps/trainer/src/loop/trainer-loop.types';
 import type { StepReport } from '../../apps/trainer/src/report/report';
 import type { ResultLine } from '../../apps/trainer/src/results/result-line';
 import { RedisView } from './redis-view';
@@ -166,11 +166,12 @@ export class TestSystem {
       groupsPerStep: number;
       policy: TailPolicyName;
       overProvision?: number;
-      onStatus?: (status: RoundStatus) => void;
-    },
+      /** Parameters of the policy. */
+      tail?: Omit<TailPolicy, 'name' | 'overProvision'>;
+    } & Pick<TrainerLoopHooks, 'onStatus' | 'setWeightVersion'>,
   ): Promise<TrainedJob> {
     const rounds = new Map<string, readonly ResultLine[]>();
-    const { groupsPerStep, policy, overProvision = policy === 'wait' ? 1 : 1.5, onStatus } = settings;
+    const { groupsPerStep, policy, overProvision = policy === 'wait' ? 1 : 1.5, tail, ...hooks } = settings;
     const loop = new TrainerLoop(
       new Operations(this.client, this.pool, { deadlineMs: CALL_DEADLINE_MS }),
       {
@@ -180,10 +181,10 @@ export class TestSystem {
         maxTokens: 16_384,
         sampling: { seed: SEED },
         groupsPerStep,
-        policy: { name: policy, overProvision },
+        policy: { name: policy, overProvision, ...tail },
         lookMs: 25,
       },
-      { sink: { writeRound: async ({ roundId }, lines) => void rounds.set(roundId, [...lines]) }, onStatus },
+      { sink: { writeRound: async ({ roundId }, lines) => void rounds.set(roundId, [...lines]) }, ...hooks },
     );
     const steps = await loop.run();
     return { steps, lines: [...rounds.values()].flat() };

@@ -6,10 +6,14 @@ const ABOUT: Record<string, string> = {
   '/v1/models': '{"data":[{"id":"tiny","max_model_len":4096}]}',
 };
 
-/** An engine with a metrics page of vLLM; it answers what `status` says, `delayMs` late, or hangs up when it is stopped. */
+/**
+ * An engine with a metrics page of vLLM; it answers what `status` says, `delayMs` late, or hangs up when it is stopped.
+ * One that `hangs` accepts connections and answers nothing.
+ */
 export class TestEngine {
   status = 200;
   delayMs = 0;
+  hangs = false;
   /** Health routes answered so far, and resets of its prefix cache. */
   probes = 0;
   resets = 0;
@@ -22,6 +26,7 @@ export class TestEngine {
 
   static async start(): Promise<TestEngine> {
     const server: Server = createServer((request, response) => {
+      if (engine.hangs) return;
       setTimeout(() => {
         if (request.url === '/health') engine.probes++;
         const isReset = request.method === 'POST' && request.url === '/reset_prefix_cache';

@@ -121,8 +121,9 @@ export interface EngineAdapter {
   /**
    * Empties the prefix cache, so that nothing computed by older weights is used again. ENGINE_ERROR when the engine
    * refused, for one because requests hold it: end or pause them first. ENGINE_REJECTED when it has no such route.
+   * @param timeoutMs default `callTimeoutMs`
    */
-  resetPrefixCache(): Promise<void>;
+  resetPrefixCache(timeoutMs?: number): Promise<void>;
 }
 
 /** Deadlines and bounds of an adapter. Generations may last hours: only silence is bounded, never the whole. */

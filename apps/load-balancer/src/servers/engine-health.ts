@@ -26,8 +26,8 @@ export abstract class EngineHealth {
     return Promise.resolve();
   }
 
-  /** Forgets what older weights computed, as the adapters say. @throws BroomwagonError of the adapter, within its call timeout */
-  resetPrefixCache(_server: PoolEngine): Promise<void> {
+  /** Forgets what older weights computed, as the adapters say. @throws BroomwagonError of the adapter, within `timeoutMs` */
+  resetPrefixCache(_server: PoolEngine, _timeoutMs: number): Promise<void> {
     return Promise.resolve();
   }
 
@@ -88,8 +88,8 @@ export class HttpEngineHealth extends EngineHealth {
     await this.adapterOf(server).resume();
   }
 
-  override async resetPrefixCache(server: PoolEngine): Promise<void> {
-    await this.adapterOf(server).resetPrefixCache();
+  override async resetPrefixCache(server: PoolEngine, timeoutMs: number): Promise<void> {
+    await this.adapterOf(server).resetPrefixCache(timeoutMs);
   }
 
   private adapterOf({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {

@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   lb.nextPool();
-  Object.assign(lb.engine, { resets: 0, resetStatus: 200, weightVersion: undefined });
+  Object.assign(lb.engine, { resets: 0, resetStatus: 200, weightVersion: undefined, hangs: false });
 });
 const versionOf = async (serverId: string) => (await lb.list()).get(serverId)!.weightVersion;
 const begin = (mode: WeightSyncMode) => weights.begin(lb.pool, { syncId: 's', version: 2, mode, deadlineMs: 60_000 });
@@ -109,4 +109,10 @@ it('takes no version of an engine that fails to reset, until it is said again, a
     await say(3 + version);
     expect(await versionOf('a')).toBe(3 + version);
   }
+});
+
+it('answers before its caller gives up when the engine hangs', async () => {
+  await lb.server('a', 1, { weightVersion: 1 });
+  lb.engine.hangs = true;
+  expect(await lb.server('a', 1, { weightVersion: 2 })).toMatchObject({ weightVersionTaken: false });
 });

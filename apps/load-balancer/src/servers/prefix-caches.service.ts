@@ -4,6 +4,9 @@ import { type ServerStart, WeightStore } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
+/** Callers that report a version give up after 5 seconds, and `server.register` also waits for a first probe. */
+const RESET_TIMEOUT_MS = 3_000;
+
 /**
  * Sees to it that nothing computed by older weights is used again: whoever says that a server has other weights than
  * before, its engine empties its prefix cache first. The engine has them by then and runs nothing, so what it computes
@@ -29,7 +32,7 @@ export class PrefixCachesService {
     const engine = await this.weights.staleCache(pool, serverId, weightVersion, start);
     if (engine === undefined) return true;
     try {
-      await this.engines.resetPrefixCache({ ...engine, pool });
+      await this.engines.resetPrefixCache({ ...engine, pool }, RESET_TIMEOUT_MS);
       this.metrics.prefixCacheReset('reset');
       return true;
     } catch (error) {

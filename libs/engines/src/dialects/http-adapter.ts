@@ -58,7 +58,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract report(): Promise<EngineReport>;
   abstract pause(mode: PauseMode, timeoutMs?: number): Promise<void>;
   abstract resume(): Promise<void>;
-  abstract resetPrefixCache(): Promise<void>;
+  abstract resetPrefixCache(timeoutMs?: number): Promise<void>;
 
   async health(signal?: AbortSignal): Promise<void> {
     await this.requireHealthy('/health', signal);

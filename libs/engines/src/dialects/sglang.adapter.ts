@@ -124,8 +124,8 @@ export class SglangAdapter extends HttpEngineAdapter {
     await this.control('/continue_generation', {});
   }
 
-  async resetPrefixCache(): Promise<void> {
-    await this.control('/flush_cache');
+  async resetPrefixCache(timeoutMs?: number): Promise<void> {
+    await this.control('/flush_cache', undefined, timeoutMs);
   }
 
   /** It does not do so for messages. */

@@ -83,8 +83,8 @@ export class VllmAdapter extends HttpEngineAdapter {
     await this.control('/resume');
   }
 
-  async resetPrefixCache(): Promise<void> {
-    const answer = await this.control('/reset_prefix_cache');
+  async resetPrefixCache(timeoutMs?: number): Promise<void> {
+    const answer = await this.control('/reset_prefix_cache', undefined, timeoutMs);
     // Older versions answer with an empty body.
     if (parseObject(answer)?.success === false) {
       throw new BroomwagonError('ENGINE_ERROR', `${this.url} did not reset its prefix cache: requests hold it`);

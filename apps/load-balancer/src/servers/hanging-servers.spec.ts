@@ -1,0 +1,44 @@
+import { RoutingStore } from '@broomwagon/state';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { TestEngine } from '../engine.fixture';
+import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
+
+const HANGING = 300;
+const WELL = 20;
+/** Rounds of probes after all of those that hang are suspect. */
+const ROUNDS = 3;
+
+let lb: LoadBalancers;
+let hanging: TestEngine;
+let well: TestEngine[];
+beforeAll(async () => {
+  // Suspect after two seconds.
+  lb = await openLoadBalancers(1, { PROBE_INTERVAL_MS: '1000' });
+  const start = (count: number) => Promise.all(Array.from({ length: count }, () => TestEngine.start()));
+  [hanging, ...well] = (await start(1 + WELL)) as [TestEngine, ...TestEngine[]];
+});
+afterAll(async () => {
+  for (const engine of [hanging, ...well]) engine.stop();
+  await lb.close();
+});
+
+it('300 servers that accept connections and answer nothing become suspect, and no other server does', async () => {
+  const hung = Array.from({ length: HANGING }, (_, index) => `hung-${index}`);
+  await Promise.all(hung.map((id) => lb.server(id, 100, { endpoint: hanging.url })));
+  await Promise.all(well.map(({ url }, index) => lb.server(`well-${index}`, 100, { endpoint: url })));
+  await expect.poll(lb.status).toMatchObject({ readyServers: HANGING + WELL });
+
+  const reviews = vi.spyOn(RoutingStore.prototype, 'reviewServers');
+  hanging.hangs = true;
+  const suspected = async () => {
+    const replies = reviews.mock.results.map(({ value }) => value as ReturnType<RoutingStore['reviewServers']>);
+    return (await Promise.all(replies)).flatMap((reply) => reply.suspected).sort();
+  };
+  await expect.poll(async () => (await suspected()).length).toBeGreaterThanOrEqual(HANGING);
+  const before = well.map(({ probes }) => probes);
+  const rounds = () => Math.min(...well.map(({ probes }, index) => probes - before[index]!));
+  await expect.poll(rounds).toBeGreaterThanOrEqual(ROUNDS);
+  // Each once, and no other.
+  expect(await suspected()).toEqual(hung.toSorted());
+  reviews.mockRestore();
+});

@@ -1,0 +1,81 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { attemptNumber, type RoundStatus } from '@broomwagon/contracts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Operations } from '../apps/trainer/src/loop/operations';
+import { findEngines, Fleet } from '../apps/trainer/src/system/fleet';
+import { startEngine } from '../lab/engine-simulator/src/test-engine';
+import { dataSet, faultsOf } from './system/data-set';
+import { TestSystem } from './system/test-system';
+
+const PROMPTS = dataSet(16, 4);
+const GROUPS_PER_STEP = 8;
+const STEPS = PROMPTS.length / GROUPS_PER_STEP;
+const LIVE = ['engine-0', 'engine-1', 'engine-2'];
+const DIED = ['died-0', 'died-1'];
+
+let system: TestSystem;
+/** Accepts connections and answers nothing. */
+const silent: Server = createServer(() => undefined);
+beforeAll(async () => {
+  const environment = { SERVER_FAILED_AFTER_MS: '3000' };
+  system = await TestSystem.start({ engines: LIVE.length, prompts: PROMPTS, environment });
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+});
+afterAll(async () => {
+  silent.closeAllConnections();
+  silent.close();
+  await system?.stop();
+});
+
+it('a trainer registers all servers at each weight change: dead ones stay dead, each sample needs one attempt', async () => {
+  const { servers } = await system.call('server.list', {});
+  const urlOf = new Map(servers.map(({ serverId, endpoint }) => [serverId, endpoint]));
+  const dying = await Promise.all(DIED.map(() => startEngine('vllm')));
+  DIED.forEach((serverId, index) => urlOf.set(serverId, dying[index]!.url));
+  const names = [...urlOf.keys()];
+  const found = await findEngines([...urlOf.values()], (index) => names[index]!);
+  // None is asked to reset its prefix cache, which the dead ones would not do: only their state keeps them unused.
+  const engines = found.map((engine) => ({
+    ...engine,
+    capabilities: { ...engine.capabilities, prefixCacheReset: false },
+  }));
+  const silentUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const neverAnswered = { ...engines[0]!, serverId: 'never-answered', endpoint: silentUrl };
+  const operations = new Operations(system.client, system.pool, { deadlineMs: 30_000 });
+  const fleet = new Fleet(operations, [...engines, neverAnswered], 256, 'run');
+  await fleet.register(0);
+  const ready = async () => {
+    const { readyServers, perServer } = await system.call('lb.status', {});
+    const serverIds = perServer.filter(({ state }) => state === 'ready').map(({ serverId }) => serverId);
+    return { readyServers, serverIds: serverIds.sort() };
+  };
+  const all = [...DIED, ...LIVE];
+  await expect.poll(ready).toEqual({ readyServers: all.length, serverIds: all });
+  await Promise.all(dying.map((engine) => engine.close()));
+  await expect
+    .poll(async () => (await system.call('server.list', {})).servers.filter(({ state }) => state === 'failed'))
+    .toHaveLength(DIED.length);
+
+  const looks: Awaited<ReturnType<typeof ready>>[] = [];
+  const returned = new Map<string, RoundStatus['returnedAttempts']>();
+  const { lines } = await system.train('job', PROMPTS, {
+    groupsPerStep: GROUPS_PER_STEP,
+    policy: 'wait',
+    onStatus: ({ roundId, returnedAttempts }) => void returned.set(roundId, returnedAttempts),
+    setWeightVersion: async (version, trainer) => {
+      const poolVersion = await fleet.setWeightVersion(version + 1, trainer);
+      looks.push(await ready());
+      return poolVersion;
+    },
+  });
+  expect(looks).toHaveLength(STEPS);
+  for (const { readyServers, serverIds } of looks) {
+    expect(readyServers).toBeLessThanOrEqual(LIVE.length);
+    expect(LIVE).toEqual(expect.arrayContaining(serverIds));
+  }
+  expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
+  const attempts = lines.flatMap(({ segments }) => segments.map(({ attempt }) => attemptNumber(attempt)));
+  expect(new Set(attempts)).toEqual(new Set([1]));
+  expect([...returned.values()]).toEqual(Array.from({ length: STEPS }, () => ({})));
+});
