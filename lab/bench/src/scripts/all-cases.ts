@@ -2,7 +2,6 @@ import { LIMITS } from '@broomwagon/contracts';
 import {
   DeletionStore,
   JobStore,
-  MOST_COUNTED_AT_ONCE,
   openPayloadStore,
   PoolAudit,
   PoolDirectory,
@@ -20,6 +19,9 @@ import { TimedRunner, type Timing } from './timed-runner';
 
 /** Of the large pool, which take most of the time. */
 const MOST_AUDITS = 2;
+
+/** The most that an audit adds up at one moment, see libs/state/src/audit/views.lua. */
+const LEASES_OF_ONE_SERVER = 1_000;
 
 /** How large everything is that has no bound, and how often it is measured. */
 export interface CaseSizes {
@@ -43,8 +45,8 @@ export async function timeAllScripts(state: PoolState, redis: Redis, sizes: Case
   const stored = new StoredCases(runner, redis, names.stored);
   const moves = new MoveCases(runner, names.moves);
   await routing.fill(sizes.servers, sizes.leases);
-  const counters = await state.fill(names.counted, 64);
-  await state.hold(names.counted, counters, Math.min(sizes.leases, MOST_COUNTED_AT_ONCE), true);
+  const counters = await state.fill(names.counted, 1);
+  await state.hold(names.counted, counters, Math.min(sizes.leases, LEASES_OF_ONE_SERVER), true);
   for (let repeat = 0; repeat < sizes.repeats; repeat++) {
     await rounds.run(sizes.shapes, sizes.jobs);
     await routing.run();
@@ -93,18 +95,11 @@ async function audits(runner: TimedRunner, redis: Redis, pools: readonly string[
   }
 }
 
-/** A page of counters and sessions that seem off, in a pool with as many leases as one script counts. */
+/** The sums over as many leases as one script adds up, and pages of a recount. */
 async function recounts(runner: TimedRunner, redis: Redis, pool: string): Promise<void> {
   const names = Array.from({ length: LIMITS.page }, (_, index) => `session-${index}`);
-  const counters = names.map((name) => ({ hash: 'serverSessions', name: `${name}:none` }));
   await runner.measure('as many leases as are counted at once', async () => {
-    await runner.run(transition<object, object>('audit/recount-counters'), pool, {
-      counters,
-      most: MOST_COUNTED_AT_ONCE,
-      repair: false,
-    });
-    const sessions = { sessionIds: names, mostLeases: MOST_COUNTED_AT_ONCE };
-    await runner.run(transition<object, object>('audit/count-sessions'), pool, sessions);
+    await new PoolAudit(redis, runner).run(pool);
     const marks = { jobs: names, generation: 'none', isLast: false };
     await runner.run(transition<object, object>('audit/mark-counts'), pool, marks);
     const requestIds = names.map((name) => `job/${name}/0`);

@@ -1,6 +1,3 @@
-import type { Epoch } from '@broomwagon/contracts';
-import { createHash } from 'node:crypto';
-
 /** Something that is off. */
 export interface Finding {
   /** Which rule is broken, e.g. `lease-not-in-set-of-server`. */
@@ -28,41 +25,16 @@ function nameOf({ check, where, says }: Finding): string {
   return `${check} ${where} ${says}`;
 }
 
-/** A number of a record that must be the sum over leases; mended only if the record is still as it was seen. */
-export interface Mend {
-  finding: Finding;
-  mend: () => Promise<{ mended: boolean }>;
-}
-
-/** A lease as audit/leases tells it. */
-export type PackedLease = [
-  acquireId: string,
-  seq: number,
-  serverId: string,
-  serverEpoch: Epoch,
-  workerId: string,
-  workerEpoch: Epoch,
-  sessionId: string,
-  groupId: string,
-  contextTokens: number,
-];
-
-/** Tells apart two equally long lists of leases, so that what is busy is not taken for what is off. */
-export function digestOf(leases: readonly PackedLease[]): string {
-  const ids = leases.map(([acquireId, seq]) => `${seq}.${acquireId}`).sort();
-  return createHash('sha1').update(ids.join(' ')).digest('hex').slice(0, 12);
-}
-
-export function groupBy(
-  leases: Iterable<PackedLease>,
-  nameOf: (lease: PackedLease) => string,
-): Map<string, PackedLease[]> {
-  const groups = new Map<string, PackedLease[]>();
-  for (const lease of leases) {
-    const name = nameOf(lease);
+export function groupBy<Item>(
+  items: Iterable<Item>,
+  nameOf: (item: Item) => string | undefined,
+): Map<string | undefined, Item[]> {
+  const groups = new Map<string | undefined, Item[]>();
+  for (const item of items) {
+    const name = nameOf(item);
     const group = groups.get(name);
-    if (group) group.push(lease);
-    else groups.set(name, [lease]);
+    if (group) group.push(item);
+    else groups.set(name, [item]);
   }
   return groups;
 }

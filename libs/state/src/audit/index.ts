@@ -1,4 +1,3 @@
-export { MOST_COUNTED_AT_ONCE } from './counter-audit';
 export * from './findings';
 export * from './pool-audit';
 export type { RoutingCounts } from './routing-audit';

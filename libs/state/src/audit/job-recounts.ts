@@ -11,9 +11,12 @@ const mendCounts = transition<
   { goesOn: false; mended: false } | { goesOn: true; mended: boolean; seen: Counts; found: Counts }
 >('audit/mend-counts');
 const endRecount = transition<{ job: string; id: string }, { ended: boolean }>('audit/end-recount');
+const markCounts = transition<{ jobs: string[]; generation: string; isLast: boolean }, { marked: number }>(
+  'audit/mark-counts',
+);
 
-/** Requests looked at in one script. */
-const REQUESTS_PER_SCRIPT = 128;
+/** Requests or jobs of one transition. */
+const PAGE = 128;
 /** A recount that nobody goes on with for a minute is forgotten. */
 const KEEP_ALIVE_MS = 10_000;
 
@@ -29,6 +32,15 @@ export interface CountLook {
   mended: boolean;
 }
 
+/** What was found of each job; its recount is to be ended, see {@link JobRecounts.end}. */
+export interface Recount {
+  counted: Map<string, CountLook>;
+  /** Of the recounts; none of a job that another recount is counting, or of which it was given up. */
+  ids: Map<string, string>;
+  /** As {@link JobRecounts.end}; false without a recount. */
+  end(job: string): Promise<boolean>;
+}
+
 /** Sets the counts of jobs right while their requests move: see the transition `audit/recount`. */
 export class JobRecounts {
   private keptAtMs = 0;
@@ -38,15 +50,8 @@ export class JobRecounts {
     private readonly runner: FunctionRunner,
   ) {}
 
-  /**
-   * Counts the requests of all these jobs in one look at the keys of the pool.
-   * @returns for each job what was found, and the id of its recount, which is to be ended; none of a job that another
-   *   recount is counting, or of which it was given up
-   */
-  async count(
-    pool: string,
-    jobs: readonly string[],
-  ): Promise<{ counted: Map<string, CountLook>; ids: Map<string, string> }> {
+  /** Counts the requests of all these jobs in one look at the keys of the pool. */
+  async count(pool: string, jobs: readonly string[]): Promise<Recount> {
     const ids = new Map<string, string>();
     const page = async (job: string, requestIds: string[], begins = false) => {
       const id = ids.get(job)!;
@@ -67,7 +72,7 @@ export class JobRecounts {
         const requestIds = found.get(job) ?? [];
         requestIds.push(requestId);
         found.set(job, requestIds);
-        if (requestIds.length < REQUESTS_PER_SCRIPT) continue;
+        if (requestIds.length < PAGE) continue;
         found.delete(job);
         await page(job, requestIds);
       }
@@ -86,7 +91,11 @@ export class JobRecounts {
         counted.set(job, { counts: {}, found: {}, isProven: false, mended: false });
       }
     }
-    return { counted, ids };
+    const end = async (job: string) => {
+      const id = ids.get(job);
+      return id !== undefined && this.end(pool, job, id);
+    };
+    return { counted, ids, end };
   }
 
   /** Says that these recounts go on, now and then. */
@@ -99,5 +108,14 @@ export class JobRecounts {
   /** Everything of the job was looked at. False: it stays marked, and is to be counted once more. */
   async end(pool: string, job: string, id: string): Promise<boolean> {
     return (await this.runner.run(endRecount, pool, { job, id })).ended;
+  }
+
+  /** Marks the jobs whose counts may be off since Redis has lost something. @param generation that began with it */
+  async mark(pool: string, generation: string): Promise<void> {
+    const jobs = await this.redis.smembers(`${this.runner.rootKey(pool)}:jobs`);
+    for (let start = 0; start === 0 || start < jobs.length; start += PAGE) {
+      const page = jobs.slice(start, start + PAGE);
+      await this.runner.run(markCounts, pool, { jobs: page, generation, isLast: start + page.length >= jobs.length });
+    }
   }
 }

@@ -31,13 +31,6 @@ async function pool() {
   const { servers } = await test.store.listServers(test.pool, '0');
   return { epoch, worker, servers };
 }
-/** What the plain scripts know of a server: doubles, then JSON. The first is until when it is believed. */
-const cardOf = async (serverId: string) => (await test.redis.hgetBuffer(key('servers:cards'), serverId))!;
-async function changeCard(serverId: string, offset: number, value: number) {
-  const card = await cardOf(serverId);
-  card.writeDoubleLE(value, offset);
-  await test.redis.hset(key('servers:cards'), serverId, card);
-}
 const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
 
 it('finds the books of a pool in use balanced, of an empty one too', async () => {
@@ -121,13 +114,6 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
     ['index-without-server'],
   ],
   ['traits that are missing', () => test.redis.hdel(key('servers:traits'), 'b:1'), ['server-traits']],
-  ['a card that is not as its server', () => changeCard('a', 8, 77), ['server-card']],
-  ['a card that is too short', () => test.redis.hset(key('servers:cards'), 'a', 'x'), ['server-card']],
-  [
-    'a card of a server that is not there',
-    async () => test.redis.hset(key('servers:cards'), 'x', await cardOf('a')),
-    ['server-card'],
-  ],
   [
     'a session that counts a lease too many',
     async () => {
@@ -168,13 +154,6 @@ it.each(damages)('finds and mends %s', async (_, damage, expected) => {
   expect(checksOf(mended.repaired)).toContain(expected[0]);
   expect(mended).toMatchObject({ balanced: true, findings: [] });
   expect(await test.redis.hgetall(key('leases'))).toEqual(leases);
-});
-
-it('leaves a card alone that nobody believes any more', async () => {
-  await pool();
-  await changeCard('a', 8, 77);
-  await changeCard('a', 0, 1);
-  expect(await audit.run(test.pool, { repair: true })).toMatchObject({ balanced: true, findings: [], repaired: [] });
 });
 
 it('says where the books of a job are off, and mends what follows from its requests', async () => {

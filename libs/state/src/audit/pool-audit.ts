@@ -1,18 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { JobId } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
-import { BooksAudit, type BooksLook } from './books-audit';
-import { CheckpointAudit } from './checkpoint-audit';
+import { answerOf } from '../redis';
+import { countRequests, judgeCounts } from './books-audit';
+import { checkCheckpoints } from './checkpoint-checks';
 import { confirmed, type Finding } from './findings';
+import { checkGroups } from './group-checks';
+import { JobRecounts, type Recount } from './job-recounts';
 import { PayloadAudit } from './payload-audit';
-import { RoundAudit } from './round-audit';
-import { RoutingAudit, type RoutingCounts, type RoutingLook } from './routing-audit';
+import { listOf, PoolLook } from './pool-look';
+import { checkRounds } from './round-checks';
+import { auditRouting, type RoutingCounts } from './routing-audit';
 
 /** Looks at most: a finding needs two that agree, and busy jobs need one in which nothing moved. */
 const MOST_LOOKS = 5;
 /** Between two looks, so that what is on its way arrives. */
 const PAUSE_MS = 300;
+/** Jobs that are counted anew at once. */
+const MARKED_JOBS = 64;
 
 /** Outcome of an audit. */
 export interface AuditReport {
@@ -28,24 +35,24 @@ export interface AuditReport {
   unproven: string[];
 }
 
+type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'>;
+
 /**
- * Proves the books of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters,
- * for each job submitted = the sum of its states, its groups, rounds, checkpoints, and the payloads they name. Reads in pages; blocks nobody.
+ * Proves the counts of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters, for
+ * each job submitted = the sum of its states, its groups, rounds, checkpoints, and the payloads they name. Reads in pages.
  */
 export class PoolAudit {
-  private readonly routing: RoutingAudit;
-  private readonly books: BooksAudit;
-  private readonly rounds: RoundAudit;
-  private readonly checkpoints: CheckpointAudit;
+  private readonly recounts: JobRecounts;
   private readonly payloads?: PayloadAudit;
 
   /** @param payloads without it, references are not looked at */
-  constructor(redis: Redis, runner: FunctionRunner, payloads?: PayloadStore) {
-    this.rounds = new RoundAudit(runner);
-    this.checkpoints = new CheckpointAudit(redis, runner);
+  constructor(
+    private readonly redis: Redis,
+    private readonly runner: FunctionRunner,
+    payloads?: PayloadStore,
+  ) {
+    this.recounts = new JobRecounts(redis, runner);
     this.payloads = payloads && new PayloadAudit(redis, runner, payloads);
-    this.routing = new RoutingAudit(redis, runner);
-    this.books = new BooksAudit(redis, runner);
   }
 
   /**
@@ -55,11 +62,10 @@ export class PoolAudit {
     let proof = await this.prove(pool);
     let repaired: Finding[] = [];
     if (options.repair === true && proof.findings.length > 0) {
-      repaired = await this.repair(pool, proof.findings);
+      repaired = (await this.look(pool, true)).findings.filter((finding) => finding.repaired);
       proof = await this.prove(pool);
     }
-    const { findings, unproven, counts } = proof;
-    return { pool, balanced: findings.length === 0, findings, repaired, counts, unproven };
+    return { pool, balanced: proof.findings.length === 0, repaired, ...proof };
   }
 
   /**
@@ -68,81 +74,73 @@ export class PoolAudit {
    * @returns what was mended, and the jobs that stay marked: another recount of them is under way, this one was given
    *   up, or something was found lost meanwhile
    */
-  async recount(pool: string, jobs: readonly string[]): Promise<{ mended: Finding[]; again: string[] }> {
-    const { findings, recounts } = await this.books.repair(pool, jobs);
-    const again: string[] = [];
+  async recount(pool: string, jobs: readonly JobId[]): Promise<{ mended: Finding[]; again: JobId[] }> {
+    const look = new PoolLook(this.redis, this.runner, pool, true);
+    const recount = await this.recountStates(look, pool, jobs);
+    const again: JobId[] = [];
     for (const job of jobs) {
-      findings.push(...(await this.rounds.look(pool, job, true)));
-      const id = recounts.get(job);
-      if (id === undefined || !(await this.books.recounts.end(pool, job, id))) again.push(job);
+      await checkRounds(look, job);
+      if (!(await recount.end(job))) again.push(job);
     }
-    return { mended: findings.filter(({ repaired }) => repaired), again };
+    return { mended: look.findings.filter(({ repaired }) => repaired), again };
   }
 
   /** Jobs that are to be counted anew, some of them. @throws BroomwagonError UNAVAILABLE */
-  markedJobs(pool: string): Promise<string[]> {
-    return this.books.marked(pool);
+  markedJobs(pool: string): Promise<JobId[]> {
+    return answerOf(this.redis.srandmember(`${this.runner.rootKey(pool)}:jobs:miscounted`, MARKED_JOBS));
   }
 
   /** Marks the jobs that are to be counted anew since Redis has lost something. @param generation that began with it */
   markCounts(pool: string, generation: string): Promise<void> {
-    return this.books.mark(pool, generation);
+    return this.recounts.mark(pool, generation);
   }
 
-  private async prove(pool: string): Promise<Pick<AuditReport, 'findings' | 'unproven' | 'counts'>> {
-    let last = await this.look(pool);
+  private async prove(pool: string): Promise<Proof> {
+    let last = await this.look(pool, false);
     for (let looks = 1; looks < MOST_LOOKS; looks++) {
       if (last.findings.length === 0 && last.unproven.length === 0) break;
       await sleep(PAUSE_MS);
-      const next = await this.look(pool);
-      const both = confirmed(last.findings, next.findings);
-      const findings = await this.routing.withoutBusy(pool, both);
-      if (findings.length > 0 && next.unproven.length === 0) return { ...next, findings };
-      if (looks === MOST_LOOKS - 1) return { ...next, findings };
+      const next = await this.look(pool, false);
+      const findings = confirmed(last.findings, next.findings);
+      const isDone = (findings.length > 0 && next.unproven.length === 0) || looks === MOST_LOOKS - 1;
+      if (isDone) return { ...next, findings };
       last = next;
     }
     return last;
   }
 
-  private async look(pool: string): Promise<Pick<AuditReport, 'findings' | 'unproven' | 'counts'>> {
-    const [{ findings, counts }, jobs] = [await this.routing.look(pool, false), await this.lookAtJobs(pool, false)];
-    return {
-      findings: [...findings, ...jobs.findings],
-      unproven: jobs.busyJobs,
-      counts: { ...counts, jobs: jobs.jobs.length, requests: jobs.requests, payloads: jobs.payloads },
-    };
-  }
-
-  private async lookAtJobs(pool: string, repair: boolean): Promise<BooksLook & { payloads: number }> {
-    const look = { ...(await this.books.look(pool, repair)), payloads: 0 };
-    for (const job of look.jobs) {
-      look.findings.push(...(await this.rounds.look(pool, job, repair)));
-      const recountId = look.recounts.get(job);
-      if (recountId !== undefined) await this.books.recounts.end(pool, job, recountId);
-      const named: [string, string][] = [];
-      look.findings.push(...(await this.checkpoints.look(pool, job, repair, (owner, ref) => named.push([owner, ref]))));
-      if (this.payloads === undefined) continue;
-      const { findings, references } = await this.payloads.look(pool, job, named);
-      look.findings.push(...findings);
-      look.payloads += references;
+  private async look(pool: string, repair: boolean): Promise<Proof> {
+    const look = new PoolLook(this.redis, this.runner, pool, repair);
+    const routing = await auditRouting(look);
+    const jobs = listOf<JobId>(await look.read('SMEMBERS', 'jobs')).sort();
+    const recount = repair ? await this.recountStates(look, pool, jobs) : undefined;
+    const unproven: JobId[] = [];
+    let [requests, payloads] = [0, 0];
+    for (const job of jobs) {
+      if (!recount) {
+        const counted = await countRequests(look, job);
+        requests += judgeCounts(look, job, counted);
+        if (!counted.isProven) unproven.push(job);
+        await checkGroups(look, [job]);
+      }
+      await checkRounds(look, job);
+      await recount?.end(job);
+      const named: [owner: string, ref: string][] = [];
+      await checkCheckpoints(look, job, (owner, ref) => named.push([owner, ref]));
+      if (repair) continue;
+      const references = await this.payloads?.look(pool, job, named);
+      look.findings.push(...(references?.findings ?? []));
+      payloads += references?.references ?? 0;
     }
-    return look;
+    return { findings: look.findings, unproven, counts: { ...routing, jobs: jobs.length, requests, payloads } };
   }
 
-  /** Entries are judged and mended in one script each; sums only when they are still as two looks have seen them. */
-  private async repair(pool: string, known: readonly Finding[]): Promise<Finding[]> {
-    const look = await this.routing.look(pool, true);
-    const jobs = await this.lookAtJobs(pool, true);
-    const repaired = [...look.findings, ...jobs.findings].filter((finding) => finding.repaired);
-    return [...repaired, ...(await this.mendSums(known, look))];
-  }
-
-  private async mendSums(known: readonly Finding[], look: RoutingLook): Promise<Finding[]> {
-    const mended: Finding[] = [];
-    for (const { finding, mend } of look.mends) {
-      if (confirmed(known, [finding]).length === 0) continue;
-      if ((await mend()).mended) mended.push({ ...finding, repaired: true });
-    }
-    return mended;
+  /** Mends the groups and the counts by state of these jobs. */
+  private async recountStates(look: PoolLook, pool: string, jobs: readonly JobId[]): Promise<Recount> {
+    // First what ends groups, which changes the counts.
+    await checkGroups(look, jobs);
+    const recount = await this.recounts.count(pool, jobs);
+    for (const [job, counted] of recount.counted) judgeCounts(look, job, counted);
+    return recount;
   }
 }

@@ -1,0 +1,86 @@
+import type { JobId } from '@broomwagon/contracts';
+import { type Discrepancy, listOf, type PoolLook } from './pool-look';
+
+const KEPT_CHECKPOINTS = 2;
+
+/** A checkpoint: what its header says, and how many groups it holds; see audit/views.lua. */
+interface CheckpointView {
+  tag: string;
+  number: string;
+  hasHeader: boolean;
+  groups: number;
+  requests: number;
+  held: number;
+}
+/** A saved group as the transitions write it; group and requests are lists of fields and values. */
+interface SavedGroup {
+  group: string[];
+  requests: string[][];
+}
+
+/**
+ * The checkpoints of a job: each whole, and none that nobody would delete.
+ * @param onRef is told each payload that a checkpoint names
+ */
+export async function checkCheckpoints(
+  look: PoolLook,
+  job: JobId,
+  onRef: (owner: string, ref: string) => void,
+): Promise<void> {
+  const numbers = new Set<string>();
+  for await (const names of look.keysBelow(`checkpoint-groups:${job}/`)) for (const name of names) numbers.add(name);
+  let listed: CheckpointView[] = [];
+  await look.compare(
+    [job],
+    () => [['checkpoints', job, [...numbers]]],
+    (_, [view]) => {
+      const checkpoints = view as { listed: unknown; lost: unknown };
+      listed = listOf<CheckpointView>(checkpoints.listed);
+      const found = listOf<string>(checkpoints.lost).map((number): Discrepancy => {
+        const where = `${job}/${number}`;
+        return { check: 'checkpoint-of-nobody', where, steps: [['call', 'SADD', 'oldCheckpoints', where]] };
+      });
+      if (listed.length > KEPT_CHECKPOINTS) found.push({ check: 'checkpoint-not-retired', where: job });
+      for (const { tag, number, hasHeader, groups, held } of listed) {
+        const where = `${job}/${tag}`;
+        if (!hasHeader) found.push({ check: 'checkpoint-without-header', where, says: number });
+        else if (groups !== held)
+          found.push({ check: 'checkpoint-groups', where, says: `${groups} groups, ${held} there` });
+      }
+      return found;
+    },
+  );
+  for (const { tag, number, requests } of listed.filter(
+    ({ hasHeader, groups, held }) => hasHeader && groups === held,
+  )) {
+    const where = `${job}/${tag}`;
+    const counted = await countRequests(look, ['checkpointPart', job, number, 'groups'], (ref) => onRef(where, ref));
+    // One that was deleted meanwhile is not there in the next look.
+    const says = `${requests} requests, ${counted} whole ones there`;
+    if (counted !== requests) look.note([{ check: 'checkpoint-requests', where, says }]);
+  }
+}
+
+/** Requests of whole groups. */
+async function countRequests(look: PoolLook, key: readonly [string, ...string[]], onRef: (ref: string) => void) {
+  let count = 0;
+  for await (const groupIds of look.names(key, 'HSCAN')) {
+    for (const [, [json]] of await look.readEach(groupIds, (id) => [['HGET', key, id]])) {
+      if (typeof json !== 'string') continue;
+      const saved = JSON.parse(json) as SavedGroup;
+      onRef(valueOf(saved.group, 'promptRef')!);
+      const whole = saved.requests.filter((request) => valueOf(request, 'state') !== undefined);
+      for (const request of whole) {
+        const segments = JSON.parse(valueOf(request, 'segments') ?? '[]') as { ref: string }[];
+        for (const { ref } of segments) onRef(ref);
+      }
+      count += whole.length;
+    }
+  }
+  return count;
+}
+
+function valueOf(fields: readonly string[], name: string): string | undefined {
+  const at = fields.findIndex((field, position) => position % 2 === 0 && field === name);
+  return at < 0 ? undefined : fields[at + 1];
+}

@@ -1,0 +1,100 @@
+import type { Epoch, JobId, WorkerId } from '@broomwagon/contracts';
+import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
+
+interface RequestView {
+  state: string;
+  workerId: WorkerId;
+  workerEpoch: Epoch;
+  isLive: boolean;
+  wasClaimed: boolean;
+  isQueued: boolean;
+  isWithWorker: boolean;
+}
+/** A group with its requests, in their order; see audit/views.lua. */
+interface GroupView {
+  /** In the long-tail queue. */
+  isQueued: boolean;
+  /** Absent for a group that is gone. */
+  state?: string;
+  live: number;
+  finished: number;
+  requests: unknown;
+  /** In the long-tail queue, if it is for it. */
+  place?: string;
+}
+
+/**
+ * The groups of these jobs against their requests: the counters, the long-tail queue, the pending queue and what workers
+ * hold. The state of a request is the truth. A group that lacks a request ends.
+ */
+export async function checkGroups(look: PoolLook, jobs: readonly JobId[]): Promise<void> {
+  const compare = (groups: [JobId, string][]) =>
+    look.compare(
+      groups,
+      (group) => [['group', ...group]],
+      (group, [view]) => judgeGroup(view as GroupView, ...group),
+    );
+  const known = new Map(jobs.map((job) => [job, new Set<string>()]));
+  const prefix = jobs.length === 1 ? `${jobs[0]}/` : '';
+  for await (const names of look.keysBelow(`group:${prefix}`)) {
+    const groups = names.map((name) => `${prefix}${name}`.split('/') as [JobId, string]);
+    await compare(groups.filter(([job, groupId]) => known.get(job)?.has(groupId) === false));
+    for (const [job, groupId] of groups) known.get(job)?.add(groupId);
+  }
+  for (const [job, groups] of known) {
+    for await (const queued of look.names(['longtail', job], 'ZSCAN')) {
+      await compare(queued.filter((groupId) => !groups.has(groupId)).map((groupId) => [job, groupId]));
+    }
+  }
+}
+
+function judgeGroup(group: GroupView, job: JobId, groupId: string): Discrepancy[] {
+  const where = `${job}/${groupId}`;
+  const { isQueued, state, place } = group;
+  if (state === undefined) {
+    const says = 'in the long-tail queue, but there is no such group';
+    return isQueued ? [{ check: 'longtail-without-group', where, says, steps: [['lose_queued', job, groupId]] }] : [];
+  }
+  const requests = listOf<RequestView | false>(group.requests);
+  const missing = requests.flatMap((request, index) => (request ? [] : [`${where}/${index}`]));
+  if (missing.length > 0) {
+    // What follows from its end is not to be mended before.
+    return missing.map((id, position) => ({
+      check: 'request-missing',
+      where: id,
+      steps: position === 0 ? [['lose_group', job, groupId]] : [],
+    }));
+  }
+  const there = requests as RequestView[];
+  const found = there.flatMap((request, index) => judgeRequest(request, job, `${where}/${index}`));
+  const live = there.filter(({ isLive }) => isLive).length;
+  const finished = there.filter((request) => request.state === 'finished').length;
+  if (group.live !== live || group.finished !== finished) {
+    const says = `live ${group.live}, counted ${live}; finished ${group.finished}, counted ${finished}`;
+    const set = ['HSET', ['group', job, groupId], 'live', String(live), 'finished', String(finished)];
+    found.push({ check: 'group-counters', where, says, steps: [['call', ...set]] });
+  }
+  if (isQueued !== (state === 'unfinished')) {
+    const change = isQueued ? ['ZREM'] : ['ZADD', place];
+    const [command, ...score] = change;
+    const steps: Step[] = [['call', command, ['longtail', job], ...score, groupId]];
+    const isMendable = isQueued || place !== undefined;
+    found.push({ check: 'group-longtail-queue', where, says: state, steps: isMendable ? steps : undefined });
+  }
+  return found;
+}
+
+function judgeRequest(request: RequestView, job: JobId, where: string): Discrepancy[] {
+  const { state: says, workerId, workerEpoch } = request;
+  const found: Discrepancy[] = [];
+  if (!request.isWithWorker) {
+    const steps: Step[] = [['call', 'SADD', ['workerAttempts', workerId, workerEpoch], where]];
+    found.push({ check: 'request-not-with-worker', where, says, steps });
+  }
+  if (request.isQueued !== (says === 'pending')) {
+    const leave: Step = ['call', 'ZREM', ['pending', job], where];
+    const step: Step = request.isQueued ? leave : ['enqueue', job, where, request.wasClaimed];
+    found.push({ check: 'request-pending-queue', where, says, steps: [step] });
+  }
+  return found;
+}

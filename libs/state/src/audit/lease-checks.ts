@@ -1,0 +1,114 @@
+import type { Epoch } from '@broomwagon/contracts';
+import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
+
+/** A lease as it is stored, and what else is known of it; see audit/views.lua. */
+export interface LeaseView {
+  packed: string;
+  /** Absent when it cannot be read. */
+  seq?: number;
+  serverId: string;
+  serverEpoch: Epoch;
+  workerId: string;
+  workerEpoch: Epoch;
+  requestId: string;
+  sessionId?: string;
+  groupId?: string;
+  onServer: boolean;
+  onWorker: boolean;
+  hasServer: boolean;
+  hasWorker: boolean;
+  hasSession: boolean;
+  isListed: boolean;
+}
+
+/** All leases, each against the sets of its server and worker, the list of its request, their epochs and its session. */
+export async function checkLeases(look: PoolLook): Promise<LeaseView[]> {
+  const all: LeaseView[] = [];
+  for await (const ids of look.names('leases', 'HSCAN')) {
+    await look.compare(
+      ids,
+      (id) => [['lease', id]],
+      (where, [view]) => {
+        const lease = view as LeaseView | false;
+        if (!lease) return [];
+        if (lease.seq === undefined) return [{ check: 'lease-unreadable', where, says: lease.packed }];
+        all.push(lease);
+        return judgeLease(lease, where);
+      },
+    );
+  }
+  return all;
+}
+
+function judgeLease(lease: LeaseView, where: string): Discrepancy[] {
+  const { serverId, serverEpoch, workerId, workerEpoch, requestId } = lease;
+  const [server, worker] = [`server:${serverId}:${serverEpoch}`, `worker:${workerId}:${workerEpoch}`];
+  const found: Discrepancy[] = [];
+  const expect = (isRight: boolean, check: string, says = '', ...steps: Step[]) => {
+    if (!isRight) found.push({ check, where, says, steps: steps.length > 0 ? steps : undefined });
+  };
+  const addTo = (set: Step): Step => ['call', 'SADD', set, where];
+  expect(lease.onServer, 'lease-not-in-set-of-server', server, addTo(['serverLeases', serverId, serverEpoch]));
+  expect(lease.onWorker, 'lease-not-in-set-of-worker', worker, addTo(['workerLeases', workerId, workerEpoch]));
+  expect(lease.isListed, 'lease-not-of-request', requestId, ['listed', requestId, where, true]);
+  // A lease of an expired epoch is returned by the sweep; without the mark nobody would return it.
+  expect(lease.hasServer, 'lease-of-lost-server', server, ['call', 'SADD', 'voidLeaseEpochs', server]);
+  expect(lease.hasWorker, 'lease-of-lost-worker', worker, ['call', 'SADD', 'voidLeaseEpochs', worker]);
+  expect(lease.hasSession, 'lease-of-lost-session', lease.sessionId);
+  return found;
+}
+
+/** What the sets of servers and workers name, against the leases. */
+export async function checkLeaseSets(look: PoolLook): Promise<void> {
+  for (const kind of ['server', 'worker'] as const) {
+    for await (const names of look.keysBelow(`${kind}-leases:`)) {
+      for (const name of names) {
+        const [id, epoch] = splitOwner(name);
+        const isRight = ([view]: unknown[]) => {
+          const lease = view as LeaseView | false;
+          return lease && lease[`${kind}Id`] === id && lease[`${kind}Epoch`] === epoch;
+        };
+        await look.checkIndex([`${kind}Leases`, id, epoch], 'SSCAN', `set-of-${kind}-without-lease`, isRight, {
+          reads: (acquireId) => [['lease', acquireId]],
+          says: name,
+          steps: kind === 'server' ? [['rescore', id, epoch]] : [],
+        });
+      }
+    }
+  }
+}
+
+/** What the lists of requests name, against the leases: a text, or a set when they are many. */
+export async function checkRequestLists(look: PoolLook): Promise<void> {
+  const compare = (requestIds: string[]) =>
+    look.compare(
+      requestIds,
+      (requestId) => [['request_list', requestId]],
+      (requestId, [view]) => {
+        const { isSet, lost, inSet } = view as { isSet: boolean; lost: unknown; inSet: number };
+        const check = 'request-without-lease';
+        const found: Discrepancy[] = listOf<string>(lost).map((where) => ({
+          check,
+          where,
+          says: requestId,
+          steps: [['listed', requestId, where, false]],
+        }));
+        const drop = (command: string, key: Step[1], ...field: string[]): Step[] => [['call', command, key, ...field]];
+        if (isSet && inSet === 0) {
+          found.push({ check, where: requestId, steps: drop('HDEL', 'requestLeases', requestId) });
+        } else if (!isSet && inSet > 0) {
+          const steps = drop('UNLINK', ['leasesOfRequest', requestId]);
+          found.push({ check: 'request-set-unknown', where: requestId, steps });
+        }
+        return found;
+      },
+    );
+  for await (const requestIds of look.names('requestLeases', 'HSCAN')) await compare(requestIds);
+  for await (const requestIds of look.keysBelow('request-leases:')) await compare(requestIds);
+}
+
+/** `<id>:<epoch>`; an id may hold colons. */
+export function splitOwner(name: string): [id: string, epoch: Epoch] {
+  const colon = name.lastIndexOf(':');
+  return [name.slice(0, colon), name.slice(colon + 1) as Epoch];
+}

@@ -1,0 +1,75 @@
+--[[ Sets right what an audit has found to be off, if all that it has read to find that is still the same (compare and
+set). Each item is judged for itself.
+ARGV[1] JSON:
+  items            list of {seen: list of [read, answer], see audit/views.lua; steps: list of [step, ...], see below}
+Reply: mended      list of boolean; of the first items only, when there is much to do
+Errors: none. Facts: request.lost, group.dropped, group.failed, round.completed, round.settled.
+Flags: allow-oom ]]
+return function(tx, args)
+  local STEPS = {}
+
+  function STEPS.call(one, command, key, ...) redis.call(command, Views.key_of(one, key), ...) end
+
+  -- Indexes that follow from the hash of the server.
+  function STEPS.publish(one, id) Servers.publish(one, Servers.get(one, id)) end
+  function STEPS.traits(one, id)
+    ServerHash.forget_traits(one, id)
+    ServerHash.save_traits(one, id)
+  end
+  function STEPS.rescore(one, id, epoch)
+    local server = Servers.get(one, id)
+    if server and server.epoch == epoch then Servers.rescore(one, server) end
+  end
+
+  -- Whether the list of a request names a lease.
+  function STEPS.listed(one, request_id, acquire_id, is_listed)
+    RequestLeases.change(one, request_id, acquire_id, is_listed)
+    RequestLeases.save(one)
+  end
+  function STEPS.park(one, acquire_id) Parked.save(one, Parked.get(one, acquire_id)) end
+  function STEPS.session(one, id, leases)
+    local binding = Sessions.get(one, id)
+    binding.leases = leases
+    if leases == 0 and binding.finished then return Sessions.forget(one, id, binding) end
+    Sessions.save(one, id, binding)
+    if leases > 0 then return redis.call('ZREM', one.key.idleSessions, id) end
+    redis.call('ZADD', one.key.idleSessions, 'NX', Format.integer(one.now), id)
+  end
+
+  function STEPS.enqueue(one, job, request_id, front) Requests.enqueue(one, job, { request_id }, front) end
+  -- As every transition does that comes across a group that lacks a sample, or that is gone.
+  function STEPS.lose_group(one, job, group_id)
+    local group = Rounds.load_group(one, job, group_id)
+    Recovery.requests_of(one, group)
+    Recovery.lose_group(one, Rounds.load(one, job, group.roundId), group)
+  end
+  function STEPS.lose_queued(one, job, group_id) Recovery.lose_queued(one, job, group_id) end
+
+  local function is_same(answer, seen)
+    if type(answer) ~= 'table' or type(seen) ~= 'table' then return answer == seen end
+    for name, value in pairs(answer) do
+      if not is_same(value, seen[name]) then return false end
+    end
+    for name in pairs(seen) do
+      if answer[name] == nil then return false end
+    end
+    return true
+  end
+
+  local mended = {}
+  for index, item in ipairs(args.items) do
+    if Views.is_enough(tx) then break end
+    -- What a transition remembers of one item does not hold for the next.
+    local one = Tx.open(tx.root)
+    local reads, seen = {}, {}
+    for position, read in ipairs(item.seen) do reads[position], seen[position] = read[1], read[2] end
+    mended[index] = is_same(cjson.decode(cjson.encode(Views.answers(one, reads))), seen)
+    if mended[index] then
+      for _, step in ipairs(item.steps) do STEPS[step[1]](one, unpack(step, 2)) end
+      Servers.write_scores(one)
+      Loads.save(one)
+    end
+    tx.entries_read = tx.entries_read + one.entries_read
+  end
+  return cjson.encode({ mended = mended })
+end

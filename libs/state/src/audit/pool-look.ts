@@ -1,0 +1,167 @@
+import type { Redis } from 'ioredis';
+import { transition, type FunctionRunner } from '../library/function-runner';
+import type { Finding } from './findings';
+import { keysBelow } from './key-scan';
+
+/** A key by its name in library/keys.lua; a list for one of many, with what names it. */
+export type Key = string | readonly [name: string, ...parts: string[]];
+/** A command of Redis and its key, or a view of audit/views.lua, with arguments. */
+export type Read = readonly [what: string, ...args: unknown[]];
+/** What sets something right: a step of audit/mend.lua. */
+export type Step = readonly [what: string, ...args: unknown[]];
+
+/** Something that is off in what was read, and what sets it right, if anything does. */
+export interface Discrepancy {
+  check: string;
+  where: string;
+  says?: string;
+  steps?: Step[];
+}
+
+interface Judged {
+  /** With what was answered. */
+  seen: [read: Read, answer: unknown][];
+  found: Discrepancy[];
+}
+
+const readItems = transition<{ items: Read[][] }, { answers: unknown[][] }>('audit/read');
+const mendItems = transition<{ items: { seen: Judged['seen']; steps: Step[] }[] }, { mended: boolean[] }>('audit/mend');
+
+/** By the command that reads an index in pages: what finds one entry, and what removes it. */
+const INDEXES = { HSCAN: ['HEXISTS', 'HDEL'], SSCAN: ['SISMEMBER', 'SREM'], ZSCAN: ['ZSCORE', 'ZREM'] } as const;
+
+/** Items sent at once; one call takes as many of them as it may read. */
+const ITEMS_PER_CALL = 128;
+/** An item that has changed since it was read is read again, so often at most. */
+const MOST_TRIES = 4;
+
+/** One look at a pool: reads it in pages, compares, and mends what it finds when it is to. */
+export class PoolLook {
+  readonly findings: Finding[] = [];
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly runner: FunctionRunner,
+    private readonly pool: string,
+    /** Mends what follows from what is the truth: leases and requests. */
+    readonly repair: boolean,
+  ) {}
+
+  /** Answer of one command or view. */
+  async read<Answer>(...read: Read): Promise<Answer> {
+    return (await this.readAll([[read]]))[0]![0] as Answer;
+  }
+
+  /** Pages of the names in a hash, set or sorted set; each name once. */
+  async *names(key: Key, scan: keyof typeof INDEXES): AsyncGenerator<string[]> {
+    const seen = new Set<string>();
+    for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
+      const page = await this.read<[string, unknown]>(scan, key, cursor, 'COUNT', ITEMS_PER_CALL);
+      const entries = listOf<string>(page[1]);
+      const names = scan === 'SSCAN' ? entries : entries.filter((_, position) => position % 2 === 0);
+      const fresh = names.filter((name) => !seen.has(name));
+      for (const name of fresh) seen.add(name);
+      yield fresh;
+      [cursor] = page;
+    }
+  }
+
+  /** Ends of the names of all keys that begin so, in pages. @param prefix below the root of the pool */
+  async *keysBelow(prefix: string): AsyncGenerator<string[]> {
+    const whole = `${this.runner.rootKey(this.pool)}:${prefix}`;
+    for await (const keys of keysBelow(this.redis, whole)) yield keys.map((key) => key.slice(whole.length));
+  }
+
+  /**
+   * Reads each item at one moment and judges it. With `repair` the steps of what is off are done if the item is still as
+   * it was read; one that is not, and one that was mended, is judged once more.
+   */
+  async compare<Item>(
+    items: readonly Item[],
+    readsOf: (item: Item) => Read[],
+    judge: (item: Item, answers: unknown[]) => Discrepancy[],
+  ): Promise<void> {
+    let left = items;
+    for (let tries = 1; left.length > 0; tries++) {
+      const judged = (await this.readEach(left, readsOf)).map(([item, answers]) => ({
+        item,
+        seen: readsOf(item).map((read, position) => [read, answers[position]] as [Read, unknown]),
+        found: judge(item, answers),
+      }));
+      const off = judged.filter(({ found }) => found.length > 0);
+      const mended = await this.mend(off);
+      const isLast = tries === MOST_TRIES;
+      const changed = off.filter(({ found }, index) => {
+        const isMendable = this.repair && found.some(({ steps }) => steps !== undefined);
+        if (!isMendable || mended[index] || isLast) this.note(found, mended[index]!);
+        return isMendable && !isLast;
+      });
+      left = changed.map(({ item }) => item);
+    }
+  }
+
+  /**
+   * Judges what an index names.
+   * @param isRight of the answers to `more.reads`
+   * @param more.remove steps instead of taking it out of the index, after which `more.steps` are done
+   */
+  async checkIndex(
+    index: Key,
+    scan: keyof typeof INDEXES,
+    check: string,
+    isRight: (answers: unknown[]) => boolean,
+    more: { reads: (id: string) => Read[]; says?: string; remove?: (id: string) => Step[]; steps?: Step[] },
+  ): Promise<void> {
+    const [lookUp, remove] = INDEXES[scan];
+    for await (const ids of this.names(index, scan)) {
+      await this.compare(
+        ids,
+        (id) => [[lookUp, index, id], ...more.reads(id)],
+        (where, [isNamed, ...answers]) => {
+          if (isNamed === false || isNamed === 0 || isRight(answers)) return [];
+          const removal = more.remove?.(where) ?? [['call', remove, index, where]];
+          return [{ check, where, says: more.says, steps: [...removal, ...(more.steps ?? [])] }];
+        },
+      );
+    }
+  }
+
+  /** What was read of each item at one moment. */
+  async readEach<Item>(
+    items: readonly Item[],
+    readsOf: (item: Item) => Read[],
+  ): Promise<[item: Item, answers: unknown[]][]> {
+    const answers = await this.readAll(items.map(readsOf));
+    return items.map((item, index) => [item, answers[index]!]);
+  }
+
+  note(found: readonly Discrepancy[], isMended = false): void {
+    for (const { check, where, says = '', steps } of found) {
+      this.findings.push({ check, where, says, repaired: isMended && steps !== undefined });
+    }
+  }
+
+  private async readAll(items: readonly Read[][]): Promise<unknown[][]> {
+    return this.inPages(items, async (page) => (await this.runner.run(readItems, this.pool, { items: page })).answers);
+  }
+
+  private async mend(judged: readonly Judged[]): Promise<boolean[]> {
+    if (!this.repair) return judged.map(() => false);
+    const items = judged.map(({ seen, found }) => ({ seen, steps: found.flatMap(({ steps }) => steps ?? []) }));
+    return this.inPages(items, async (page) => (await this.runner.run(mendItems, this.pool, { items: page })).mended);
+  }
+
+  /** Each call may do the first of its items only. */
+  private async inPages<Item, Reply>(items: readonly Item[], call: (page: Item[]) => Promise<Reply[]>) {
+    const replies: Reply[] = [];
+    while (replies.length < items.length) {
+      replies.push(...(await call(items.slice(replies.length, replies.length + ITEMS_PER_CALL))));
+    }
+    return replies;
+  }
+}
+
+/** An empty list comes as an object, since Lua does not tell them apart. */
+export function listOf<Item>(answer: unknown): Item[] {
+  return Array.isArray(answer) ? (answer as Item[]) : [];
+}

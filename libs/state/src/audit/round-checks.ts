@@ -1,0 +1,123 @@
+import type { JobId, RoundId } from '@broomwagon/contracts';
+import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
+
+/** A round, and what its lists have; see audit/views.lua. */
+interface RoundView {
+  roundId: RoundId;
+  /** `gone`: it is listed and not there. */
+  state: string;
+  takesResults: boolean;
+  live: number;
+  accepted: number;
+  leaving: number;
+  isSettled: boolean;
+  isFolded: boolean;
+  /** Cancelled, and its groups are dropped. */
+  isDropped: boolean;
+  listedLive: number;
+  listedAccepted: number;
+  listedLeaving: number;
+  isSwept: boolean;
+}
+interface RoundsView {
+  openRoundId: RoundId | false;
+  settling: number;
+  isRestoring: boolean;
+  rounds: unknown;
+}
+
+const GROUPS_PER_PAGE = 128;
+
+/** The rounds of a job against their lists, the job against its rounds. Nothing while the job is being restored. */
+export async function checkRounds(look: PoolLook, job: JobId): Promise<void> {
+  await look.compare(
+    [job],
+    () => [['rounds', job]],
+    (_, [view]) => judgeRounds(view as RoundsView, job),
+  );
+  for (const roundId of listOf<RoundId>(await look.read('ZRANGE', ['rounds', job], 0, -1))) {
+    for (const list of ['live', 'accepted']) {
+      let from = 0;
+      for (let size = GROUPS_PER_PAGE; size === GROUPS_PER_PAGE; from += size) {
+        size = await checkListedGroups(look, [job, roundId, list, from, from + GROUPS_PER_PAGE - 1]);
+      }
+    }
+  }
+}
+
+type ListPage = [job: JobId, roundId: RoundId, list: string, from: number, to: number];
+
+/** @returns groups of the page */
+async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number> {
+  const [job, roundId, list] = page;
+  let size = 0;
+  const judge = (_: unknown, [view]: unknown[]) => {
+    const groups = listOf<[groupId: string, state: string | false, roundId: string | false]>(view);
+    size = groups.length;
+    const lost = groups.filter(([, state, ownRound]) => state !== list || ownRound !== roundId);
+    return lost.map(([groupId, state, ownRound]) => ({
+      check: 'round-group',
+      where: `${job}/${groupId}`,
+      says: `${list} in round ${roundId}; its own says ${state || 'not there'}, ${ownRound || '-'}`,
+    }));
+  };
+  await look.compare([page], () => [['round_groups', ...page]], judge);
+  return size;
+}
+
+function judgeRounds({ openRoundId, settling, isRestoring, rounds }: RoundsView, job: JobId): Discrepancy[] {
+  if (isRestoring) return [];
+  const all = listOf<RoundView>(rounds);
+  const found = all.flatMap((round) => judgeRound(round, job));
+  const expected = all.reduce((sum, round) => sum + settlingOf(round), 0);
+  if (settling !== expected) {
+    const says = `settling ${settling}, in the rounds ${expected}`;
+    const steps: Step[] = [['call', 'HSET', ['job', job], 'settlingGroups', String(expected)]];
+    found.push({ check: 'job-settling', where: job, says, steps });
+  }
+  const open = all.find(({ roundId }) => roundId === openRoundId)?.state ?? 'gone';
+  if (openRoundId !== false && ['gone', 'closed', 'cancelled'].includes(open)) {
+    found.push({ check: 'job-open-round', where: job, says: `${openRoundId}: ${open}` });
+  }
+  return found;
+}
+
+/** Live groups by the lists; those of a cancelled round that were accepted are given back. */
+function liveOf({ state, listedLive, listedAccepted }: RoundView): number {
+  return listedLive + (state === 'cancelled' ? listedAccepted : 0);
+}
+
+/** Groups that are on their way to the long-tail queue. */
+function settlingOf(round: RoundView): number {
+  const isStaying = round.state === 'gone' || round.takesResults || round.isDropped;
+  return round.listedLeaving + (isStaying ? 0 : liveOf(round));
+}
+
+function judgeRound(round: RoundView, job: JobId): Discrepancy[] {
+  const { roundId, state } = round;
+  const where = `${job}/${roundId}`;
+  if (state === 'gone') {
+    const says = 'in the list of rounds, but there is none';
+    return [{ check: 'round-without-hash', where, says, steps: [['call', 'ZREM', ['rounds', job], roundId]] }];
+  }
+  const found: Discrepancy[] = [];
+  const sweep: Step = ['call', 'SADD', 'sweeps', where];
+  const expect = (check: string, field: string, stored: number, right: number, ...more: Step[]) => {
+    if (stored === right) return;
+    const steps: Step[] = [['call', 'HSET', ['round', job, roundId], field, String(right)], ...more];
+    found.push({ check, where, says: `${state}: ${field} ${stored}, by the lists ${right}`, steps });
+  };
+  // Then it had been waiting for groups that are not there, or has gone on without some that are.
+  expect('round-live', 'liveGroups', round.live, liveOf(round), sweep);
+  // The list of a closed round is folded away.
+  if (round.takesResults || state === 'completed') {
+    expect('round-accepted', 'acceptedGroups', round.accepted, round.listedAccepted, sweep);
+  }
+  const isSettled = !round.takesResults && liveOf(round) === 0;
+  expect('round-settled', 'settled', Number(round.isSettled), Number(isSettled));
+  const isFolding = (state === 'closed' || state === 'cancelled') && !round.isFolded;
+  const mustBeSwept = state === 'opening' || (state === 'completed' && !isSettled) || isFolding;
+  if (mustBeSwept && !round.isSwept) found.push({ check: 'round-not-swept', where, says: state, steps: [sweep] });
+  expect('round-leaving', 'leavingGroups', round.leaving, round.listedLeaving);
+  return found;
+}

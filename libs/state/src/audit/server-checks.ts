@@ -1,0 +1,57 @@
+import type { Discrepancy, PoolLook, Step } from './pool-look';
+
+/** What the transitions take a server for, and where it stands; see audit/views.lua. */
+interface ServerView {
+  load: number;
+  state: string;
+  /** In the order of those with room. */
+  score: string | false;
+  isUsable: boolean;
+  isListedUsable: boolean;
+  isRightPlace: boolean;
+  hasTraits: boolean;
+  /** Absent in slow start. */
+  hasRoom?: boolean;
+}
+
+const SORTED_INDEXES = ['servers', 'eligible', 'watchedServers', 'drainingServers', 'warmingServers'];
+
+/** The servers against the indexes of those that take leases and have room, and these against the servers. */
+export async function checkServers(look: PoolLook): Promise<Map<string, number>> {
+  const loads = new Map<string, number>();
+  for await (const ids of look.names('servers', 'ZSCAN')) {
+    await look.compare(
+      ids,
+      (id) => [['server', id]],
+      (id, [view]) => {
+        const server = view as ServerView | false;
+        if (!server) return [];
+        loads.set(id, server.load);
+        return judgeServer(server, id);
+      },
+    );
+  }
+  const says = 'names a server that is not there';
+  const reads = (id: string) => [['EXISTS', ['server', id]] as const];
+  const check = 'index-without-server';
+  const isRight = ([isThere]: unknown[]) => isThere === 1;
+  for (const index of SORTED_INDEXES) await look.checkIndex(index, 'ZSCAN', check, isRight, { reads, says });
+  await look.checkIndex('usableServers', 'SSCAN', check, isRight, { reads, says });
+  const remove = (id: string): Step[] => [['traits', id]];
+  await look.checkIndex('serverTraits', 'HSCAN', check, isRight, { reads, says, remove });
+  return loads;
+}
+
+function judgeServer(server: ServerView, where: string): Discrepancy[] {
+  const { state, load, score, hasRoom } = server;
+  const says = `${state}, ${load} leases, score ${score === false ? 'none' : score}`;
+  const found: Discrepancy[] = [];
+  const expect = (isRight: boolean, check: string, step: string) => {
+    if (!isRight) found.push({ check, where, says, steps: [[step, where]] });
+  };
+  expect(server.hasTraits, 'server-traits', 'traits');
+  expect(server.isUsable === server.isListedUsable, 'server-usable', 'publish');
+  expect(hasRoom === undefined || hasRoom === (score !== false), 'server-eligible', 'publish');
+  expect(server.isRightPlace, 'server-score', 'publish');
+  return found;
+}

@@ -1,0 +1,241 @@
+-- What an audit reads of a pool at one moment: commands of Redis whose keys are named as in library/keys.lua, and views:
+-- what is stored of a thing, beside what the indexes and counts say of it. Nothing here writes or judges.
+local Views = {}
+
+local MOST_LEASES = 1000 -- of one server or worker that are summed up at once
+local WORK = 600 -- entries read by one transition
+function Tx.fields.entries_read() return 0 end
+local function note(tx, entries) tx.entries_read = tx.entries_read + entries end
+
+-- True when the rest is for the next call.
+function Views.is_enough(tx) return tx.entries_read >= WORK end
+
+-- `name`: a key of the pool, or a list: one of many and what names it.
+function Views.key_of(tx, name)
+  if type(name) ~= 'table' then return tx.key[name] end
+  return tx.key[name[1]](tx.key, unpack(name, 2))
+end
+
+local function has(set, member) return redis.call('SISMEMBER', set, member) == 1 end
+
+local VIEWS = {}
+
+function VIEWS.lease(tx, id)
+  local packed = redis.call('HGET', tx.key.leases, id)
+  if not packed then return false end
+  note(tx, 8)
+  local lease = LeaseRecord.unpack(packed)
+  lease.packed = packed
+  if not lease.seq then return lease end
+  local server = 'server:' .. lease.serverId .. ':' .. lease.serverEpoch
+  local worker = 'worker:' .. lease.workerId .. ':' .. lease.workerEpoch
+  lease.onServer = has(tx.key:serverLeases(lease.serverId, lease.serverEpoch), id)
+  lease.onWorker = has(tx.key:workerLeases(lease.workerId, lease.workerEpoch), id)
+  lease.hasServer = redis.call('HGET', tx.key:server(lease.serverId), 'epoch') == lease.serverEpoch
+    or has(tx.key.voidLeaseEpochs, server)
+  lease.hasWorker = redis.call('HGET', tx.key:worker(lease.workerId), 'liveEpoch') == lease.workerEpoch
+    or has(tx.key.voidLeaseEpochs, worker)
+  lease.hasSession = not lease.sessionId or redis.call('HEXISTS', tx.key.sessions, lease.sessionId) == 1
+  local held = redis.call('HGET', tx.key.requestLeases, lease.requestId)
+  lease.isListed = held == RequestLeases.IN_SET and has(tx.key:leasesOfRequest(lease.requestId), id)
+    or held and string.find('|' .. held .. '|', '|' .. id .. '|', 1, true) ~= nil
+  return lease
+end
+
+-- The list of a request: its text, the leases it names that are no leases of the request, and how many its set has.
+function VIEWS.request_list(tx, request_id)
+  local held, set = redis.call('HGET', tx.key.requestLeases, request_id), tx.key:leasesOfRequest(request_id)
+  local lost = {}
+  for _, id in ipairs(held == RequestLeases.IN_SET and redis.call('SMEMBERS', set) or RequestLeases.split(held or '')) do
+    note(tx, 1)
+    local packed = redis.call('HGET', tx.key.leases, id)
+    if not packed or LeaseRecord.request_of(packed) ~= request_id then table.insert(lost, id) end
+  end
+  return { isSet = held == RequestLeases.IN_SET, lost = lost, inSet = redis.call('SCARD', set) }
+end
+
+-- What transitions take a server for; `hasRoom` is unknown in slow start, when it grows by itself and the index follows.
+function VIEWS.server(tx, id)
+  tx.now = tonumber(redis.call('HGET', tx.key.meta, 'clockMs') or 0) -- reading the time would note it
+  local server = Servers.get(tx, id)
+  if not server then return false end
+  local traits, has_traits = ServerHash.traits_of(tx, id), true
+  for _, trait in ipairs(traits) do has_traits = has_traits and has(tx.key:serversWith(trait), id) end
+  note(tx, 10 + #traits)
+  local has_fixed_place = tx.policy == LeastInflight and not tx.next_policy
+  local score = redis.call('ZSCORE', tx.key.eligible, id)
+  local view = {
+    load = server.load, state = Servers.shown_state(tx, server), score = score,
+    isUsable = Servers.is_usable(tx, server), isListedUsable = has(tx.key.usableServers, id),
+    isRightPlace = not score or not has_fixed_place or tonumber(score) == Scores.place_of(tx, server, tx.policy),
+    hasTraits = has_traits and has(tx.key.serverBases, traits[1])
+      and redis.call('HGET', tx.key.serverTraits, id) == table.concat(traits, '\n'),
+  }
+  if not redis.call('ZSCORE', tx.key.warmingServers, id) then view.hasRoom = Servers.has_room(tx, server) end
+  return view
+end
+
+-- Leases that the set of a server or worker names and that are its own; nil when they are too many.
+local function leases_of(tx, set, kind, id, epoch)
+  local leases, count = {}, redis.call('SCARD', set)
+  if count > MOST_LEASES then return nil end
+  note(tx, count)
+  if count == 0 then return leases end
+  for _, packed in ipairs(redis.call('HMGET', tx.key.leases, unpack(redis.call('SMEMBERS', set)))) do
+    local lease = packed and LeaseRecord.unpack(packed)
+    if lease and lease[kind .. 'Id'] == id and lease[kind .. 'Epoch'] == epoch then table.insert(leases, lease) end
+  end
+  return leases
+end
+
+-- The counts by server that policies go by, as [right, stored]; false when its leases are too many. Sessions and groups
+-- are those named and those of its leases; of sessions that are bound to this epoch, their leases on it too.
+function VIEWS.sums(tx, id, epoch, session_ids, group_ids)
+  local leases = #session_ids <= MOST_LEASES and leases_of(tx, tx.key:serverLeases(id, epoch), 'server', id, epoch)
+  if not leases then return false end
+  note(tx, #session_ids + #group_ids)
+  local name = Loads.count_name(id, epoch)
+  local function stored(hash) return tonumber(redis.call('HGET', hash, name) or nil) or 0 end
+  local tokens, of_sessions, sessions, groups = 0, 0, {}, {}
+  for _, session_id in ipairs(session_ids) do sessions[session_id] = 0 end
+  for _, group_id in ipairs(group_ids) do groups[group_id] = 0 end
+  for _, lease in ipairs(leases) do
+    tokens = tokens + Loads.surplus_tokens(lease.contextTokens)
+    if lease.groupId then groups[lease.groupId] = (groups[lease.groupId] or 0) + 1 end
+    if lease.sessionId then
+      sessions[lease.sessionId] = (sessions[lease.sessionId] or 0) + 1
+      of_sessions = of_sessions - 1
+    end
+  end
+  for group_id, right in pairs(groups) do groups[group_id] = { right, stored(tx.key:groupLeases(group_id)) } end
+  for session_id, right in pairs(sessions) do
+    local binding = Sessions.get(tx, session_id)
+    local is_bound = binding and binding.serverId == id and binding.epoch == epoch
+    if is_bound then of_sessions = of_sessions + 1 end
+    sessions[session_id] = is_bound and { right, binding.leases } or nil
+  end
+  return { tokens = { tokens, stored(tx.key.serverTokens) }, ofSessions = { of_sessions, stored(tx.key.serverSessions) },
+    groups = groups, sessions = sessions }
+end
+
+function VIEWS.session(tx, id)
+  local packed = redis.call('HGET', tx.key.sessions, id)
+  local binding = packed and BindingRecord.unpack(packed)
+  if not binding then return false end
+  binding.packed, binding.isIdle = packed, redis.call('ZSCORE', tx.key.idleSessions, id) ~= false
+  return binding
+end
+
+-- A live worker epoch; `sequences` of its leases, absent when they are too many.
+function VIEWS.worker(tx, id)
+  local known = redis.call('HMGET', tx.key:worker(id), 'liveEpoch', 'leaseDigest')
+  if not known[1] then return false end
+  local set = tx.key:workerLeases(id, known[1])
+  local leases, sequences = leases_of(tx, set, 'worker', id, known[1]), {}
+  for _, lease in ipairs(leases or {}) do table.insert(sequences, lease.seq) end
+  return { epoch = known[1], digest = known[2] or '0', load = redis.call('SCARD', set),
+    sequences = leases and sequences or nil }
+end
+
+function VIEWS.waiter(tx, id)
+  local waiter = Parked.get(tx, id)
+  if not waiter then return false end
+  return { lane = waiter.lane, score = waiter.score, stands = redis.call('ZSCORE', tx.key:serverLane(waiter.lane), id),
+    hasDeadline = redis.call('ZSCORE', tx.key.acquireDeadlines, id) ~= false,
+    hasLease = redis.call('HEXISTS', tx.key.leases, id) == 1 }
+end
+
+-- A group with its requests, in their order, and its place in the long-tail queue.
+function VIEWS.group(tx, job, group_id)
+  local place = redis.call('ZSCORE', tx.key:longtail(job), group_id)
+  local group, requests = Rounds.load_group(tx, job, group_id), {}
+  if not group then return { isQueued = place ~= false } end
+  note(tx, 3 * group.launched)
+  for index = 0, group.launched - 1 do
+    local id = Requests.id_of(job, group_id, index)
+    local request = Requests.load(tx, id)
+    requests[index + 1] = request and {
+      state = request.state, workerId = request.workerId, workerEpoch = request.workerEpoch,
+      isLive = Requests.LIVE[request.state] or false, wasClaimed = request.attempt ~= Requests.UNCLAIMED,
+      isQueued = redis.call('ZSCORE', tx.key:pending(job), id) ~= false,
+      isWithWorker = not Requests.HELD[request.state]
+        or has(tx.key:workerAttempts(request.workerId, request.workerEpoch), id),
+    } or false
+  end
+  local sequence = redis.call('HGET', tx.key:group(job, group_id), 'longtailSequence')
+  return { isQueued = place ~= false, state = group.state, live = group.live, finished = group.finished,
+    requests = requests, place = sequence and Format.integer(sequence - (Rounds.is_whole(group)
+      and Longtail.FINISHED_FIRST or 0)) or nil }
+end
+
+-- A job with its rounds, what their lists have, and the groups that are on their way to the long-tail queue.
+function VIEWS.rounds(tx, job)
+  local known = redis.call('HMGET', tx.key:job(job), 'openRoundId', 'settlingGroups', 'restoring')
+  local view = { openRoundId = known[1], settling = tonumber(known[2] or 0), isRestoring = known[3] ~= false, rounds = {} }
+  local leaving = {}
+  for _, name in ipairs(redis.call('ZRANGE', tx.key.leavingGroups, 0, -1)) do
+    local owner, group_id = string.match(name, '^([^/]+)/(.+)$')
+    local round_id = owner == job and redis.call('HGET', tx.key:group(owner, group_id), 'roundId')
+    if round_id then leaving[round_id] = (leaving[round_id] or 0) + 1 end
+  end
+  for _, round_id in ipairs(redis.call('ZRANGE', tx.key:rounds(job), 0, -1)) do
+    note(tx, 4)
+    local round = Rounds.load(tx, job, round_id)
+    local field = redis.call('HMGET', tx.key:round(job, round_id), 'leavingGroups', 'folded')
+    local accepted = redis.call('LLEN', tx.key:roundAccepted(job, round_id))
+    table.insert(view.rounds, {
+      roundId = round_id, state = round and round.state or 'gone', takesResults = round and Rounds.takes_results(round),
+      live = round and round.live, accepted = round and round.accepted, isSettled = round and round.settled,
+      isDropped = round and round.cancelMode == 'drop', leaving = tonumber(field[1] or 0), isFolded = field[2] == '1',
+      listedLive = redis.call('ZCARD', tx.key:roundGroups(job, round_id)), listedAccepted = accepted,
+      listedLeaving = leaving[round_id] or 0, isSwept = has(tx.key.sweeps, job .. '/' .. round_id),
+    })
+  end
+  return view
+end
+
+-- A page of the groups that a round lists as 'live' or 'accepted', as [groupId, state, roundId].
+function VIEWS.round_groups(tx, job, round_id, list, from, to)
+  local groups = list == 'live' and redis.call('ZRANGE', tx.key:roundGroups(job, round_id), from, to)
+    or redis.call('LRANGE', tx.key:roundAccepted(job, round_id), from, to)
+  note(tx, #groups)
+  for index, id in ipairs(groups) do
+    groups[index] = { id, unpack(redis.call('HMGET', tx.key:group(job, id), 'state', 'roundId')) }
+  end
+  return groups
+end
+
+-- The checkpoints of a job, and which of these numbers are known: listed, being saved, or to be deleted.
+function VIEWS.checkpoints(tx, job, numbers)
+  local listed, known = {}, { [redis.call('HGET', tx.key:job(job), 'saving') or ''] = true }
+  for _, tag in ipairs(redis.call('ZRANGE', tx.key:checkpoints(job), 0, -1)) do
+    local number = redis.call('ZSCORE', tx.key:checkpoints(job), tag)
+    local header = redis.call('HMGET', tx.key:checkpoint(job, number), 'tag', 'groups', 'requests')
+    known[number] = true
+    table.insert(listed, { tag = tag, number = number, hasHeader = header[1] == tag, groups = tonumber(header[2] or 0),
+      requests = tonumber(header[3] or 0),
+      held = redis.call('HLEN', tx.key:checkpointPart(job, number, Checkpoints.SAVED_GROUPS)) })
+  end
+  local lost = {}
+  for _, number in ipairs(numbers) do
+    if not known[number] and not has(tx.key.oldCheckpoints, job .. '/' .. number) then table.insert(lost, number) end
+  end
+  return { listed = listed, lost = lost }
+end
+
+-- One answer for each read: a list whose first is a view or a command.
+function Views.answers(tx, reads)
+  local answers = {}
+  for index, read in ipairs(reads) do
+    note(tx, 1)
+    local view = VIEWS[read[1]]
+    if view then
+      answers[index] = view(tx, unpack(read, 2))
+    else
+      answers[index] = redis.call(read[1], Views.key_of(tx, read[2]), unpack(read, 3))
+    end
+  end
+  return answers
+end
+
+return Views
