@@ -50,9 +50,11 @@ describe('request.abort with a real worker and engine', () => {
     expect(payload.tokenIds).toHaveLength(result!.tokenCount!);
     expect(liveRows(state).length).toBeLessThanOrEqual(3);
 
-    await expect.poll(async () => (await bench.books()).requests).toMatchObject({ dropped: 2, running: 2, cutting: 0 });
+    await expect
+      .poll(async () => (await bench.counts()).requests)
+      .toMatchObject({ dropped: 2, running: 2, cutting: 0 });
     await bench.running(2);
-    expect(await bench.books()).toMatchObject({ droppedGroups: 1, failedGroups: 0 });
+    expect(await bench.counts()).toMatchObject({ droppedGroups: 1, failedGroups: 0 });
     expect(await bench.client.call(bench.pool, 'round.status', { job: JOB })).toMatchObject({
       state: 'open',
       droppedGroups: 1,
@@ -83,7 +85,7 @@ describe('request.abort with a real worker and engine', () => {
       expect(results.map(({ requestId }) => requestId).sort()).toEqual(['job/g0/0', 'job/g0/1']);
       expect(results.map(({ outcome }) => outcome)).toEqual(['aborted', 'aborted']);
       await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
-      expect((await bench.books()).requests).toMatchObject({ submitted: 2, dropped: 2 });
+      expect((await bench.counts()).requests).toMatchObject({ submitted: 2, dropped: 2 });
     });
   }
 
@@ -92,14 +94,14 @@ describe('request.abort with a real worker and engine', () => {
     const [unknown] = await abort({ requestIds: ['job/g1/0'] });
     expect(unknown).toEqual({ requestId: 'job/g1/0', outcome: 'not-found' });
     await bench.submit(2);
-    expect((await bench.books()).requests).toMatchObject({ dropped: 2, pending: 2 });
+    expect((await bench.counts()).requests).toMatchObject({ dropped: 2, pending: 2 });
     await bench.startWorker();
     await bench.running(1);
     await expect.poll(async () => (await bench.inflight()).waiters).toBe(1);
     const results = await abort({ groupId: 'g0', job: JOB });
     expect(results.map(({ outcome }) => outcome)).toEqual(['aborted', 'aborted']);
     await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
-    expect((await bench.books()).requests).toMatchObject({ submitted: 4, dropped: 4 });
+    expect((await bench.counts()).requests).toMatchObject({ submitted: 4, dropped: 4 });
   });
 
   it('is done though the replica dies after recording it, or the worker is never heard of again', async () => {
@@ -109,7 +111,7 @@ describe('request.abort with a real worker and engine', () => {
     await bench.running(2);
     setFailpoints('coordinator.abort.after-intent=throw@1');
     await expect(abort({ job: JOB })).rejects.toMatchObject({ code: 'INTERNAL' });
-    await expect.poll(async () => (await bench.books()).requests).toMatchObject({ dropped: 2 });
+    await expect.poll(async () => (await bench.counts()).requests).toMatchObject({ dropped: 2 });
     await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
 
     const { workerEpoch } = await bench.client.call(bench.pool, 'worker.register', {
@@ -120,7 +122,7 @@ describe('request.abort with a real worker and engine', () => {
     await bench.client.call(bench.pool, 'round.submit', {
       job: JOB,
       roundId: 'r1',
-      trainerEpoch: (await bench.books()).trainerEpoch,
+      trainerEpoch: (await bench.counts()).trainerEpoch,
       groups: [{ groupId: 'g9', samples: 1, maxTokens: 10, prompt: { text: 'x' } }],
     });
     const fence = { workerId: 'mute', workerEpoch };
@@ -147,8 +149,8 @@ describe('request.abort of those who only route', () => {
     const selectors = [{ sessionId: 's' }, { requestIds: ['traj/1'] }, { workerId: 'loop' }, { serverId: 's1' }];
     for (const [index, selector] of [...selectors, { all: true as const }].entries()) {
       commands.length = 0;
-      const wish = { requestId: 'traj/1', sessionId: 's', workerId: 'loop', workerEpoch };
-      const { leaseId } = await bench.client.call(bench.pool, 'lb.acquire', { acquireId: `q${index}`, ...wish });
+      const wanted = { requestId: 'traj/1', sessionId: 's', workerId: 'loop', workerEpoch };
+      const { leaseId } = await bench.client.call(bench.pool, 'lb.acquire', { acquireId: `q${index}`, ...wanted });
       const body = { abortId: `route-${index}`, ...selector };
       const first = await bench.client.call(bench.pool, 'request.abort', body);
       expect(first.results).toEqual([{ requestId: 'traj/1', leaseId, outcome: 'aborting' }]);
@@ -240,9 +242,9 @@ describe('a holder that lives and does not confirm', () => {
     const { workerEpoch } = await client.call(pool, 'worker.register', registration);
     const holder = { workerId: 'deaf', workerEpoch };
     await client.call(pool, 'request.claim', { claimId: 'c', max: 1, ...holder });
-    const wish = { requestId: 'job/g0/0', ...holder };
-    await client.call(pool, 'lb.acquire', { acquireId: 'held', ...wish });
-    await client.call(pool, 'lb.acquire', { acquireId: 'routed', ...wish, requestId: 'traj/1' });
+    const wanted = { requestId: 'job/g0/0', ...holder };
+    await client.call(pool, 'lb.acquire', { acquireId: 'held', ...wanted });
+    await client.call(pool, 'lb.acquire', { acquireId: 'routed', ...wanted, requestId: 'traj/1' });
     const look = () => client.call(pool, 'request.abort', { abortId: 'a', all: true, waitMs: 200 });
     expect((await look()).results.map(({ outcome }) => outcome)).toEqual(['aborting', 'aborting']);
     await expect
@@ -253,7 +255,7 @@ describe('a holder that lives and does not confirm', () => {
       ]);
     const { servers } = await client.call(pool, 'server.list', {});
     expect(servers).toMatchObject([{ serverId: 'a/b %', state: 'failed', inflight: 0 }]);
-    expect(await impatient.books()).toMatchObject({ requests: { dropped: 1 } });
+    expect(await impatient.counts()).toMatchObject({ requests: { dropped: 1 } });
     // Its late word changes nothing.
     expect(await client.call(pool, 'lb.release', { acquireId: 'held', outcome: 'aborted' })).toMatchObject({
       released: false,
@@ -297,7 +299,9 @@ describe("a worker's own end", () => {
     await bench.closeWorkers();
     expect(await bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
     // One may have gone to a claim of its own that still waited; it comes back with the epoch.
-    await expect.poll(async () => (await bench.books()).requests).toMatchObject({ pending: 2, running: 0, claimed: 0 });
+    await expect
+      .poll(async () => (await bench.counts()).requests)
+      .toMatchObject({ pending: 2, running: 0, claimed: 0 });
   });
 
   it('stops them too when it has lost its epoch', async () => {
@@ -309,6 +313,6 @@ describe("a worker's own end", () => {
     await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: 'another' });
     await bench.client.call(bench.pool, 'request.abort', { abortId: 'lost', job: JOB });
     await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
-    await expect.poll(async () => (await bench.books()).requests).toMatchObject({ dropped: 2 });
+    await expect.poll(async () => (await bench.counts()).requests).toMatchObject({ dropped: 2 });
   });
 });

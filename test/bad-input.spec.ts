@@ -16,7 +16,7 @@ describe('a message that is wrong', () => {
   let before: Record<string, string>;
 
   beforeAll(async () => {
-    system = await TestSystem.start({ workers: 0, engines: 0, environment: { FACTS_RELAY: 'false' } });
+    system = await TestSystem.start({ workers: 0, engines: 0, environment: { EVENTS_RELAY: 'false' } });
     connection = await connectNats({ url: testNatsUrl() });
     worker = (await TestWorker.register(system, 'w1')).identity;
     const opened = await system.openRound('job', { groupsPerStep: 2, groups: ['a', 'b'].map(group), policy: POLICY });

@@ -89,7 +89,7 @@ describe('a move with a real worker and two engines', () => {
     await begin(2);
     await bench.client.call(bench.pool, 'rebalance.configure', { maxMovesPerRequest: 4 });
     for (const [round, targetServerId] of ['s2', 's1', 's2'].entries()) {
-      const before = (await bench.books()).requests;
+      const before = (await bench.counts()).requests;
       expect(before).toMatchObject({ running: 2 });
       const { planId } = await execute([{ requestId: requestId(), targetServerId }], `hop-${round}`);
       await expect.poll(() => stateOfMove(planId)).toBe('moved');
@@ -136,13 +136,13 @@ describe('a move with a real worker and two engines', () => {
 
   it('races completion: exactly one wins', async () => {
     await begin(4);
-    await expect.poll(async () => (await bench.books()).requests.finished, { interval: 1 }).toBeGreaterThan(0);
+    await expect.poll(async () => (await bench.counts()).requests.finished, { interval: 1 }).toBeGreaterThan(0);
     const moves = [0, 1, 2, 3].map((index) => ({ requestId: requestId(index), targetServerId: 's2' }));
     const { planId } = await execute(moves);
     expect(await tokensOfSamples()).toEqual(expected(4));
     const { states } = await statusOf(planId);
     expect(Object.keys(states).filter((state) => state !== 'moved')).toEqual(['completed-first']);
-    expect((await bench.books()).requests).toMatchObject({ submitted: 4, finished: 4 });
+    expect((await bench.counts()).requests).toMatchObject({ submitted: 4, finished: 4 });
   });
 
   it('is planned, refused and told of by typed answers', async () => {

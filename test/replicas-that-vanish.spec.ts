@@ -61,14 +61,14 @@ describe('two load-balancers, one of them away in the middle of a burst', () => 
     // A release whose reply was lost is answered `already-released` when it is repeated.
     expect([...outcomes.keys()].filter((reason) => !['released', 'already-released'].includes(reason))).toEqual([]);
     expect(leaseIds.size).toBe(pairs);
-    expect(await system.call('lb.status', {})).toMatchObject({ leases: 0, waiters: 0, voidEpochs: 0 });
+    expect(await system.call('lb.status', {})).toMatchObject({ leases: 0, waiters: 0, expiredEpochs: 0 });
     const redis = connectRedis({ url: system.redisUrl });
     const report = await new PoolAudit(redis, new FunctionRunner(redis, system.keyPrefix)).run(system.pool);
     redis.disconnect();
     expect(report).toMatchObject({ balanced: true, findings: [] });
   }
 
-  it('killed: loses no call, gives no lease twice, and leaves balanced books', () =>
+  it('killed: loses no call, gives no lease twice, and leaves balanced counts', () =>
     burst('w', async (untilMore) => {
       for (const name of ['load-balancer-1', 'load-balancer-2']) {
         await untilMore(PAIRS_BETWEEN_KILLS);

@@ -13,21 +13,24 @@ describe('servers in the middle of a step', () => {
     await server?.stop();
   });
 
-  it.each(['Redis', 'NATS'] as const)('%s dies and comes back: the step completes, the books balance', async (kind) => {
-    server = kind === 'Redis' ? await startRedis({ configuration: 'appendfsync always' }) : await startNats();
-    system = await TestSystem.start({
-      prompts: PROMPTS,
-      speed: 30,
-      natsUrl: kind === 'NATS' ? server.url : testNatsUrl(),
-      redisUrl: kind === 'Redis' ? server.url : testRedisUrl(),
-    });
-    const training = system.train('job', PROMPTS, { groupsPerStep: 8, policy: 'resume' });
-    await expect.poll(async () => (await system!.runningRequests()).length).toBeGreaterThan(8);
-    await server.kill();
-    await server.restart();
-    const { lines, steps } = await training;
-    expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
-    expect(steps).toHaveLength(PROMPTS.length / 8);
-    await system.expectAtRest();
-  });
+  it.each(['Redis', 'NATS'] as const)(
+    '%s dies and comes back: the step completes, the counts balance',
+    async (kind) => {
+      server = kind === 'Redis' ? await startRedis({ configuration: 'appendfsync always' }) : await startNats();
+      system = await TestSystem.start({
+        prompts: PROMPTS,
+        speed: 30,
+        natsUrl: kind === 'NATS' ? server.url : testNatsUrl(),
+        redisUrl: kind === 'Redis' ? server.url : testRedisUrl(),
+      });
+      const training = system.train('job', PROMPTS, { groupsPerStep: 8, policy: 'resume' });
+      await expect.poll(async () => (await system!.runningRequests()).length).toBeGreaterThan(8);
+      await server.kill();
+      await server.restart();
+      const { lines, steps } = await training;
+      expect(faultsOf('job', PROMPTS, lines)).toEqual([]);
+      expect(steps).toHaveLength(PROMPTS.length / 8);
+      await system.expectAtRest();
+    },
+  );
 });

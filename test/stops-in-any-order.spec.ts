@@ -181,7 +181,7 @@ class Run {
     return this.router.release();
   }
 
-  /** Another process takes its name: everything it has is void, and it finds out later. */
+  /** Another process takes its name: everything it has is expired, and it finds out later. */
   async workerDies(): Promise<void> {
     this.hasDied = true;
     await bench.client.call(bench.pool, 'worker.register', { workerId: 'w1', registrationId: randomUUID() });
@@ -217,7 +217,7 @@ it('leaves engine, leases, requests and waiters agreed, whatever the order of ab
         await run.end();
         // The worker is alive all the time; what it lost it stops by itself.
         await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
-        const { requests } = await bench.books();
+        const { requests } = await bench.counts();
         const { submitted, finished, trained, dropped, ...others } = requests;
         expect({ ...others, ended: finished + trained + dropped }).toEqual({
           ...Object.fromEntries(Object.keys(others).map((name) => [name, 0])),

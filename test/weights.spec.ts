@@ -21,7 +21,7 @@ function begin(more: Partial<BeginWeightsRequest> = {}): Promise<WeightSync> {
   return bench.client.call(bench.pool, 'weights.begin', body, { timeoutMs: 20_000 });
 }
 const commit = () => bench.client.call(bench.pool, 'weights.commit', { syncId: 'sync' });
-const states = async () => (await bench.books()).requests;
+const states = async () => (await bench.counts()).requests;
 
 describe('a change of weights with a real worker and engine', () => {
   it('stops what runs on the engine, and goes on from its tokens under the new version', async () => {

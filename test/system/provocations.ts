@@ -104,9 +104,9 @@ export class Provocations {
 
   /** A job of its own whose trainer names two pages of groups that it has trained and Redis does not know. */
   private async reconcileInPages(job: string): Promise<void> {
-    const wish = { job, policy: { name: 'resume', overProvision: 1 } as const };
-    const plan = await this.system.call('round.next', { ...wish, groupsPerStep: 1, remainingGroups: 1 });
-    const round = { ...plan, ...wish, roundId: 'round', kind: 'short' as const, weightVersion: 0 };
+    const wanted = { job, policy: { name: 'resume', overProvision: 1 } as const };
+    const plan = await this.system.call('round.next', { ...wanted, groupsPerStep: 1, remainingGroups: 1 });
+    const round = { ...plan, ...wanted, roundId: 'round', kind: 'short' as const, weightVersion: 0 };
     const { trainerEpoch } = await this.system.call('round.open', round);
     await this.system.call('round.cancel', { job, roundId: 'round', trainerEpoch, mode: 'requeue' });
     const groups = Array.from({ length: 4 }, (_, index) => ({ groupId: `${job}-g${index}`, samples: 64 }));
@@ -135,10 +135,10 @@ export class Provocations {
 
   /** A job of its own: its round is given up, then it is saved three times, which retires one, and falls back. */
   private async saveAndFallBack(job: string): Promise<void> {
-    const wish = { job, policy: { name: 'resume', overProvision: 1 } as const };
-    const plan = await this.system.call('round.next', { ...wish, groupsPerStep: 1, remainingGroups: 1 });
+    const wanted = { job, policy: { name: 'resume', overProvision: 1 } as const };
+    const plan = await this.system.call('round.next', { ...wanted, groupsPerStep: 1, remainingGroups: 1 });
     const roundId = 'round';
-    const round = { ...plan, ...wish, roundId, kind: 'short' as const, weightVersion: 0 };
+    const round = { ...plan, ...wanted, roundId, kind: 'short' as const, weightVersion: 0 };
     const { trainerEpoch } = await this.system.call('round.open', round);
     await this.system.call('round.cancel', { job, roundId, trainerEpoch, mode: 'requeue' });
     for (const tag of ['a', 'b', 'c']) await this.system.call('job.checkpoint', { job, trainerEpoch, tag });

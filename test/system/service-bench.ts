@@ -67,7 +67,7 @@ export class ServiceBench {
     this.engine = await startEngine('vllm', { speed, lengths: { name: 'test', lengthOf } });
   }
 
-  /** After each test: in-flight is zero, on the engine and in the books. */
+  /** After each test: in-flight is zero, on the engine and in the counts. */
   async end(): Promise<void> {
     await this.closeWorkers();
     await expect.poll(() => this.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
@@ -126,8 +126,8 @@ export class ServiceBench {
 
   /** Returns the trainer's epoch. */
   async openRound(count: number): Promise<Epoch> {
-    const wish = { job: JOB, groupsPerStep: count, remainingGroups: count, policy: POLICY };
-    const { kind, ...plan } = await this.client.call(this.pool, 'round.next', wish);
+    const wanted = { job: JOB, groupsPerStep: count, remainingGroups: count, policy: POLICY };
+    const { kind, ...plan } = await this.client.call(this.pool, 'round.next', wanted);
     const round = { job: JOB, roundId: 'r1' };
     const opening = { ...round, ...plan, kind: kind as 'short', policy: POLICY, weightVersion: 0 };
     const { trainerEpoch } = await this.client.call(this.pool, 'round.open', opening);
@@ -145,7 +145,7 @@ export class ServiceBench {
     await this.client.call(this.pool, 'round.submit', { job: JOB, roundId: 'r1', trainerEpoch, groups });
   }
 
-  /** What is wrong with leases, waiters, sessions and books of the pool. */
+  /** What is wrong with leases, waiters, sessions and counts of the pool. */
   async findings(): Promise<object[]> {
     const redis = connectRedis({ url: testRedisUrl() });
     try {
@@ -176,7 +176,7 @@ export class ServiceBench {
     return stateOf(this.engine.url);
   }
 
-  books(): Promise<JobStatus> {
+  counts(): Promise<JobStatus> {
     return this.client.call(this.pool, 'job.status', { job: JOB });
   }
 

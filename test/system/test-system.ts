@@ -220,14 +220,14 @@ export class TestSystem {
     return { roundId, trainerEpoch, newGroups: plan.newGroups };
   }
 
-  /** Nobody holds anything: engines empty, no leases, no resumption with wrong tokens, books that balance. */
+  /** Nobody holds anything: engines empty, no leases, no resumption with wrong tokens, counts that balance. */
   async expectAtRest(): Promise<void> {
     await this.expectNothingHeld();
     const { jobs } = await this.call('job.list', {});
     for (const job of jobs) {
-      // Closed rounds are folded into the books in pages.
+      // Closed rounds are folded into the counts in pages.
       await expect
-        .poll(async () => heldIn(await this.booksOf(job)), { timeout: REST_TIMEOUT_MS })
+        .poll(async () => heldIn(await this.countsOf(job)), { timeout: REST_TIMEOUT_MS })
         .toEqual({ finished: 0, held: 0, missing: 0 });
     }
   }
@@ -238,12 +238,12 @@ export class TestSystem {
     await expect
       .poll(
         async () => {
-          const { leases, waiters, voidEpochs } = await this.call('lb.status', {});
-          return { leases, waiters, voidEpochs };
+          const { leases, waiters, expiredEpochs } = await this.call('lb.status', {});
+          return { leases, waiters, expiredEpochs };
         },
         { timeout: timeoutMs },
       )
-      .toEqual({ leases: 0, waiters: 0, voidEpochs: 0 });
+      .toEqual({ leases: 0, waiters: 0, expiredEpochs: 0 });
     expect((await this.engineStates()).map(({ resumeMismatches }) => resumeMismatches)).toEqual(
       this.engineUrls.map(() => 0),
     );
@@ -269,7 +269,7 @@ export class TestSystem {
     return (await this.engineStates()).flatMap(runningOf);
   }
 
-  private async booksOf(job: string) {
+  private async countsOf(job: string) {
     return (await this.call('job.status', { job })).requests;
   }
 
@@ -324,8 +324,8 @@ function runningOf({ table }: EngineState): string[] {
 }
 
 /** All that a balanced account of a job without open rounds has none of. */
-function heldIn(books: ReplyOf<'job.status'>['requests']) {
-  const { submitted, finished, pending, claimed, running, cutting, unfinished, trained, failed, dropped } = books;
+function heldIn(counts: ReplyOf<'job.status'>['requests']) {
+  const { submitted, finished, pending, claimed, running, cutting, unfinished, trained, failed, dropped } = counts;
   const held = pending + claimed + running + cutting;
   return { finished, held, missing: submitted - (finished + held + unfinished + trained + failed + dropped) };
 }

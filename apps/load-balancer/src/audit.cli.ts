@@ -34,13 +34,13 @@ interface AuditOptions {
 }
 
 /**
- * `npm run audit -- --pool P [--repair] [--json]`: proves the books of a pool on a live system and says where they are
+ * `npm run audit -- --pool P [--repair] [--json]`: proves the counts of a pool on a live system and says where they are
  * off. Exit code 0: they balance, 1: they are off, 2: the audit could not be made.
  */
 async function main(argv: string[]): Promise<number> {
   const command = new Command('audit')
     .description(
-      'Proves the books of a pool: leases, servers, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
+      'Proves the counts of a pool: leases, servers, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
         'and checkpoints of each job.',
     )
     .requiredOption('--pool <pool>', 'the pool')
@@ -79,7 +79,7 @@ async function main(argv: string[]): Promise<number> {
     const audit = new PoolAudit(redis, new FunctionRunner(redis, options.prefix), payloads);
     const report = withWireIds(await audit.run(options.pool, { repair: options.repair }));
     const pools = await new PoolDirectory(redis, options.prefix).list();
-    // A mistyped name must not pass for books that balance.
+    // A mistyped name must not pass for counts that balance.
     if (!pools.includes(options.pool) && Object.values(report.counts).every((count) => count === 0)) {
       const known =
         pools.length > 0
@@ -130,7 +130,7 @@ function inWords({ pool, balanced, findings, repaired, counts, unproven }: Audit
     ...(repaired.length > 0 ? [`repaired ${repaired.length}:`, tableOf(repaired)] : []),
     ...(findings.length > 0 ? [`off ${findings.length}:`, tableOf(findings)] : []),
     ...unproven.map((job) => `not proven: the requests of job ${job} never stood still; run again`),
-    balanced ? 'ok: the books balance' : 'NOT ok: the books are off',
+    balanced ? 'ok: the counts balance' : 'NOT ok: the counts are off',
   ].join('\n');
 }
 

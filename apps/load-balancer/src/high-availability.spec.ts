@@ -44,7 +44,7 @@ const step = fc.record({
 });
 
 describe('two replicas, with lost and repeated messages', () => {
-  it('balance their books at the end, leak nothing, and answer each parked call once', async () => {
+  it('balance their counts at the end, leak nothing, and answer each parked call once', async () => {
     let run = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 80, maxLength: 200 }), fc.nat(3), async (steps, lost) => {

@@ -84,7 +84,7 @@ export class LoadBalancerMetrics {
       workers: gauge('workers', 'Live workers'),
       servers: gauge('servers', 'Registered servers'),
       readyServers: gauge('ready_servers', 'Servers that take leases; 0: nothing can be generated'),
-      voidEpochs: gauge('expired_epochs', 'Worker and server epochs whose leases are being returned'),
+      expiredEpochs: gauge('expired_epochs', 'Worker and server epochs whose leases are being returned'),
     } satisfies Record<Exclude<keyof PoolTotals, 'slowScans'>, unknown>;
   }
 

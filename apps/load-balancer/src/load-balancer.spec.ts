@@ -12,7 +12,7 @@ afterAll(() => lb.close());
 beforeEach(() => lb.nextPool());
 
 describe('two replicas of the load-balancer', () => {
-  it('use all servers alike for concurrent acquires, and balance their books', async () => {
+  it('use all servers alike for concurrent acquires, and balance their counts', async () => {
     for (const id of ['a', 'b', 'c', 'd']) await lb.server(id);
     const w = await lb.worker();
     const grants = await Promise.all(Array.from({ length: 200 }, () => lb.acquire(w)));

@@ -132,19 +132,19 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   @IsBoolean()
   payloadSweepUnchecked: boolean = false;
 
-  @Env('FACTS_RELAY', { description: 'publish facts from the outbox' })
+  @Env('EVENTS_RELAY', { description: 'publish events from the outbox' })
   @IsBoolean()
-  factsRelay: boolean = true;
+  eventsRelay: boolean = true;
 
-  @Env('FACTS_STREAM_MAX_BYTES', {
-    description: 'bound of the JetStream stream of facts, when the server has JetStream',
+  @Env('EVENTS_STREAM_MAX_BYTES', {
+    description: 'bound of the JetStream stream of events, when the server has JetStream',
   })
   @IsInt()
   @Min(1_048_576)
-  factsStreamMaxBytes: number = 268_435_456;
+  eventsStreamMaxBytes: number = 268_435_456;
 
-  @Env('FACTS_STREAM_MAX_AGE_MS', { description: 'facts older than this leave the stream', kind: 'duration' })
+  @Env('EVENTS_STREAM_MAX_AGE_MS', { description: 'events older than this leave the stream', kind: 'duration' })
   @IsInt()
   @Min(60_000)
-  factsStreamMaxAgeMs: number = 86_400_000;
+  eventsStreamMaxAgeMs: number = 86_400_000;
 }

@@ -157,8 +157,8 @@ export class CoordinatorFixture {
       roundId?: string;
     },
   ): Promise<OpenRoundReply & { plan: RoundPlan }> {
-    const { trainerEpoch, roundId, ...wish } = input;
-    const plan = await this.client.call(this.pool, 'round.next', { job, ...wish });
+    const { trainerEpoch, roundId, ...wanted } = input;
+    const plan = await this.client.call(this.pool, 'round.next', { job, ...wanted });
     const opened = await this.client.callWithRetry(
       this.pool,
       'round.open',

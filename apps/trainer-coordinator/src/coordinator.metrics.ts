@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { JobStatus } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 
-/** What the coordinator counts. Gauges are read from the books periodically, so every replica shows the same. */
+/** What the coordinator counts. Gauges are read from the counts periodically, so every replica shows the same. */
 @Injectable()
 export class CoordinatorMetrics {
   private readonly requests;
@@ -11,7 +11,7 @@ export class CoordinatorMetrics {
   private readonly claims;
   private readonly outcomes;
   private readonly sweeps;
-  private readonly facts;
+  private readonly events;
   private readonly awaiting;
   private readonly awaitingBytes;
   private readonly overdue;
@@ -26,7 +26,7 @@ export class CoordinatorMetrics {
   private readonly planCost;
 
   constructor(metrics: Metrics) {
-    this.requests = metrics.gauge('requests', 'Requests of all jobs of a pool by state; from the books', [
+    this.requests = metrics.gauge('requests', 'Requests of all jobs of a pool by state; from the counts', [
       'pool',
       'state',
     ]);
@@ -97,7 +97,7 @@ export class CoordinatorMetrics {
       'Bytes of payloads_awaiting_deletion, without those whose bytes are not known yet',
       ['pool'],
     );
-    this.facts = metrics.counter('events_relayed_total', 'Facts published from the outbox');
+    this.events = metrics.counter('events_relayed_total', 'Events published from the outbox');
   }
 
   claimed(outcome: 'given' | 'empty' | 'parked' | 'granted' | 'expired', count = 1): void {
@@ -120,7 +120,7 @@ export class CoordinatorMetrics {
       | 'restore'
       | 'unlink'
       | 'fold'
-      | 'void'
+      | 'expired'
       | 'abort'
       | 'forget'
       | 'weights',
@@ -175,16 +175,16 @@ export class CoordinatorMetrics {
     this.awaitingBytes.set({ pool }, bytes);
   }
 
-  factsRelayed(count: number): void {
-    this.facts.inc(count);
+  eventsRelayed(count: number): void {
+    this.events.inc(count);
   }
 
   /** Sets the gauges of a pool to the sums of its jobs. */
   totals(pool: string, jobs: readonly JobStatus[]): void {
     const requests = new Map<string, number>();
     const sum = (of: (job: JobStatus) => number): number => jobs.reduce((total, job) => total + of(job), 0);
-    for (const { requests: books } of jobs) {
-      for (const [state, count] of Object.entries(books)) requests.set(state, (requests.get(state) ?? 0) + count);
+    for (const { requests: counts } of jobs) {
+      for (const [state, count] of Object.entries(counts)) requests.set(state, (requests.get(state) ?? 0) + count);
     }
     for (const [state, count] of requests) this.requests.set({ pool, state }, count);
     this.groups.set(

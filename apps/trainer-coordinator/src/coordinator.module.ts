@@ -7,7 +7,7 @@ import { CheckpointService } from './checkpoints/checkpoint.service';
 import { CheckpointSweepService } from './checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
-import { FactRelayService } from './facts/fact-relay.service';
+import { EventRelayService } from './events/event-relay.service';
 import { DeletionService } from './jobs/deletion.service';
 import { JobController } from './jobs/job.controller';
 import { PoolController } from './jobs/pool.controller';
@@ -86,7 +86,7 @@ import { WeightsController } from './weights/weights.controller';
     OrphanSweepService,
     PayloadRemovalService,
     JobTotals,
-    FactRelayService,
+    EventRelayService,
     GrantService,
     LedgerMetrics,
     LedgerService,

@@ -127,8 +127,8 @@ describe('trainer-coordinator', () => {
 
   it('opens a round once: the same again is a repeat, other parameters are a conflict', async () => {
     const job = fixture.newJob();
-    const wish = { groupsPerStep: 2, remainingGroups: 10, policy: WAIT };
-    const plan = await call(fixture.pool, 'round.next', { job, ...wish });
+    const wanted = { groupsPerStep: 2, remainingGroups: 10, policy: WAIT };
+    const plan = await call(fixture.pool, 'round.next', { job, ...wanted });
     const request = openRequest(job, plan, WAIT);
     const opened = await call(fixture.pool, 'round.open', request);
     expect(opened).toMatchObject({
@@ -144,7 +144,9 @@ describe('trainer-coordinator', () => {
     await expect(call(fixture.pool, 'round.open', { ...request, roundId: 'another' })).rejects.toMatchObject({
       code: 'ROUND_CONFLICT',
     });
-    await expect(call(fixture.pool, 'round.next', { job, ...wish })).rejects.toMatchObject({ code: 'ROUND_CONFLICT' });
+    await expect(call(fixture.pool, 'round.next', { job, ...wanted })).rejects.toMatchObject({
+      code: 'ROUND_CONFLICT',
+    });
   });
 
   it('refuses plans that do not fit, and changes nothing', async () => {
@@ -345,24 +347,24 @@ describe('trainer-coordinator', () => {
     await expect(read(undefined, 20_000)).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
   });
 
-  it('publishes facts from the outbox, in order and without a gap', async () => {
-    const facts: { type: string; sequence: number; job?: string; policy?: string }[] = [];
+  it('publishes events from the outbox, in order and without a gap', async () => {
+    const events: { type: string; sequence: number; job?: string; policy?: string }[] = [];
     fixture.client.messaging.subscribe(`rollout.v1.${fixture.pool}.event.>`, (body) => {
-      facts.push(body as unknown as (typeof facts)[0]);
+      events.push(body as unknown as (typeof events)[0]);
     });
     const { job, round } = await openRound(WAIT, 1);
     await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
-    const worker = await fixture.worker('facts');
+    const worker = await fixture.worker('events');
     await worker.finishAll();
     await fixture.close(round);
     const wanted = ['round.opened', 'round.progressed', 'round.completed', 'round.closed'];
     await expect
-      .poll(() => facts.filter((fact) => fact.job === job).map((fact) => fact.type))
+      .poll(() => events.filter((event) => event.job === job).map((event) => event.type))
       .toEqual(expect.arrayContaining(wanted));
-    expect(facts.find((fact) => fact.job === job && fact.type === 'round.opened')?.policy).toBe(WAIT.name);
+    expect(events.find((event) => event.job === job && event.type === 'round.opened')?.policy).toBe(WAIT.name);
     await waitUntil(
-      async () => (await fixture.redis.xlen(`${fixture.rootKey}:facts`)) === 0,
-      within('the facts to be relayed'),
+      async () => (await fixture.redis.xlen(`${fixture.rootKey}:events`)) === 0,
+      within('the events to be relayed'),
     );
   });
 });

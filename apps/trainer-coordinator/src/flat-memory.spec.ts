@@ -12,7 +12,7 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
   /** Keys without a time to live, and the memory of all of them. */
   async function usage(): Promise<{ keys: number; bytes: number }> {
     await fixture.swept();
-    await expect.poll(() => redis.xlen(`${fixture.rootKey}:facts`)).toBe(0);
+    await expect.poll(() => redis.xlen(`${fixture.rootKey}:events`)).toBe(0);
     const prefix = fixture.rootKey.split(':')[0];
     // They are removed behind the fold.
     await expect.poll(() => redis.keys(`${prefix}:payload:*:item:*`)).toEqual([]);
@@ -26,15 +26,15 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
         if ((await redis.pttl(key)) !== -1) continue;
         keys += 1;
         // The stream keeps its nodes for a while after its entries are gone.
-        if (!key.endsWith(':facts')) bytes += (await redis.memory('USAGE', key)) ?? 0;
+        if (!key.endsWith(':events')) bytes += (await redis.memory('USAGE', key)) ?? 0;
       }
     }
     return { keys, bytes };
   }
   async function run(from: number, to: number): Promise<void> {
     for (let step = from; step < to; step++) {
-      const wish = { groupsPerStep: 2, remainingGroups: 1_000, policy, trainerEpoch };
-      const opened = await fixture.open('job', wish);
+      const wanted = { groupsPerStep: 2, remainingGroups: 1_000, policy, trainerEpoch };
+      const opened = await fixture.open('job', wanted);
       ({ trainerEpoch } = opened);
       const round = { job: 'job', roundId: opened.roundId, trainerEpoch };
       await client.call(pool, 'round.submit', { ...round, groups: groups(2, 2 * step) });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RequestBooks, RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
+import type { RequestCounts, RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
 import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
 import { runChecker } from './checker/run-checker';
 import { TrainerLoop } from './loop/trainer-loop';
@@ -185,7 +185,7 @@ export class ReferenceRun {
   }
 
   private async totalsOf(
-    requests: RequestBooks,
+    requests: RequestCounts,
     steps: readonly StepReport[],
     promptsFile: string,
     resultsFile: string,

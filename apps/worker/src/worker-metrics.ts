@@ -43,7 +43,7 @@ export class WorkerMetrics {
       GENERATION_BUCKETS_S,
     );
     this.fences = metrics.counter('worker_fences_total', 'Times this worker was declared dead and registered anew');
-    this.unclaimed = metrics.counter('unclaimed_returned_total', 'What was ours in the books and unknown here', [
+    this.unclaimed = metrics.counter('unclaimed_returned_total', 'What was ours in the counts and unknown here', [
       'kind',
     ]);
   }

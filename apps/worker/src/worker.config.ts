@@ -62,7 +62,7 @@ export class WorkerConfig extends withEngines(PayloadServiceConfig) {
   transitionDeadlineMs: number = 120_000;
 
   @Env('UNCLAIMED_AFTER_MS', {
-    description: 'what is ours in the books but unknown here is returned at this age',
+    description: 'what is ours in the counts but unknown here is returned at this age',
     kind: 'duration',
   })
   @IsInt()

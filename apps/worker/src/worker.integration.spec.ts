@@ -76,7 +76,7 @@ describe('worker on real NATS and Redis', () => {
     engine.disconnected = 0;
     stubs = new StubServices(client, pool);
     const now = () => ({ serverTimeMs: Date.now(), ttlMs: 3_000 });
-    const fenced = new BroomwagonError('FENCED', 'void');
+    const fenced = new BroomwagonError('FENCED', 'expired');
     stubs.answer('worker.register', () => ({ workerEpoch: `e${++epoch}`, ...now() }));
     stubs.answer('worker.heartbeat', ({ workerEpoch, leaseCount, leaseDigest, attemptCount }) =>
       workerEpoch === fencedEpoch ? fenced : { generation: 'a', leaseCount, leaseDigest, attemptCount, ...now() },

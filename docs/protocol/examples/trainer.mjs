@@ -3,7 +3,7 @@
 //   NATS_URL=nats://127.0.0.1:4222 node docs/protocol/examples/trainer.mjs --job demo --prompts 20 --out results/
 //
 // It rolls out its data step by step and writes one file a step. Kill it at any moment and start it again
-// (here or elsewhere): it takes over, fences the one before, and goes on where the books say it was.
+// (here or elsewhere): it takes over, fences the one before, and goes on where the counts say it was.
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -87,9 +87,9 @@ export interface AbortResult {
   segmentsFollow?: true;
   /** Set when this is a lease of a caller that only routes. */
   leaseId?: LeaseId;
-  /** The holder has not confirmed within the deadline, and held no lease: the books have ended it without. */
+  /** The holder has not confirmed within the deadline, and held no lease: the counts have ended it without. */
   unconfirmed?: boolean;
-  /** The holder has not confirmed within the deadline: the epoch of the server it ran on is void. */
+  /** The holder has not confirmed within the deadline: the epoch of the server it ran on is expired. */
   fenced?: boolean;
 }
 export interface AbortRequestsReply {

@@ -5,7 +5,7 @@ import { IsStamp } from './stamp';
 
 /**
  * `job.checkpoint`: saves what a job has between two rounds: its long-tail queue with all tokens (by reference), step,
- * counters and books. The last two are kept.
+ * counters and counts. The last two are kept.
  */
 export class CheckpointJobRequest {
   @IsId() job!: JobId;

@@ -26,7 +26,7 @@ export class ListWorkersRequest extends ScanRequest {}
 export interface WorkerStatus {
   workerId: WorkerId;
   workerEpoch: Epoch;
-  /** Since its registration or last heartbeat; above ttlMs the epoch is void. */
+  /** Since its registration or last heartbeat; above ttlMs the epoch is expired. */
   heartbeatAgeMs: number;
   ttlMs: number;
   /** Since its registration. */

@@ -32,7 +32,7 @@ import { LIMITS } from './limits';
 import type { PoolSettings, RoutingPolicy } from './pool.dto';
 import type { EngineDialect } from './server.dto';
 
-/** One wish for a server; part of `lb.acquire-many` and, with the worker, `lb.acquire`. */
+/** One request for a server; part of `lb.acquire-many` and, with the worker, `lb.acquire`. */
 export class AcquireItem {
   /** Idempotency of this call: a repeat gets the same lease while it lives and 120 s after. */
   @IsId() acquireId!: string;
@@ -150,7 +150,7 @@ export interface SnapshotServer {
 /** Enough to make the same choice again: see `replayDecision` of libs/policies. */
 export interface DecisionSnapshot {
   settings: PoolSettings;
-  wish: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
+  request: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
   /** Server of the session, if that is still usable. */
   boundTo?: ServerId;
   /** The one of `boundServerId`, if it could take the lease. */
@@ -273,7 +273,7 @@ export interface CancelAcquireReply {
   cancelled: boolean;
   /**
    * `granted`: it holds `leaseId`, which must be released. `tombstone`: it has not come yet and will be refused.
-   * `fenced`: the worker epoch is void, or the acquire is another worker's.
+   * `fenced`: the worker epoch is expired, or the acquire is another worker's.
    */
   reason: 'cancelled' | 'granted' | 'released' | 'tombstone' | 'fenced';
   leaseId?: LeaseId;
@@ -294,7 +294,7 @@ export interface LoadBalancerStatus {
   waiters: number;
   workers: number;
   /** Worker and server epochs whose leases are still being returned. */
-  voidEpochs: number;
+  expiredEpochs: number;
   perServer: { serverId: ServerId; state: string; epoch: Epoch; inflight: number; maxInflight: number }[];
 }
 

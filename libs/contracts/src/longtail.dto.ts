@@ -68,7 +68,7 @@ export class DropLongtailRequest {
   @IsId({ each: true })
   groupIds?: GroupId[];
   @IsOptional() @Equals(true) all?: true;
-  /** Told with the facts, and kept with the groups until they are deleted. */
+  /** Told with the events, and kept with the groups until they are deleted. */
   @MaxLength(256) reason!: string;
   /** Of the page before, with `all`: groups that came into the queue since the first page stay. */
   @IsOptional() @IsCounter(0) cursor?: number;

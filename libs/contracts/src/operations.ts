@@ -140,7 +140,7 @@ export function replicaSubject(replicaId: string, pool: string, operation: strin
 export function workerCommandSubject(pool: string, workerId: string, command: 'abort' | 'move'): string {
   return `${SUBJECT_ROOT}.${pool}.worker.${workerId}.${command}`;
 }
-/** Subject of a fact, e.g. `round.completed`. */
-export function eventSubject(pool: string, fact: string): string {
-  return `${SUBJECT_ROOT}.${pool}.event.${fact}`;
+/** Subject of a event, e.g. `round.completed`. */
+export function eventSubject(pool: string, event: string): string {
+  return `${SUBJECT_ROOT}.${pool}.event.${event}`;
 }

@@ -128,7 +128,7 @@ export const FAIL_REASONS = [
 ] as const;
 export type FailReason = (typeof FAIL_REASONS)[number];
 /**
- * Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is void.
+ * Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is expired.
  * `internal`: what its worker said of its end raised an error (INTERNAL); after some of them the request is lost.
  */
 export type ReturnReason = FailReason | 'worker-lost' | 'internal';

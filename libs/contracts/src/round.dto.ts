@@ -358,14 +358,14 @@ export interface LongtailListReply {
   cursor?: number;
 }
 
-/** `job.status`: the books of a job. */
+/** `job.status`: the counts of a job. */
 export class JobStatusRequest {
   @IsId() job!: JobId;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: string;
 }
 /** submitted = pending + claimed + running + cutting + unfinished + finished + trained + failed + dropped, always. */
-export interface RequestBooks {
+export interface RequestCounts {
   submitted: number;
   pending: number;
   claimed: number;
@@ -387,7 +387,7 @@ export interface JobStatus {
   /** Groups that lost a sample to an abort; never trained. */
   droppedGroups: number;
   longtail: LongtailStats;
-  requests: RequestBooks;
+  requests: RequestCounts;
   openRoundId?: RoundId;
   stamp: string;
 }

@@ -39,7 +39,7 @@ export const SERVER_STATES = [
 export type ServerState = (typeof SERVER_STATES)[number];
 
 /**
- * `server.register`: idempotent. Another (or an unknown) instanceId is a new epoch: old leases and sessions are void, and
+ * `server.register`: idempotent. Another (or an unknown) instanceId is a new epoch: old leases and sessions are expired, and
  * the server is `pending` until it answers a probe (the call waits for the first one, a second at most) or sends a
  * heartbeat. The same instanceId changes what describes the server and never its state.
  */
@@ -130,14 +130,14 @@ export interface ServerChangeReply extends WeightVersionReply {
 }
 
 /**
- * `server.fence`: the epoch is void as if the engine had failed, for one that no longer does what it is told. Its leases
- * and sessions are void and late releases change nothing; it stays `failed` until it registers with another instanceId.
+ * `server.fence`: the epoch is expired as if the engine had failed, for one that no longer does what it is told. Its leases
+ * and sessions are expired and late releases change nothing; it stays `failed` until it registers with another instanceId.
  */
 export class FenceServerRequest {
   @IsId() serverId!: ServerId;
   /** The epoch that is meant: another one is left alone. */
   @IsEpoch() epoch!: Epoch;
-  /** For the log and the fact. */
+  /** For the log and the event. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
 export interface FenceServerReply {
@@ -151,7 +151,7 @@ export interface FenceServerReply {
 
 /**
  * `server.reconcile`: has the leases of a server proven by their holders, when they drift from what its engine has in
- * hand. Leases of void worker epochs are returned at once; live holders are asked for a `worker.sync` by the reply of
+ * hand. Leases of expired worker epochs are returned at once; live holders are asked for a `worker.sync` by the reply of
  * their next heartbeat, and return what they do not hold. SERVER_NOT_FOUND, FENCED.
  */
 export class ReconcileServerRequest {
@@ -179,13 +179,13 @@ export interface ReconcileServerReply {
   drift?: number;
   /** Of this page of leases; one worker may come in several pages. */
   holders: LeaseHolder[];
-  /** Leases of void worker epochs in this page. */
+  /** Leases of expired worker epochs in this page. */
   returned: number;
   /** Absent at the end. */
   cursor?: string;
 }
 
-/** `server.remove`: leases on it are void at once; later releases change nothing. */
+/** `server.remove`: leases on it are expired at once; later releases change nothing. */
 export class RemoveServerRequest {
   @IsId() serverId!: ServerId;
 }

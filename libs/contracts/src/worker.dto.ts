@@ -21,7 +21,7 @@ export class RegisterWorkerRequest {
   @IsWorkerId() workerId!: WorkerId;
   /** Idempotency of this registration: a repeat gets the same epoch. */
   @IsId() registrationId!: string;
-  /** Without a heartbeat for this long the epoch is void, milliseconds; default 15,000. */
+  /** Without a heartbeat for this long the epoch is expired, milliseconds; default 15,000. */
   @IsOptional() @IsInt() @Min(500) @Max(3_600_000) ttlMs?: number;
 }
 export interface RegisterWorkerReply {
@@ -30,7 +30,7 @@ export interface RegisterWorkerReply {
   serverTimeMs: number;
 }
 
-/** `worker.heartbeat`: keeps all leases and attempts of the epoch. FENCED when the epoch is void. */
+/** `worker.heartbeat`: keeps all leases and attempts of the epoch. FENCED when the epoch is expired. */
 export class WorkerHeartbeatRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
@@ -41,7 +41,7 @@ export class WorkerHeartbeatRequest {
   /** Attempts (claimed or running requests) the worker holds. */
   @IsCounter(0) attemptCount!: number;
 }
-/** The books as Redis has them; on a mismatch that stays, page through `worker.sync`. */
+/** The counts as Redis has them; on a mismatch that stays, page through `worker.sync`. */
 export interface WorkerHeartbeatReply {
   serverTimeMs: number;
   ttlMs: number;
@@ -91,7 +91,7 @@ export class AbortedLease {
  */
 export class AbortAttemptsCommand {
   @IsEpoch() workerEpoch!: Epoch;
-  @IsIn(['cut', 'abort', 'move', 'void']) cause!: 'cut' | 'abort' | 'move' | 'void';
+  @IsIn(['cut', 'abort', 'move', 'expired']) cause!: 'cut' | 'abort' | 'move' | 'expired';
   @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: { requestId: RequestId; attempt: AttemptId }[];
   /** Absent when there are none. */
   @IsOptional()

@@ -15,4 +15,4 @@ export type { ContractClass } from './validation/contract-schema';
 export * from './validation/contract.pipe';
 export type { FieldError } from './validation/judge';
 export { ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';
-export * from './facts/record-facts';
+export * from './events/record-events';

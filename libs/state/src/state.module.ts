@@ -22,7 +22,7 @@ import { checkRedisAccess } from './redis-access';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { RemovalStore } from './removals';
 import { ClaimBounds, RequestStore } from './requests';
-import { FactOutbox, RoundStore } from './rounds';
+import { EventOutbox, RoundStore } from './rounds';
 import { PoolDirectory, PoolStore, RoutingBounds, RoutingStore, ServerStore } from './routing';
 import { WeightStore } from './weights';
 
@@ -106,10 +106,10 @@ function memoryOf(redis: Redis, { metrics }: StateOptions): RedisMemory {
       useFactory: (redis: Redis, { keyPrefix }: StateOptions) => new PoolDirectory(redis, keyPrefix),
     },
     {
-      provide: FactOutbox,
+      provide: EventOutbox,
       inject: [Redis, MODULE_OPTIONS_TOKEN],
       useFactory: (redis: Redis, { keyPrefix }: StateOptions) =>
-        new FactOutbox(redis, keyPrefix, `relay-${process.pid}-${Date.now()}`),
+        new EventOutbox(redis, keyPrefix, `relay-${process.pid}-${Date.now()}`),
     },
     {
       provide: PoolAudit,
@@ -118,7 +118,7 @@ function memoryOf(redis: Redis, { metrics }: StateOptions): RedisMemory {
     },
     { provide: LibraryUpkeep, inject: [Redis], useFactory: (redis: Redis) => new LibraryUpkeep(redis) },
   ],
-  exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, FactOutbox, PoolAudit],
+  exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, EventOutbox, PoolAudit],
 })
 export class StateModule extends ConfigurableModuleClass implements OnModuleInit, OnApplicationShutdown {
   constructor(

@@ -132,7 +132,7 @@ describe('admission by two replicas', () => {
     const late = await lb.acquire(w);
     await lb.call('server.drain', { serverId: 'b', deadlineMs: 50 });
     await expect.poll(async () => (await lb.status()).servers).toBe(0);
-    // The holder sees by the count of its heartbeat that it holds something void.
+    // The holder sees by the count of its heartbeat that it holds something expired.
     const beat = { ...w, leaseCount: 1, leaseDigest: 1, attemptCount: 0 };
     await expect.poll(async () => (await lb.call('worker.heartbeat', beat)).leaseCount).toBe(0);
     expect((await lb.release(late.leaseId)).released).toBe(false);

@@ -56,7 +56,7 @@ it('tells the rank and the snapshot of an acquire that asks, and clears sessions
   expect(first).toMatchObject({
     serverId: 'a',
     dpRank: 2,
-    decision: { snapshot: { wish: { labels: { zone: 'z' } } } },
+    decision: { snapshot: { request: { labels: { zone: 'z' } } } },
   });
   const many = await lb.call('lb.acquire-many', {
     ...worker,
@@ -71,7 +71,7 @@ it('tells the rank and the snapshot of an acquire that asks, and clears sessions
   expect((await lb.metrics())[0]).toContain('broomwagon_session_choices_total');
 });
 
-it('refuses bad settings and wishes, and changes nothing', async () => {
+it('refuses bad settings and requests, and changes nothing', async () => {
   await lb.server('a', 1_000);
   const before = await lb.call('pool.settings', {});
   const unknown = lb.request('pool.configure', { policy: 'fastest', affinityBreakMargin: 1 });

@@ -19,7 +19,7 @@ import { Alarms } from '@broomwagon/platform';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
-import { lackedFeatures } from './lacked-features';
+import { lackedFeatures } from './missing-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 

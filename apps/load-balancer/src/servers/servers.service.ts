@@ -17,7 +17,7 @@ import { PoolDirectory, RoutingStore, ServerStore, type ServerChange, type Serve
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
-import { lackedFeatures } from './lacked-features';
+import { lackedFeatures } from './missing-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
 

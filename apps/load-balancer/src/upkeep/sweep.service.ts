@@ -5,7 +5,7 @@ import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
 /**
- * Follows what a flipped flag left behind: returns the leases of void worker and server epochs and moves waiters of
+ * Follows what a flipped flag left behind: returns the leases of expired worker and server epochs and moves waiters of
  * lost servers, page by page. Resumable, and safe in all replicas at once.
  */
 @Injectable()

@@ -16,8 +16,8 @@ describe('the scope of an abort', () => {
   beforeEach(() => fixture.freshPool());
 
   it('lets a round that needs two of four samples go on after an abort and a timeout', async () => {
-    const wish = { job, groupsPerStep: 1, remainingGroups: 1, policy: POLICY };
-    const plan = await call(fixture.pool, 'round.next', wish);
+    const wanted = { job, groupsPerStep: 1, remainingGroups: 1, policy: POLICY };
+    const plan = await call(fixture.pool, 'round.next', wanted);
     const opening = openRequest(job, plan, POLICY, { abortScope: 'sample' });
     const { roundId, trainerEpoch } = await call(fixture.pool, 'round.open', opening);
     const round = { job, roundId, trainerEpoch };

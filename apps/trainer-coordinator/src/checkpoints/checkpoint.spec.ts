@@ -28,7 +28,7 @@ describe('checkpoints of a job', () => {
     fixture.client.callWithRetry(fixture.pool, 'job.restore', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
   const listed = async () => (await call(fixture.pool, 'job.checkpoints', { job })).checkpoints.map(({ tag }) => tag);
   const queued = async () => (await call(fixture.pool, 'longtail.list', { job })).groups;
-  const books = async () => (await call(fixture.pool, 'job.status', { job })).requests;
+  const counts = async () => (await call(fixture.pool, 'job.status', { job })).requests;
 
   /** Token payloads, by request. */
   const stored = new Map<string, string>();
@@ -82,7 +82,7 @@ describe('checkpoints of a job', () => {
 
   it('brings the queue of step k back with its payloads, in pages that any replica goes on with', async () => {
     const epoch = await step(groups(96), 6);
-    const before = { queue: await queued(), books: await books() };
+    const before = { queue: await queued(), counts: await counts() };
     expect(before.queue).toHaveLength(90);
     setFailpoints('coordinator.checkpoint.between-pages=throw@1');
     const prompt = await fixture.promptRef(job, 'g7');
@@ -90,7 +90,7 @@ describe('checkpoints of a job', () => {
     for (const _ of [1, 2]) expect(await save(epoch, 'step-1')).toMatchObject(saved);
     await longStep(90, epoch);
     await step(groups(3, 100), 3, epoch);
-    expect(await books()).toMatchObject({ trained: 198, unfinished: 0 });
+    expect(await counts()).toMatchObject({ trained: 198, unfinished: 0 });
     // Trained and folded, but the checkpoint has them.
     const refs = [prompt, stored.get('job/g7/1')!];
     expect(await Promise.all(refs.map(exists))).toEqual([true, true]);
@@ -108,7 +108,7 @@ describe('checkpoints of a job', () => {
       groups: 90,
       stamp: expect.any(String),
     });
-    expect({ queue: await queued(), books: await books() }).toEqual(before);
+    expect({ queue: await queued(), counts: await counts() }).toEqual(before);
     await expect(save(epoch, 'step-2')).rejects.toMatchObject({ code: 'FENCED' });
     await expect(restore('other', epoch)).rejects.toMatchObject({ code: 'FENCED' });
 
@@ -125,7 +125,7 @@ describe('checkpoints of a job', () => {
     await fixture.close({ job, roundId: 'round-2', trainerEpoch });
     await fixture.swept();
     await step(groups(3, 100), 3, trainerEpoch);
-    expect(await books()).toMatchObject({ submitted: 198, trained: 198 });
+    expect(await counts()).toMatchObject({ submitted: 198, trained: 198 });
   });
 
   it('keeps the last two, and deletes the payloads that only an older one named', async () => {
@@ -183,8 +183,8 @@ describe('checkpoints of a job', () => {
     });
     await call(fixture.pool, 'round.cancel', { job, roundId: 'round-2', trainerEpoch: epoch, mode: 'drop' });
     await fixture.swept();
-    const wish = { groupsPerStep: 1, remainingGroups: 1, policy: POLICY, trainerEpoch: epoch, roundId: 'again' };
-    const { roundId } = await fixture.open(job, wish);
+    const wanted = { groupsPerStep: 1, remainingGroups: 1, policy: POLICY, trainerEpoch: epoch, roundId: 'again' };
+    const { roundId } = await fixture.open(job, wanted);
     const second = first.map((group) => ({ ...group, groupId: 'p0:2' }));
     await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch: epoch, groups: second });
     await worker.finishAll();

@@ -15,8 +15,8 @@ describe('job.configure', () => {
   beforeEach(() => fixture.freshPool());
 
   async function open(job: string, count: number) {
-    const wish = { groupsPerStep: count, remainingGroups: count, policy: POLICY };
-    const { roundId, trainerEpoch } = await fixture.open(job, wish);
+    const wanted = { groupsPerStep: count, remainingGroups: count, policy: POLICY };
+    const { roundId, trainerEpoch } = await fixture.open(job, wanted);
     await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch, groups: groups(count, 0, 1) });
   }
 

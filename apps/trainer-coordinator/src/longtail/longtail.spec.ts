@@ -55,7 +55,7 @@ describe('what is given up', () => {
   }
   const status = () => call(fixture.pool, 'round.status', { job });
   const queue = () => call(fixture.pool, 'longtail.list', { job });
-  const books = async () => (await call(fixture.pool, 'job.status', { job })).requests;
+  const counts = async () => (await call(fixture.pool, 'job.status', { job })).requests;
 
   describe('longtail.requeue', () => {
     it('puts the group into the long-tail queue with all its tokens, and the round asks for another', async () => {
@@ -136,7 +136,7 @@ describe('what is given up', () => {
       await requeue([mine]);
       await fixture.routing.deregisterWorker(fixture.pool, worker.workerId, worker.workerEpoch);
       await expect.poll(async () => (await queue()).groups).toMatchObject([{ tokens: 9 }]);
-      expect(await books()).toMatchObject({ unfinished: 2, pending: 0, cutting: 0 });
+      expect(await counts()).toMatchObject({ unfinished: 2, pending: 0, cutting: 0 });
     });
   });
 
@@ -167,7 +167,7 @@ describe('what is given up', () => {
         tokens: 0,
       });
       expect((await queue()).groups.map(({ groupId }) => groupId)).toEqual(['g0', 'g2']);
-      expect(await books()).toMatchObject({ submitted: 6, dropped: 2, finished: 2, unfinished: 2 });
+      expect(await counts()).toMatchObject({ submitted: 6, dropped: 2, finished: 2, unfinished: 2 });
       await expect.poll(() => fixture.redis.keys(`${fixture.rootKey}:*:job/g1*`)).toEqual([]);
       const code = (ref: string) =>
         call(fixture.pool, 'payload.stat', { ref }).then(
@@ -193,8 +193,8 @@ describe('what is given up', () => {
         longtail: { groups: 0, settlingGroups: 0 },
         requests: { dropped: 160 },
       });
-      const wish = { job, groupsPerStep: 1, remainingGroups: 0, policy: POLICY };
-      expect(await call(fixture.pool, 'round.next', wish)).toMatchObject({ kind: 'done', step: 1 });
+      const wanted = { job, groupsPerStep: 1, remainingGroups: 0, policy: POLICY };
+      expect(await call(fixture.pool, 'round.next', wanted)).toMatchObject({ kind: 'done', step: 1 });
     });
 
     it('refuses neither, both, and a trainer that was replaced', async () => {
@@ -266,16 +266,16 @@ describe('what is given up', () => {
       for (const claim of claims.slice(0, 3)) await worker.complete(claim, 5);
       const late = claims[3]!;
       await call(fixture.pool, 'round.cancel', { ...round, mode: 'drop', reason: 'diverged' });
-      await expect.poll(async () => (await books()).cutting).toBe(1);
+      await expect.poll(async () => (await counts()).cutting).toBe(1);
       // The counts of the round are folded into those of the job by then.
       await fixture.swept();
       expect(await worker.complete(late, 7)).toMatchObject({ state: 'dropped' });
-      expect(await books()).toMatchObject({ submitted: 4, dropped: 4, cutting: 0 });
+      expect(await counts()).toMatchObject({ submitted: 4, dropped: 4, cutting: 0 });
       expect(await status()).toMatchObject({ state: 'cancelled', droppedGroups: 2, wastedTokens: 22, settled: true });
       const { summary } = await call(fixture.pool, 'job.ledger', { job });
       expect(summary.waste.byReason).toMatchObject({ aborted: 22 });
-      const wish = { job, groupsPerStep: 2, remainingGroups: 5, policy: POLICY };
-      expect(await call(fixture.pool, 'round.next', wish)).toMatchObject({ step: 1, takeGroups: 0, newGroups: 2 });
+      const wanted = { job, groupsPerStep: 2, remainingGroups: 5, policy: POLICY };
+      expect(await call(fixture.pool, 'round.next', wanted)).toMatchObject({ step: 1, takeGroups: 0, newGroups: 2 });
     });
 
     it('gives up a round that is completed, not one that is closed or of another trainer', async () => {

@@ -8,7 +8,7 @@ import {
 import type { OtherCall, RunningRequest } from '@broomwagon/state';
 
 /** What a plan is made from, as it was read. */
-export interface FleetFacts {
+export interface FleetState {
   servers: readonly ServerStatus[];
   running: readonly RunningRequest[];
   others: readonly OtherCall[];
@@ -20,10 +20,10 @@ const LEAST_TELLING_KV_USE = 0.05;
 const FRESH_LOAD_MS = 30_000;
 
 /** Servers that may exchange requests: those of one weight version each. */
-export function fleetSnapshots(facts: FleetFacts, settings: RebalanceSettings): RebalanceSnapshot[] {
-  const running = groupsOf(facts.running, epochName);
-  const others = groupsOf(facts.others, epochName);
-  const byVersion = groupsOf(facts.servers, ({ weightVersion }) => weightVersion);
+export function fleetSnapshots(events: FleetState, settings: RebalanceSettings): RebalanceSnapshot[] {
+  const running = groupsOf(events.running, epochName);
+  const others = groupsOf(events.others, epochName);
+  const byVersion = groupsOf(events.servers, ({ weightVersion }) => weightVersion);
   return [...byVersion.values()].map((servers) => ({
     servers: servers
       .toSorted((one, other) => (one.serverId < other.serverId ? -1 : 1))

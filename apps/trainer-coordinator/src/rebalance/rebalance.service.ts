@@ -95,7 +95,7 @@ export class RebalanceService {
   }
 }
 
-/** `refused:<reason>` in the books. */
+/** `refused:<reason>` in the counts. */
 function moveStatus(packed: string, kept: string): MoveStatus {
   const [state, refusal] = kept.split(':') as [MoveState, MoveRefusal?];
   return { ...(JSON.parse(packed) as PlannedMove), state, ...(refusal !== undefined && { refusal }) };

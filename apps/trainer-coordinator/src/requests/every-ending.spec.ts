@@ -108,8 +108,8 @@ describe('a request that never comes to its end', () => {
       expect(attemptNumber(claim!.attempt)).toBe(attempt);
       await fixture.routing.deregisterWorker(fixture.pool, worker.workerId, worker.workerEpoch);
       const over = attempt > MAX_RETURNS ? 'failed' : 'pending';
-      const books = async () => (await fixture.client.call(fixture.pool, 'job.status', { job })).requests[over];
-      await expect.poll(books).toBe(1);
+      const counts = async () => (await fixture.client.call(fixture.pool, 'job.status', { job })).requests[over];
+      await expect.poll(counts).toBe(1);
     }
     await expectFailed(status, 'worker-lost', MAX_RETURNS + 1);
   });

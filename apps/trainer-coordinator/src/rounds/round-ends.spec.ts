@@ -22,8 +22,8 @@ describe('how a round ends when it cannot have all its groups', () => {
   const next = (groupsPerStep: number, remainingGroups: number) =>
     call(fixture.pool, 'round.next', { job, groupsPerStep, remainingGroups, policy: RESUME });
   async function open(policy: TailPolicy, needed: number, count: number, trainerEpoch?: Epoch) {
-    const wish = { groupsPerStep: needed, remainingGroups: count, policy, trainerEpoch };
-    const opened = await fixture.open(job, wish);
+    const wanted = { groupsPerStep: needed, remainingGroups: count, policy, trainerEpoch };
+    const opened = await fixture.open(job, wanted);
     const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
     if (count > 0) await call(fixture.pool, 'round.submit', { ...round, groups: groups(count, 0, 1) });
     return round;

@@ -16,7 +16,7 @@ import { WorkerCommands } from './worker-commands';
 
 /**
  * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
- * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of void worker epochs,
+ * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of expired worker epochs,
  * follows aborts and groups on their way to the long-tail queue, deletes old checkpoints. Every page is a script that
  * checks again, so all replicas may sweep at once, and any of them goes on where another one died.
  */
@@ -69,7 +69,7 @@ export class SweepService {
     // What fails, for a key that is lost, does not stop what is behind it.
     const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => errors.push(error));
     if (due.deadlines > 0) await attempt(this.rounds.expire(pool));
-    if (due.voidEpochs > 0) await attempt(this.returnAttempts(pool));
+    if (due.expiredEpochs > 0) await attempt(this.returnAttempts(pool));
     for (const round of due.rounds) await attempt(this.sweepRound(pool, round));
     await attempt(this.longtail.sweep(pool, due));
     await attempt(this.aborts.sweep(pool, due));
@@ -137,9 +137,9 @@ export class SweepService {
   private async returnAttempts(pool: PoolName): Promise<void> {
     let pending = 0;
     for (let more = true; more;) {
-      const page = await this.requests.voidAttempts(pool);
-      this.metrics.swept('void');
-      this.metrics.attemptEnded('void', page.returned);
+      const page = await this.requests.expiredAttempts(pool);
+      this.metrics.swept('expired');
+      this.metrics.attemptEnded('expired', page.returned);
       pending += page.pending;
       more = page.more;
     }

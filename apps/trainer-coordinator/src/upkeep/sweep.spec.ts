@@ -40,7 +40,7 @@ it('counts and logs an impossible count when it is found, and when it is mended'
   const { job, round } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 2);
   await client.call(pool, 'round.submit', { ...round, groups: groups(2) });
   expect(await fixture.metric('broomwagon_miscounts')).toBe(0);
-  await fixture.redis.hset(`${fixture.rootKey}:job-books:${job}`, 'pending', 0);
+  await fixture.redis.hset(`${fixture.rootKey}:job-counts:${job}`, 'pending', 0);
   await (await fixture.worker('counting')).claim(2);
   await expect
     .poll(async () => (await client.call(pool, 'job.status', { job })).requests)

@@ -3,7 +3,7 @@ import type { PoolName } from '@broomwagon/contracts';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
 import { PoolDirectory } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
-import { FactRelayService } from '../facts/fact-relay.service';
+import { EventRelayService } from '../events/event-relay.service';
 import { RebalanceWatchService } from '../rebalance/rebalance-watch.service';
 import { OrphanSweepService } from '../payload/orphan-sweep.service';
 import { PayloadRemovalService } from '../payload/payload-removal.service';
@@ -16,7 +16,7 @@ import { SweepService } from './sweep.service';
 
 /** Looks for payloads to remove, in pauses of the sweep. */
 const SWEEPS_PER_REMOVAL = 10;
-const FACTS_INTERVAL_MS = 200;
+const EVENTS_INTERVAL_MS = 200;
 const PAYLOAD_ROOM_INTERVAL_MS = 1_000;
 /** Not within the sweep, which must not wait for a look at all keys. */
 const RECOUNTS_INTERVAL_MS = 1_000;
@@ -42,7 +42,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
     grants: GrantService,
     removals: PayloadRemovalService,
     orphans: OrphanSweepService,
-    relay: FactRelayService,
+    relay: EventRelayService,
     rebalance: RebalanceWatchService,
     room: PayloadRoomService,
     recounts: RecountService,
@@ -68,8 +68,8 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       new PeriodicTask({ name: 'delete-idle', intervalMs: IDLE_INTERVAL_MS, metrics }, () => this.deleteIdle()),
       new PeriodicTask({ name: 'orphans', intervalMs: ORPHANS_INTERVAL_MS, metrics }, () => orphans.sweep()),
     ];
-    if (config.factsRelay) {
-      this.tasks.push(inEachPool('facts', FACTS_INTERVAL_MS, (pool) => relay.relay(pool)));
+    if (config.eventsRelay) {
+      this.tasks.push(inEachPool('events', EVENTS_INTERVAL_MS, (pool) => relay.relay(pool)));
     }
   }
 

@@ -128,25 +128,25 @@ export class FakeCoordinator {
     }
   }
 
-  private plan(wish: { groupsPerStep: number; remainingGroups: number; policy: { overProvision: number } }): unknown {
-    const left = this.longtail.length + wish.remainingGroups;
+  private plan(wanted: { groupsPerStep: number; remainingGroups: number; policy: { overProvision: number } }): unknown {
+    const left = this.longtail.length + wanted.remainingGroups;
     const step = this.steps + 1;
     if (left === 0) return { planId: 'done', step, kind: 'done', neededGroups: 0, newGroups: 0, takeGroups: 0 };
-    const neededGroups = Math.min(wish.groupsPerStep, left);
-    const long = this.longtail.length >= wish.groupsPerStep || wish.remainingGroups === 0;
-    const launch = Math.min(left, Math.ceil(wish.policy.overProvision * neededGroups));
-    const newGroups = long ? 0 : Math.min(wish.remainingGroups, launch);
+    const neededGroups = Math.min(wanted.groupsPerStep, left);
+    const long = this.longtail.length >= wanted.groupsPerStep || wanted.remainingGroups === 0;
+    const launch = Math.min(left, Math.ceil(wanted.policy.overProvision * neededGroups));
+    const newGroups = long ? 0 : Math.min(wanted.remainingGroups, launch);
     const takeGroups = long ? neededGroups : Math.max(0, neededGroups - newGroups);
     return { planId: `plan-${step}`, step, kind: long ? 'long' : 'short', neededGroups, newGroups, takeGroups };
   }
 
-  private open(wish: OpenRoundRequest): unknown {
-    if (this.cancelled.has(wish.roundId)) throw new BroomwagonError('ROUND_CANCELLED', 'given up');
+  private open(wanted: OpenRoundRequest): unknown {
+    if (this.cancelled.has(wanted.roundId)) throw new BroomwagonError('ROUND_CANCELLED', 'given up');
     this.known = true;
-    const taken = this.longtail.splice(0, wish.takeGroups);
-    this.round = { ...wish, taken, submitted: [], accepted: [], failed: [], closed: false };
-    this.weightVersions.push(wish.weightVersion);
-    return { roundId: wish.roundId, trainerEpoch: this.trainerEpoch, state: 'open', takenGroups: taken.length };
+    const taken = this.longtail.splice(0, wanted.takeGroups);
+    this.round = { ...wanted, taken, submitted: [], accepted: [], failed: [], closed: false };
+    this.weightVersions.push(wanted.weightVersion);
+    return { roundId: wanted.roundId, trainerEpoch: this.trainerEpoch, state: 'open', takenGroups: taken.length };
   }
 
   private submit(groups: readonly GroupSubmission[]): unknown {

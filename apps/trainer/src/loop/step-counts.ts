@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type JobId, type RequestBooks } from '@broomwagon/contracts';
+import { isBroomwagonError, type JobId, type RequestCounts } from '@broomwagon/contracts';
 import type { StepReport } from '../report/report';
 import type { Operations } from './operations';
 
@@ -12,7 +12,7 @@ export class StepCounts {
   /** Steps whose cut had not been confirmed at the last look. */
   private readonly unsettled = new Set<StepReport>();
   /** Of the job at the end, once its last round is folded. */
-  ofJob: RequestBooks | undefined;
+  ofJob: RequestCounts | undefined;
 
   /** @param onStep called once for each step, when its counts are there */
   constructor(

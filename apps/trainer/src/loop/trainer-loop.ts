@@ -166,8 +166,8 @@ export class TrainerLoop {
       const remainingGroups = this.record.remaining;
       const policy = { ...this.settings.policy };
       const { trainerEpoch } = this;
-      const wish = { job, groupsPerStep, remainingGroups, policy, trainerEpoch };
-      const plan = await this.operations.call('round.next', wish);
+      const request = { job, groupsPerStep, remainingGroups, policy, trainerEpoch };
+      const plan = await this.operations.call('round.next', request);
       if (plan.kind === 'done') return undefined;
       try {
         return await this.open(plan as RoundPlan & { kind: RoundKind }, remainingGroups);

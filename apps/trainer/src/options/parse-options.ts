@@ -78,7 +78,7 @@ function trainerCommand(): Command {
     )
     .option('--once', 'stop everything after the report', false)
     .option('--report <file>', 'write the report as JSON', writablePath)
-    .option('--record-events <file>', 'write every fact, for `npm run lab -- whatif`', writablePath)
+    .option('--record-events <file>', 'write every event, for `npm run lab -- whatif`', writablePath)
     .option('--results <file>', 'write one line per trained sample', writablePath)
     .option('--continue', 'go on with --job behind the steps that --results holds; no baseline', false)
     .option('--max-tokens <n>', 'token budget of one sample', integer(1, LIMITS.maxTokens))

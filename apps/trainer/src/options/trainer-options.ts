@@ -27,7 +27,7 @@ export interface TrainerOptions {
   /** Stop everything after the report. */
   once: boolean;
   report?: string;
-  /** Every fact of the pool, one line each, for the laboratory. */
+  /** Every event of the pool, one line each, for the laboratory. */
   recordEvents?: string;
   results?: string;
   /** Go on with `job` behind the steps that `results` holds. */

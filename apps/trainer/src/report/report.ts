@@ -20,7 +20,7 @@ export interface StepReport {
   tailSeconds: number;
 }
 
-/** The books of a job at its end, in samples, and the checker's verdict on the results file. */
+/** The counts of a job at its end, in samples, and the checker's verdict on the results file. */
 export interface Totals {
   submitted: number;
   accepted: number;

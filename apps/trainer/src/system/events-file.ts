@@ -1,11 +1,11 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import type { PoolName } from '@broomwagon/contracts';
-import { recordFacts, type MessagingConnection } from '@broomwagon/messaging';
+import { recordEvents, type MessagingConnection } from '@broomwagon/messaging';
 
-/** Facts that the relay has not published yet when the last round is closed are waited for this long. */
-const LAST_FACTS_MS = 1_500;
+/** Events that the relay has not published yet when the last round is closed are waited for this long. */
+const LAST_EVENTS_MS = 1_500;
 
-/** A file of all facts of a pool, one JSON object a line, as `npm run lab -- whatif` reads it. */
+/** A file of all events of a pool, one JSON object a line, as `npm run lab -- whatif` reads it. */
 export class EventsFile {
   private lines: string[] = [];
   private writing: Promise<void> = Promise.resolve();
@@ -16,7 +16,7 @@ export class EventsFile {
     connection: MessagingConnection,
     pool: PoolName,
   ) {
-    this.end = recordFacts(connection, pool, (line) => this.add(line));
+    this.end = recordEvents(connection, pool, (line) => this.add(line));
   }
 
   static async create(path: string, connection: MessagingConnection, pool: PoolName): Promise<EventsFile> {
@@ -25,13 +25,13 @@ export class EventsFile {
 
   /** Ends the recording; everything that was published is in the file. @throws what went wrong while writing */
   async stop(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, LAST_FACTS_MS));
+    await new Promise((resolve) => setTimeout(resolve, LAST_EVENTS_MS));
     await this.end();
     await this.writing;
     await this.file.close();
   }
 
-  /** Facts that come while a write is under way are written together. */
+  /** Events that come while a write is under way are written together. */
   private add(line: string): void {
     this.lines.push(line);
     if (this.lines.length > 1) return;

@@ -114,7 +114,7 @@ export class RolloutSystem {
     return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] }).natsConfig();
   }
 
-  /** Writes every fact of the pool from now on to a file. */
+  /** Writes every event of the pool from now on to a file. */
   async record(path: string): Promise<EventsFile> {
     return EventsFile.create(path, this.connection!, this.pool!);
   }

@@ -48,7 +48,7 @@ describe('AttemptRegistry', () => {
     const ended = registry.nextEnd(new AbortController().signal);
     registry.forgetAll();
     await ended;
-    expect(held.isVoid).toBe(true);
+    expect(held.isExpired).toBe(true);
     expect(registry.size).toBe(0);
     // The same attempt in a new epoch is not touched by the end of the old one.
     const anew = registry.admit(claim('a'), { ...worker, workerEpoch: 'e2' })!;

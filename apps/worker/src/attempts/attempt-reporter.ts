@@ -9,7 +9,7 @@ import {
 } from '@broomwagon/contracts';
 import { ControlPlane } from '../control-plane';
 import type { AttemptOutcome } from '../worker-metrics';
-import { isVoidEpoch } from '../session/worker-session';
+import { isExpiredEpoch } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
@@ -82,7 +82,7 @@ export class AttemptReporter {
     const { generatedMs } = attempt;
     const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment, generatedMs };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
-    // The books keep no reasons: here is where a person finds out why a group failed.
+    // The counts keep no reasons: here is where a person finds out why a group failed.
     if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);
     return this.report(attempt, outcome, () => this.call('request.fail', body));
   }
@@ -100,11 +100,11 @@ export class AttemptReporter {
     outcome: AttemptOutcome,
     say: () => Promise<unknown>,
   ): Promise<AttemptOutcome> {
-    if (attempt.isVoid) return 'fenced';
+    if (attempt.isExpired) return 'fenced';
     try {
       await say();
     } catch (error) {
-      if (isVoidEpoch(error)) return 'fenced';
+      if (isExpiredEpoch(error)) return 'fenced';
       if (isGone(error)) return 'gone';
       this.logger.error(`The end of ${attempt.key} (${outcome}) was not taken: ${(error as Error).message}`);
       if (!isBroomwagonError(error) || !error.retryable || error.code === 'INTERNAL') await this.sayUnclaimed(attempt);

@@ -34,7 +34,7 @@ describe('AttemptRunner', () => {
     expect([leases.count, leases.digest, registry.size]).toEqual([0, 0, 0]);
   });
 
-  it('goes on from the tokens of earlier attempts, cut to what the books say', async () => {
+  it('goes on from the tokens of earlier attempts, cut to what the counts say', async () => {
     const { run, engines, payloads, attempt } = await startAttempt();
     const ref1 = await payloads.put(
       { pool: 'default', job: 'j', owner: 'j/g/0', name: '1.2' },

@@ -153,7 +153,7 @@ export class AttemptRunner {
     await this.holdFailedServer(attempt, generated);
     // The room is given back at once, whatever becomes of the payload.
     const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
-    if (attempt.isVoid) return 'fenced';
+    if (attempt.isExpired) return 'fenced';
 
     let segment: Segment | undefined;
     try {

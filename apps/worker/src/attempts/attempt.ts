@@ -10,9 +10,9 @@ export interface WorkerEpoch {
 /**
  * Why an attempt is stopped. `cut`, `abort`, `move` and `lease-lost`: hand it back with its tokens. `shutdown`: the same, said
  * differently. `timeout`: the sample has generated for the `timeoutMs` of its claim.
- * `void` and `fenced`: it is not ours any more, nothing is said about it.
+ * `expired` and `fenced`: it is not ours any more, nothing is said about it.
  */
-export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'void' | 'fenced';
+export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'expired' | 'fenced';
 
 /** One claimed request in the hands of this worker. */
 export class Attempt {
@@ -40,14 +40,14 @@ export class Attempt {
     return this.stoppedBy;
   }
 
-  /** The books do not have it as ours: no word about it would be believed. */
-  get isVoid(): boolean {
-    return this.stoppedBy === 'void' || this.stoppedBy === 'fenced';
+  /** The counts do not have it as ours: no word about it would be believed. */
+  get isExpired(): boolean {
+    return this.stoppedBy === 'expired' || this.stoppedBy === 'fenced';
   }
 
   /** Stops it. The first cause stays, unless a later one says that it is not ours at all. */
   stop(cause: StopCause): void {
-    if (this.stoppedBy === undefined || cause === 'void' || cause === 'fenced') this.stoppedBy = cause;
+    if (this.stoppedBy === undefined || cause === 'expired' || cause === 'fenced') this.stoppedBy = cause;
     this.controller.abort();
   }
 

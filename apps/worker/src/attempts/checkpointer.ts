@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type LeaseGrant } from '@broomwagon/contracts';
 import { ControlPlane } from '../control-plane';
-import { isVoidEpoch } from '../session/worker-session';
+import { isExpiredEpoch } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { isGone } from './attempt-reporter';
@@ -67,7 +67,7 @@ export class Checkpointer {
   }
 
   private onError(attempt: Attempt, error: Error): void {
-    if (isVoidEpoch(error) || isGone(error)) attempt.stop('void');
+    if (isExpiredEpoch(error) || isGone(error)) attempt.stop('expired');
     else this.logger.warn(`No checkpoint of ${attempt.key}: ${error.message}`);
   }
 }

@@ -7,7 +7,7 @@ const DIGEST_MODULUS = 2 ** 40;
 export interface HeldLease {
   leaseId: string;
   attempt: Attempt;
-  /** Its release was sent: the books may already be without it. */
+  /** Its release was sent: the counts may already be without it. */
   releasing: boolean;
 }
 

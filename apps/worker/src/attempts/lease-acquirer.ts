@@ -4,7 +4,7 @@ import { idPart, isBroomwagonError, type AcquireItem, type ErrorCode, type Lease
 import { retryDelayMs } from '@broomwagon/messaging';
 import { ControlPlane } from '../control-plane';
 import { unlessAborted } from '../unless-aborted';
-import { isVoidEpoch, WorkerSession } from '../session/worker-session';
+import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { HeldLeases } from './held-leases';
@@ -27,7 +27,7 @@ const VOID = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABOR
 export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };
 
 /** What is asked of the server. */
-type Wish = Pick<AcquireItem, 'contextTokens' | 'needs' | 'minWeightVersion'>;
+type RoutingRequest = Pick<AcquireItem, 'contextTokens' | 'needs' | 'minWeightVersion'>;
 
 /** Asks for a server until one is granted, the attempt is stopped, or a deadline passes. */
 @Injectable()
@@ -41,7 +41,7 @@ export class LeaseAcquirer {
   ) {}
 
   /** Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws. */
-  async acquire(attempt: Attempt, wish: Wish): Promise<Acquisition> {
+  async acquire(attempt: Attempt, request: RoutingRequest): Promise<Acquisition> {
     let endsAtMs = Date.now() + this.config.noServerDeadlineMs;
     this.leases.asking(attempt);
     let message: string | undefined;
@@ -50,13 +50,13 @@ export class LeaseAcquirer {
       const leftMs = endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(attempt.signal, this.ask(attempt, wish, leftMs, tries));
+        const lease = await unlessAborted(attempt.signal, this.ask(attempt, request, leftMs, tries));
         if (lease === undefined) break;
         this.leases.granted(attempt, lease.leaseId);
         return { lease };
       } catch (error) {
         message = (error as Error).message;
-        if (isVoidEpoch(error)) this.session.fence(attempt.worker);
+        if (isExpiredEpoch(error)) this.session.fence(attempt.worker);
         // The wait of a call is shorter than that of the attempt, which ends with its own deadline.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         if (!isBroomwagonError(error) || !error.retryable) {
@@ -76,13 +76,18 @@ export class LeaseAcquirer {
     return { failed: refused ? 'refused' : 'no-server', message };
   }
 
-  private ask({ acquireId, claim, worker }: Attempt, wish: Wish, leftMs: number, tries: number): Promise<LeaseGrant> {
+  private ask(
+    { acquireId, claim, worker }: Attempt,
+    request: RoutingRequest,
+    leftMs: number,
+    tries: number,
+  ): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
     const { requestId, boundServerId, boundServerEpoch } = claim;
     // Groups of two jobs may have one name, and share a pool.
     const groupId = `${idPart(claim.job)}/${idPart(claim.groupId)}`;
     const bound = { boundServerId, boundServerEpoch };
-    const body = { acquireId, requestId, groupId, ...wish, waitMs, ...bound, ...worker };
+    const body = { acquireId, requestId, groupId, ...request, waitMs, ...bound, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
     return this.controlPlane.call('lb.acquire', body, { timeoutMs });
   }

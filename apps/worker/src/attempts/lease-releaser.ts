@@ -25,7 +25,7 @@ export class LeaseReleaser {
     tokens?: number,
   ): Promise<void> {
     if (attempt.cause === 'fenced') {
-      // The epoch is void: the load-balancer returns its leases by itself.
+      // The epoch is expired: the load-balancer returns its leases by itself.
       this.leases.dropped(attempt);
       return Promise.resolve();
     }

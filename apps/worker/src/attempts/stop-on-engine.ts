@@ -6,7 +6,7 @@ import type { Attempt } from './attempt';
 
 /**
  * Says an abort again until the engine has answered it: a closed connection is no confirmation. Ends without an answer
- * when nothing listens there any more, the attempt or its lease is void, or the deadline passes. Never throws.
+ * when nothing listens there any more, the attempt or its lease is expired, or the deadline passes. Never throws.
  */
 export async function stopOnEngine(
   engine: Pick<EngineAdapter, 'abort'>,
@@ -15,7 +15,7 @@ export async function stopOnEngine(
   deadlineMs: number,
 ): Promise<void> {
   const endsAtMs = Date.now() + deadlineMs;
-  const isHeld = () => !attempt.isVoid && attempt.cause !== 'lease-lost';
+  const isHeld = () => !attempt.isExpired && attempt.cause !== 'lease-lost';
   for (let tries = 0; isHeld() && Date.now() < endsAtMs; tries++) {
     try {
       await engine.abort(engineRequestId);

@@ -8,7 +8,7 @@ import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { AttemptRunner } from '../attempts/attempt-runner';
 import { ControlPlane } from '../control-plane';
-import { isVoidEpoch, WorkerSession } from '../session/worker-session';
+import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
 import { unlessAborted } from '../unless-aborted';
 import { WorkerConfig } from '../worker.config';
 import { ClaimSize } from './claim-size';
@@ -65,7 +65,7 @@ export class ClaimLoop {
       try {
         await this.claim(worker, this.size.next(free));
       } catch (error) {
-        if (isVoidEpoch(error)) this.session.fence(worker);
+        if (isExpiredEpoch(error)) this.session.fence(worker);
         else {
           this.logger.warn(`No claim: ${(error as Error).message}`);
           await delay(ERROR_PAUSE_MS, undefined, { signal }).catch(() => undefined);

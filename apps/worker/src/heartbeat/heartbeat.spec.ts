@@ -7,9 +7,9 @@ import { errorOf, WORKER, workerBench } from '../worker.fixture';
 import { Heartbeat } from './heartbeat';
 
 const NOW = 1_000_000;
-type Books = { leases: SyncWorkerReply['items']; attempts: SyncWorkerReply['items'] };
+type Counts = { leases: SyncWorkerReply['items']; attempts: SyncWorkerReply['items'] };
 
-async function start(books: Books = { leases: [], attempts: [] }) {
+async function start(counts: Counts = { leases: [], attempts: [] }) {
   const bench = await workerBench();
   const { controlPlane, module } = bench;
   await module.get(WorkerSession).established();
@@ -18,18 +18,18 @@ async function start(books: Books = { leases: [], attempts: [] }) {
     serverTimeMs: time.nowMs,
     generation: time.generation,
     ttlMs: 15_000,
-    leaseCount: books.leases.length,
-    leaseDigest: books.leases.reduce((sum, { id }) => sum + Number(id.split('.')[0]), 0),
-    attemptCount: books.attempts.length,
+    leaseCount: counts.leases.length,
+    leaseDigest: counts.leases.reduce((sum, { id }) => sum + Number(id.split('.')[0]), 0),
+    attemptCount: counts.attempts.length,
   }));
   // Pages of one item.
   controlPlane.on('worker.sync', ({ kind, cursor }) => {
     const at = Number(cursor ?? 0);
-    const items = books[kind];
+    const items = counts[kind];
     return { items: items.slice(at, at + 1), cursor: at + 1 < items.length ? String(at + 1) : undefined };
   });
   const heartbeat = module.get(Heartbeat);
-  return { ...bench, books, time, heartbeat, leases: module.get(HeldLeases), registry: module.get(AttemptRegistry) };
+  return { ...bench, counts, time, heartbeat, leases: module.get(HeldLeases), registry: module.get(AttemptRegistry) };
 }
 
 describe('Heartbeat', () => {
@@ -50,29 +50,29 @@ describe('Heartbeat', () => {
       throw errorOf(code);
     });
     await heartbeat.beat();
-    expect(attempt.isVoid).toBe(true);
+    expect(attempt.isExpired).toBe(true);
     expect(registry.size).toBe(0);
     await expect.poll(() => controlPlane.of('worker.register')).toHaveLength(2);
   });
 
-  it('asks for the books only when they differ twice in a row', async () => {
-    const { heartbeat, controlPlane, books } = await start();
-    books.leases.push({ id: '9.a', sinceMs: NOW });
+  it('asks for the counts only when they differ twice in a row', async () => {
+    const { heartbeat, controlPlane, counts } = await start();
+    counts.leases.push({ id: '9.a', sinceMs: NOW });
     await heartbeat.beat();
-    books.leases.pop();
+    counts.leases.pop();
     await heartbeat.beat();
-    books.leases.push({ id: '9.a', sinceMs: NOW });
+    counts.leases.push({ id: '9.a', sinceMs: NOW });
     await heartbeat.beat();
     expect(controlPlane.of('worker.sync')).toEqual([]);
     await heartbeat.beat();
     expect(controlPlane.of('worker.sync').length).toBeGreaterThan(0);
   });
 
-  it('asks for the books at once when told to, though they agree', async () => {
-    const { heartbeat, controlPlane, registry, leases, claim, books } = await start();
+  it('asks for the counts at once when told to, though they agree', async () => {
+    const { heartbeat, controlPlane, registry, leases, claim, counts } = await start();
     const attempt = registry.admit(claim(), WORKER)!;
     leases.granted(attempt, `41.${attempt.acquireId}`);
-    books.leases = [{ id: `41.${attempt.acquireId}`, sinceMs: 0 }];
+    counts.leases = [{ id: `41.${attempt.acquireId}`, sinceMs: 0 }];
     const reply = {
       serverTimeMs: NOW,
       generation: 'a',
@@ -92,18 +92,18 @@ describe('Heartbeat', () => {
   });
 
   it('compares attempts one by one after Redis was set back, though the counts agree', async () => {
-    const { heartbeat, controlPlane, registry, claim, books, time } = await start();
+    const { heartbeat, controlPlane, registry, claim, counts, time } = await start();
     const forgotten = registry.admit(claim({ requestId: 'forgotten' }), WORKER)!;
-    books.attempts = [{ id: 'forgotten', attempt: '1-a', sinceMs: 0 }];
+    counts.attempts = [{ id: 'forgotten', attempt: '1-a', sinceMs: 0 }];
     await heartbeat.beat();
     await heartbeat.beat();
     expect(controlPlane.of('worker.sync')).toEqual([]);
     // Redis has forgotten that claim, and has us hold another, given out a moment ago.
-    books.attempts = [{ id: 'other', attempt: '1-b', sinceMs: NOW }];
+    counts.attempts = [{ id: 'other', attempt: '1-b', sinceMs: NOW }];
     time.generation = 'b';
     await heartbeat.beat();
     await heartbeat.stop();
-    expect(forgotten.cause).toBe('void');
+    expect(forgotten.cause).toBe('expired');
     expect(controlPlane.of('request.fail')).toEqual([]);
     time.nowMs += 10_001;
     await heartbeat.beat();
@@ -113,26 +113,26 @@ describe('Heartbeat', () => {
     ]);
     const syncs = controlPlane.of('worker.sync').length;
     registry.end(forgotten);
-    books.attempts = [];
+    counts.attempts = [];
     time.nowMs += 60_000;
     await heartbeat.beat();
     expect(controlPlane.of('worker.sync')).toHaveLength(syncs);
   });
 
-  it('returns what is old in the books and unknown here, on every page, and nothing that may be on its way', async () => {
-    const { heartbeat, controlPlane, books, leases, registry, claim } = await start();
+  it('returns what is old in the counts and unknown here, on every page, and nothing that may be on its way', async () => {
+    const { heartbeat, controlPlane, counts, leases, registry, claim } = await start();
     const held = registry.admit(claim({ requestId: 'held' }), WORKER)!;
     leases.granted(held, `1.${held.acquireId}`);
     const asking = registry.admit(claim({ requestId: 'asking' }), WORKER)!;
     leases.asking(asking);
     const old = NOW - 10_001;
-    books.leases = [
+    counts.leases = [
       { id: `1.${held.acquireId}`, sinceMs: old },
       { id: '2.young', sinceMs: NOW - 9_000 },
       { id: `3.${asking.acquireId}`, sinceMs: old },
       { id: '4.lost', sinceMs: old },
     ];
-    books.attempts = [
+    counts.attempts = [
       { id: 'held', attempt: '1-a', sinceMs: old },
       { id: 'asking', attempt: '1-a', sinceMs: old },
       { id: 'young', attempt: '1-a', sinceMs: NOW },
@@ -148,11 +148,11 @@ describe('Heartbeat', () => {
     expect(held.signal.aborted || asking.signal.aborted).toBe(false);
   });
 
-  it('goes on beating while the books are being compared, and compares them once at a time', async () => {
-    const { heartbeat, controlPlane, books } = await start();
+  it('goes on beating while the counts are being compared, and compares them once at a time', async () => {
+    const { heartbeat, controlPlane, counts } = await start();
     let answer: () => void = () => undefined;
     controlPlane.on('worker.sync', () => new Promise((resolve) => (answer = () => resolve({ items: [] }))));
-    books.leases = [{ id: '9.a', sinceMs: NOW }];
+    counts.leases = [{ id: '9.a', sinceMs: NOW }];
     for (let beats = 1; beats <= 5; beats++) {
       await heartbeat.beat();
       expect(controlPlane.of('worker.heartbeat')).toHaveLength(beats);
@@ -163,18 +163,18 @@ describe('Heartbeat', () => {
     await heartbeat.stop();
   });
 
-  it('stops what it holds and the books do not', async () => {
-    const { heartbeat, leases, registry, claim, books } = await start();
+  it('stops what it holds and the counts do not', async () => {
+    const { heartbeat, leases, registry, claim, counts } = await start();
     const withoutLease = registry.admit(claim({ requestId: 'a' }), WORKER)!;
     leases.granted(withoutLease, `1.${withoutLease.acquireId}`);
     const releasing = registry.admit(claim({ requestId: 'b' }), WORKER)!;
     leases.granted(releasing, `2.${releasing.acquireId}`);
     leases.releasing(releasing);
     const unknown = registry.admit(claim({ requestId: 'c' }), WORKER)!;
-    books.attempts = ['a', 'b'].map((id) => ({ id, attempt: '1-a', sinceMs: NOW }));
+    counts.attempts = ['a', 'b'].map((id) => ({ id, attempt: '1-a', sinceMs: NOW }));
     await heartbeat.beat();
     await heartbeat.beat();
     await heartbeat.stop();
-    expect([withoutLease.cause, releasing.cause, unknown.cause]).toEqual(['lease-lost', undefined, 'void']);
+    expect([withoutLease.cause, releasing.cause, unknown.cause]).toEqual(['lease-lost', undefined, 'expired']);
   });
 });

@@ -5,14 +5,14 @@ import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { HeldLeases } from '../attempts/held-leases';
 import { ControlPlane } from '../control-plane';
-import { isVoidEpoch, WorkerSession } from '../session/worker-session';
+import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import { Reconciler } from './reconciler';
 
 /** Calls on their way make the two sides differ for a moment; one that stays is looked into. */
 const MISMATCHES_BEFORE_SYNC = 2;
 
-/** Keeps all leases and attempts of this worker alive, and compares them with the books. */
+/** Keeps all leases and attempts of this worker alive, and compares them with the counts. */
 @Injectable()
 export class Heartbeat {
   private readonly logger = new Logger(Heartbeat.name);
@@ -48,7 +48,7 @@ export class Heartbeat {
   }
 
   /**
-   * One heartbeat; when the books differ from what we hold twice in a row, or a sync is asked for, both are made to
+   * One heartbeat; when the counts differ from what we hold twice in a row, or a sync is asked for, both are made to
    * agree. That is not waited for: it may take longer than the epoch lives without a heartbeat.
    */
   async beat(): Promise<void> {
@@ -90,7 +90,7 @@ export class Heartbeat {
         { deadlineMs: this.timeoutMs, attemptTimeoutMs: this.timeoutMs / 2 },
       );
     } catch (error) {
-      if (isVoidEpoch(error)) this.session.fence(worker);
+      if (isExpiredEpoch(error)) this.session.fence(worker);
       else this.logger.warn(`No heartbeat: ${(error as Error).message}`);
       return undefined;
     }

@@ -4,7 +4,7 @@ import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { HeldLeases } from '../attempts/held-leases';
 import { ControlPlane } from '../control-plane';
-import { isVoidEpoch, WorkerSession } from '../session/worker-session';
+import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import { WorkerMetrics } from '../worker-metrics';
 
@@ -12,8 +12,8 @@ const CALL_DEADLINE_MS = 5_000;
 type SyncItem = SyncWorkerReply['items'][number];
 
 /**
- * Makes the books and this worker agree. What the books have as ours, and nobody here knows of, came in a reply that
- * was lost: it is returned once it is too old to be still on its way. What we hold and the books do not is stopped.
+ * Makes the counts and this worker agree. What the counts have as ours, and nobody here knows of, came in a reply that
+ * was lost: it is returned once it is too old to be still on its way. What we hold and the counts do not is stopped.
  */
 @Injectable()
 export class Reconciler {
@@ -28,24 +28,24 @@ export class Reconciler {
     private readonly config: WorkerConfig,
   ) {}
 
-  /** @param serverTimeMs clock of the books at the start. Never throws: the next mismatch tries again. */
+  /** @param serverTimeMs clock of the counts at the start. Never throws: the next mismatch tries again. */
   async reconcile(worker: WorkerEpoch, serverTimeMs: number): Promise<void> {
     const oldBeforeMs = serverTimeMs - this.config.unclaimedAfterMs;
     try {
       await this.reconcileLeases(worker, oldBeforeMs);
       await this.reconcileAttempts(worker, oldBeforeMs);
     } catch (error) {
-      if (isVoidEpoch(error)) this.session.fence(worker);
+      if (isExpiredEpoch(error)) this.session.fence(worker);
       else this.logger.warn(`Not reconciled: ${(error as Error).message}`);
     }
   }
 
   private async reconcileLeases(worker: WorkerEpoch, oldBeforeMs: number): Promise<void> {
-    // Taken before the books are read: what is granted meanwhile is nobody's mistake.
+    // Taken before the counts are read: what is granted meanwhile is nobody's mistake.
     const held = this.leases.list();
-    const booked = new Set<string>();
-    for await (const item of this.booked(worker, 'leases')) {
-      booked.add(item.id);
+    const known = new Set<string>();
+    for await (const item of this.known(worker, 'leases')) {
+      known.add(item.id);
       if (item.sinceMs < oldBeforeMs && !this.leases.knows(item.id)) {
         const body = { leaseId: item.id, outcome: 'unclaimed' as const };
         await this.controlPlane.callWithRetry('lb.release', body, { deadlineMs: CALL_DEADLINE_MS });
@@ -53,18 +53,18 @@ export class Reconciler {
       }
     }
     for (const lease of held) {
-      if (!booked.has(lease.leaseId) && this.leases.holds(lease)) lease.attempt.stop('lease-lost');
+      if (!known.has(lease.leaseId) && this.leases.holds(lease)) lease.attempt.stop('lease-lost');
     }
   }
 
   private async reconcileAttempts(worker: WorkerEpoch, oldBeforeMs: number): Promise<void> {
     const held = this.attempts.list();
-    const booked = new Set<string>();
-    for await (const { id, attempt = '', sinceMs } of this.booked(worker, 'attempts')) {
-      booked.add(`${id}#${attempt}`);
+    const known = new Set<string>();
+    for await (const { id, attempt = '', sinceMs } of this.known(worker, 'attempts')) {
+      known.add(`${id}#${attempt}`);
       if (sinceMs < oldBeforeMs && !this.attempts.has(id, attempt)) await this.returnAttempt(worker, id, attempt);
     }
-    for (const attempt of held) if (!booked.has(attempt.key)) attempt.stop('void');
+    for (const attempt of held) if (!known.has(attempt.key)) attempt.stop('expired');
   }
 
   private async returnAttempt(worker: WorkerEpoch, requestId: RequestId, attempt: AttemptId): Promise<void> {
@@ -80,7 +80,7 @@ export class Reconciler {
     }
   }
 
-  private async *booked(worker: WorkerEpoch, kind: 'leases' | 'attempts'): AsyncGenerator<SyncItem> {
+  private async *known(worker: WorkerEpoch, kind: 'leases' | 'attempts'): AsyncGenerator<SyncItem> {
     let cursor: string | undefined;
     do {
       const body = { ...worker, kind, cursor };

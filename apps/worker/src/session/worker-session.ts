@@ -13,7 +13,7 @@ const REGISTER_DEADLINE_MS = 15_000;
 const REGISTER_PAUSE_MS = 500;
 
 /** True when an answer says that the epoch of the worker is over, or that nobody knows the worker: it must register. */
-export function isVoidEpoch(error: unknown): boolean {
+export function isExpiredEpoch(error: unknown): boolean {
   return isBroomwagonError(error, 'FENCED') || isBroomwagonError(error, 'WORKER_NOT_FOUND');
 }
 
@@ -46,7 +46,7 @@ export class WorkerSession {
     return this.epoch?.workerEpoch === worker.workerEpoch;
   }
 
-  /** Aborted when the current epoch is void. */
+  /** Aborted when the current epoch is expired. */
   get epochSignal(): AbortSignal {
     return this.epochEnd.signal;
   }
@@ -60,7 +60,7 @@ export class WorkerSession {
     return this.epoch;
   }
 
-  /** Somebody was told that this epoch is void. */
+  /** Somebody was told that this epoch is expired. */
   fence(worker: WorkerEpoch): void {
     if (!this.isCurrent(worker)) return;
     this.logger.warn(`Epoch ${worker.workerEpoch} is void: ${this.attempts.size} attempts are dropped`);

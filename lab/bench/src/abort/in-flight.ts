@@ -22,7 +22,7 @@ interface Target {
 }
 
 /**
- * Thousands of requests that run, by the books: claimed, with a lease each, on workers that do nothing but confirm what
+ * Thousands of requests that run, by the counts: claimed, with a lease each, on workers that do nothing but confirm what
  * they are told to end, at once and over NATS.
  */
 export class InFlight {

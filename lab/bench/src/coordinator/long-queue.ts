@@ -79,8 +79,8 @@ export class LongQueue {
       const last = Math.min(this.groups, first + COPIES_PER_CALL - 1);
       await this.redis.eval(COPY, named.length + sets.length, ...named, ...sets, named.length, TEMPLATE, first, last);
     }
-    await this.redis.hincrby(`${root}job-books:${job}`, 'submitted', this.groups - 1);
-    await this.redis.hincrby(`${root}job-books:${job}`, 'unfinished', this.groups - 1);
+    await this.redis.hincrby(`${root}job-counts:${job}`, 'submitted', this.groups - 1);
+    await this.redis.hincrby(`${root}job-counts:${job}`, 'unfinished', this.groups - 1);
     await this.settled(this.groups);
   }
 

@@ -71,7 +71,7 @@ export class MoveCases {
     const { pool, routing, requests } = this;
     await this.runner.measure('a worker with all it may have', async () => {
       await routing.deregisterWorker(pool, worker.workerId, worker.workerEpoch);
-      for (let more = true; more;) ({ more } = await requests.voidAttempts(pool));
+      for (let more = true; more;) ({ more } = await requests.expiredAttempts(pool));
     });
     while ((await routing.sweep(pool)).more);
   }

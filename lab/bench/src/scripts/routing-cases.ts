@@ -75,11 +75,11 @@ export class RoutingCases {
 
   async run(): Promise<void> {
     const { runner } = this;
-    // Its leases are void in the end.
+    // Its leases are expired in the end.
     const worker = this.workers[this.repeat++]!;
     const measure = (what: string, work: () => Promise<void>) => runner.measure(`large pool, ${what}`, work);
-    for (const [what, wish, count] of this.wishes()) {
-      await measure(`acquires ${what}`, () => this.acquireMany(worker, wish, count));
+    for (const [what, request, count] of this.requests()) {
+      await measure(`acquires ${what}`, () => this.acquireMany(worker, request, count));
     }
     await this.settings.configure(this.pool, { decisionSampleEvery: 1 });
     await measure('acquires that are all sampled', () => this.acquireMany(worker, { excludeServers: ['none'] }));
@@ -93,7 +93,7 @@ export class RoutingCases {
     await measure('a worker that ends', () => this.endWorker(worker));
   }
 
-  private wishes(): [string, Partial<AcquireEntry>, number?][] {
+  private requests(): [string, Partial<AcquireEntry>, number?][] {
     return [
       ['plain', {}],
       ['of a session', { sessionId: 'one' }],
@@ -110,8 +110,8 @@ export class RoutingCases {
     ];
   }
 
-  private async acquireMany(worker: BenchWorker, wish: Partial<AcquireEntry>, count = BATCH): Promise<void> {
-    const items = this.entries(worker, wish, count);
+  private async acquireMany(worker: BenchWorker, request: Partial<AcquireEntry>, count = BATCH): Promise<void> {
+    const items = this.entries(worker, request, count);
     const { results } = await this.routing.acquire(this.pool, items);
     const [granted] = results;
     if (granted !== undefined && 'seq' in granted) {
@@ -125,12 +125,12 @@ export class RoutingCases {
     );
   }
 
-  private entries(worker: BenchWorker, wish: Partial<AcquireEntry>, count: number): AcquireEntry[] {
+  private entries(worker: BenchWorker, request: Partial<AcquireEntry>, count: number): AcquireEntry[] {
     return range(count).map(() => ({
       acquireId: `bench-${this.acquires++}`,
       requestId: `job/group-${this.acquires}/0`,
       ...worker,
-      ...wish,
+      ...request,
     }));
   }
 
@@ -202,18 +202,18 @@ export class RoutingCases {
   /** As many as one script answers, and more, each restricted. */
   private async waiters(worker: BenchWorker): Promise<void> {
     const { pool, routing } = this;
-    const wish = {
+    const request = {
       waitMs: LIMITS.waitMs,
       replyTo: '_INBOX.bench',
       excludeServers: serverIds.slice(0, LIMITS.excludedServers),
     };
     await routing.pausePool(pool, true);
-    const parked = this.entries(worker, wish, 2 * PAGE);
+    const parked = this.entries(worker, request, 2 * PAGE);
     await routing.acquire(pool, parked);
     await routing.cancel(pool, worker, parked[0]!.acquireId);
     await routing.pausePool(pool, false);
     while ((await routing.grantWaiters(pool)).more);
-    const late = this.entries(worker, { ...wish, waitMs: 1 }, PAGE);
+    const late = this.entries(worker, { ...request, waitMs: 1 }, PAGE);
     await routing.pausePool(pool, true);
     await routing.acquire(pool, late);
     await routing.expireWaiters(pool);

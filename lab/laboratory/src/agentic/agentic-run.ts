@@ -1,6 +1,6 @@
 import { RandomStream } from '@broomwagon/models';
 import { type EngineParameters } from '@broomwagon/policies';
-import type { RouteWish, Router } from '../routing/router';
+import type { RouteRequest, Router } from '../routing/router';
 import { SimulatedFleet } from '../simulation/simulated-fleet';
 import { VirtualClock } from '../simulation/virtual-clock';
 import { PrefixCache } from './prefix-cache';
@@ -31,7 +31,7 @@ export interface AgenticResult {
 }
 
 interface Trajectory {
-  wish: RouteWish & { sessionId: string };
+  routeRequest: RouteRequest & { sessionId: string };
   random: RandomStream;
   turnsLeft: number;
   contextTokens: number;
@@ -81,7 +81,7 @@ export class AgenticRun {
     const groupId = `g${Math.floor(index / samplesPerGroup)}`;
     const drawn = Math.round(lognormal(random, turns));
     return {
-      wish: { sessionId, groupId, requestId: sessionId, contextTokens: promptTokens },
+      routeRequest: { sessionId, groupId, requestId: sessionId, contextTokens: promptTokens },
       random,
       turnsLeft: Math.max(1, Math.min(turns.cap, drawn)),
       contextTokens: promptTokens,
@@ -90,10 +90,10 @@ export class AgenticRun {
   }
 
   private turnBegins(one: Trajectory): void {
-    one.wish.contextTokens = one.contextTokens;
+    one.routeRequest.contextTokens = one.contextTokens;
     one.madeTokens = Math.max(1, Math.min(CAPPED_MADE, Math.round(lognormal(one.random, this.setup.madeTokens))));
-    const server = this.router.choose(one.wish)!;
-    const hit = this.caches[server]!.take(one.wish.sessionId);
+    const server = this.router.choose(one.routeRequest)!;
+    const hit = this.caches[server]!.take(one.routeRequest.sessionId);
     this.hitTokens += hit;
     this.contextTokens += one.contextTokens;
     this.fleet.add(server, {
@@ -106,13 +106,13 @@ export class AgenticRun {
   }
 
   private turnEnds(server: number, one: Trajectory): void {
-    this.router.released(server, one.wish);
+    this.router.released(server, one.routeRequest);
     one.contextTokens += one.madeTokens;
-    this.caches[server]!.put(one.wish.sessionId, one.contextTokens);
+    this.caches[server]!.put(one.routeRequest.sessionId, one.contextTokens);
     this.trim(server);
     one.turnsLeft -= 1;
     if (one.turnsLeft === 0) {
-      this.router.sessionOver?.(one.wish.sessionId);
+      this.router.sessionOver?.(one.routeRequest.sessionId);
       this.endedSeconds.push(this.clock.now);
       return;
     }

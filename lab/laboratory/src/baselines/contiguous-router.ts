@@ -1,4 +1,4 @@
-import type { Router, RouteWish } from '../routing/router';
+import type { Router, RouteRequest } from '../routing/router';
 
 /**
  * verl before its load balancer: the batch is cut into as many contiguous chunks as there are workers, so that the
@@ -14,7 +14,7 @@ export class ContiguousRouter implements Router {
     private readonly batch: number,
   ) {}
 
-  choose(_wish: RouteWish): number {
+  choose(_wish: RouteRequest): number {
     return Math.floor(((this.asked++ % this.batch) * this.servers) / this.batch);
   }
 

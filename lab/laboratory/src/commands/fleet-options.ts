@@ -4,7 +4,7 @@ import { Option, type Command } from 'commander';
 import type { WhatIfFleet } from '../events/what-if';
 import { wholeNumber, someNumber } from './numbers';
 
-/** What the facts do not tell of the engines. */
+/** What the events do not tell of the engines. */
 export interface FleetOptions {
   servers: number;
   engine: EnginePresetName;

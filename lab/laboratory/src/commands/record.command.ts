@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import { POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
-import { connectNats, recordFacts } from '@broomwagon/messaging';
+import { connectNats, recordEvents } from '@broomwagon/messaging';
 import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { InvalidArgumentError, type Command } from 'commander';
 
@@ -14,7 +14,7 @@ interface Options {
 export function recordCommand(program: Command): void {
   program
     .command('record')
-    .description('writes every fact of a pool to a file until Ctrl-C, for whatif')
+    .description('writes every event of a pool to a file until Ctrl-C, for whatif')
     .requiredOption('--pool <name>', 'name of the pool', poolName)
     .requiredOption('--file <file>', 'one JSON object a line')
     .option('--nats <url>', 'where NATS is; default NATS_URL, whose NATS_* settings hold for it')
@@ -25,18 +25,18 @@ export function recordCommand(program: Command): void {
       );
       const connection = await connectNats({ ...config.natsConfig(), name: 'laboratory' });
       const output = createWriteStream(file);
-      let facts = 0;
-      const end = recordFacts(connection, pool, (line) => {
-        facts += 1;
+      let events = 0;
+      const end = recordEvents(connection, pool, (line) => {
+        events += 1;
         output.write(`${line}\n`);
       });
-      console.error(`Recording the facts of ${pool} to ${file}; Ctrl-C ends it.`);
+      console.error(`Recording the events of ${pool} to ${file}; Ctrl-C ends it.`);
       await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), connection.closedForGood]);
       await end().catch(() => undefined);
       output.end();
       await once(output, 'finish');
       await connection.drain(1_000);
-      console.error(`${facts} facts written.`);
+      console.error(`${events} events written.`);
     });
 }
 

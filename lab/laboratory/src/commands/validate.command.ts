@@ -75,7 +75,7 @@ export function validateCommand(program: Command): void {
   });
 }
 
-/** The whole system as processes on this machine; returns its facts. */
+/** The whole system as processes on this machine; returns its events. */
 async function runServices(policy: string, options: Options): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'broomwagon-validate-'));
   try {

@@ -23,8 +23,11 @@ interface Options extends FleetOptions {
 export function whatifCommand(program: Command): void {
   const command = program
     .command('whatif')
-    .description('replays a recorded stream of facts under other policies')
-    .requiredOption('--events <file>', 'facts, one a line: npm start -- --record-events FILE, or npm run lab -- record')
+    .description('replays a recorded stream of events under other policies')
+    .requiredOption(
+      '--events <file>',
+      'events, one a line: npm start -- --record-events FILE, or npm run lab -- record',
+    )
     .option('--job <id>', 'which job; default: the one with the most rounds')
     .addOption(new Option('--policy <name...>', 'policies to try').choices(TAIL_POLICIES).default(['resume', 'drip']))
     .option('--over-provision <list>', 'launched / needed groups to try', numberList(1), [1.25, 1.375, 1.5])
@@ -101,7 +104,7 @@ function describe(run: RecordedRun, own: TailPolicy): string {
   const lines = [
     `Job ${run.job}: ${run.rounds.length} rounds, ${run.lengths.size} groups of ${run.samples}, cap ${run.capTokens} tokens, policy ${nameOf(own)}.`,
   ];
-  if (run.missingFacts > 0) lines.push(`${run.missingFacts} facts are missing: the stream had cut them off.`);
+  if (run.missingEvents > 0) lines.push(`${run.missingEvents} events are missing: the stream had cut them off.`);
   if (run.partialGroups > 0) lines.push(`${run.partialGroups} groups never finished and are left out.`);
   return lines.join('\n');
 }

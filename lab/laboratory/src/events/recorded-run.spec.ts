@@ -4,7 +4,7 @@ import { readEvents } from './recorded-run';
 import { recordedPolicy, recordedSeconds, replay } from './what-if';
 
 let sequence = 0;
-function fact(type: string, atMs: number, body: object): string {
+function event(type: string, atMs: number, body: object): string {
   return JSON.stringify({ type, pool: 'p', atMs, sequence: ++sequence, ...body });
 }
 
@@ -12,14 +12,14 @@ function fact(type: string, atMs: number, body: object): string {
 function recording(): string[] {
   sequence = 40;
   const finished = (groupId: string, sample: number, tokens: number, roundId: string, atMs: number) =>
-    fact('request.finished', atMs, {
+    event('request.finished', atMs, {
       requestId: `job/${groupId}/${sample}`,
       roundId,
       tokens,
       finishReason: tokens === 900 ? 'length' : 'stop',
     });
   return [
-    fact('round.opened', 1_000, {
+    event('round.opened', 1_000, {
       job: 'job',
       roundId: 'r1',
       step: 1,
@@ -33,9 +33,9 @@ function recording(): string[] {
     finished('g1', 1, 120, 'r1', 2_100),
     finished('g2', 1, 300, 'r1', 2_500),
     finished('g2', 0, 200, 'r1', 3_000),
-    fact('round.completed', 3_000, { job: 'job', roundId: 'r1', step: 1, reason: 'accepted' }),
-    fact('longtail.requeued', 3_050, { job: 'job', groupId: 'g10', roundId: 'r1', finishedSamples: 0, samples: 2 }),
-    fact('round.opened', 4_000, {
+    event('round.completed', 3_000, { job: 'job', roundId: 'r1', step: 1, reason: 'accepted' }),
+    event('longtail.requeued', 3_050, { job: 'job', groupId: 'g10', roundId: 'r1', finishedSamples: 0, samples: 2 }),
+    event('round.opened', 4_000, {
       job: 'job',
       roundId: 'r2',
       step: 2,
@@ -49,11 +49,11 @@ function recording(): string[] {
     finished('g3', 1, 60, 'r2', 5_000),
     finished('g10', 1, 900, 'r2', 6_000),
     finished('g10', 0, 800, 'r2', 7_000),
-    fact('round.completed', 7_000, { job: 'job', roundId: 'r2', step: 2, reason: 'accepted' }),
+    event('round.completed', 7_000, { job: 'job', roundId: 'r2', step: 2, reason: 'accepted' }),
   ];
 }
 
-describe('a recorded stream of facts', () => {
+describe('a recorded stream of events', () => {
   it('gives the rounds, and the lengths of the groups in the order of their first round', () => {
     const run = readEvents(recording().join('\n'), 'events');
     expect([...run.lengths]).toEqual([
@@ -62,7 +62,7 @@ describe('a recorded stream of facts', () => {
       ['g10', [800, 900]],
       ['g3', [50, 60]],
     ]);
-    expect(run).toMatchObject({ job: 'job', samples: 2, capTokens: 900, missingFacts: 0, partialGroups: 0 });
+    expect(run).toMatchObject({ job: 'job', samples: 2, capTokens: 900, missingEvents: 0, partialGroups: 0 });
     expect(recordedSeconds(run, 10)).toEqual([20, 30]);
     expect(recordedPolicy(run)).toEqual({ name: 'resume', overProvision: 1.5 });
   });
@@ -70,12 +70,12 @@ describe('a recorded stream of facts', () => {
   it('tells what is missing, and does not make it up', () => {
     const lines = recording().filter((line) => !line.includes('job/g2/0'));
     const run = readEvents(lines.join('\n'), 'events');
-    expect(run).toMatchObject({ missingFacts: 1, partialGroups: 1 });
+    expect(run).toMatchObject({ missingEvents: 1, partialGroups: 1 });
     expect(run.lengths.has('g2')).toBe(false);
   });
 
   it('keeps jobs apart', () => {
-    const other = fact('round.opened', 1, { job: 'other', roundId: 'x', step: 1, kind: 'short', neededGroups: 9 });
+    const other = event('round.opened', 1, { job: 'other', roundId: 'x', step: 1, kind: 'short', neededGroups: 9 });
     expect(readEvents([...recording(), other].join('\n'), 'events').rounds).toHaveLength(2);
     expect(() => readEvents([...recording(), other].join('\n'), 'events', 'other')).toThrow('no round of job other');
   });
@@ -91,8 +91,8 @@ describe('a recorded stream of facts', () => {
 
   it.each([
     ['not JSON', '{"type":'],
-    ['no fact', '[]'],
-    ['no fact', '{"type":"round.opened"}'],
+    ['no event', '[]'],
+    ['no event', '{"type":"round.opened"}'],
     ['no round was opened', '{"type":"server.changed","atMs":1}'],
   ])('says what is wrong: %s', (message, text) => {
     expect(() => readEvents(text, 'events')).toThrow(message);

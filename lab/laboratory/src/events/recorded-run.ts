@@ -9,7 +9,7 @@ export interface RecordedRound {
   openedAtMs: number;
   completedAtMs: number;
 }
-/** What a stream of facts says of one job. */
+/** What a stream of events says of one job. */
 export interface RecordedRun {
   job: string;
   policy: string;
@@ -19,13 +19,13 @@ export interface RecordedRun {
   samples: number;
   /** Longest length that ended by its budget; else the longest of all. */
   capTokens: number;
-  /** Facts that are missing by their numbers: the outbox or the stream had cut them off. */
-  missingFacts: number;
+  /** Events that are missing by their numbers: the outbox or the stream had cut them off. */
+  missingEvents: number;
   /** Groups of which a sample never finished: they are left out. */
   partialGroups: number;
 }
 
-interface Fact {
+interface RolloutEvent {
   type: string;
   atMs: number;
   sequence?: number;
@@ -35,27 +35,27 @@ interface Fact {
 }
 
 /**
- * Reads facts, one JSON object a line, as `npm start -- --record-events FILE` and `npm run lab -- record` write them.
+ * Reads events, one JSON object a line, as `npm start -- --record-events FILE` and `npm run lab -- record` write them.
  * Used are `round.opened`, `round.completed`, `request.finished` and `longtail.requeued`; all others are passed over.
  * @param job which job; default: the one with the most rounds
- * @throws RangeError a line is no fact, or there is no completed round
+ * @throws RangeError a line is no event, or there is no completed round
  */
 export function readEvents(text: string, name: string, job?: string): RecordedRun {
-  const facts = text
+  const events = text
     .split(/\r?\n/)
-    .flatMap((line, index) => (line.trim() === '' ? [] : [parseFact(line, `${name}:${index + 1}`)]));
-  const rounds = facts.filter(({ type }) => type === 'round.opened');
-  const chosen = job ?? mostFrequent(rounds.map((fact) => fact.job!));
+    .flatMap((line, index) => (line.trim() === '' ? [] : [parseEvent(line, `${name}:${index + 1}`)]));
+  const rounds = events.filter(({ type }) => type === 'round.opened');
+  const chosen = job ?? mostFrequent(rounds.map((event) => event.job!));
   if (chosen === undefined) throw new RangeError(`${name}: no round was opened`);
-  const own = facts.filter((fact) => jobOf(fact) === chosen);
+  const own = events.filter((event) => jobOf(event) === chosen);
   const run = collect(chosen, own);
   if (run.rounds.length === 0) throw new RangeError(`${name}: no round of job ${chosen} was completed`);
   if (run.lengths.size === 0) throw new RangeError(`${name}: no group of job ${chosen} was finished`);
-  return { ...run, missingFacts: gaps(facts) };
+  return { ...run, missingEvents: gaps(events) };
 }
 
-function collect(job: string, facts: readonly Fact[]): RecordedRun {
-  const opened = new Map<string, Fact>();
+function collect(job: string, events: readonly RolloutEvent[]): RecordedRun {
+  const opened = new Map<string, RolloutEvent>();
   const rounds: RecordedRound[] = [];
   const firstStep = new Map<string, number>();
   const lengths = new Map<string, (number | undefined)[]>();
@@ -63,19 +63,19 @@ function collect(job: string, facts: readonly Fact[]): RecordedRun {
   const see = (groupId: string, roundId: string | undefined): void => {
     if (!firstStep.has(groupId)) firstStep.set(groupId, Number(opened.get(roundId ?? '')?.step ?? 0));
   };
-  for (const fact of facts) {
-    if (fact.type === 'round.opened') opened.set(fact.roundId!, fact);
-    if (fact.type === 'longtail.requeued') see(String(fact.groupId), fact.roundId);
-    if (fact.type === 'round.completed') rounds.push(roundOf(opened.get(fact.roundId!), fact));
-    if (fact.type === 'request.finished') {
-      const { groupId, index } = partsOf(String(fact.requestId));
-      const tokens = Number(fact.tokens);
-      see(groupId, fact.roundId);
+  for (const event of events) {
+    if (event.type === 'round.opened') opened.set(event.roundId!, event);
+    if (event.type === 'longtail.requeued') see(String(event.groupId), event.roundId);
+    if (event.type === 'round.completed') rounds.push(roundOf(opened.get(event.roundId!), event));
+    if (event.type === 'request.finished') {
+      const { groupId, index } = partsOf(String(event.requestId));
+      const tokens = Number(event.tokens);
+      see(groupId, event.roundId);
       const samples = lengths.get(groupId) ?? [];
       samples[index] = tokens;
       lengths.set(groupId, samples);
       longest = Math.max(longest, tokens);
-      if (fact.finishReason === 'length') capTokens = Math.max(capTokens, tokens);
+      if (event.finishReason === 'length') capTokens = Math.max(capTokens, tokens);
     }
   }
   const samples = Math.max(0, ...[...lengths.values()].map((one) => one.length));
@@ -91,12 +91,12 @@ function collect(job: string, facts: readonly Fact[]): RecordedRun {
     lengths: new Map(whole),
     samples,
     capTokens: capTokens || longest,
-    missingFacts: 0,
+    missingEvents: 0,
     partialGroups: lengths.size - whole.length,
   };
 }
 
-function roundOf(opened: Fact | undefined, completed: Fact): RecordedRound {
+function roundOf(opened: RolloutEvent | undefined, completed: RolloutEvent): RecordedRound {
   const neededGroups = Number(opened?.neededGroups);
   return {
     step: Number(completed.step),
@@ -108,22 +108,22 @@ function roundOf(opened: Fact | undefined, completed: Fact): RecordedRound {
   };
 }
 
-function parseFact(line: string, place: string): Fact {
-  let fact: unknown;
+function parseEvent(line: string, place: string): RolloutEvent {
+  let event: unknown;
   try {
-    fact = JSON.parse(line);
+    event = JSON.parse(line);
   } catch {
     throw new RangeError(`${place}: not JSON`);
   }
-  const { type, atMs } = (fact ?? {}) as Partial<Fact>;
+  const { type, atMs } = (event ?? {}) as Partial<RolloutEvent>;
   if (typeof type !== 'string' || typeof atMs !== 'number')
-    throw new RangeError(`${place}: no fact: type and atMs are needed`);
-  return fact as Fact;
+    throw new RangeError(`${place}: no event: type and atMs are needed`);
+  return event as RolloutEvent;
 }
 
-/** Facts of requests name their job in the request's id, `<job>/<group>/<sample>`. */
-function jobOf(fact: Fact): string | undefined {
-  return fact.job ?? (typeof fact.requestId === 'string' ? partsOf(fact.requestId).job : undefined);
+/** Events of requests name their job in the request's id, `<job>/<group>/<sample>`. */
+function jobOf(event: RolloutEvent): string | undefined {
+  return event.job ?? (typeof event.requestId === 'string' ? partsOf(event.requestId).job : undefined);
 }
 
 function partsOf(requestId: string): { job: string; groupId: string; index: number } {
@@ -131,8 +131,8 @@ function partsOf(requestId: string): { job: string; groupId: string; index: numb
   return { job: job!, groupId: groupId!, index: Number(index) };
 }
 
-function gaps(facts: readonly Fact[]): number {
-  const numbers = facts.flatMap(({ sequence }) => (sequence === undefined ? [] : [sequence])).sort((a, b) => a - b);
+function gaps(events: readonly RolloutEvent[]): number {
+  const numbers = events.flatMap(({ sequence }) => (sequence === undefined ? [] : [sequence])).sort((a, b) => a - b);
   if (numbers.length === 0) return 0;
   return numbers.at(-1)! - numbers[0]! + 1 - new Set(numbers).size;
 }

@@ -13,7 +13,7 @@ export interface WhatIfFleet {
   speed: number;
 }
 
-/** The recorded data set rolled out in virtual time, without the pauses between rounds, which the facts do not show. */
+/** The recorded data set rolled out in virtual time, without the pauses between rounds, which the events do not show. */
 export function replay(run: RecordedRun, fleet: WhatIfFleet, policy: TailPolicy, redraw?: Redraw): RunResult {
   const groupsPerStep = Math.max(...run.rounds.map(({ neededGroups }) => neededGroups));
   const setup: Setup = {
@@ -42,7 +42,7 @@ const UNUSED: Setup['lengths'] = {
   capTokens: 1,
 };
 
-/** The policy of the recording, as far as the facts tell: its name, and launched / needed of its short rounds. */
+/** The policy of the recording, as far as the events tell: its name, and launched / needed of its short rounds. */
 export function recordedPolicy(run: RecordedRun): TailPolicy {
   const short = run.rounds.filter(
     ({ kind, launchedGroups, neededGroups }) => kind === 'short' && launchedGroups >= neededGroups,

@@ -83,12 +83,12 @@ class WithoutSessions implements Router {
     return `${this.inner.name} without sessions`;
   }
 
-  choose(wish: Parameters<Router['choose']>[0]): number | undefined {
-    return this.inner.choose({ ...wish, sessionId: undefined });
+  choose(routeRequest: Parameters<Router['choose']>[0]): number | undefined {
+    return this.inner.choose({ ...routeRequest, sessionId: undefined });
   }
 
-  released(server: number, wish: Parameters<Router['released']>[1]): void {
-    this.inner.released(server, { ...wish, sessionId: undefined });
+  released(server: number, routeRequest: Parameters<Router['released']>[1]): void {
+    this.inner.released(server, { ...routeRequest, sessionId: undefined });
   }
 
   moved(): void {}

@@ -28,7 +28,7 @@ export class ImmediateDispatcher implements Dispatcher {
     for (;;) {
       const sample = this.waiting[0] ?? this.claim(1)[0];
       if (!sample) return;
-      const server = this.placement.router.choose(sample.wish);
+      const server = this.placement.router.choose(sample.routeRequest);
       if (server === undefined) {
         this.waiting[0] = sample;
         return;

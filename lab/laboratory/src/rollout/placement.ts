@@ -72,7 +72,7 @@ export class Placement {
     const isWaiting = this.fleet.engine(from).state(sample) === 'waiting';
     sample.carriedTokens += this.fleet.remove(from, sample);
     sample.server = undefined;
-    this.router.moved(from, to, sample.wish);
+    this.router.moved(from, to, sample.routeRequest);
     this.moves += 1;
     sample.moves += 1;
     sample.movedAtSeconds = this.clock.now;
@@ -89,7 +89,7 @@ export class Placement {
     }
     this.clock.after(seconds, () => {
       const isHeld = sample.request.state === 'claimed' || sample.request.state === 'running';
-      if (sample.attempt !== attempt || !isHeld) this.router.released(to, sample.wish);
+      if (sample.attempt !== attempt || !isHeld) this.router.released(to, sample.routeRequest);
       else this.start(sample, to, { hasKv: transfer !== undefined && !isWaiting });
     });
   }
@@ -101,6 +101,6 @@ export class Placement {
 
   private leave(sample: Sample, server: number): void {
     sample.server = undefined;
-    this.router.released(server, sample.wish);
+    this.router.released(server, sample.routeRequest);
   }
 }

@@ -2,7 +2,7 @@ import { planRound, RoundModel, type ModelAbort, type ModelRequest, type ModelSe
 import { VirtualClock } from '../simulation/virtual-clock';
 import { ImmediateDispatcher, type Claim, type Dispatcher } from './dispatcher';
 import { Placement } from './placement';
-import { RolloutBooks } from './rollout-books';
+import { RolloutCounts } from './rollout-counts';
 import type { Mover, RolloutOptions, RolloutOutcome } from './rollout.types';
 import type { Sample } from './sample';
 
@@ -20,7 +20,7 @@ export class Rollout {
   private readonly prompts = new Map<string, { prompt: number; lengths: number[] }>();
   private launchedGroups = 0;
   private isOver = false;
-  private readonly books: RolloutBooks;
+  private readonly counts: RolloutCounts;
 
   constructor(private readonly options: RolloutOptions) {
     const { fleet, router, transfer, dispatcher, mover } = options;
@@ -28,14 +28,14 @@ export class Rollout {
     const claim: Claim = (max) => this.claim(max);
     this.dispatcher = dispatcher?.(this.placement, claim) ?? new ImmediateDispatcher(this.placement, claim);
     this.mover = mover?.(this.placement, () => this.held());
-    this.books = new RolloutBooks(options);
+    this.counts = new RolloutCounts(options);
   }
 
   run(): RolloutOutcome {
     this.beginStep();
     this.clock.run(() => this.isOver);
     const { engines } = this.placement.fleet;
-    const { outcome } = this.books;
+    const { outcome } = this.counts;
     this.placement.fleet.sync();
     outcome.seconds = this.clock.now;
     const busySeconds = engines.reduce((sum, { totals }) => sum + totals.busySeconds, 0);
@@ -59,7 +59,7 @@ export class Rollout {
       this.isOver = true;
       return;
     }
-    this.books.roundOpened(this.clock.now);
+    this.counts.roundOpened(this.clock.now);
     this.placement.forgetCaches();
     this.model.open({ ...plan, kind: plan.kind, policy, weightVersion: plan.step }, this.nowMs);
     const submissions = Array.from({ length: plan.newGroups }, () => this.newGroup(samples));
@@ -73,7 +73,7 @@ export class Rollout {
     const prompt = this.launchedGroups++;
     const { workload } = this.options;
     const lengths = Array.from({ length: samples }, (_, index) => workload.lengthOf(prompt, index, 0));
-    this.books.launched(lengths);
+    this.counts.launched(lengths);
     const groupId = `${prompt}`;
     this.prompts.set(groupId, { prompt, lengths });
     return { groupId, samples };
@@ -104,7 +104,7 @@ export class Rollout {
         request,
         prompt,
         promptTokens,
-        wish: { groupId, requestId: `${groupId}-${request.index}`, contextTokens: promptTokens },
+        routeRequest: { groupId, requestId: `${groupId}-${request.index}`, contextTokens: promptTokens },
         lengthTokens: lengths[request.index] ?? workload.lengthOf(prompt, request.index, 0),
         targetTokens: 0,
         draw: 0,
@@ -125,10 +125,10 @@ export class Rollout {
 
   /** A sample has left its server: it is at its end, or at that of its chunk. */
   private left(sample: Sample, server: number): void {
-    this.books.left(server, this.clock.now);
+    this.counts.left(server, this.clock.now);
     if (this.dispatcher.left?.(sample) === false) return;
     const { request, attempt } = sample;
-    this.books.finished(this.clock.now);
+    this.counts.finished(this.clock.now);
     const { aborts } = this.model.complete(request, attempt, this.segment(sample), this.nowMs);
     this.stopAll(aborts);
     if (this.model.round!.state === 'completed') this.endStep();
@@ -147,7 +147,7 @@ export class Rollout {
       const isSurplus = request.group.finished >= request.group.samples;
       this.placement.stop(sample);
       this.dispatcher.forget?.(sample);
-      this.books.stopped(sample, this.model.round!, isSurplus);
+      this.counts.stopped(sample, this.model.round!, isSurplus);
       const segment = this.segment(sample);
       const isAtEnd = request.tokens + sample.carriedTokens >= sample.lengthTokens;
       // It ended in the very instant in which it was cut.
@@ -159,9 +159,9 @@ export class Rollout {
   private endStep(): void {
     const round = this.model.round!;
     this.mover?.roundEnds();
-    this.books.roundCompleted(round);
+    this.counts.roundCompleted(round);
     this.stopAll(this.model.cut());
-    this.books.roundEnded(round, this.clock.now, this.launchedGroups < this.options.groups);
+    this.counts.roundEnded(round, this.clock.now, this.launchedGroups < this.options.groups);
     this.model.close();
     this.model.fold();
     for (const { groupId, requests } of round.accepted) {

@@ -1,12 +1,12 @@
 import type { ModelRequest } from '@broomwagon/policies';
-import type { RouteWish } from '../routing/router';
+import type { RouteRequest } from '../routing/router';
 
 /** A request of the round model as the simulation runs it. Compared by identity. */
 export interface Sample {
   readonly request: ModelRequest;
   readonly prompt: number;
   readonly promptTokens: number;
-  readonly wish: RouteWish;
+  readonly routeRequest: RouteRequest;
   /** True length of this draw, tokens; only an oracle may look at it. */
   lengthTokens: number;
   /** Times it was begun anew, all its tokens thrown away. */

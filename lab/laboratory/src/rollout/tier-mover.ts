@@ -83,7 +83,7 @@ export class TierMover implements Mover {
     for (const sample of this.samples()) {
       if (sample.server === undefined) continue;
       byServer[sample.server]!.push(sample);
-      byId.set(sample.wish.requestId, sample);
+      byId.set(sample.routeRequest.requestId, sample);
     }
     for (const samples of byServer) samples.sort((one, other) => one.movedAtSeconds - other.movedAtSeconds);
     return { byServer, byId };
@@ -107,7 +107,7 @@ export class TierMover implements Mover {
     const engine = this.placement.fleet.engine(server);
     const made = keptTokens(sample) + (engine.made(sample) ?? 0);
     return {
-      requestId: sample.wish.requestId as RequestId,
+      requestId: sample.routeRequest.requestId as RequestId,
       attempt: String(sample.attempt),
       phase: engine.state(sample) === 'running' ? 'running' : 'waiting',
       promptTokens: sample.promptTokens,

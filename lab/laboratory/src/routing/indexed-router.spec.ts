@@ -10,15 +10,15 @@ it('the index chooses as chooseServer does, in any order of requests and release
       const index = new IndexedRouter(servers, 6);
       const production = new ProductionRouter(servers, {}, 6);
       const held: { server: number; group: number }[] = [];
-      const wish = (group: number) => ({ groupId: `g${group}`, requestId: 'r', contextTokens: 10 });
+      const routeRequest = (group: number) => ({ groupId: `g${group}`, requestId: 'r', contextTokens: 10 });
       for (const { isRelease, which, group } of actions) {
         if (isRelease && held.length > 0) {
           const [one] = held.splice(which % held.length, 1);
-          for (const router of [index, production]) router.released(one!.server, wish(one!.group));
+          for (const router of [index, production]) router.released(one!.server, routeRequest(one!.group));
           continue;
         }
-        const server = production.choose(wish(group));
-        expect(index.choose(wish(group))).toBe(server);
+        const server = production.choose(routeRequest(group));
+        expect(index.choose(routeRequest(group))).toBe(server);
         if (server !== undefined) held.push({ server, group });
       }
     }),

@@ -1,5 +1,5 @@
 import { MinHeap } from '@broomwagon/models';
-import type { Router, RouteWish } from './router';
+import type { Router, RouteRequest } from './router';
 
 interface Place {
   server: number;
@@ -40,7 +40,7 @@ export class IndexedRouter implements Router {
     this.leases.forEach((_, server) => this.place(server));
   }
 
-  choose({ groupId }: RouteWish): number | undefined {
+  choose({ groupId }: RouteRequest): number | undefined {
     const passed: Place[] = [];
     let found: Place | undefined;
     while (passed.length < MOST_EQUALS) {
@@ -61,11 +61,11 @@ export class IndexedRouter implements Router {
     return found.server;
   }
 
-  released(server: number, { groupId }: RouteWish): void {
+  released(server: number, { groupId }: RouteRequest): void {
     this.count(server, groupId, -1);
   }
 
-  moved(from: number, to: number, { groupId }: RouteWish): void {
+  moved(from: number, to: number, { groupId }: RouteRequest): void {
     this.count(from, groupId, -1);
     this.count(to, groupId, 1);
   }

@@ -1,6 +1,6 @@
 import type { PoolSettings, SnapshotServer } from '@broomwagon/contracts';
 import { chooseServer } from '@broomwagon/models';
-import type { Router, RouteWish } from './router';
+import type { Router, RouteRequest } from './router';
 
 /** What `chooseServer` decides from, kept up to date as the scripts of libs/state keep it. */
 export class ProductionRouter implements Router {
@@ -28,35 +28,35 @@ export class ProductionRouter implements Router {
     return this.settings.policy ?? 'least-inflight';
   }
 
-  choose(wish: RouteWish): number | undefined {
+  choose(request: RouteRequest): number | undefined {
     this.servers.forEach((server, index) => {
-      server.groupLeases = this.groupLeases[index]!.get(wish.groupId) ?? 0;
+      server.groupLeases = this.groupLeases[index]!.get(request.groupId) ?? 0;
     });
-    const session = wish.sessionId === undefined ? undefined : this.sessions.get(wish.sessionId);
+    const session = request.sessionId === undefined ? undefined : this.sessions.get(request.sessionId);
     const choice = chooseServer({
       settings: this.settings,
-      wish,
+      request,
       boundTo: session && this.servers[session.server]!.serverId,
       newestWeightVersion: 0,
       servers: this.servers,
     });
     if (!('server' in choice)) return undefined;
     const server = this.numbers.get(choice.server)!;
-    this.count(server, wish, 1);
+    this.count(server, request, 1);
     this.servers[server]!.chosen = ++this.chosen;
-    if (wish.sessionId !== undefined) this.bind(wish.sessionId, server);
+    if (request.sessionId !== undefined) this.bind(request.sessionId, server);
     return server;
   }
 
-  released(server: number, wish: RouteWish): void {
-    this.count(server, wish, -1);
-    const session = wish.sessionId === undefined ? undefined : this.sessions.get(wish.sessionId);
+  released(server: number, request: RouteRequest): void {
+    this.count(server, request, -1);
+    const session = request.sessionId === undefined ? undefined : this.sessions.get(request.sessionId);
     if (session) session.leases -= 1;
   }
 
-  moved(from: number, to: number, wish: RouteWish): void {
-    this.count(from, wish, -1);
-    this.count(to, wish, 1);
+  moved(from: number, to: number, request: RouteRequest): void {
+    this.count(from, request, -1);
+    this.count(to, request, 1);
   }
 
   sessionOver(sessionId: string): void {
@@ -77,7 +77,7 @@ export class ProductionRouter implements Router {
     this.sessions.set(sessionId, { server, leases: (before?.leases ?? 0) + 1 });
   }
 
-  private count(server: number, { groupId }: RouteWish, change: number): void {
+  private count(server: number, { groupId }: RouteRequest, change: number): void {
     const one = this.servers[server]!;
     one.leases += change;
     one.hasRoom = one.leases < this.maxInflight;

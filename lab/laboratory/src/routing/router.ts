@@ -1,5 +1,5 @@
 /** Who asks for a server. */
-export interface RouteWish {
+export interface RouteRequest {
   /** Of the group, so that siblings are known. */
   groupId: string;
   requestId: string;
@@ -11,10 +11,10 @@ export interface RouteWish {
 export interface Router {
   readonly name: string;
   /** The server, which counts as taken; undefined when none has room. */
-  choose(wish: RouteWish): number | undefined;
-  released(server: number, wish: RouteWish): void;
+  choose(routeRequest: RouteRequest): number | undefined;
+  released(server: number, routeRequest: RouteRequest): void;
   /** The request went to another server by somebody else's decision. */
-  moved(from: number, to: number, wish: RouteWish): void;
+  moved(from: number, to: number, routeRequest: RouteRequest): void;
   /** A trajectory is over. */
   sessionOver?(sessionId: string): void;
 }

@@ -15,7 +15,7 @@ interface Unit {
   advance(seconds: number): void;
   secondsToNextEvent(): number;
   syncedAtSeconds: number;
-  /** An action that was scheduled under another number is void. */
+  /** An action that was scheduled under another number is expired. */
   version: number;
   isDirty: boolean;
 }

@@ -118,7 +118,7 @@ describe('engine model', () => {
     expect(stepSeconds(tiers, 9, 0)).toBe(stepSeconds(roomy, 9, 0));
   });
 
-  it('keeps its books under any order of arrivals, removals and time', () => {
+  it('keeps its counts under any order of arrivals, removals and time', () => {
     const action = fc.oneof(
       fc.record({ kind: fc.constant('add' as const), tokens: fc.integer({ min: 1, max: 400 }) }),
       fc.record({ kind: fc.constant('remove' as const), tokens: fc.nat(60) }),

@@ -32,7 +32,7 @@ interface Tracked<Id> extends EngineSequence<Id> {
   admission: number;
 }
 
-/** A sequence in the batch: void as soon as it leaves, since then its admission is another one. */
+/** A sequence in the batch: expired as soon as it leaves, since then its admission is another one. */
 interface Admitted<Id> {
   sequence: Tracked<Id>;
   admission: number;

@@ -27,7 +27,7 @@ const snapshot: fc.Arbitrary<RoutingSnapshot> = fc.record({
     groupPlacement: fc.constantFrom(...GROUP_PLACEMENTS),
     affinityBreakMargin: maybe(fc.oneof(fc.nat(3), fc.constant('never' as const))),
   }),
-  wish: fc.record({
+  request: fc.record({
     requestId: fc.constantFrom('r1', 'r2'),
     contextTokens: fc.constantFrom(0, 5_000),
     minWeightVersion: maybe(fc.nat(2)),
@@ -46,9 +46,9 @@ it('chooses only a server with room that fits, waits only when there is none, an
       const bound = given.servers.find(({ serverId }) => serverId === given.boundTo);
       if ('server' in choice) {
         const chosen = given.servers.find(({ serverId }) => serverId === choice.server)!;
-        expect(chosen.hasRoom && fits(chosen, given.wish, 2)).toBe(true);
+        expect(chosen.hasRoom && fits(chosen, given.request, 2)).toBe(true);
       } else if (choice.lane !== bound?.serverId) {
-        expect(given.servers.some((one) => one.hasRoom && fits(one, given.wish, 2))).toBe(false);
+        expect(given.servers.some((one) => one.hasRoom && fits(one, given.request, 2))).toBe(false);
       }
     }),
   );

@@ -3,8 +3,8 @@ import { clockwise } from './hash-ring';
 import { fits, laneOf, type Restrictions } from './restrictions';
 import { inOrder, policyLoad, weighed, type RoutingServer } from './routing-order';
 
-/** What an acquire wishes for. */
-export interface RoutingWish extends Restrictions {
+/** What an acquire requests for. */
+export interface RoutingRequest extends Restrictions {
   requestId: string;
   sessionId?: string;
   groupId?: string;
@@ -14,7 +14,7 @@ export interface RoutingWish extends Restrictions {
 /** Everything a choice is made from. */
 export interface RoutingSnapshot {
   settings: PoolSettings;
-  wish: RoutingWish;
+  request: RoutingRequest;
   /** Server of the session, while that takes leases and is of the same epoch. */
   boundTo?: string;
   /** The one the caller named, while it can take the lease. */
@@ -48,30 +48,30 @@ interface Found extends Pick<ChosenServer, 'branch' | 'reachedTurn'> {
 
 /** Chooses a server. Pure; the rules are in README.md, and the Lua of libs/state does the same. */
 export function chooseServer(snapshot: RoutingSnapshot): Choice {
-  const { namedServer, wish } = snapshot;
+  const { namedServer, request } = snapshot;
   if (namedServer !== undefined) return namedChoice(snapshot.servers, namedServer, snapshot.settings.policy);
   const choice = chooseByRules(snapshot);
-  if (wish.boundServerId === undefined || !('server' in choice)) return choice;
+  if (request.boundServerId === undefined || !('server' in choice)) return choice;
   return { ...choice, branch: 'bound-unavailable', via: choice.branch };
 }
 
 function chooseByRules(snapshot: RoutingSnapshot): Choice {
-  const { settings, wish, servers } = snapshot;
+  const { settings, request, servers } = snapshot;
   const policy = settings.policy ?? 'least-inflight';
-  const fit = (server: RoutingServer) => fits(server, wish, snapshot.newestWeightVersion);
+  const fit = (server: RoutingServer) => fits(server, request, snapshot.newestWeightVersion);
   const withRoom = servers.filter((server) => server.hasRoom);
   const receipt = (found: Found) => receiptOf(found, withRoom, policy);
   const free = chooseFree(snapshot, policy, fit);
   const bound = servers.find((server) => server.serverId === snapshot.boundTo);
   if (bound && fit(bound)) {
     const { affinityBreakMargin: margin = 'never', affinityBreakMaxContextTokens: longest = Infinity } = settings;
-    const mayLeave = margin !== 'never' && (wish.contextTokens ?? 0) <= longest;
+    const mayLeave = margin !== 'never' && (request.contextTokens ?? 0) <= longest;
     if (mayLeave && free && weighed(bound.leases, bound.weight) > loadOf(free.server) + margin) {
       return receipt({ ...free, branch: 'sticky-broken' });
     }
     return bound.hasRoom ? receipt({ server: bound, branch: 'sticky-hit' }) : { lane: bound.serverId };
   }
-  return free ? receipt(free) : { lane: laneOf(wish) };
+  return free ? receipt(free) : { lane: laneOf(request) };
 }
 
 /** The receipt of a server that was named: whatever the session and the policy say. */
@@ -108,17 +108,17 @@ export function replayDecision(snapshot: DecisionSnapshot): ChosenServer | undef
 }
 
 function chooseFree(
-  { settings, wish, servers }: RoutingSnapshot,
+  { settings, request, servers }: RoutingSnapshot,
   policy: RoutingPolicy,
   fit: (server: RoutingServer) => boolean,
 ): Found | undefined {
   const withRoom = servers.filter((server) => server.hasRoom);
   const candidates = withRoom.filter(fit);
   if (policy === 'consistent-hash') {
-    const server = clockwise(candidates, wish.sessionId ?? wish.groupId ?? wish.requestId)[0];
+    const server = clockwise(candidates, request.sessionId ?? request.groupId ?? request.requestId)[0];
     return server && { server, branch: 'hash', order: [server] };
   }
-  const together = chooseByAffinity(candidates, settings, wish);
+  const together = chooseByAffinity(candidates, settings, request);
   if (together) return { server: together, branch: 'group-affinity' };
   const order = inOrder(candidates, policy);
   const first = order[0];
@@ -137,12 +137,12 @@ function chooseFree(
 function chooseByAffinity(
   candidates: readonly RoutingServer[],
   settings: PoolSettings,
-  wish: RoutingWish,
+  request: RoutingRequest,
 ): RoutingServer | undefined {
   const { groupPlacement = 'group-spread', groupAffinityCap: cap = 8 } = settings;
   const { groupSpreadBelowTokens: short = 2_048, groupSpreadAboveKvUse: pressed = 0.7 } = settings;
   if (groupPlacement === 'group-spread') return undefined;
-  if (groupPlacement === 'auto' && (wish.contextTokens ?? 0) < short) return undefined;
+  if (groupPlacement === 'auto' && (request.contextTokens ?? 0) < short) return undefined;
   const leasesOf = (server: RoutingServer) => server.groupLeases ?? 0;
   const chosen = candidates
     .filter((server) => leasesOf(server) > 0 && leasesOf(server) < cap)

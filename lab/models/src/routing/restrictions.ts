@@ -14,11 +14,11 @@ export interface Restrictions {
 /** @param newestWeightVersion of the servers that take leases */
 export function fits(
   server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks'>,
-  wish: Restrictions,
+  request: Restrictions,
   newestWeightVersion: number,
 ): boolean {
-  const { weightVersion, minWeightVersion = 0, maxWeightLag = Infinity, excludeServers = [], labels = {} } = wish;
-  const { needs = [] } = wish;
+  const { weightVersion, minWeightVersion = 0, maxWeightLag = Infinity, excludeServers = [], labels = {} } = request;
+  const { needs = [] } = request;
   return (
     (weightVersion === undefined || server.weightVersion === weightVersion) &&
     server.weightVersion >= minWeightVersion &&
@@ -29,12 +29,12 @@ export function fits(
   );
 }
 
-/** The lane those wait in who have this wish: `*` for none, `@<n>` for one exact weight version. */
-export function laneOf(wish: Restrictions): string {
-  const excluded = (wish.excludeServers ?? []).toSorted();
-  const labels = Object.entries(wish.labels ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
-  const needs = (wish.needs ?? []).toSorted();
-  const { weightVersion, minWeightVersion, maxWeightLag } = wish;
+/** The lane those wait in who have this request: `*` for none, `@<n>` for one exact weight version. */
+export function laneOf(request: Restrictions): string {
+  const excluded = (request.excludeServers ?? []).toSorted();
+  const labels = Object.entries(request.labels ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
+  const needs = (request.needs ?? []).toSorted();
+  const { weightVersion, minWeightVersion, maxWeightLag } = request;
   const others =
     [minWeightVersion, maxWeightLag].some((one) => one !== undefined) ||
     excluded.length ||
@@ -59,7 +59,7 @@ export function servesLane(
     [string, string][],
     EngineFeature[],
   ];
-  const wish = {
+  const request = {
     weightVersion: weightVersion ?? undefined,
     minWeightVersion: minWeightVersion ?? undefined,
     maxWeightLag: maxWeightLag ?? undefined,
@@ -67,5 +67,5 @@ export function servesLane(
     labels: Object.fromEntries(labels),
     needs,
   };
-  return fits(server, wish, newestWeightVersion);
+  return fits(server, request, newestWeightVersion);
 }

@@ -1,13 +1,13 @@
 import type { Decision, Epoch, PoolSettings } from '@broomwagon/contracts';
 import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
 import { fits, servesLane } from './restrictions';
-import { RoutingBooks } from './routing-books';
+import { RoutingCounts } from './routing-counts';
 import type { ModelLease, ModelReceipt, ModelServer, ModelWaiterAnswer } from './routing-model.types';
 import { turnAfter, weighed } from './routing-order';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
 
 /** How the model comes to a lease: the choice, its receipt, and who of those that wait gets what has become free. */
-export abstract class RoutingGrants extends RoutingBooks {
+export abstract class RoutingGrants extends RoutingCounts {
   readonly lanes = new WaitingLanes();
   protected readonly liveEpochs = new Map<string, { epoch: Epoch; registrationId: string }>();
   /** Registered at any time. */
@@ -40,7 +40,7 @@ export abstract class RoutingGrants extends RoutingBooks {
     const isBound = bound !== undefined && bound.epoch === binding?.epoch && this.isUsable(bound.serverId);
     return chooseServer({
       settings: this.settings,
-      wish: acquire,
+      request: acquire,
       boundTo: isBound ? bound.serverId : undefined,
       namedServer: named && this.canTake(named, acquire) ? named.serverId : undefined,
       newestWeightVersion: this.newestWeightVersion(),

@@ -148,7 +148,7 @@ export class RoutingModel extends RoutingGrants {
   }
 
   /** Deregistered or expired. */
-  voidWorker(workerId: string): void {
+  expiredWorker(workerId: string): void {
     this.liveEpochs.delete(workerId);
   }
 
@@ -233,7 +233,7 @@ export class RoutingModel extends RoutingGrants {
     return { answer, answers: this.grantWaiters([from]) };
   }
 
-  /** Returns the leases of one void owner, and moves waiters of servers that are gone. */
+  /** Returns the leases of one expired owner, and moves waiters of servers that are gone. */
   sweep(): ModelWaiterAnswer[] {
     const answers: ModelWaiterAnswer[] = [];
     for (const waiter of this.lanes.inOrder(({ lane }) => !/^[*@]/.test(lane) && !this.isUsable(lane))) {

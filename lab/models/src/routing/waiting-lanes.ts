@@ -1,8 +1,8 @@
 import type { Epoch } from '@broomwagon/contracts';
-import type { RoutingWish } from './choose-server';
+import type { RoutingRequest } from './choose-server';
 
 /** One acquire; see `lb.acquire`. `waits` when the caller may be parked. */
-export interface ModelAcquire extends RoutingWish {
+export interface ModelAcquire extends RoutingRequest {
   acquireId: string;
   workerId: string;
   workerEpoch: Epoch;

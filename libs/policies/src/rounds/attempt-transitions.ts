@@ -104,7 +104,7 @@ export class AttemptTransitions {
   }
 
   /** All that a holder has comes back, with the tokens of the last checkpoints; no failure. */
-  voidHolder(holder: Holder, nowMs: number): void {
+  expiredHolder(holder: Holder, nowMs: number): void {
     for (const request of this.held(holder)) {
       const { group } = request;
       const { round } = group;

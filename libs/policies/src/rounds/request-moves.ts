@@ -16,15 +16,15 @@ export const REQUEST_STATES = [
   'dropped',
 ] as const satisfies readonly RequestState[];
 
-/** What one change of a request touches: the books, its holder, the pending queue, the counters of its group. */
+/** What one change of a request touches: the counts, its holder, the pending queue, the counters of its group. */
 export class RequestMoves {
-  readonly books: Record<RequestState | 'submitted', number>;
+  readonly requestCounts: Record<RequestState | 'submitted', number>;
   readonly pending = new PendingQueue();
   readonly heldBy = new Map<Holder, Set<ModelRequest>>();
 
   constructor() {
     const zeros = REQUEST_STATES.map((state) => [state, 0] as const);
-    this.books = { submitted: 0, ...Object.fromEntries(zeros) } as Record<RequestState | 'submitted', number>;
+    this.requestCounts = { submitted: 0, ...Object.fromEntries(zeros) } as Record<RequestState | 'submitted', number>;
   }
 
   /** A new request; pending. */
@@ -41,8 +41,8 @@ export class RequestMoves {
       tokens: 0,
       sequence: 0,
     };
-    this.books.submitted += 1;
-    this.books.pending += 1;
+    this.requestCounts.submitted += 1;
+    this.requestCounts.pending += 1;
     group.live += 1;
     this.pending.add(request, false);
     return request;
@@ -53,8 +53,8 @@ export class RequestMoves {
     const from = request.state;
     const { group } = request;
     request.state = to;
-    this.books[from] -= 1;
-    this.books[to] += 1;
+    this.requestCounts[from] -= 1;
+    this.requestCounts[to] += 1;
     if (to === 'pending') this.pending.add(request, front);
     const isHeld = HELD.has(to);
     if (HELD.has(from) !== isHeld) {

@@ -129,7 +129,7 @@ class World {
         }
         return;
       case 3:
-        if (decide(8) === 0) model.voidHolder(holder, this.nowMs);
+        if (decide(8) === 0) model.expiredHolder(holder, this.nowMs);
         else if (decide(40) < this.setting.drops && this.all.length > 0) {
           model.dropGroup(this.all[decide(this.all.length)]!, this.nowMs);
         } else model.fold();
@@ -190,8 +190,8 @@ class World {
   }
 
   private auditRound(): void {
-    const { books } = this.model;
-    const { submitted, ...states } = books;
+    const { requestCounts } = this.model;
+    const { submitted, ...states } = requestCounts;
     expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(submitted);
     const { round } = this.model;
     if (round === undefined || round.state !== 'open') return;
@@ -327,7 +327,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
       model.close();
       model.fold();
     }
-    expect(model.books.submitted).toBeGreaterThan(300_000);
+    expect(model.requestCounts.submitted).toBeGreaterThan(300_000);
     expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
 });

@@ -49,8 +49,8 @@ export class RoundModel extends AttemptTransitions {
   /** Groups that count as trained and were never submitted here. */
   private readonly unknownTrained = new Set<string>();
 
-  get books(): GroupTransitions['moves']['books'] {
-    return this.state.moves.books;
+  get requestCounts(): GroupTransitions['moves']['requestCounts'] {
+    return this.state.moves.requestCounts;
   }
 
   /** Groups: submitted, trained, failed, dropped, and on their way to the long-tail queue. */
@@ -187,8 +187,8 @@ export class RoundModel extends AttemptTransitions {
     if ('requests' in group) return trainGroup(this.state, group, aborts);
     if (this.unknownTrained.has(group.groupId)) return false;
     this.unknownTrained.add(group.groupId);
-    this.books.submitted += group.samples;
-    this.books.trained += group.samples;
+    this.requestCounts.submitted += group.samples;
+    this.requestCounts.trained += group.samples;
     this.groups.submitted += 1;
     this.groups.trained += 1;
     return true;

@@ -64,11 +64,11 @@ it('sharePlaces gives every place of the quotas away and no domain more than one
       fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 6 }),
       fc.nat(60),
       fc.nat(400),
-      (list, rest, wish) => {
+      (list, rest, wanted) => {
         const quotas = Object.fromEntries(list.map((quota, index) => [`d${index}`, quota]));
         const sum = list.reduce((all, quota) => all + quota, 0);
         const total = sum + rest;
-        const places = wish % (total + 1);
+        const places = wanted % (total + 1);
         const shares = sharePlaces(quotas, total, places);
         const given = Object.values(shares).reduce((all, share) => all + share, 0);
         expect(given).toBe(Math.floor((sum * places) / total + 1e-9));

@@ -6,7 +6,7 @@ import { forDataSets, runDataSet, WEIGHTS } from '../rounds/run-data-set.fixture
 afterAll(endWorlds);
 
 describe('aborts of groups and of single samples among submits, claims, completions, failures and dead workers', () => {
-  it('ends every group exactly once, loses no abort, and keeps the books exact', async () => {
+  it('ends every group exactly once, loses no abort, and keeps the counts exact', async () => {
     await forDataSets(
       async ({ groups, samples, groupsPerStep, name, decide }) => {
         const policy: TailPolicy = {

@@ -30,7 +30,7 @@ async function selectAll(abortId = 'a') {
   return pages;
 }
 const resultsOf = async (abortId = 'a', cursor = 0, limit = 128) => aborts.results(pool, { abortId, cursor, limit });
-const books = () => test.states();
+const counts = () => test.states();
 
 describe('AbortStore', () => {
   it('aborts a whole job by one number, before any page has come to it', async () => {
@@ -45,7 +45,7 @@ describe('AbortStore', () => {
 
     // In pages, none of them long.
     expect((await selectAll()).length).toBeGreaterThan(6);
-    expect(await books()).toMatchObject({ submitted: 600, dropped: 598, cutting: 2 });
+    expect(await counts()).toMatchObject({ submitted: 600, dropped: 598, cutting: 2 });
     const { results, cursor, aborting } = await resultsOf();
     expect([results.length, cursor, aborting]).toEqual([128, 128, 2]);
     expect(results.find(({ requestId }) => requestId === first.requestId)).toMatchObject({
@@ -71,7 +71,7 @@ describe('AbortStore', () => {
     await open(4, 4);
     await begin({ roundId: 'r1', job });
     expect(await test.claim(8)).toEqual([]);
-    expect(await books()).toMatchObject({ submitted: 8, dropped: 8, pending: 0 });
+    expect(await counts()).toMatchObject({ submitted: 8, dropped: 8, pending: 0 });
     expect((await resultsOf()).results).toHaveLength(8);
     expect(await selectAll()).toMatchObject([{ more: false }]);
   });
@@ -102,7 +102,7 @@ describe('AbortStore', () => {
     expect((await resultsOf()).results[0]).toMatchObject({ outcome: 'aborted', tokenCount: 5, unconfirmed: true });
     const late = await test.complete(held, 9);
     expect(late.state).toBe('dropped');
-    expect(await books()).toMatchObject({ submitted: 1, dropped: 1, cutting: 0 });
+    expect(await counts()).toMatchObject({ submitted: 1, dropped: 1, cutting: 0 });
   });
 
   it('leaves what is finished alone, and what is folded or unknown', async () => {
@@ -208,7 +208,7 @@ describe('AbortStore', () => {
     await begin({ requestIds: ['job/g0'] });
     await selectAll();
     await open(1, 1);
-    expect(await books()).toMatchObject({ pending: 2 });
+    expect(await counts()).toMatchObject({ pending: 2 });
     expect(await rounds.status(pool, { job })).toMatchObject({ droppedGroups: 0 });
   });
 
@@ -221,7 +221,7 @@ describe('AbortStore', () => {
     await selectAll('b');
     expect(await graves('+inf')).toBe(1);
     await open(3, 3);
-    expect(await books()).toMatchObject({ pending: 4, dropped: 2 });
+    expect(await counts()).toMatchObject({ pending: 4, dropped: 2 });
     expect(await rounds.status(pool, { job })).toMatchObject({ droppedGroups: 1, shortfallGroups: 1 });
   });
 });

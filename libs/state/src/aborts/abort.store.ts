@@ -103,7 +103,7 @@ export class AbortStore {
 
 /** The steps of the selection, see aborts/select.lua, and whose flag aborts all groups at once. */
 function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 'flag' | 'job' | 'roundId'> {
-  const parked = { kind: 'waiters', ofBooks: true };
+  const parked = { kind: 'waiters', ofAbortedGroups: true };
   if ('requestIds' in selector) {
     const { requestIds, refuseAcquiresMs, scope } = selector;
     return { work: [{ kind: 'requests', ids: [...new Set(requestIds)], refuseAcquiresMs, scope }, parked] };
@@ -111,12 +111,12 @@ function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 
   if ('sessionId' in selector) {
     return {
       work: [
-        { kind: 'waiters', ...selector, booked: true },
-        { kind: 'leases', ...selector, booked: true },
+        { kind: 'waiters', ...selector, known: true },
+        { kind: 'leases', ...selector, known: true },
       ],
     };
   }
-  if ('serverId' in selector) return { work: [{ kind: 'leases', ...selector, booked: true }] };
+  if ('serverId' in selector) return { work: [{ kind: 'leases', ...selector, known: true }] };
   if ('workerId' in selector) {
     return {
       work: [

@@ -40,14 +40,14 @@ export interface LeaseFence {
   workerEpoch: Epoch;
 }
 
-/** An epoch of a server that is to be void. */
+/** An epoch of a server that is to be expired. */
 export interface ServerFence {
   serverId: ServerId;
   epoch: Epoch;
 }
 /** Where a request runs. */
 export type RunningLease = { requestId: RequestId } & ServerFence;
-/** What is ended without its holder. `fenced`: the epoch of the server it ran on is void. */
+/** What is ended without its holder. `fenced`: the epoch of the server it ran on is expired. */
 export interface OverdueArgs {
   attempts: { requestId: RequestId; attempt: AttemptId; fenced: boolean }[];
   leaseIds: LeaseId[];

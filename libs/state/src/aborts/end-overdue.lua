@@ -1,9 +1,9 @@
 --[[ Ends what live holders have not confirmed until the deadline: their word is not waited for any more.
 ARGV[1] JSON:
-  attempts   list of {requestId, attempt, fenced}, at most 32; fenced: the epoch of the server it ran on is void
-  leaseIds   list of string, at most 32: leases without a request of ours, of servers whose epoch is void
+  attempts   list of {requestId, attempt, fenced}, at most 32; fenced: the epoch of the server it ran on is expired
+  leaseIds   list of string, at most 32: leases without a request of ours, of servers whose epoch is expired
 Reply: ended           number of requests
-Errors: none. Facts: request.aborted.
+Errors: none. Events: request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
   local ended = 0

@@ -1,6 +1,6 @@
 --[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has (aborted ones,
 samples that were stopped alone, and surplus siblings of those that have all their samples), and leases without a
-request of ours. Those of void holders end here; those whose holders have had their time are listed as overdue too.
+request of ours. Those of expired holders end here; those whose holders have had their time are listed as overdue too.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {groupCursor, leaseCursor, deadlineMs}   numbers; 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
@@ -8,7 +8,7 @@ Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        groupCursor, leaseCursor   where the next page starts; absent when there is none
        overdue         list of {requestId, attempt} of which the deadline has passed
        overdueLeases   list of {leaseId, serverId, epoch} of which the deadline has passed
-Errors: none. Facts: request.aborted.
+Errors: none. Events: request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

@@ -3,7 +3,7 @@ ARGV[1] JSON: {abortId, cursor, limit}   string, numbers
 Reply: results    list of AbortResult of the protocol
        aborting   number of results of the page that are not confirmed
        cursor     number where the next page starts; absent at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local aborting = 0

@@ -141,7 +141,7 @@ describe('an abort of one sample', () => {
     expect(await resultsOf(abortId)).toMatchObject([{ outcome: 'aborted', tokenCount: 5, fenced: true }]);
     await alone(first);
     await routing.deregisterWorker(test.pool, test.holder.workerId, test.holder.workerEpoch);
-    for (let more = true; more;) ({ more } = await requests.voidAttempts(test.pool));
+    for (let more = true; more;) ({ more } = await requests.expiredAttempts(test.pool));
     expect(await test.states()).toMatchObject({ dropped: 2, pending: 1, cutting: 0 });
   });
 

@@ -10,15 +10,15 @@ Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for 
   job        job: its long-tail queue and its rounds
   jobs       all jobs
   attempts   workerId: what its live epoch has claimed
-  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofBooks: those of requests that are aborted
+  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofAbortedGroups: those of requests that are aborted
   leases     workerId | serverId | sessionId | nothing = all;
-             booked: leases of our own requests are selected too, by their request
+             known: leases of our own requests are selected too, by their request
   requestLeases  wanted (requestId -> 0, 1 when found)
 Reply: more            boolean
        aborts          list of {requestId, attempt, workerId, workerEpoch}
        leases          list of {leaseId, requestId, workerId, workerEpoch}
        answers         list of {acquireId, replyTo, error}: of the parked callers, to be sent
-Errors: none. Facts: group.dropped, request.aborted, round.completed, round.settled.
+Errors: none. Events: group.dropped, request.aborted, round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE, WAITERS_LOOKED_AT = 64, 128 -- dropping a group is some 25 commands
@@ -64,7 +64,7 @@ return function(tx, args)
     Aborts.abort_request(tx, round, group, request, args.abortId, scope, aborts)
   end
 
-  -- Takes requestIds off a step until the page is full. Returns those that are not in the books.
+  -- Takes requestIds off a step until the page is full. Returns those that are not in the counts.
   local function select_ids(step)
     local unknown = {}
     while step.ids and #step.ids > 0 and touched < PAGE do
@@ -120,20 +120,20 @@ return function(tx, args)
       and (not step.sessionId or step.sessionId == lease.sessionId)
   end
 
-  -- True when a worker has it claimed and the books know it.
-  local function is_booked(id, worker_id, worker_epoch)
+  -- True when a worker has it claimed and the counts know it.
+  local function is_known(id, worker_id, worker_epoch)
     local holder = redis.call('HMGET', tx.key:request(id), 'workerId', 'workerEpoch')
     return holder[1] == worker_id and holder[2] == worker_epoch
   end
 
   local function select_lease(step, acquire_id, lease)
-    if is_booked(lease.requestId, lease.workerId, lease.workerEpoch) then
-      if step.booked then table.insert(step.ids, lease.requestId) end
+    if is_known(lease.requestId, lease.workerId, lease.workerEpoch) then
+      if step.known then table.insert(step.ids, lease.requestId) end
       return
     end
     local id = lease.seq .. '.' .. acquire_id
     Aborts.record(tx, args.abortId, 'L|' .. id .. '|' .. lease.requestId)
-    -- What a void epoch holds is returned by the load-balancer.
+    -- What an expired epoch holds is returned by the load-balancer.
     if not WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch) then return end
     redis.call('ZADD', tx.key.abortingLeases, 'NX', Format.integer(now),
       table.concat({ lease.seq, acquire_id, lease.requestId, lease.workerId, lease.workerEpoch }, '|'))
@@ -148,7 +148,7 @@ return function(tx, args)
   end
 
   local function waiter_matches(step, waiter)
-    if step.ofBooks then return is_of_aborted_group(waiter.requestId) end
+    if step.ofAbortedGroups then return is_of_aborted_group(waiter.requestId) end
     return matches(step, waiter)
   end
 
@@ -157,10 +157,10 @@ return function(tx, args)
     Parked.remove(tx, waiter)
     redis.call('SET', tx.key:released(waiter.acquireId), Parked.ABORTED_TOMBSTONE, 'PX', Parked.TOMBSTONE_MS)
     table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'ABORTED' })
-    if step.ofBooks then return end
-    if not is_booked(waiter.requestId, waiter.workerId, waiter.workerEpoch) then
+    if step.ofAbortedGroups then return end
+    if not is_known(waiter.requestId, waiter.workerId, waiter.workerEpoch) then
       Aborts.record(tx, args.abortId, 'W|' .. waiter.requestId)
-    elseif step.booked then
+    elseif step.known then
       table.insert(step.ids, waiter.requestId)
     end
   end

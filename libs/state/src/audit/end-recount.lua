@@ -2,12 +2,12 @@
 unless something of it was found lost or miscounted while the recount was under way: then another one follows.
 ARGV[1] JSON: {job; id: of the recount}
 Reply: ended     boolean: the job is not marked any more
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local hash = tx.key:recount(args.job)
   local known = redis.call('HMGET', hash, 'id', 'again')
-  if known[1] ~= args.id or Counts.is_recount_void(tx, args.job) then return '{"ended":false}' end
+  if known[1] ~= args.id or Counts.is_recount_outdated(tx, args.job) then return '{"ended":false}' end
   redis.call('UNLINK', hash)
   if known[2] then return '{"ended":false}' end
   redis.call('SREM', tx.key.miscountedJobs, args.job)

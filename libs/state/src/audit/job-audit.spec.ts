@@ -132,8 +132,8 @@ describe('the audit of a job', () => {
     ['accepted groups', () => redis.hset(key(`round:${job}/r2`), 'acceptedGroups', -1), ['round-accepted']],
     [
       'requests by state',
-      () => redis.hset(key(`job-books:${job}`), { running: -1, dropped: -2 }),
-      ['books-balance', 'books-recount'],
+      () => redis.hset(key(`job-counts:${job}`), { running: -1, dropped: -2 }),
+      ['counts-balance', 'counts-recount'],
     ],
     ['a round that nobody sweeps', () => redis.hset(key(`round:${job}/r1`), 'folded', 0), ['round-not-swept']],
     ['a round without a hash', () => redis.zadd(key(`job-rounds:${job}`), 9, 'r9'), ['round-without-hash']],

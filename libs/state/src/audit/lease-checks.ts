@@ -52,8 +52,8 @@ function judgeLease(lease: LeaseView, where: string): Discrepancy[] {
   expect(lease.onWorker, 'lease-not-in-set-of-worker', worker, addTo(['workerLeases', workerId, workerEpoch]));
   expect(lease.isListed, 'lease-not-of-request', requestId, ['listed', requestId, where, true]);
   // A lease of an expired epoch is returned by the sweep; without the mark nobody would return it.
-  expect(lease.hasServer, 'lease-of-lost-server', server, ['call', 'SADD', 'voidLeaseEpochs', server]);
-  expect(lease.hasWorker, 'lease-of-lost-worker', worker, ['call', 'SADD', 'voidLeaseEpochs', worker]);
+  expect(lease.hasServer, 'lease-of-lost-server', server, ['call', 'SADD', 'expiredLeaseEpochs', server]);
+  expect(lease.hasWorker, 'lease-of-lost-worker', worker, ['call', 'SADD', 'expiredLeaseEpochs', worker]);
   expect(lease.hasSession, 'lease-of-lost-session', lease.sessionId);
   return found;
 }

@@ -2,12 +2,12 @@
 folded, or counts that cannot be. With the last page the generation counts as checked.
 ARGV[1] JSON: {jobs: list, about 128; generation: string; isLast: boolean}
 Reply: marked    number
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local marked = 0
   for _, job in ipairs(args.jobs) do
-    local counts = redis.call('HMGET', tx.key:books(job), 'submitted', 'trained', 'failed', 'dropped', 'pending',
+    local counts = redis.call('HMGET', tx.key:counts(job), 'submitted', 'trained', 'failed', 'dropped', 'pending',
       'claimed', 'running',
       'cutting', 'unfinished', 'finished')
     local at_rest, left = true, tonumber(counts[1] or 0)

@@ -6,18 +6,18 @@ Reply: goesOn    boolean; false: it was given up
        seen      object: all fields of the counts before; numbers
        found     object: requests by state
        mended    boolean: the counts were off
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local FOLDED = { 'trained', 'failed', 'dropped' }
   local KEPT = { 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }
-  local hash, recount = tx.key:books(args.job), tx.key:recount(args.job)
+  local hash, recount = tx.key:counts(args.job), tx.key:recount(args.job)
   local function fields_of(name)
     local flat, fields = redis.call('HGETALL', name), {}
     for position = 1, #flat, 2 do fields[flat[position]] = tonumber(flat[position + 1]) end
     return fields
   end
-  if redis.call('HGET', recount, 'id') ~= args.id or Counts.is_recount_void(tx, args.job) then
+  if redis.call('HGET', recount, 'id') ~= args.id or Counts.is_recount_outdated(tx, args.job) then
     return '{"goesOn":false,"mended":false}'
   end
   local seen, found = fields_of(hash), fields_of(recount)

@@ -19,7 +19,7 @@ const miscounted = async () => (await rounds.due(test.pool)).miscounted;
 
 /** What is set to an impossible value, and a transition that comes across it. */
 const cases: [string, () => Promise<unknown>, () => Promise<unknown>][] = [
-  ['requests of a state', () => redis.hset(test.key('job-books:job'), 'pending', 0), () => test.claim(1)],
+  ['requests of a state', () => redis.hset(test.key('job-counts:job'), 'pending', 0), () => test.claim(1)],
   [
     'live requests of a group',
     () => redis.hset(test.key('group:job/g0'), 'live', 0),
@@ -85,7 +85,7 @@ describe('a count below zero', () => {
     };
     const working = work();
     for (let looks = 0; looks < 30; looks++) {
-      await redis.hincrby(test.key('job-books:job'), ['finished', 'running', 'pending'][looks % 3]!, -1_000);
+      await redis.hincrby(test.key('job-counts:job'), ['finished', 'running', 'pending'][looks % 3]!, -1_000);
       await audit.recount(test.pool, [job]);
       const { submitted, ...states } = await test.states();
       expect(Math.min(...Object.values(states))).toBeGreaterThanOrEqual(0);
@@ -121,7 +121,7 @@ describe('a count below zero', () => {
 
     it('is given up when Redis is set back while keys are read', async () => {
       await redis.sadd(test.key('jobs:miscounted'), job);
-      await redis.hset(test.key('job-books:job'), 'pending', 77);
+      await redis.hset(test.key('job-counts:job'), 'pending', 77);
       const meddled = Object.create(redis) as typeof redis;
       meddled.scanStream = (options) => {
         void setBack();
@@ -144,7 +144,7 @@ describe('a count below zero', () => {
 
     it('counts many jobs in one look', async () => {
       await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 2, job: 'other' });
-      for (const name of [job, 'other']) await redis.hset(test.key(`job-books:${name}`), 'pending', 77);
+      for (const name of [job, 'other']) await redis.hset(test.key(`job-counts:${name}`), 'pending', 77);
       expect(await audit.recount(test.pool, [job, 'other'])).toMatchObject({ again: [] });
       expect([await test.states(), await test.states('other')]).toMatchObject([{ pending: 4 }, { pending: 4 }]);
     });
@@ -156,8 +156,8 @@ describe('a count below zero', () => {
     await audit.recount(test.pool, [job]);
     expect(await rounds.due(test.pool)).toMatchObject({ miscounted: [] });
     // Balanced, and wrong.
-    await redis.hincrby(test.key('job-books:job'), 'pending', -1);
-    await redis.hincrby(test.key('job-books:job'), 'trained', 1);
+    await redis.hincrby(test.key('job-counts:job'), 'pending', -1);
+    await redis.hincrby(test.key('job-counts:job'), 'trained', 1);
     await redis.hset(test.key('meta'), 'generationOf', 'of another process');
     const due = await rounds.due(test.pool);
     expect(due.uncheckedGeneration).not.toBe(uncheckedGeneration);

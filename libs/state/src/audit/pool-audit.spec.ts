@@ -33,7 +33,7 @@ async function pool() {
 }
 const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
 
-it('finds the books of a pool in use balanced, of an empty one too', async () => {
+it('finds the counts of a pool in use balanced, of an empty one too', async () => {
   expect(await audit.run(test.pool)).toMatchObject({ balanced: true, findings: [], unproven: [] });
   await pool();
   expect(await audit.run(test.pool)).toMatchObject({
@@ -156,28 +156,28 @@ it.each(damages)('finds and mends %s', async (_, damage, expected) => {
   expect(await test.redis.hgetall(key('leases'))).toEqual(leases);
 });
 
-it('says where the books of a job are off, and mends what follows from its requests', async () => {
+it('says where the counts of a job are off, and mends what follows from its requests', async () => {
   await test.redis.sadd(key('jobs'), 'job');
-  await test.redis.hset(key('job-books:job'), { submitted: 3, pending: 1, finished: 1, trained: 1 });
+  await test.redis.hset(key('job-counts:job'), { submitted: 3, pending: 1, finished: 1, trained: 1 });
   await test.redis.hset(key('request:job/g/0'), { state: 'finished', attempt: '1-a', failures: 0 });
   await test.redis.hset(key('request:job/g/1'), { state: 'pending', attempt: '0', failures: 0 });
   await test.redis.zadd(key('job-pending:job'), 1, 'job/g/1');
   await test.redis.hset(key('group:job/g'), { state: 'live', samples: 2, finished: 1, live: 1, roundId: 'r' });
   expect(await audit.run(test.pool)).toMatchObject({ balanced: true, counts: { jobs: 1, requests: 2 } });
-  await test.redis.hincrby(key('job-books:job'), 'pending', 1);
+  await test.redis.hincrby(key('job-counts:job'), 'pending', 1);
   await test.redis.hset(key('group:job/g'), 'live', 2);
   await test.redis.zadd(key('job-longtail:job'), 1, 'lost');
   await test.redis.zrem(key('job-pending:job'), 'job/g/1');
   const { findings, balanced, repaired } = await audit.run(test.pool, { repair: true });
   expect({ balanced, findings }).toEqual({ balanced: true, findings: [] });
   expect(checksOf(repaired)).toEqual([
-    'books-balance',
-    'books-recount',
+    'counts-balance',
+    'counts-recount',
     'group-counters',
     'longtail-without-group',
     'request-pending-queue',
   ]);
-  expect(await test.redis.hgetall(key('job-books:job'))).toMatchObject({ submitted: '3', pending: '1', trained: '1' });
+  expect(await test.redis.hgetall(key('job-counts:job'))).toMatchObject({ submitted: '3', pending: '1', trained: '1' });
 });
 
 it('calls nothing wrong on a pool that is busy all the time', async () => {

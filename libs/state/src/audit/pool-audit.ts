@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
-import { countRequests, judgeCounts } from './books-audit';
+import { countRequests, judgeCounts } from './counts-audit';
 import { checkCheckpoints } from './checkpoint-checks';
 import { confirmed, type Finding } from './findings';
 import { checkGroups } from './group-checks';

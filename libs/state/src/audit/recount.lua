@@ -3,17 +3,17 @@ counted changes the count too (count_again). It is given up when Redis was resta
 of its keys may have missed some then.
 ARGV[1] JSON: {job; id: of the recount, a random one; begins: boolean; requestIds: list, at most 128}
 Reply: goesOn    boolean; false: another recount is under way, or this one was given up
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local LIFE_S = 60 -- of one whose replica has died
   local hash = tx.key:recount(args.job)
-  if args.begins and not Counts.is_recount_void(tx, args.job) then redis.call('HSETNX', hash, 'id', args.id)
+  if args.begins and not Counts.is_recount_outdated(tx, args.job) then redis.call('HSETNX', hash, 'id', args.id)
   elseif args.begins then
     redis.call('UNLINK', hash)
     redis.call('HSET', hash, 'id', args.id, 'generation', (Generation.current(tx)))
   end
-  if redis.call('HGET', hash, 'id') ~= args.id or Counts.is_recount_void(tx, args.job) then
+  if redis.call('HGET', hash, 'id') ~= args.id or Counts.is_recount_outdated(tx, args.job) then
     return '{"goesOn":false}'
   end
   redis.call('EXPIRE', hash, LIFE_S)

@@ -32,9 +32,9 @@ function VIEWS.lease(tx, id)
   lease.onServer = has(tx.key:serverLeases(lease.serverId, lease.serverEpoch), id)
   lease.onWorker = has(tx.key:workerLeases(lease.workerId, lease.workerEpoch), id)
   lease.hasServer = redis.call('HGET', tx.key:server(lease.serverId), 'epoch') == lease.serverEpoch
-    or has(tx.key.voidLeaseEpochs, server)
+    or has(tx.key.expiredLeaseEpochs, server)
   lease.hasWorker = redis.call('HGET', tx.key:worker(lease.workerId), 'liveEpoch') == lease.workerEpoch
-    or has(tx.key.voidLeaseEpochs, worker)
+    or has(tx.key.expiredLeaseEpochs, worker)
   lease.hasSession = not lease.sessionId or redis.call('HEXISTS', tx.key.sessions, lease.sessionId) == 1
   local held = redis.call('HGET', tx.key.requestLeases, lease.requestId)
   lease.isListed = held == RequestLeases.IN_SET and has(tx.key:leasesOfRequest(lease.requestId), id)

@@ -106,7 +106,7 @@ export class CheckpointWorld extends GivingUpWorld {
       });
       if (answer !== undefined && isLast(answer)) return answer;
       if (answer === undefined) {
-        await this.voidWorker();
+        await this.expiredWorker();
         await this.sweep();
       }
       await this.audit();

@@ -4,7 +4,7 @@ local Checkpoints = {}
 Checkpoints.SAVED_GROUPS = 'groups'
 Checkpoints.SAVED_ROUNDS = 'rounds'
 -- Keys of the job that are copied whole; small ones only.
-Checkpoints.COPIED = { books = 'books', ledger = 'jobLedger', openLengths = 'openLengths' }
+Checkpoints.COPIED = { counts = 'counts', ledger = 'jobLedger', openLengths = 'openLengths' }
 -- Lengths of the last steps are copied too, and of the next one, whose round may have been cancelled; they change
 -- later.
 Checkpoints.SAVED_LENGTHS = 8
@@ -22,7 +22,7 @@ function Checkpoints.unrest_of(tx, job)
   if field[1] then
     return Reply.fail('ROUND_CONFLICT', 'Round ' .. field[1] .. ' of the job is neither closed nor cancelled', 'job')
   end
-  local live = redis.call('HMGET', tx.key:books(job), 'pending', 'claimed', 'running', 'cutting')
+  local live = redis.call('HMGET', tx.key:counts(job), 'pending', 'claimed', 'running', 'cutting')
   local moving = tonumber(field[2] or 0)
   for position = 1, 4 do moving = moving + tonumber(live[position] or 0) end
   for _, round_id in ipairs(redis.call('ZRANGE', tx.key:rounds(job), -32, -1)) do

@@ -3,7 +3,7 @@ ARGV[1] JSON: {job}
 Reply: job
        checkpoints   list of {tag, step, groups, requests, savedAtMs}
        saving, restoring   tag of one that is under way, or absent
-Errors: JOB_NOT_FOUND. Facts: none.
+Errors: JOB_NOT_FOUND. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local field = redis.call('HMGET', tx.key:job(args.job), 'saving', 'restoring', 'trainerEpoch')

@@ -1,6 +1,6 @@
 --[[ Does one page of a restore: the job goes back to a checkpoint. The first page fences the trainer before; then the
 long-tail queue is emptied, what was dropped since is forgotten, the saved groups are put back, and the last page sets
-counters and books. Groups submitted after the checkpoint are forgotten: they are to be submitted again.
+counters and counts. Groups submitted after the checkpoint are forgotten: they are to be submitted again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON:
   job, tag       string
@@ -11,7 +11,7 @@ Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three
        state     'restoring' (call again) | 'restored'; a repeat gets the same until something else happens to the job
        retired   boolean: a checkpoint that was made after this one is to be deleted
        stamp     string
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Facts:
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Events:
 job.restored. ]]
 return function(tx, args)
   local PAGE = 32
@@ -66,7 +66,7 @@ return function(tx, args)
     for state, requests in pairs(states) do Counts.add_requests(tx, job, state, sign * requests) end
   end
 
-  -- Deletes a group with its requests, and takes them off the books.
+  -- Deletes a group with its requests, and takes them off the counts.
   local function delete_group(group_id)
     local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
     local states, refs, samples, launched = {}, {}, 0, tonumber(group[1] or Recovery.MOST_SAMPLES)

@@ -1,5 +1,5 @@
 --[[ Saves one page of what a job has between two rounds: its long-tail queue with requests and segments (payloads by
-reference, which it owns from then on), its counters and books. It is there when the last page is; then only the last
+reference, which it owns from then on), its counters and counts. It is there when the last page is; then only the last
 two are kept. When something was dropped between two pages, it begins anew.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, trainerEpoch, stamp, tag}   stamp of the trainer, or absent
@@ -9,7 +9,7 @@ Reply: tag, step, groups, requests   numbers so far
        stamp                         string
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,
 CHECKPOINT_EXISTS.
-Facts: job.checkpointed. ]]
+Events: job.checkpointed. ]]
 return function(tx, args)
   local PAGE, KEPT = 32, 2
   local job, hash = args.job, tx.key:job(args.job)

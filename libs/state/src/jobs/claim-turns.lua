@@ -54,7 +54,7 @@ function ClaimTurns.charge(tx, job, service, given)
 end
 
 function ClaimTurns.held_by_workers(tx, job)
-  local held = redis.call('HMGET', tx.key:books(job), 'claimed', 'running', 'cutting')
+  local held = redis.call('HMGET', tx.key:counts(job), 'claimed', 'running', 'cutting')
   return tonumber(held[1] or 0) + tonumber(held[2] or 0) + tonumber(held[3] or 0)
 end
 

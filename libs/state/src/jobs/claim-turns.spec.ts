@@ -107,9 +107,9 @@ describe('claims of several jobs', () => {
             await world.end(job.job);
             change(job, { inFlight: job.inFlight - 1 });
           } else if (kind === 7) {
-            const wish = { weight: 1 + decide(4), ...(decide(2) === 0 && { maxInFlight: decide(6) }) };
-            expect(await jobs.configure(world.pool, job.job, wish)).toMatchObject({ inFlight: job.inFlight });
-            change(job, { quota: wish });
+            const wanted = { weight: 1 + decide(4), ...(decide(2) === 0 && { maxInFlight: decide(6) }) };
+            expect(await jobs.configure(world.pool, job.job, wanted)).toMatchObject({ inFlight: job.inFlight });
+            change(job, { quota: wanted });
           }
         }
       }),

@@ -6,7 +6,7 @@ ARGV[1] JSON:
   maxInFlight   number or absent: no cap
 Reply: job, quota {weight, maxInFlight or absent}, inFlight (requests that workers have)
        madeRoom   boolean: parked claims may be granted
-Errors: none. Facts: none. ]]
+Errors: none. Events: none. ]]
 return function(tx, args)
   local hash = tx.key:jobQuota(args.job)
   if args.set then

@@ -10,7 +10,7 @@ local function mark_miscount(tx, job)
 end
 
 -- There is no recount of the job that was begun in this generation.
-function Counts.is_recount_void(tx, job)
+function Counts.is_recount_outdated(tx, job)
   return redis.call('HGET', tx.key:recount(job), 'generation') ~= Generation.current(tx)
 end
 
@@ -21,7 +21,7 @@ function Counts.add(tx, hash, job, field, by)
   return count
 end
 
-function Counts.add_requests(tx, job, state, by) Counts.add(tx, tx.key:books(job), job, state, by) end
+function Counts.add_requests(tx, job, state, by) Counts.add(tx, tx.key:counts(job), job, state, by) end
 
 -- A recount goes through the requests in pages. Those it has been to carry its id; what becomes of them since is
 -- counted with it, so that in the end it is right whatever has moved.

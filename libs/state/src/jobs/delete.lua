@@ -8,7 +8,7 @@ ARGV[1] JSON:
 Reply: state     'open' (a round is open: cancel it), 'settling' (something of it still moves), 'emptying' (delete its
                  keys) or 'deleted'; a repeat gets the same
        roundId   with 'open'
-Errors: JOB_IN_USE. Facts: none.
+Errors: JOB_IN_USE. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local job, hash = args.job, tx.key:job(args.job)
@@ -16,7 +16,7 @@ return function(tx, args)
   if redis.call('EXISTS', hash) == 0 then return '{"state":"deleted"}' end
   if field[2] then
     if not args.finish then return '{"state":"emptying"}' end
-    redis.call('UNLINK', hash, tx.key:books(job), tx.key:recount(job), tx.key:jobQuota(job))
+    redis.call('UNLINK', hash, tx.key:counts(job), tx.key:recount(job), tx.key:jobQuota(job))
     redis.call('SREM', tx.key.jobs, job)
     return '{"state":"deleted"}'
   end

@@ -3,7 +3,7 @@ deleted.
 ARGV[1] JSON: {cursor, beforeMs}   cursor: string, '0' to begin
 Reply: jobs     list of string
        cursor   string, '0' at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local page = redis.call('SSCAN', tx.key.jobs, args.cursor, 'COUNT', 128)

@@ -2,7 +2,7 @@
 ARGV[1] JSON: {openOnly, cursor}   boolean: only those with a round that is not closed; string, '0' to begin
 Reply: jobs     list of string
        cursor   string, '0' at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 512

@@ -9,7 +9,7 @@ ARGV[1] JSON:
 Reply: blocked    boolean
        changed    boolean: it was otherwise before
        madeRoom   boolean: parked claims may be granted
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local REFUSED_SHARE, EMPTY_SHARE = 0.05, 0.9

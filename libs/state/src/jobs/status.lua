@@ -1,7 +1,7 @@
 --[[ The counts of a job.
 ARGV[1] JSON: {job, stamp}   stamp of the trainer, or absent
 Reply: JobStatus of the protocol, with a stamp
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND. Facts: none.
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local STATES = { 'submitted', 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished', 'trained',
@@ -12,7 +12,7 @@ return function(tx, args)
     'trainedGroups',
     'failedGroups', 'settlingGroups', 'openRoundId', 'droppedGroups')
   if not field[1] then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
-  local counts = redis.call('HMGET', tx.key:books(args.job), unpack(STATES))
+  local counts = redis.call('HMGET', tx.key:counts(args.job), unpack(STATES))
   local requests = {}
   for position, state in ipairs(STATES) do requests[state] = tonumber(counts[position] or 0) end
   return Generation.stamped(tx, cjson.encode({

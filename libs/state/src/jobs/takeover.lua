@@ -3,7 +3,7 @@ ARGV[1] JSON: {job, takeoverId, newEpoch}   strings; the same takeoverId gets th
 Reply: trainerEpoch, stamp                           strings
        stepsTrained, submittedGroups                 numbers
        round                                         RoundStatus of the round that is not closed, or absent
-Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Facts: job.taken-over.
+Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Events: job.taken-over.
 Flags: allow-oom ]]
 return function(tx, args)
   local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',

@@ -12,7 +12,7 @@ Reply, a list:
   for each item granted its line of the ring of decisions (routing/decisions.lua)
   serverIds of these lines, each once
   their descriptions, JSON as in acquire
-Errors: none. Facts: none. ]]
+Errors: none. Events: none. ]]
 return function(tx, _, argv)
   local plain = PlainPool.open(tx)
   local STRIDE, FIRST = 4, 2
@@ -21,7 +21,7 @@ return function(tx, _, argv)
   if not plain.is_for_acquire or not plain.nobody_waits then return { 'pool', {}, {}, {} } end
 
   -- What is there of these acquireIds: leases, and what was released.
-  local acquire_ids, released, session_ids, wishes = {}, {}, {}, {}
+  local acquire_ids, released, session_ids, requests = {}, {}, {}, {}
   for index = 1, count do
     local at = FIRST + (index - 1) * STRIDE
     acquire_ids[index] = argv[at]
@@ -29,7 +29,7 @@ return function(tx, _, argv)
     local extra = argv[at + 3]
     if extra ~= '' then
       local session, group, tokens = string.match(extra, '^([^|]*)|([^|]*)|(%d*)$')
-      wishes[index] = { session = session ~= '' and session, group = group ~= '' and group, tokens = tokens,
+      requests[index] = { session = session ~= '' and session, group = group ~= '' and group, tokens = tokens,
         text = session .. '|' .. group }
       if session ~= '' then session_ids[#session_ids + 1] = session end
     end
@@ -152,16 +152,16 @@ return function(tx, _, argv)
     if any_aborted and redis.call('ZSCORE', tx.key.abortedAcquires, argv[at + 2]) then is_new = false end
     local holder = is_new and PlainPool.holder_of(tx, worker)
     local position, branch, server
-    local wish = wishes[index]
-    local binding = wish and wish.session and bindings[wish.session]
+    local request = requests[index]
+    local binding = request and request.session and bindings[request.session]
     if holder then
       local bound = binding and binding.epoch ~= BindingRecord.NO_EPOCH and PlainPool.server_by(tx, binding.serverId)
       if binding and binding.dpRank then
         -- Its rank stands in the answer.
       elseif bound and bound.epoch == binding.epoch and bound.most > 0 then
         position, branch, server = position_of(bound), 'sticky-hit', bound
-      elseif binding or not (wish and wish.session) or room_for_sessions > 0 then
-        position, branch = place_of(wish and wish.group)
+      elseif binding or not (request and request.session) or room_for_sessions > 0 then
+        position, branch = place_of(request and request.group)
         server = position and PlainPool.server_by(tx, ids[position])
       end
     end
@@ -181,7 +181,7 @@ return function(tx, _, argv)
     lines[index] = line
     leases[#leases + 1] = acquire_id
     leases[#leases + 1] = seq_text .. '|' .. server.id .. '|' .. server.epoch .. '|' .. worker .. '|'
-      .. argv[at + 2] .. '|' .. (wish and wish.text or '|') .. at_text .. (wish and wish.tokens or '') .. '|'
+      .. argv[at + 2] .. '|' .. (request and request.text or '|') .. at_text .. (request and request.tokens or '') .. '|'
     RequestLeases.change(tx, argv[at + 2], acquire_id, true)
     taken[acquire_id] = true
     PlainPool.put_into(server, acquire_id)
@@ -196,23 +196,23 @@ return function(tx, _, argv)
     elseif load >= server.most then
       eligible = eligible - 1
     end
-    if wish then
-      local surplus = Loads.surplus_tokens(tonumber(wish.tokens))
+    if request then
+      local surplus = Loads.surplus_tokens(tonumber(request.tokens))
       if surplus > 0 then Loads.change_count(tx.token_changes, server.id, server.epoch, surplus) end
-      if wish.group then
-        redis.call('HINCRBY', tx.key:groupLeases(wish.group), server.name, 1)
-        if groups[wish.group] then groups[wish.group][server.name] = true end
+      if request.group then
+        redis.call('HINCRBY', tx.key:groupLeases(request.group), server.name, 1)
+        if groups[request.group] then groups[request.group][server.name] = true end
       end
-      if wish.session then
+      if request.session then
         local stays = branch == 'sticky-hit'
         if binding and not stays and binding.epoch ~= BindingRecord.NO_EPOCH then
           Loads.change_count(tx.session_changes, binding.serverId, binding.epoch, -1)
         end
         if not binding then room_for_sessions = room_for_sessions - 1 end
         if stays then Loads.change_count(tx.session_changes, server.id, server.epoch, -1) end
-        bindings[wish.session] = { serverId = server.id, epoch = server.epoch, leases = (binding and binding.leases
+        bindings[request.session] = { serverId = server.id, epoch = server.epoch, leases = (binding and binding.leases
           or 0) + 1 }
-        changed_bindings[wish.session] = true
+        changed_bindings[request.session] = true
       end
     end
   end

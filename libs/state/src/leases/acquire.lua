@@ -11,12 +11,12 @@ Reply: results     list, in the order of the items: the line of the ring of deci
                    best, eligible, via?, snapshot?, dpRank?} | {parked} | {error, reason?}; a repeat that is no longer
                    in the ring has no key, best and eligible
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
-Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is void), RELEASED (a release by this acquireId came first),
+Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId came first),
   ABORTED (so did an abort), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their reason),
   NO_CAPABLE_SERVER, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
 replyTo and keeps its place.
-Facts: none. ]]
+Events: none. ]]
 -- What was released, or false; read for all items at once.
 local function past_of(tx, items, acquire_id)
   if not tx.past_leases then
@@ -91,7 +91,7 @@ function Tx.fields.waiters(tx) return redis.call('HLEN', tx.key.acquireWaiters) 
 
 local function acquire(tx, args, item, servers)
   if not Leases.is_current_worker(tx, item.workerId, item.workerEpoch) then
-    return { error = (WorkerFence.void_worker(tx, item.workerId)) }
+    return { error = (WorkerFence.expired_worker(tx, item.workerId)) }
   end
   local answer = repeated(tx, args.items, item, servers)
   if answer then return answer end

@@ -10,7 +10,7 @@ Reply: cancelled   boolean
        answers     list: the answer of the one that waited, RELEASED
        servers     {}
        more        false
-Errors: WORKER_NOT_FOUND. Facts: none.
+Errors: WORKER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
 
@@ -23,7 +23,7 @@ return function(tx, args)
   end
 
   if not Leases.is_current_worker(tx, args.workerId, args.workerEpoch) then
-    local code, message, field = WorkerFence.void_worker(tx, args.workerId)
+    local code, message, field = WorkerFence.expired_worker(tx, args.workerId)
     return code == 'FENCED' and answer(false, 'fenced') or Reply.fail(code, message, field)
   end
   local waiter = Parked.get(tx, args.acquireId)

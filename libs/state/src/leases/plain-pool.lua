@@ -40,7 +40,7 @@ function PlainPool.open(tx)
     slow_start_ms = tonumber(set.slowStartMs) or 0,
     nobody_waits = redis.call('HLEN', tx.key.acquireWaiters) == 0,
     servers = {}, -- by id, false for one that is not there
-    holders = {}, -- workerId|epoch, as leases name them: what changes for it, or false for a void one
+    holders = {}, -- workerId|epoch, as leases name them: what changes for it, or false for an expired one
   }
   return tx.plain
 end

@@ -1,10 +1,10 @@
 --[[ Returns leases as leases/release does, in the common case: the pool goes by least-inflight, nobody waits, and the
-lease is there and not void. Whatever is not so is passed over with nothing changed, and is for leases/release.
+lease is there and not expired. Whatever is not so is passed over with nothing changed, and is for leases/release.
 ARGV: rememberMs as in release; then for each of at most 128 items
   acquireId
   seq, or empty
 Reply: list, for each item 1 when it was released and 0 when it was passed over; empty when the pool is not plain now.
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, _, argv)
   local plain = PlainPool.open(tx)

@@ -11,7 +11,7 @@ Reply: results     list, in the order of the items: {released, reason}
        broken      list of serverId that the breaker made suspect; absent when there are none
 A repeat, a late or an unknown release changes nothing. A release by acquireId of something that is not held leaves a
 tombstone, and an acquire by that id that comes later is refused; one that is parked is answered RELEASED.
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now
@@ -39,7 +39,7 @@ return function(tx, args)
     if not packed then return not_held(item) end
     local lease = LeaseRecord.unpack(packed)
     if item.seq ~= nil and item.seq ~= lease.seq then return { released = false, reason = 'already-released' } end
-    -- A lease of a void epoch is the sweeper's; the word of its holder counts no more.
+    -- A lease of an expired epoch is the sweeper's; the word of its holder counts no more.
     if not Leases.is_on_current_epoch(tx, lease) or not Leases.is_current_worker(tx, lease.workerId,
       lease.workerEpoch) then
       return { released = false, reason = 'fenced' }

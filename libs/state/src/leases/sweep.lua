@@ -1,4 +1,4 @@
---[[ One page of the work that a flipped flag left behind: returns the leases of one void worker or server epoch, or
+--[[ One page of the work that a flipped flag left behind: returns the leases of one expired worker or server epoch, or
 moves waiters out of the lane of a server that takes no leases now. Room made goes to waiters.
 ARGV[1] JSON:
   mostSessions     number: as in acquire
@@ -7,7 +7,7 @@ Reply: returned    number: leases returned
        more        true when there is further work
        grantsLeft  true when further waiters may be granted (run waiters/grant)
 Resumable: what is done is out of the index; any replica may run the next page.
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64
@@ -54,7 +54,7 @@ return function(tx, args)
         redis.call('SREM', index, acquire_id)
       end
     end
-    if #page < PAGE then redis.call('SREM', tx.key.voidLeaseEpochs, owner) end
+    if #page < PAGE then redis.call('SREM', tx.key.expiredLeaseEpochs, owner) end
     grants_left = Waiters.grant(tx, touched, now, args.mostSessions, answers, servers)
   end
 
@@ -62,10 +62,10 @@ return function(tx, args)
   if lane then
     move_lane(lane)
   else
-    local owner = redis.call('SRANDMEMBER', tx.key.voidLeaseEpochs)
+    local owner = redis.call('SRANDMEMBER', tx.key.expiredLeaseEpochs)
     if owner then return_leases(owner) end
   end
-  local more = redis.call('SCARD', tx.key.voidLeaseEpochs) > 0 or redis.call('SCARD', tx.key.rehomedLanes) > 0
+  local more = redis.call('SCARD', tx.key.expiredLeaseEpochs) > 0 or redis.call('SCARD', tx.key.rehomedLanes) > 0
   Leases.save(tx)
   return '{"returned":' .. returned .. ',"answers":' .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers)
     .. ',"more":' .. tostring(more) .. ',"grantsLeft":' .. tostring(grants_left) .. '}'

@@ -13,16 +13,16 @@ Reply: granted     the lease as in acquire, branch `transferred`
        answers, more   as in leases/release; absent in a repeat
        waiterServers   object: the servers of `answers`
 Errors, by which nothing changes: WORKER_NOT_FOUND, FENCED (the worker epoch, the lease's server epoch or targetEpoch is
-void),
+expired),
   LEASE_NOT_FOUND (unknown, returned, or another worker's), SERVER_NOT_FOUND, VALIDATION_FAILED (the lease is there
   already; the transferId was used for another transfer), POOL_PAUSED, SERVER_NOT_READY, SERVER_FULL,
   SERVER_UNSUITABLE (field: what the acquire asked for).
-Facts: none.
+Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now
   if not Leases.is_current_worker(tx, args.workerId, args.workerEpoch) then
-    return Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+    return Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
   local what = args.acquireId .. '|' .. args.targetServerId
   local first = redis.call('GET', tx.key:transfer(args.transferId))
@@ -41,7 +41,7 @@ return function(tx, args)
     return Reply.fail('LEASE_NOT_FOUND', 'No such lease of this worker', 'leaseId')
   end
   if not Leases.is_on_current_epoch(tx, lease) then
-    return Reply.fail('FENCED', 'The lease is void: its server started anew', 'leaseId')
+    return Reply.fail('FENCED', 'The lease is expired: its server started anew', 'leaseId')
   end
   local target = Servers.get(tx, args.targetServerId)
   if not target then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'targetServerId') end

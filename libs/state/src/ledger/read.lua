@@ -2,7 +2,7 @@
 ARGV[1] JSON: {job, roundId or absent}
 Reply: counters, open   objects: name -> number, as in libs/policies/src/ledger
        policy           JSON object: the tail policy of that round, or of the job's last one; absent without any
-Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. Facts: none.
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local round_id = Reply.optional(args.roundId)

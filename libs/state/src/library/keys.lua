@@ -39,8 +39,8 @@ local NAMES = {
   drainingServers = 'servers:draining', -- zset: servers in drain, by its deadline, ms
   -- workers (both)
   workers = 'workers', -- zset: workerId of live epochs, by the end of its time to live, ms
-  voidLeaseEpochs = 'void:leases', -- set: owners whose leases must be returned
-  voidAttemptEpochs = 'void:attempts', -- set: worker epochs whose attempts must be returned
+  expiredLeaseEpochs = 'expired:leases', -- set: owners whose leases must be returned
+  expiredAttemptEpochs = 'expired:attempts', -- set: worker epochs whose attempts must be returned
   -- jobs (trainer-coordinator)
   jobs = 'jobs', -- set: job
   miscountedJobs = 'jobs:miscounted', -- set: jobs that are to be counted anew from their requests
@@ -57,7 +57,7 @@ local NAMES = {
   claimDeadlines = 'waiters:claim:deadlines', -- zset: claimId by deadline, ms
   sweeps = 'sweeps', -- set: job/roundId that is opening, has groups to cut, or is to be folded
   roundDeadlines = 'rounds:deadlines', -- zset: job/roundId by deadline, ms
-  facts = 'facts', -- stream: capped outbox of facts
+  events = 'events', -- stream: capped outbox of events
   -- aborts (trainer-coordinator)
   aborts = 'aborts', -- zset: abortId whose requests are still being selected, by its start, ms
   -- zset: requestId, '<scope>|' and requestId, or 'G|' and job/groupId, not known when aborted, by the end of its life,
@@ -139,7 +139,7 @@ function Keys:job(job) return self.root .. 'job:' .. job end
 -- hash: weight, maxInFlight
 function Keys:jobQuota(job) return self.root .. 'job-quota:' .. job end
 -- hash: requests by state
-function Keys:books(job) return self.root .. 'job-books:' .. job end
+function Keys:counts(job) return self.root .. 'job-counts:' .. job end
 -- hash, 1 min: id of the recount under way, and the requests it has counted, by state
 function Keys:recount(job) return self.root .. 'job-recount:' .. job end
 -- hash: reference of a prompt -> how many groups and saved groups name it

@@ -1,6 +1,6 @@
 --[[ Drops groups of the long-tail queue: those named, or one page of all that were in it when the first page was asked
 for.
-They are deleted with their payloads by the sweep; the books keep their numbers. A page ends with the group that makes
+They are deleted with their payloads by the sweep; the counts keep their numbers. A page ends with the group that makes
 it 32 requests.
 ARGV[1] JSON:
   job, reason    string
@@ -15,7 +15,7 @@ Reply: dropped         list of groupId
        remainingIds    list of groupId: to be sent again
        upTo            number to send with the next page of all; absent at the end
        stamp           string
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED. Facts: group.dropped, request.aborted.
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED. Events: group.dropped, request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

@@ -2,7 +2,7 @@
 ARGV[1] JSON: {job, cursor}   cursor: number, 0 to begin
 Reply: groups   list of {groupId, cuts, firstStep, finishedSamples, samples, tokens}
        cursor   number, absent at the end
-Errors: JOB_NOT_FOUND. Facts: none.
+Errors: JOB_NOT_FOUND. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128

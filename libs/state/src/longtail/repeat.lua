@@ -1,10 +1,10 @@
 --[[ Looks again at one page of the groups on their way to the long-tail queue: what workers have of them is told again,
-what void holders had ends here.
+what expired holders had ends here.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {cursor}   number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
-Errors: none. Facts: longtail.requeued.
+Errors: none. Events: longtail.requeued.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

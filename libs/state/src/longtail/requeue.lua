@@ -8,7 +8,7 @@ Reply: state            'unfinished' | 'dropped' | 'failed'; a repeat of the att
        aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of the group
        roundCompleted   boolean: this call completed the round (with fewer groups)
        job, roundId     of the request
-Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Facts: longtail.requeued, round.completed, round.settled.
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Events: longtail.requeued, round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   local request, group, round = Attempts.load(tx, args)

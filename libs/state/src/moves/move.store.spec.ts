@@ -60,7 +60,7 @@ async function statesOf(planId: string) {
   const { page } = await moves.status(pool, { planId, cursor: 0, limit: 128 });
   return page.map(({ state }) => state);
 }
-const books = () => test.states();
+const counts = () => test.states();
 
 describe('a move', () => {
   it('stops a running request with its tokens, and binds the next attempt to the target', async () => {
@@ -73,7 +73,7 @@ describe('a move', () => {
       more: false,
     });
     expect(await statesOf(planId)).toEqual(['sent']);
-    expect(await books()).toMatchObject({ cutting: 1, pending: 1 });
+    expect(await counts()).toMatchObject({ cutting: 1, pending: 1 });
     expect(await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
 
     const ended = await test.fail(claimed, 5);
@@ -141,7 +141,7 @@ describe('a move', () => {
     await aborts.begin(pool, { abortId: 'y', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
     expect(await claim()).toEqual([]);
     expect(await statesOf(other.planId)).toEqual(['moved']);
-    expect(await books()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
+    expect(await counts()).toMatchObject({ dropped: 2, cutting: 0, pending: 0 });
     expect(await redis.hexists(test.key(`request:${SECOND}`), 'boundServerId')).toBe(0);
   });
 
@@ -156,7 +156,7 @@ describe('a move', () => {
     await routing.registerWorker(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: 60_000 })).toMatchObject({ pending: 1 });
     expect(await statesOf(again.planId)).toEqual(['moved']);
-    expect(await books()).toMatchObject({ cutting: 0, pending: 2 });
+    expect(await counts()).toMatchObject({ cutting: 0, pending: 2 });
   });
 
   it('is refused by itself, with a reason, and the others go on', async () => {

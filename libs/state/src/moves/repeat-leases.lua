@@ -4,7 +4,7 @@ ARGV[1] JSON: {cursor, deadlineMs}   string, '0' to begin; number
 Reply: leases    list of {planId, leaseId, workerId, workerEpoch, targetServerId, targetEpoch?}
        expired   number of moves given up
        cursor    string, '0' at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

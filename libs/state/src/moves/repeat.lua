@@ -1,11 +1,11 @@
 --[[ Looks again at one page of requests whose holders were told to stop them for a move and have not confirmed it:
-those of void holders are pending again; a holder that has had its time keeps its attempt, which goes on where it is.
+those of expired holders are pending again; a holder that has had its time keeps its attempt, which goes on where it is.
 ARGV[1] JSON: {cursor, deadlineMs}   numbers; cursor 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        expired         number of moves given up
        pending         number of requests that may be claimed again
        cursor          number where the next page starts; absent at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

@@ -11,7 +11,7 @@ Reply: aborts   list of {requestId, attempt, workerId, workerEpoch}
        pending  boolean: bound requests may be claimed now
        refused  number
        more     boolean: call again
-Errors: PLAN_NOT_FOUND. Facts: none.
+Errors: PLAN_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64

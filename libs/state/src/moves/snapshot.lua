@@ -6,7 +6,7 @@ Reply: running   list of {leaseId, requestId, serverId, epoch, attempt, contextT
                  finished samples of its group; 0 when there are none), moves, sinceMoveMs?, ageMs (of the attempt)}
        others    list of {serverId, epoch, contextTokens}: calls that are not ours to move
        cursor    string, '0' at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 256

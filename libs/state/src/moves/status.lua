@@ -5,7 +5,7 @@ Reply: summary      string: as it was kept
        states       object: state -> number of moves, of the whole plan; those not sent are `planned`
        page         list of {move: JSON string, state}
        cursor       number where the next page starts; absent at the end
-Errors: PLAN_NOT_FOUND. Facts: none.
+Errors: PLAN_NOT_FOUND. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local field = redis.call('HMGET', tx.key:plan(args.planId), 'summary', 'plannedAtMs', 'sentMoves')

@@ -208,8 +208,8 @@ export class FilePayloadStore extends PayloadStore {
   private async count(jobFolder: string, addedBytes: number, isBounded = true): Promise<void> {
     const used = (await usedBytesOf(jobFolder)) + addedBytes;
     if (isBounded && addedBytes > 0 && used > this.quotaBytes) {
-      const wish = `${used} of ${this.quotaBytes} bytes`;
-      throw new BroomwagonError('PAYLOAD_STORE_FULL', `The payloads of the job would take ${wish}`);
+      const request = `${used} of ${this.quotaBytes} bytes`;
+      throw new BroomwagonError('PAYLOAD_STORE_FULL', `The payloads of the job would take ${request}`);
     }
     await writeUsedBytes(jobFolder, Math.max(0, used));
   }

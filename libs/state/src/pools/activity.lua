@@ -4,7 +4,7 @@ Reply: awake       boolean: servers or workers that live, calls that wait, round
        inUse       list of string: what of this speaks against deleting the pool, for people
        servers, jobs   numbers, whatever their state
        lastMs      number: when a transition was last made
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx)
   local LOADING_MS = 3600000 -- engines that load for longer are probed again when the pool is used
@@ -18,14 +18,14 @@ return function(tx)
   for _, use in ipairs(USES) do
     if redis.call('EXISTS', use[1]) == 1 then table.insert(uses, use[2]) end
   end
-  local awake = #uses > 0 or redis.call('EXISTS', tx.key.watchedServers, tx.key.voidLeaseEpochs,
-    tx.key.voidAttemptEpochs, tx.key.sweeps,
+  local awake = #uses > 0 or redis.call('EXISTS', tx.key.watchedServers, tx.key.expiredLeaseEpochs,
+    tx.key.expiredAttemptEpochs, tx.key.sweeps,
     tx.key.roundDeadlines, tx.key.aborts, tx.key.abortingGroups, tx.key.abortingLeases, tx.key.leavingGroups,
       tx.key.droppedGroups,
     tx.key.oldCheckpoints, tx.key.movingRequests, tx.key.movingLeases, tx.key.weightSync, tx.key.pausedEngines,
       tx.key.nextEligible,
     tx.key.freedPayloads, tx.key.awaitingPayloads) > 0
-    or redis.call('XLEN', tx.key.facts) > 0
+    or redis.call('XLEN', tx.key.events) > 0
     or redis.call('ZCOUNT', tx.key.pendingServers, redis.call('TIME')[1] * 1000 - LOADING_MS, '+inf') > 0
   return cjson.encode({
     awake = awake, servers = redis.call('ZCARD', tx.key.servers), jobs = redis.call('SCARD', tx.key.jobs),

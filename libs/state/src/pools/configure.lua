@@ -4,7 +4,7 @@ ARGV[1] JSON:
   set              object: name -> text
   reset            list of names
 Reply: as pools/read-settings. The version grows by one when anything has changed
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local DEFAULT_POLICY = 'least-inflight'

@@ -5,7 +5,7 @@ ARGV[1] JSON:
   paused           boolean
   mostSessions     number: as in acquire
 Reply: paused, changed   booleans; answers, servers, more as in leases/release
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

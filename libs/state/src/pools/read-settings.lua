@@ -5,7 +5,7 @@ Reply: settings    object: name -> text, of what was set
        isScored    false while servers stand where older settings put them
        policy      in force
        nextPolicy? the one that takes over when all servers are scored for it
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   return SettingsReply.json(tx)

@@ -1,8 +1,8 @@
 --[[ Totals of the pool.
 ARGV[1] JSON: {}
-Reply: servers, readyServers, leases, sessions, sessionsEvicted, slowScans, waiters, workers, voidEpochs
+Reply: servers, readyServers, leases, sessions, sessionsEvicted, slowScans, waiters, workers, expiredEpochs
        numbers
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx)
   return cjson.encode({
@@ -14,6 +14,6 @@ return function(tx)
     slowScans = tonumber(redis.call('HGET', tx.key.meta, 'slowScans') or nil) or 0,
     waiters = redis.call('HLEN', tx.key.acquireWaiters),
     workers = redis.call('ZCARD', tx.key.workers),
-    voidEpochs = redis.call('SCARD', tx.key.voidLeaseEpochs),
+    expiredEpochs = redis.call('SCARD', tx.key.expiredLeaseEpochs),
   })
 end

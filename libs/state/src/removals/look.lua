@@ -6,7 +6,7 @@ Reply: unweighed      list of references whose bytes are not known yet, oldest f
        due            list of references to remove, at most 128; again each time until they are said to be removed
        awaiting       number of payloads that wait
        awaitingBytes  of those that are not unweighed
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -22,7 +22,7 @@ end
 -- What every word about an attempt begins with: its request, group and round, or nil and the error to answer.
 function Attempts.load(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
-    return nil, Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+    return nil, Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
   local request = Requests.load(tx, args.requestId)
   local held = tx.key:workerAttempts(args.workerId, args.workerEpoch)
@@ -85,7 +85,7 @@ function Attempts.put_back(tx, round, group, request, aborts, why)
   Requests.move(tx, request, group, 'pending', true)
 end
 
--- Gives back an attempt of a void worker epoch; no failure of the request. True when it is pending again.
+-- Gives back an attempt of an expired worker epoch; no failure of the request. True when it is pending again.
 function Attempts.return_attempt(tx, request)
   local group, round = Recovery.owners_of(tx, request)
   if not group then return false end

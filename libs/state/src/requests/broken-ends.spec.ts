@@ -72,8 +72,8 @@ describe.each(BREAKS)('an attempt with %s', (_, refused, breakIt) => {
     await breakIt();
     const { workerId, workerEpoch } = test.holder;
     await routing.deregisterWorker(test.pool, workerId, workerEpoch);
-    for (let more = true; more;) ({ more } = await requests.voidAttempts(test.pool));
-    expect((await rounds.due(test.pool)).voidEpochs).toBe(0);
+    for (let more = true; more;) ({ more } = await requests.expiredAttempts(test.pool));
+    expect((await rounds.due(test.pool)).expiredEpochs).toBe(0);
     const registration = { workerId: 'w', registrationId: 'again', ttlMs: 600_000 };
     test.holder = { workerId: 'w', ...(await routing.registerWorker(test.pool, registration)) };
     others = [];

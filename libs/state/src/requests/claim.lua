@@ -10,11 +10,11 @@ ARGV[1] JSON:
 Reply: claims   list of Claim
        parked   true when the answer will go to replyTo
        again    true when only requests of completed rounds were found and there may be more: call again
-Errors: WORKER_NOT_FOUND, FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Facts: longtail.requeued,
+Errors: WORKER_NOT_FOUND, FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Events: longtail.requeued,
 round.settled. ]]
 return function(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
-    return Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+    return Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
   local answer = redis.call('GET', tx.key:claim(args.claimId))
   if answer then return answer end

@@ -55,7 +55,7 @@ local function is_gate_closed(tx, round)
   if round.concurrency == 0 or round.inFlight < round.concurrency or not Rounds.takes_results(round) then
     return false
   end
-  local held = redis.call('HMGET', tx.key:books(round.job), 'claimed', 'running', 'cutting')
+  local held = redis.call('HMGET', tx.key:counts(round.job), 'claimed', 'running', 'cutting')
   return tonumber(held[1] or 0) + tonumber(held[2] or 0) + tonumber(held[3] or 0) >= round.concurrency
 end
 

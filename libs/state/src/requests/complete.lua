@@ -15,7 +15,7 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Facts: request.finished, round.progressed, round.completed, round.settled, longtail.requeued, request.lost.
+Events: request.finished, round.progressed, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local function complete_attempt()

@@ -3,7 +3,7 @@ ARGV[1] JSON: {}
 Reply: replyTo   list of string
        paused    why nothing is claimed now: 'paused', 'weights-changing' or null
        more      true when there are further ones
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 128

@@ -19,7 +19,7 @@ Reply: state            'pending' | 'unfinished' | 'failed' | 'dropped'; a repea
        madeRoom         boolean: a job that was at its cap has room again
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Facts: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued, request.lost.
+Events: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local function fail_attempt()

@@ -32,7 +32,7 @@ it('adds up what the attempts of a sample have generated, however they end', asy
   const registration = { workerId: 'w', registrationId: test.unique('r'), ttlMs: 60_000 };
   const { workerEpoch } = await routing.registerWorker(test.pool, registration);
   test.holder = { workerId: 'w', workerEpoch };
-  while ((await requests.voidAttempts(test.pool)).more);
+  while ((await requests.expiredAttempts(test.pool)).more);
   const third = await claim();
   expect(third.generatedMs).toBe(550);
   // It never began.

@@ -171,8 +171,8 @@ class World {
       ({ state, trainerEpoch: epoch } = await checkpoints.restore(this.pool, { ...job, tag: 't' }));
     if (this.decide(2) === 0) await this.lose();
     for (let upTo: number | undefined = 0; upTo !== undefined;) {
-      const wish = { job: JOB, trainerEpoch: epoch, reason: 'test', ...(upTo > 0 && { upTo }) };
-      ({ upTo } = (await longtail.drop(this.pool, wish)) as { upTo?: number });
+      const wanted = { job: JOB, trainerEpoch: epoch, reason: 'test', ...(upTo > 0 && { upTo }) };
+      ({ upTo } = (await longtail.drop(this.pool, wanted)) as { upTo?: number });
     }
     const dropped = test.key('groups:dropped');
     await redis.zunionstore(dropped, 1, dropped, 'WEIGHTS', 0);

@@ -18,7 +18,7 @@ afterAll(() => test.close());
 
 const lose = (name: string) => redis.unlink(test.key(name));
 const claim = (max: number) => test.claim(max);
-const books = () => test.states();
+const counts = () => test.states();
 const lost = async () => (await rounds.due(pool)).lostEntries;
 const idsOf = (given: readonly Claim[]) => given.map(({ requestId }) => requestId);
 
@@ -27,7 +27,7 @@ describe('what an index names and is not there', () => {
     await lose('request:job/g0/1');
     expect(idsOf(await claim(10))).toEqual(['job/g0/0', 'job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
     expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
-    expect(await books()).toMatchObject({ submitted: 6, pending: 0, claimed: 4, dropped: 2 });
+    expect(await counts()).toMatchObject({ submitted: 6, pending: 0, claimed: 4, dropped: 2 });
     expect(await lost()).toBe(1);
   });
 
@@ -35,9 +35,9 @@ describe('what an index names and is not there', () => {
     expect(await claim(10)).toHaveLength(6);
     await lose('request:job/g1/0');
     await routing.deregisterWorker(pool, holder.workerId, holder.workerEpoch);
-    for (let more = true; more;) ({ more } = await requests.voidAttempts(pool));
-    expect((await rounds.due(pool)).voidEpochs).toBe(0);
-    expect(await books()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
+    for (let more = true; more;) ({ more } = await requests.expiredAttempts(pool));
+    expect((await rounds.due(pool)).expiredEpochs).toBe(0);
+    expect(await counts()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
     expect(await lost()).toBe(1);
   });
 
@@ -46,8 +46,8 @@ describe('what an index names and is not there', () => {
     await lose('group:job/g0');
     expect(idsOf(await claim(10))).toEqual(['job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
     await routing.deregisterWorker(pool, holder.workerId, holder.workerEpoch);
-    for (let more = true; more;) ({ more } = await requests.voidAttempts(pool));
-    expect(await books()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
+    for (let more = true; more;) ({ more } = await requests.expiredAttempts(pool));
+    expect(await counts()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
     expect(await redis.keys(test.key('*:job/g0*'))).toEqual([]);
   });
 
@@ -62,7 +62,7 @@ describe('what an index names and is not there', () => {
       expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
       const { items } = await routing.syncWorker(pool, holder, 'attempts', '0');
       expect(items.map(({ id }) => id)).toEqual([third!.requestId]);
-      expect(await books()).toMatchObject({ submitted: 6, pending: 3, claimed: 1, dropped: 2 });
+      expect(await counts()).toMatchObject({ submitted: 6, pending: 3, claimed: 1, dropped: 2 });
     },
   );
 
@@ -100,7 +100,7 @@ describe('what an index names and is not there', () => {
   it('drops the groups of a round that is gone', async () => {
     await lose('round:job/r');
     expect(await claim(10)).toEqual([]);
-    expect(await books()).toMatchObject({ submitted: 6, pending: 0, dropped: 6 });
+    expect(await counts()).toMatchObject({ submitted: 6, pending: 0, dropped: 6 });
     expect(await rounds.due(pool)).toMatchObject({ dropped: 3, lostEntries: 3 });
   });
 
@@ -113,7 +113,7 @@ describe('what an index names and is not there', () => {
     for (const word of [() => test.fail(third!), () => test.complete(third!)]) {
       await expect(word()).rejects.toMatchObject({ code: 'REQUEST_NOT_FOUND', field: 'requestId' });
     }
-    expect(await books()).toMatchObject({ submitted: 6, claimed: 0, running: 0, finished: 0, dropped: 4 });
+    expect(await counts()).toMatchObject({ submitted: 6, claimed: 0, running: 0, finished: 0, dropped: 4 });
   });
 
   it('settles a completed round without a group that is gone', async () => {
@@ -213,7 +213,7 @@ describe('what an index names and is not there', () => {
       let page = await rounds.fold(pool, round);
       for (let pages = 1; !page.done && pages < 9; pages++) page = await rounds.fold(pool, round);
       expect(page).toMatchObject({ done: true, waiting: false });
-      expect(await books()).toMatchObject({ submitted: 6, finished: 0, trained: 6, dropped: 0 });
+      expect(await counts()).toMatchObject({ submitted: 6, finished: 0, trained: 6, dropped: 0 });
       expect(await redis.keys(test.key('*:job/g*'))).toEqual([]);
       expect((await rounds.due(pool)).rounds).toEqual([]);
     });

@@ -11,7 +11,7 @@ local function state_of_missing(tx, group, id, live, finished)
   if redis.call('ZREM', tx.key:pending(group.job), id) == 1 then return 'pending' end
   if group.live > live then
     for _, state in ipairs({ 'running', 'claimed', 'cutting' }) do
-      if tonumber(redis.call('HGET', tx.key:books(group.job), state) or 0) > 0 then return state end
+      if tonumber(redis.call('HGET', tx.key:counts(group.job), state) or 0) > 0 then return state end
     end
     return 'running'
   end
@@ -122,7 +122,7 @@ function Recovery.lose_live_group(tx, round, group_id)
 end
 
 -- A group that is not there: the round that is open goes on without it. What nobody has of it is deleted, what a worker
--- has when it speaks or is void.
+-- has when it speaks or is expired.
 function Recovery.lose_missing_group(tx, job, group_id)
   local round = Rounds.load(tx, job, redis.call('HGET', tx.key:job(job), 'openRoundId') or '')
   if round and redis.call('ZSCORE', tx.key:roundGroups(job, round.roundId), group_id) then

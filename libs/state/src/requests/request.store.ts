@@ -18,7 +18,7 @@ import type {
   CompleteArgs,
   FailAnswer,
   FailArgs,
-  VoidAnswer,
+  ExpiredAnswer,
 } from './request.types';
 
 /** Bounds of the claims of a pool. */
@@ -43,7 +43,7 @@ const checkpoint = transition<CheckpointArgs, CheckpointAnswer>('requests/checkp
 const complete = transition<CompleteArgs, CompleteAnswer>('requests/complete');
 const fail = transition<FailArgs, FailAnswer>('requests/fail');
 const segments = transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
-const voidAttempts = transition<object, VoidAnswer & { more: boolean }>('requests/void-attempts');
+const expiredAttempts = transition<object, ExpiredAnswer & { more: boolean }>('requests/expired-attempts');
 
 /** Parked claims answered by one script. */
 const GRANTS_PER_SCRIPT = 64;
@@ -102,8 +102,8 @@ export class RequestStore {
     return this.scripts.run(fail, pool, args);
   }
 
-  /** Returns one page of attempts of void worker epochs; `more`: call again. */
-  voidAttempts(pool: PoolName): Promise<VoidAnswer & { more: boolean }> {
-    return this.scripts.run(voidAttempts, pool, {});
+  /** Returns one page of attempts of expired worker epochs; `more`: call again. */
+  expiredAttempts(pool: PoolName): Promise<ExpiredAnswer & { more: boolean }> {
+    return this.scripts.run(expiredAttempts, pool, {});
   }
 }

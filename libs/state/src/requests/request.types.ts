@@ -47,7 +47,7 @@ export interface ClaimAnswer {
 export interface ClaimGrant {
   replyTo: string;
   claims: Claim[];
-  /** The worker epoch is void. */
+  /** The worker epoch is expired. */
   fenced?: boolean;
 }
 
@@ -85,7 +85,7 @@ export interface FailAnswer extends FailReply {
   madeRoom: boolean;
 }
 
-export interface VoidAnswer {
+export interface ExpiredAnswer {
   returned: number;
   /** Of them may be claimed again. */
   pending: number;

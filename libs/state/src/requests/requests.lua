@@ -1,4 +1,4 @@
--- The one place where a request changes its state: it keeps the books, the index of its holder, the pending queue and
+-- The one place where a request changes its state: it keeps the counts, the index of its holder, the pending queue and
 -- the counters of its group and round in step, so that at every moment submitted = the sum of all states.
 local Requests = {}
 

@@ -3,7 +3,7 @@
 local SampleBytes = {}
 
 function SampleBytes.of(tx, job, bytes_per_token)
-  local submitted = tonumber(redis.call('HGET', tx.key:books(job), 'submitted') or 0)
+  local submitted = tonumber(redis.call('HGET', tx.key:counts(job), 'submitted') or 0)
   local tokens = tonumber(redis.call('HGET', tx.key:job(job), 'submittedTokens') or 0)
   return submitted > 0 and tokens / submitted * bytes_per_token or 0
 end

@@ -132,12 +132,12 @@ export class AttemptPair {
   }
 
   /** Only with one attempt in hand: the order in which several come back is the scripts' own. */
-  protected async voidWorker(): Promise<void> {
+  protected async expiredWorker(): Promise<void> {
     const workerId = WORKERS[this.decide(WORKERS.length)]!;
     if (this.model.held(workerId).size > 1) return;
     await routing.deregisterWorker(this.pool, workerId, this.epochs.get(workerId)!);
-    for (let more = true; more;) ({ more } = await requests.voidAttempts(this.pool));
-    this.model.voidHolder(workerId, await this.nowMs());
+    for (let more = true; more;) ({ more } = await requests.expiredAttempts(this.pool));
+    this.model.expiredHolder(workerId, await this.nowMs());
     await this.register(workerId);
   }
 

@@ -12,7 +12,7 @@ Reply: roundId, state ('cancelled'), mode
        stamp    string
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in
 the other mode).
-Facts: round.cancelled, round.settled.
+Events: round.cancelled, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   local refused = Generation.stamp_error(tx, Reply.optional(args.stamp)) or Trainer.error(tx, args.job,

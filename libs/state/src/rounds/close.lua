@@ -7,7 +7,7 @@ ARGV[1] JSON:
   groups                list of {groupId, digest}, at most 1024: what was read, to be told what differs; or absent
 Reply: roundId, stepsTrained, trainedGroups, trainedRequests, stamp; a repeat gets the same
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED,
-  ROUND_MISMATCH (nothing was changed). Facts: round.closed.
+  ROUND_MISMATCH (nothing was changed). Events: round.closed.
 Flags: allow-oom ]]
 return function(tx, args)
   local MOST_NAMED = 128

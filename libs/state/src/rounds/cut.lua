@@ -1,12 +1,12 @@
 --[[ Cuts one page of the groups a completed round did not accept. What nobody has goes to `unfinished` at once, what a
-worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is void.
+worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is expired.
 Of a round that is open, goes on giving free places to groups that are held.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId, cursor}   cursor: number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        cursor          number where the next page starts; absent at the end
        settled         true when nothing is left to cut
-Errors: none. Facts: longtail.requeued, round.settled.
+Errors: none. Events: longtail.requeued, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

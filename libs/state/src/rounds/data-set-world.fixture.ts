@@ -209,7 +209,7 @@ export class World {
     this.hold(holder, answer.claims);
   }
 
-  /** Parked claims are answered; an answer to a void epoch is a refusal. */
+  /** Parked claims are answered; an answer to an expired epoch is a refusal. */
   async grant(): Promise<void> {
     const { grants } = await requests.grantClaims(this.pool);
     for (const { replyTo, claims, fenced } of grants) {
@@ -267,7 +267,7 @@ export class World {
   }
 
   /** The worker is gone and comes again; what it still sends is refused. */
-  async voidWorker(): Promise<void> {
+  async expiredWorker(): Promise<void> {
     const workerId = this.pick([...this.workers.keys()]);
     await routing.deregisterWorker(this.pool, workerId, this.workers.get(workerId)!);
     await this.register(workerId);
@@ -275,7 +275,7 @@ export class World {
 
   async sweep(): Promise<void> {
     const due = await rounds.due(this.pool);
-    if (due.voidEpochs > 0 && this.decide(2) === 0) await this.send(() => requests.voidAttempts(this.pool));
+    if (due.expiredEpochs > 0 && this.decide(2) === 0) await this.send(() => requests.expiredAttempts(this.pool));
     for (const round of due.rounds) {
       if (round.state === 'opening') await this.send(() => rounds.take(this.pool, round));
       if (round.state === 'cancelled') await this.confirm((await rounds.giveBack(this.pool, round)).aborts);
@@ -345,7 +345,7 @@ export class World {
   async settle(): Promise<void> {
     for (let page = 0; page < 200; page++) {
       const due = await rounds.due(this.pool);
-      if (due.rounds.length + due.aborts.length + due.aborting + due.leaving + due.voidEpochs === 0) break;
+      if (due.rounds.length + due.aborts.length + due.aborting + due.leaving + due.expiredEpochs === 0) break;
       await this.sweep();
     }
     await this.audit();
@@ -354,7 +354,7 @@ export class World {
   /** All workers are gone, also those who never heard of an abort: what they had is returned, and what waited is folded. */
   async stopWorkers(): Promise<void> {
     for (const [workerId, epoch] of this.workers) await routing.deregisterWorker(this.pool, workerId, epoch);
-    for (let more = true; more;) ({ more } = await requests.voidAttempts(this.pool));
+    for (let more = true; more;) ({ more } = await requests.expiredAttempts(this.pool));
     await this.settle();
   }
 

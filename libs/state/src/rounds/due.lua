@@ -1,7 +1,7 @@
 --[[ What the sweeper has to do in this pool. Takes rounds that are gone off the list; changes nothing else.
 ARGV[1] JSON: {stamp}   the last one this replica has seen of the pool, or absent
 Reply: rounds         list of {job, roundId, state}, at most 64, in random order
-       voidEpochs     number of worker epochs whose attempts must be returned
+       expiredEpochs     number of worker epochs whose attempts must be returned
        claimWaiters   number of parked claims
        deadlines      number of rounds whose deadline has come
        aborts         list of abortId whose requests are still being selected, at most 64
@@ -18,7 +18,7 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
                              absent
        renewed        true when the generation of the pool was renewed just now: Redis was restarted or set back
        weightSync     boolean: the weights change just now
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64
@@ -36,7 +36,7 @@ return function(tx, args)
   return Generation.stamped(tx, cjson.encode({
     renewed = renewed or nil,
     uncheckedGeneration = redis.call('HGET', tx.key.meta, 'countsOf') ~= now and now or nil,
-    voidEpochs = redis.call('SCARD', tx.key.voidAttemptEpochs),
+    expiredEpochs = redis.call('SCARD', tx.key.expiredAttemptEpochs),
     claimWaiters = redis.call('HLEN', tx.key.claimWaiters),
     deadlines = redis.call('ZCOUNT', tx.key.roundDeadlines, '-inf', Format.integer(tx.now)),
     aborting = redis.call('ZCARD', tx.key.abortingGroups) + redis.call('ZCARD', tx.key.abortingLeases),

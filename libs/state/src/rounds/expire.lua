@@ -1,7 +1,7 @@
 --[[ Completes rounds whose deadline has come, with the groups they have; at most 16.
 ARGV[1] JSON: {}
 Reply: rounds   list of {job, roundId}
-Errors: none. Facts: round.completed, round.settled.
+Errors: none. Events: round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 16

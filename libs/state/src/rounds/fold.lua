@@ -1,4 +1,4 @@
---[[ Folds one page of a closed round into the books: accepted groups are counted into
+--[[ Folds one page of a closed round into the counts: accepted groups are counted into
 the ledger, then they are trained and deleted, as are the failed ones.
 A cancelled round has given its accepted groups back before; only the failed ones are left.
 Of a group that is gone, what is left of its requests goes with it.
@@ -6,7 +6,7 @@ A page ends with the group that makes it 32 requests. The summaries of the last 
 ARGV[1] JSON: {job, roundId}
 Reply: done     true when nothing is left to fold
        waiting  true when the next group has a surplus sample that is not confirmed: come again later
-Errors: none. Facts: request.lost.
+Errors: none. Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE, MOST_SAMPLES = 32, 128

@@ -13,9 +13,9 @@ end
 -- The generation, the sequence of the last event, and whether the generation was renewed just now.
 function Generation.current(tx, seen)
   if tx.known_generation then
-    return tx.known_generation, redis.call('HGET', tx.key.meta, 'factSequence') or '0', false
+    return tx.known_generation, redis.call('HGET', tx.key.meta, 'eventSequence') or '0', false
   end
-  local field = redis.call('HMGET', tx.key.meta, 'generation', 'generationOf', 'factSequence')
+  local field = redis.call('HMGET', tx.key.meta, 'generation', 'generationOf', 'eventSequence')
   local process, sequence, renewed = of_process(), field[3] or '0', false
   local seen_generation, seen_sequence = string.match(seen or '', '^(%x+)%.(%d+)$')
   tx.known_generation = field[1]

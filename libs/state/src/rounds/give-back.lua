@@ -3,7 +3,7 @@ A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
        more            boolean
-Errors: none. Facts: longtail.requeued, group.dropped, round.settled, request.lost.
+Errors: none. Events: longtail.requeued, group.dropped, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

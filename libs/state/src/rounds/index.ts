@@ -1,3 +1,3 @@
-export * from './fact-outbox';
+export * from './event-outbox';
 export * from './round.store';
 export * from './round.types';

@@ -21,7 +21,7 @@ ARGV[1] JSON:
 Reply: roundId, trainerEpoch, state, takenGroups, stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE,
 ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE,
-  WEIGHT_VERSION_MISMATCH. Facts: round.opened. ]]
+  WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]
 return function(tx, args)
   local refused = Generation.stamp_error(tx, Reply.optional(args.stamp))
   if refused then return refused end

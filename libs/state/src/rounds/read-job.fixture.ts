@@ -4,7 +4,7 @@ import { isOver } from './model-views.fixture';
 
 /** All of a job and of one round, as a test compares it. */
 export interface JobView {
-  books: Record<string, number>;
+  requestCounts: Record<string, number>;
   counts: { trained: number; failed: number; dropped: number; settling: number };
   longtail: string[];
   /** Tokens of all its rounds, by reason. */
@@ -39,15 +39,15 @@ const NUMBERS =
 
 /** Reads the keys themselves, not what scripts say about them. */
 export async function readJob(redis: Redis, root: string, roundId: string | undefined): Promise<JobView> {
-  const [books, job, longtail, names] = await Promise.all([
-    redis.hgetall(`${root}:job-books:job`),
+  const [requestCounts, job, longtail, names] = await Promise.all([
+    redis.hgetall(`${root}:job-counts:job`),
     redis.hgetall(`${root}:job:job`),
     redis.zrange(`${root}:job-longtail:job`, '0', '-1'),
     redis.keys(`${root}:group:*`),
   ]);
   const number = (value: string | undefined): number => Number(value ?? 0);
   return {
-    books: Object.fromEntries(STATES.map((state) => [state, number(books[state])])),
+    requestCounts: Object.fromEntries(STATES.map((state) => [state, number(requestCounts[state])])),
     counts: {
       trained: number(job['trainedGroups']),
       failed: number(job['failedGroups']),

@@ -19,7 +19,7 @@ Reply: trainerEpoch, stepsTrained, submittedGroups
        cancelledRoundId the round that was given up, or absent
        aborts           list of {requestId, attempt, workerId, workerEpoch}
        stamp
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, RESTORE_UNFINISHED. Facts: job.reconciled, round.cancelled,
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, RESTORE_UNFINISHED. Events: job.reconciled, round.cancelled,
 round.settled.
 Flags: allow-oom ]]
 return function(tx, args)

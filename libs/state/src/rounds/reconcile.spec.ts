@@ -1,4 +1,4 @@
-import type { Claim, RequestBooks, TailPolicy } from '@broomwagon/contracts';
+import type { Claim, RequestCounts, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { PoolAudit } from '../audit';
 import { LedgerStore } from '../ledger';
@@ -47,7 +47,7 @@ async function sweep(roundId: string | undefined): Promise<void> {
   await rounds.fold(test.pool, { job, roundId });
 }
 /** The counts add up, and say so many. */
-async function expectBooks(expected: Partial<RequestBooks>): Promise<void> {
+async function expectCounts(expected: Partial<RequestCounts>): Promise<void> {
   const { submitted, ...states } = await test.states();
   expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(submitted);
   expect({ submitted, ...states }).toMatchObject(expected);
@@ -103,10 +103,10 @@ describe('a step that the trainer has trained and Redis has lost', () => {
       countedGroups: 2,
       stepsTrained: 1,
     });
-    await expectBooks({ submitted: 8, trained: 4, claimed: 0, running: 0, cutting: 0, pending: 0 });
+    await expectCounts({ submitted: 8, trained: 4, claimed: 0, running: 0, cutting: 0, pending: 0 });
     const { trainerEpoch } = await rounds.takeover(test.pool, job, 'rest');
     expect(await trainRest(trainerEpoch, 2)).toEqual(['g2', 'g3']);
-    await expectBooks({ submitted: 8, trained: 8 });
+    await expectCounts({ submitted: 8, trained: 8 });
   });
 
   it('counts once when it was never submitted, and tells which other groups are unknown', async () => {
@@ -123,7 +123,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
 
     const answer = await reconcile(2, ['g1', 'g2'], ['g0', 'g1', 'g2', 'g3']);
     expect(answer).toMatchObject({ stepsTrained: 2, submittedGroups: 3, countedGroups: 2, unknown: ['g3'] });
-    await expectBooks({ submitted: 6, trained: 6 });
+    await expectCounts({ submitted: 6, trained: 6 });
     const again = { groupId: 'g1', digest: 'd', samples: 2, maxTokens: 9, promptRef: 'p', sampling: '{}' };
     const round = await test.open({
       policy,
@@ -155,7 +155,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ failedGroups: 1, longtail: { groups: 3 } });
     await reconcile(1, ['g0', 'g1', 'g2']);
     expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ failedGroups: 0, trainedGroups: 3 });
-    await expectBooks({ submitted: 10, trained: 6, failed: 0, dropped: 0, unfinished: 4 });
+    await expectCounts({ submitted: 10, trained: 6, failed: 0, dropped: 0, unfinished: 4 });
   });
 
   it('leaves a round of a later step as it is', async () => {
@@ -186,7 +186,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     expect(await rounds.reconcile(test.pool, { ...args, takeoverId: 'two' })).toMatchObject({
       trainerEpoch: second.trainerEpoch,
     });
-    await expectBooks({ submitted: 2, trained: 2 });
+    await expectCounts({ submitted: 2, trained: 2 });
   });
 });
 

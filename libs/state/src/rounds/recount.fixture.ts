@@ -26,12 +26,12 @@ local indexed = 0
 for _, name in ipairs(redis.call('KEYS', root .. 'worker-attempts:*')) do indexed = indexed + redis.call('SCARD', name) end
 compare('held', indexed, #held)
 for _, state in ipairs({ 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }) do
-  compare(state, redis.call('HGET', root .. 'job-books:job', state), counts[state] or 0)
+  compare(state, redis.call('HGET', root .. 'job-counts:job', state), counts[state] or 0)
 end
 local sum = 0
-local books = redis.call('HGETALL', root .. 'job-books:job')
-for position = 1, #books, 2 do if books[position] ~= 'submitted' then sum = sum + tonumber(books[position + 1]) end end
-compare('submitted', redis.call('HGET', root .. 'job-books:job', 'submitted'), sum)
+local counts = redis.call('HGETALL', root .. 'job-counts:job')
+for position = 1, #counts, 2 do if counts[position] ~= 'submitted' then sum = sum + tonumber(counts[position + 1]) end end
+compare('submitted', redis.call('HGET', root .. 'job-counts:job', 'submitted'), sum)
 local queued, open, accepted, leaving, aborting, told, dropped = 0, {}, {}, 0, 0, 0, 0
 for _, name in ipairs(redis.call('KEYS', root .. 'group:*')) do
   local id = string.sub(name, #root + #'group:' + 1)

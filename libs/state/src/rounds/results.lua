@@ -12,7 +12,7 @@ Reply: state          of the round
        complete       true when no further group will come
        stamp          string
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED, VALIDATION_FAILED.
-Facts: request.lost.
+Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

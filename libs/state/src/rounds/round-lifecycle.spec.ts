@@ -27,15 +27,15 @@ async function expectLedgerOf({ pool, trained }: World): Promise<void> {
 
 describe('a whole data set under random interleavings, repeats, failures and dead workers', () => {
   for (const name of TAIL_POLICIES) {
-    it(`trains every group exactly once in ceil(N/G) steps with exact books: ${name}`, () =>
+    it(`trains every group exactly once in ceil(N/G) steps with exact counts: ${name}`, () =>
       forDataSets(
         async ({ groups, samples, groupsPerStep, overProvision, decide }) => {
           const policy: TailPolicy = { name, overProvision };
           const world = await runDataSet(new World(groups, samples, groupsPerStep, policy, decide), decide);
           expect(world.trained.size).toBe(groups);
           expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
-          const { requests: books, ...job } = await rounds.jobStatus(world.pool, JOB);
-          expect(books).toMatchObject({ submitted: groups * samples, trained: groups * samples });
+          const { requests: counts, ...job } = await rounds.jobStatus(world.pool, JOB);
+          expect(counts).toMatchObject({ submitted: groups * samples, trained: groups * samples });
           expect(job).toMatchObject({ trainedGroups: groups, longtail: { groups: 0, settlingGroups: 0 } });
           await expectLedgerOf(world);
           await world.end();

@@ -145,7 +145,7 @@ export class RoundPair extends AttemptPair {
   private async seldom(): Promise<void> {
     switch (this.decide(7)) {
       case 0:
-        return this.voidWorker();
+        return this.expiredWorker();
       case 5:
         return this.stopSample();
       case 6:
@@ -261,7 +261,7 @@ export class RoundPair extends AttemptPair {
       (group) => group.state !== 'trained' && !(group.state === 'failed' && isOver(group.round)),
     );
     expect({ ...real, groups: undefined, round: undefined }).toEqual({
-      books: model.books,
+      requestCounts: model.requestCounts,
       counts: { trained, failed, dropped, settling },
       longtail: inOrder([...model.longtail.groups()]),
       wasted: totalsOf([...this.roundIds.keys()].map(({ wasted }) => wasted)),

@@ -188,7 +188,7 @@ export class RoundStore {
     return this.scripts.run(cut, pool, { job: round.job, roundId: round.roundId, cursor });
   }
 
-  /** Folds one page of a closed round into the books and deletes it. */
+  /** Folds one page of a closed round into the counts and deletes it. */
   fold(pool: PoolName, round: RoundName): Promise<FoldPage> {
     return this.scripts.run(fold, pool, { job: round.job, roundId: round.roundId });
   }

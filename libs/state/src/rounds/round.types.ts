@@ -190,7 +190,7 @@ export interface RoundName {
 export interface DueWork {
   rounds: (RoundName & { state: RoundState })[];
   /** Worker epochs whose attempts must be returned. */
-  voidEpochs: number;
+  expiredEpochs: number;
   claimWaiters: number;
   /** Rounds whose deadline has come. */
   deadlines: number;

@@ -10,7 +10,7 @@ const ACTIONS = [
   'fail',
   'sweep',
   'repeat',
-  'voidWorker',
+  'expiredWorker',
   'takeover',
   'abort',
 ] as const;
@@ -23,13 +23,13 @@ export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
   fail: 3,
   sweep: 4,
   repeat: 10,
-  voidWorker: 1,
+  expiredWorker: 1,
   takeover: 1,
   abort: 0,
 };
 
 /**
- * Runs a whole data set and returns its world; every step is followed by an audit of the books.
+ * Runs a whole data set and returns its world; every step is followed by an audit of the counts.
  * @param another one more action, with its weight
  */
 export async function runDataSet(

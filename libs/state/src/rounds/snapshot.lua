@@ -12,7 +12,7 @@ Reply: stepsTrained, longtailGroups, settlingGroups   numbers; all 0 for a job t
                                                       durationMs, bulkGroups, bulkMs, tailGroups, tailMs, lengths},
                                                       oldest first
        stamp                                          string
-Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED. Facts: none.
+Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local STEP_OF_PIN = 2 ^ 32

@@ -5,7 +5,7 @@ ARGV[1] JSON:
   trainerEpoch   string or absent: keeps the round from being orphaned
   stamp          of the trainer, or absent
 Reply: RoundStatus of the protocol, with a stamp
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Facts: none.
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local epoch = Reply.optional(args.trainerEpoch)

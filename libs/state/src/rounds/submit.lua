@@ -20,7 +20,7 @@ Reply: fresh         check: list of groupId that are not there yet
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP,
 VALIDATION_FAILED,
         PAYLOAD_STORE_FULL, PAYLOAD_NOT_FOUND.
-Facts: round.submitted, round.progressed, round.completed, round.settled. ]]
+Events: round.submitted, round.progressed, round.completed, round.settled. ]]
 return function(tx, args)
   local MOST_SAMPLES = 128
   local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer said `not-found`
@@ -96,7 +96,7 @@ return function(tx, args)
     if not room then return nil end
     for _, group in ipairs(fresh) do page = page + launched_of(group) * group.maxTokens * room.bytesPerToken end
     local live = 0
-    for _, count in ipairs(redis.call('HMGET', tx.key:books(args.job),
+    for _, count in ipairs(redis.call('HMGET', tx.key:counts(args.job),
       unpack(NOT_ENDED))) do live = live + tonumber(count or 0) end
     local reserved = live * SampleBytes.of(tx, args.job, room.bytesPerToken)
     if page > room.quotaBytes then

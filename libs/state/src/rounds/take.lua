@@ -6,7 +6,7 @@ trimmed to those it needs. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}   strings
 Reply: state           state of the round; no further page is needed unless it is 'opening'
        takenGroups     number, so far
-Errors: ROUND_NOT_FOUND. Facts: round.progressed, round.completed, round.settled, request.lost.
+Errors: ROUND_NOT_FOUND. Events: round.progressed, round.completed, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

@@ -70,9 +70,9 @@ export class TestPools {
   }
 
   /** An open round with its groups of the queue, and its new ones. */
-  async open(wish: TestRound) {
-    const { policy, neededGroups, newGroups = neededGroups, takeGroups = 0, samples = 2, maxTokens = 10 } = wish;
-    const { job = JOB, step = 1, roundId = `r${step}`, trainerEpoch, minSamples, timeoutMs, abortScope } = wish;
+  async open(wanted: TestRound) {
+    const { policy, neededGroups, newGroups = neededGroups, takeGroups = 0, samples = 2, maxTokens = 10 } = wanted;
+    const { job = JOB, step = 1, roundId = `r${step}`, trainerEpoch, minSamples, timeoutMs, abortScope } = wanted;
     const kind = takeGroups > 0 && newGroups === 0 ? ('long' as const) : ('short' as const);
     const plan = { planId: `p${step}`, step, kind, neededGroups, takeGroups, newGroups };
     const parameters = {

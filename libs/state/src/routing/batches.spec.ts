@@ -22,15 +22,15 @@ afterAll(async () => {
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 });
 
-type Wish = Omit<AcquireEntry, 'workerEpoch'>;
+type RoutingRequest = Omit<AcquireEntry, 'workerEpoch'>;
 interface Case {
   settings: PoolSettings;
   capacities: number[];
-  batches: { acquires: Wish[]; releases: number[] }[];
+  batches: { acquires: RoutingRequest[]; releases: number[] }[];
 }
 
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 3 });
-const wish: fc.Arbitrary<Wish> = fc.record({
+const wanted: fc.Arbitrary<RoutingRequest> = fc.record({
   // Few, so that some are repeated in one script.
   acquireId: fc.integer({ min: 0, max: 60 }).map((n) => `a${n}`),
   requestId: fc.constantFrom('j/g1/0', 'j/g2/0'),
@@ -48,7 +48,7 @@ const someCase: fc.Arbitrary<Case> = fc.record({
   capacities: fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 14 }),
   batches: fc.array(
     fc.record({
-      acquires: fc.array(wish, { minLength: 1, maxLength: 48 }),
+      acquires: fc.array(wanted, { minLength: 1, maxLength: 48 }),
       releases: fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 48 }),
     }),
     { minLength: 1, maxLength: 4 },

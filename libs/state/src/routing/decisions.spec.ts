@@ -40,7 +40,7 @@ describe('decisions', () => {
   it('carry all they were made from when asked, or when sampled, and lead to the same choice again', async () => {
     for (const id of ['a', 'b', 'c']) await test.server(id);
     const explained = await worker.acquire({ explain: true, groupId: 'g', sessionId: 's' });
-    expect(explained.snapshot).toMatchObject({ wish: { groupId: 'g', sessionId: 's' }, newestWeightVersion: 0 });
+    expect(explained.snapshot).toMatchObject({ request: { groupId: 'g', sessionId: 's' }, newestWeightVersion: 0 });
     expect(explained.snapshot!.servers).toHaveLength(3);
     expect(replayDecision(explained.snapshot!)).toMatchObject({ server: explained.serverId, branch: 'tie' });
     await test.configure({ decisionSampleEvery: 10 });

@@ -62,8 +62,8 @@ describe('policies', () => {
     await test.server('b');
     await test.configure({ policy: 'round-robin' });
     // The session brings b its second turn before a has had it.
-    const wishes = [{}, { sessionId: 's' }, { sessionId: 's' }, {}, {}];
-    expect(await worker.placesOf(5, (n) => wishes[n]!)).toEqual(['a', 'b', 'b', 'a', 'b']);
+    const requests = [{}, { sessionId: 's' }, { sessionId: 's' }, {}, {}];
+    expect(await worker.placesOf(5, (n) => requests[n]!)).toEqual(['a', 'b', 'b', 'a', 'b']);
   });
 
   it('consistent-hash: the same choice on a fresh start in any order of registration, and the next one when full', async () => {

@@ -20,7 +20,7 @@ it('lets a pool with nothing to look after fall asleep, and wakes it with its ne
 
   await test.store.deregisterWorker(pool, workerId, workerEpoch);
   await test.sweep();
-  await new RequestStore(test.runner).voidAttempts(pool);
+  await new RequestStore(test.runner).expiredAttempts(pool);
   await directory.review(nowMs + 60_000);
   await directory.review(nowMs + 69_000);
   expect(await directory.awake()).toEqual([pool]);

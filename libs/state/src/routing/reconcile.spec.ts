@@ -55,9 +55,9 @@ it('asks a live holder until its sync begins, then no more, and takes nothing fr
   expect(await asked(worker)).toBe(true);
   const { items } = await test.store.syncWorker(test.pool, worker, 'leases', '0');
   expect(await asked(worker)).toBeUndefined();
-  const booked = items.map(({ id }) => parseLeaseId(id)!);
-  expect(booked.map(({ acquireId }) => acquireId).sort()).toEqual([held.acquireId, forgotten.acquireId].sort());
-  for (const { acquireId, seq } of booked) if (acquireId !== held.acquireId) await test.release(acquireId, seq);
+  const known = items.map(({ id }) => parseLeaseId(id)!);
+  expect(known.map(({ acquireId }) => acquireId).sort()).toEqual([held.acquireId, forgotten.acquireId].sort());
+  for (const { acquireId, seq } of known) if (acquireId !== held.acquireId) await test.release(acquireId, seq);
   expect(await reconcile()).toMatchObject({ leases: 1, returned: 0, holders: [{ workerId: 'w', leases: 1 }] });
 });
 

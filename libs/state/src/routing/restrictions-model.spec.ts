@@ -16,7 +16,7 @@ const server = fc.record({
   lacks: fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs']),
 });
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
-const wish = fc.record({
+const wanted = fc.record({
   weightVersion: maybe(fc.constantFrom(6, 7, 9)),
   minWeightVersion: maybe(fc.constantFrom(7, 8)),
   maxWeightLag: maybe(fc.constantFrom(0, 1)),
@@ -32,9 +32,9 @@ it('finds of many servers the one that the reference model finds, and refuses wh
   const plan = fc.record({
     policy: fc.constantFrom(...ROUTING_POLICIES),
     fleet: fc.array(server, { minLength: SERVERS, maxLength: SERVERS }),
-    // Batches of the same wishes, as the coalescer makes them.
+    // Batches of the same requests, as the coalescer makes them.
     batches: fc.array(
-      fc.record({ wishes: fc.array(wish, { minLength: 1, maxLength: 3 }), times: fc.constantFrom(1, 4) }),
+      fc.record({ requests: fc.array(wanted, { minLength: 1, maxLength: 3 }), times: fc.constantFrom(1, 4) }),
       {
         minLength: 15,
         maxLength: 30,
@@ -64,8 +64,8 @@ it('finds of many servers the one that the reference model finds, and refuses wh
         pair.model.registerServer({ ...common, labels, lacks });
       }
       let sequence = 0;
-      for (const { wishes, times } of batches) {
-        const items = Array.from({ length: times }, () => wishes)
+      for (const { requests, times } of batches) {
+        const items = Array.from({ length: times }, () => requests)
           .flat()
           .map((one) => ({ acquireId: `a${sequence++}`, workerId: 'w', workerEpoch, ...one }));
         const expected = items.map((item) => pair.model.acquire({ ...item, waits: false }));

@@ -1,5 +1,5 @@
--- What an acquire asks of its server, and the lanes of those who wait with such wishes: one lane for each different
--- wish, so that nobody who cannot use a server stands in the way of one who can.
+-- What an acquire asks of its server, and the lanes of those who wait with such requests: one lane for each different
+-- request, so that nobody who cannot use a server stands in the way of one who can.
 local Restrictions = {}
 
 local MOST_LANES = 128
@@ -27,7 +27,7 @@ function Restrictions.is_restricted(item)
     or (item.needs ~= nil and #item.needs > 0)
 end
 
--- The first wish that this server does not meet, or nil.
+-- The first request that this server does not meet, or nil.
 function Restrictions.unmet(tx, server, item)
   if item.weightVersion and server.weightVersion ~= item.weightVersion then return 'weightVersion' end
   if item.minWeightVersion and server.weightVersion < item.minWeightVersion then return 'minWeightVersion' end
@@ -56,7 +56,7 @@ function Restrictions.asked_text(item)
   return cjson.encode(asked)
 end
 
--- The same text for the same wish, whatever the order it came in.
+-- The same text for the same request, whatever the order it came in.
 function Restrictions.text(item)
   local parts = {}
   for _, name in ipairs({ 'weightVersion', 'minWeightVersion', 'maxWeightLag' }) do
@@ -89,7 +89,7 @@ local function all_restricted_lanes(tx)
   return tx.restricted_lanes
 end
 
--- The lane for a wish; nil when it would be one too many. One that waits already is not turned away.
+-- The lane for a request; nil when it would be one too many. One that waits already is not turned away.
 function Restrictions.lane_of(tx, item)
   if not Restrictions.is_restricted(item) then return '*' end
   local text = Restrictions.text(item)

@@ -14,8 +14,8 @@ beforeEach(async () => {
 });
 afterEach(() => test.close());
 
-const acquire = async (wish: Partial<AcquireEntry> = {}) =>
-  (await test.acquire(worker, wish)) as unknown as Granted & { acquireId: string; error?: string };
+const acquire = async (wanted: Partial<AcquireEntry> = {}) =>
+  (await test.acquire(worker, wanted)) as unknown as Granted & { acquireId: string; error?: string };
 
 describe('restrictions', () => {
   it('are kept: minimum and lag of the weights, excluded servers, labels', async () => {
@@ -23,10 +23,10 @@ describe('restrictions', () => {
     await test.server('mid', 100, { weightVersion: 4 });
     await test.server('new', 100, { weightVersion: 5 });
     await servers.update(test.pool, { serverId: 'mid', labels: { zone: 'z', gpu: 'h200' } });
-    const only = async (wish: Partial<AcquireEntry>) => {
+    const only = async (wanted: Partial<AcquireEntry>) => {
       const places = new Set<string>();
       for (let n = 0; n < 6; n++) {
-        const { serverId, acquireId } = await acquire(wish);
+        const { serverId, acquireId } = await acquire(wanted);
         places.add(serverId);
         await test.release(acquireId);
       }

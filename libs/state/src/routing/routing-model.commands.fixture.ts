@@ -3,13 +3,13 @@ import type { Pair } from './routing-model.fixture';
 
 /** One step of a run. */
 export type Command = fc.AsyncCommand<object, Pair>;
-/** Done on both sides; then the books are compared. */
+/** Done on both sides; then the counts are compared. */
 export function command(name: string, run: (pair: Pair) => Promise<void>): Command {
   return {
     check: () => true,
     async run(_, pair) {
       await run(pair);
-      await pair.compareBooks();
+      await pair.compareCounts();
     },
     toString: () => name,
   };

@@ -41,7 +41,7 @@ export class Pair {
   readonly waiting = new Set<string>();
   /** Asked for so far, so that they can be repeated. */
   readonly transfers: ModelTransfer[] = [];
-  hasVoid = false;
+  hasExpired = false;
 
   /** To be told before the model is asked, which then begins this one where the script began a new one. */
   begin(epoch: Epoch): void {
@@ -63,7 +63,7 @@ export class Pair {
     if ('parked' in answer) this.waiting.add(acquireId);
   }
 
-  /** One void owner at a time, so that the order in which the sweeper takes owners does not matter. */
+  /** One expired owner at a time, so that the order in which the sweeper takes owners does not matter. */
   async sweep(): Promise<void> {
     const answers: WaiterAnswer[] = [];
     let more = true;
@@ -73,7 +73,7 @@ export class Pair {
       more = page.more;
     }
     this.compareAnswers(answers, this.model.sweep());
-    this.hasVoid = false;
+    this.hasExpired = false;
   }
 
   private async acquiresByRequest(): Promise<Record<string, string[]>> {
@@ -89,7 +89,7 @@ export class Pair {
   }
 
   /** In-flight == leases == sum over worker epochs, and all as the model has it. */
-  async compareBooks(): Promise<void> {
+  async compareCounts(): Promise<void> {
     const status = await store.status(this.pool);
     expect(status.leases).toBe(this.model.leases.size);
     expect(await this.acquiresByRequest()).toEqual(this.modelAcquiresByRequest());
@@ -101,7 +101,7 @@ export class Pair {
     const expected = [...this.model.servers.keys()].map((id) => [id, this.model.inflight(id)] as const);
     expect(inflight).toEqual(Object.fromEntries(expected));
     for (const server of servers) expect(server.inflight).toBeLessThanOrEqual(server.maxInflight);
-    if (this.hasVoid) return;
+    if (this.hasExpired) return;
     expect(servers.reduce((sum, server) => sum + server.inflight, 0)).toBe(status.leases);
     let ofWorkers = 0;
     for (const [workerId, epoch] of this.workerEpochs) {

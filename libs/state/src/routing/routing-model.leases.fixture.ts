@@ -30,18 +30,18 @@ export const acquire = fc
   })
   .map(({ stale, boundServerEpoch: nth, ...said }) =>
     command(`acquire ${JSON.stringify({ ...said, stale, nth })}`, async (pair) => {
-      const wish = { ...said, boundServerEpoch: nth === undefined ? undefined : (pair.epochs[nth] ?? 'e0') };
-      const workerEpoch = (!stale && pair.workerEpochs.get(wish.workerId)) || 'e0';
-      const expected = pair.model.acquire({ ...wish, workerEpoch });
-      const { waits, ...item } = wish;
-      const parking = waits ? { waitMs: 30_000, replyTo: `inbox.${wish.acquireId}` } : {};
+      const wanted = { ...said, boundServerEpoch: nth === undefined ? undefined : (pair.epochs[nth] ?? 'e0') };
+      const workerEpoch = (!stale && pair.workerEpochs.get(wanted.workerId)) || 'e0';
+      const expected = pair.model.acquire({ ...wanted, workerEpoch });
+      const { waits, ...item } = wanted;
+      const parking = waits ? { waitMs: 30_000, replyTo: `inbox.${wanted.acquireId}` } : {};
       const { results } = await store.acquire(pair.pool, [{ ...item, ...parking, workerEpoch }]);
       expect(results.map(replayed)).toEqual([expected]);
       // An acquire that may wait no longer takes its waiter with it: its answer is the only one.
-      if (!('parked' in expected) && pair.model.lanes.get(wish.acquireId) === undefined) {
-        pair.waiting.delete(wish.acquireId);
+      if (!('parked' in expected) && pair.model.lanes.get(wanted.acquireId) === undefined) {
+        pair.waiting.delete(wanted.acquireId);
       }
-      pair.remember(wish.acquireId, expected);
+      pair.remember(wanted.acquireId, expected);
     }),
   );
 

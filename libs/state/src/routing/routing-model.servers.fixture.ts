@@ -16,7 +16,7 @@ export const registerServer = fc
   })
   .map((registration) =>
     command(`register ${JSON.stringify(registration)}`, async (pair) => {
-      if (pair.hasVoid) await pair.sweep();
+      if (pair.hasExpired) await pair.sweep();
       // Fewer places than leases is legal; the bound of the test is then the leases that stand.
       const inflight = pair.model.inflight(registration.serverId);
       const maxInflight = Math.max(registration.maxInflight, inflight);
@@ -34,7 +34,7 @@ export const registerServer = fc
       const reply = await store.registerServer(pair.pool, full);
       pair.begin(reply.epoch);
       const expected = pair.model.registerServer({ ...registration, maxInflight });
-      pair.hasVoid = true;
+      pair.hasExpired = true;
       expect(reply.epoch).toBe(expected.epoch);
       pair.compareAnswers(reply.answers, expected.answers);
     }),
@@ -42,30 +42,30 @@ export const registerServer = fc
 
 export const removeServer = serverId.map((id) =>
   command(`remove ${id}`, async (pair) => {
-    if (pair.hasVoid) await pair.sweep();
-    pair.hasVoid = true;
+    if (pair.hasExpired) await pair.sweep();
+    pair.hasExpired = true;
     expect(await store.removeServer(pair.pool, id)).toEqual({ removed: pair.model.removeServer(id) });
   }),
 );
 
 export const cordonServer = fc.record({ serverId, cordoned: fc.boolean() }).map(({ serverId: id, cordoned }) =>
   command(`cordon ${id} ${cordoned}`, async (pair) => {
-    if (pair.hasVoid) await pair.sweep();
+    if (pair.hasExpired) await pair.sweep();
     const expected = pair.model.cordonServer(id, cordoned);
     const change = servers.cordon(pair.pool, id, cordoned);
     if (!expected) return expect(change).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
-    pair.hasVoid = true;
+    pair.hasExpired = true;
     pair.compareAnswers((await change).answers, expected);
   }),
 );
 
 export const fenceServer = fc.record({ serverId, age: fc.constantFrom(0, 0, 1) }).map(({ serverId: id, age }) =>
   command(`fence ${id}${age === 0 ? '' : ', an old epoch'}`, async (pair) => {
-    if (pair.hasVoid) await pair.sweep();
+    if (pair.hasExpired) await pair.sweep();
     const epoch = (age === 0 && pair.model.servers.get(id)?.epoch) || pair.epochs[0]!;
     const fence = servers.fence(pair.pool, id, epoch, 'test');
     if (!pair.model.servers.has(id)) return expect(fence).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
-    pair.hasVoid = true;
+    pair.hasExpired = true;
     const reply = await fence;
     pair.begin(reply.epoch);
     expect(reply).toMatchObject(pair.model.fenceServer(id, epoch)!);
@@ -74,18 +74,18 @@ export const fenceServer = fc.record({ serverId, age: fc.constantFrom(0, 0, 1) }
 
 export const drainServer = serverId.map((id) =>
   command(`drain ${id}`, async (pair) => {
-    if (pair.hasVoid) await pair.sweep();
+    if (pair.hasExpired) await pair.sweep();
     const isThere = pair.model.drainServer(id);
     const drain = servers.drain(pair.pool, id, 3_600_000);
     if (!isThere) return expect(drain).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
-    pair.hasVoid = true;
+    pair.hasExpired = true;
     expect((await drain).answers).toEqual([]);
   }),
 );
 
 export const endDrains = fc.constant(
   command('end drains', async (pair) => {
-    if (pair.hasVoid) await pair.sweep();
+    if (pair.hasExpired) await pair.sweep();
     const { removed } = await servers.endDrains(pair.pool, 0);
     expect(removed.map((one) => one.serverId).sort()).toEqual(pair.model.endDrains().sort());
   }),
@@ -101,13 +101,13 @@ export const updateServer = fc
   })
   .map(({ serverId: id, ...wanted }) =>
     command(`update ${id} ${JSON.stringify(wanted)}`, async (pair) => {
-      if (pair.hasVoid) await pair.sweep();
+      if (pair.hasExpired) await pair.sweep();
       const said = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
       const change = { ...said, maxInflight: Math.max(wanted.maxInflight, pair.model.inflight(id)) };
       const expected = pair.model.updateServer(id, change);
       const reply = servers.update(pair.pool, { serverId: id, ...change });
       if (!expected) return expect(reply).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
-      pair.hasVoid = true;
+      pair.hasExpired = true;
       pair.compareAnswers((await reply).answers, expected);
     }),
   );
@@ -116,8 +116,8 @@ export const registerWorker = fc
   .record({ workerId, registrationId: fc.constantFrom('one', 'two') })
   .map((registration) =>
     command(`worker ${registration.workerId} ${registration.registrationId}`, async (pair) => {
-      if (pair.hasVoid) await pair.sweep();
-      pair.hasVoid = true;
+      if (pair.hasExpired) await pair.sweep();
+      pair.hasExpired = true;
       const { workerEpoch } = await store.registerWorker(pair.pool, { ...registration, ttlMs: 3_600_000 });
       pair.begin(workerEpoch);
       const expected = pair.model.registerWorker(registration.workerId, registration.registrationId);
@@ -126,11 +126,11 @@ export const registerWorker = fc
     }),
   );
 
-export const voidWorker = workerId.map((id) =>
+export const expiredWorker = workerId.map((id) =>
   command(`void ${id}`, async (pair) => {
-    if (pair.hasVoid) await pair.sweep();
-    pair.hasVoid = true;
-    pair.model.voidWorker(id);
+    if (pair.hasExpired) await pair.sweep();
+    pair.hasExpired = true;
+    pair.model.expiredWorker(id);
     await store.deregisterWorker(pair.pool, id, pair.workerEpochs.get(id) ?? 'e0');
   }),
 );
@@ -173,14 +173,14 @@ export const configure = fc
   })
   .map(({ set, reset }) =>
     command(`configure ${JSON.stringify({ set, reset })}`, async (pair) => {
-      if (pair.hasVoid) await pair.sweep();
+      if (pair.hasExpired) await pair.sweep();
       // The sweeper moves the waiters of several quarantined servers in any order: one such server at a time.
       const { requiredWeightVersion: wanted } = set;
       const left = [...pair.model.servers.values()].filter(
         (server) => server.weightVersion !== wanted && pair.model.lanes.first(({ lane }) => lane === server.serverId),
       );
       if (wanted !== undefined && left.length > 1) return;
-      pair.hasVoid = true;
+      pair.hasExpired = true;
       const { version } = await pools.configure(pair.pool, set, reset);
       const { answers } = await servers.rescore(pair.pool, '0');
       const done = await pools.finish(pair.pool, version);

@@ -22,7 +22,7 @@ import {
   removeServer,
   sweep,
   updateServer,
-  voidWorker,
+  expiredWorker,
 } from './routing-model.servers.fixture';
 
 /** Sequences in one run of this test; `MODEL_RUNS=1000` looks deeper. */
@@ -31,7 +31,7 @@ vi.setConfig({ testTimeout: 60_000 + RUNS * 1_000 });
 
 afterAll(closeStores);
 
-it('does what the reference model does, whatever the order of commands, and its books balance', async () => {
+it('does what the reference model does, whatever the order of commands, and its counts balance', async () => {
   // Many acquires and releases to each change of servers and workers.
   const commands = fc.commands(
     [
@@ -43,7 +43,7 @@ it('does what the reference model does, whatever the order of commands, and its 
       registerWorker,
       registerWorker,
       removeServer,
-      voidWorker,
+      expiredWorker,
       finishSession,
       clearSessions,
       configure,

@@ -56,8 +56,8 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
       return { workerId, workerEpoch };
     },
     /** One acquire; its acquireId is new unless given. */
-    async acquire(worker: { workerId: string; workerEpoch: Epoch }, wish: Partial<AcquireEntry> = {}) {
-      const item = { acquireId: `acquire-${++sequence}`, requestId: 'job/group/0', ...worker, ...wish };
+    async acquire(worker: { workerId: string; workerEpoch: Epoch }, wanted: Partial<AcquireEntry> = {}) {
+      const item = { acquireId: `acquire-${++sequence}`, requestId: 'job/group/0', ...worker, ...wanted };
       const { results } = await store.acquire(pool, [item]);
       return { acquireId: item.acquireId, ...(results[0] as { seq: number; serverId: string; branch: string }) };
     },
@@ -84,15 +84,15 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
 /** Acquires of one worker. */
 export async function openTestWorker(test: TestStore) {
   const holder = await test.worker('w');
-  const acquire = async (wish: Partial<AcquireEntry> = {}) =>
-    (await test.acquire(holder, wish)) as unknown as Granted & { acquireId: string; error?: string };
+  const acquire = async (wanted: Partial<AcquireEntry> = {}) =>
+    (await test.acquire(holder, wanted)) as unknown as Granted & { acquireId: string; error?: string };
   return {
     holder,
     acquire,
     /** Where so many acquires go, one after the other. */
-    async placesOf(count: number, wish: (n: number) => Partial<AcquireEntry> = () => ({})) {
+    async placesOf(count: number, wanted: (n: number) => Partial<AcquireEntry> = () => ({})) {
       const places: string[] = [];
-      for (let n = 0; n < count; n++) places.push((await acquire(wish(n))).serverId);
+      for (let n = 0; n < count; n++) places.push((await acquire(wanted(n))).serverId);
       return places;
     },
   };

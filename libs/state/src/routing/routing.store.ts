@@ -233,7 +233,7 @@ export class RoutingStore {
     return this.runner.run(TRANSITIONS.expireWaiters, pool, {});
   }
 
-  /** One page of returning void leases and moving waiters of lost servers. */
+  /** One page of returning expired leases and moving waiters of lost servers. */
   sweep(pool: string): Promise<SweepReply> {
     return this.runner.run(TRANSITIONS.sweep, pool, { mostSessions: this.bounds.mostSessions });
   }
@@ -306,7 +306,7 @@ export class RoutingStore {
     return this.runner.run(TRANSITIONS.deregisterWorker, pool, { workerId, workerEpoch });
   }
 
-  /** Voids at most 128 worker epochs; `gapMs` without a call of this counts as an outage, after which none expires. */
+  /** Expires at most 128 worker epochs; `gapMs` without a call of this counts as an outage, after which none expires. */
   expireWorkers(pool: string, gapMs: number): Promise<ExpireWorkersReply> {
     return this.runner.run(TRANSITIONS.expireWorkers, pool, { gapMs });
   }

@@ -16,7 +16,7 @@ import type {
   WorkerId,
 } from '@broomwagon/contracts';
 
-/** One acquire as the script takes it: the wish, its worker, and where a parked call is answered. */
+/** One acquire as the script takes it: the request, its worker, and where a parked call is answered. */
 export interface AcquireEntry extends AcquireItem {
   workerId: WorkerId;
   workerEpoch: Epoch;

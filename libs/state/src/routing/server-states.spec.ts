@@ -151,8 +151,8 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
   };
   expect(await test.store.registerServer(test.pool, again)).toMatchObject({ state: 'ready' });
   expect(await fence()).toMatchObject({ changed: false, state: 'ready' });
-  const facts = (await test.redis.xrange(`${test.root}:facts`, '-', '+')).map(([, fields]) => fields[1]);
-  expect(facts).toEqual(['server.fenced']);
+  const events = (await test.redis.xrange(`${test.root}:events`, '-', '+')).map(([, fields]) => fields[1]);
+  expect(events).toEqual(['server.fenced']);
 });
 
 it('removes a drained server with its last lease, and keeps one a list still finds away until it starts anew', async () => {

@@ -136,13 +136,13 @@ export class ServerStore {
     return this.runner.run(SCRIPTS.drain, pool, { serverId, deadlineMs, mostSessions: this.bounds.mostSessions });
   }
 
-  /** The epoch is void as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND */
+  /** The epoch is expired as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND */
   fence(pool: string, serverId: ServerId, epoch: Epoch, reason: string): Promise<FenceServerReply> {
     return this.runner.run(SCRIPTS.fence, pool, { serverId, epoch, newEpoch: newEpoch(), reason });
   }
 
   /**
-   * One page of its leases: returns those of void worker epochs, asks live holders for a sync; begin with cursor `0`,
+   * One page of its leases: returns those of expired worker epochs, asks live holders for a sync; begin with cursor `0`,
    * which also ends it.
    * @throws BroomwagonError SERVER_NOT_FOUND, FENCED
    */

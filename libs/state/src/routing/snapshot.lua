@@ -44,13 +44,13 @@ function Snapshot.take(tx, item, bound, named)
   for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, 0, SNAPSHOT_SERVERS - 1)) do list(Servers.get(tx, id)) end
   list(bound)
   list(named)
-  local wish, settings = {}, { policy = tx.policy_name, groupPlacement = Settings.get(tx, 'groupPlacement') }
-  for _, name in ipairs(WISH) do wish[name] = item[name] end
-  if item.excludeServers and #item.excludeServers > 0 then wish.excludeServers = item.excludeServers end
+  local request, settings = {}, { policy = tx.policy_name, groupPlacement = Settings.get(tx, 'groupPlacement') }
+  for _, name in ipairs(WISH) do request[name] = item[name] end
+  if item.excludeServers and #item.excludeServers > 0 then request.excludeServers = item.excludeServers end
   for _, name in ipairs(NUMBERS) do settings[name] = Settings.number(tx, name) end
   return {
     settings = settings,
-    wish = wish,
+    request = request,
     boundTo = bound and bound.id or nil,
     namedServer = named and named.id or nil,
     newestWeightVersion = Restrictions.newest_weight_version(tx),

@@ -80,7 +80,7 @@ it('returns the leases of a dead worker in pages, all of them, and only its own'
   expect((await test.release('d0-0')).results[0]).toEqual({ released: false, reason: 'fenced' });
   expect((await test.store.sweep(test.pool)).returned).toBe(64);
   expect(await test.sweep()).toBe(236);
-  expect(await test.store.status(test.pool)).toMatchObject({ leases: 1, voidEpochs: 0, workers: 1 });
+  expect(await test.store.status(test.pool)).toMatchObject({ leases: 1, expiredEpochs: 0, workers: 1 });
   expect((await test.release(kept.acquireId, kept.seq)).results[0]).toEqual({ released: true, reason: 'released' });
 });
 
@@ -95,7 +95,7 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
   const left = await test.redis.keys(`${test.root}:*`);
   // The attempts of the epoch are the trainer-coordinator's to return; that it was there is forgotten after a day.
   expect(await test.redis.ttl(`${test.root}:former-worker:w`)).toBeGreaterThan(86_000);
-  expect(left.sort()).toEqual([`${test.root}:former-worker:w`, `${test.root}:meta`, `${test.root}:void:attempts`]);
+  expect(left.sort()).toEqual([`${test.root}:expired:attempts`, `${test.root}:former-worker:w`, `${test.root}:meta`]);
 });
 
 it('expires nobody for one time to live when many would expire together, then does', async () => {

@@ -5,7 +5,7 @@ ARGV[1] JSON:
   deadlineMs       number: from now on
   mostSessions     number: as in acquire
 Reply: as in servers/update
-Errors: SERVER_NOT_FOUND. Facts: none.
+Errors: SERVER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)

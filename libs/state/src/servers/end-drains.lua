@@ -1,11 +1,11 @@
---[[ Removes drained servers: those without leases, and those whose deadline is over; what still runs there is void. At
+--[[ Removes drained servers: those without leases, and those whose deadline is over; what still runs there is expired. At
 most 128 are looked at.
 ARGV[1] JSON:
   offset           number: where the page begins, by deadline
   rememberMs       number: how long one that was found by a list stays away
-Reply: removed     list of {serverId, leases}: leases that were void
+Reply: removed     list of {serverId, leases}: leases that were expired
        next        number: offset of the next page; absent at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -1,4 +1,4 @@
---[[ Takes the current epoch from a server, as if it had failed: its leases and sessions are void, and late releases
+--[[ Takes the current epoch from a server, as if it had failed: its leases and sessions are expired, and late releases
 change nothing. It stays failed until it registers with another instanceId; probes and heartbeats do not bring it back.
 ARGV[1] JSON:
   serverId
@@ -7,7 +7,7 @@ ARGV[1] JSON:
   reason           string
 Reply: serverId, epoch, state   as they are now
        changed     false when that epoch is not the current one
-Errors: SERVER_NOT_FOUND. Facts: server.fenced.
+Errors: SERVER_NOT_FOUND. Events: server.fenced.
 Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)

@@ -11,7 +11,7 @@ Reply: states      object: serverId -> state; an unknown one is missing
        requiredWeightVersion?   number: what a server must have to take leases
        answers, servers, more as in leases/release
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
-Facts: none.
+Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -4,7 +4,7 @@ ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: limited     list of serverId
        answers, servers, more as in leases/release
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local answers, servers, limited = {}, {}, {}

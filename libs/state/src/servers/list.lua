@@ -6,7 +6,7 @@ Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, i
                    engineWeightVersion?: what the engine said of itself;
                    unconfirmedWeightVersion?: what it had when it failed}
        cursor      string, '0' at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64 -- with all they may have, 64 servers are half a message; a small set is scanned at once, at most 128

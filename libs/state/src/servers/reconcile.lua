@@ -1,4 +1,4 @@
---[[ One page of having the leases of a server's current epoch proven by their holders: those of void worker epochs are
+--[[ One page of having the leases of a server's current epoch proven by their holders: those of expired worker epochs are
 returned, and every live holder is asked for a sync, which returns what it does not hold. Nothing that a live worker
 epoch may still hold is touched here. Room made goes to waiters.
 ARGV[1] JSON:
@@ -10,11 +10,11 @@ Reply: leases      number: all of its leases afterwards
        engineRunning?, engineWaiting?, reportAgeMs?, drift?   what the engine last said, and leases less that; absent
                    when it says nothing
        holders     list of {workerId, workerEpoch, leases}: live ones of this page, now asked for a sync
-       returned    number: leases of void worker epochs in this page
+       returned    number: leases of expired worker epochs in this page
        cursor      string, '0' at the end; a scan of about 128 leases a page
        answers, servers, more   as in leases/release
 A repeat returns nothing twice; it asks again for a sync that has begun already.
-Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
+Errors: SERVER_NOT_FOUND, FENCED. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -19,7 +19,7 @@ What was asked of a server by name, its cordon or drain, outlives its restart. O
 starts anew.
 Reply: serverId, epoch, state (`removed` and an empty epoch for one that stays away); answers, servers, more as in
   leases/release
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -5,7 +5,7 @@ ARGV[1] JSON:
                    most 128
 Reply: drifts      list of {serverId, drift}: leases less what the engine has in hand; in the order of the reports
        due         list of {serverId, epoch, limit, maxInflight, inflight, running, waiting, kvUse?, newPreemptions}
-Errors: none; a report of an unknown server or another epoch is passed over. Facts: none.
+Errors: none; a report of an unknown server or another epoch is passed over. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -4,7 +4,7 @@ ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: cursor      string, '0' at the end
        answers, servers, more as in leases/release
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64

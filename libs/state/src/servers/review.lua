@@ -1,5 +1,5 @@
 --[[ Looks at servers that were not heard of, the longest silent first: suspect after `suspectAfterMs`, failed after
-`failedAfterMs` (a new epoch: leases and sessions are void). When more than half of the watched ones are silent at
+`failedAfterMs` (a new epoch: leases and sessions are expired). When more than half of the watched ones are silent at
 once, that says more about the network or about us: none fails and suspects are held, that is they still take leases.
 The last server that takes leases is held in the same way. A new start that was never heard of is `pending` and not
 looked at: it may be loading weights.
@@ -14,7 +14,7 @@ Reply: silent      number: servers silent for suspectAfterMs
        suspected, failed   lists of serverId that changed
        next        number: offset of the next page; absent at the end
        answers, servers, more as in leases/release
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

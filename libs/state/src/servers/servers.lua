@@ -141,7 +141,7 @@ end
 
 -- The leases of this epoch count no more; the sweeper returns them.
 function Servers.expire_epoch(tx, id, epoch)
-  redis.call('SADD', tx.key.voidLeaseEpochs, 'server:' .. id .. ':' .. epoch)
+  redis.call('SADD', tx.key.expiredLeaseEpochs, 'server:' .. id .. ':' .. epoch)
 end
 
 -- The weights it has now, by the word of its engine or its trainer.
@@ -151,7 +151,7 @@ function Servers.set_version(tx, server, version)
   ServerHash.unset(tx, server.id, 'versionBefore')
 end
 
--- Leases and sessions of its epoch are void, and it takes none until it is heard of again (or, fenced, starts anew). It
+-- Leases and sessions of its epoch are expired, and it takes none until it is heard of again (or, fenced, starts anew). It
 -- may have restarted by then: its weights are unknown until somebody names them, or its engine turns out to be the same
 -- start.
 function Servers.fail(tx, server, new_epoch)
@@ -174,7 +174,7 @@ end
 -- Its epoch was taken from it by name: only a new start brings it back.
 function Servers.is_fenced(tx, server) return redis.call('HEXISTS', tx.key:server(server.id), 'fenced') == 1 end
 
--- Out of every index; leases and sessions are void at once.
+-- Out of every index; leases and sessions are expired at once.
 function Servers.forget(tx, server)
   Servers.expire_epoch(tx, server.id, server.epoch)
   Servers.set_lacks(tx, server.id, '')

@@ -10,7 +10,7 @@ ARGV[1] JSON:
   newEpoch         string: the epoch that begins if that is a restart
   mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in leases/release
-Errors: SERVER_NOT_FOUND, FENCED. Facts: none.
+Errors: SERVER_NOT_FOUND, FENCED. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)

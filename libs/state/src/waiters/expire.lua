@@ -2,11 +2,11 @@
 ARGV[1] JSON: {}
 Reply: answers     list: {acquireId, replyTo, error, reason?}: WAIT_TIMEOUT when all that fit are full,
                    NO_SERVER_AVAILABLE when none takes leases or fits, POOL_PAUSED while the pool is paused or its
-                   weights change, FENCED when the worker epoch is void meanwhile
+                   weights change, FENCED when the worker epoch is expired meanwhile
        servers     {}
        more        true when there are further ones
        waiting     number: those still parked
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 128

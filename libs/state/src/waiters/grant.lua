@@ -4,7 +4,7 @@ page of the others that moves on with each call: who waits for one of those is f
 ARGV[1] JSON:
   mostSessions     number: as in acquire
 Reply: answers, servers, more as in leases/release.
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local answers, servers = {}, {}

@@ -34,7 +34,7 @@ end
 -- time is, whatever it was to be.
 function Waiters.error(tx, waiter, now, is_over)
   if not Leases.is_current_worker(tx, waiter.workerId, waiter.workerEpoch) then
-    return (WorkerFence.void_worker(tx, waiter.workerId))
+    return (WorkerFence.expired_worker(tx, waiter.workerId))
   end
   if not is_over and waiter.deadlineMs > now then return nil end
   local code, reason = Waiters.obstacle_of(tx, waiter)

@@ -9,7 +9,7 @@ ARGV[1] JSON:
 Reply: WeightSync of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else),
 WEIGHT_SYNC_CONFLICT,
-  WEIGHT_VERSION_STALE. Facts: weights.begun.
+  WEIGHT_VERSION_STALE. Events: weights.begun.
 Flags: allow-oom ]]
 return function(tx, args)
   local job = Reply.optional(args.job)

@@ -10,7 +10,7 @@ ARGV[1] JSON:
 Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do
 Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise),
 WEIGHTS_NOT_QUIESCED (a commit while
-  requests run that were to be stopped or waited for). Facts: weights.committed, weights.rolled-back.
+  requests run that were to be stopped or waited for). Events: weights.committed, weights.rolled-back.
 Flags: allow-oom ]]
 return function(tx, args)
   local epoch = Reply.optional(args.trainerEpoch)

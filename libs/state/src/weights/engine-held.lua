@@ -1,7 +1,7 @@
 --[[ Whether the change of weights of this pool that is under way has paused an engine: then it goes on with that one.
 ARGV[1] JSON: {endpoint, dialect}
 Reply: held   boolean
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local entry, sync = PausedEngines.load(tx, PausedEngines.name(args.dialect, args.endpoint)), WeightSync.load(tx)

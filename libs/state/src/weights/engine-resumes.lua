@@ -7,7 +7,7 @@ Reply: steps      list of {serverId, endpoint, dialect, syncId}
        overdue    number: engines that have been told for longer than OVERDUE_MS: an alarm
        givenUp    list of {serverId, endpoint, dialect, syncId}: given up just now, each listed once
        cursor     string, '0' at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -6,7 +6,7 @@ Reply: steps     list of {serverId, endpoint, dialect, syncId, mode}
        resumes   boolean: some are paused, and weights/engine-resumes says which of them are to go on
 What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that only its
 callers can reach, is left alone.
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

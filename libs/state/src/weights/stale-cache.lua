@@ -6,7 +6,7 @@ ARGV[1] JSON:
   start?   {instanceId?, endpoint, dialect}: what the server is registered as just now; another start than is known, or
            without an instanceId another address, is an engine that has computed nothing yet
 Reply: engine   {endpoint, dialect} or absent
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local server, sync = Servers.get(tx, args.serverId), WeightSync.load(tx)

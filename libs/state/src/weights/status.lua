@@ -7,7 +7,7 @@ Reply: version    number: committed last, absent before the first
        servers    list of WeightServer of the protocol, one page in no order
        cursor     string, '0' at the end
        stamp      string
-Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND. Facts: none.
+Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -8,7 +8,7 @@ Reply: aborts   list of {requestId, attempt, workerId, workerEpoch}
        leases   list of {leaseId, requestId, workerId, workerEpoch}
        fences   list of {serverId, epoch}
        cursor   string, '0' at the end
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32
@@ -24,7 +24,7 @@ return function(tx, args)
     -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see leases/lease-record.lua
     local seq, server_id, epoch, worker_id, worker_epoch, id = string.match(page[2][position + 1],
       '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|')
-    -- What a void epoch holds is returned by the load-balancer.
+    -- What an expired epoch holds is returned by the load-balancer.
     local is_live = WorkerFence.is_current(tx, worker_id, worker_epoch)
     if is_live and is_overdue then
       table.insert(fences, { serverId = server_id, epoch = epoch })

@@ -1,11 +1,11 @@
 --[[ Gives a worker epoch up; what it still holds is returned by the sweepers.
 ARGV[1] JSON: {workerId, workerEpoch}
-Reply: deregistered   false when the epoch was void already
-Errors: WORKER_NOT_FOUND. Facts: none.
+Reply: deregistered   false when the epoch was expired already
+Errors: WORKER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
-    local code, message, field = WorkerFence.void_worker(tx, args.workerId)
+    local code, message, field = WorkerFence.expired_worker(tx, args.workerId)
     return code == 'FENCED' and '{"deregistered":false}' or Reply.fail(code, message, field)
   end
   Workers.expire_epoch(tx, args.workerId, args.workerEpoch)

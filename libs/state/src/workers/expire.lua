@@ -5,7 +5,7 @@ ARGV[1] JSON: {gapMs}
 Reply: expired     list of workerId
        held        'outage' | 'mass' while nothing expires: an alarm; absent otherwise
        more        true when there are further ones
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

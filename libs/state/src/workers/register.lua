@@ -5,7 +5,7 @@ ARGV[1] JSON:
   ttlMs                      number
 Reply: workerEpoch           string
        ttlMs, serverTimeMs   numbers
-Errors: none. Facts: none.
+Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -6,12 +6,12 @@ ARGV[1] JSON:
   cursor           string, '0' to begin
 Reply: items       list of {id: leaseId, sinceMs} or {id: requestId, attempt, sinceMs}
        cursor      string, '0' at the end
-Errors: WORKER_NOT_FOUND, FENCED. Facts: request.lost.
+Errors: WORKER_NOT_FOUND, FENCED. Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
-    return Reply.fail(WorkerFence.void_worker(tx, args.workerId))
+    return Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
   -- Not with the heartbeat that tells of it: its reply may be lost.
   if args.kind == 'leases' and args.cursor == '0' then redis.call('HDEL', tx.key:worker(args.workerId), 'syncAsked') end

@@ -1,4 +1,4 @@
--- True while this worker epoch is the current one and not void.
+-- True while this worker epoch is the current one and not expired.
 -- A deregistered or expired worker has no `liveEpoch`; only a registration gives it a new one.
 local WorkerFence = {}
 
@@ -8,9 +8,9 @@ end
 
 -- What to answer when it is not: code, message and field. A worker id that was never registered, or not for a day, is
 -- told from an epoch that is over: it may be misspelt, or Redis is new.
-function WorkerFence.void_worker(tx, worker_id)
+function WorkerFence.expired_worker(tx, worker_id)
   if redis.call('EXISTS', tx.key:worker(worker_id), tx.key:formerWorker(worker_id)) > 0 then
-    return 'FENCED', 'The worker epoch is void; register anew', 'workerEpoch'
+    return 'FENCED', 'The worker epoch is expired; register anew', 'workerEpoch'
   end
   return 'WORKER_NOT_FOUND', 'No worker ' .. worker_id .. ' is registered in this pool; register it', 'workerId'
 end

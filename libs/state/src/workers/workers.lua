@@ -3,8 +3,8 @@ local Workers = {}
 
 function Workers.expire_epoch(tx, worker_id, epoch)
   local owner = 'worker:' .. worker_id .. ':' .. epoch
-  redis.call('SADD', tx.key.voidLeaseEpochs, owner)
-  redis.call('SADD', tx.key.voidAttemptEpochs, owner)
+  redis.call('SADD', tx.key.expiredLeaseEpochs, owner)
+  redis.call('SADD', tx.key.expiredAttemptEpochs, owner)
   redis.call('DEL', tx.key:worker(worker_id))
   redis.call('SET', tx.key:formerWorker(worker_id), '1', 'EX', 86400)
   redis.call('ZREM', tx.key.workers, worker_id)

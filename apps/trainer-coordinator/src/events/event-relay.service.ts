@@ -2,53 +2,53 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, eventSubject, type PoolName, wireText } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import { FactOutbox, type Fact } from '@broomwagon/state';
+import { EventOutbox, type RolloutEvent } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /** One stream for all pools. */
-const STREAM = 'BROOMWAGON_FACTS';
+const STREAM = 'BROOMWAGON_EVENTS';
 /** A server that had no JetStream is asked again after this, milliseconds. */
 const ASK_AGAIN_MS = 60_000;
-/** Facts that the server has not confirmed within this time are published again later, milliseconds. */
+/** Events that the server has not confirmed within this time are published again later, milliseconds. */
 const CONFIRM_MS = 5_000;
 const NANOSECONDS_PER_MS = 1_000_000;
 
 /**
- * Publishes facts from the outbox, in their order and at least once; they leave it when the server has confirmed them.
+ * Publishes events from the outbox, in their order and at least once; they leave it when the server has confirmed them.
  * The id of the entry is the message id, by which JetStream drops what comes twice. Nothing depends on the stream: on a
- * server without JetStream facts are plain messages.
+ * server without JetStream events are plain messages.
  */
 @Injectable()
-export class FactRelayService {
-  private readonly logger = new Logger(FactRelayService.name);
+export class EventRelayService {
+  private readonly logger = new Logger(EventRelayService.name);
   private askedAtMs = -Infinity;
   private hasStream = false;
 
   constructor(
-    private readonly outbox: FactOutbox,
+    private readonly outbox: EventOutbox,
     private readonly messaging: MessagingClient,
     private readonly config: CoordinatorConfig,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** Relays all facts of a pool there are now. @throws BroomwagonError UNAVAILABLE: they stay in the outbox */
+  /** Relays all events of a pool there are now. @throws BroomwagonError UNAVAILABLE: they stay in the outbox */
   async relay(pool: PoolName): Promise<void> {
     // The client would buffer them, and they would be gone with this process.
     if (!this.messaging.connection.isConnected()) return;
     for (;;) {
-      const facts = await this.outbox.take(pool);
-      if (facts.length === 0) return;
+      const events = await this.outbox.take(pool);
+      if (events.length === 0) return;
       await this.ensureStream();
-      await this.publish(pool, facts);
-      await this.outbox.done(pool, facts);
-      this.metrics.factsRelayed(facts.length);
+      await this.publish(pool, events);
+      await this.outbox.done(pool, events);
+      this.metrics.eventsRelayed(events.length);
     }
   }
 
   /** Settles when the server has them all. */
-  private async publish(pool: PoolName, facts: readonly Fact[]): Promise<void> {
-    const messages = facts.map(({ id, type, body }) => ({
+  private async publish(pool: PoolName, events: readonly RolloutEvent[]): Promise<void> {
+    const messages = events.map(({ id, type, body }) => ({
       subject: eventSubject(pool, type),
       // The outbox names its entries by the time of Redis.
       body: wireText({ type, pool, atMs: Number(id.split('-')[0]), ...body }),
@@ -86,17 +86,17 @@ export class FactRelayService {
         await manager.streams.add({
           name: STREAM,
           subjects: [eventSubject('*', '>')],
-          max_bytes: this.config.factsStreamMaxBytes,
-          max_age: this.config.factsStreamMaxAgeMs * NANOSECONDS_PER_MS,
+          max_bytes: this.config.eventsStreamMaxBytes,
+          max_age: this.config.eventsStreamMaxAgeMs * NANOSECONDS_PER_MS,
         });
       }
       this.hasStream = true;
     } catch (error) {
-      this.logger.log(`Facts are published without a stream: ${(error as Error).message}`);
+      this.logger.log(`Events are published without a stream: ${(error as Error).message}`);
     }
   }
 }
 
 function unconfirmed(why: string, cause?: unknown): BroomwagonError {
-  return new BroomwagonError('UNAVAILABLE', `NATS did not confirm facts: ${why}`, { cause });
+  return new BroomwagonError('UNAVAILABLE', `NATS did not confirm events: ${why}`, { cause });
 }

@@ -1,12 +1,12 @@
 import { eventSubject } from '@broomwagon/contracts';
 import { connectNats, MessagingClient } from '@broomwagon/messaging';
-import { connectRedis, FactOutbox } from '@broomwagon/state';
+import { connectRedis, EventOutbox } from '@broomwagon/state';
 import { Metrics } from '@broomwagon/platform';
 import { flushPrefix, startNats, testPool, testRedisUrl, type ServerHandle } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { FactRelayService } from './fact-relay.service';
+import { EventRelayService } from './event-relay.service';
 
 const { pool: prefix } = testPool();
 const redis = connectRedis({ url: testRedisUrl() });
@@ -26,11 +26,11 @@ afterAll(async () => {
   await redis.quit();
 });
 
-/** Facts as `events/events.lua` writes them. */
+/** Events as `events/events.lua` writes them. */
 async function happen(pool: string, from: number, to: number): Promise<void> {
   const pipeline = redis.pipeline();
   for (let sequence = from; sequence <= to; sequence++) {
-    pipeline.xadd(`${prefix}:{${pool}}:facts`, '*', 'type', 'request.finished', 'json', JSON.stringify({ sequence }));
+    pipeline.xadd(`${prefix}:{${pool}}:events`, '*', 'type', 'request.finished', 'json', JSON.stringify({ sequence }));
   }
   await pipeline.exec();
 }
@@ -44,25 +44,25 @@ async function open(user: string, pool: string) {
     callback: (_, message) => void heard.push(message.json<{ sequence: number }>().sequence),
   });
   await listener.nats.flush();
-  const relays: FactRelayService[] = [];
+  const relays: EventRelayService[] = [];
   const connections = [listener];
   for (const name of ['a', 'b']) {
     const connection = await connect();
     connections.push(connection);
-    const outbox = new FactOutbox(redis, prefix, name);
-    relays.push(new FactRelayService(outbox, new MessagingClient(connection), new CoordinatorConfig(), metrics));
+    const outbox = new EventOutbox(redis, prefix, name);
+    relays.push(new EventRelayService(outbox, new MessagingClient(connection), new CoordinatorConfig(), metrics));
   }
   ends.push(() => Promise.all(connections.map((connection) => connection.close())));
   /** One run of all replicas, as their periodic tasks make it: an error is logged, and the next run comes. */
   const run = () => Promise.all(relays.map((relay) => relay.relay(pool).catch(() => undefined)));
-  const left = () => redis.xlen(`${prefix}:{${pool}}:facts`);
+  const left = () => redis.xlen(`${prefix}:{${pool}}:events`);
   const connected = () => connections.every((connection) => connection.isConnected());
   return { heard, run, left, connected, listener };
 }
 
 const numbers = (to: number) => Array.from({ length: to }, (_, index) => index + 1);
 
-it.each(['streams', 'plain'])('keeps facts while NATS is down, and publishes all in order (%s)', async (user) => {
+it.each(['streams', 'plain'])('keeps events while NATS is down, and publishes all in order (%s)', async (user) => {
   const pool = `down-${user}`;
   const { heard, run, left, connected } = await open(user, pool);
   await happen(pool, 1, 300);
@@ -81,7 +81,7 @@ it.each(['streams', 'plain'])('keeps facts while NATS is down, and publishes all
   await expect.poll(() => heard).toEqual(numbers(900));
 });
 
-it('has every fact in the stream once, in order, when NATS dies while they are published', async () => {
+it('has every event in the stream once, in order, when NATS dies while they are published', async () => {
   const pool = 'dying';
   const { run, left, connected, listener } = await open('streams', pool);
   await happen(pool, 1, 3_000);
@@ -94,7 +94,7 @@ it('has every fact in the stream once, in order, when NATS dies while they are p
   await expect.poll(connected, { timeout: 20_000 }).toBe(true);
   await expect.poll(async () => run().then(left), { timeout: 20_000 }).toBe(0);
   const found: number[] = [];
-  const consumer = await listener.nats.jetstream().consumers.get('BROOMWAGON_FACTS', {
+  const consumer = await listener.nats.jetstream().consumers.get('BROOMWAGON_EVENTS', {
     filterSubjects: eventSubject(pool, '>'),
   });
   for await (const message of await consumer.fetch({ max_messages: 3_000, expires: 10_000 })) {

@@ -1,14 +1,14 @@
---[[ Returns attempts of void worker epochs, at most 32 of one epoch: tokens of the last checkpoint are kept, and it is
+--[[ Returns attempts of expired worker epochs, at most 32 of one epoch: tokens of the last checkpoint are kept, and it is
 no failure of the request. One that cannot be returned is tried again, and lost in the end (requests/broken-ends).
 ARGV[1] JSON: {}
 Reply: returned        number of attempts
        pending         number of them that may be claimed again
        more            true when there are further attempts or epochs
-Errors: none. Facts: longtail.requeued, round.settled, request.lost.
+Errors: none. Events: longtail.requeued, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 32
-  local owner = redis.call('SRANDMEMBER', tx.key.voidAttemptEpochs)
+  local owner = redis.call('SRANDMEMBER', tx.key.expiredAttemptEpochs)
   if not owner then return '{"returned":0,"pending":0,"more":false}' end
   local worker_id, epoch = string.match(owner, '^worker:(.+):(%w+)$')
   local held = tx.key:workerAttempts(worker_id, epoch)
@@ -28,9 +28,9 @@ return function(tx)
     local is_well, cause = pcall(return_one, id)
     if not is_well then BrokenEnds.give_up(tx, id, held, cause) end
   end
-  -- Nothing is added any more: a claim of a void epoch is refused.
-  if redis.call('EXISTS', held) == 0 then redis.call('SREM', tx.key.voidAttemptEpochs, owner) end
+  -- Nothing is added any more: a claim of an expired epoch is refused.
+  if redis.call('EXISTS', held) == 0 then redis.call('SREM', tx.key.expiredAttemptEpochs, owner) end
   return '{"returned":' .. #ids .. ',"pending":' .. pending
-    .. ',"more":' .. tostring(redis.call('EXISTS', tx.key.voidAttemptEpochs) == 1)
+    .. ',"more":' .. tostring(redis.call('EXISTS', tx.key.expiredAttemptEpochs) == 1)
     .. '}'
 end

@@ -3,7 +3,7 @@ import { TOKENS_PER_LOAD, type RoutingServer } from './routing-order';
 import type { ModelBinding, ModelLease, ModelServer } from './routing-model.types';
 
 /** What the model keeps: servers, their leases, and the sessions bound to them. */
-export class RoutingBooks {
+export class RoutingCounts {
   readonly servers = new Map<string, ModelServer>();
   readonly leases = new Map<string, ModelLease>();
   readonly sessions = new Map<string, ModelBinding>();

@@ -1,8 +1,8 @@
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
 
-/** A fact as a script wrote it. */
-export interface Fact {
+/** A event as a script wrote it. */
+export interface RolloutEvent {
   /** Id in the stream: the message id of what is published. */
   id: string;
   /** e.g. `round.completed`. */
@@ -15,10 +15,10 @@ const PAGE = 256;
 const RELAY_TTL_MS = 10_000;
 
 /**
- * Reads the outbox of facts. One replica relays a pool, so that facts are published in their order; they leave the outbox
+ * Reads the outbox of events. One replica relays a pool, so that events are published in their order; they leave the outbox
  * when they are, so its first entry is where the relay stands.
  */
-export class FactOutbox {
+export class EventOutbox {
   constructor(
     private readonly redis: Redis,
     private readonly keyPrefix: string,
@@ -27,22 +27,22 @@ export class FactOutbox {
   ) {}
 
   /**
-   * The first facts of a pool, at most 256, to be published and then finished with {@link done}; none while another
+   * The first events of a pool, at most 256, to be published and then finished with {@link done}; none while another
    * replica relays them. @throws UNAVAILABLE
    */
-  take(pool: PoolName): Promise<Fact[]> {
+  take(pool: PoolName): Promise<RolloutEvent[]> {
     return this.asked(pool, async (root) => {
-      const entries = await this.redis.xrange(`${root}:facts`, '-', '+', 'COUNT', PAGE);
-      return entries.length > 0 && (await this.isRelay(`${root}:factsRelay`)) ? factsOf(entries) : [];
+      const entries = await this.redis.xrange(`${root}:events`, '-', '+', 'COUNT', PAGE);
+      return entries.length > 0 && (await this.isRelay(`${root}:eventsRelay`)) ? eventsOf(entries) : [];
     });
   }
 
-  /** Facts that were published: they are taken off the outbox. @throws UNAVAILABLE */
-  async done(pool: PoolName, facts: readonly Fact[]): Promise<void> {
-    await this.asked(pool, (root) => this.redis.xdel(`${root}:facts`, ...facts.map(({ id }) => id)));
+  /** Events that were published: they are taken off the outbox. @throws UNAVAILABLE */
+  async done(pool: PoolName, events: readonly RolloutEvent[]): Promise<void> {
+    await this.asked(pool, (root) => this.redis.xdel(`${root}:events`, ...events.map(({ id }) => id)));
   }
 
-  /** Two may believe so for a moment: facts are then published twice, and the outbox loses none. */
+  /** Two may believe so for a moment: events are then published twice, and the outbox loses none. */
   private async isRelay(key: string): Promise<boolean> {
     if ((await this.redis.set(key, this.replica, 'PX', RELAY_TTL_MS, 'NX')) !== null) return true;
     if ((await this.redis.get(key)) !== this.replica) return false;
@@ -54,12 +54,12 @@ export class FactOutbox {
     try {
       return await ask(`${this.keyPrefix}:{${pool}}`);
     } catch (cause) {
-      throw new BroomwagonError('UNAVAILABLE', `The outbox of facts: ${(cause as Error).message}`, { cause });
+      throw new BroomwagonError('UNAVAILABLE', `The outbox of events: ${(cause as Error).message}`, { cause });
     }
   }
 }
 
-function factsOf(entries: [id: string, fields: string[]][]): Fact[] {
+function eventsOf(entries: [id: string, fields: string[]][]): RolloutEvent[] {
   return entries.map(([id, fields]) => {
     const value = (name: string): string => fields[fields.indexOf(name) + 1]!;
     return { id, type: value('type'), body: JSON.parse(value('json')) as Record<string, unknown> };

@@ -15,10 +15,10 @@ export function judgeCounts(look: PoolLook, job: JobId, { counts, found, isProve
   const note = (check: string, says: string) =>
     look.note([{ check, where: job, says, steps: mended ? [] : undefined }], mended);
   const balance = imbalanceOf(counts);
-  if (balance) note('books-balance', balance);
+  if (balance) note('counts-balance', balance);
   for (const state of isProven ? KEPT_STATES : []) {
-    const [booked, there] = [counts[state] ?? 0, found[state] ?? 0];
-    if (booked !== there) note('books-recount', `${state}: ${booked} in the books, ${there} found`);
+    const [known, there] = [counts[state] ?? 0, found[state] ?? 0];
+    if (known !== there) note('counts-recount', `${state}: ${known} in the counts, ${there} found`);
   }
   return Object.values(found).reduce((sum, count) => sum + count, 0);
 }
@@ -41,7 +41,7 @@ export async function countRequests(look: PoolLook, job: JobId): Promise<CountLo
 
 /** No request can be counted twice or not at all while both stay as they are. */
 async function countsOf(look: PoolLook, job: JobId): Promise<{ counts: Counts; sequence: unknown }> {
-  const fields = listOf<string>(await look.read('HGETALL', ['books', job]));
+  const fields = listOf<string>(await look.read('HGETALL', ['counts', job]));
   const counts: Counts = {};
   for (let at = 0; at < fields.length; at += 2) counts[fields[at]!] = Number(fields[at + 1]);
   return { counts, sequence: await look.read('HGET', 'meta', 'pendingSequence') };

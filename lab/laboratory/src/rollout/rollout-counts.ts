@@ -4,7 +4,7 @@ import type { RolloutOptions, RolloutOutcome } from './rollout.types';
 import type { Sample } from './sample';
 
 /** What a rollout is measured by: the ledger of every sample, and the times of every step. Times in virtual seconds. */
-export class RolloutBooks {
+export class RolloutCounts {
   private openedAt = 0;
   private finishedAt: number[] = [];
   private readonly serverFinishedAt: number[];
