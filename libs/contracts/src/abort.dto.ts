@@ -22,12 +22,12 @@ import {
   type WorkerId,
   IsWorkerId,
 } from './ids';
-import { IsCounter } from './integers';
+import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import type { Segment } from './segment.dto';
 
-/** What an abort of one request of a round drops. */
 export const ABORT_SCOPES = ['sample', 'group'] as const;
+/** What an abort of one request takes with it: that `sample` alone, or its whole `group`. */
 export type AbortScope = (typeof ABORT_SCOPES)[number];
 
 /**
@@ -48,30 +48,44 @@ export class AbortRequestsRequest {
   @IsCorrelationId({ each: true })
   requestIds?: RequestId[];
   /** With `requestIds`: acquires of those that nobody knows are answered ABORTED for this long, milliseconds. */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.refuseAcquiresMs) refuseAcquiresMs?: number;
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.refuseAcquiresMs) refuseAcquiresMs?: Integer;
   /**
    * What goes with a request of a round that `requestIds`, `sessionId`, `workerId` or `serverId` means. `sample`:
    * nothing; its group goes on while it has `minSamples` others, else it is dropped. `group`: its whole group.
    * Default: `abortScope` of its round.
    */
   @IsOptional() @IsIn(ABORT_SCOPES) scope?: AbortScope;
+  /** The requests whose acquires named this session. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
+  /** The requests of this group; with `job`. */
   @IsOptional() @IsId() groupId?: GroupId;
+  /** The requests that this worker has. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
+  /** The requests that run on this server. */
   @IsOptional() @IsId() serverId?: ServerId;
+  /** The requests of this round; with `job`. */
   @IsOptional() @IsId() roundId?: RoundId;
+  /** The job of `groupId` or `roundId`; alone: all its requests. */
   @IsOptional() @IsId() job?: JobId;
+  /** All requests of the pool. */
   @IsOptional() @Equals(true) all?: true;
-  /** Wait at most this long for the confirmations of the page, milliseconds; default 0. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
+  /**
+   * Wait at most this long for the confirmations of the page, milliseconds.
+   * @default 0
+   */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
   /** Kept with what was dropped. */
   @IsOptional() @MaxLength(256) reason?: string;
   /** Of the page before. */
-  @IsOptional() @IsCounter(0) cursor?: number;
-  /** Results in the page; default and at most 128. */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: number;
+  @IsOptional() @IsCounter(0) cursor?: Integer;
+  /**
+   * Results in the page.
+   * @default 128
+   */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
 }
 
+/** What became of one request that an abort means. */
 export interface AbortResult {
   requestId: RequestId;
   /**
@@ -80,7 +94,7 @@ export interface AbortResult {
    */
   outcome: 'aborted' | 'aborting' | 'already-finished' | 'not-found';
   /** Tokens made in all attempts. */
-  tokenCount?: number;
+  tokenCount?: Integer;
   /** The tokens, by reference; readable for the life of the answer. */
   segments?: Segment[];
   /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
@@ -93,8 +107,10 @@ export interface AbortResult {
   fenced?: boolean;
 }
 export interface AbortRequestsReply {
+  /** That of the request. */
   abortId: string;
+  /** One for each request of the page. */
   results: AbortResult[];
   /** There is more: send the same body with this cursor. */
-  cursor?: number;
+  cursor?: Integer;
 }

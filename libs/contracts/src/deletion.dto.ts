@@ -1,5 +1,6 @@
 import { IsBoolean, IsOptional } from 'class-validator';
 import { IsId, type JobId, type PoolName } from './ids';
+import type { Integer } from './integers';
 
 /**
  * `job.delete`: the job goes with everything it has: its long-tail queue, checkpoints, ledger, quota and payloads. While it
@@ -12,6 +13,7 @@ export class DeleteJobRequest {
 }
 export interface DeleteJobReply {
   job: JobId;
+  /** `deleting`: more than one call could do; send the same body again. */
   state: 'deleting' | 'deleted';
 }
 
@@ -22,5 +24,6 @@ export class DeletePoolRequest {
 }
 export interface DeletePoolReply {
   pool: PoolName;
-  jobs: number;
+  /** Jobs that were deleted with it. */
+  jobs: Integer;
 }

@@ -1,3 +1,5 @@
+import type { Integer } from './integers';
+
 /**
  * Every error a Broomwagon service can answer, over NATS and REST alike.
  *
@@ -146,7 +148,7 @@ export interface WireError {
   /** Path of the first field that is wrong, e.g. `groups.3.groupId`. */
   field?: string;
   /** Send it again after this, milliseconds. */
-  retryAfterMs?: number;
+  retryAfterMs?: Integer;
   /** More about this error, by its code. */
   details?: unknown;
 }

@@ -1,8 +1,11 @@
 import { LIMITS } from './limits';
+import type { Integer } from './integers';
 
 /** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */
 export interface ContentPart {
+  /** Kind of the part: `text`, `image_url` or another one that the engine knows. */
   type: string;
+  /** The text; needed for the type `text`. */
   text?: string;
   [field: string]: unknown;
 }
@@ -12,19 +15,24 @@ export interface ContentPart {
  * Content may be null or absent where the message has tool calls instead.
  */
 export interface ChatMessage {
+  /** Who says it: `system`, `user`, `assistant`, `tool` or another role that the engine knows; not empty. */
   role: string;
+  /** What is said: a text or a list of parts that is not empty. */
   content?: string | ContentPart[] | null;
   [field: string]: unknown;
 }
 
 /** What a prompt payload holds: exactly one of text, messages and promptTokenIds. */
 export interface Prompt {
+  /** The prompt as a text, which the engine tokenizes; not empty. */
   text?: string;
+  /** The prompt as a chat, to which the engine applies its template; not empty. */
   messages?: ChatMessage[];
-  promptTokenIds?: number[];
+  /** The prompt as token ids, each at least 0 and below 2^31; not empty. */
+  promptTokenIds?: Integer[];
   /**
    * Further fields of the engine's request, passed on unread: `tools`, `lora_path`, `image_data`,
-   * `return_routed_experts`. {@link RESERVED_ENGINE_FIELDS} are refused. What the engine answers with them is in
+   * `return_routed_experts`. Refused are those that Broomwagon sets: the prompt, the budget, ids, streaming, `n`. What the engine answers with them is in
    * `engineFields` of the segments.
    */
   engineFields?: Record<string, unknown>;
@@ -36,15 +44,25 @@ export interface Prompt {
  * and independent of all others (`sampleSeed` of libs/engines).
  */
 export interface SamplingParameters {
+  /** Temperature of the distribution. */
   temperature?: number;
+  /** Share of the probability that is sampled from, the most probable tokens first. */
   topP?: number;
-  topK?: number;
+  /** Number of tokens that are sampled from, the most probable ones. */
+  topK?: Integer;
+  /** Least probability of a token, relative to that of the most probable one. */
   minP?: number;
-  seed?: number;
+  /** Makes samples reproducible. */
+  seed?: Integer;
+  /** Texts that end the response. */
   stop?: string[];
-  stopTokenIds?: number[];
-  minTokens?: number;
+  /** Token ids that end the response, each at least 0 and below 2^31. */
+  stopTokenIds?: Integer[];
+  /** Tokens before the response may end. */
+  minTokens?: Integer;
+  /** Factor against tokens that were there before; 1 = none. */
   repetitionPenalty?: number;
+  /** Ask for the log probability of each token. */
   logprobs?: boolean;
 }
 
@@ -60,6 +78,7 @@ export const RESERVED_ENGINE_FIELDS: readonly string[] = [
 export interface Fault {
   /** Path below the value, e.g. `messages.0.content`; empty for the value itself. */
   field: string;
+  /** What is wrong with it. */
   reason: string;
 }
 

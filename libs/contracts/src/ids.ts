@@ -6,14 +6,22 @@ type Branded<Name extends string> = string & { readonly [brand]?: Name };
 
 /** Id of a pool: one NATS token, one Redis hash tag. */
 export type PoolName = Branded<'PoolName'>;
+/** Id of a job, one training run, chosen by its trainer. */
 export type JobId = Branded<'JobId'>;
+/** Id of a round of a job, chosen by its trainer. */
 export type RoundId = Branded<'RoundId'>;
+/** Id of a group, one prompt with its samples, unique in its job, chosen by its trainer. */
 export type GroupId = Branded<'GroupId'>;
-/** `<job>/<groupId>/<sampleIndex>`: unique in the pool, see {@link requestIdOf}. */
+/**
+ * Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and group; unique in the
+ * pool.
+ */
 export type RequestId = Branded<'RequestId'>;
-/** `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same acquireId. */
+/** Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same acquireId. */
 export type LeaseId = Branded<'LeaseId'>;
+/** Id of a server, one engine with its address, chosen by who registers it. */
 export type ServerId = Branded<'ServerId'>;
+/** Id of a worker, which holds leases and requests, chosen by it. */
 export type WorkerId = Branded<'WorkerId'>;
 /**
  * A fence of one life of something: a trainer of a job, a registration of a worker, a start of a server. It is opaque

@@ -2,10 +2,8 @@ import { applyDecorators } from '@nestjs/common';
 import { IsInt, Max, Min, type ValidationOptions } from 'class-validator';
 import { LIMITS } from './limits';
 
-/**
- * A whole number, as the published schemas tell it from other numbers.
- * @asType integer
- */
+// A whole number; the published schemas tell it from other numbers. A field of it needs a comment of its own.
+/** @asType integer */
 export type Integer = number;
 
 /**

@@ -2,15 +2,15 @@ import { Type } from 'class-transformer';
 import { ArrayMaxSize, IsArray, IsBoolean, IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
 import { IsEpoch } from './epochs';
 import { IsId, type Epoch, type GroupId, type JobId, type RoundId } from './ids';
-import { IsCounter } from './integers';
+import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
-import { IsStamp } from './stamp';
+import { IsStamp, type Stamp } from './stamp';
 
 /** A group that a trainer has trained. */
 export class TrainedGroup {
   @IsId() groupId!: GroupId;
   /** Samples it was trained with. */
-  @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) samples!: number;
+  @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) samples!: Integer;
 }
 
 /**
@@ -25,9 +25,9 @@ export class ReconcileJobRequest {
   /** Of that `round.takeover`; needed without `trainerEpoch`: a repeat of the call that made the job gets the same epoch. */
   @IsOptional() @IsId() takeoverId?: string;
   /** Of the last reply. */
-  @IsOptional() @IsStamp() stamp?: string;
+  @IsOptional() @IsStamp() stamp?: Stamp;
   /** A step the trainer has trained; with `groups`. */
-  @IsOptional() @IsCounter(1) step?: number;
+  @IsOptional() @IsCounter(1) step?: Integer;
   /** Groups of that step. Each counts as trained once, wherever Redis has it, also when it does not know it. */
   @IsOptional()
   @IsArray()
@@ -42,13 +42,15 @@ export class ReconcileJobRequest {
 }
 export interface ReconcileJobReply {
   trainerEpoch: Epoch;
-  stepsTrained: number;
-  submittedGroups: number;
+  /** Steps that Redis counts as trained now. */
+  stepsTrained: Integer;
+  /** Groups ever submitted, as Redis counts them. */
+  submittedGroups: Integer;
   /** The round that is not closed, if any; what was read of it is to be read again. */
   openRoundId?: RoundId;
   /** Groups of `groups` that were not counted as trained before. */
-  countedGroups: number;
+  countedGroups: Integer;
   /** Of `groupIds`: unknown to Redis, to be submitted again. */
   unknown: GroupId[];
-  stamp: string;
+  stamp: Stamp;
 }

@@ -26,11 +26,11 @@ import {
   IsWorkerId,
   MAX_COMPOSED_ID_BYTES,
 } from './ids';
-import { IsCounter } from './integers';
+import { IsCounter, type Integer } from './integers';
 import { IsLabels, type Labels } from './labels';
 import { LIMITS } from './limits';
 import type { PoolSettings, RoutingPolicy } from './pool.dto';
-import type { EngineDialect } from './server.dto';
+import type { EngineDialect, ServerState } from './server.dto';
 
 /** One request for a server; part of `lb.acquire-many` and, with the worker, `lb.acquire`. */
 export class AcquireItem {
@@ -42,16 +42,19 @@ export class AcquireItem {
   @IsOptional() @IsCorrelationId() sessionId?: string;
   /** Siblings of one prompt, for spread or affinity. */
   @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
-  /** 0 (lowest) to 9; default 5. */
-  @IsOptional() @IsInt() @Min(0) @Max(9) priority?: number;
+  /**
+   * Priority among those that wait, from 0 (lowest) to 9.
+   * @default 5
+   */
+  @IsOptional() @IsInt() @Min(0) @Max(9) priority?: Integer;
   /** Tokens of context the engine must hold for it. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: number;
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: Integer;
   /** Only a server with exactly this weight version. */
-  @IsOptional() @IsCounter(0) weightVersion?: number;
+  @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Only a server with at least this weight version. */
-  @IsOptional() @IsCounter(0) minWeightVersion?: number;
+  @IsOptional() @IsCounter(0) minWeightVersion?: Integer;
   /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
-  @IsOptional() @IsCounter(0) maxWeightLag?: number;
+  @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
   /** Not on these servers, e.g. one that has just failed the caller. */
   @IsOptional()
   @IsArray()
@@ -67,7 +70,7 @@ export class AcquireItem {
   @IsIn(ENGINE_FEATURES, { each: true })
   needs?: EngineFeature[];
   /** Data-parallel rank the session runs on; kept with its binding and told to its later turns. */
-  @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: number;
+  @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: Integer;
   /**
    * Exactly this server, if it can take the lease, whatever the session and the policy say; else the usual choice, with
    * the branch `bound-unavailable`. The session is bound to the server it gets.
@@ -77,17 +80,20 @@ export class AcquireItem {
   @IsOptional() @IsEpoch() boundServerEpoch?: Epoch;
   /** Keep and answer the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;
-  /** Wait at most this long for room, milliseconds, a pause of the pool not counted; default 0 = answer at once. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
+  /**
+   * Wait at most this long for room, milliseconds, a pause of the pool not counted; 0 = answer at once.
+   * @default 0
+   */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
 }
 
 /** `lb.acquire` */
 export class AcquireRequest extends AcquireItem {
+  /** The worker that will hold the lease. */
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
 
-/** How the server was chosen (lab/models/src/routing/README.md). */
 export const DECISION_BRANCHES = [
   'sticky-hit',
   'sticky-broken',
@@ -103,76 +109,97 @@ export const DECISION_BRANCHES = [
   'waited',
   'repeated',
 ] as const;
+/** How a server was chosen (libs/policies/src/routing/README.md). */
 export type DecisionBranch = (typeof DECISION_BRANCHES)[number];
+/** A server with the key by which it was ranked. */
+export interface RankedServer {
+  serverId: ServerId;
+  /** Load key before the choice, in the unit of the policy; the lowest is chosen. */
+  key: number;
+}
 /** Receipt of one choice. */
 export interface Decision {
+  /** Routing policy of the pool. */
   policy: RoutingPolicy;
+  /** The rule that chose the server. */
   branch: DecisionBranch;
   /** Leases of the chosen server, this one included. */
-  inflight: number;
+  inflight: Integer;
   /** Of one that waited, or whose `boundServerId` could not take it: the branch by which it then got its server. */
   via?: DecisionBranch;
   /** Version of the pool's settings. */
-  policyVersion?: number;
+  policyVersion?: Integer;
   /** Load key of the chosen server before the choice, in the unit of the policy. */
   key?: number;
   /** The first four servers in the order of the policy that fit the restrictions, with their keys; under consistent-hash one. */
-  best?: { serverId: ServerId; key: number }[];
+  best?: RankedServer[];
   /** Servers with room, before restrictions. */
-  eligible?: number;
+  eligible?: Integer;
   /** Everything the choice was made from: asked for by `explain`, or sampled. */
   snapshot?: DecisionSnapshot;
 }
 /** One server as the choice saw it. */
 export interface SnapshotServer {
   serverId: ServerId;
-  leases: number;
+  /** Leases it had. */
+  leases: Integer;
   /** Takes one more lease. */
   hasRoom: boolean;
+  /** Relative capacity. */
   weight: number;
-  weightVersion: number;
+  /** Version of its weights. */
+  weightVersion: Integer;
   /** Sequence of the last lease that chose it, modulo 2^32; 0 = never. */
-  chosen: number;
+  chosen: Integer;
   /** Context tokens of its leases (at least 256 each) and uncached ones it reported; only under `least-tokens`. */
-  tokens?: number;
+  tokens?: Integer;
   /** Sessions bound to it, and leases without a session; only under `least-sessions`. */
-  sessions?: number;
+  sessions?: Integer;
   /** Its next turn; only under `round-robin`. */
-  turn?: number;
+  turn?: Integer;
+  /** Its labels, if it has any. */
   labels?: Labels;
   /** What its engine is known not to have. */
   lacks?: EngineFeature[];
   /** Reported KV use, 0 to 1. */
   kvUse?: number;
   /** Leases of the acquire's group. */
-  groupLeases?: number;
+  groupLeases?: Integer;
 }
 /** Enough to make the same choice again: see `replayDecision` of libs/policies. */
 export interface DecisionSnapshot {
+  /** Settings of the pool. */
   settings: PoolSettings;
+  /** The acquire, without what has no part in the choice. */
   request: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
   /** Server of the session, if that is still usable. */
   boundTo?: ServerId;
   /** The one of `boundServerId`, if it could take the lease. */
   namedServer?: ServerId;
   /** Newest weight version of the servers that take leases. */
-  newestWeightVersion: number;
+  newestWeightVersion: Integer;
   /** The first 128 by the order of the policy, the bound and the chosen one. */
   servers: SnapshotServer[];
   /** There were more servers than are listed. */
   truncated?: boolean;
 }
+/** What a granted acquire is answered: the right to run one request on a server. */
 export interface LeaseGrant {
   leaseId: LeaseId;
   serverId: ServerId;
   /** Epoch of the server. */
   epoch: Epoch;
+  /** Base URL of the engine. */
   endpoint: string;
+  /** API of the engine. */
   dialect: EngineDialect;
+  /** Model of the engine, if the server was registered with one. */
   model?: string;
-  weightVersion: number;
+  /** Version of the weights of the server. */
+  weightVersion: Integer;
   /** Data-parallel rank of the session on this server. */
-  dpRank?: number;
+  dpRank?: Integer;
+  /** How the server was chosen. */
   decision: Decision;
 }
 
@@ -182,8 +209,10 @@ export interface LeaseGrant {
  * item sent again with the same acquireId says how.
  */
 export class AcquireManyRequest {
+  /** The worker that will hold the leases. */
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
+  /** The acquires, each with an acquireId of its own. */
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.acquiresPerCall)
@@ -191,17 +220,42 @@ export class AcquireManyRequest {
   @Type(() => AcquireItem)
   acquires!: AcquireItem[];
 }
+/** A server on which leases of a burst were granted. */
+export interface GrantedServer {
+  /** Epoch of the server. */
+  epoch: Epoch;
+  /** Base URL of the engine. */
+  endpoint: string;
+  /** API of the engine. */
+  dialect: EngineDialect;
+  /** Model of the engine, if the server was registered with one. */
+  model?: string;
+  /** Version of the weights of the server. */
+  weightVersion: Integer;
+}
+/** An acquire of a burst that was granted; a refused one has `error`. */
+export interface GrantedItem {
+  /** That of the request. */
+  acquireId: string;
+  leaseId: LeaseId;
+  serverId: ServerId;
+  /** Data-parallel rank of the session on this server. */
+  dpRank?: Integer;
+  /** How the server was chosen; only with `explain`. */
+  decision?: Decision;
+}
+/** An acquire of a burst that was refused; a granted one has `leaseId`. */
+export interface RefusedItem {
+  /** That of the request. */
+  acquireId: string;
+  /** Why there is no lease. */
+  error: WireError;
+}
 export interface AcquireManyReply {
   /** Each server named in `leases`, once. */
-  servers: Record<
-    ServerId,
-    { epoch: Epoch; endpoint: string; dialect: EngineDialect; model?: string; weightVersion: number }
-  >;
+  servers: Record<ServerId, GrantedServer>;
   /** In the order of the request; `decision` of those with `explain`, all others stand in `lb.decisions`. */
-  leases: (
-    | { acquireId: string; leaseId: LeaseId; serverId: ServerId; dpRank?: number; decision?: Decision }
-    | { acquireId: string; error: WireError }
-  )[];
+  leases: (GrantedItem | RefusedItem)[];
 }
 
 /**
@@ -215,10 +269,12 @@ export class TransferLeaseRequest {
   @IsId() transferId!: string;
   /** One of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
+  /** The acquire that the lease was granted to. */
   @IsOptional() @IsId() acquireId?: string;
   /** Its holder. */
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
+  /** The server where it goes on. */
   @IsId() targetServerId!: ServerId;
   /** Only while this is the epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
@@ -226,31 +282,35 @@ export class TransferLeaseRequest {
   @IsOptional() @MaxLength(256) reason?: string;
 }
 
+export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed'] as const;
 /**
  * How the call under a lease ended. `failed`: no connection, a broken stream or 5xx, which speaks against the server;
  * `rejected`: the engine refused the request itself (4xx), which does not. `unclaimed`: a lease nobody held.
  */
-export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed'] as const;
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 
+/** One lease that is given back. */
 export class ReleaseItem {
   /** One of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** Also when the acquire itself may still be on its way: it then finds a tombstone and is refused. */
   @IsOptional() @IsId() acquireId?: string;
+  /** How the call under it ended. */
   @IsIn(RELEASE_OUTCOMES) outcome!: ReleaseOutcome;
   /** Tokens made under this lease. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokens?: number;
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokens?: Integer;
 }
 /** `lb.release`; may be sent without a reply subject. */
 export class ReleaseRequest extends ReleaseItem {}
 export interface ReleaseReply {
+  /** True when this call gave the lease back. */
   released: boolean;
   /** `tombstone`: nothing was held, and an acquire by this acquireId that comes later is refused. */
   reason: 'released' | 'already-released' | 'unknown' | 'fenced' | 'tombstone';
 }
 /** `lb.release-many` */
 export class ReleaseManyRequest {
+  /** The leases. */
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.acquiresPerCall)
@@ -265,11 +325,14 @@ export interface ReleaseManyReply {
 
 /** `lb.cancel`: ends the waiting of an acquire, which is answered RELEASED. What was granted is not taken back. */
 export class CancelAcquireRequest {
+  /** The acquire that waits. */
   @IsId() acquireId!: string;
+  /** The worker that sent it. */
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
 export interface CancelAcquireReply {
+  /** True when it waited and does not any more. */
   cancelled: boolean;
   /**
    * `granted`: it holds `leaseId`, which must be released. `tombstone`: it has not come yet and will be refused.
@@ -281,28 +344,50 @@ export interface CancelAcquireReply {
 
 /** `lb.status`: totals of the pool and the first page of servers. */
 export class LoadBalancerStatusRequest {}
+/** What `lb.status` tells of one server. */
+export interface ServerTotals {
+  serverId: ServerId;
+  /** State of the server. */
+  state: ServerState;
+  epoch: Epoch;
+  /** Its leases. */
+  inflight: Integer;
+  /** Most leases at once. */
+  maxInflight: Integer;
+}
+/** Totals of a pool. */
 export interface LoadBalancerStatus {
+  /** The pool. */
   pool: string;
-  servers: number;
-  readyServers: number;
-  leases: number;
-  sessions: number;
+  /** Servers that are registered. */
+  servers: Integer;
+  /** Servers that take leases. */
+  readyServers: Integer;
+  /** Live leases. */
+  leases: Integer;
+  /** Sessions that are bound to a server. */
+  sessions: Integer;
   /** Idle sessions forgotten so far, by age or for want of place. */
-  sessionsEvicted: number;
+  sessionsEvicted: Integer;
   /** Choices so far that looked at more than 128 servers. */
-  slowScans: number;
-  waiters: number;
-  workers: number;
+  slowScans: Integer;
+  /** Acquires that wait for room. */
+  waiters: Integer;
+  /** Live worker epochs. */
+  workers: Integer;
   /** Worker and server epochs whose leases are still being returned. */
-  expiredEpochs: number;
-  perServer: { serverId: ServerId; state: string; epoch: Epoch; inflight: number; maxInflight: number }[];
+  expiredEpochs: Integer;
+  /** The first page of servers; `server.list` has all. */
+  perServer: ServerTotals[];
 }
 
 /** `lb.finish-session`: the trajectory is over; idempotent, does not release leases. */
 export class FinishSessionRequest {
+  /** The session. */
   @IsCorrelationId() sessionId!: string;
 }
 export interface FinishSessionReply {
+  /** False when there was no such session. */
   finished: boolean;
 }
 
@@ -310,7 +395,7 @@ export interface FinishSessionReply {
 export class ClearSessionsRequest {}
 export interface ClearSessionsReply {
   /** Sessions that were forgotten or will be. */
-  cleared: number;
+  cleared: Integer;
 }
 
 /** `lb.decisions`: recent choices, the latest first, one page. */
@@ -318,20 +403,25 @@ export class DecisionsRequest {
   /** Of the page before. */
   @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not one of ours' }) cursor?: string;
   /** Default and at most 128; 16 of the full ones. */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: number;
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
   /** Only those with their snapshot, which are kept apart. */
   @IsOptional() @IsBoolean() full?: boolean;
 }
 /** One choice of the ring. */
 export interface DecisionRecord {
   /** Its place among all choices: the sequence of the lease, but for a transfer, which has a place of its own. */
-  seq: number;
+  seq: Integer;
+  /** The acquire that it was made for. */
   acquireId: string;
   serverId: ServerId;
-  decidedAtMs: number;
+  /** When it was made, milliseconds since 1970. */
+  decidedAtMs: Integer;
+  /** The choice. */
   decision: Decision;
 }
 export interface DecisionsReply {
+  /** The page, the latest first. */
   decisions: DecisionRecord[];
+  /** Send it for the next page; absent at the end. */
   cursor?: string;
 }

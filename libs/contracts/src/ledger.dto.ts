@@ -1,17 +1,30 @@
 import { IsOptional } from 'class-validator';
 import { IsId, type JobId, type RoundId } from './ids';
+import type { Integer } from './integers';
 
 /** Lengths of samples, tokens. */
 export interface LengthSummary {
-  samples: number;
+  /** How many. */
+  samples: Integer;
+  /** Mean. */
   meanTokens: number;
+  /** Median. */
   p50Tokens: number;
+  /** 99th percentile. */
   p99Tokens: number;
   /** Share that ended at the token budget. */
   capShare: number;
 }
+/** Two numbers about many. */
+export interface MeanAndMax {
+  /** The mean. */
+  mean: number;
+  /** The largest. */
+  max: number;
+}
 /** Samples of one range of lengths. */
 export interface Acceptance {
+  /** Shortest length of the range. */
   fromTokens: number;
   /** Not included. */
   toTokens: number;
@@ -20,6 +33,7 @@ export interface Acceptance {
 }
 /** What a ledger says. Shares are 0 to 1. */
 export interface LedgerSummary {
+  /** Samples that were trained. */
   trained: LengthSummary;
   /**
    * All that were begun, estimated by Kaplan and Meier, since some were cut. A sample that is drawn again counts each
@@ -32,32 +46,56 @@ export interface LedgerSummary {
   /** Trained tokens that an older weight version made. */
   offPolicyShare: number;
   /** Weight versions between the oldest token of a sample and its training. */
-  versionSpan: { mean: number; max: number };
-  waste: { tokens: number; /** Of all tokens made. */ share: number; byReason: Record<string, number> };
+  versionSpan: MeanAndMax;
+  /** Tokens that were thrown away. */
+  waste: {
+    /** How many. */
+    tokens: Integer;
+    /** Of all tokens made. */
+    share: number;
+    /** How many, by reason. */
+    byReason: Record<string, Integer>;
+  };
   /** Standard deviation / mean of the steps' mean lengths. */
   batchVariation: number;
-  cutsPerGroup: { mean: number; max: number };
+  /** How often trained groups were cut. */
+  cutsPerGroup: MeanAndMax;
+  /** Chances of samples to be trained, by their length. */
   acceptance: Acceptance[];
   /**
    * What counts as trained because its trainer says so (`job.reconcile`): Redis had lost it, and knows no lengths, so it is
    * in nothing above. With it, `trained.samples` adds up to the trained requests of the job.
    */
-  reconciled: { groups: number; samples: number };
+  reconciled: {
+    /** Groups. */
+    groups: Integer;
+    /** Their samples. */
+    samples: Integer;
+  };
 }
 
 /** What a trainer can afford; absent = any amount. Shares are 0 to 1. */
 export interface LedgerBounds {
   /** |trained mean length / admitted mean length - 1|. */
   lengthBias?: number;
+  /** Trained tokens that an older weight version made. */
   offPolicyShare?: number;
+  /** Weight versions between the oldest token of a sample and its training. */
   versionSpan?: number;
+  /** Tokens thrown away / all tokens made. */
   wasteShare?: number;
+  /** Standard deviation / mean of the steps' mean lengths. */
   batchVariation?: number;
+  /** How often a trained group was cut. */
   cutsPerGroup?: number;
 }
+/** A bound that is near or broken. */
 export interface LedgerAlarm {
+  /** Name of the bound. */
   bound: keyof LedgerBounds;
+  /** The value now. */
   value: number;
+  /** The bound. */
   limit: number;
   /** `near`: above 80 % of the bound. */
   state: 'near' | 'over';
@@ -66,9 +104,11 @@ export interface LedgerAlarm {
 /** `job.ledger`: what the tail policy has cost, over all steps of a job or in one of its last rounds. */
 export class JobLedgerRequest {
   @IsId() job!: JobId;
+  /** One of the last 16 rounds; absent: all steps of the job. */
   @IsOptional() @IsId() roundId?: RoundId;
 }
 export interface JobLedgerReply {
+  /** What the policy has cost. */
   summary: LedgerSummary;
   /** Bounds of the job's last policy, and 5 % of length bias, that are near or broken. */
   alarms: LedgerAlarm[];

@@ -13,10 +13,10 @@ import {
   type Epoch,
   IsWorkerId,
 } from './ids';
-import { IsCounter } from './integers';
+import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
-import { IsStamp } from './stamp';
+import { IsStamp, type Stamp } from './stamp';
 
 /** A sample that its holder will not finish now. */
 export class RequeuedSample {
@@ -34,6 +34,7 @@ export class RequeueRequest {
   @IsId() job!: JobId;
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
+  /** The samples, each with an answer of its own. */
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.page)
@@ -41,10 +42,12 @@ export class RequeueRequest {
   @Type(() => RequeuedSample)
   requests!: RequeuedSample[];
 }
+/** What became of one sample that was handed in. */
 export interface RequeueResult {
   requestId: RequestId;
   /** `dropped`, `failed`: its group had ended before. Absent when there is an error. */
   state?: 'pending' | 'unfinished' | 'failed' | 'dropped';
+  /** Why it was not taken. */
   error?: WireError;
 }
 export interface RequeueReply {
@@ -60,26 +63,31 @@ export class DropLongtailRequest {
   @IsId() job!: JobId;
   @IsEpoch() trainerEpoch!: Epoch;
   /** Of the last reply. */
-  @IsOptional() @IsStamp() stamp?: string;
+  @IsOptional() @IsStamp() stamp?: Stamp;
+  /** These groups. */
   @IsOptional()
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.groupsPerSubmit)
   @IsId({ each: true })
   groupIds?: GroupId[];
+  /** All groups of the queue. */
   @IsOptional() @Equals(true) all?: true;
   /** Told with the events, and kept with the groups until they are deleted. */
   @MaxLength(256) reason!: string;
   /** Of the page before, with `all`: groups that came into the queue since the first page stay. */
-  @IsOptional() @IsCounter(0) cursor?: number;
+  @IsOptional() @IsCounter(0) cursor?: Integer;
 }
 export interface DropLongtailReply {
+  /** Groups that were dropped. */
   dropped: GroupId[];
   /** Not in the queue: trained, dropped before, in a round, or never submitted. Nothing was done. */
   notQueued: GroupId[];
-  requests: number;
-  tokens: number;
+  /** Requests of these groups. */
+  requests: Integer;
+  /** Tokens thrown away with them. */
+  tokens: Integer;
   /** There is more: send the same body with this cursor. */
-  cursor?: number;
-  stamp: string;
+  cursor?: Integer;
+  stamp: Stamp;
 }

@@ -15,7 +15,7 @@ import {
   type Epoch,
   IsWorkerId,
 } from './ids';
-import { IsCounter } from './integers';
+import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, Segment } from './segment.dto';
 
@@ -26,8 +26,12 @@ export class ClaimRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   /** At most this many. */
-  @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: number;
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: number;
+  @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: Integer;
+  /**
+   * Wait at most this long for a request, milliseconds.
+   * @default 0
+   */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
   /** Only requests of this job, for one that cannot run those of others; it pays for them as for its turns. Default: any. */
   @IsOptional() @IsId() job?: JobId;
 }
@@ -38,30 +42,35 @@ export interface Claim {
   job: JobId;
   roundId: RoundId;
   groupId: GroupId;
-  sampleIndex: number;
+  /** Place of the sample in its group, from 0. */
+  sampleIndex: Integer;
   /** Reference of the prompt: JSON of {@link Prompt}. */
   promptRef: string;
+  /** Sampling parameters of the group. */
   sampling: SamplingParameters;
   /** Budget of the whole sample; what the segments hold is already used. */
-  maxTokens: number;
+  maxTokens: Integer;
   /**
    * Longest time the sample may generate over all its attempts, milliseconds; this one has what `generatedMs` leaves of it,
    * and then ends by `request.fail`, reason `timeout`.
    */
-  timeoutMs?: number;
+  timeoutMs?: Integer;
   /** How long the attempts before this one have generated, milliseconds; absent without a `timeoutMs`. */
-  generatedMs?: number;
-  weightVersion: number;
+  generatedMs?: Integer;
+  /** Version of the weights of its round. */
+  weightVersion: Integer;
   /** Tokens of earlier attempts, in order. */
   segments: Segment[];
   /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
   segmentsFollow?: true;
   /** Where it was moved to: to be named in its acquire, with its epoch. */
   boundServerId?: ServerId;
+  /** Epoch of that server. */
   boundServerEpoch?: Epoch;
 }
 /** May hold fewer requests than asked for: it ends well below the size of a message. */
 export interface ClaimReply {
+  /** The requests; empty when there is none. */
   claims: Claim[];
 }
 
@@ -69,12 +78,13 @@ export interface ClaimReply {
 export class RequestSegmentsRequest {
   @IsCorrelationId() requestId!: RequestId;
   /** Of the page before. */
-  @IsOptional() @IsCounter(0) cursor?: number;
+  @IsOptional() @IsCounter(0) cursor?: Integer;
 }
 export interface RequestSegmentsReply {
+  /** The page, in order. */
   segments: Segment[];
   /** There are more: send the same body with this cursor. */
-  cursor?: number;
+  cursor?: Integer;
 }
 
 /** Of one attempt, milliseconds; beyond it, a clock that was set forward. */
@@ -90,9 +100,10 @@ class AttemptMessage {
 /** `request.checkpoint`: the attempt runs on this server; with a segment, its tokens so far are safe. */
 export class CheckpointRequest extends AttemptMessage {
   /** How long the attempt has generated so far, milliseconds; for a sample with a `timeoutMs`. */
-  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: number;
+  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: Integer;
   /** Where it runs; needed with the first one of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
+  /** Tokens of the attempt so far. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
 export interface CheckpointReply {
@@ -102,13 +113,18 @@ export interface CheckpointReply {
 
 /** `request.complete`: the sample is finished. Its payload is stored before this is said. */
 export class CompleteRequest extends AttemptMessage {
+  /** Why generation ended: by itself (`stop`), or at the budget (`length`). */
   @IsIn(['stop', 'length']) finishReason!: 'stop' | 'length';
   /** The last segment; absent when the budget was used up before this attempt made a token. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
+/** What became of the sample. */
 export interface CompleteReply {
+  /** `unfinished`: its group was cut meanwhile, and keeps the sample. `dropped`: its group needs it no more. */
   state: 'finished' | 'unfinished' | 'dropped';
+  /** The group has all its samples, and a place in the round. */
   groupAccepted: boolean;
+  /** The round has all groups it needs. */
   roundCompleted: boolean;
 }
 
@@ -126,6 +142,10 @@ export const FAIL_REASONS = [
   /** The sample has generated for `timeoutMs`. */
   'timeout',
 ] as const;
+/**
+ * Why an attempt ends: `engine-abort`: the engine dropped the request by itself. `timeout`: the sample has generated
+ * for its `timeoutMs`. `payload-full`: the quota of the job has no room. The others are what they say.
+ */
 export type FailReason = (typeof FAIL_REASONS)[number];
 /**
  * Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is expired.
@@ -143,18 +163,21 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  */
 export class FailRequest extends AttemptMessage {
   /** How long the attempt has generated, milliseconds; for a sample with a `timeoutMs`. */
-  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: number;
+  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: Integer;
+  /** Why the attempt ends. */
   @IsIn(FAIL_REASONS) reason!: FailReason;
   /** False: trying again cannot help (the engine refused the request itself). */
   @IsBoolean() retryable!: boolean;
+  /** For people. */
   @IsOptional() @MaxLength(1_000) message?: string;
   /** Tokens made so far; kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /** With the reason `payload`: a segment of the claim that the payload store does not have. Its tokens are made again. */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
   /** Tokens this attempt made that could not be stored; those after the last checkpoint are counted as waste. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) lostTokens?: number;
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) lostTokens?: Integer;
 }
 export interface FailReply {
+  /** State of the request now. */
   state: 'pending' | 'unfinished' | 'failed' | 'dropped';
 }

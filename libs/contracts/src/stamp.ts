@@ -4,6 +4,9 @@ import { Matches, MaxLength } from 'class-validator';
 /** Longest stamp or cursor of results, characters. */
 const MAX_LENGTH = 96;
 
+/** State of Redis that a reply rests on: pass the last one on with the next call that takes a stamp. */
+export type Stamp = string;
+
 /**
  * A stamp as replies to a trainer carry it: the generation of the pool and the sequence of its last event. A trainer
  * passes on the last one it got; when Redis has lost what it stands for, the answer is GENERATION_CHANGED.

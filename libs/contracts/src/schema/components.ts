@@ -18,7 +18,6 @@ export function componentSchemas(root: string, received: readonly string[], sent
     tsconfig: join(root, 'tsconfig.json'),
     skipTypeCheck: true,
     additionalProperties: true,
-    extraTags: ['additionalProperties'],
   });
   const found: Components = {};
   for (const type of new Set([...received, ...sent])) Object.assign(found, generator.createSchema(type).definitions);
@@ -54,13 +53,15 @@ function tidied(found: Components): Components {
   );
 }
 
-/** A field without a comment of its own has that of its type. */
+/** A field without a comment of its own has that of its type; one of an object without a name, that of the object. */
 function describeFields(components: Components): void {
-  for (const { properties } of parts(components)) {
-    for (const field of Object.values((properties ?? {}) as Components)) {
-      field.description ??= components[componentOf(field)]?.description;
+  const describe = (schema: Json, inherited?: unknown): void => {
+    for (const field of Object.values((schema.properties ?? {}) as Components)) {
+      field.description ??= components[componentOf(field)]?.description ?? inherited;
+      for (const part of parts(field)) describe(part, field.description);
     }
-  }
+  };
+  for (const component of Object.values(components)) describe(component);
 }
 
 function isAlias(schema: Json): boolean {

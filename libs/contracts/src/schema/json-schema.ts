@@ -7,7 +7,7 @@ export const COMPONENTS = '#/components/schemas/';
 
 /** The component that a schema refers to; empty for none. */
 export function componentOf({ $ref }: Json): string {
-  return typeof $ref === 'string' ? $ref.slice(COMPONENTS.length) : '';
+  return typeof $ref === 'string' && $ref.startsWith(COMPONENTS) ? $ref.slice(COMPONENTS.length) : '';
 }
 
 /** A schema and all that stand within it. */

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import addFormats from 'ajv-formats';
+import { Ajv2020 } from 'ajv/dist/2020';
+import { describe, expect, it } from 'vitest';
+import { OPERATIONS } from '../operations';
+import { COMPONENTS, componentOf, parts, type Components, type Json } from './json-schema';
+
+// Compared with the sources by `npm run schema:check`.
+const document = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as Json & {
+  channels: Record<string, { messages: Record<string, { payload: Json }> }>;
+  components: { schemas: Components };
+};
+const { channels, components } = document;
+const { schemas } = components;
+const fieldsOf = (name: string) => (schemas[name]!.properties ?? {}) as Components;
+
+describe('docs/protocol/asyncapi.json', () => {
+  it('describes every type and every field', () => {
+    const missing = Object.entries(schemas).flatMap(([name, schema]) =>
+      parts({ [name]: schema }).flatMap((part) => [
+        ...(schema.description ? [] : [name]),
+        ...Object.entries((part.properties ?? {}) as Components)
+          .filter(([, field]) => !field.description)
+          .map(([field]) => `${name}: ${field}`),
+      ]),
+    );
+    expect(missing, 'write a doc comment on the field of the DTO').toEqual([]);
+  });
+
+  it('has everything it refers to, and no component that nothing refers to', () => {
+    const refs = new Set(parts(document).flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : [])));
+    const target = (ref: string) =>
+      ref
+        .slice(2)
+        .split('/')
+        .reduce((at, key) => at?.[key] as Json, document as Json);
+    expect([...refs].filter((ref) => target(ref) === undefined)).toEqual([]);
+    const roots = new Set(['SegmentPayload', 'PoolEvent']);
+    const unused = Object.keys(schemas).filter((name) => !refs.has(COMPONENTS + name));
+    expect(unused.filter((name) => !roots.has(name))).toEqual([]);
+  });
+
+  it('holds JSON Schemas of 2020-12', () => {
+    const ajv = new Ajv2020({ strict: true, strictTypes: false });
+    addFormats(ajv);
+    ajv.addVocabulary(['components']).addSchema({ $id: 'protocol', components });
+    for (const name of Object.keys(schemas)) ajv.compile({ $ref: `protocol${COMPONENTS}${name}` });
+  });
+
+  it('has the fields that a request inherits', () => {
+    expect(Object.keys(fieldsOf('ReleaseRequest'))).toEqual(['leaseId', 'acquireId', 'outcome', 'tokens']);
+    expect(Object.keys(fieldsOf('CommitWeightsRequest'))).toEqual(Object.keys(fieldsOf('RollbackWeightsRequest')));
+    expect(fieldsOf('CommitWeightsRequest').syncId).toMatchObject({ type: 'string', minLength: 1, maxLength: 128 });
+  });
+
+  it('closes requests, what they hold too, and leaves replies open', () => {
+    for (const { request } of Object.values(OPERATIONS))
+      expect(schemas[request.name]!.additionalProperties).toBe(false);
+    expect(schemas.GroupSubmission!.additionalProperties).toBe(false);
+    expect(fieldsOf('CheckpointRequest').segment!.unevaluatedProperties).toBe(false);
+    expect(schemas.Segment).not.toHaveProperty('additionalProperties');
+    expect(schemas.LeaseGrant).not.toHaveProperty('additionalProperties');
+  });
+
+  it('has a channel for every operation and every event', () => {
+    expect(Object.keys(OPERATIONS).filter((name) => !channels[name] || !channels[`${name}.reply`])).toEqual([]);
+    const events = (schemas.PoolEvent!.anyOf as Json[]).map(componentOf);
+    const payloads = Object.values(channels).map(({ messages }) => messages.event?.payload ?? {});
+    const published = new Set(payloads.map(componentOf));
+    expect(events.filter((name) => !published.has(name))).toEqual([]);
+  });
+});
