@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { EXPERIMENTS } from '../experiments';
+import { svgRatios } from '../headlines/draw-ratios';
 import { headlineJson, headlinePage, headlineText } from '../headlines/print-headlines';
 import { runHeadlines } from '../headlines/run-headlines';
 import { Progress } from '../output/progress';
-import { svgRatios } from '../output/svg-ratios';
 import { wholeNumber } from './numbers';
 import { drawn, WRITTEN_TO } from './outputs';
 

@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import { readEvents } from '../events/recorded-run';
 import { recordedPolicy, recordedSeconds, replay } from '../events/what-if';
 import { mean } from '../experiments/run-setup';
-import { svgPlot } from '../output/svg-plot';
+import { svgPlot } from '../output/plot';
 import { screenTable } from '../output/write-output';
 import { addFleetOptions, fleetOf, type FleetOptions } from './fleet-options';
 import { someNumber, wholeNumber } from './numbers';

@@ -5,7 +5,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import { readEvents, type RecordedRun } from '../events/recorded-run';
 import { recordedPolicy, recordedSeconds, replay } from '../events/what-if';
 import { mean, type RunResult } from '../experiments/run-setup';
-import { svgPlot } from '../output/svg-plot';
+import { svgPlot } from '../output/plot';
 import { screenTable } from '../output/write-output';
 import { addFleetOptions, addSpeedOption, fleetOf, type FleetOptions } from './fleet-options';
 import { numberList } from './numbers';

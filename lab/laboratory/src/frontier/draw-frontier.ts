@@ -1,5 +1,5 @@
 import type { ReportTable } from '../output/html-report';
-import { svgPlot, type Plot } from '../output/svg-plot';
+import { svgPlot, type Plot } from '../output/plot';
 import type { Frontier, FrontierPoint } from './frontier';
 
 type Price = 'offPolicyShare' | 'lengthBias' | 'batchVariation' | 'wasteShare';
@@ -19,7 +19,7 @@ export function frontierPlots(title: string, { points }: Frontier): { price: Pri
       xLabel: PRICES[price],
       yLabel: 'speed, plain synchronous rollout = 1',
       isTight: price === 'lengthBias',
-      guides: [{ y: 1, text: 'wait' }],
+      guide: { y: 1, text: 'wait' },
       series: families.map((family) => ({
         name: family,
         points: points

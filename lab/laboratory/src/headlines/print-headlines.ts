@@ -2,7 +2,7 @@ import Table from 'cli-table3';
 import pc from 'picocolors';
 import type { Headline, HeadlineResult } from './headline';
 import { htmlReport } from '../output/html-report';
-import { svgRatios } from '../output/svg-ratios';
+import { svgRatios } from './draw-ratios';
 import type { HeadlineRun } from './run-headlines';
 
 export function amount(value: number, unit: Headline['unit']): string {

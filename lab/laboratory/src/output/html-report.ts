@@ -1,5 +1,3 @@
-import { escaped } from './svg-plot';
-
 export interface ReportTable {
   head: readonly string[];
   rows: readonly (readonly string[])[];
@@ -31,6 +29,10 @@ export function htmlReport(title: string, intro: string, sections: readonly Repo
 ${body.join('\n')}
 </body></html>
 `;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
 function htmlTable({ head, rows }: ReportTable): string {

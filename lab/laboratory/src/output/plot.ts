@@ -1,0 +1,65 @@
+import { type EChartsOption, init } from 'echarts';
+
+export interface PlotPoint {
+  x: number;
+  y: number;
+  /** Shown beside the point. */
+  label?: string;
+}
+export interface Plot {
+  title: string;
+  xLabel: string;
+  yLabel: string;
+  series: readonly { name: string; points: readonly PlotPoint[] }[];
+  /** A value of y that has a meaning, drawn as a dashed line. */
+  guide?: { y: number; text: string };
+  /** Axes begin near the least value instead of at 0. */
+  isTight?: boolean;
+}
+
+/** Told apart by people who do not see all colours (Okabe and Ito). */
+const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#8a6d00'];
+
+/** Lines through points as a self-contained SVG, with a legend. */
+export function svgPlot({ title, xLabel, yLabel, series, guide, isTight }: Plot): string {
+  const axis = { type: 'value', nameLocation: 'middle', scale: isTight ?? false } as const;
+  const guideLine = guide && {
+    silent: true,
+    symbol: 'none',
+    lineStyle: { color: '#999' },
+    data: [{ yAxis: guide.y, label: { formatter: guide.text, position: 'insideEndTop' as const } }],
+  };
+  return svgOf(
+    { width: 800, height: 440 },
+    {
+      title: { text: title, left: 16, textStyle: { fontSize: 16 } },
+      color: COLOURS,
+      legend: { orient: 'vertical', left: 595, top: 40 },
+      grid: { left: 64, right: 220, top: 44, bottom: 54 },
+      xAxis: { ...axis, name: xLabel, nameGap: 30 },
+      yAxis: { ...axis, name: yLabel, nameGap: 44 },
+      series: series.map(({ name, points }, index) => ({
+        type: 'line',
+        name,
+        symbol: 'circle',
+        symbolSize: 7,
+        data: points.map(({ x, y, label }) => ({
+          value: [x, y],
+          label: { show: label !== undefined, formatter: label, fontSize: 10, color: 'inherit' },
+        })),
+        markLine: index === 0 ? guideLine : undefined,
+      })),
+    },
+  );
+}
+
+/** Draws without a browser. */
+export function svgOf(size: { width: number; height: number }, option: EChartsOption): string {
+  const chart = init(null, null, { renderer: 'svg', ssr: true, ...size });
+  try {
+    chart.setOption({ animation: false, backgroundColor: '#fff', ...option });
+    return chart.renderToSVGString();
+  } finally {
+    chart.dispose();
+  }
+}
