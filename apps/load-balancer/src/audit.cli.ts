@@ -72,10 +72,10 @@ async function main(argv: string[]): Promise<number> {
   let payloads: PayloadStore | undefined;
   try {
     const environment = { ...process.env, REDIS_URL: options.redis };
-    const tls = loadConfig(ConnectionsConfig, { env: environment }).redisConfig().tls;
-    redis = connectRedis({ url: options.redis, tls });
+    const connection = loadConfig(ConnectionsConfig, { env: environment }).redisConfig();
+    redis = connectRedis(connection);
     await checkRedisAccess(redis, options.prefix);
-    payloads = options.payloads ? await openPayloadStore({ ...payloadOptionsOf(options), tls }) : undefined;
+    payloads = options.payloads ? await openPayloadStore({ ...connection, ...payloadOptionsOf(options) }) : undefined;
     const audit = new PoolAudit(redis, new FunctionRunner(redis, options.prefix), payloads);
     const report = withWireIds(await audit.run(options.pool, { repair: options.repair }));
     const pools = await new PoolDirectory(redis, options.prefix).list();

@@ -1,4 +1,5 @@
 import type { Epoch, TailPolicy } from '@broomwagon/contracts';
+import { keysBelow } from '@broomwagon/state';
 import { expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from './coordinator.fixture';
 
@@ -18,10 +19,7 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
     await expect.poll(() => redis.keys(`${prefix}:payload:*:item:*`)).toEqual([]);
     let keys = 0;
     let bytes = 0;
-    for await (const page of redis.scanStream({
-      match: `${prefix}:*`,
-      count: 500,
-    }) as AsyncIterable<string[]>) {
+    for await (const page of keysBelow(redis, `${prefix}:`)) {
       for (const key of page) {
         if ((await redis.pttl(key)) !== -1) continue;
         keys += 1;

@@ -2,9 +2,8 @@ import { join } from 'node:path';
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { connectRedis, ROUTING_BOUNDS, RoutingStore, FunctionRunner } from '@broomwagon/state';
+import { connectRedis, ROUTING_BOUNDS, RoutingStore, FunctionRunner, type RedisClient } from '@broomwagon/state';
 import { freePort, ProcessGroup, provideServices, type ServerHandle, type Services } from '@broomwagon/testing';
-import type { Redis } from 'ioredis';
 import { Child } from './child';
 import type { BenchWorker, Job, JobResult } from './generator/jobs';
 
@@ -17,7 +16,7 @@ const LONG_MS = 86_400_000;
 
 /** The state of pools in one Redis, written as the load-balancer would. */
 export class PoolState {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly store: RoutingStore;
 
   constructor(readonly server: ServerHandle) {

@@ -22,6 +22,7 @@ export * from './payload.dto';
 export * from './pool.dto';
 export * from './rebalance.dto';
 export * from './prompt.dto';
+export * from './redis-address';
 export * from './request.dto';
 export * from './round-cancel.dto';
 export * from './round.dto';

@@ -1,5 +1,6 @@
 export * from './audit';
 export * from './redis';
+export { primariesOf, type RedisClient } from './redis-cluster';
 export * from './redis-access';
 export * from './redis-memory';
 export * from './library/function-library';

@@ -1,12 +1,15 @@
 import type { Socket } from 'node:net';
 import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { FunctionRunner, loadLibrary, transition } from './library/function-runner';
+import { BoundedCluster, type RedisClient } from './redis-cluster';
 
 const TLS_TRIES = 6;
 /** Reads a pool, here one that is not there. */
 const LOOK = transition<object, object>('pools/read-settings');
-const WHAT_TO_SET: readonly [error: RegExp, advice: string][] = [
+
+type Advice = readonly [error: RegExp, advice: string][];
+const FOR_REDIS: Advice = [
   [/NOAUTH/, 'it wants a password; write redis://:password@host:port, or user:password@, into REDIS_URL'],
   [/WRONGPASS|invalid password/i, 'it does not know the user and password of REDIS_URL'],
   [
@@ -19,47 +22,112 @@ const WHAT_TO_SET: readonly [error: RegExp, advice: string][] = [
     'it has no Redis Functions; Redis 7.0 or later, or Valkey, is needed: install a newer one, or name another in REDIS_URL',
   ],
 ];
+const FOR_SENTINELS: Advice = [
+  [
+    /NOAUTH|WRONGPASS/,
+    'they want a user or password; set REDIS_SENTINEL_PASSWORD, and REDIS_SENTINEL_USER where there is one',
+  ],
+  [
+    /No such master/,
+    'they watch no primary of this name; write the name of `sentinel monitor` at the end of REDIS_URL',
+  ],
+  [/unknown command.*sentinel/i, 'these are no Sentinels; name their addresses, or write redis:// instead'],
+];
+/** `redis_mode` of INFO -> what to write when the address is of another kind. */
+const FOR_SERVER_MODE: Record<string, string> = {
+  cluster: 'it is a node of a Cluster; write redis+cluster://host:port into REDIS_URL',
+  sentinel: 'it is a Sentinel; write redis+sentinel://host:port/name-of-the-primary into REDIS_URL',
+};
+const FOR_NODE_MODE: Record<string, string> = {
+  standalone: 'it is no node of a Cluster; write redis://host:port into REDIS_URL',
+  sentinel: FOR_SERVER_MODE['sentinel']!,
+};
 
 /**
- * Looks once whether Redis lets us in and run functions on our keys. A Redis that is unavailable passes: the connection
- * tries again for ever, and readiness reports it. One that refuses us, or has no TLS where `rediss://` asks for it, would
- * refuse us for ever.
+ * Looks once whether Redis lets us in and run functions on our keys, and whether it is of the kind that its address says. A
+ * Redis that is unavailable passes: the connection tries again for ever, and readiness reports it. One that refuses us, or
+ * has no TLS where `rediss` asks for it, would refuse us for ever.
  * @param keyPrefix first part of our keys
  * @throws BroomwagonError UNAVAILABLE saying what to set
  */
-export async function checkRedisAccess(redis: Redis, keyPrefix: string): Promise<void> {
+export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): Promise<void> {
+  const runLibrary = async () => {
+    await loadLibrary(redis);
+    await new FunctionRunner(redis, keyPrefix).run(LOOK, '', {});
+  };
+  if (!(redis instanceof BoundedCluster)) {
+    await tryOn(redis, async () => {
+      await checkMode(redis, FOR_SERVER_MODE);
+      await runLibrary();
+    });
+    return;
+  }
+  for (const host of redis.hosts) {
+    // Errors of a node's connection are not heard through that of the Cluster.
+    const node = new Redis({ ...redis.options.redisOptions, ...host });
+    try {
+      const checkNode = async () => {
+        await checkMode(node, FOR_NODE_MODE);
+        await node.cluster('SLOTS');
+      };
+      if (!(await tryOn(node, checkNode))) continue;
+      await tryOn(node, runLibrary);
+      return;
+    } finally {
+      node.disconnect();
+    }
+  }
+}
+
+/** @returns whether it succeeded; it may later where it did not @throws BroomwagonError UNAVAILABLE saying what to set */
+async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolean> {
   let advice: string | undefined;
-  const look = (error: unknown) => (advice ??= adviceFor(error));
-  redis.on('error', look);
+  const note = (error: unknown) => (advice ??= adviceFor(error, FOR_REDIS));
+  const noteOfSentinel = (error: unknown) => (advice ??= adviceFor(error, FOR_SENTINELS));
+  redis.on('error', note).on('sentinelError', noteOfSentinel);
   // With TLS 1.3 a client certificate is refused after the handshake, and a reset may overtake the reason.
   const tries = redis.options.tls === undefined ? 1 : TLS_TRIES;
   try {
     for (let number = 1; number <= tries; number++) {
       try {
-        // Something short first: a peer that resets the connection while much is written is not heard.
-        await redis.ping();
-        await loadLibrary(redis);
-        await new FunctionRunner(redis, keyPrefix).run(LOOK, '', {});
-        return;
+        await look();
+        return true;
       } catch (error) {
-        look(error);
+        if (error instanceof WrongMode) advice ??= error.message;
+        note(error);
         if (handshakeHangs(redis)) advice ??= NO_TLS_ADVICE;
         if (advice === undefined) continue;
-        const { host, port } = redis.options;
-        throw new BroomwagonError('UNAVAILABLE', `Redis at ${host}:${port}: ${advice}`, { cause: error });
+        throw new BroomwagonError('UNAVAILABLE', `${nameOf(redis)}: ${advice}`, { cause: error });
       }
     }
+    return false;
   } finally {
-    redis.off('error', look);
+    redis.off('error', note).off('sentinelError', noteOfSentinel);
   }
+}
+
+class WrongMode extends Error {}
+
+async function checkMode(redis: Redis, advice: Record<string, string>): Promise<void> {
+  // Something short first: a peer that resets the connection while much is written is not heard.
+  await redis.ping();
+  const [, mode = ''] = /^redis_mode:(\w+)/m.exec(await redis.info('server').catch(() => '')) ?? [];
+  if (advice[mode] !== undefined) throw new WrongMode(advice[mode]);
+}
+
+function nameOf({ options }: Redis): string {
+  const { host, port, sentinels, name } = options;
+  if (!sentinels) return `Redis at ${host}:${port}`;
+  return `Redis ${name} of the Sentinels at ${sentinels.map((one) => `${one.host}:${one.port}`).join(', ')}`;
 }
 
 /** Somebody has taken the connection, and nothing came of TLS on it: a Redis without TLS waits for a whole line. */
 function handshakeHangs({ options, status, stream }: Redis): boolean {
-  return options.tls !== undefined && status === 'connecting' && !(stream as Socket | undefined)?.connecting;
+  if (options.tls === undefined || options.sentinels) return false;
+  return status === 'connecting' && !(stream as Socket | undefined)?.connecting;
 }
 
-function adviceFor(error: unknown): string | undefined {
+function adviceFor(error: unknown, known: Advice): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  return WHAT_TO_SET.find(([pattern]) => pattern.test(error.message))?.[1] ?? tlsAdvice(error, 'REDIS_TLS');
+  return known.find(([pattern]) => pattern.test(error.message))?.[1] ?? tlsAdvice(error, 'REDIS_TLS');
 }

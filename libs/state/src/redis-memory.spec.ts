@@ -1,6 +1,7 @@
 import { startRedis, type ServerHandle } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { RedisPayloadStore } from './payload/redis-payload-store';
+import { connectRedis } from './redis';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { TestPools } from './rounds/test-pools.fixture';
 
@@ -96,7 +97,7 @@ it('takes no new work in from 90 % of maxmemory on, and takes it again below 87 
 
 it('stores no payload above its share of maxmemory, whatever the quota, and tells how much is left', async () => {
   const memory = new RedisMemory(test.redis, 'Redis', undefined, 0.75);
-  const store = new RedisPayloadStore(test.redis.duplicate(), 'payloads', 100_000_000, memory);
+  const store = new RedisPayloadStore(connectRedis({ url: server.url }), 'payloads', 100_000_000, memory);
   const put = () => store.put({ pool: 'p', job: 'j', owner: 'o', name: '1' }, Buffer.alloc(1_000));
   await fill(0.7);
   await memory.look();

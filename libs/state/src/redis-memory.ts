@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { BroomwagonError } from '@broomwagon/contracts';
 import type { Redis } from 'ioredis';
+import { primariesOf, type RedisClient } from './redis-cluster';
 import { storeFull, type MemoryGate } from './library/function-runner';
 
 /** From this share of `maxmemory` on, unless another is given, no new work is taken in: the rest is for what ends work, which needs a little. */
@@ -19,8 +20,8 @@ export interface MemoryUse {
 }
 
 /**
- * Watches the memory of one Redis, and closes the gate for new work at 90 % of `maxmemory`, or another share. A Redis without a limit is
- * never full; one that does not answer is as it was last.
+ * Watches the memory of one Redis, of a Cluster that of its fullest primary, and closes the gate for new work at 90 % of
+ * `maxmemory`, or another share. A Redis without a limit is never full; one that does not answer is as it was last.
  */
 export class RedisMemory implements MemoryGate {
   private readonly logger = new Logger(RedisMemory.name);
@@ -29,7 +30,7 @@ export class RedisMemory implements MemoryGate {
   private full = false;
 
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     /** Names it in logs and errors. */
     private readonly name = 'Redis',
     /** Told after every look. */
@@ -50,10 +51,8 @@ export class RedisMemory implements MemoryGate {
 
   /** @throws Error when Redis does not answer */
   async look(): Promise<MemoryUse> {
-    const info = fieldsOf(await this.redis.info('memory'));
-    // What replicas and the append-only file wait for is not counted against the limit.
-    const usedBytes = Number(info.get('used_memory') ?? 0) - Number(info.get('mem_not_counted_for_evict') ?? 0);
-    this.use = { usedBytes, maxBytes: Number(info.get('maxmemory') ?? 0) };
+    const uses = await Promise.all(primariesOf(this.redis).map(useOf));
+    this.use = uses.toSorted((one, other) => shareOf(other) - shareOf(one))[0] ?? this.use;
     const share = this.share();
     const before = this.full;
     this.full = share >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
@@ -74,7 +73,7 @@ export class RedisMemory implements MemoryGate {
   }
 
   private share(): number {
-    return this.use.maxBytes > 0 ? this.use.usedBytes / this.use.maxBytes : 0;
+    return shareOf(this.use);
   }
 
   private says(): string {
@@ -83,8 +82,19 @@ export class RedisMemory implements MemoryGate {
   }
 }
 
+async function useOf(primary: Redis): Promise<MemoryUse> {
+  const info = fieldsOf(await primary.info('memory'));
+  // What replicas and the append-only file wait for is not counted against the limit.
+  const usedBytes = Number(info.get('used_memory') ?? 0) - Number(info.get('mem_not_counted_for_evict') ?? 0);
+  return { usedBytes, maxBytes: Number(info.get('maxmemory') ?? 0) };
+}
+
+function shareOf({ usedBytes, maxBytes }: MemoryUse): number {
+  return maxBytes > 0 ? usedBytes / maxBytes : 0;
+}
+
 /** @throws Error for a Redis that is too old for our scripts, or one that does not answer */
-export async function checkRedisVersion(redis: Redis): Promise<void> {
+export async function checkRedisVersion(redis: RedisClient): Promise<void> {
   // Valkey names the version of Redis it is compatible with here.
   const version = fieldsOf(await redis.info('server')).get('redis_version') ?? '';
   if (Number.parseInt(version, 10) < OLDEST_MAJOR) {

@@ -1,26 +1,53 @@
-import { BroomwagonError, type TlsSettings } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  type HostAndPort,
+  parseRedisAddress,
+  type RedisAddress,
+  type TlsSettings,
+} from '@broomwagon/contracts';
 import { Redis, type RedisOptions } from 'ioredis';
+import { BoundedCluster, type RedisClient } from './redis-cluster';
 
 export interface RedisConnectionOptions {
-  /** redis:// or rediss:// URL; may hold user and password. */
+  /** One of `REDIS_ADDRESS_FORMS`; may hold user and password, `rediss` asks for TLS. */
   url: string;
-  /** How TLS is spoken, for `rediss://`. */
+  /** How TLS is spoken, when the address asks for it. */
   tls?: TlsSettings;
+  /** For Sentinels that want a password; that of the address is for the primary. */
+  sentinelUsername?: string;
+  sentinelPassword?: string;
+  /** By `host:port` as the nodes of a Cluster, or Sentinels, announce it: where we reach it. */
+  natMap?: Record<string, HostAndPort>;
   /** A command without an answer for this long fails, milliseconds. */
   commandTimeoutMs?: number;
 }
 
 /** So many commands' time without a byte, while commands wait for answers, and the link counts as dead. */
 const SILENT_COMMANDS = 3;
+/** How often a Cluster is asked for changes that no redirection has told of, milliseconds. */
+const SLOTS_REFRESH_MS = 5_000;
 
 /**
  * Opens a connection that reconnects for ever but never holds a command for ever: every caller gets an
  * answer or UNAVAILABLE, and repeating a transition is safe.
  */
-export function connectRedis(options: RedisConnectionOptions): Redis {
-  const commandTimeoutMs = options.commandTimeoutMs ?? 2_000;
-  const settings: RedisOptions = {
-    ...(options.url.startsWith('rediss://') ? { tls: { ...options.tls } } : {}),
+export function connectRedis(options: RedisConnectionOptions): RedisClient {
+  const address = parseRedisAddress(options.url);
+  const redis =
+    address === undefined || address.kind === 'server'
+      ? new Redis(options.url, settingsOf(options, options.url.startsWith('rediss:')))
+      : address.kind === 'cluster'
+        ? connectCluster(options, address)
+        : connectBySentinels(options, address);
+  // Its commands fail, and readiness says so. Without a listener ioredis prints each error of a connection it opens again.
+  redis.on('error', () => undefined);
+  return redis;
+}
+
+/** Of a connection to one server. */
+function settingsOf({ tls, commandTimeoutMs = 2_000 }: RedisConnectionOptions, usesTls: boolean) {
+  return {
+    ...(usesTls ? { tls: { ...tls } } : {}),
     commandTimeout: commandTimeoutMs,
     // A host that is gone says no word, and TCP would go on trying it for a quarter of an hour.
     socketTimeout: SILENT_COMMANDS * commandTimeoutMs,
@@ -29,12 +56,46 @@ export function connectRedis(options: RedisConnectionOptions): Redis {
     connectTimeout: 5_000,
     maxRetriesPerRequest: 3,
     enableAutoPipelining: false,
-    retryStrategy: (attempt) => Math.min(2_000, 50 * 2 ** Math.min(attempt, 6)),
-  };
-  const redis = new Redis(options.url, settings);
-  // Its commands fail, and readiness says so. Without a listener ioredis prints each error of a connection it opens again.
-  redis.on('error', () => undefined);
-  return redis;
+    retryStrategy,
+  } satisfies RedisOptions;
+}
+
+function retryStrategy(attempt: number): number {
+  return Math.min(2_000, 50 * 2 ** Math.min(attempt, 6));
+}
+
+function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): Redis {
+  const { hosts, primaryName, usesTls, username, password } = address;
+  const settings = settingsOf(options, usesTls);
+  return new Redis({
+    ...settings,
+    sentinels: hosts,
+    name: primaryName,
+    username,
+    password,
+    sentinelUsername: options.sentinelUsername,
+    sentinelPassword: options.sentinelPassword,
+    sentinelCommandTimeout: settings.commandTimeout,
+    sentinelRetryStrategy: retryStrategy,
+    ...(usesTls ? { enableTLSForSentinelMode: true, sentinelTLS: settings.tls } : {}),
+    natMap: options.natMap,
+    // An old primary that still answers is left when Sentinels have chosen another.
+    failoverDetector: true,
+  });
+}
+
+function connectCluster(options: RedisConnectionOptions, address: RedisAddress): BoundedCluster {
+  const { hosts, usesTls, username, password } = address;
+  const { retryStrategy: clusterRetryStrategy, ...settings } = settingsOf(options, usesTls);
+  return new BoundedCluster(hosts, {
+    redisOptions: { ...settings, username, password },
+    clusterRetryStrategy,
+    slotsRefreshInterval: SLOTS_REFRESH_MS,
+    slotsRefreshTimeout: settings.commandTimeout,
+    natMap: options.natMap,
+    // Certificates are for names.
+    ...(usesTls ? { dnsLookup: (host: string, found: (error: null, host: string) => void) => found(null, host) } : {}),
+  });
 }
 
 /** The answer to a command that is no script. @throws BroomwagonError UNAVAILABLE */

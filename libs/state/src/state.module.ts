@@ -5,7 +5,6 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
-import type { TlsSettings } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
 import { AbortStore } from './aborts';
 import { PoolAudit } from './audit';
@@ -17,8 +16,9 @@ import { FunctionRunner } from './library/function-runner';
 import { LibraryUpkeep } from './library/library-upkeep';
 import { LongtailStore } from './longtail';
 import { MoveStore } from './moves';
-import { connectRedis } from './redis';
+import { connectRedis, type RedisConnectionOptions } from './redis';
 import { checkRedisAccess } from './redis-access';
+import { primariesOf, type RedisClient } from './redis-cluster';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { RemovalStore } from './removals';
 import { ClaimBounds, RequestStore } from './requests';
@@ -27,10 +27,7 @@ import { PoolDirectory, PoolStore, RoutingBounds, RoutingStore, ServerStore } fr
 import { WeightStore } from './weights';
 
 /** What an app says of its state, and where the state reports to. */
-export interface StateOptions {
-  url: string;
-  /** How TLS is spoken, for `rediss://`. */
-  tls?: TlsSettings;
+export interface StateOptions extends RedisConnectionOptions {
   /** First part of every key. */
   keyPrefix: string;
   routing?: Partial<RoutingBounds>;
@@ -64,7 +61,7 @@ const STORES = [
   WeightStore,
 ];
 
-function memoryOf(redis: Redis, { metrics }: StateOptions): RedisMemory {
+function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
   const ratio = metrics.gauge('redis_memory_ratio', 'Memory of Redis / its maxmemory; 0.9: no new work is taken');
   return new RedisMemory(redis, 'Redis', ({ usedBytes, maxBytes }) =>
     ratio.set(maxBytes > 0 ? usedBytes / maxBytes : 0),
@@ -81,13 +78,13 @@ function memoryOf(redis: Redis, { metrics }: StateOptions): RedisMemory {
     {
       provide: Redis,
       inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: ({ url, tls }: StateOptions) => connectRedis({ url, tls }),
+      useFactory: (options: StateOptions) => connectRedis(options),
     },
     { provide: RedisMemory, inject: [Redis, MODULE_OPTIONS_TOKEN], useFactory: memoryOf },
     {
       provide: FunctionRunner,
       inject: [Redis, MODULE_OPTIONS_TOKEN, RedisMemory],
-      useFactory: (redis: Redis, { keyPrefix }: StateOptions, memory: RedisMemory) =>
+      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions, memory: RedisMemory) =>
         new FunctionRunner(redis, keyPrefix, memory),
     },
     {
@@ -103,27 +100,27 @@ function memoryOf(redis: Redis, { metrics }: StateOptions): RedisMemory {
     {
       provide: PoolDirectory,
       inject: [Redis, MODULE_OPTIONS_TOKEN],
-      useFactory: (redis: Redis, { keyPrefix }: StateOptions) => new PoolDirectory(redis, keyPrefix),
+      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new PoolDirectory(redis, keyPrefix),
     },
     {
       provide: EventOutbox,
       inject: [Redis, MODULE_OPTIONS_TOKEN],
-      useFactory: (redis: Redis, { keyPrefix }: StateOptions) =>
+      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) =>
         new EventOutbox(redis, keyPrefix, `relay-${process.pid}-${Date.now()}`),
     },
     {
       provide: PoolAudit,
       inject: [Redis, FunctionRunner],
-      useFactory: (redis: Redis, runner: FunctionRunner) => new PoolAudit(redis, runner),
+      useFactory: (redis: RedisClient, runner: FunctionRunner) => new PoolAudit(redis, runner),
     },
-    { provide: LibraryUpkeep, inject: [Redis], useFactory: (redis: Redis) => new LibraryUpkeep(redis) },
+    { provide: LibraryUpkeep, inject: [Redis], useFactory: (redis: RedisClient) => new LibraryUpkeep(redis) },
   ],
   exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, EventOutbox, PoolAudit],
 })
 export class StateModule extends ConfigurableModuleClass implements OnModuleInit, OnApplicationShutdown {
   constructor(
     @Inject(MODULE_OPTIONS_TOKEN) private readonly options: StateOptions,
-    private readonly redis: Redis,
+    @Inject(Redis) private readonly redis: RedisClient,
     private readonly memory: RedisMemory,
     private readonly library: LibraryUpkeep,
   ) {
@@ -134,7 +131,7 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
   async onModuleInit(): Promise<void> {
     const { keyPrefix, readiness } = this.options;
     await checkRedisAccess(this.redis, keyPrefix);
-    readiness.addReadiness('redis', () => this.redis.ping());
+    readiness.addReadiness('redis', () => Promise.all(primariesOf(this.redis).map((primary) => primary.ping())));
     readiness.addReadiness('redis-memory', async () => {
       const refusal = this.memory.refusal();
       if (refusal) throw refusal;

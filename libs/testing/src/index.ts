@@ -10,6 +10,8 @@ export { cacheFolder } from './provision/private-copy';
 export type { ServerKind } from './provision/server-kind';
 export { type NatsOptions, startNats } from './servers/nats-server';
 export { type RedisHistory, SET_BACK_KINDS, type SetBackKind, startSetBackRedis } from './set-back';
+export { type ClusterSize, RedisCluster } from './servers/redis-cluster';
+export { RedisSentinels } from './servers/redis-sentinels';
 export { type RedisOptions, startRedis } from './servers/redis-server';
 export type { ServerHandle, ServerOptions } from './servers/server-handle';
 export { provideServices, type Services, type ServicesOptions } from './services';

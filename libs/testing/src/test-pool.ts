@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { Redis } from 'ioredis';
+import { connectRedis, keysBelow } from '@broomwagon/state';
 import { SERVER_KINDS, type ServerKind } from './provision/server-kind';
 
 /** Names that no other test uses, so that all can share one NATS and one Redis. */
@@ -34,12 +34,12 @@ export function testRedisUrl(): string {
  */
 export async function flushPrefix(redisUrl: string, prefix: string): Promise<number> {
   if (prefix === '') throw new BroomwagonError('VALIDATION_FAILED', 'An empty prefix would unlink every key');
-  const redis = new Redis(redisUrl);
+  const redis = connectRedis({ url: redisUrl, commandTimeoutMs: 30_000 });
   let unlinked = 0;
   try {
-    const pattern = `${prefix.replace(/[\\*?[\]^]/g, '\\$&')}*`;
-    for await (const keys of redis.scanStream({ match: pattern, count: 1_000 }) as AsyncIterable<string[]>) {
-      if (keys.length > 0) unlinked += await redis.unlink(...keys);
+    for await (const keys of keysBelow(redis, prefix)) {
+      // One by one: in a Cluster they are of many slots.
+      for (const removed of await Promise.all(keys.map((key) => redis.unlink(key)))) unlinked += removed;
     }
   } finally {
     redis.disconnect();

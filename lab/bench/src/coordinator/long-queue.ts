@@ -1,8 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { Claim, Epoch, RoundPlan, Segment, TailPolicy } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
-import { formatPayloadRef } from '@broomwagon/state';
+import { formatPayloadRef, type RedisClient } from '@broomwagon/state';
 import { median, medianRatio } from '../arithmetic';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX } from '../stage';
@@ -40,7 +39,7 @@ export class LongQueue {
 
   constructor(
     private readonly client: TypedClient,
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly pool: string,
     private readonly worker: BenchWorker,
     readonly groups: number,

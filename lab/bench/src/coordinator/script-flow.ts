@@ -1,7 +1,6 @@
 import { roundTerms } from '@broomwagon/policies';
-import { RequestStore, RoundStore, FunctionRunner, type AttemptFence } from '@broomwagon/state';
+import { RequestStore, RoundStore, FunctionRunner, type AttemptFence, type RedisClient } from '@broomwagon/state';
 import { readToEnd } from '@broomwagon/testing';
-import type { Redis } from 'ioredis';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX } from '../stage';
 import { WINDOW, type RoundShape } from './round-flow';
@@ -14,7 +13,7 @@ export class ScriptFlow {
   private readonly requests: RequestStore;
 
   constructor(
-    redis: Redis,
+    redis: RedisClient,
     private readonly pool: string,
     private readonly job: string,
     private readonly worker: BenchWorker,

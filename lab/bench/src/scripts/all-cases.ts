@@ -5,11 +5,12 @@ import {
   openPayloadStore,
   PoolAudit,
   PoolDirectory,
+  primariesOf,
+  type RedisClient,
   RequestStore,
   RoundStore,
   transition,
 } from '@broomwagon/state';
-import type { Redis } from 'ioredis';
 import { KEY_PREFIX, type PoolState } from '../stage';
 import { MoveCases } from './move-cases';
 import { RoundCases } from './round-cases';
@@ -36,7 +37,7 @@ export interface CaseSizes {
 }
 
 /** Runs every script with the largest inputs that its limits allow. @returns what each call took */
-export async function timeAllScripts(state: PoolState, redis: Redis, sizes: CaseSizes): Promise<Timing[]> {
+export async function timeAllScripts(state: PoolState, redis: RedisClient, sizes: CaseSizes): Promise<Timing[]> {
   const runner = new TimedRunner(redis, KEY_PREFIX);
   const names = { rounds: 'rounds', routing: 'routing', moves: 'moves', stored: 'stored', counted: 'counted' };
   const [worker] = await state.fill(names.rounds, 0, 1);
@@ -65,7 +66,13 @@ export async function timeAllScripts(state: PoolState, redis: Redis, sizes: Case
 }
 
 /** Very many jobs, the ends of rounds and claims, and a job that is deleted. */
-async function jobCases(runner: TimedRunner, redis: Redis, pool: string, jobs: number, repeat: number): Promise<void> {
+async function jobCases(
+  runner: TimedRunner,
+  redis: RedisClient,
+  pool: string,
+  jobs: number,
+  repeat: number,
+): Promise<void> {
   const root = runner.rootKey(pool);
   for (let job = 0; job < jobs; job++) await redis.sadd(`${root}:jobs`, `many-${job}`);
   const rounds = new RoundStore(runner);
@@ -84,19 +91,20 @@ async function jobCases(runner: TimedRunner, redis: Redis, pool: string, jobs: n
   for (let job = 0; job < jobs; job++) await redis.srem(`${root}:jobs`, `many-${job}`);
 }
 
-function redisUrlOf({ options }: Redis): string {
-  return `redis://${options.host}:${options.port}`;
+function redisUrlOf(redis: RedisClient): string {
+  const { host, port } = primariesOf(redis)[0]!.options;
+  return `redis://${host}:${port}`;
 }
 
 /** The audits of everything that the others leave, and counts over as many leases as one script looks at. */
-async function audits(runner: TimedRunner, redis: Redis, pools: readonly string[]): Promise<void> {
+async function audits(runner: TimedRunner, redis: RedisClient, pools: readonly string[]): Promise<void> {
   for (const pool of pools) {
     await runner.measure(`audit of ${pool}`, async () => void (await new PoolAudit(redis, runner).run(pool)));
   }
 }
 
 /** The sums over as many leases as one script adds up, and pages of a recount. */
-async function recounts(runner: TimedRunner, redis: Redis, pool: string): Promise<void> {
+async function recounts(runner: TimedRunner, redis: RedisClient, pool: string): Promise<void> {
   const names = Array.from({ length: LIMITS.page }, (_, index) => `session-${index}`);
   await runner.measure('as many leases as are counted at once', async () => {
     await new PoolAudit(redis, runner).run(pool);

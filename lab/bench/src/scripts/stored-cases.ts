@@ -1,6 +1,5 @@
 import { LIMITS } from '@broomwagon/contracts';
-import { JobStore, PromptMemoryStore, promptHash, RemovalStore, transition } from '@broomwagon/state';
-import type { Redis } from 'ioredis';
+import { JobStore, PromptMemoryStore, promptHash, RemovalStore, transition, type RedisClient } from '@broomwagon/state';
 import { KEY_PREFIX } from '../stage';
 import { TimedRunner } from './timed-runner';
 
@@ -16,7 +15,7 @@ export class StoredCases {
 
   constructor(
     private readonly runner: TimedRunner,
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly pool: string,
   ) {
     this.payloads = new TimedRunner(redis, `${KEY_PREFIX}:payload`, runner);

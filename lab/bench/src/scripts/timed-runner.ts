@@ -1,5 +1,4 @@
-import { FunctionRunner, type Transition, type TextTransition } from '@broomwagon/state';
-import type { Redis } from 'ioredis';
+import { FunctionRunner, type Transition, type TextTransition, type RedisClient } from '@broomwagon/state';
 
 /** Times of one script with one size of input. */
 export interface Timing {
@@ -34,7 +33,7 @@ export class TimedRunner extends FunctionRunner {
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly connection: Redis,
+    private readonly connection: RedisClient,
     keyPrefix: string,
     /** Whose timings these are too, with keys under another prefix. */
     other?: TimedRunner,

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { TlsSettings } from '@broomwagon/contracts';
+import { parseNatMap, parseRedisAddress, REDIS_ADDRESS_FORMS, type TlsSettings } from '@broomwagon/contracts';
 import { IsOptional, IsString, Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
 
@@ -58,11 +58,32 @@ export class ConnectionsConfig {
   @Matches(/^[\w-]+(\.[\w-]+)*$/, { message: 'must be the first part of a subject, as _INBOX' })
   natsInboxPrefix: string = '_INBOX';
 
-  @Env('REDIS_URL', { description: 'Redis or Valkey address; rediss:// asks for TLS' })
-  @Matches(/^rediss?:\/\/\S+$/, { message: 'must be an address as redis://host:6379' })
+  @Env('REDIS_URL', {
+    description: `Redis or Valkey address: ${REDIS_ADDRESS_FORMS}; rediss asks for TLS`,
+  })
+  @IsRedisAddress()
   redisUrl: string = 'redis://127.0.0.1:6379';
 
-  @Env('REDIS_TLS_CA', { description: 'file with the CA of Redis, for rediss://; default: what Node trusts' })
+  @Env('REDIS_SENTINEL_USER', { description: 'user of the Sentinels; that of REDIS_URL is for the primary' })
+  @IsOptional()
+  @IsString()
+  redisSentinelUser?: string;
+
+  @Env('REDIS_SENTINEL_PASSWORD', { description: 'password of the Sentinels', secret: true })
+  @IsOptional()
+  @IsString()
+  redisSentinelPassword?: string;
+
+  @Env('REDIS_NAT_MAP', {
+    description:
+      'where we reach the nodes of a Cluster, or what Sentinels announce: announced=reachable, each host:port, ' +
+      'separated by commas',
+  })
+  @IsOptional()
+  @IsNatMap()
+  redisNatMap?: string;
+
+  @Env('REDIS_TLS_CA', { description: 'file with the CA of Redis, for rediss; default: what Node trusts' })
   @IsOptional()
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsCa?: string;
@@ -100,10 +121,16 @@ export class ConnectionsConfig {
     };
   }
 
-  /** Where Redis is and what our keys begin with; `tls` is for a `rediss://` address. */
+  /** Where Redis is and what our keys begin with; `tls` is for an address that asks for it. */
   redisConfig() {
-    const tls = tlsOf(this.redisTlsCa, this.redisTlsCert, this.redisTlsKey, this.redisTlsServerName);
-    return { url: this.redisUrl, tls, keyPrefix: this.redisKeyPrefix };
+    return {
+      url: this.redisUrl,
+      tls: tlsOf(this.redisTlsCa, this.redisTlsCert, this.redisTlsKey, this.redisTlsServerName),
+      sentinelUsername: this.redisSentinelUser,
+      sentinelPassword: this.redisSentinelPassword,
+      natMap: this.redisNatMap === undefined ? undefined : parseNatMap(this.redisNatMap),
+      keyPrefix: this.redisKeyPrefix,
+    };
   }
 }
 
@@ -114,12 +141,33 @@ function tlsOf(caFile?: string, certFile?: string, keyFile?: string, servername?
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
 }
 
+export function IsRedisAddress(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isRedisAddress',
+    validator: {
+      validate: (url) => parseRedisAddress(String(url)) !== undefined,
+      defaultMessage: () => `must be an address as ${REDIS_ADDRESS_FORMS}`,
+    },
+  });
+}
+
+function IsNatMap(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isNatMap',
+    validator: {
+      validate: (text) => parseNatMap(String(text)) !== undefined,
+      defaultMessage: () => 'must be pairs as 10.0.0.1:6379=localhost:7001, separated by commas',
+    },
+  });
+}
+
 /** A setting of TLS makes no sense with an address that does not ask for TLS: it would be ignored. */
 function IsOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
+  const asksForTls = urlProperty === 'redisUrl' ? /^rediss[+:]/ : /tls:\/\//;
   return ValidateBy({
     name: 'isOfTls',
     validator: {
-      validate: (_, args) => String((args!.object as ConnectionsConfig)[urlProperty]).includes(scheme),
+      validate: (_, args) => asksForTls.test(String((args!.object as ConnectionsConfig)[urlProperty])),
       defaultMessage: () => `needs an address that begins with ${scheme}`,
     },
   });

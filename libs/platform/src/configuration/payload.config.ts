@@ -1,4 +1,5 @@
-import { IsIn, IsInt, IsOptional, IsString, Matches, Max, Min } from 'class-validator';
+import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsRedisAddress } from './connections.config';
 import { Env } from './env.decorator';
 import { ServiceConfig } from './service.config';
 
@@ -8,9 +9,11 @@ export class PayloadServiceConfig extends ServiceConfig {
   @IsIn(['redis', 'file'])
   payloadDriver: 'redis' | 'file' = 'redis';
 
-  @Env('PAYLOAD_URL', { description: 'Redis of the payloads; default REDIS_URL; REDIS_TLS_* are for both' })
+  @Env('PAYLOAD_URL', {
+    description: 'Redis of the payloads, as REDIS_URL, which is the default; all other REDIS_* are for both',
+  })
   @IsOptional()
-  @Matches(/^rediss?:\/\/\S+$/, { message: 'must be an address as redis://host:6379' })
+  @IsRedisAddress()
   payloadUrl?: string;
 
   @Env('PAYLOAD_DIR', { description: 'folder of the payloads of the file driver' })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import { transition, type FunctionRunner } from '../library/function-runner';
 import { keysBelow } from './key-scan';
 
@@ -46,7 +46,7 @@ export class JobRecounts {
   private keptAtMs = 0;
 
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
   ) {}
 

@@ -1,4 +1,6 @@
+import type { Redis } from 'ioredis';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { primariesOf } from '../redis-cluster';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { JobRecounts } from './job-recounts';
 import { PoolAudit } from './pool-audit';
@@ -122,10 +124,10 @@ describe('a count below zero', () => {
     it('is given up when Redis is set back while keys are read', async () => {
       await redis.sadd(test.key('jobs:miscounted'), job);
       await redis.hset(test.key('job-counts:job'), 'pending', 77);
-      const meddled = Object.create(redis) as typeof redis;
+      const meddled = Object.create(primariesOf(redis)[0]!) as Redis;
       meddled.scanStream = (options) => {
         void setBack();
-        return redis.scanStream(options);
+        return primariesOf(redis)[0]!.scanStream(options);
       };
       const { counted, ids } = await new JobRecounts(meddled, test.runner).count(test.pool, [job]);
       expect([ids.size, counted.get(job)]).toEqual([0, expect.objectContaining({ isProven: false, mended: false })]);

@@ -1,5 +1,5 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import type { PayloadStore } from '../payload';
 import type { FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
@@ -11,7 +11,7 @@ const AT_ONCE = 32;
 /** Looks once whether the payload store has what requests, groups and checkpoints name. Reads no payload. */
 export class PayloadAudit {
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
     private readonly payloads: PayloadStore,
   ) {}

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobId } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
@@ -47,7 +47,7 @@ export class PoolAudit {
 
   /** @param payloads without it, references are not looked at */
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
     payloads?: PayloadStore,
   ) {

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import { transition, type FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
 import { keysBelow } from './key-scan';
@@ -40,7 +40,7 @@ export class PoolLook {
   readonly findings: Finding[] = [];
 
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
     private readonly pool: string,
     /** Mends what follows from what is the truth: leases and requests. */

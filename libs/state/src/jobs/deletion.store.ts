@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
 import { keysBelow } from '../audit/key-scan';
 import { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
+import type { RedisClient } from '../redis-cluster';
 import { PoolDirectory } from '../routing';
 import { transition, FunctionRunner } from '../library/function-runner';
 
@@ -26,7 +27,7 @@ const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|checkpoint(-[A-Za-z0-9-]+)?|group|
 @Injectable()
 export class DeletionStore {
   constructor(
-    private readonly redis: Redis,
+    @Inject(Redis) private readonly redis: RedisClient,
     private readonly scripts: FunctionRunner,
     private readonly payloads: PayloadStore,
     private readonly directory: PoolDirectory,
@@ -74,7 +75,7 @@ export class DeletionStore {
   private async endWaiting(pool: PoolName): Promise<void> {
     for (const key of this.deadlineKeys(pool)) {
       if ((await answerOf(this.redis.exists(key))) > 0) {
-        await answerOf(this.redis.zunionstore(key, 1, key, 'WEIGHTS', 0));
+        await answerOf(this.redis.call('ZUNIONSTORE', key, '1', key, 'WEIGHTS', '0'));
       }
     }
     for (const endsMs = Date.now() + END_WAITING_MS; Date.now() < endsMs && (await this.hasWaiters(pool));) {

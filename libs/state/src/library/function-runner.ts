@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { BroomwagonError, type WireError } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import { Cluster } from 'ioredis';
+import { primariesOf, type RedisClient } from '../redis-cluster';
 import { buildLibrary, type FunctionLibrary } from './function-library';
 import { SeenStamps } from './seen-stamps';
 
@@ -49,10 +50,10 @@ export function theLibrary(): FunctionLibrary {
 /** Calls the functions of the library, and loads it into a Redis that does not know it. */
 export class FunctionRunner {
   readonly stamps = new SeenStamps();
-  private loading?: Promise<void>;
+  private loading?: Promise<unknown>;
 
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     /** First part of every key, e.g. `rollout`. */
     private readonly keyPrefix: string,
     /** Asked before every transition that takes new work in. */
@@ -96,30 +97,49 @@ export class FunctionRunner {
     if (!target) throw new Error(`there is no transition ${name}`);
     const refusal = target.isRefusedWhenFull ? this.gate?.refusal() : undefined;
     if (refusal) throw refusal;
-    const key = this.rootKey(pool);
+    const keys = this.keysOf(pool);
+    const call = () => this.redis.fcall(target.name, keys.length, ...keys, ...argv);
     try {
-      return await this.redis.fcall(target.name, 1, key, ...argv).catch(async (error: unknown) => {
+      return await call().catch(async (error: unknown) => {
         if (!isUnknownFunction(error)) throw error;
-        await this.load();
-        return this.redis.fcall(target.name, 1, key, ...argv);
+        const failure = await this.load();
+        return call().catch((again: unknown) => {
+          throw isUnknownFunction(again) ? (failure ?? again) : again;
+        });
       });
     } catch (error) {
       throw asTyped(name, error);
     }
   }
 
-  /** Calls that find the library missing at the same time load it once. */
-  private load(): Promise<void> {
-    this.loading ??= loadLibrary(this.redis).finally(() => (this.loading = undefined));
+  /**
+   * While a Cluster moves the slot of a pool from node to node, some of its keys are on each. With two keys, neither of
+   * which is ever written, both nodes answer TRYAGAIN until all of the slot is on one of them.
+   */
+  private keysOf(pool: string): string[] {
+    const root = this.rootKey(pool);
+    return this.redis instanceof Cluster ? [root, `${root}:~`] : [root];
+  }
+
+  /** Calls that find the library missing at the same time load it once. @returns why it could not be loaded */
+  private load(): Promise<unknown> {
+    this.loading ??= loadLibrary(this.redis)
+      .catch((failure: unknown) => failure)
+      .finally(() => (this.loading = undefined));
     return this.loading;
   }
 }
 
-/** Loads the library, unless it is there. @throws Error of Redis */
-export async function loadLibrary(redis: Redis): Promise<void> {
-  await redis.function('LOAD', theLibrary().text).catch((error: unknown) => {
-    if (!(error instanceof Error) || !error.message.includes('already exists')) throw error;
-  });
+/** Loads the library into every primary that lacks it. @throws Error of the first that refuses it, when all were asked */
+export async function loadLibrary(redis: RedisClient): Promise<void> {
+  const loaded = await Promise.allSettled(
+    primariesOf(redis).map((primary) =>
+      primary.function('LOAD', theLibrary().text).catch((error: unknown) => {
+        if (!(error instanceof Error) || !error.message.includes('already exists')) throw error;
+      }),
+    ),
+  );
+  for (const result of loaded) if (result.status === 'rejected') throw result.reason;
 }
 
 function isUnknownFunction(error: unknown): boolean {
@@ -138,7 +158,8 @@ function asTyped(name: string, cause: unknown): BroomwagonError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   if (reason.startsWith('OOM')) return storeFull('Redis has reached its maxmemory', cause);
   // A Lua error is a defect of ours, not an outage: it must not be retried as one.
-  const code = /^(ERR|WRONGTYPE|user_function)/.test(reason) ? 'INTERNAL' : 'UNAVAILABLE';
+  const isDefect = /^(ERR|WRONGTYPE|user_function)/.test(reason) && !isUnknownFunction(cause);
+  const code = isDefect ? 'INTERNAL' : 'UNAVAILABLE';
   return new BroomwagonError(code, `Redis did not run ${name}: ${withSources(reason)}`, { cause });
 }
 

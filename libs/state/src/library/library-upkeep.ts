@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
-import type { Redis } from 'ioredis';
+import { primariesOf, type RedisClient } from '../redis-cluster';
 import { theLibrary } from './function-runner';
 
-/** Of all deployments on one Redis, whatever their prefixes: libraries belong to the instance. By last use, ms. */
+/** Of all deployments on one Redis or Cluster, whatever their prefixes: libraries belong to its primaries. By last use, ms. */
 export const LIBRARIES_KEY = 'broomwagon:libraries';
 const NOTE_EVERY_MS = 60_000;
 /** A library that no replica has used for so long is of a version that runs nowhere any more. */
@@ -18,7 +18,7 @@ export class LibraryUpkeep {
   private hasFailed = false;
 
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly unusedAfterMs = UNUSED_AFTER_MS,
   ) {}
 
@@ -51,9 +51,11 @@ export class LibraryUpkeep {
     const nowMs = Number(seconds) * 1_000;
     await this.redis.zadd(LIBRARIES_KEY, nowMs, name);
     for (const unused of await this.redis.zrangebyscore(LIBRARIES_KEY, '-inf', nowMs - this.unusedAfterMs)) {
-      await this.redis.function('DELETE', unused).catch((error: unknown) => {
-        if (!String(error).includes('Library not found')) throw error;
-      });
+      for (const primary of primariesOf(this.redis)) {
+        await primary.function('DELETE', unused).catch((error: unknown) => {
+          if (!String(error).includes('Library not found')) throw error;
+        });
+      }
       await this.redis.zrem(LIBRARIES_KEY, unused);
       this.logger.log(
         `Library ${unused} was deleted: no replica has used it for ${Math.round(this.unusedAfterMs / 60_000)} minutes`,

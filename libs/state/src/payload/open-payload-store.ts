@@ -1,5 +1,5 @@
-import { BroomwagonError, type TlsSettings } from '@broomwagon/contracts';
-import { connectRedis } from '../redis';
+import { BroomwagonError } from '@broomwagon/contracts';
+import { connectRedis, type RedisConnectionOptions } from '../redis';
 import { checkRedisAccess } from '../redis-access';
 import { RedisMemory } from '../redis-memory';
 import { FilePayloadStore } from './file-payload-store';
@@ -13,12 +13,9 @@ export const DEFAULT_PAYLOAD_QUOTA_BYTES = 1_073_741_824;
 /** Payloads stop well before other new work does, at 90 %: rounds must be able to end. */
 export const DEFAULT_PAYLOAD_MEMORY_PERCENT = 75;
 
-export interface PayloadStoreOptions {
+/** The connection is for the driver `redis`; it may be to the one that holds the state. */
+export interface PayloadStoreOptions extends RedisConnectionOptions {
   driver: PayloadDriver;
-  /** Redis of the driver `redis`; may be the one that holds the state. */
-  url: string;
-  /** How TLS is spoken to it, for `rediss://`. */
-  tls?: TlsSettings;
   /** Folder of the driver `file`. */
   dir: string;
   /** First part of every key of the driver `redis`, e.g. `rollout`. */
@@ -53,8 +50,8 @@ async function openInRedis(options: PayloadStoreOptions, quotaBytes: number): Pr
   return new RedisPayloadStore(redis, options.keyPrefix, quotaBytes, memory);
 }
 
-async function openRedis({ url, tls, keyPrefix }: PayloadStoreOptions) {
-  const redis = connectRedis({ url, tls });
+async function openRedis({ keyPrefix, ...connection }: PayloadStoreOptions) {
+  const redis = connectRedis(connection);
   try {
     await checkRedisAccess(redis, `${keyPrefix}:payload`);
     return redis;

@@ -1,5 +1,5 @@
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import type { RedisMemory } from '../redis-memory';
 import { FunctionRunner } from '../library/function-runner';
 import { chunksOf } from './chunks';
@@ -31,7 +31,7 @@ export class RedisPayloadStore extends PayloadStore {
    * @param memory of that Redis, stopped with the store: what bounds the payloads of all jobs together; absent: nothing
    */
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     keyPrefix: string,
     private readonly quotaBytes: number,
     private readonly memory?: RedisMemory,

@@ -1,5 +1,5 @@
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 
 /** A event as a script wrote it. */
 export interface RolloutEvent {
@@ -20,7 +20,7 @@ const RELAY_TTL_MS = 10_000;
  */
 export class EventOutbox {
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly keyPrefix: string,
     /** Name of this replica. */
     private readonly replica: string,

@@ -1,14 +1,14 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 
-/** The keys below a prefix as they were once: Redis is set back to an earlier state without being another process. */
+/** The keys below a prefix as they were once: RedisClient is set back to an earlier state without being another process. */
 export class KeySnapshot {
   private constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly prefix: string,
     private readonly keys: readonly (readonly [name: string, dump: Buffer, ttlMs: number])[],
   ) {}
 
-  static async of(redis: Redis, prefix: string): Promise<KeySnapshot> {
+  static async of(redis: RedisClient, prefix: string): Promise<KeySnapshot> {
     const names = await redis.keys(`${escaped(prefix)}*`);
     const keys = await Promise.all(
       names.map(async (name) => [name, (await redis.dumpBuffer(name))!, Math.max(0, await redis.pttl(name))] as const),

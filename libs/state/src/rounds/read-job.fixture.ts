@@ -1,5 +1,5 @@
 import { attemptNumber } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import { isOver } from './model-views.fixture';
 
 /** All of a job and of one round, as a test compares it. */
@@ -38,7 +38,7 @@ const NUMBERS =
   requestsCut groupsRequeued inFlight settled`.split(/\s+/);
 
 /** Reads the keys themselves, not what scripts say about them. */
-export async function readJob(redis: Redis, root: string, roundId: string | undefined): Promise<JobView> {
+export async function readJob(redis: RedisClient, root: string, roundId: string | undefined): Promise<JobView> {
   const [requestCounts, job, longtail, names] = await Promise.all([
     redis.hgetall(`${root}:job-counts:job`),
     redis.hgetall(`${root}:job:job`),
@@ -62,7 +62,7 @@ export async function readJob(redis: Redis, root: string, roundId: string | unde
 }
 
 /** A round that is folded has passed its counters on to the job's. */
-async function readWaste(redis: Redis, root: string): Promise<Record<string, number>> {
+async function readWaste(redis: RedisClient, root: string): Promise<Record<string, number>> {
   const ledgers = [`${root}:job-ledger:job`];
   for (const name of await redis.keys(`${root}:round-ledger:*`)) {
     const round = name.replace(':round-ledger:', ':round:');
@@ -79,7 +79,7 @@ async function readWaste(redis: Redis, root: string): Promise<Record<string, num
   return wasted;
 }
 
-async function readGroup(redis: Redis, root: string, name: string): Promise<JobView['groups'][number]> {
+async function readGroup(redis: RedisClient, root: string, name: string): Promise<JobView['groups'][number]> {
   const group = await redis.hgetall(name);
   const groupId = name.slice(name.lastIndexOf('/') + 1);
   const ids = Array.from(
@@ -103,7 +103,7 @@ async function readGroup(redis: Redis, root: string, name: string): Promise<JobV
   };
 }
 
-async function readRound(redis: Redis, root: string, roundId: string): Promise<NonNullable<JobView['round']>> {
+async function readRound(redis: RedisClient, root: string, roundId: string): Promise<NonNullable<JobView['round']>> {
   const [round, accepted, held, places] = await Promise.all([
     redis.hgetall(`${root}:round:job/${roundId}`),
     redis.lrange(`${root}:round-accepted:job/${roundId}`, '0', '-1'),

@@ -1,5 +1,5 @@
 import type { PoolName } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import { type AbortResultsPage, type AbortSelector, AbortStore } from '../aborts';
 import type { AttemptFence } from '../requests';
 import type { FunctionRunner } from '../library/function-runner';
@@ -35,7 +35,7 @@ export class WorldAborts {
 
   constructor(
     private readonly runner: FunctionRunner,
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     private readonly world: AbortedWorld,
   ) {}
 

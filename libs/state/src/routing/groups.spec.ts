@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keysBelow } from '../audit';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 
 let test: TestStore;
@@ -80,8 +81,7 @@ it('needs at most 700 bytes of Redis for a lease of a sibling, with all indexes'
     await test.store.acquire(test.pool, items);
   }
   let bytes = 0;
-  const scan = test.redis.scanStream({ match: `${test.root}:*`, count: 1_000 }) as AsyncIterable<string[]>;
-  for await (const keys of scan) {
+  for await (const keys of keysBelow(test.redis, `${test.root}:`)) {
     for (const key of keys) bytes += Number(await test.redis.memory('USAGE', key, 'SAMPLES', 0));
   }
   expect(bytes / leases).toBeLessThan(700);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { keysBelow } from '../audit';
 import { openTestStore } from './routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;
@@ -142,9 +143,7 @@ it('needs at most 700 bytes of Redis for a lease with all its indexes', async ()
     await test.store.acquire(test.pool, items);
   }
   let bytes = 0;
-  for await (const keys of test.redis.scanStream({ match: `${test.root}:*`, count: 1_000 }) as AsyncIterable<
-    string[]
-  >) {
+  for await (const keys of keysBelow(test.redis, `${test.root}:`)) {
     for (const key of keys) bytes += Number(await test.redis.memory('USAGE', key, 'SAMPLES', 0));
   }
   expect(bytes / leases).toBeLessThan(700);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { BroomwagonError, POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '../redis-cluster';
 import { answerOf } from '../redis';
 import { transition, FunctionRunner } from '../library/function-runner';
 
@@ -32,7 +32,7 @@ export class PoolDirectory {
   private readonly scripts: FunctionRunner;
 
   constructor(
-    private readonly redis: Redis,
+    private readonly redis: RedisClient,
     /** First part of every key, as for the scripts. */
     private readonly keyPrefix: string,
   ) {
@@ -59,7 +59,7 @@ export class PoolDirectory {
 
   /**
    * The random id of this deployment, made once and kept in Redis.
-   * @returns undefined when it was made just now: Redis may still lose it
+   * @returns undefined when it was made just now: RedisClient may still lose it
    * @throws BroomwagonError UNAVAILABLE
    */
   async deployment(): Promise<string | undefined> {
@@ -75,7 +75,10 @@ export class PoolDirectory {
 
   /** The others. @throws BroomwagonError UNAVAILABLE */
   async asleep(): Promise<PoolName[]> {
-    return (await answerOf(this.redis.sdiff(this.allKey, this.awakeKey))).sort();
+    // Two calls: in a Cluster the two sets are on different nodes.
+    const awake = new Set(await answerOf(this.redis.smembers(this.awakeKey)));
+    const all = await answerOf(this.redis.smembers(this.allKey));
+    return all.filter((pool) => !awake.has(pool)).sort();
   }
 
   /** @throws BroomwagonError UNAVAILABLE */

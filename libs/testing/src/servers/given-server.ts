@@ -1,5 +1,6 @@
-import { BroomwagonError, type TlsSettings } from '@broomwagon/contracts';
+import { BroomwagonError, parseRedisAddress } from '@broomwagon/contracts';
 import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
+import { connectRedis } from '@broomwagon/state';
 import { SERVER_KINDS, type ServerKind } from '../provision/server-kind';
 import { waitUntil } from '../wait-until';
 import type { ServerHandle } from './server-handle';
@@ -7,10 +8,6 @@ import { natsAnswers } from './nats-answers';
 import { redisAnswers } from './redis-answers';
 
 const ANSWER_TIMEOUT_MS = 3_000;
-const SCHEMES: Record<ServerKind, readonly string[]> = {
-  nats: ['nats:', 'tls:'],
-  redis: ['redis:', 'rediss:'],
-};
 
 /**
  * A server that runs already, named by a variable. We use it and never end it.
@@ -19,19 +16,16 @@ const SCHEMES: Record<ServerKind, readonly string[]> = {
  */
 export async function givenServer(kind: ServerKind, url: string, variable: string): Promise<ServerHandle> {
   const facts = SERVER_KINDS[kind];
-  // Several addresses, or a NATS one without its scheme, are for the client to understand; we look at the first.
-  const first = (url.split(',')[0] ?? '').trim();
-  const address = parse(first.includes('://') ? first : `${kind}://${first}`);
-  if (address === undefined || !SCHEMES[kind].includes(address.protocol)) {
+  const address = kind === 'nats' ? parseNatsAddress(url) : parseRedisAddress(url)?.hosts[0];
+  if (address === undefined) {
     const example = `${kind}://127.0.0.1:${facts.containerPort}`;
     throw new BroomwagonError('VALIDATION_FAILED', `${variable} is not an address such as ${example}`, {
       field: variable,
     });
   }
-  const port = Number(address.port) || facts.containerPort;
-  const place = `${address.hostname}:${port}`;
-  const answers = () =>
-    kind === 'nats' ? natsAnswers(address.hostname, port).then(Boolean) : redisAnswers(first, { tls: tlsFor(first) });
+  const { host, port } = address;
+  const place = `${host}:${port}`;
+  const answers = () => (kind === 'nats' ? natsAnswers(host, port).then(Boolean) : givenRedisAnswers(url));
   try {
     await waitUntil(answers, {
       what: `${facts.label} at ${place}`,
@@ -62,14 +56,32 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
   };
 }
 
-/** As the services that are given this address will speak it. */
-function tlsFor(redisUrl: string): TlsSettings | undefined {
-  if (!redisUrl.startsWith('rediss://')) return undefined;
-  const { REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME } = process.env;
-  const env = { REDIS_URL: redisUrl, REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME };
-  return loadConfig(ConnectionsConfig, { env }).redisConfig().tls;
+/** Reaches it as the services that are given this address will. */
+async function givenRedisAnswers(url: string): Promise<boolean> {
+  const { REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME, ...rest } = process.env;
+  const { REDIS_SENTINEL_USER, REDIS_SENTINEL_PASSWORD, REDIS_NAT_MAP } = rest;
+  const env = { REDIS_URL: url, REDIS_SENTINEL_USER, REDIS_SENTINEL_PASSWORD, REDIS_NAT_MAP };
+  const tls = { REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY, REDIS_TLS_SERVER_NAME };
+  const usesTls = url.startsWith('rediss');
+  const connection = loadConfig(ConnectionsConfig, { env: usesTls ? { ...env, ...tls } : env }).redisConfig();
+  if (parseRedisAddress(url)?.kind === 'server') {
+    return redisAnswers(url, usesTls ? { tls: connection.tls } : {});
+  }
+  const redis = connectRedis(connection);
+  try {
+    await redis.ping();
+    return true;
+  } finally {
+    redis.disconnect();
+  }
 }
 
-function parse(url: string): URL | undefined {
-  return URL.canParse(url) ? new URL(url) : undefined;
+/** Several addresses, or one without its scheme, are for the client to understand; we look at the first. */
+function parseNatsAddress(url: string): { host: string; port: number } | undefined {
+  const first = (url.split(',')[0] ?? '').trim();
+  const withScheme = first.includes('://') ? first : `nats://${first}`;
+  if (!URL.canParse(withScheme)) return undefined;
+  const { protocol, hostname, port } = new URL(withScheme);
+  if (protocol !== 'nats:' && protocol !== 'tls:') return undefined;
+  return { host: hostname, port: Number(port) || SERVER_KINDS.nats.containerPort };
 }

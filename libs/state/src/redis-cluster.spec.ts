@@ -1,0 +1,129 @@
+import { RedisCluster, testPool } from '@broomwagon/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keysBelow } from './audit';
+import { FunctionRunner, theLibrary } from './library/function-runner';
+import { LIBRARIES_KEY, LibraryUpkeep } from './library/library-upkeep';
+import { connectRedis } from './redis';
+import { checkRedisAccess } from './redis-access';
+import { primariesOf, type RedisClient } from './redis-cluster';
+import { RedisMemory } from './redis-memory';
+import { PoolDirectory, RoutingStore } from './routing';
+
+const PRIMARIES = 3;
+const POOLS = Array.from({ length: 12 }, (_, index) => `pool-${index}`);
+
+describe('a Redis Cluster', () => {
+  const { pool: prefix } = testPool();
+  let cluster: RedisCluster;
+  let redis: RedisClient;
+  let runner: FunctionRunner;
+  let routing: RoutingStore;
+  const librariesOf = () =>
+    Promise.all(primariesOf(redis).map(async (primary) => JSON.stringify(await primary.function('LIST'))));
+  const registered = async (pool: string) =>
+    (await routing.listServers(pool, '0')).servers.map(({ serverId }) => serverId);
+
+  beforeAll(async () => {
+    cluster = await RedisCluster.start({ primaries: PRIMARIES, replicas: 0 });
+    redis = connectRedis({ url: cluster.url });
+    runner = new FunctionRunner(redis, prefix);
+    routing = new RoutingStore(runner);
+    await checkRedisAccess(redis, prefix);
+    const server = { serverId: 's', endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const, instanceId: 'i' };
+    for (const pool of POOLS) {
+      await routing.registerServer(pool, { ...server, maxInflight: 1, weight: 1, weightVersion: 0, model: 'm' });
+    }
+  });
+  afterAll(async () => {
+    await redis.quit();
+    await cluster.stop();
+  });
+
+  it('has pools on every primary, and every key of one on the same', async () => {
+    const owners = await Promise.all(POOLS.map((pool) => cluster.primaryOf(runner.rootKey(pool))));
+    expect(new Set(owners).size).toBe(PRIMARIES);
+    const found = [];
+    for await (const keys of keysBelow(redis, `${runner.rootKey(POOLS[0]!)}:`)) found.push(...keys);
+    expect(found).toContain(`${runner.rootKey(POOLS[0]!)}:servers`);
+    const sums = await Promise.all(primariesOf(redis).map((primary) => primary.dbsize()));
+    expect(sums.every((sum) => sum > 0)).toBe(true);
+  });
+
+  it('gives each primary the library, again where it is missing', async () => {
+    const hasLibrary = async () => (await librariesOf()).map((list) => list.includes(theLibrary().name));
+    expect(await hasLibrary()).toEqual([true, true, true]);
+    const owner = await cluster.primaryOf(runner.rootKey(POOLS[0]!));
+    await primariesOf(redis)
+      .find(({ options }) => options.port === owner.port)!
+      .function('FLUSH');
+    expect(await registered(POOLS[0]!)).toEqual(['s']);
+    expect(await hasLibrary()).toEqual([true, true, true]);
+  });
+
+  it('deletes a library that nobody uses from every primary', async () => {
+    const old = 'broomwagon_0123456789ab';
+    const text = `#!lua name=${old}\nredis.register_function('old', function() return 1 end)`;
+    await Promise.all(primariesOf(redis).map((primary) => primary.function('LOAD', text)));
+    await redis.zadd(LIBRARIES_KEY, 1, old);
+    await new LibraryUpkeep(redis).review();
+    expect((await librariesOf()).filter((list) => list.includes(old))).toEqual([]);
+  });
+
+  it('keeps the directory of pools, whose sets are on several nodes', async () => {
+    const directory = new PoolDirectory(redis, prefix);
+    for (const pool of POOLS) await directory.add(pool);
+    expect(await directory.list()).toEqual(POOLS.toSorted());
+    await directory.remove(POOLS[0]!);
+    expect([await directory.asleep(), (await directory.awake()).length]).toEqual([[], POOLS.length - 1]);
+  });
+
+  it('takes no new work when one of its primaries is full', async () => {
+    const memory = new RedisMemory(redis);
+    const full = primariesOf(redis)[1]!;
+    await full.config('SET', 'maxmemory', 1_000_000);
+    await memory.look();
+    expect(memory.refusal()).toMatchObject({ code: 'STORE_FULL' });
+    await full.config('SET', 'maxmemory', 0);
+    await memory.look();
+    expect(memory.refusal()).toBeUndefined();
+  });
+
+  it('answers UNAVAILABLE while the slot of a pool moves, changes nothing, and goes on afterwards', async () => {
+    const pool = POOLS[1]!;
+    const end = await cluster.beginMove(runner.rootKey(pool));
+    const before = await cluster.primaryOf(runner.rootKey(pool));
+    const epochs = async () => (await routing.listServers(pool, '0')).servers;
+    await expect(epochs()).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
+    await expect(
+      routing.registerWorker(pool, { workerId: 'w', registrationId: 'r', ttlMs: 60_000 }),
+    ).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    await end();
+    expect(await cluster.primaryOf(runner.rootKey(pool))).not.toBe(before);
+    expect(await registered(pool)).toEqual(['s']);
+    expect((await routing.status(pool)).workers).toBe(0);
+  });
+
+  it.each([
+    ['one of its nodes as a server', () => `redis://127.0.0.1:${cluster.servers[0]!.port}`, /redis\+cluster:\/\//],
+    ['it as Sentinels', () => `redis+sentinel://127.0.0.1:${cluster.servers[0]!.port}/main`, /no Sentinels/],
+  ])('refuses an address that names %s, and says what to write', async (_, url, says) => {
+    const wrong = connectRedis({ url: url() });
+    await expect(checkRedisAccess(wrong, prefix)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringMatching(says) as string,
+    });
+    wrong.disconnect();
+  });
+
+  it('fails a command in time when no node can be reached', async () => {
+    const nobody = connectRedis({ url: 'redis+cluster://127.0.0.1:1', commandTimeoutMs: 300 });
+    await expect(nobody.get('key')).rejects.toThrow();
+    await expect(
+      new FunctionRunner(nobody, prefix).run({ name: 'pools/read-settings' }, 'p', {}),
+    ).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+    });
+    await checkRedisAccess(nobody, prefix);
+    nobody.disconnect();
+  });
+});

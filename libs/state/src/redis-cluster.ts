@@ -1,0 +1,45 @@
+import type { HostAndPort } from '@broomwagon/contracts';
+import { Cluster, type Redis } from 'ioredis';
+
+/** A connection to one server (by its address or by Sentinels), or to all nodes of a Cluster. */
+export type RedisClient = Redis | BoundedCluster;
+
+/**
+ * A Cluster in which no command waits for ever: ioredis itself holds those of a Cluster that is unavailable until it
+ * comes back, and carries them out then.
+ */
+export class BoundedCluster extends Cluster {
+  /** @param hosts some of its nodes, of which it asks the others */
+  constructor(
+    readonly hosts: readonly HostAndPort[],
+    options: ConstructorParameters<typeof Cluster<'legacy'>>[1],
+  ) {
+    super([...hosts], options);
+  }
+
+  override sendCommand(...[command, ...rest]: Parameters<Cluster['sendCommand']>): unknown {
+    // Its caller has an answer: the time was over while it waited.
+    if (command.isSettled) return command.promise;
+    const { commandTimeout } = this.options.redisOptions ?? {};
+    if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
+    return super.sendCommand(command, ...rest);
+  }
+}
+
+/** The servers that hold keys: all primaries of a Cluster as far as they are known, or the one that there is. */
+export function primariesOf(redis: RedisClient): Redis[] {
+  return redis instanceof Cluster ? redis.nodes('master') : [redis];
+}
+
+/**
+ * The primaries where keys with the slot of this one may be, its owner first. While a slot moves, its keys go from its
+ * owner to another node, so who looks in this order misses none.
+ */
+export async function* primariesWith(redis: RedisClient, key: string): AsyncGenerator<Redis> {
+  if (!(redis instanceof Cluster)) return yield redis;
+  const [owner] = redis.slots[await redis.cluster('KEYSLOT', key)] ?? [];
+  const isOwner = ({ options }: Redis) => `${options.host}:${options.port}` === owner;
+  const first = redis.nodes('master').find(isOwner);
+  if (first) yield first;
+  for (const other of redis.nodes('master')) if (other !== first) yield other;
+}

@@ -1,0 +1,179 @@
+import { Redis } from 'ioredis';
+import { freePort } from '../free-port';
+import { findServers } from '../provision/find-servers';
+import { waitUntil } from '../wait-until';
+import { startServer } from './private-server';
+import { redisRecipe } from './redis-server';
+import type { ServerHandle } from './server-handle';
+
+const SLOTS = 16_384;
+/** A primary that is silent for so long has failed. Short, and longer than a busy machine of two cores stands still. */
+const NODE_TIMEOUT_MS = 2_000;
+const READY_TIMEOUT_MS = 60_000;
+
+interface Node {
+  readonly server: ServerHandle;
+  readonly client: Redis;
+  readonly id: string;
+}
+
+export interface ClusterSize {
+  primaries: number;
+  /** Of each primary. */
+  replicas: number;
+}
+
+/** A Redis Cluster of our own, on free ports of 127.0.0.1. */
+export class RedisCluster {
+  private constructor(private readonly nodes: readonly Node[]) {}
+
+  /** @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together */
+  static async start({ primaries, replicas }: ClusterSize): Promise<RedisCluster> {
+    const nodes: Node[] = [];
+    const cluster = new RedisCluster(nodes);
+    try {
+      for (let index = 0; index < primaries * (1 + replicas); index += 1) nodes.push(await startNode(index + 1));
+      await cluster.form(primaries);
+      return cluster;
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+  }
+
+  /** As REDIS_URL takes it. */
+  get url(): string {
+    return `redis+cluster://${this.nodes.map(({ server }) => `127.0.0.1:${server.port}`).join(',')}`;
+  }
+
+  get servers(): readonly ServerHandle[] {
+    return this.nodes.map(({ server }) => server);
+  }
+
+  /** The server that holds this key now. */
+  async primaryOf(key: string): Promise<ServerHandle> {
+    return (await this.ownerOf(key)).server;
+  }
+
+  /** Kills the primary that holds a key, and returns when a replica has taken its place and the dead one is its replica. */
+  async failOver(key: string): Promise<void> {
+    const dead = await this.ownerOf(key);
+    await dead.server.kill();
+    await this.until('a replica to take over', async () => (await this.ownerOf(key, dead)) !== dead);
+    await dead.server.restart();
+    await this.untilWhole();
+  }
+
+  /**
+   * Begins to move the slot of a key to another primary, as a resharding does: its keys stay where they are.
+   * @returns what moves all its keys and ends the move
+   */
+  async beginMove(key: string): Promise<() => Promise<void>> {
+    const from = await this.ownerOf(key);
+    const to = (await this.primaries()).find((one) => one !== from)!;
+    const slot = await from.client.cluster('KEYSLOT', key);
+    await to.client.call('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', from.id);
+    await from.client.call('CLUSTER', 'SETSLOT', String(slot), 'MIGRATING', to.id);
+    return async () => {
+      for (;;) {
+        const keys = (await from.client.call('CLUSTER', 'GETKEYSINSLOT', String(slot), '100')) as string[];
+        if (keys.length === 0) break;
+        await from.client.call('MIGRATE', '127.0.0.1', String(to.server.port), '', '0', '5000', 'KEYS', ...keys);
+      }
+      for (const one of [to, from]) await one.client.call('CLUSTER', 'SETSLOT', String(slot), 'NODE', to.id);
+      await this.until('all to know the new owner', async () => {
+        const owners = await Promise.all(this.nodes.map((node) => ownerIdIn(node, slot)));
+        return owners.every((id) => id === to.id);
+      });
+    };
+  }
+
+  async stop(): Promise<void> {
+    for (const { client } of this.nodes) client.disconnect();
+    await Promise.all(this.nodes.map(({ server }) => server.stop()));
+  }
+
+  private async form(primaries: number): Promise<void> {
+    const [first, ...others] = this.nodes as [Node, ...Node[]];
+    for (const [index, { client }] of this.nodes.slice(0, primaries).entries()) {
+      const from = Math.floor((index * SLOTS) / primaries);
+      const to = Math.floor(((index + 1) * SLOTS) / primaries) - 1;
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to));
+    }
+    const busPort = await busPortOf(first);
+    for (const { client } of others) {
+      await client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.server.port), busPort);
+    }
+    await this.until('all nodes to know each other', async () =>
+      (await this.infos()).every((info) => info.includes(`cluster_known_nodes:${this.nodes.length}\r`)),
+    );
+    for (const [index, { client }] of this.nodes.slice(primaries).entries()) {
+      await client.call('CLUSTER', 'REPLICATE', this.nodes[index % primaries]!.id);
+    }
+    await this.untilWhole();
+  }
+
+  /** Every slot has its primary and replicas, as far as all of them know. */
+  private async untilWhole(): Promise<void> {
+    await this.until('the Cluster to be whole', async () => {
+      const infos = await this.infos();
+      const links = await Promise.all(this.nodes.map(({ client }) => client.info('replication')));
+      const slots = await Promise.all(this.nodes.map(({ client }) => client.cluster('SLOTS') as Promise<unknown[][]>));
+      return (
+        infos.every((info) => info.includes('cluster_state:ok')) &&
+        links.every((link) => link.includes('role:master') || link.includes('master_link_status:up')) &&
+        slots.every(
+          (ranges) => new Set(ranges.flatMap((range) => range.slice(2)).map(String)).size === this.nodes.length,
+        )
+      );
+    });
+  }
+
+  private infos(): Promise<string[]> {
+    return Promise.all(this.nodes.map(({ client }) => client.cluster('INFO') as Promise<string>));
+  }
+
+  private async primaries(): Promise<Node[]> {
+    const roles = await Promise.all(this.nodes.map(({ client }) => client.info('replication')));
+    return this.nodes.filter((_, index) => roles[index]!.includes('role:master'));
+  }
+
+  /** As any other than `not` knows it. */
+  private async ownerOf(key: string, not?: Node): Promise<Node> {
+    const asked = this.nodes.find((node) => node !== not)!;
+    const id = await ownerIdIn(asked, await asked.client.cluster('KEYSLOT', key));
+    return this.nodes.find((node) => node.id === id)!;
+  }
+
+  private until(what: string, look: () => Promise<boolean>): Promise<void> {
+    return waitUntil(() => look().catch(() => false), { what, timeoutMs: READY_TIMEOUT_MS });
+  }
+}
+
+async function startNode(configEpoch: number): Promise<Node> {
+  const found = await findServers(['redis'], {});
+  const configuration = [
+    'cluster-enabled yes',
+    `cluster-port ${await freePort()}`,
+    `cluster-node-timeout ${NODE_TIMEOUT_MS}`,
+    // A pool whose slot is covered goes on while another is without its primary.
+    'cluster-require-full-coverage no',
+    'cluster-allow-replica-migration no',
+    'repl-diskless-sync-delay 0',
+  ].join('\n');
+  const server = await startServer(redisRecipe, found.get('redis')!, { configuration });
+  const client = new Redis(server.url);
+  client.on('error', () => undefined);
+  await client.call('CLUSTER', 'SET-CONFIG-EPOCH', String(configEpoch));
+  return { server, client, id: (await client.cluster('MYID')) as string };
+}
+
+async function busPortOf({ client }: Node): Promise<string> {
+  const [, port] = (await client.config('GET', 'cluster-port')) as [string, string];
+  return port;
+}
+
+async function ownerIdIn({ client }: Node, slot: number): Promise<string | undefined> {
+  const ranges = await client.cluster('SLOTS');
+  return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]?.[2];
+}

@@ -1,0 +1,15 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import base from '../../vitest.config.mts';
+
+/** Tests with a Redis Cluster and with Sentinels, and the specs of the state with a Cluster in the place of Redis. */
+export default defineConfig({
+  ...base,
+  root: fileURLToPath(new URL('../..', import.meta.url)),
+  test: {
+    ...base.test,
+    include: ['test/cluster/*.check.ts', 'libs/state/src/**/*.spec.ts'],
+    globalSetup: ['./test/cluster/cluster.setup.ts'],
+    setupFiles: [...base.test.setupFiles, './test/cluster/all-keys.setup.ts'],
+  },
+});
