@@ -2,33 +2,44 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { dataSet, faultsOf } from './system/data-set';
+import { examplePrompts, heldIn, startExampleTrainer } from './set-back/trainers';
+import { dataSet, faultsOf, SEED } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 const PROMPTS = dataSet(10, 2);
+/** The last one is long, so that the last step lasts a second. */
+const EXAMPLE = examplePrompts(10, 2).map((prompt, index, all) =>
+  index === all.length - 1 ? { ...prompt, lengths: [5_000] } : prompt,
+);
+const GROUPS_PER_STEP = 5;
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-lost-'));
 let system: TestSystem;
 beforeAll(async () => {
   const environment = { PAYLOAD_DRIVER: 'file', PAYLOAD_DIR: folder };
-  system = await TestSystem.start({ workers: 1, prompts: PROMPTS, speed: 80, environment });
+  system = await TestSystem.start({ workers: 1, prompts: [...PROMPTS, ...EXAMPLE], speed: 80, environment });
 });
 afterAll(async () => {
   await system?.stop();
   rmSync(folder, { recursive: true });
 });
 
+/** All payloads of the job. */
+function loseAll(job: string): void {
+  const jobFolder = join(folder, system.pool, job);
+  for (const name of readdirSync(jobFolder)) {
+    if (!name.startsWith('.')) rmSync(join(jobFolder, name), { recursive: true, force: true });
+  }
+}
+
 it('trains all samples when the payload store loses all that it has, accepted samples too', async () => {
   let losses = 0;
   const { lines } = await system.train('job', PROMPTS, {
-    groupsPerStep: 5,
+    groupsPerStep: GROUPS_PER_STEP,
     policy: 'resume',
     onStatus: ({ acceptedGroups, state }) => {
       if (losses > 0 || acceptedGroups < 2 || state !== 'open') return;
       losses += 1;
-      const jobFolder = join(folder, system.pool, 'job');
-      for (const name of readdirSync(jobFolder)) {
-        if (!name.startsWith('.')) rmSync(join(jobFolder, name), { recursive: true, force: true });
-      }
+      loseAll('job');
     },
   });
   expect(losses).toBe(1);
@@ -36,4 +47,44 @@ it('trains all samples when the payload store loses all that it has, accepted sa
   const { requests } = await system.call('job.status', { job: 'job' });
   expect(requests.dropped).toBeGreaterThan(0);
   await system.expectAtRest();
+});
+
+it('ends the example trainer with an error that names what it does not hold', async () => {
+  const out = mkdtempSync(join(system.folder, 'example-'));
+  const trainer = await startExampleTrainer(system, out, {
+    job: 'example',
+    prompts: EXAMPLE.length,
+    samples: EXAMPLE[0]!.samples,
+    groups: GROUPS_PER_STEP,
+    'over-provision': 1,
+    seed: SEED,
+  });
+  const round = async () => {
+    const { openRoundId } = await system
+      .call('job.status', { job: 'example' })
+      .catch(() => ({ openRoundId: undefined }));
+    return openRoundId && system.call('round.status', { job: 'example', roundId: openRoundId });
+  };
+  await expect.poll(round).toMatchObject({ roundId: 'step-2', roundGroups: GROUPS_PER_STEP });
+  // It does not hold the step that it is about to read.
+  trainer.pause();
+  await expect.poll(round).toMatchObject({ acceptedGroups: GROUPS_PER_STEP });
+  loseAll('example');
+  trainer.resume();
+  expect((await trainer.exited).code).toBe(1);
+
+  const held = heldIn(out);
+  const ids = new Set(held.map(({ promptId }) => promptId));
+  const missing = EXAMPLE.filter(({ id }) => !ids.has(id));
+  expect(missing).toHaveLength(GROUPS_PER_STEP);
+  expect(
+    faultsOf(
+      'example',
+      EXAMPLE.filter(({ id }) => ids.has(id)),
+      held,
+    ),
+  ).toEqual([]);
+  const log = await trainer.logTail(100);
+  expect(log).toContain('payload.get: PAYLOAD_NOT_FOUND');
+  expect(log).toContain(`Not trained: ${missing.map(({ id }) => id).join(' ')}`);
 });

@@ -2,9 +2,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { GroupResult } from '@broomwagon/contracts';
-import { ManagedProcess } from '@broomwagon/testing';
+import type { ManagedProcess } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { optionsOf, TestSystem } from './system/test-system';
+import { examplePrompts, startExampleTrainer } from './set-back/trainers';
+import { TestSystem } from './system/test-system';
 
 // More steps than a busy machine trains while this test looks away.
 const PROMPTS = 32;
@@ -18,8 +19,12 @@ describe('a trainer with a plain NATS client', () => {
   const trainers: ManagedProcess[] = [];
 
   beforeAll(async () => {
-    // 300 tokens take half a second: a step is long enough to be interrupted.
-    system = await TestSystem.start({ workers: 1, speed: 10 });
+    // 300 tokens take half a second: a step is long enough to be interrupted. Groups of 900 are cut at its end.
+    const prompts = examplePrompts(PROMPTS, SAMPLES).map((prompt, index) => ({
+      ...prompt,
+      lengths: [index % 4 === 0 ? 900 : 300],
+    }));
+    system = await TestSystem.start({ workers: 1, prompts, speed: 10 });
   });
   beforeEach(() => {
     out = mkdtempSync(join(tmpdir(), 'broomwagon-plain-'));
@@ -32,18 +37,9 @@ describe('a trainer with a plain NATS client', () => {
   afterAll(() => system?.stop());
 
   async function startTrainer(job: string): Promise<ManagedProcess> {
-    const trainer = new ManagedProcess({
-      name: `trainer-${trainers.length}`,
-      command: [
-        process.execPath,
-        join('docs', 'protocol', 'examples', 'trainer.mjs'),
-        ...optionsOf({ pool: system.pool, job, prompts: PROMPTS, groups: GROUPS, samples: SAMPLES, out }),
-      ],
-      environment: { NATS_URL: system.natsUrl },
-      logFile: join(out, `trainer-${trainers.length}.log`),
-    });
+    const settings = { job, prompts: PROMPTS, groups: GROUPS, samples: SAMPLES, 'max-version-span': 1 };
+    const trainer = await startExampleTrainer(system, out, settings);
     trainers.push(trainer);
-    await trainer.start();
     return trainer;
   }
 
@@ -64,6 +60,14 @@ describe('a trainer with a plain NATS client', () => {
     }
   }
 
+  /** The trainer names no weight version, so all tokens have the one of their round. */
+  async function expectNoneTooOld(job: string): Promise<void> {
+    const { cutsPerGroup, versionSpan, waste } = (await system.call('job.ledger', { job })).summary;
+    expect(cutsPerGroup.max).toBeGreaterThan(0);
+    expect(versionSpan.max).toBe(0);
+    expect(waste.byReason).not.toHaveProperty('version-span');
+  }
+
   it('that is killed in the middle is taken over by another, which ends what it began', async () => {
     const first = await startTrainer('killed');
     await trainedSteps(2);
@@ -73,6 +77,7 @@ describe('a trainer with a plain NATS client', () => {
     const second = await startTrainer('killed');
     expect(await second.exited).toEqual({ code: 0, signal: null });
     expectWholeDataSet();
+    await expectNoneTooOld('killed');
   });
 
   it('that wakes up after another took over is fenced', async () => {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
@@ -12,6 +13,8 @@ import { optionsOf, type TestSystem } from '../system/test-system';
 const CALL_DEADLINE_MS = 60_000;
 const GROUPS_PER_STEP = 6;
 const OVER_PROVISION = 1.5;
+/** Of the log of a trainer that ended with an error. */
+const ERROR_LINES = 1_000;
 
 /** What one trainer holds when it has ended, and what it says is wrong. */
 export interface TrainerEnd {
@@ -90,35 +93,46 @@ async function plain(
   signal: AbortSignal,
 ): Promise<TrainerEnd> {
   const out = mkdtempSync(join(system.folder, 'trainer-'));
-  const settings = {
-    pool: system.pool,
+  const trainer = await startExampleTrainer(system, out, {
     job,
     prompts: prompts.length,
     samples: prompts[0]!.samples,
     groups: GROUPS_PER_STEP,
     'over-provision': OVER_PROVISION,
     seed: SEED,
-    out,
-  };
-  const logFile = join(out, 'trainer.log');
-  const trainer = new ManagedProcess({
-    name: 'example-trainer',
-    command: [process.execPath, join('docs', 'protocol', 'examples', 'trainer.mjs'), ...optionsOf(settings)],
-    environment: { NATS_URL: system.natsUrl },
-    logFile,
   });
-  await trainer.start();
   signal.addEventListener('abort', () => trainer.kill('SIGKILL'));
   const { code } = await trainer.exited;
   signal.throwIfAborted();
-  return { held: stepsIn(out), error: code === 0 ? undefined : readFileSync(logFile, 'utf8') };
+  return { held: heldIn(out), error: code === 0 ? undefined : await trainer.logTail(ERROR_LINES) };
+}
+
+/** Starts docs/protocol/examples/trainer.mjs. @param out the folder of its files and its log */
+export async function startExampleTrainer(
+  system: TestSystem,
+  out: string,
+  settings: Record<string, string | number>,
+): Promise<ManagedProcess> {
+  const trainer = new ManagedProcess({
+    name: 'example-trainer',
+    command: [
+      process.execPath,
+      join('docs', 'protocol', 'examples', 'trainer.mjs'),
+      ...optionsOf({ pool: system.pool, out, ...settings }),
+    ],
+    environment: { NATS_URL: system.natsUrl },
+    logFile: join(out, `trainer-${randomUUID()}.log`),
+  });
+  await trainer.start();
+  return trainer;
 }
 
 interface StepFile {
   groups: { groupId: string; samples: { sampleIndex: number; tokens: number[]; segments: ResultLine['segments'] }[] }[];
 }
 
-function stepsIn(folder: string): TrainerEnd['held'] {
+/** What the example trainer holds in its folder. */
+export function heldIn(folder: string): TrainerEnd['held'] {
   const steps = readdirSync(folder).filter((file) => /^step-.*\.json$/.test(file));
   const groups = steps.flatMap((file) => (JSON.parse(readFileSync(join(folder, file), 'utf8')) as StepFile).groups);
   return groups.flatMap(({ groupId, samples }) =>

@@ -20,6 +20,7 @@ const { values: options } = parseArgs({
     samples: { type: 'string', default: '2' },
     'over-provision': { type: 'string', default: '1.5' },
     'tail-policy': { type: 'string', default: 'resume' },
+    'max-version-span': { type: 'string' },
     'max-tokens': { type: 'string', default: '16384' },
     seed: { type: 'string' },
     out: { type: 'string', default: 'results' },
@@ -31,6 +32,7 @@ const groupsPerStep = Number(options.groups);
 const policy = {
   name: options['tail-policy'],
   overProvision: Number(options['over-provision']),
+  maxVersionSpan: options['max-version-span'] && Number(options['max-version-span']),
   shortfall: 'accept-fewer',
 };
 const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({

@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { attemptNumber, type RoundStatus } from '@broomwagon/contracts';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { waitUntil } from '@broomwagon/testing';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Operations } from '../apps/trainer/src/loop/operations';
 import { findEngines, Fleet } from '../apps/trainer/src/system/fleet';
 import { startEngine } from '../lab/engine-simulator/src/test-engine';
@@ -15,20 +16,13 @@ const LIVE = ['engine-0', 'engine-1', 'engine-2'];
 const DIED = ['died-0', 'died-1'];
 
 let system: TestSystem;
+let fleet: Fleet;
 /** Accepts connections and answers nothing. */
 const silent: Server = createServer(() => undefined);
 beforeAll(async () => {
   const environment = { SERVER_FAILED_AFTER_MS: '3000' };
   system = await TestSystem.start({ engines: LIVE.length, prompts: PROMPTS, environment });
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-});
-afterAll(async () => {
-  silent.closeAllConnections();
-  silent.close();
-  await system?.stop();
-});
-
-it('a trainer registers all servers at each weight change: dead ones stay dead, each sample needs one attempt', async () => {
   const { servers } = await system.call('server.list', {});
   const urlOf = new Map(servers.map(({ serverId, endpoint }) => [serverId, endpoint]));
   const dying = await Promise.all(DIED.map(() => startEngine('vllm')));
@@ -43,20 +37,31 @@ it('a trainer registers all servers at each weight change: dead ones stay dead, 
   const silentUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
   const neverAnswered = { ...engines[0]!, serverId: 'never-answered', endpoint: silentUrl };
   const operations = new Operations(system.client, system.pool, { deadlineMs: 30_000 });
-  const fleet = new Fleet(operations, [...engines, neverAnswered], 256, 'run');
+  fleet = new Fleet(operations, [...engines, neverAnswered], 256, 'run');
   await fleet.register(0);
-  const ready = async () => {
-    const { readyServers, perServer } = await system.call('lb.status', {});
-    const serverIds = perServer.filter(({ state }) => state === 'ready').map(({ serverId }) => serverId);
-    return { readyServers, serverIds: serverIds.sort() };
-  };
-  const all = [...DIED, ...LIVE];
-  await expect.poll(ready).toEqual({ readyServers: all.length, serverIds: all });
+  const isReady = async () => (await ready()).serverIds.length === DIED.length + LIVE.length;
+  await waitUntil(isReady, { what: 'all engines but the silent one', timeoutMs: 30_000 });
   await Promise.all(dying.map((engine) => engine.close()));
-  await expect
-    .poll(async () => (await system.call('server.list', {})).servers.filter(({ state }) => state === 'failed'))
-    .toHaveLength(DIED.length);
+  const dead = async () => (await system.call('server.list', {})).servers.filter(({ state }) => state === 'failed');
+  await waitUntil(async () => (await dead()).length === DIED.length, {
+    what: 'the failure of the dead engines',
+    timeoutMs: 30_000,
+  });
+});
+beforeEach(() => fleet.countOn());
+afterAll(async () => {
+  silent.closeAllConnections();
+  silent.close();
+  await system?.stop();
+});
 
+async function ready() {
+  const { readyServers, perServer } = await system.call('lb.status', {});
+  const serverIds = perServer.filter(({ state }) => state === 'ready').map(({ serverId }) => serverId);
+  return { readyServers, serverIds: serverIds.sort() };
+}
+
+it('registers dead engines each time: none becomes ready, and each sample needs one attempt', async () => {
   const looks: Awaited<ReturnType<typeof ready>>[] = [];
   const returned = new Map<string, RoundStatus['returnedAttempts']>();
   const { lines } = await system.train('job', PROMPTS, {
@@ -64,7 +69,7 @@ it('a trainer registers all servers at each weight change: dead ones stay dead, 
     policy: 'wait',
     onStatus: ({ roundId, returnedAttempts }) => void returned.set(roundId, returnedAttempts),
     setWeightVersion: async (version, trainer) => {
-      const poolVersion = await fleet.setWeightVersion(version + 1, trainer);
+      const poolVersion = await fleet.setWeightVersion(version, trainer);
       looks.push(await ready());
       return poolVersion;
     },
@@ -78,4 +83,17 @@ it('a trainer registers all servers at each weight change: dead ones stay dead, 
   const attempts = lines.flatMap(({ segments }) => segments.map(({ attempt }) => attemptNumber(attempt)));
   expect(new Set(attempts)).toEqual(new Set([1]));
   expect([...returned.values()]).toEqual(Array.from({ length: STEPS }, () => ({})));
+});
+
+it('resumes groups under the next weights, and throws no token away for its version under `maxVersionSpan: 1`', async () => {
+  const { lines } = await system.train('cut', PROMPTS, {
+    groupsPerStep: GROUPS_PER_STEP / 2,
+    policy: 'resume',
+    tail: { maxVersionSpan: 1, maxCuts: 1 },
+    setWeightVersion: (version, trainer) => fleet.setWeightVersion(version, trainer),
+  });
+  expect(faultsOf('cut', PROMPTS, lines)).toEqual([]);
+  const { summary } = await system.call('job.ledger', { job: 'cut' });
+  expect(summary.versionSpan.max).toBe(1);
+  expect(summary.waste.byReason).not.toHaveProperty('version-span');
 });
