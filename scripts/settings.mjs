@@ -1,4 +1,4 @@
-// Writes docs/settings.md, every setting of every service, from what the services print themselves.
+// Writes docs/settings.md with every setting of every service, from the output of `--print-config`.
 // With `--check` it fails when the committed copy is stale.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ const file = join(root, 'docs', 'settings.md');
 
 function settingsOf(service) {
   const program = join(root, 'dist', 'apps', service, 'src', 'main.js');
-  // No environment: the defaults are wanted.
+  // Without an environment, so that the defaults are printed.
   const { stdout, status, stderr } = spawnSync(process.execPath, [program, '--print-config'], {
     encoding: 'utf8',
     env: { PATH: process.env.PATH },
@@ -22,14 +22,14 @@ function settingsOf(service) {
       .split('\n')
       .map((line) => line.split(/\s{2,}/))
       .map((cells) => ({ name: cells[0], value: cells.length === 4 ? cells[1] : '', description: cells.at(-1) }))
-      // Made from host and process, so another one each time.
+      // The default is made from host and process.
       .map((setting) => (setting.name === 'WORKER_ID' ? { ...setting, value: '' } : setting))
   );
 }
 
 function table(settings) {
   const row = ({ name, value, description }) => `| \`${name}\` | ${value && `\`${value}\``} | ${description} |`;
-  return ['| variable | default | what |', '|---|---|---|', ...settings.map(row)].join('\n');
+  return ['| variable | default | meaning |', '|---|---|---|', ...settings.map(row)].join('\n');
 }
 
 const all = new Map(services.map((service) => [service, settingsOf(service)]));
@@ -39,7 +39,7 @@ const shared = all
 const names = new Set(shared.map(({ name }) => name));
 const text = `# Settings
 
-Each service reads its settings from the environment, and from a JSON file of the same names when \`CONFIG_FILE\` names one; the environment wins. Wrong values are all named at once and nothing starts. \`--print-config\` prints what a service would use, without secrets. This page is made by \`npm run schema\`.
+Each service reads its settings from the environment, and from the JSON file that \`CONFIG_FILE\` names; the environment takes precedence. A service with invalid settings reports all of them and does not start. \`--print-config\` prints the settings without secrets. \`npm run schema\` generates this page.
 
 ## All services
 ${table(shared)}

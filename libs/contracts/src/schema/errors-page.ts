@@ -8,9 +8,9 @@ export function errorsPage(): string {
   return [
     '# Errors',
     '',
-    'What stands under `error.code` of a reply ([protocol](README.md)). "Again": the very same body may succeed later; sending it is always safe. This page is made by `npm run schema`.',
+    'The codes in `error.code` of a reply ([protocol](README.md)). "Retryable": the same body may succeed later; sending it again is always safe. `npm run schema` generates this page.',
     '',
-    '| code | again | what |',
+    '| code | retryable | meaning |',
     '|---|---|---|',
     ...rows,
     '',

@@ -5,7 +5,7 @@ import { Env } from './env.decorator';
 
 /** How services and command lines reach NATS and Redis. */
 export class ConnectionsConfig {
-  @Env('NATS_URL', { description: 'NATS addresses, separated by commas; tls:// asks for TLS' })
+  @Env('NATS_URL', { description: 'NATS addresses, separated by commas; tls:// requires TLS' })
   @Matches(/^(nats|tls):\/\/\S+$/, { message: 'must be an address as nats://host:4222 or tls://host:4222' })
   natsUrl: string = 'nats://127.0.0.1:4222';
 
@@ -34,12 +34,12 @@ export class ConnectionsConfig {
   @IsString()
   natsCredsFile?: string;
 
-  @Env('NATS_TLS_CA', { description: 'file with the CA of NATS, for tls://; default: what Node trusts' })
+  @Env('NATS_TLS_CA', { description: 'file with the CA of NATS, for tls://; default: the CAs of Node' })
   @IsOptional()
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsCa?: string;
 
-  @Env('NATS_TLS_CERT', { description: 'file with our certificate for NATS' })
+  @Env('NATS_TLS_CERT', { description: 'file with the client certificate for NATS' })
   @IsOptional()
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsCert?: string;
@@ -54,17 +54,19 @@ export class ConnectionsConfig {
   @IsOfTls('natsUrl', 'tls://')
   natsTlsServerName?: string;
 
-  @Env('NATS_INBOX_PREFIX', { description: 'first part of our own inboxes; others need it in REPLY_PREFIXES' })
-  @Matches(/^[\w-]+(\.[\w-]+)*$/, { message: 'must be the first part of a subject, as _INBOX' })
+  @Env('NATS_INBOX_PREFIX', {
+    description: 'prefix of the inboxes of this service; other services need it in REPLY_PREFIXES',
+  })
+  @Matches(/^[\w-]+(\.[\w-]+)*$/, { message: 'must be a subject prefix, as _INBOX' })
   natsInboxPrefix: string = '_INBOX';
 
   @Env('REDIS_URL', {
-    description: `Redis or Valkey address: ${REDIS_ADDRESS_FORMS}; rediss asks for TLS`,
+    description: `Redis or Valkey address: ${REDIS_ADDRESS_FORMS}; rediss requires TLS`,
   })
   @IsRedisAddress()
   redisUrl: string = 'redis://127.0.0.1:6379';
 
-  @Env('REDIS_SENTINEL_USER', { description: 'user of the Sentinels; that of REDIS_URL is for the primary' })
+  @Env('REDIS_SENTINEL_USER', { description: 'user of the Sentinels; REDIS_URL has the user of the primary' })
   @IsOptional()
   @IsString()
   redisSentinelUser?: string;
@@ -76,19 +78,19 @@ export class ConnectionsConfig {
 
   @Env('REDIS_NAT_MAP', {
     description:
-      'where we reach the nodes of a Cluster, or what Sentinels announce: announced=reachable, each host:port, ' +
+      'addresses of Cluster nodes, or of servers that Sentinels announce, as announced=reachable, each host:port, ' +
       'separated by commas',
   })
   @IsOptional()
   @IsNatMap()
   redisNatMap?: string;
 
-  @Env('REDIS_TLS_CA', { description: 'file with the CA of Redis, for rediss; default: what Node trusts' })
+  @Env('REDIS_TLS_CA', { description: 'file with the CA of Redis, for rediss; default: the CAs of Node' })
   @IsOptional()
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsCa?: string;
 
-  @Env('REDIS_TLS_CERT', { description: 'file with our certificate for Redis' })
+  @Env('REDIS_TLS_CERT', { description: 'file with the client certificate for Redis' })
   @IsOptional()
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsCert?: string;
@@ -103,7 +105,7 @@ export class ConnectionsConfig {
   @IsOfTls('redisUrl', 'rediss://')
   redisTlsServerName?: string;
 
-  @Env('REDIS_KEY_PREFIX', { description: 'first part of all keys in Redis' })
+  @Env('REDIS_KEY_PREFIX', { description: 'prefix of all keys in Redis' })
   @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, _ or -' })
   redisKeyPrefix: string = 'rollout';
 
@@ -185,7 +187,7 @@ function IsFileOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): Prope
           return false;
         }
       },
-      defaultMessage: () => 'must be the path of a file that can be read',
+      defaultMessage: () => 'must be the path of a readable file',
     },
   });
   return (target, property) => {

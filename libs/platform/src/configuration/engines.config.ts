@@ -15,7 +15,7 @@ export function withEngines<Base extends ConfigClass>(base: Base) {
     engineApiKey?: string;
 
     @Env('ENGINE_API_KEYS', {
-      description: 'bearer tokens by pool, as actor=KEY,reward=KEY; they go before ENGINE_API_KEY',
+      description: 'bearer tokens by pool, as actor=KEY,reward=KEY; they override ENGINE_API_KEY',
       kind: 'list',
       secret: true,
     })
@@ -24,7 +24,7 @@ export function withEngines<Base extends ConfigClass>(base: Base) {
     engineApiKeys: string[] = [];
 
     @Env('ENGINE_ALLOW_LIST', {
-      description: 'hosts engines may have: names, patterns as *.engines.svc, addresses, CIDR; needed with a key',
+      description: 'allowed hosts of engines: names, patterns as *.engines.svc, addresses, CIDR; required with a key',
       kind: 'list',
     })
     @IsArray()

@@ -5,12 +5,13 @@ import { ServiceConfig } from './service.config';
 
 /** Configuration of an app that reads or writes payloads. All apps of a system must be given the same values. */
 export class PayloadServiceConfig extends ServiceConfig {
-  @Env('PAYLOAD_DRIVER', { description: 'where payloads lie: redis or file' })
+  @Env('PAYLOAD_DRIVER', { description: 'where payloads are stored: redis or file' })
   @IsIn(['redis', 'file'])
   payloadDriver: 'redis' | 'file' = 'redis';
 
   @Env('PAYLOAD_URL', {
-    description: 'Redis of the payloads, as REDIS_URL, which is the default; all other REDIS_* are for both',
+    description:
+      'Redis of the payloads, in the form of REDIS_URL (the default); all other REDIS_* settings apply to both',
   })
   @IsOptional()
   @IsRedisAddress()
@@ -20,14 +21,14 @@ export class PayloadServiceConfig extends ServiceConfig {
   @IsString()
   payloadDir: string = './payloads';
 
-  @Env('PAYLOAD_QUOTA_BYTES', { description: 'most bytes of payloads of one job' })
+  @Env('PAYLOAD_QUOTA_BYTES', { description: 'maximum bytes of payloads of one job' })
   @IsInt()
   @Min(1)
   payloadQuotaBytes: number = 1_073_741_824;
 
   @Env('PAYLOAD_MEMORY_PERCENT', {
     description:
-      'no payload is stored while its Redis uses more of its maxmemory; bounds the payloads of all jobs together',
+      'no payload is stored while Redis uses more than this share of its maxmemory; limits the payloads of all jobs',
   })
   @IsInt()
   @Min(1)
@@ -35,7 +36,7 @@ export class PayloadServiceConfig extends ServiceConfig {
   payloadMemoryPercent: number = 75;
 
   @Env('PAYLOAD_ORPHAN_AFTER_MS', {
-    description: 'a payload without an owner is swept when it is this old, at twice this at the latest',
+    description: 'age at which a payload without an owner is removed; at twice this age at the latest',
     kind: 'duration',
   })
   @IsInt()

@@ -6,21 +6,21 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 
 /** What all apps are configured by; each app extends it with its own fields. */
 export class ServiceConfig extends ConnectionsConfig {
-  @Env('POOLS', { description: 'pools served: * for all, or names separated by commas', kind: 'list' })
+  @Env('POOLS', { description: 'pools to serve: * for all, or names separated by commas', kind: 'list' })
   @IsArray()
-  @Matches(/^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$/, { each: true, message: 'must be *, or names of pools' })
+  @Matches(/^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$/, { each: true, message: 'must be *, or pool names' })
   pools: string[] = ['*'];
 
-  @Env('REPLY_PREFIXES', { description: 'first parts of the inboxes that replies may go to', kind: 'list' })
+  @Env('REPLY_PREFIXES', { description: 'prefixes of the inboxes to which replies may be sent', kind: 'list' })
   @IsArray()
-  @Matches(/^[\w-]+(\.[\w-]+)*$/, { each: true, message: 'must be first parts of subjects, as _INBOX' })
+  @Matches(/^[\w-]+(\.[\w-]+)*$/, { each: true, message: 'must be subject prefixes, as _INBOX' })
   replyPrefixes: string[] = ['_INBOX'];
 
-  @Env('HTTP_HOST', { description: 'address the health and metrics routes listen on' })
+  @Env('HTTP_HOST', { description: 'address of the health and metrics routes' })
   @IsString()
   httpHost: string = '127.0.0.1';
 
-  @Env('HTTP_PORT', { description: 'port of the health and metrics routes; 0 is any free one' })
+  @Env('HTTP_PORT', { description: 'port of the health and metrics routes; 0: any free port' })
   @IsInt()
   @Min(0)
   @Max(65_535)
@@ -30,22 +30,22 @@ export class ServiceConfig extends ConnectionsConfig {
   @IsIn(LOG_LEVELS)
   logLevel: string = 'info';
 
-  @Env('MAX_IN_FLIGHT', { description: 'requests handled at once; more are answered OVERLOADED' })
+  @Env('MAX_IN_FLIGHT', { description: 'requests handled at the same time; more are answered OVERLOADED' })
   @IsInt()
   @Min(1)
   maxInFlight: number = 1_024;
 
-  @Env('START_DEADLINE_MS', { description: 'how long NATS may be away at start', kind: 'duration' })
+  @Env('START_DEADLINE_MS', { description: 'how long NATS may be unavailable at start', kind: 'duration' })
   @IsInt()
   @Min(0)
   startDeadlineMs: number = 15_000;
 
-  @Env('SHUTDOWN_TIMEOUT_MS', { description: 'a shutdown takes no longer', kind: 'duration' })
+  @Env('SHUTDOWN_TIMEOUT_MS', { description: 'maximum duration of a shutdown', kind: 'duration' })
   @IsInt()
   @Min(0)
   shutdownTimeoutMs: number = 25_000;
 
-  @Env('READY_FILE', { description: 'a file to write {port, pid} to when the service listens' })
+  @Env('READY_FILE', { description: 'file to which {port, pid} is written when the service listens' })
   @IsOptional()
   @IsString()
   readyFile?: string;
