@@ -100,7 +100,7 @@ describe('loadConfig', () => {
     const { tls } = loadConfig(ExampleConfig, { env }).natsConfig();
     expect(tls).toEqual({ ca: 'a CA', servername: 'nats.example' });
     expect(problemsOf({ NATS_TLS_CA }).NATS_TLS_CA).toContain('tls://');
-    expect(problemsOf({ ...env, NATS_TLS_CA: '/nowhere' }).NATS_TLS_CA).toContain('can be read');
+    expect(problemsOf({ ...env, NATS_TLS_CA: '/nowhere' }).NATS_TLS_CA).toContain('readable file');
     expect(problemsOf({ REDIS_TLS_SERVER_NAME: 'redis.example' }).REDIS_TLS_SERVER_NAME).toContain('rediss://');
     expect(problemsOf({ NATS_URL: 'ws://host:4222' }).NATS_URL).toContain('tls://');
   });
