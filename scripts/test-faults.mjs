@@ -10,6 +10,7 @@ const FILES = [
   'test/failpoints',
   'test/moves-under-chaos',
   'test/replicas-that-vanish',
+  'test/rolling-update',
   'test/servers-that-restart',
   'test/stops-in-any-order',
   'test/workers-that-vanish',

@@ -132,17 +132,21 @@ export class TestSystem {
     return this.options.redisUrl ?? testRedisUrl();
   }
 
-  /** Starts one more process of an application and waits until it is ready, or `orElse` is true of it. */
+  /**
+   * Starts one more process of an application and waits until it is ready, or `orElse` is true of it.
+   * @param release folder of the built code
+   */
   async startApp(
     app: string,
     name: string,
     environment: Record<string, string> = {},
     orElse: (process: ManagedProcess) => boolean = () => false,
+    release = 'dist',
   ): Promise<ManagedProcess> {
     const found = readyByFile(join(this.folder, `${name}.json`));
     return this.group.start({
       name,
-      app,
+      command: [process.execPath, join(release, 'apps', app, 'src', 'main.js')],
       ready: async (process) => orElse(process) || found.ready(process),
       environment: { ...found.environment, WORKER_ID: name, ...environment },
     });

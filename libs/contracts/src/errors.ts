@@ -24,6 +24,10 @@ export const ERROR_CODES = {
     retryable: true,
     about: 'Redis is near its maxmemory: submits, claims and acquires are refused until memory is freed.',
   },
+  SCHEMA_UNSUPPORTED: {
+    retryable: true,
+    about: 'This replica is too old or too new for how the pool is stored; the message says what to update.',
+  },
   TIMEOUT: { retryable: true, about: 'No answer within the deadline of the call.' },
   INTERNAL: { retryable: true, about: 'A defect; the log of the service has the details.' },
   // Fences

@@ -5,6 +5,7 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
+import { isBroomwagonError } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
 import { AbortStore } from './aborts';
 import { PoolAudit } from './audit';
@@ -14,6 +15,7 @@ import { JobStore } from './jobs';
 import { LedgerStore, PromptMemoryStore } from './ledger';
 import { FunctionRunner } from './library/function-runner';
 import { LibraryUpkeep } from './library/library-upkeep';
+import { ReplicaMarks } from './library/schema-version';
 import { LongtailStore } from './longtail';
 import { MoveStore } from './moves';
 import { connectRedis, type RedisConnectionOptions } from './redis';
@@ -113,7 +115,16 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
       inject: [Redis, FunctionRunner],
       useFactory: (redis: RedisClient, runner: FunctionRunner) => new PoolAudit(redis, runner),
     },
-    { provide: LibraryUpkeep, inject: [Redis], useFactory: (redis: RedisClient) => new LibraryUpkeep(redis) },
+    {
+      provide: ReplicaMarks,
+      inject: [Redis, MODULE_OPTIONS_TOKEN],
+      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new ReplicaMarks(redis, keyPrefix),
+    },
+    {
+      provide: LibraryUpkeep,
+      inject: [Redis, ReplicaMarks],
+      useFactory: (redis: RedisClient, marks: ReplicaMarks) => new LibraryUpkeep(redis, marks),
+    },
   ],
   exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, EventOutbox, PoolAudit],
 })
@@ -123,14 +134,23 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
     @Inject(Redis) private readonly redis: RedisClient,
     private readonly memory: RedisMemory,
     private readonly library: LibraryUpkeep,
+    private readonly marks: ReplicaMarks,
+    private readonly directory: PoolDirectory,
+    private readonly pools: PoolStore,
   ) {
     super();
   }
 
-  /** @throws BroomwagonError UNAVAILABLE when Redis refuses us, RedisTooOldError; a Redis that is unavailable may come */
+  /**
+   * @throws BroomwagonError UNAVAILABLE when Redis refuses us, SCHEMA_UNSUPPORTED; RedisTooOldError. A Redis that is
+   *   unavailable may come
+   */
   async onModuleInit(): Promise<void> {
     const { keyPrefix, readiness } = this.options;
     await checkRedisAccess(this.redis, keyPrefix);
+    await this.checkSchema().catch((error: unknown) => {
+      if (isBroomwagonError(error, 'SCHEMA_UNSUPPORTED')) throw error;
+    });
     readiness.addReadiness('redis', () => Promise.all(primariesOf(this.redis).map((primary) => primary.ping())));
     readiness.addReadiness('redis-memory', async () => {
       const refusal = this.memory.refusal();
@@ -143,9 +163,22 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
     });
   }
 
+  /** Every pool can be used, and nobody is live who could not read what this replica writes. */
+  private async checkSchema(): Promise<void> {
+    await this.marks.write();
+    try {
+      await this.marks.checkOthers();
+      for (const pool of await this.directory.list()) await this.pools.settings(pool);
+    } catch (error) {
+      await this.marks.remove();
+      throw error;
+    }
+  }
+
   async onApplicationShutdown(): Promise<void> {
     this.memory.stop();
     this.library.stop();
+    await this.marks.remove().catch(() => undefined);
     await this.redis.quit().catch(() => this.redis.disconnect());
   }
 }

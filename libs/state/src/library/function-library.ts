@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { SCHEMA_VERSION } from './schema-version';
 
 const FLAGS = /^Flags: (.+?)(?: ]])?$/m;
 const KNOWN_FLAGS = ['allow-oom', 'no-writes'];
@@ -29,6 +30,8 @@ export interface FunctionLibrary {
   /** Holds a hash of the text, as the names of its functions do, so that two versions live side by side in one Redis. */
   name: string;
   text: string;
+  /** Of the pools it stores, see schema-version.ts. */
+  schemaVersion: number;
   /** By name of the transition: its path below the root without `.lua`. */
   functions: ReadonlyMap<string, LibraryFunction>;
   /** Line of the text -> `file:line`. */
@@ -48,11 +51,11 @@ interface Source {
  * alive, `no-writes` for what only reads; a transition without flags takes new work in.
  * @throws LibraryError
  */
-export function buildLibrary(root: string): FunctionLibrary {
+export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): FunctionLibrary {
   const sources = readSources(root);
   const transitions = sources.filter(({ text }) => text.startsWith('--[['));
   const modules = modulesInOrder(sources.filter((source) => !transitions.includes(source)));
-  const lines = [`local ${[...modules.keys()].join(', ')}`];
+  const lines = [`local SCHEMA_VERSION = ${schemaVersion}`, `local ${[...modules.keys()].join(', ')}`];
   const origins: { from: number; file: string }[] = [];
   const add = (source: Source, before: string, after: string): void => {
     lines.push(before);
@@ -75,6 +78,7 @@ export function buildLibrary(root: string): FunctionLibrary {
   const text = [`#!lua name=broomwagon_${hash}`, `local PREFIX = 'broomwagon_${hash}_'`, ...lines].join('\n');
   return {
     name: `broomwagon_${hash}`,
+    schemaVersion,
     text,
     functions: new Map(
       [...isRefused].map(([path, isRefusedWhenFull]) => [
@@ -89,10 +93,12 @@ export function buildLibrary(root: string): FunctionLibrary {
   };
 }
 
-/** Opens the transition, reads its arguments, and does it. */
+/** Opens the transition, reads its arguments, and does it, unless the pool is of a schema that it does not know. */
 const REGISTER = `local function transition(name, flags, body)
   redis.register_function({ function_name = PREFIX .. name, flags = flags, callback = function(keys, argv)
-    return body(Tx.open(keys[1] .. ':'), cjson.decode(argv[1]), argv)
+    local tx = Tx.open(keys[1] .. ':')
+    local refusal = name ~= 'pools_raise_schema' and Tx.refusal(tx)
+    return refusal or body(tx, cjson.decode(argv[1]), argv)
   end })
 end`;
 

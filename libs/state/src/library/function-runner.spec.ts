@@ -47,7 +47,7 @@ it('keeps the libraries of two versions, and deletes the one that nobody uses', 
   await new LibraryUpkeep(connection).review();
   expect(await connection.fcall('old', 0)).toBe(1);
   expect(await names()).toContain(theLibrary().name);
-  await new LibraryUpkeep(connection, 3_400_000).review();
+  await new LibraryUpkeep(connection, undefined, 3_400_000).review();
   expect(await names()).not.toContain(other);
   expect(await names()).toContain(theLibrary().name);
   await connection.quit();

@@ -3,6 +3,7 @@ import { BroomwagonError, type WireError } from '@broomwagon/contracts';
 import { Cluster } from 'ioredis';
 import { primariesOf, type RedisClient } from '../redis-cluster';
 import { buildLibrary, type FunctionLibrary } from './function-library';
+import { refusedVersion, ReplicaMarks, unsupportedSchema } from './schema-version';
 import { SeenStamps } from './seen-stamps';
 
 /** Folder of the Lua sources: each is beside its typed call, here and where the compiled code is. */
@@ -38,6 +39,7 @@ export interface MemoryGate {
   refusal(): BroomwagonError | undefined;
 }
 
+const raise = transition<object, { version?: number }>('pools/raise-schema');
 const STORE_FULL_RETRY_AFTER_MS = 1_000;
 
 let library: FunctionLibrary | undefined;
@@ -58,6 +60,7 @@ export class FunctionRunner {
     private readonly keyPrefix: string,
     /** Asked before every transition that takes new work in. */
     private readonly gate?: MemoryGate,
+    private readonly library = theLibrary(),
   ) {}
 
   /** Root key of a pool; its braces keep all keys of the pool in one cluster slot. */
@@ -69,7 +72,8 @@ export class FunctionRunner {
    * Runs one transition. An attachment travels as it is in the second argument: bytes that JSON cannot carry.
    * @throws BroomwagonError the typed error the transition answered (nothing was changed), or UNAVAILABLE when
    *   Redis did not answer in time: the transition may or may not have happened; repeating is safe. STORE_FULL: the
-   *   transition takes new work in, and Redis has no memory for it; nothing was changed.
+   *   transition takes new work in, and Redis has no memory for it; nothing was changed. SCHEMA_UNSUPPORTED: the pool is
+   *   stored in a way that this code does not know; nothing was changed.
    */
   async run<Args extends object, Reply>(
     target: Transition<Args, Reply>,
@@ -93,23 +97,40 @@ export class FunctionRunner {
   }
 
   private async call(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {
-    const target = theLibrary().functions.get(name);
+    const target = this.library.functions.get(name);
     if (!target) throw new Error(`there is no transition ${name}`);
     const refusal = target.isRefusedWhenFull ? this.gate?.refusal() : undefined;
     if (refusal) throw refusal;
-    const keys = this.keysOf(pool);
-    const call = () => this.redis.fcall(target.name, keys.length, ...keys, ...argv);
     try {
-      return await call().catch(async (error: unknown) => {
-        if (!isUnknownFunction(error)) throw error;
-        const failure = await this.load();
-        return call().catch((again: unknown) => {
-          throw isUnknownFunction(again) ? (failure ?? again) : again;
-        });
+      return await this.fcall(target.name, pool, argv).catch(async (error: unknown) => {
+        const stored = refusedVersion(error);
+        if (stored === undefined) throw error;
+        await this.raiseSchema(pool, stored);
+        return await this.fcall(target.name, pool, argv);
       });
     } catch (error) {
       throw asTyped(name, error);
     }
+  }
+
+  private fcall(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {
+    const keys = this.keysOf(pool);
+    const call = () => this.redis.fcall(name, keys.length, ...keys, ...argv);
+    return call().catch(async (error: unknown) => {
+      if (!isUnknownFunction(error)) throw error;
+      const failure = await this.load();
+      return call().catch((again: unknown) => {
+        throw isUnknownFunction(again) ? (failure ?? again) : again;
+      });
+    });
+  }
+
+  /** Raises a pool of the schema version before. @throws BroomwagonError SCHEMA_UNSUPPORTED */
+  private async raiseSchema(pool: string, stored: number): Promise<void> {
+    const { schemaVersion, functions } = this.library;
+    if (stored !== schemaVersion - 1) throw unsupportedSchema(pool, stored, schemaVersion);
+    await new ReplicaMarks(this.redis, this.keyPrefix, schemaVersion).checkOthers();
+    await this.fcall(functions.get(raise.name)!.name, pool, ['{}']);
   }
 
   /**
@@ -123,7 +144,7 @@ export class FunctionRunner {
 
   /** Calls that find the library missing at the same time load it once. @returns why it could not be loaded */
   private load(): Promise<unknown> {
-    this.loading ??= loadLibrary(this.redis)
+    this.loading ??= loadLibrary(this.redis, this.library)
       .catch((failure: unknown) => failure)
       .finally(() => (this.loading = undefined));
     return this.loading;
@@ -131,10 +152,10 @@ export class FunctionRunner {
 }
 
 /** Loads the library into every primary that lacks it. @throws Error of the first that refuses it, when all were asked */
-export async function loadLibrary(redis: RedisClient): Promise<void> {
+export async function loadLibrary(redis: RedisClient, { text } = theLibrary()): Promise<void> {
   const loaded = await Promise.allSettled(
     primariesOf(redis).map((primary) =>
-      primary.function('LOAD', theLibrary().text).catch((error: unknown) => {
+      primary.function('LOAD', text).catch((error: unknown) => {
         if (!(error instanceof Error) || !error.message.includes('already exists')) throw error;
       }),
     ),

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { primariesOf, type RedisClient } from '../redis-cluster';
 import { theLibrary } from './function-runner';
+import type { ReplicaMarks } from './schema-version';
 
 /** Of all deployments on one Redis or Cluster, whatever their prefixes: libraries belong to its primaries. By last use, ms. */
 export const LIBRARIES_KEY = 'broomwagon:libraries';
@@ -9,8 +10,8 @@ const NOTE_EVERY_MS = 60_000;
 const UNUSED_AFTER_MS = 3_600_000;
 
 /**
- * Notes in Redis that the library of this version is used, and deletes those that no replica of any deployment has used for
- * an hour. While two versions run, each has its own. Calls load it when it is missing.
+ * Notes in Redis that this replica is live and uses the library of this version, and deletes those that no replica of any
+ * deployment has used for an hour. While two versions run, each has its own. Calls load it when it is missing.
  */
 export class LibraryUpkeep {
   private readonly logger = new Logger(LibraryUpkeep.name);
@@ -19,6 +20,7 @@ export class LibraryUpkeep {
 
   constructor(
     private readonly redis: RedisClient,
+    private readonly marks?: ReplicaMarks,
     private readonly unusedAfterMs = UNUSED_AFTER_MS,
   ) {}
 
@@ -46,6 +48,7 @@ export class LibraryUpkeep {
 
   /** Once. @throws Error of Redis */
   async review(): Promise<void> {
+    await this.marks?.write();
     const { name } = theLibrary();
     const [seconds] = await this.redis.time();
     const nowMs = Number(seconds) * 1_000;

@@ -14,13 +14,25 @@ end }
 -- `root`: what every key of the pool begins with.
 function Tx.open(root) return setmetatable({ root = root, key = Keys.of(root) }, lazy) end
 
+-- What every transition needs of its pool, read with one call.
+function Tx.fields.meta(tx) return redis.call('HMGET', tx.key.meta, 'clockMs', 'clockAheadMs', 'schemaVersion') end
+
+-- The version of the layout in which the pool is stored; nil for a new one.
+function Tx.schema_of(tx) return tonumber(tx.meta[3] or nil) end
+
+-- The error to answer for a pool that this library cannot read, see library/schema-version.ts; nil for others.
+function Tx.refusal(tx)
+  local version = Tx.schema_of(tx)
+  if not version or version == SCHEMA_VERSION or version == SCHEMA_VERSION + 1 then return nil end
+  return redis.error_reply('SCHEMA ' .. version)
+end
+
 -- Redis TIME in milliseconds, one moment in a transition, made monotone: a clock that steps back never makes anything
 -- younger. One that was set back by more than SET_BACK_MS goes on from where it was, ahead of TIME from then on;
 -- standing still until TIME has caught up, it would let nobody's time run out for as long as that takes.
 local SET_BACK_MS = 1000
 function Tx.fields.now(tx)
-  local time = redis.call('TIME')
-  local field = redis.call('HMGET', tx.key.meta, 'clockMs', 'clockAheadMs')
+  local time, field = redis.call('TIME'), tx.meta
   local last, ahead = tonumber(field[1] or nil) or 0, tonumber(field[2] or nil) or 0
   local now = time[1] * 1000 + math.floor(time[2] / 1000) + ahead
   if now < last - SET_BACK_MS then
@@ -29,6 +41,7 @@ function Tx.fields.now(tx)
     redis.call('HSET', tx.key.meta, 'clockMs', Format.integer(now))
     last = now
   end
+  if not field[3] then redis.call('HSET', tx.key.meta, 'schemaVersion', SCHEMA_VERSION) end
   return last
 end
 

@@ -1,0 +1,100 @@
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { connectRedis } from '../redis';
+import { RoutingStore } from '../routing';
+import { buildLibrary } from './function-library';
+import { FunctionRunner, LUA_ROOT } from './function-runner';
+import { ReplicaMarks } from './schema-version';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+let pool: string;
+let pools = 0;
+
+/** A replica of a release with this schema version. */
+const replicas = [1, 2, 3, 4].map((version) => {
+  const runner = new FunctionRunner(redis, prefix, undefined, buildLibrary(LUA_ROOT, version));
+  return {
+    version,
+    marks: new ReplicaMarks(redis, prefix, version, `host-${version}`),
+    routing: new RoutingStore(runner),
+  };
+});
+const [first, second, third, fourth] = replicas as [Replica, Replica, Replica, Replica];
+type Replica = (typeof replicas)[number];
+
+beforeEach(() => {
+  pool = `p${pools++}`;
+});
+afterAll(async () => {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+const use = ({ routing }: Replica, workerId = 'w') =>
+  routing.registerWorker(pool, { workerId, registrationId: 'r', ttlMs: 60_000 });
+const stored = () => redis.hget(`${prefix}:{${pool}}:meta`, 'schemaVersion');
+
+it('is written by the first that uses a pool, and stays', async () => {
+  await use(first);
+  expect(await stored()).toBe('1');
+  await use(first, 'other');
+  expect(await stored()).toBe('1');
+});
+
+it('is raised by the next release, and the one before goes on with what both have written', async () => {
+  const { workerEpoch } = await use(first);
+  // A transition that only reads raises it too: a new replica looks at every pool at its start.
+  expect(await second.routing.status(pool)).toMatchObject({ workers: 1 });
+  expect(await stored()).toBe('2');
+  await use(second, 'other');
+  expect(await first.routing.heartbeatWorker(pool, 'w', workerEpoch)).toMatchObject({ ttlMs: 60_000 });
+  expect(await first.routing.status(pool)).toMatchObject({ workers: 2 });
+  expect(await stored()).toBe('2');
+});
+
+it('is refused by a release that is too old, and by one that is too new; nothing is changed', async () => {
+  await use(fourth);
+  const keys = async () => (await redis.keys(`${prefix}:{${pool}}:*`)).sort();
+  const before = await keys();
+  await expect(use(second, 'other')).rejects.toMatchObject({
+    code: 'SCHEMA_UNSUPPORTED',
+    message: expect.stringContaining('update this replica to a release of schema 3 or 4') as string,
+    details: { stored: 4, own: 2 },
+  });
+  expect(await keys()).toEqual(before);
+  await redis.hset(`${prefix}:{${pool}}:meta`, 'schemaVersion', 1);
+  for (const { routing } of [third, fourth]) {
+    await expect(routing.status(pool)).rejects.toMatchObject({
+      code: 'SCHEMA_UNSUPPORTED',
+      message: expect.stringContaining('run a release of each schema between') as string,
+    });
+  }
+  expect([await keys(), await stored()]).toEqual([before, '1']);
+});
+
+it('is raised only when no live replica is older than the version before', async () => {
+  await use(second);
+  await first.marks.write();
+  await expect(third.routing.status(pool)).rejects.toMatchObject({
+    code: 'SCHEMA_UNSUPPORTED',
+    message: expect.stringContaining('host-1 (schema 1). Update them to a release of schema 2, or stop them') as string,
+  });
+  expect(await stored()).toBe('2');
+  // A replica of the version before reads what the new one writes.
+  await second.marks.write();
+  await first.marks.remove();
+  expect(await third.routing.status(pool)).toMatchObject({ workers: 1 });
+  expect(await stored()).toBe('3');
+  await second.marks.remove();
+});
+
+it('counts a replica as stopped that has not written its mark for a while', async () => {
+  await first.marks.write();
+  await expect(third.marks.checkOthers()).rejects.toMatchObject({ code: 'SCHEMA_UNSUPPORTED' });
+  await redis.zincrby(`${prefix}:replicas`, -200_000, '1|host-1');
+  await third.marks.checkOthers();
+  await third.marks.write();
+  expect(await redis.zrange(`${prefix}:replicas`, '0', '-1')).toEqual(['3|host-3']);
+  await third.marks.remove();
+});
