@@ -39,7 +39,7 @@ export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicatio
     await this.claims.stop();
     await within(this.config.drainMs, this.claims.idle());
     if (this.attempts.size > 0) {
-      this.logger.log(`Handing back ${this.attempts.size} requests`);
+      this.logger.log(`Returning ${this.attempts.size} requests`);
       this.attempts.stopAll('shutdown');
       await within(HAND_BACK_MS, this.claims.idle());
     }

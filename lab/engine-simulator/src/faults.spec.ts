@@ -116,7 +116,7 @@ describe('a server that is no engine', () => {
     const failure = await detectEngine(url).catch((error: unknown) => error as Error);
     expect(failure).toMatchObject({ code: 'ENGINE_PROTOCOL' });
     const { message } = failure as Error;
-    expect(message).toContain('answers, but as none of vLLM, SGLang, OpenAI');
+    expect(message).toContain('answers, but not as vLLM, SGLang or an OpenAI-compatible server');
     expect(message).toContain('It works!');
     expect(message.length).toBeLessThan(400);
   });

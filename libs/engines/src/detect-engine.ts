@@ -39,7 +39,7 @@ export async function detectEngine(
   }
   throw new BroomwagonError(
     'ENGINE_PROTOCOL',
-    `${url} answers, but as none of vLLM, SGLang, OpenAI: ${reasons.at(-1)}`,
+    `${url} answers, but not as vLLM, SGLang or an OpenAI-compatible server: ${reasons.at(-1)}`,
     {
       details: { reasons },
     },

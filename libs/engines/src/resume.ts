@@ -65,14 +65,14 @@ function promptKind(prompt: Prompt): PromptKind {
 function continuedPrompt({ prompt, made }: GenerationRequest, kind: PromptKind, madeCount: number) {
   if (kind === 'promptTokenIds') {
     if (madeCount > 0 && made?.tokenIds?.length !== madeCount) {
-      throw new BroomwagonError('ENGINE_REJECTED', 'A prompt of token ids is continued by token ids', {
+      throw new BroomwagonError('ENGINE_REJECTED', 'A prompt of token ids can only be resumed by token ids', {
         field: 'made',
       });
     }
     return { tokenIds: madeCount === 0 ? prompt.promptTokenIds! : [...prompt.promptTokenIds!, ...made!.tokenIds!] };
   }
   if (madeCount > 0 && made?.text === undefined) {
-    throw new BroomwagonError('ENGINE_REJECTED', 'A prompt of text or messages is continued by text', {
+    throw new BroomwagonError('ENGINE_REJECTED', 'A prompt of text or messages can only be resumed by text', {
       field: 'made',
     });
   }

@@ -21,7 +21,7 @@ it('says and counts an alarm once, however often it is looked at, and says when 
   expect(said).toEqual([
     [{ pool: 'p', alarm: 'workers-outage' }, 'Nobody expires', 'Alarms'],
     [{ pool: 'p', alarm: 'workers-mass' }, 'Nobody expires', 'Alarms'],
-    [{ pool: 'p', alarm: 'workers-mass' }, 'The alarm is over', 'Alarms'],
+    [{ pool: 'p', alarm: 'workers-mass' }, 'The alarm has ended', 'Alarms'],
     [{ pool: 'q', alarm: 'workers-mass' }, 'Nobody expires', 'Alarms'],
   ]);
   expect(await metrics.text()).toMatch(/alarms_total\{alarm="workers-mass",app="test"\} 2/);

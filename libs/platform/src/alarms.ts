@@ -29,7 +29,7 @@ export class Alarms {
     if (name === before) return;
     if (name === undefined) {
       this.raised.delete(key);
-      this.logger.log({ pool, alarm: before }, 'The alarm is over');
+      this.logger.log({ pool, alarm: before }, 'The alarm has ended');
       return;
     }
     this.raised.set(key, name);

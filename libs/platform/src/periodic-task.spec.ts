@@ -48,8 +48,8 @@ describe('PeriodicTask', () => {
     await task.stop();
     Logger.overrideLogger(false);
     expect(said).toEqual([
-      'warn: The run failed; the next one comes as usual: Redis does not answer',
-      expect.stringMatching(/^log: Runs again, after 5 failed runs in \d+ ms$/),
+      'warn: The run failed; the next run is on schedule: Redis does not answer',
+      expect.stringMatching(/^log: The task runs again after 5 failed runs in \d+ ms$/),
     ]);
   });
 

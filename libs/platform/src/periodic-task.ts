@@ -97,15 +97,15 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
     this.streak = { ...this.streak, said: says, saidAtMs: nowMs };
     // A store that is away is no defect of ours: where it was asked from says nothing.
     if (isBroomwagonError(error, 'UNAVAILABLE'))
-      this.logger.warn(`The run failed; the next one comes as usual: ${says}`);
-    else this.logger.error({ err: error }, 'The run failed; the next one comes as usual');
+      this.logger.warn(`The run failed; the next run is on schedule: ${says}`);
+    else this.logger.error({ err: error }, 'The run failed; the next run is on schedule');
   }
 
   private noteSuccess(): void {
     if (this.streak === undefined) return;
     const { runs, beganAtMs } = this.streak;
     this.streak = undefined;
-    this.logger.log(`Runs again, after ${runs} failed runs in ${Math.round(performance.now() - beganAtMs)} ms`);
+    this.logger.log(`The task runs again after ${runs} failed runs in ${Math.round(performance.now() - beganAtMs)} ms`);
   }
 
   private pauseMs(): number {

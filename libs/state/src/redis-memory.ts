@@ -56,8 +56,8 @@ export class RedisMemory implements MemoryGate {
     const share = this.share();
     const before = this.full;
     this.full = share >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
-    if (this.full && !before) this.logger.error(`${this.says()}: no new work is taken until memory is free`);
-    if (!this.full && before) this.logger.log(`${this.says()}: new work is taken again`);
+    if (this.full && !before) this.logger.error(`${this.says()}: new work is refused until memory is free`);
+    if (!this.full && before) this.logger.log(`${this.says()}: new work is accepted again`);
     this.onLook(this.use);
     return this.use;
   }

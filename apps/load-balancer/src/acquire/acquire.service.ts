@@ -68,14 +68,18 @@ export class AcquireService {
     const { workerId, workerEpoch, acquires } = request;
     const waiting = acquires.findIndex((item) => (item.waitMs ?? 0) > 0);
     if (waiting >= 0) {
-      throw new BroomwagonError('VALIDATION_FAILED', 'Acquires of a burst cannot wait: leave waitMs out', {
+      throw new BroomwagonError('VALIDATION_FAILED', 'Acquires of lb.acquire-many cannot wait: leave waitMs out', {
         field: `acquires.${waiting}.waitMs`,
       });
     }
     if (acquires.filter(({ explain }) => explain).length > LIMITS.explainsPerCall) {
-      throw new BroomwagonError('VALIDATION_FAILED', `At most ${LIMITS.explainsPerCall} of a burst may ask explain`, {
-        field: 'acquires',
-      });
+      throw new BroomwagonError(
+        'VALIDATION_FAILED',
+        `At most ${LIMITS.explainsPerCall} of lb.acquire-many may set explain`,
+        {
+          field: 'acquires',
+        },
+      );
     }
     const entries = acquires.map((item): AcquireEntry => ({ ...item, workerId, workerEpoch }));
     const answered = await this.inPages(pool, entries);

@@ -53,7 +53,7 @@ export class ReleaseService {
     this.metrics.releasedAll(reply.results);
     for (const serverId of reply.broken ?? []) {
       this.metrics.serverBroken();
-      this.logger.warn({ pool, serverId }, 'Calls of a server failed one after the other: suspect for a while');
+      this.logger.warn({ pool, serverId }, 'Consecutive calls of a server failed: the server is suspect for a while');
     }
     this.waiters.sendAll(pool, reply);
     return reply.results;
@@ -66,5 +66,5 @@ function entryOf({ leaseId, acquireId, outcome }: ReleaseItem, path: string): Re
   const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);
   if (leaseId !== undefined) return lease && { ...lease, ...said };
   if (acquireId !== undefined) return { acquireId, ...said };
-  throw new BroomwagonError('VALIDATION_FAILED', 'One of leaseId and acquireId is needed', { field: `${path}leaseId` });
+  throw new BroomwagonError('VALIDATION_FAILED', 'leaseId or acquireId is required', { field: `${path}leaseId` });
 }

@@ -39,7 +39,7 @@ export class TransferService {
 function leaseOf({ leaseId, acquireId }: TransferLeaseRequest): { acquireId: string; seq?: number } {
   if (leaseId === undefined) {
     if (acquireId !== undefined) return { acquireId };
-    throw new BroomwagonError('VALIDATION_FAILED', 'One of leaseId and acquireId is needed', { field: 'leaseId' });
+    throw new BroomwagonError('VALIDATION_FAILED', 'leaseId or acquireId is required', { field: 'leaseId' });
   }
   const parsed = parseLeaseId(leaseId);
   if (!parsed) throw new BroomwagonError('LEASE_NOT_FOUND', 'No such lease of this worker', { field: 'leaseId' });

@@ -35,7 +35,7 @@ export class WaiterAnswersService {
     if (!reply.more) return;
     this.grant(pool).catch((error: unknown) => {
       // Upkeep grants again soon.
-      this.logger.warn({ err: error, pool }, 'Further waiters could not be granted now');
+      this.logger.warn({ err: error, pool }, 'Further waiting acquires could not be granted');
     });
   }
 

@@ -69,11 +69,11 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
     const serverId = serverIdOf(url);
     try {
       await this.servers.drain(this.config.enginePool, { serverId, deadlineMs });
-      if (!this.ending.has(url)) this.logger.log({ url }, 'An engine is about to end: it is drained');
+      if (!this.ending.has(url)) this.logger.log({ url }, 'An engine is terminating; its server is drained');
       this.ending.add(url);
     } catch (error) {
       if (isBroomwagonError(error, 'SERVER_NOT_FOUND')) this.ending.delete(url);
-      else this.logger.warn({ url, error }, 'An engine that ends cannot be drained; it is tried again');
+      else this.logger.warn({ url, error }, 'A terminating engine could not be drained; the call is repeated');
     }
   }
 
@@ -99,7 +99,7 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
     } catch (error) {
       if (this.unreachable.has(url)) return;
       this.unreachable.add(url);
-      this.logger.warn({ url, error }, 'A listed engine cannot be registered; it is asked again');
+      this.logger.warn({ url, error }, 'A listed engine could not be registered; the call is repeated');
     }
   }
 }

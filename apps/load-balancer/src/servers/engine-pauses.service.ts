@@ -66,10 +66,7 @@ export class EnginePausesService {
       for (const step of page.givenUp) {
         this.paused.get(pool)?.delete(engineOf(step));
         this.metrics.engineGivenUp();
-        this.logger.error(
-          { pool, ...step },
-          'An engine may still be paused: it could not be told to go on for an hour',
-        );
+        this.logger.error({ pool, ...step }, 'An engine may still be paused: it could not be resumed for an hour');
       }
       overdue += page.overdue;
       ({ cursor } = page);
@@ -93,7 +90,7 @@ export class EnginePausesService {
       // It is to go on since the pause was sent.
       if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
     } catch (error) {
-      this.logger.warn({ err: error, pool, ...step }, 'An engine could not be paused; it is told again');
+      this.logger.warn({ err: error, pool, ...step }, 'An engine could not be paused; the call is repeated');
     }
   }
 
@@ -105,7 +102,7 @@ export class EnginePausesService {
       await this.weights.engineTold(pool, step, CALL_MS);
       this.paused.get(pool)?.delete(engineOf(step));
     } catch (error) {
-      this.logger.warn({ err: error, pool, ...step }, 'An engine could not be told to go on; it is told again');
+      this.logger.warn({ err: error, pool, ...step }, 'An engine could not be resumed; the call is repeated');
     }
   }
 

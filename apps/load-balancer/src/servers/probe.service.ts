@@ -73,7 +73,7 @@ export class ProbeService implements OnModuleDestroy {
         .of(pool)
         .add(serverId)
         .catch((error: unknown) =>
-          this.logger.warn({ err: error, pool, serverId }, 'A late answer of an engine was not noted'),
+          this.logger.warn({ err: error, pool, serverId }, 'A late answer of an engine was not recorded'),
         );
     });
   }
@@ -131,10 +131,10 @@ export class ProbeService implements OnModuleDestroy {
     const change = await this.changed(pool, { serverId, epoch, said: { ...said, knownWeightVersion } });
     if (change === undefined) return;
     if (change.epoch !== epoch) {
-      this.logger.warn({ pool, serverId, ...said }, 'An engine has restarted by itself: its leases are void');
+      this.logger.warn({ pool, serverId, ...said }, 'An engine has restarted: its leases have expired');
       this.sweeper.soon(pool);
     } else {
-      this.logger.log({ pool, serverId, before, ...said }, 'An engine names its weights');
+      this.logger.log({ pool, serverId, before, ...said }, 'An engine reports another weight version');
     }
   }
 
@@ -161,7 +161,7 @@ export class ProbeService implements OnModuleDestroy {
     if (this.stopped) return undefined;
     const reply = await this.store.heardFrom(pool, serverIds);
     for (const serverId of reply.revived) {
-      this.logger.log({ pool, serverId }, 'A failed server is back, as a new epoch');
+      this.logger.log({ pool, serverId }, 'A failed server has come back with a new epoch');
     }
     this.waiters.sendAll(pool, reply);
     return reply;
@@ -228,13 +228,14 @@ export class ProbeService implements OnModuleDestroy {
     while (offset !== undefined) {
       const reply = await this.store.reviewServers(pool, limits, offset);
       this.waiters.sendAll(pool, reply);
-      for (const serverId of reply.suspected) this.logger.warn({ pool, serverId }, 'A server is silent: suspect');
+      for (const serverId of reply.suspected)
+        this.logger.warn({ pool, serverId }, 'A server is silent and now suspect');
       for (const serverId of reply.failed)
-        this.logger.error({ pool, serverId }, 'A server has failed; its leases are void');
+        this.logger.error({ pool, serverId }, 'A server has failed; its leases have expired');
       if (reply.suspected.length + reply.failed.length > 0) this.sweeper.soon(pool);
       if (offset === 0) {
         const { held, silent, watched } = reply;
-        const says = 'Most servers are silent at once: they stay in use, none fails';
+        const says = 'Most servers fell silent at once: they stay in use';
         this.alarms.look(pool, 'servers', held ? 'servers-silent' : undefined, says, { silent, watched });
       }
       offset = reply.next;

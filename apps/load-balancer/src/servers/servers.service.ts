@@ -120,7 +120,7 @@ export class ServersService {
     const reply = await this.changes.fence(pool, serverId, epoch, reason ?? '');
     if (reply.changed) {
       this.metrics.serverFenced();
-      this.logger.warn({ pool, serverId, epoch, reason }, 'A server is fenced; its leases are void');
+      this.logger.warn({ pool, serverId, epoch, reason }, 'A server was fenced; its leases have expired');
       this.sweeper.soon(pool);
     }
     return reply;

@@ -21,7 +21,7 @@ export class SweepService {
 
   /** Sweeps the pool in the background; what fails is done by the next periodic run. */
   soon(pool: string): void {
-    this.sweep(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The sweep broke off'));
+    this.sweep(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The sweep failed'));
   }
 
   /** Sweeps until nothing is left; joins a sweep of this process that is under way. */

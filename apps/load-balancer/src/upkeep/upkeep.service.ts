@@ -125,7 +125,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
       this.alarms.look(pool, 'workers', alarm, 'No worker expires for one time to live');
       if (reply.expired.length === 0) continue;
       this.counts.workersExpired(reply.expired.length);
-      this.logger.warn({ pool, workers: reply.expired }, 'Workers were not heard of: their leases are void');
+      this.logger.warn({ pool, workers: reply.expired }, 'Workers were silent: their leases have expired');
       this.sweeper.soon(pool);
     }
   }
@@ -138,7 +138,7 @@ export class UpkeepService implements OnApplicationBootstrap, OnModuleDestroy {
         offset,
       );
       for (const { serverId, leases } of removed) {
-        this.logger.log({ pool, serverId, leases }, 'A drained server is removed; leases that still ran are void');
+        this.logger.log({ pool, serverId, leases }, 'A drained server was removed; its remaining leases have expired');
       }
       if (removed.length > 0) this.sweeper.soon(pool);
       offset = next;

@@ -17,7 +17,7 @@ export class CheckpointSweepService {
   /** In the background; what breaks off the periodic sweep takes up. */
   soon(pool: PoolName): void {
     this.unlinkOld(pool).catch((error: unknown) => {
-      this.logger.warn({ err: error, pool }, 'Deleting an old checkpoint broke off');
+      this.logger.warn({ err: error, pool }, 'Deleting an old job snapshot failed');
     });
   }
 

@@ -27,11 +27,11 @@ export class ReconcileService {
   async reconcile(pool: PoolName, body: ReconcileJobRequest): Promise<ReconcileJobReply> {
     const { job, takeoverId, step, groups = [], isLast = false, groupIds = [] } = body;
     if (step === undefined && (groups.length > 0 || isLast)) {
-      throw new BroomwagonError('VALIDATION_FAILED', 'step: is needed with groups', { field: 'step' });
+      throw new BroomwagonError('VALIDATION_FAILED', 'step: is required with groups', { field: 'step' });
     }
     if (body.trainerEpoch === undefined && takeoverId === undefined) {
       const field = 'takeoverId';
-      throw new BroomwagonError('VALIDATION_FAILED', `${field}: is needed without trainerEpoch`, { field });
+      throw new BroomwagonError('VALIDATION_FAILED', `${field}: is required without trainerEpoch`, { field });
     }
     await this.pools.add(pool);
     let { trainerEpoch, stamp } = body;

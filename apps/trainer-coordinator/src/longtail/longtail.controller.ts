@@ -28,7 +28,7 @@ export class LongtailController {
   @Operation('longtail.drop')
   async drop({ groupIds, all, cursor, ...body }: DropLongtailRequest, { pool }: MessageContext) {
     if ((groupIds === undefined) === (all === undefined)) {
-      throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupIds and all is needed', {
+      throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupIds and all is required', {
         field: 'groupIds',
       });
     }

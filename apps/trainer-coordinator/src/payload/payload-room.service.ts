@@ -46,7 +46,7 @@ export class PayloadRoomService {
     if (changed && blocked) {
       this.logger.warn(
         { pool, job, ...usage },
-        'The payloads of the job are near their quota: no more of it is claimed',
+        'The payloads of the job are near their quota: its requests are not claimed',
       );
     }
     if (changed && !blocked) this.logger.log({ pool, job, ...usage }, 'The payloads of the job have room again');

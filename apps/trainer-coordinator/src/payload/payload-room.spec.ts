@@ -98,7 +98,7 @@ it('reserves room for live samples when groups are submitted', async () => {
   await expect(submit(70, 120)).rejects.toMatchObject({
     code: 'PAYLOAD_STORE_FULL',
     field: 'groups',
-    message: expect.stringMatching(/may take 14000 bytes.*24000 are kept for 120 live samples/),
+    message: expect.stringMatching(/may take 14000 bytes.*24000 are reserved for 120 live samples/),
   });
   expect(await client.call(pool, 'round.status', { job })).toMatchObject({ roundGroups: 120 });
   await submit(20, 120);

@@ -33,7 +33,7 @@ export class PayloadController {
 function ownerOf({ job, groupId, requestId }: PutPayloadRequest): string {
   if (requestId === undefined && groupId !== undefined) return groupId;
   if (requestId === undefined || groupId !== undefined) {
-    throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupId and requestId must be given', {
+    throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupId and requestId is required', {
       field: 'requestId',
     });
   }

@@ -68,6 +68,7 @@ export class MoveSenderService {
   }
 
   private tellExpired(pool: PoolName, moves: number): void {
-    if (moves > 0) this.logger.warn({ pool, moves }, 'Moves were not confirmed in time; they go on where they are');
+    if (moves > 0)
+      this.logger.warn({ pool, moves }, 'Moves were not confirmed in time; the requests stay on their servers');
   }
 }

@@ -62,7 +62,10 @@ export class RebalanceWatchService {
     const planId = `${trigger}-${randomUUID()}`;
     await this.rebalance.keep(pool, planId, plan);
     const { moves, ...summary } = plan;
-    this.logger.log({ pool, planId, moves: moves.length, ...summary }, isExecuted ? 'Rebalancing' : 'A rebalance plan');
+    this.logger.log(
+      { pool, planId, moves: moves.length, ...summary },
+      isExecuted ? 'A rebalance plan is executed' : 'A rebalance plan was made',
+    );
     if (!isExecuted) return;
     await this.sender.send(pool, planId, settings.maxMovesPerRequest);
     this.metrics.planExecuted(plan);

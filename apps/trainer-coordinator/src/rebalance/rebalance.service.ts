@@ -104,10 +104,12 @@ function moveStatus(packed: string, kept: string): MoveStatus {
 function keptMove(move: WantedMove, index: number): KeptMove {
   const { requestId, leaseId, attempt, targetServerId, targetEpoch } = move;
   if ((requestId === undefined) === (leaseId === undefined)) {
-    throw new BroomwagonError('VALIDATION_FAILED', 'a move names a request or a lease', { field: `moves.${index}` });
+    throw new BroomwagonError('VALIDATION_FAILED', 'a move must name a request or a lease', {
+      field: `moves.${index}`,
+    });
   }
   if (leaseId !== undefined && !/^\d+\./.test(leaseId)) {
-    throw new BroomwagonError('VALIDATION_FAILED', `${leaseId} is no leaseId`, { field: `moves.${index}.leaseId` });
+    throw new BroomwagonError('VALIDATION_FAILED', `${leaseId} is not a leaseId`, { field: `moves.${index}.leaseId` });
   }
   return { requestId, leaseId, attempt, toServerId: targetServerId, toEpoch: targetEpoch };
 }

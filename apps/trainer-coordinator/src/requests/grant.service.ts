@@ -30,7 +30,7 @@ export class GrantService {
     this.underWay.set(pool, run);
     void this.repeat(pool, run)
       // Upkeep grants again soon.
-      .catch((error: unknown) => this.logger.warn({ err: error, pool }, 'Parked claims could not be granted now'))
+      .catch((error: unknown) => this.logger.warn({ err: error, pool }, 'Waiting claims could not be granted'))
       .finally(() => this.underWay.delete(pool));
   }
 
@@ -43,7 +43,7 @@ export class GrantService {
       });
       for (const { replyTo, claims, fenced } of page.grants) {
         const answer = fenced
-          ? new BroomwagonError('FENCED', 'The worker epoch is void; register anew', { field: 'workerEpoch' })
+          ? new BroomwagonError('FENCED', 'The worker epoch has expired; register again', { field: 'workerEpoch' })
           : { claims };
         this.messaging.reply(replyTo, answer);
         this.metrics.claimed('granted', fenced ? 0 : 1);

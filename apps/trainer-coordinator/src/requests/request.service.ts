@@ -159,7 +159,7 @@ export class RequestService {
       await this.payloads.stat(missingRef);
       this.logger.warn(
         { pool, requestId },
-        'A worker does not find a payload that is there: is its payload store another?',
+        'A worker does not find a stored payload: it may use another payload store',
       );
       return undefined;
     } catch (error) {

@@ -36,7 +36,7 @@ function checkPrompt(prompt: Prompt, field: string): void {
   if (bytes > LIMITS.inlinePromptBytes) {
     throw new BroomwagonError(
       'PAYLOAD_TOO_LARGE',
-      `${field} has ${bytes} bytes; over ${LIMITS.inlinePromptBytes} it must be put by payload.put`,
+      `${field} has ${bytes} bytes; over ${LIMITS.inlinePromptBytes} store it with payload.put`,
       { field },
     );
   }

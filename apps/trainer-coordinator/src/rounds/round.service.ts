@@ -51,7 +51,7 @@ export class RoundService {
       });
     }
     if (snapshot.settlingGroups > 0 && hasPins(roundRules(body.policy, 'short'))) {
-      throw new BroomwagonError('ROUND_SETTLING', 'A bound may pin groups whose cut is still being confirmed', {
+      throw new BroomwagonError('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', {
         retryAfterMs: 50,
       });
     }

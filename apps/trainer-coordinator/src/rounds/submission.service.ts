@@ -92,7 +92,9 @@ export class SubmissionService {
       const { owner } = this.payloads.requireRef(promptRef, { pool, job }, field);
       // Tokens go with their request; a prompt stays as long as any group names it.
       if (owner.startsWith(`${job}/`)) {
-        throw new BroomwagonError('PAYLOAD_FOREIGN', `${field}: the payload is of the request ${owner}`, { field });
+        throw new BroomwagonError('PAYLOAD_FOREIGN', `${field}: the payload belongs to the request ${owner}`, {
+          field,
+        });
       }
     }
     for (let start = 0; start < named.length; start += PROMPTS_AT_ONCE) {

@@ -23,7 +23,8 @@ export class RecountService {
     const jobs = (await this.audit.markedJobs(pool)).filter((job) => this.isDue(pool, job));
     if (jobs.length === 0) return;
     const { mended, again } = await this.audit.recount(pool, jobs);
-    if (mended.length > 0) this.logger.warn({ pool, jobs, mended }, 'Counts of jobs were mended from their requests');
+    if (mended.length > 0)
+      this.logger.warn({ pool, jobs, mended }, 'Counts of jobs were corrected from their requests');
     for (const job of jobs) if (!again.includes(job)) this.triedAtMs.delete(`${pool}/${job}`);
   }
 
@@ -32,7 +33,7 @@ export class RecountService {
     const known = this.triedAtMs.get(name);
     if (known !== undefined && Date.now() - known < AGAIN_AFTER_MS) return false;
     this.triedAtMs.set(name, Date.now());
-    if (known === undefined) this.logger.log({ pool, job }, 'Redis lost data: the job is counted anew');
+    if (known === undefined) this.logger.log({ pool, job }, 'Redis lost data: the job is recounted');
     return true;
   }
 }

@@ -24,7 +24,7 @@ export class ServerFences {
         const { changed } = await this.client.call(pool, 'server.fence', { ...server, serverId, reason });
         if (!changed) continue;
         this.metrics.serverFenced();
-        this.logger.error({ pool, ...server, reason }, 'A server whose requests could not be ended is fenced');
+        this.logger.error({ pool, ...server, reason }, 'A server whose requests could not be stopped was fenced');
       } catch (error) {
         if (!isBroomwagonError(error, 'SERVER_NOT_FOUND')) throw error;
       }

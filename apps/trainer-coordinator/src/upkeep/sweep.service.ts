@@ -149,7 +149,7 @@ export class SweepService {
   private soon(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): void {
     this.once(pool, round, kind, work).catch((error: unknown) => {
       // The periodic sweep takes it up.
-      this.logger.warn({ err: error, pool, job: round.job, roundId: round.roundId }, `The ${kind} broke off`);
+      this.logger.warn({ err: error, pool, job: round.job, roundId: round.roundId }, `The ${kind} failed`);
     });
   }
 

@@ -52,7 +52,7 @@ it('counts and logs an impossible count when it is found, and when it is mended'
     .poll(() => lines().at(-1))
     .toEqual([
       { pool, jobs: [job], mended: expect.arrayContaining([expect.anything()]) },
-      expect.stringContaining('were mended'),
+      expect.stringContaining('were corrected'),
     ]);
 });
 

@@ -57,7 +57,7 @@ export class WeightSweepService {
     try {
       const { state, version } = await this.weights.rollbackOverdue(pool, syncId);
       if (state === 'begun') return false;
-      this.logger.warn({ pool, syncId, version }, 'A change of weights was not committed in time: rolled back');
+      this.logger.warn({ pool, syncId, version }, 'A change of weights was not committed in time and was rolled back');
       this.grants.soon(pool);
     } catch (error) {
       // Committed between the two looks.

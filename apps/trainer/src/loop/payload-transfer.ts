@@ -37,7 +37,7 @@ export class PayloadTransfer {
     if (ref === undefined) {
       throw new BroomwagonError(
         'PAYLOAD_INCOMPLETE',
-        `All chunks of the payload of ${groupId} were sent, and it is not whole`,
+        `All chunks of the payload of ${groupId} were sent, but it is not complete`,
       );
     }
     return ref;

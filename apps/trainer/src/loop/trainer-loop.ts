@@ -257,7 +257,7 @@ export class TrainerLoop {
       await results.readNew(this.trainerEpoch!);
       if (results.complete) return;
     }
-    throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, and its results have no end`);
+    throw new BroomwagonError('INTERNAL', `Round ${roundId} is completed, but its results do not end`);
   }
 
   private async makeAgain(round: CurrentRound, groupIds: GroupId[]): Promise<void> {

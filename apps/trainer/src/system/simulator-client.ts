@@ -28,7 +28,7 @@ export class SimulatorClient {
       states.map((state) => {
         const value = state[field];
         if (typeof value === 'number') return value;
-        throw new BroomwagonError('ENGINE_PROTOCOL', `/simulator/state of an engine has no ${field}`);
+        throw new BroomwagonError('ENGINE_PROTOCOL', `/simulator/state of an engine lacks ${field}`);
       });
     const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
     return {

@@ -52,7 +52,7 @@ export class AttemptLoader {
     );
     const promptValue = valueOf(prompt!);
     if (!isPrompt(promptValue))
-      throw new BroomwagonError('VALIDATION_FAILED', `The payload ${claim.promptRef} is no prompt`);
+      throw new BroomwagonError('VALIDATION_FAILED', `The payload ${claim.promptRef} is not a prompt`);
     const payloads = segments.map((segment, index) => {
       if (segment.status === 'rejected' && isBroomwagonError(segment.reason, 'PAYLOAD_NOT_FOUND')) {
         throw new MissingSegmentError(claim.segments[index]!.ref);

@@ -69,7 +69,7 @@ export class AttemptReporter {
           return await this.call('request.complete', { ...attempt.identity, finishReason, segment: stored });
         } catch (error) {
           if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || !storeAgain || losses > MAX_STORED_AGAIN) throw error;
-          this.logger.warn(`The tokens of ${attempt.key} are gone from the payload store: they are stored again`);
+          this.logger.warn(`The tokens of ${attempt.key} are missing in the payload store and are stored again`);
           stored = await storeAgain();
         }
       }
@@ -106,7 +106,7 @@ export class AttemptReporter {
     } catch (error) {
       if (isExpiredEpoch(error)) return 'fenced';
       if (isGone(error)) return 'gone';
-      this.logger.error(`The end of ${attempt.key} (${outcome}) was not taken: ${(error as Error).message}`);
+      this.logger.error(`The end of ${attempt.key} (${outcome}) was not accepted: ${(error as Error).message}`);
       if (!isBroomwagonError(error) || !error.retryable || error.code === 'INTERNAL') await this.sayUnclaimed(attempt);
       return 'lost';
     }
@@ -117,7 +117,7 @@ export class AttemptReporter {
   private async sayUnclaimed(attempt: Attempt): Promise<void> {
     const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
     await this.call('request.fail', body).catch((error: Error) =>
-      this.logger.error(`${attempt.key} was not handed back: ${error.message}`),
+      this.logger.error(`${attempt.key} was not returned: ${error.message}`),
     );
   }
 }

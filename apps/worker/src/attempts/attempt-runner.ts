@@ -76,7 +76,7 @@ export class AttemptRunner {
     try {
       outcome = await this.perform(attempt);
     } catch (error) {
-      this.logger.error({ err: error }, `Attempt ${attempt.key} failed by a defect of ours`);
+      this.logger.error({ err: error }, `Attempt ${attempt.key} failed because of a defect`);
       outcome = await this.endAfterDefect(attempt, error as Error);
     }
     this.registry.end(attempt);

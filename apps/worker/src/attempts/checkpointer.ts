@@ -68,6 +68,6 @@ export class Checkpointer {
 
   private onError(attempt: Attempt, error: Error): void {
     if (isExpiredEpoch(error) || isGone(error)) attempt.stop('expired');
-    else this.logger.warn(`No checkpoint of ${attempt.key}: ${error.message}`);
+    else this.logger.warn(`The partial save of ${attempt.key} failed: ${error.message}`);
   }
 }

@@ -67,7 +67,7 @@ export class ClaimLoop {
       } catch (error) {
         if (isExpiredEpoch(error)) this.session.fence(worker);
         else {
-          this.logger.warn(`No claim: ${(error as Error).message}`);
+          this.logger.warn(`The claim failed: ${(error as Error).message}`);
           await delay(ERROR_PAUSE_MS, undefined, { signal }).catch(() => undefined);
         }
       }

@@ -91,7 +91,7 @@ export class Heartbeat {
       );
     } catch (error) {
       if (isExpiredEpoch(error)) this.session.fence(worker);
-      else this.logger.warn(`No heartbeat: ${(error as Error).message}`);
+      else this.logger.warn(`The heartbeat failed: ${(error as Error).message}`);
       return undefined;
     }
   }

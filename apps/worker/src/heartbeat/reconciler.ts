@@ -36,7 +36,7 @@ export class Reconciler {
       await this.reconcileAttempts(worker, oldBeforeMs);
     } catch (error) {
       if (isExpiredEpoch(error)) this.session.fence(worker);
-      else this.logger.warn(`Not reconciled: ${(error as Error).message}`);
+      else this.logger.warn(`The reconciliation failed: ${(error as Error).message}`);
     }
   }
 
@@ -75,7 +75,7 @@ export class Reconciler {
     } catch (error) {
       // Ended or claimed anew between the two calls. One that the coordinator cannot end must not keep the others.
       const isInternal = isBroomwagonError(error, 'INTERNAL');
-      if (isInternal) this.logger.error(`${requestId}#${attempt} was not handed back: ${error.message}`);
+      if (isInternal) this.logger.error(`${requestId}#${attempt} was not returned: ${error.message}`);
       else if (!isBroomwagonError(error) || error.retryable) throw error;
     }
   }

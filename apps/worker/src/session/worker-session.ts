@@ -63,7 +63,7 @@ export class WorkerSession {
   /** Somebody was told that this epoch is expired. */
   fence(worker: WorkerEpoch): void {
     if (!this.isCurrent(worker)) return;
-    this.logger.warn(`Epoch ${worker.workerEpoch} is void: ${this.attempts.size} attempts are dropped`);
+    this.logger.warn(`Epoch ${worker.workerEpoch} has expired: ${this.attempts.size} attempts are stopped`);
     this.metrics.fences.inc();
     this.epoch = undefined;
     this.epochEnd.abort();
@@ -82,7 +82,7 @@ export class WorkerSession {
     this.epoch = undefined;
     await this.controlPlane
       .callWithRetry('worker.deregister', worker, { deadlineMs: 2_000 })
-      .catch((error: Error) => this.logger.warn(`Not deregistered, the time to live will do it: ${error.message}`));
+      .catch((error: Error) => this.logger.warn(`Could not deregister; the epoch will expire: ${error.message}`));
   }
 
   private async register(): Promise<void> {
@@ -97,7 +97,7 @@ export class WorkerSession {
         this.logger.log(`Registered as ${workerId}, epoch ${workerEpoch}`);
         return;
       } catch (error) {
-        this.logger.warn(`Not registered yet: ${(error as Error).message}`);
+        this.logger.warn(`Could not register yet: ${(error as Error).message}`);
         await delay(REGISTER_PAUSE_MS, undefined, { signal }).catch(() => undefined);
       }
     }

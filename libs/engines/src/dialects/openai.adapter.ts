@@ -75,7 +75,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
     const { prompt } = plan;
     if ('tokenIds' in prompt) {
-      throw new BroomwagonError('ENGINE_REJECTED', 'An OpenAI-compatible engine takes no token ids', {
+      throw new BroomwagonError('ENGINE_REJECTED', 'An OpenAI-compatible engine does not accept token ids', {
         field: 'prompt.promptTokenIds',
       });
     }

@@ -87,7 +87,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     const answer = await this.control('/reset_prefix_cache', undefined, timeoutMs);
     // Older versions answer with an empty body.
     if (parseObject(answer)?.success === false) {
-      throw new BroomwagonError('ENGINE_ERROR', `${this.url} did not reset its prefix cache: requests hold it`);
+      throw new BroomwagonError('ENGINE_ERROR', `${this.url} did not reset its prefix cache: requests use it`);
     }
   }
 

@@ -101,7 +101,7 @@ export class EngineHttp {
       return { status: response.statusCode, text: await readText(response.body, MAX_ANSWER_BYTES) };
     } catch (error) {
       if (call.isOver()) {
-        throw new BroomwagonError('ENGINE_UNREACHABLE', `No answer of ${this.baseUrl}${path} in ${timeoutMs} ms`);
+        throw new BroomwagonError('ENGINE_UNREACHABLE', `${this.baseUrl}${path} did not answer within ${timeoutMs} ms`);
       }
       throw this.transportError(error);
     } finally {

@@ -86,7 +86,7 @@ async function readEvents(
 function eventObject(http: EngineHttp, data: string): Record<string, unknown> {
   const event = parseObject(data);
   if (!event || Array.isArray(event)) {
-    throw new BroomwagonError('ENGINE_PROTOCOL', `${http.baseUrl} sent an event that is no object: ${quote(data)}`);
+    throw new BroomwagonError('ENGINE_PROTOCOL', `${http.baseUrl} sent an event that is not an object: ${quote(data)}`);
   }
   const failure = event.error ?? (event.object === 'error' ? event : undefined);
   if (failure === undefined || failure === null) return event;

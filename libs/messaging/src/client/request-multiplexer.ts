@@ -121,7 +121,7 @@ export class RequestMultiplexer {
     this.nats.subscribe(`${this.inbox}.*`, {
       callback: (error, message) => {
         if (error !== null) {
-          this.rejectAll(new BroomwagonError('UNAVAILABLE', `NATS refuses our inbox: ${error.message}`));
+          this.rejectAll(new BroomwagonError('UNAVAILABLE', `NATS refuses the inbox of this client: ${error.message}`));
           return;
         }
         this.receive(message.subject.slice(start), message);
@@ -139,7 +139,7 @@ export class RequestMultiplexer {
     if (pending === undefined || (nobody && isRepeat)) return;
     this.forget(token, pending);
     if (nobody) {
-      pending.reject(new BroomwagonError('UNAVAILABLE', `Nobody serves ${pending.subject}`));
+      pending.reject(new BroomwagonError('UNAVAILABLE', `No service handles ${pending.subject}`));
       return;
     }
     this.heardAtMs = performance.now();

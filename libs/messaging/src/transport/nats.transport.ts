@@ -109,9 +109,11 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
       return encoded;
     };
     const retryAfterMs = options.overloadRetryAfterMs ?? 50;
-    this.overloaded = ownError(new BroomwagonError('OVERLOADED', 'Too many requests in hand', { retryAfterMs }));
+    this.overloaded = ownError(
+      new BroomwagonError('OVERLOADED', 'Too many requests at the same time', { retryAfterMs }),
+    );
     this.expired = ownError(
-      new BroomwagonError('TIMEOUT', 'It was read after the deadline of its caller; nothing was done'),
+      new BroomwagonError('TIMEOUT', 'The request was read after the deadline of its caller and was not processed'),
     );
     this.replicaHeaders = makeHeaders();
     this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
@@ -193,7 +195,10 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     await this.nats.flush();
     // What was refused is known by now, too.
     if (this.refusal !== undefined) {
-      throw new BroomwagonError('UNAVAILABLE', `NATS refuses a subscription: ${this.refusal}; grant it to our user`);
+      throw new BroomwagonError(
+        'UNAVAILABLE',
+        `NATS refuses a subscription: ${this.refusal}; grant it to the user of this service`,
+      );
     }
     if (this.state === 'new') {
       this.state = 'bound';
@@ -321,7 +326,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     }
     await Promise.race([this.inFlight.idle(), timeout(left())]);
     if (this.inFlight.inHand() > 0) {
-      this.logger.error(`Shutdown gave up on ${this.inFlight.inHand()} messages in hand`);
+      this.logger.error(`The shutdown ended before ${this.inFlight.inHand()} messages were handled`);
     }
     await this.connection.drain(Math.max(1_000, left()));
     this.state = 'closed';

@@ -30,7 +30,7 @@ export class ReplySubjects {
     this.unsaid += 1;
     const now = performance.now();
     if (now - this.saidAtMs >= SAY_AGAIN_MS) {
-      this.logger.warn(`${this.unsaid} replies were not published: their subjects are no inboxes (REPLY_PREFIXES)`);
+      this.logger.warn(`${this.unsaid} replies were not published: their subjects are not inboxes (REPLY_PREFIXES)`);
       this.saidAtMs = now;
       this.unsaid = 0;
     }

@@ -16,7 +16,7 @@ return function(tx, args)
   local known = redis.call('HMGET', tx.key:abort(args.abortId), 'selector', 'work')
   if known[1] then
     if known[1] ~= args.selector then
-      return Reply.fail('VALIDATION_FAILED', 'The abortId was used for something else', 'abortId')
+      return Reply.fail('VALIDATION_FAILED', 'The abortId was used for another abort', 'abortId')
     end
     return cjson.encode({ selecting = known[2] and true or false })
   end

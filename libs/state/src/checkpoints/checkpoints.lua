@@ -28,7 +28,7 @@ function Checkpoints.unrest_of(tx, job)
   for _, round_id in ipairs(redis.call('ZRANGE', tx.key:rounds(job), -32, -1)) do
     if redis.call('HGET', tx.key:round(job, round_id), 'folded') ~= '1' then moving = moving + 1 end
   end
-  if moving > 0 then return Reply.fail('ROUND_SETTLING', 'An earlier round is not settled and folded yet', nil, 50) end
+  if moving > 0 then return Reply.fail('ROUND_SETTLING', 'An earlier round is not settled yet', nil, 50) end
 end
 
 -- What changes when anything of a job at rest is dropped or aborted, or a round of it was cancelled.

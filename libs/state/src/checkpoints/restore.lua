@@ -32,7 +32,7 @@ return function(tx, args)
   if given and given ~= epoch and not is_repeat then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
   end
-  if not number then return Reply.fail('CHECKPOINT_NOT_FOUND', 'The job has no checkpoint ' .. args.tag, 'tag') end
+  if not number then return Reply.fail('CHECKPOINT_NOT_FOUND', 'The job has no snapshot ' .. args.tag, 'tag') end
   local saved_groups = tx.key:checkpointPart(job, number, Checkpoints.SAVED_GROUPS)
   local retired, touched = false, 0
 

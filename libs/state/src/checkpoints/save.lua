@@ -28,7 +28,7 @@ return function(tx, args)
   local known = redis.call('ZSCORE', tx.key:checkpoints(job), args.tag)
   if known then
     if redis.call('HGET', tx.key:checkpoint(job, known), 'mark') ~= Checkpoints.state_mark(tx, job) then
-      return Reply.fail('CHECKPOINT_EXISTS', 'The tag names a checkpoint of another state', 'tag')
+      return Reply.fail('CHECKPOINT_EXISTS', 'The tag names a snapshot of another state', 'tag')
     end
     return answer(known, 'complete')
   end

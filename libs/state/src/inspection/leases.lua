@@ -30,7 +30,7 @@ return function(tx, args)
   elseif worker_id then
     local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
     if not epoch then
-      return Reply.fail('WORKER_NOT_FOUND', 'No epoch of the worker ' .. worker_id .. ' lives', 'workerId')
+      return Reply.fail('WORKER_NOT_FOUND', 'The worker ' .. worker_id .. ' has no live epoch', 'workerId')
     end
     index = tx.key:workerLeases(worker_id, epoch)
   end

@@ -43,7 +43,7 @@ return function(tx, args)
   if worker_id then
     local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
     if not epoch then
-      return Reply.fail('WORKER_NOT_FOUND', 'No epoch of the worker ' .. worker_id .. ' lives', 'workerId')
+      return Reply.fail('WORKER_NOT_FOUND', 'The worker ' .. worker_id .. ' has no live epoch', 'workerId')
     end
     local page = redis.call('SSCAN', tx.key:workerAttempts(worker_id, epoch), args.cursor, 'COUNT', PAGE)
     for _, id in ipairs(page[2]) do add(id) end

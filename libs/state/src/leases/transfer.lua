@@ -41,7 +41,7 @@ return function(tx, args)
     return Reply.fail('LEASE_NOT_FOUND', 'No such lease of this worker', 'leaseId')
   end
   if not Leases.is_on_current_epoch(tx, lease) then
-    return Reply.fail('FENCED', 'The lease is expired: its server started anew', 'leaseId')
+    return Reply.fail('FENCED', 'The lease has expired: its server has restarted', 'leaseId')
   end
   local target = Servers.get(tx, args.targetServerId)
   if not target then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'targetServerId') end
@@ -54,14 +54,17 @@ return function(tx, args)
   end
   local paused = Settings.pause_reason(tx)
   if paused then
-    return Reply.fail('POOL_PAUSED', 'The pool is paused, or its weights change', nil, 250, { reason = paused })
+    return Reply.fail('POOL_PAUSED', 'The pool is paused, or its weights are being changed', nil, 250,
+      { reason = paused })
   end
   if not Servers.is_usable(tx, target) then
-    return Reply.fail('SERVER_NOT_READY', 'The target takes no leases: it is ' .. Servers.shown_state(tx, target),
+    return Reply.fail('SERVER_NOT_READY', 'The target accepts no leases: it is ' .. Servers.shown_state(tx, target),
       'targetServerId')
   end
   local unmet = lease.asked and Restrictions.unmet(tx, target, cjson.decode(lease.asked))
-  if unmet then return Reply.fail('SERVER_UNSUITABLE', 'The target does not meet what the acquire asked for', unmet) end
+  if unmet then
+    return Reply.fail('SERVER_UNSUITABLE', 'The target does not meet the constraints of the acquire', unmet)
+  end
   if not Servers.has_room(tx, target) then
     return Reply.fail('SERVER_FULL', 'The target has no room', 'targetServerId')
   end

@@ -194,7 +194,7 @@ function withSources(reason: string): string {
 
 /** @param says how full it is */
 export function storeFull(says: string, cause?: unknown): BroomwagonError {
-  return new BroomwagonError('STORE_FULL', `${says}: no new work is taken until memory is free`, {
+  return new BroomwagonError('STORE_FULL', `${says}: new work is refused until memory is free`, {
     cause,
     retryAfterMs: STORE_FULL_RETRY_AFTER_MS,
   });

@@ -41,7 +41,7 @@ export class LibraryUpkeep {
       this.hasFailed = false;
     } catch (error) {
       // Calls load what they need themselves: this is logged once, and tried again in a minute.
-      if (!this.hasFailed) this.logger.warn(`The libraries in Redis cannot be looked after: ${String(error)}`);
+      if (!this.hasFailed) this.logger.warn(`The libraries in Redis could not be maintained: ${String(error)}`);
       this.hasFailed = true;
     }
   }

@@ -14,7 +14,7 @@ return function(tx, args)
   local hash, moves = tx.key:plan(args.planId), tx.key:planMoves(args.planId)
   local known = redis.call('HMGET', hash, 'digest', 'summary')
   if known[1] and known[1] ~= args.digest then
-    return Reply.fail('VALIDATION_FAILED', 'The planId was used for something else', 'planId')
+    return Reply.fail('VALIDATION_FAILED', 'The planId was used for another plan', 'planId')
   end
   if known[2] then return cjson.encode({ summary = known[2], known = true }) end
   redis.call('HSET', hash, 'digest', args.digest)

@@ -18,7 +18,7 @@ return function(tx, args)
   local hash = tx.key:plan(args.planId)
   local field = redis.call('HMGET', hash, 'summary', 'sentMoves')
   if not field[1] then
-    return Reply.fail('PLAN_NOT_FOUND', 'There is no plan ' .. args.planId .. ', or it is too old', 'planId')
+    return Reply.fail('PLAN_NOT_FOUND', 'There is no plan ' .. args.planId .. ', or it has expired', 'planId')
   end
   local sent = tonumber(field[2])
   local now = tx.now

@@ -10,7 +10,7 @@ Flags: no-writes ]]
 return function(tx, args)
   local field = redis.call('HMGET', tx.key:plan(args.planId), 'summary', 'plannedAtMs', 'sentMoves')
   if not field[1] then
-    return Reply.fail('PLAN_NOT_FOUND', 'There is no plan ' .. args.planId .. ', or it is too old', 'planId')
+    return Reply.fail('PLAN_NOT_FOUND', 'There is no plan ' .. args.planId .. ', or it has expired', 'planId')
   end
 
   -- The holder of a lease says nothing to us: the lease itself tells.

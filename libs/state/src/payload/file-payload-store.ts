@@ -163,7 +163,7 @@ export class FilePayloadStore extends PayloadStore {
     if (received < found.header.count) {
       throw new BroomwagonError(
         'PAYLOAD_INCOMPLETE',
-        `Only ${received} of ${found.header.count} chunks of ${ref} are here`,
+        `Only ${received} of ${found.header.count} chunks of ${ref} are stored`,
       );
     }
     return found;
@@ -176,8 +176,7 @@ export class FilePayloadStore extends PayloadStore {
       const path = this.pathOf(payload);
       const held = await readPayloadFile(path, 'all');
       if (held !== undefined && receivedOf(held.header) === held.header.count) {
-        if (!isSame(held, change))
-          throw new BroomwagonError('PAYLOAD_EXISTS', 'Another payload is stored under this name');
+        if (!isSame(held, change)) throw new BroomwagonError('PAYLOAD_EXISTS', 'Another payload has this name');
         // It was freed, and is wanted again.
         if (await this.unmark(path)) await this.count(jobFolder, bytesOf(held.header), false);
         return held.header;

@@ -15,7 +15,7 @@ export async function withFolderLock<T>(folder: string, work: () => Promise<T>):
   const lock = `${folder}/.lock`;
   const deadline = Date.now() + GIVE_UP_AFTER_MS;
   for (let pauseMs = 1; !(await acquire(lock)); pauseMs = Math.min(50, pauseMs * 2)) {
-    if (Date.now() > deadline) throw new BroomwagonError('UNAVAILABLE', `The payload folder ${folder} stays locked`);
+    if (Date.now() > deadline) throw new BroomwagonError('UNAVAILABLE', `The payload folder ${folder} is still locked`);
     await delay(pauseMs * (0.5 + Math.random()));
   }
   const renewal = setInterval(() => void utimes(lock, new Date(), new Date()).catch(() => undefined), 2_000);

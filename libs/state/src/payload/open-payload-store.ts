@@ -38,7 +38,7 @@ export async function openPayloadStore(options: PayloadStoreOptions): Promise<Pa
     case 'file':
       return new FilePayloadStore(options.dir, quotaBytes);
     default:
-      throw new BroomwagonError('VALIDATION_FAILED', `No payload driver ${String(options.driver)}`);
+      throw new BroomwagonError('VALIDATION_FAILED', `Unknown payload driver ${String(options.driver)}`);
   }
 }
 

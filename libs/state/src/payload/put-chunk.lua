@@ -16,7 +16,7 @@ return function(tx, args, argv)
   local count, held_bytes = tonumber(held[1] or nil), tonumber(held[2] or 0)
   if count and redis.call('HLEN', item) - PayloadKeys.HEADER_FIELDS == count then
     if count ~= args.count or held[3] ~= chunk then
-      return Reply.fail('PAYLOAD_EXISTS', 'Another payload is stored under this name')
+      return Reply.fail('PAYLOAD_EXISTS', 'Another payload has this name')
     end
     -- It was freed, and is wanted again.
     local used = PayloadKeys.use(tx, redis.call('SREM', tx.key.payloadFreed, args.item) == 1 and held_bytes or 0)

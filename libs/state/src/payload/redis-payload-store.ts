@@ -197,7 +197,7 @@ export class RedisPayloadStore extends PayloadStore {
     if (received < stat.chunkCount) {
       throw new BroomwagonError(
         'PAYLOAD_INCOMPLETE',
-        `Only ${received} of ${stat.chunkCount} chunks of ${ref} are here`,
+        `Only ${received} of ${stat.chunkCount} chunks of ${ref} are stored`,
       );
     }
     return { stat, chunk };

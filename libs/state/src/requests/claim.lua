@@ -35,7 +35,8 @@ return function(tx, args)
     Claims.forget_waiter(tx, args.claimId, job)
     local reason = Claims.pause_reason(tx)
     if reason then
-      return Reply.fail('POOL_PAUSED', 'The pool is paused, or its weights change', nil, 250, { reason = reason })
+      return Reply.fail('POOL_PAUSED', 'The pool is paused, or its weights are being changed', nil, 250,
+        { reason = reason })
     end
     return '{"claims":[]}'
   end
@@ -49,7 +50,7 @@ return function(tx, args)
   if job and redis.call('SISMEMBER', tx.key.claimLanes, job) == 0 then
     local is_known = redis.call('SISMEMBER', tx.key.jobs, job) == 1
     if redis.call('SCARD', tx.key.claimLanes) >= (is_known and LANES or LANES_OF_UNKNOWN) then
-      return Reply.fail('QUEUE_FULL', 'Claims wait for too many different jobs', 'job', 1000)
+      return Reply.fail('QUEUE_FULL', 'Claims for too many different jobs are waiting', 'job', 1000)
     end
   end
   redis.call('HSET', tx.key.claimWaiters, args.claimId, cjson.encode({

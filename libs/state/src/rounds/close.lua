@@ -23,7 +23,7 @@ return function(tx, args)
   end
   local hash = tx.key:round(args.job, args.roundId)
   local read = ResultsDigest.parse_cursor(round, args.cursor)
-  if not read then return Reply.fail('VALIDATION_FAILED', 'cursor: not one of a page of results', 'cursor') end
+  if not read then return Reply.fail('VALIDATION_FAILED', 'cursor: not a cursor of round.results', 'cursor') end
 
   -- What the round has and was not read, what was read and the round has not, and what was read otherwise.
   local function differences(groups)

@@ -54,7 +54,7 @@ export class EventOutbox {
     try {
       return await ask(`${this.keyPrefix}:{${pool}}`);
     } catch (cause) {
-      throw new BroomwagonError('UNAVAILABLE', `The outbox of events: ${(cause as Error).message}`, { cause });
+      throw new BroomwagonError('UNAVAILABLE', `The outbox of events failed: ${(cause as Error).message}`, { cause });
     }
   }
 }

@@ -65,7 +65,7 @@ return function(tx, args)
   end
   local weight_version = Reply.optional(args.weightVersion) or PoolVersion.current(tx)
   if not PoolVersion.is_current(tx, weight_version) then
-    return Reply.fail('WEIGHT_VERSION_MISMATCH', 'The pool is at weight version '
+    return Reply.fail('WEIGHT_VERSION_MISMATCH', 'The pool has weight version '
       .. Format.integer(PoolVersion.current(tx))
       .. ', and no segment of this round would have version ' .. Format.integer(weight_version), 'weightVersion', nil,
       { weightVersion = weight_version, poolWeightVersion = PoolVersion.current(tx) })
@@ -73,14 +73,14 @@ return function(tx, args)
   local rules = args.rules
   local has_pins = rules.maxCuts > 0 or rules.maxAgeSteps > 0 or rules.maxVersionSpan >= 0
   if has_pins and settling > 0 then
-    return Reply.fail('ROUND_SETTLING', 'A bound may pin groups whose cut is still being confirmed', nil, 50)
+    return Reply.fail('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', nil, 50)
   end
   local queued = redis.call('ZCARD', tx.key:longtail(args.job))
   if queued < args.takeGroups then
     if queued + settling >= args.takeGroups then
       return Reply.fail('ROUND_SETTLING', 'Cut requests of an earlier round are still being confirmed', nil, 50)
     end
-    return Reply.fail('PLAN_STALE', 'The long-tail queue holds ' .. Format.integer(queued) .. ' groups', 'takeGroups')
+    return Reply.fail('PLAN_STALE', 'The long-tail queue has ' .. Format.integer(queued) .. ' groups', 'takeGroups')
   end
 
   local now = tx.now

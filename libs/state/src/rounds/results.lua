@@ -24,13 +24,13 @@ return function(tx, args)
   local round = Rounds.load(tx, args.job, args.roundId)
   if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
   if round.state == 'closed' then
-    return Reply.fail('ROUND_CLOSED', 'The round is closed; its results are folded', 'roundId')
+    return Reply.fail('ROUND_CLOSED', 'The round is closed; its results are no longer available', 'roundId')
   end
   if round.state == 'cancelled' then
-    return Reply.fail('ROUND_CANCELLED', 'The round was cancelled; nothing of it is trained', 'roundId')
+    return Reply.fail('ROUND_CANCELLED', 'The round was cancelled; it has no results', 'roundId')
   end
   local place = ResultsDigest.parse_cursor(round, Reply.optional(args.cursor))
-  if not place then return Reply.fail('VALIDATION_FAILED', 'cursor: not one of a page of results', 'cursor') end
+  if not place then return Reply.fail('VALIDATION_FAILED', 'cursor: not a cursor of round.results', 'cursor') end
   local function read_anew()
     return Generation.changed(tx, 'cursor',
       'What was read up to this cursor is not what Redis has: read the round from its '

@@ -46,7 +46,7 @@ return function(tx, args)
   -- What is checked now is still there when it is added: it waits for its removal anew.
   for _, group in ipairs(fresh) do
     if Reply.optional(group.promptRef) and not FreedPayloads.keep_freed(tx, group.promptRef) then
-      return Reply.fail('PAYLOAD_NOT_FOUND', 'The prompt ' .. group.promptRef .. ' is being removed; put it again',
+      return Reply.fail('PAYLOAD_NOT_FOUND', 'The prompt ' .. group.promptRef .. ' is being removed; store it again',
         'groups.promptRef')
     end
   end
@@ -73,11 +73,11 @@ return function(tx, args)
   local completed = not Rounds.takes_results(round)
   if #fresh > 0 then
     if round.state == 'opening' or (completed and args.check and repeated == 0) then
-      return Reply.fail('ROUND_NOT_OPEN', 'The round is ' .. round.state .. ' and takes no more groups', 'roundId')
+      return Reply.fail('ROUND_NOT_OPEN', 'The round is ' .. round.state .. ' and accepts no more groups', 'roundId')
     end
     local places = math.max(0, round.newGroups - round.submitted) + (completed and 0 or Rounds.shortfall_of(round))
     if #fresh > places then
-      return Reply.fail('VALIDATION_FAILED', 'The round takes ' .. Format.integer(places) .. ' more groups', 'groups')
+      return Reply.fail('VALIDATION_FAILED', 'The round accepts ' .. Format.integer(places) .. ' more groups', 'groups')
     end
   end
 
@@ -101,13 +101,14 @@ return function(tx, args)
     local reserved = live * SampleBytes.of(tx, args.job, room.bytesPerToken)
     if page > room.quotaBytes then
       return Reply.fail('VALIDATION_FAILED',
-        string.format('The samples of the page may take %.0f bytes of payloads, and the job may have %.0f: '
+        string.format('The samples of the page may take %.0f bytes of payloads, and the quota of the job is %.0f: '
         .. 'submit smaller pages, lower maxTokens, or raise PAYLOAD_QUOTA_BYTES', page, room.quotaBytes), 'groups')
     end
     if reserved + page > room.freeBytes then
       return Reply.fail('PAYLOAD_STORE_FULL',
         string.format('The samples of the page may take %.0f bytes of payloads; %.0f are free, of which '
-        .. '%.0f are kept for %.0f live samples. Close rounds first, drop long-tail groups, or raise PAYLOAD_QUOTA_BYTES',
+        .. '%.0f are reserved for %.0f live samples. Close rounds first, drop long-tail groups, or raise '
+        .. 'PAYLOAD_QUOTA_BYTES',
         page, room.freeBytes, reserved, live), 'groups', 1000)
     end
   end

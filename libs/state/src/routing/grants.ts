@@ -42,7 +42,7 @@ export function decisionOf(granted: Granted): Decision {
 }
 
 const MESSAGES: Partial<Record<ErrorCode, string>> = {
-  FENCED: 'The worker epoch is void; register anew',
+  FENCED: 'The worker epoch has expired; register again',
   VALIDATION_FAILED: 'The acquireId is in use by another live worker',
 };
 const FIELDS: Partial<Record<ErrorCode, string>> = {

@@ -25,7 +25,7 @@ return function(tx, args)
       return Reply.fail('FENCED', 'The epoch of the server is not the current one', 'epoch')
     end
     if server.state == 'failed' and Servers.is_fenced(tx, server) then
-      return Reply.fail('FENCED', 'The server was fenced and must start anew', 'epoch')
+      return Reply.fail('FENCED', 'The server was fenced and must restart', 'epoch')
     end
   end
 

@@ -29,13 +29,12 @@ return function(tx, args)
     return meant_this(sync) and Generation.stamped(tx, WeightSync.json(tx, sync, 'begun')) or reused
   end
   if sync then
-    return Reply.fail('WEIGHT_SYNC_CONFLICT', 'The weights change to version ' .. Format.integer(sync.version)
-      .. ' just now: ' .. sync.syncId,
-      'syncId', 500)
+    return Reply.fail('WEIGHT_SYNC_CONFLICT', 'The weights are being changed to version '
+      .. Format.integer(sync.version) .. ' by ' .. sync.syncId, 'syncId', 500)
   end
   local from = PoolVersion.current(tx)
   if args.version < from then
-    return Reply.fail('WEIGHT_VERSION_STALE', 'The pool is at version ' .. Format.integer(from), 'version')
+    return Reply.fail('WEIGHT_VERSION_STALE', 'The pool has version ' .. Format.integer(from), 'version')
   end
 
   local now = tx.now

@@ -39,7 +39,7 @@ return function(tx, args)
   local committed = args.outcome == 'committed'
   local running = redis.call('HLEN', tx.key.leases)
   if committed and sync.mode ~= 'keep' and running > 0 then
-    return Reply.fail('WEIGHTS_NOT_QUIESCED', Format.integer(running) .. ' requests still run under the old weights',
+    return Reply.fail('WEIGHTS_NOT_QUIESCED', Format.integer(running) .. ' requests still run with the old weights',
       nil, 100)
   end
 

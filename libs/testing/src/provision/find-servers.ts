@@ -75,7 +75,7 @@ export async function findServers(
   if (stillMissing.length > 0) {
     const labels = stillMissing.map((kind) => SERVER_KINDS[kind].label).join(' and ');
     const command = installAdvice(stillMissing, process.platform, (tool) => isOnPath(tool, options.pathVariable));
-    throw new BroomwagonError('UNAVAILABLE', `No ${labels} here. ${command}\n  ${reasons.join('\n  ')}`, {
+    throw new BroomwagonError('UNAVAILABLE', `No ${labels} found. ${command}\n  ${reasons.join('\n  ')}`, {
       details: { missing: stillMissing, command, reasons },
     });
   }

@@ -39,7 +39,12 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
     });
   }
   const refuse = () =>
-    Promise.reject(new BroomwagonError('INTERNAL', `${facts.label} at ${place} is not ours to kill, stop or pause`));
+    Promise.reject(
+      new BroomwagonError(
+        'INTERNAL',
+        `${facts.label} at ${place} was not started here and cannot be killed, stopped or paused`,
+      ),
+    );
   return {
     kind,
     url,
