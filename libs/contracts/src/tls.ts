@@ -30,7 +30,7 @@ export function tlsAdvice(error: unknown, settings: string): string | undefined 
   if (/certificate required|bad certificate|unknown ca|handshake failure/i.test(message)) {
     return `it wants a client certificate that it accepts; set ${settings}_CERT and ${settings}_KEY`;
   }
-  if (/wrong version number|packet length too long|before secure TLS connection/i.test(message)) {
+  if (/wrong version number|packet length too long|no TLS handshake|before secure TLS connection/i.test(message)) {
     return NO_TLS_ADVICE;
   }
   return undefined;

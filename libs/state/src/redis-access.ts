@@ -1,10 +1,9 @@
-import type { Socket } from 'node:net';
-import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice } from '@broomwagon/contracts';
+import { BroomwagonError, tlsAdvice } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
 import { FunctionRunner, loadLibrary, transition } from './library/function-runner';
 import { BoundedCluster, type RedisClient } from './redis-cluster';
+import { tlsRefusal } from './tls-probe';
 
-const TLS_TRIES = 6;
 /** Reads a pool, here one that is not there. */
 const LOOK = transition<object, object>('pools/read-settings');
 
@@ -85,32 +84,28 @@ async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolea
   const note = (error: unknown) => (advice ??= adviceFor(error, FOR_REDIS));
   const noteOfSentinel = (error: unknown) => (advice ??= adviceFor(error, FOR_SENTINELS));
   redis.on('error', note).on('sentinelError', noteOfSentinel);
-  // With TLS 1.3 a client certificate is refused after the handshake, and a reset may overtake the reason.
-  const tries = redis.options.tls === undefined ? 1 : TLS_TRIES;
+  const { host = '', port = 0, tls, sentinels } = redis.options;
+  let cause: unknown;
   try {
-    for (let number = 1; number <= tries; number++) {
-      try {
-        await look();
-        return true;
-      } catch (error) {
-        if (error instanceof WrongMode) advice ??= error.message;
-        note(error);
-        if (handshakeHangs(redis)) advice ??= NO_TLS_ADVICE;
-        if (advice === undefined) continue;
-        throw new BroomwagonError('UNAVAILABLE', `${nameOf(redis)}: ${advice}`, { cause: error });
-      }
+    if (tls && !sentinels) note((cause = await tlsRefusal(host, port, tls)));
+    if (advice === undefined) {
+      await look();
+      return true;
     }
-    return false;
+  } catch (error) {
+    cause = error;
+    if (error instanceof WrongMode) advice ??= error.message;
+    note(error);
   } finally {
     redis.off('error', note).off('sentinelError', noteOfSentinel);
   }
+  if (advice === undefined) return false;
+  throw new BroomwagonError('UNAVAILABLE', `${nameOf(redis)}: ${advice}`, { cause });
 }
 
 class WrongMode extends Error {}
 
 async function checkMode(redis: Redis, advice: Record<string, string>): Promise<void> {
-  // Something short first: a peer that resets the connection while much is written is not heard.
-  await redis.ping();
   const [, mode = ''] = /^redis_mode:(\w+)/m.exec(await redis.info('server').catch(() => '')) ?? [];
   if (advice[mode] !== undefined) throw new WrongMode(advice[mode]);
 }
@@ -119,12 +114,6 @@ function nameOf({ options }: Redis): string {
   const { host, port, sentinels, name } = options;
   if (!sentinels) return `Redis at ${host}:${port}`;
   return `Redis ${name} of the Sentinels at ${sentinels.map((one) => `${one.host}:${one.port}`).join(', ')}`;
-}
-
-/** Somebody has taken the connection, and nothing came of TLS on it: a Redis without TLS waits for a whole line. */
-function handshakeHangs({ options, status, stream }: Redis): boolean {
-  if (options.tls === undefined || options.sentinels) return false;
-  return status === 'connecting' && !(stream as Socket | undefined)?.connecting;
 }
 
 function adviceFor(error: unknown, known: Advice): string | undefined {

@@ -1,0 +1,30 @@
+import { connect, type ConnectionOptions } from 'node:tls';
+
+/** A server that takes the connection and has not shaken hands by then does not speak TLS, milliseconds. */
+const HANDSHAKE_MS = 5_000;
+/** A server that has not refused the client's certificate by then accepts it, milliseconds. */
+const REFUSAL_MS = 1_000;
+
+/**
+ * Why a server refuses TLS, as an error; undefined when it accepts it or is unavailable. With TLS 1.3 a client certificate
+ * is refused after the handshake, and a client that has sent a command by then may be reset before it reads the reason.
+ * This one sends nothing, and waits for the session ticket, which a server sends once it has accepted the client.
+ */
+export function tlsRefusal(host: string, port: number, tls: ConnectionOptions): Promise<unknown> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, ...tls });
+    const end = (refusal?: unknown) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(refusal);
+    };
+    let timer = setTimeout(() => end(socket.connecting ? undefined : new Error('no TLS handshake')), HANDSHAKE_MS);
+    socket.once('secureConnect', () => {
+      clearTimeout(timer);
+      timer = setTimeout(end, REFUSAL_MS);
+    });
+    socket.once('session', () => end());
+    socket.on('error', end);
+    socket.once('close', () => end());
+  });
+}
