@@ -1,6 +1,6 @@
 import type { Epoch, WireError } from '@broomwagon/contracts';
 import { connectNats, type MessagingConnection } from '@broomwagon/messaging';
-import { testNatsUrl } from '@broomwagon/testing';
+import { testNatsUrl, waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestSystem } from './system/test-system';
 import { TestWorker } from './system/test-worker';
@@ -21,6 +21,11 @@ describe('a message that is wrong', () => {
     worker = (await TestWorker.register(system, 'w1')).identity;
     const opened = await system.openRound('job', { groupsPerStep: 2, groups: ['a', 'b'].map(group), policy: POLICY });
     round = { job: 'job', roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
+    // A new generation has its counts checked once, in the background.
+    await waitUntil(
+      async () => 'countsOf' in (await system.redis.hash('meta')) && !(await system.redis.exists('jobs:miscounted')),
+      { what: 'the counts to be checked', timeoutMs: 30_000 },
+    );
   });
   beforeEach(async () => {
     before = await system.redis.dump();

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { EngineAccess } from '@broomwagon/engines';
-import { Alarms, HealthRegistry, Metrics } from '@broomwagon/platform';
-import { StateModule } from '@broomwagon/state';
+import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
+import { PoolDirectory, StateModule } from '@broomwagon/state';
 import { AcquireService } from './acquire/acquire.service';
 import { LbController } from './acquire/lb.controller';
 import { ReleaseService } from './acquire/release.service';
@@ -33,6 +33,12 @@ import { WorkerController } from './workers/worker.controller';
         routing: { mostSessions: config.maxSessions, mostWaiters: config.maxWaiters },
         readiness,
         metrics,
+      }),
+    }),
+    SchedulerModule.forRootAsync({
+      inject: [PoolDirectory, ServiceConfig],
+      useFactory: (directory: PoolDirectory, config: ServiceConfig) => ({
+        pools: () => directory.served(config.servedPools()),
       }),
     }),
   ],

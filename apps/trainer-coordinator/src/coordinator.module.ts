@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
-import { Alarms, HealthRegistry, Metrics } from '@broomwagon/platform';
-import { DeletionStore, PayloadModule, StateModule } from '@broomwagon/state';
+import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
+import { DeletionStore, PayloadModule, PoolDirectory, StateModule } from '@broomwagon/state';
 import { AbortService } from './aborts/abort.service';
 import { AbortSweepService } from './aborts/abort-sweep.service';
 import { CheckpointService } from './checkpoints/checkpoint.service';
@@ -61,6 +61,12 @@ import { WeightsController } from './weights/weights.controller';
     PayloadModule.forRootAsync({
       inject: [CoordinatorConfig],
       useFactory: (config: CoordinatorConfig) => config.payloadStoreOptions(),
+    }),
+    SchedulerModule.forRootAsync({
+      inject: [PoolDirectory, ServiceConfig],
+      useFactory: (directory: PoolDirectory, config: ServiceConfig) => ({
+        pools: () => directory.served(config.servedPools()),
+      }),
     }),
   ],
   controllers: [

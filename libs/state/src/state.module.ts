@@ -1,5 +1,6 @@
 import {
   ConfigurableModuleBuilder,
+  Global,
   Inject,
   Module,
   type OnApplicationShutdown,
@@ -74,6 +75,7 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
  * The connection of an app to Redis and all stores: part of the readiness of the app, closed last, after the transport
  * has drained.
  */
+@Global()
 @Module({
   providers: [
     ...STORES,

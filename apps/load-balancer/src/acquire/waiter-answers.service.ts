@@ -1,7 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { MessagingClient } from '@broomwagon/messaging';
+import { InEachPool } from '@broomwagon/platform';
 import { leaseGrantOf, refusalOf, RoutingStore, type WaiterAnswers } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
+
+/** Waiters are answered this late at most. */
+const EXPIRE_INTERVAL_MS = 100;
 
 /**
  * Sends the answers of parked acquires to their inboxes. A script takes a waiter out and answers it at once, so whoever
@@ -37,6 +41,18 @@ export class WaiterAnswersService {
       // Upkeep grants again soon.
       this.logger.warn({ err: error, pool }, 'Further waiting acquires could not be granted');
     });
+  }
+
+  /** Answers those whose deadline has come. @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('expire-waiters', EXPIRE_INTERVAL_MS)
+  async expire(pool: string): Promise<void> {
+    let reply;
+    do {
+      reply = await this.store.expireWaiters(pool);
+      this.send(reply);
+    } while (reply.more);
+    // Room and a waiter never meet without a grant, unless a process died in between.
+    if (reply.waiting > 0) await this.grant(pool);
   }
 
   /** Gives the room of a pool to those who wait for it. @throws BroomwagonError UNAVAILABLE */

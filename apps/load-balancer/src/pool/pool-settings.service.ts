@@ -1,8 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { ConfigurePoolRequest, PoolSettingsReply } from '@broomwagon/contracts';
-import { failpoint } from '@broomwagon/platform';
+import { failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+
+/** A change of settings that a dying replica left behind goes on after this. */
+const RESUME_INTERVAL_MS = 2_000;
 
 /** Settings of pools. They stand in Redis, where the scripts read them: all replicas act alike at once. */
 @Injectable()
@@ -30,6 +33,7 @@ export class PoolSettingsService {
   }
 
   /** Ends a change of settings that a replica began and did not end. @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('settings', RESUME_INTERVAL_MS)
   async resume(pool: string): Promise<void> {
     await this.apply(pool, await this.settings.settings(pool));
   }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Test } from '@nestjs/testing';
 import type { RegisterServerRequest } from '@broomwagon/contracts';
 import { EngineAccess } from '@broomwagon/engines';
-import { Metrics } from '@broomwagon/platform';
+import { Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { DiscoveryService, serverIdOf } from './discovery.service';
@@ -36,15 +36,20 @@ async function discover(engineUrls: string[], sources?: Pick<EngineSources, 'all
     return { serverId: request.serverId, epoch: 'e1', state: 'ready' as const };
   });
   const drain = vi.fn(async (_pool: string, _request: object) => ({}));
+  const config = Object.assign(new LoadBalancerConfig(), { engineUrls, engineApiKey, probeIntervalMs: 50 });
+  const platform = [
+    { provide: Metrics, useValue: new Metrics('test') },
+    { provide: ServiceConfig, useValue: config },
+    { provide: LoadBalancerConfig, useValue: config },
+  ];
   const module = await Test.createTestingModule({
+    imports: [
+      { module: class Platform {}, global: true, providers: platform, exports: platform },
+      SchedulerModule.forRoot({ pools: () => Promise.resolve([]) }),
+    ],
     providers: [
       DiscoveryService,
       sources ? { provide: EngineSources, useValue: sources } : EngineSources,
-      Metrics,
-      {
-        provide: LoadBalancerConfig,
-        useValue: Object.assign(new LoadBalancerConfig(), { engineUrls, engineApiKey, probeIntervalMs: 50 }),
-      },
       { provide: EngineAccess, useValue: new EngineAccess() },
       { provide: ServersService, useValue: { register, drain } },
     ],

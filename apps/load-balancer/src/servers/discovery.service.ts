@@ -1,7 +1,7 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError, type ServerId } from '@broomwagon/contracts';
 import { detectEngine, EngineAccess } from '@broomwagon/engines';
-import { Metrics, PeriodicTask } from '@broomwagon/platform';
+import { Periodically } from '@broomwagon/platform';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
@@ -14,13 +14,12 @@ const UNKNOWN_START = 'unknown';
 
 /**
  * Discovery: every engine that a source names (a static list, Kubernetes) is asked what it is and registered, again when
- * it was restarted; one that the source says is about to end is drained. Safe in all replicas at once, because registration is idempotent. One that is named no more is not
- * removed: its silence is judged like that of others.
+ * it was restarted; one that the source says is about to end is drained. Safe in all replicas at once, because
+ * registration is idempotent. One that is named no more is not removed: its silence is judged like that of others.
  */
 @Injectable()
-export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy {
+export class DiscoveryService {
   private readonly logger = new Logger(DiscoveryService.name);
-  private readonly task: PeriodicTask;
   private readonly unreachable = new Set<string>();
   private readonly ending = new Set<string>();
 
@@ -29,22 +28,11 @@ export class DiscoveryService implements OnApplicationBootstrap, OnModuleDestroy
     private readonly config: LoadBalancerConfig,
     private readonly sources: EngineSources,
     private readonly access: EngineAccess,
-    metrics: Metrics,
-  ) {
-    const schedule = { name: 'discovery', intervalMs: config.probeIntervalMs, metrics, immediately: true };
-    this.task = new PeriodicTask(schedule, (signal) => this.discoverAll(signal));
-  }
-
-  onApplicationBootstrap(): void {
-    if (this.sources.all.length > 0) this.task.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    await this.task.stop();
-  }
+  ) {}
 
   /** All sources, also when one fails; then its error is thrown at the end. */
-  private async discoverAll(signal: AbortSignal): Promise<void> {
+  @Periodically('discovery', (config: LoadBalancerConfig) => config.probeIntervalMs, { isImmediate: true })
+  async discoverAll(signal: AbortSignal): Promise<void> {
     const errors: unknown[] = [];
     for (const source of this.sources.all) {
       try {

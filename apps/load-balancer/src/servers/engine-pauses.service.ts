@@ -1,10 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { LIMITS } from '@broomwagon/contracts';
-import { Alarms, failpoint } from '@broomwagon/platform';
+import { Alarms, failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
+/** When the weights have changed, engines go on this late at most. */
+const TELL_INTERVAL_MS = 100;
 /** Engines told at once. */
 const ENGINES_AT_ONCE = 64;
 /** Longest call of an engine, with some margin. */
@@ -30,6 +32,7 @@ export class EnginePausesService {
   ) {}
 
   /** All that engines are to be told now. @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('engine-pauses', TELL_INTERVAL_MS)
   async tell(pool: string): Promise<void> {
     await this.recordLost(pool);
     let cursor = '0';

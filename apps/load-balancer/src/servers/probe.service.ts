@@ -1,6 +1,7 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { isBroomwagonError, type ServerId, type ServerState, type ServerStatus } from '@broomwagon/contracts';
 import { NO_VERSION } from '@broomwagon/engines';
+import { Alarms, InEachPool } from '@broomwagon/platform';
 import { adaptiveLimit } from '@broomwagon/policies';
 import {
   RoutingStore,
@@ -15,7 +16,6 @@ import {
 import { pagesOf, PoolCoalescers } from '../acquire/pool-coalescers';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
-import { Alarms } from '@broomwagon/platform';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
@@ -83,6 +83,7 @@ export class ProbeService implements OnModuleDestroy {
   }
 
   /** Probes every server of the pool once, then judges those that were not heard of. */
+  @InEachPool('probe', (config: LoadBalancerConfig) => config.probeIntervalMs)
   async probe(pool: string): Promise<void> {
     const there: ServerStatus[] = [];
     const loads: Promise<LoadReport | undefined>[] = [];

@@ -1,7 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { failpoint } from '@broomwagon/platform';
+import { failpoint, InEachPool } from '@broomwagon/platform';
 import { RoutingStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
 /**
@@ -25,6 +26,7 @@ export class SweepService {
   }
 
   /** Sweeps until nothing is left; joins a sweep of this process that is under way. */
+  @InEachPool('sweep', (config: LoadBalancerConfig) => config.upkeepIntervalMs)
   sweep(pool: string): Promise<void> {
     let run = this.underWay.get(pool);
     if (!run) {

@@ -2,10 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, eventSubject, type PoolName, wireText } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
+import { InEachPool } from '@broomwagon/platform';
 import { EventOutbox, type RolloutEvent } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
+const RELAY_INTERVAL_MS = 200;
 /** One stream for all pools. */
 const STREAM = 'BROOMWAGON_EVENTS';
 /** A server that had no JetStream is asked again after this, milliseconds. */
@@ -33,6 +35,7 @@ export class EventRelayService {
   ) {}
 
   /** Relays all events of a pool there are now. @throws BroomwagonError UNAVAILABLE: they stay in the outbox */
+  @InEachPool('events', (config: CoordinatorConfig) => (config.eventsRelay ? RELAY_INTERVAL_MS : undefined))
   async relay(pool: PoolName): Promise<void> {
     // The client would buffer them, and they would be gone with this process.
     if (!this.messaging.connection.isConnected()) return;

@@ -1,8 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { DeleteJobReply, DeletePoolReply, JobId, PoolName } from '@broomwagon/contracts';
+import { Periodically } from '@broomwagon/platform';
 import { DeletionStore, PoolDirectory, RoundStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
+
+const IDLE_INTERVAL_MS = 3_600_000;
 
 /** Deletes jobs and pools, asked to or because nobody has used them for long. */
 @Injectable()
@@ -42,6 +45,13 @@ export class DeletionService {
   }
 
   /** Deletes what was idle for longer than its idle life. @throws BroomwagonError UNAVAILABLE */
+  @Periodically('delete-idle', IDLE_INTERVAL_MS)
+  async deleteAllIdle(): Promise<void> {
+    const served = this.config.servedPools();
+    for (const pool of served === '*' ? await this.pools.list() : served) await this.deleteIdle(pool);
+  }
+
+  /** In one pool. @throws BroomwagonError UNAVAILABLE */
   async deleteIdle(pool: PoolName): Promise<void> {
     const { jobIdleMs, poolIdleMs } = this.config;
     // What a process that died has begun to delete is finished in any case.

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { Alarms } from '@broomwagon/platform';
+import { Alarms, Periodically } from '@broomwagon/platform';
 import { PayloadStore, PoolDirectory, RoundStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 
+const SWEEP_INTERVAL_MS = 60_000;
 const OVERRIDE = 'PAYLOAD_SWEEP_UNCHECKED=true sweeps all the same';
 const SAYS = {
   'payload-sweep-no-pools': `Redis knows no pool, and the store has payloads: none is swept. Restore Redis; ${OVERRIDE}`,
@@ -29,6 +30,7 @@ export class OrphanSweepService {
   ) {}
 
   /** One pass over the store. @throws BroomwagonError UNAVAILABLE */
+  @Periodically('orphans', SWEEP_INTERVAL_MS)
   async sweep(): Promise<void> {
     const isUnchecked = this.config.payloadSweepUnchecked;
     if (!isUnchecked && (await this.directory.list()).length === 0) {

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { isBroomwagonError, type PoolName } from '@broomwagon/contracts';
-import { Alarms, failpoint } from '@broomwagon/platform';
+import { Alarms, failpoint, InEachPool } from '@broomwagon/platform';
 import { RemovalStore, PayloadStore, type RemovalLook, type RemovalTerms } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
+/** Looks for payloads to remove, in pauses of the sweep. */
+const SWEEPS_PER_REMOVAL = 10;
 const SAYS = {
   'payloads-awaiting-deletion':
     'Payloads that were freed within the loss window of Redis have more bytes than may wait',
@@ -32,6 +34,7 @@ export class PayloadRemovalService {
    * Pages until nothing is due now, without those that the store fails at.
    * @throws BroomwagonError UNAVAILABLE; another error of the store, when all that it does not concern is done
    */
+  @InEachPool('removals', (config: CoordinatorConfig) => SWEEPS_PER_REMOVAL * config.sweepIntervalMs)
   async sweep(pool: PoolName): Promise<void> {
     for (;;) {
       const errors: unknown[] = [];

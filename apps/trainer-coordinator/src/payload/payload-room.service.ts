@@ -1,9 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { JobId, PoolName } from '@broomwagon/contracts';
+import { InEachPool } from '@broomwagon/platform';
 import { JobStore, PayloadStore, RoundStore, type SubmitRoom } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
+
+const LOOK_INTERVAL_MS = 1_000;
 
 /**
  * Stops the claims of a job whose payloads are near their quota: tokens that cannot be stored would be made again and
@@ -23,6 +26,7 @@ export class PayloadRoomService {
   ) {}
 
   /** All jobs with a round that is not closed. @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('payload-room', LOOK_INTERVAL_MS)
   async lookAtAll(pool: PoolName): Promise<void> {
     let blocked = 0;
     for (const job of await this.rounds.listJobs(pool, true)) if (await this.look(pool, job)) blocked += 1;

@@ -1,8 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import type { PoolName, RebalanceSettings } from '@broomwagon/contracts';
+import { InEachPool } from '@broomwagon/platform';
 import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from '@broomwagon/policies';
 import { MoveStore } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { MoveSenderService } from './move-sender.service';
 import { PlannerService } from './planner.service';
@@ -34,6 +36,7 @@ export class RebalanceWatchService {
   ) {}
 
   /** One look at a pool. @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('rebalance', (config: CoordinatorConfig) => config.rebalanceCheckMs)
   async look(pool: PoolName): Promise<void> {
     const settings = await this.rebalance.settings(pool);
     if (settings.mode === 'off') {

@@ -1,7 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
+import { InEachPool } from '@broomwagon/platform';
 import { refusalOf, RequestStore } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /**
@@ -56,6 +58,7 @@ export class GrantService {
    * What keeps parked claims honest whatever dies: those that could be granted are, those whose deadline has come get
    * an empty answer, or POOL_PAUSED. @throws BroomwagonError UNAVAILABLE
    */
+  @InEachPool('claims', (config: CoordinatorConfig) => config.sweepIntervalMs)
   async upkeep(pool: PoolName): Promise<void> {
     await this.grant(pool);
     await this.expire(pool);

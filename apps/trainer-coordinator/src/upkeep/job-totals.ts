@@ -1,11 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { JobId, JobStatus, PoolName } from '@broomwagon/contracts';
 import { isBroomwagonError } from '@broomwagon/contracts';
+import { InEachPool } from '@broomwagon/platform';
 import { RoundStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LedgerMetrics } from '../ledger/ledger.metrics';
 import { LedgerService } from '../ledger/ledger.service';
 
+const READ_INTERVAL_MS = 5_000;
 /** All jobs are read again this often; in between only those that have changed of late. */
 const READ_ALL_MS = 300_000;
 /** A job without an open round that has not changed for this long is not read. */
@@ -36,6 +38,7 @@ export class JobTotals {
   ) {}
 
   /** @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('totals', READ_INTERVAL_MS)
   async read(pool: PoolName, nowMs = Date.now()): Promise<void> {
     const known = this.pools.get(pool) ?? { jobs: new Map<JobId, KnownJob>(), readAllAtMs: 0 };
     this.pools.set(pool, known);

@@ -1,7 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { JobId, PoolName } from '@broomwagon/contracts';
+import { InEachPool } from '@broomwagon/platform';
 import { PoolAudit } from '@broomwagon/state';
 
+/** Not within the sweep, which must not wait for a look at all keys. */
+const RECOUNTS_INTERVAL_MS = 1_000;
 /** Counting reads every key of Redis once: a job that stays marked is counted again after this, milliseconds. */
 const AGAIN_AFTER_MS = 5_000;
 
@@ -19,6 +22,7 @@ export class RecountService {
   }
 
   /** Counts the marked jobs of a pool, all in one look at its keys. @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('recounts', RECOUNTS_INTERVAL_MS)
   async recount(pool: PoolName): Promise<void> {
     const jobs = (await this.audit.markedJobs(pool)).filter((job) => this.isDue(pool, job));
     if (jobs.length === 0) return;

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
-import { failpoint } from '@broomwagon/platform';
+import { failpoint, InEachPool } from '@broomwagon/platform';
 import { type DueWork, RequestStore, type RoundName, RoundStore } from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
 import { CheckpointSweepService } from '../checkpoints/checkpoint-sweep.service';
@@ -60,6 +60,7 @@ export class SweepService {
   }
 
   /** One look at all there is to sweep in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
+  @InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool, this.rounds.seenStamp(pool));
     if (this.isRenewed(pool, due)) this.metrics.renewed(pool);

@@ -73,6 +73,11 @@ export class PoolDirectory {
     return this.stillKnown(await answerOf(this.redis.smembers(this.awakeKey)));
   }
 
+  /** The pools that an app looks after: those it is configured for, or all that are awake. @throws BroomwagonError UNAVAILABLE */
+  async served(configured: '*' | readonly PoolName[]): Promise<readonly PoolName[]> {
+    return configured === '*' ? this.awake() : configured;
+  }
+
   /** The others. @throws BroomwagonError UNAVAILABLE */
   async asleep(): Promise<PoolName[]> {
     // Two calls: in a Cluster the two sets are on different nodes.

@@ -1,42 +1,40 @@
 import { setMaxListeners } from 'node:events';
-import { Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
-import type { Metrics } from './metrics';
+import type { Metrics } from '../metrics';
 
-/** The same failure, again and again, is said once in this time: an outage must not fill the log. */
-const SAID_AGAIN_MS = 60_000;
+/** Each pause is longer or shorter by up to this share, so that replicas do not run in step. */
+const JITTER = 0.1;
+/** The same failure, again and again, is logged once in this time: an outage must not fill the log. */
+const LOGGED_AGAIN_MS = 60_000;
 
 export interface PeriodicTaskOptions {
   /** Names the task in logs and metrics. */
   name: string;
   /** Pause between the end of a run and the next, in milliseconds. */
   intervalMs: number;
-  /** Each pause is longer or shorter by up to this share, so that replicas do not run in step. Default 0.1. */
-  jitter?: number;
   /** Runs once at start instead of after the first pause. Default false. */
-  immediately?: boolean;
-  metrics?: Metrics;
-  /** Random number in [0, 1); default Math.random. */
-  random?: () => number;
+  isImmediate?: boolean;
+  metrics: Metrics;
 }
 
 /**
  * Runs an asynchronous function again and again, never two runs at once. An error is counted and logged (while it stays
- * the same, once a minute), and the next run comes as usual. As a Nest provider it starts and stops with the application; elsewhere call `start` and `stop`.
+ * the same, once a minute), and the next run comes as usual.
  */
-export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
+export class PeriodicTask {
   private readonly logger: Logger;
   private readonly abort = new AbortController();
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> | undefined;
   private started = false;
   /** Since the last run that did not fail. */
-  private streak?: { runs: number; beganAtMs: number; said: string; saidAtMs: number };
+  private streak?: { runs: number; beganAtMs: number; logged: string; loggedAtMs: number };
 
   /** @param run gets a signal that is aborted when the task is stopped */
   constructor(
     private readonly options: PeriodicTaskOptions,
-    private readonly run: (signal: AbortSignal) => Promise<void>,
+    private readonly run: (signal: AbortSignal) => Promise<unknown>,
   ) {
     this.logger = new Logger(`PeriodicTask ${options.name}`);
     // As many calls of one run as it likes may wait for the stop.
@@ -48,7 +46,7 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
       return;
     }
     this.started = true;
-    this.schedule(this.options.immediately ? 0 : this.pauseMs());
+    this.schedule(this.options.isImmediate ? 0 : this.pauseMs());
   }
 
   /** Stops, and waits for the run in progress. */
@@ -56,14 +54,6 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
     this.abort.abort();
     clearTimeout(this.timer);
     await this.running;
-  }
-
-  onApplicationBootstrap(): void {
-    this.start();
-  }
-
-  onModuleDestroy(): Promise<void> {
-    return this.stop();
   }
 
   private schedule(pauseMs: number): void {
@@ -87,17 +77,17 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
 
   private noteFailure(error: unknown): void {
     this.options.metrics
-      ?.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', ['task'])
+      .counter('task_failures_total', 'Failed runs of periodic tasks; see the log', ['task'])
       .inc({ task: this.options.name });
     const nowMs = performance.now();
-    this.streak ??= { runs: 0, beganAtMs: nowMs, said: '', saidAtMs: 0 };
+    this.streak ??= { runs: 0, beganAtMs: nowMs, logged: '', loggedAtMs: 0 };
     this.streak.runs++;
-    const says = error instanceof Error ? error.message : String(error);
-    if (says === this.streak.said && nowMs - this.streak.saidAtMs < SAID_AGAIN_MS) return;
-    this.streak = { ...this.streak, said: says, saidAtMs: nowMs };
-    // A store that is away is no defect of ours: where it was asked from says nothing.
+    const message = error instanceof Error ? error.message : String(error);
+    if (message === this.streak.logged && nowMs - this.streak.loggedAtMs < LOGGED_AGAIN_MS) return;
+    this.streak = { ...this.streak, logged: message, loggedAtMs: nowMs };
+    // A store that is unavailable is no defect of ours: the stack says nothing.
     if (isBroomwagonError(error, 'UNAVAILABLE'))
-      this.logger.warn(`The run failed; the next run is on schedule: ${says}`);
+      this.logger.warn(`The run failed; the next run is on schedule: ${message}`);
     else this.logger.error({ err: error }, 'The run failed; the next run is on schedule');
   }
 
@@ -109,7 +99,6 @@ export class PeriodicTask implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   private pauseMs(): number {
-    const { intervalMs, jitter = 0.1, random = Math.random } = this.options;
-    return intervalMs * (1 + jitter * (2 * random() - 1));
+    return this.options.intervalMs * (1 + JITTER * (2 * Math.random() - 1));
   }
 }

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
-import { Metrics } from './metrics';
+import { Metrics } from '../metrics';
 import { PeriodicTask } from './periodic-task';
 
 Logger.overrideLogger(false);
@@ -12,7 +12,7 @@ describe('PeriodicTask', () => {
     let runs = 0;
     let overlapped = false;
     const metrics = new Metrics('test');
-    const task = new PeriodicTask({ name: 'sweep', intervalMs: 2, immediately: true, metrics }, async () => {
+    const task = new PeriodicTask({ name: 'sweep', intervalMs: 2, isImmediate: true, metrics }, async () => {
       overlapped ||= running > 0;
       running++;
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -35,14 +35,17 @@ describe('PeriodicTask', () => {
     expect(runs).toBe(after);
   });
 
-  it('says once that a store is away, however often it asks, and that it runs again', async () => {
+  it('logs once that a store is unavailable, however often it asks, and that it runs again', async () => {
     const said: string[] = [];
     const take = (level: string) => (message: unknown) => void said.push(`${level}: ${String(message)}`);
     Logger.overrideLogger({ log: take('log'), warn: take('warn'), error: take('error') });
     let runs = 0;
-    const task = new PeriodicTask({ name: 'sweep', intervalMs: 1, immediately: true }, async () => {
-      if (++runs <= 5) throw new BroomwagonError('UNAVAILABLE', 'Redis does not answer');
-    });
+    const task = new PeriodicTask(
+      { name: 'sweep', intervalMs: 1, isImmediate: true, metrics: new Metrics('test') },
+      async () => {
+        if (++runs <= 5) throw new BroomwagonError('UNAVAILABLE', 'Redis does not answer');
+      },
+    );
     task.start();
     await expect.poll(() => runs).toBeGreaterThan(7);
     await task.stop();
@@ -56,9 +59,9 @@ describe('PeriodicTask', () => {
   it('tells a run that it is being stopped', async () => {
     let aborted = false;
     let began = false;
-    const task = new PeriodicTask({ name: 'wait', intervalMs: 1 }, (signal) => {
+    const task = new PeriodicTask({ name: 'wait', intervalMs: 1, metrics: new Metrics('test') }, (signal) => {
       began = true;
-      return new Promise((resolve) => signal.addEventListener('abort', () => ((aborted = true), resolve())));
+      return new Promise<void>((resolve) => signal.addEventListener('abort', () => ((aborted = true), resolve())));
     });
     task.start();
     await expect.poll(() => began).toBe(true);

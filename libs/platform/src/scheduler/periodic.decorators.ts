@@ -1,0 +1,43 @@
+import { DiscoveryService } from '@nestjs/core';
+import type { PoolName } from '@broomwagon/contracts';
+import type { ServiceConfig } from '../configuration/service.config';
+
+/** Pause between two runs in milliseconds, or how to read it from the configuration of the app; undefined: never runs. */
+export type Interval<Config extends ServiceConfig> = number | ((config: Config) => number | undefined);
+
+/** What a decorator says of a method. */
+export interface Schedule {
+  /** In logs and in the metric `task_failures_total`. */
+  name: string;
+  interval: Interval<ServiceConfig>;
+  inEachPool: boolean;
+  isImmediate: boolean;
+}
+
+export const Scheduled = DiscoveryService.createDecorator<Schedule>();
+
+type DecoratorOf<Work> = <Method extends Work>(
+  target: object,
+  method: string,
+  descriptor: TypedPropertyDescriptor<Method>,
+) => void;
+
+/**
+ * Runs the method of a provider at start and then again and again, in each pool that is looked after, one after the
+ * other: `@InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)`. See {@link Scheduler}.
+ */
+export function InEachPool<Config extends ServiceConfig>(
+  name: string,
+  interval: Interval<Config>,
+): DecoratorOf<(pool: PoolName) => Promise<unknown>> {
+  return Scheduled({ name, interval: interval as Interval<ServiceConfig>, inEachPool: true, isImmediate: true });
+}
+
+/** As {@link InEachPool}, for work that is of no pool. The signal is aborted when the app stops. */
+export function Periodically<Config extends ServiceConfig>(
+  name: string,
+  interval: Interval<Config>,
+  { isImmediate = false } = {},
+): DecoratorOf<(signal: AbortSignal) => Promise<unknown>> {
+  return Scheduled({ name, interval: interval as Interval<ServiceConfig>, inEachPool: false, isImmediate });
+}
