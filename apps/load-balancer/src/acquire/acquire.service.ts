@@ -122,7 +122,7 @@ export class AcquireService {
 
   private async run(pool: string, items: AcquireEntry[], brief: boolean): Promise<Answered[]> {
     const { results, servers } = await this.store.acquire(pool, items, brief);
-    this.metrics.batch(items.length);
+    this.metrics.batchSizes.observe(items.length);
     this.metrics.answered(results);
     return results.map((result) => ({ result, servers }));
   }

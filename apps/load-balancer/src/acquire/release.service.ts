@@ -44,7 +44,7 @@ export class ReleaseService {
   }
 
   private unknown(): ReleaseReply {
-    this.metrics.released('unknown');
+    this.metrics.releases.inc({ reason: 'unknown' });
     return UNKNOWN;
   }
 
@@ -52,7 +52,7 @@ export class ReleaseService {
     const reply = await this.store.release(pool, items);
     this.metrics.releasedAll(reply.results);
     for (const serverId of reply.broken ?? []) {
-      this.metrics.serverBroken();
+      this.metrics.serversBroken.inc();
       this.logger.warn({ pool, serverId }, 'Consecutive calls of a server failed: the server is suspect for a while');
     }
     this.waiters.sendAll(pool, reply);

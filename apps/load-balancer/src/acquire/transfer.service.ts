@@ -25,11 +25,11 @@ export class TransferService {
     const moved = await this.store
       .transfer(pool, { transferId, workerId, workerEpoch, targetServerId, targetEpoch, ...lease })
       .catch((error: unknown) => {
-        if (isBroomwagonError(error)) this.metrics.transferred(error.code);
+        if (isBroomwagonError(error)) this.metrics.transfers.inc({ outcome: error.code });
         throw error;
       });
     const { granted, servers, answers = [], waiterServers = {}, more = false } = moved;
-    this.metrics.transferred('transferred');
+    this.metrics.transfers.inc({ outcome: 'transferred' });
     this.waiters.sendAll(pool, { answers, servers: waiterServers, more });
     this.logger.debug({ pool, ...lease, targetServerId, reason }, 'A lease was moved to another server');
     return leaseGrantOf(lease.acquireId, granted, servers);

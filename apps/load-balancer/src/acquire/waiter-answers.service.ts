@@ -24,7 +24,7 @@ export class WaiterAnswersService {
   send({ answers, servers }: Pick<WaiterAnswers, 'answers' | 'servers'>): void {
     for (const answer of answers) {
       if ('error' in answer) {
-        this.metrics.acquired(answer.error);
+        this.metrics.acquires.inc({ outcome: answer.error });
         this.messaging.reply(answer.replyTo, refusalOf(answer));
       } else {
         this.metrics.granted(answer);

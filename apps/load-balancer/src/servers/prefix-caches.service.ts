@@ -33,13 +33,13 @@ export class PrefixCachesService {
     if (engine === undefined) return true;
     try {
       await this.engines.resetPrefixCache({ ...engine, pool }, RESET_TIMEOUT_MS);
-      this.metrics.prefixCacheReset('reset');
+      this.metrics.prefixCacheResets.inc({ outcome: 'reset' });
       return true;
     } catch (error) {
       if (isBroomwagonError(error, 'ENGINE_REJECTED')) return true;
       const says = 'A prefix cache was not reset: its server stays one of the older weights';
       this.logger.error({ err: error, pool, serverId, weightVersion }, says);
-      this.metrics.prefixCacheReset('failed');
+      this.metrics.prefixCacheResets.inc({ outcome: 'failed' });
       return false;
     }
   }

@@ -119,7 +119,7 @@ export class ServersService {
   async fence(pool: string, { serverId, epoch, reason }: FenceServerRequest): Promise<FenceServerReply> {
     const reply = await this.changes.fence(pool, serverId, epoch, reason ?? '');
     if (reply.changed) {
-      this.metrics.serverFenced();
+      this.metrics.serversFenced.inc();
       this.logger.warn({ pool, serverId, epoch, reason }, 'A server was fenced; its leases have expired');
       this.sweeper.soon(pool);
     }

@@ -41,7 +41,7 @@ export class SweepService {
     while (more) {
       const page = await this.store.sweep(pool);
       this.waiters.send(page);
-      this.metrics.leasesReaped(page.returned);
+      this.metrics.leasesReaped.inc(page.returned);
       if (page.grantsLeft) await this.waiters.grant(pool);
       more = page.more;
       if (page.returned > 0) await failpoint('load-balancer.sweep.between-pages');

@@ -66,7 +66,7 @@ export class UpkeepService {
       const alarm = reply.held && `workers-${reply.held}`;
       this.alarms.look(pool, 'workers', alarm, 'No worker expires for one time to live');
       if (reply.expired.length === 0) continue;
-      this.metrics.workersExpired(reply.expired.length);
+      this.metrics.workersExpired.inc(reply.expired.length);
       this.logger.warn({ pool, workers: reply.expired }, 'Workers were silent: their leases have expired');
       this.sweeper.soon(pool);
     }

@@ -75,19 +75,19 @@ export class AbortSweepService {
       leaseIds: overdueLeases.map(({ leaseId }) => leaseId),
     });
     this.logger.warn({ pool, requests: ended, fenced: fenced.size }, 'Aborts were not confirmed within their deadline');
-    this.metrics.abortsOverdue(ended);
+    this.metrics.abortsUnconfirmed.inc(ended);
   }
 
   private async forget(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
       const page = await this.aborts.forget(pool);
-      this.metrics.swept('forget');
+      this.metrics.sweepPages.inc({ kind: 'forget' });
       more = page.more;
     }
   }
 
   private tell(pool: PoolName, { aborts, leases }: AbortCommands): void {
-    this.metrics.swept('abort');
+    this.metrics.sweepPages.inc({ kind: 'abort' });
     this.commands.abort(pool, 'abort', aborts);
     this.commands.abortLeases(pool, leases);
   }

@@ -25,7 +25,7 @@ export class CheckpointSweepService {
   async unlinkOld(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
       const page = await this.checkpoints.unlink(pool);
-      this.metrics.swept('unlink');
+      this.metrics.sweepPages.inc({ kind: 'unlink' });
       await failpoint('coordinator.unlink.between-pages');
       more = page.more;
     }

@@ -29,7 +29,7 @@ export class CheckpointService {
     for (let seen = stamp; ;) {
       const { retired, ...reply } = await this.checkpoints.save(pool, { job, trainerEpoch, stamp: seen, tag });
       seen = reply.stamp;
-      this.metrics.swept('checkpoint');
+      this.metrics.sweepPages.inc({ kind: 'checkpoint' });
       if (retired) this.sweeper.soon(pool);
       await failpoint('coordinator.checkpoint.between-pages');
       if (reply.state === 'complete' || Date.now() >= endsAtMs) return reply;
@@ -46,7 +46,7 @@ export class CheckpointService {
       epoch = page.trainerEpoch;
       seen = page.stamp;
       const { retired, ...reply } = page;
-      this.metrics.swept('restore');
+      this.metrics.sweepPages.inc({ kind: 'restore' });
       if (retired) this.sweeper.soon(pool);
       await failpoint('coordinator.restore.between-pages');
       if (reply.state === 'restored' || Date.now() >= endsAtMs) return reply;

@@ -45,7 +45,7 @@ export class EventRelayService {
       await this.ensureStream();
       await this.publish(pool, events);
       await this.outbox.done(pool, events);
-      this.metrics.eventsRelayed(events.length);
+      this.metrics.eventsRelayed.inc(events.length);
     }
   }
 

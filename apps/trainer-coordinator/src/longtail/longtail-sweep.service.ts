@@ -27,7 +27,7 @@ export class LongtailSweepService {
     this.repeatedAtMs.set(pool, Date.now());
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
       const page = await this.longtail.repeat(pool, cursor);
-      this.metrics.swept('leave');
+      this.metrics.sweepPages.inc({ kind: 'leave' });
       this.commands.abort(pool, 'cut', page.aborts);
       cursor = page.cursor;
     }

@@ -52,7 +52,7 @@ export class RequeueService {
   ): Promise<RequeueResult> {
     try {
       const answer = await this.longtail.requeue(pool, { requestId, attempt, workerId, workerEpoch, ...made });
-      this.metrics.attemptEnded(answer.state);
+      this.metrics.attempts.inc({ outcome: answer.state });
       this.commands.abort(pool, 'cut', answer.aborts);
       if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
       return { requestId, state: answer.state };

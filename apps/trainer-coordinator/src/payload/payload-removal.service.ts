@@ -60,7 +60,7 @@ export class PayloadRemovalService {
     for (const { refs } of removed) {
       await failpoint('coordinator.removal.between-remove-and-removed');
       await this.removals.removed(pool, refs);
-      this.metrics.swept('delete');
+      this.metrics.sweepPages.inc({ kind: 'delete' });
     }
     return [...freed, ...removed].reduce((sum, { refs }) => sum + refs.length, 0);
   }
@@ -76,7 +76,8 @@ export class PayloadRemovalService {
 
   /** What is left when everything that may be removed is: only that is worth an alarm. */
   private show(pool: PoolName, { awaiting, awaitingBytes }: RemovalLook, hasFailed: boolean): void {
-    this.metrics.awaitingDeletion(pool, awaiting, awaitingBytes);
+    this.metrics.awaitingDeletion.set({ pool }, awaiting);
+    this.metrics.awaitingDeletionBytes.set({ pool }, awaitingBytes);
     if (!hasFailed) this.failingSinceMs.delete(pool);
     else if (!this.failingSinceMs.has(pool)) this.failingSinceMs.set(pool, performance.now());
     const failingMs = performance.now() - (this.failingSinceMs.get(pool) ?? Infinity);

@@ -30,7 +30,7 @@ export class PayloadRoomService {
   async lookAtAll(pool: PoolName): Promise<void> {
     let blocked = 0;
     for (const job of await this.rounds.listJobs(pool, true)) if (await this.look(pool, job)) blocked += 1;
-    this.metrics.jobsBlocked(pool, blocked);
+    this.metrics.blockedJobs.set({ pool }, blocked);
   }
 
   /**

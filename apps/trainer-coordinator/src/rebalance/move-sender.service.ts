@@ -32,7 +32,8 @@ export class MoveSenderService {
       this.commands.abort(pool, 'move', page.aborts);
       this.commands.moveLeases(pool, page.leases);
       if (page.pending) this.grants.soon(pool);
-      this.metrics.movesSent(page.aborts.length + page.leases.length, page.refused);
+      this.metrics.moves.inc({ outcome: 'sent' }, page.aborts.length + page.leases.length);
+      this.metrics.moves.inc({ outcome: 'refused' }, page.refused);
       more = page.more;
     }
   }
@@ -48,7 +49,7 @@ export class MoveSenderService {
   private async repeatAborts(pool: PoolName): Promise<void> {
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
       const page = await this.store.repeat(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
-      this.metrics.swept('move');
+      this.metrics.sweepPages.inc({ kind: 'move' });
       this.commands.abort(pool, 'move', page.aborts);
       if (page.pending > 0) this.grants.soon(pool);
       this.tellExpired(pool, page.expired);
@@ -60,7 +61,7 @@ export class MoveSenderService {
     let cursor = '0';
     do {
       const page = await this.store.repeatLeases(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
-      this.metrics.swept('move');
+      this.metrics.sweepPages.inc({ kind: 'move' });
       this.commands.moveLeases(pool, page.leases);
       this.tellExpired(pool, page.expired);
       ({ cursor } = page);

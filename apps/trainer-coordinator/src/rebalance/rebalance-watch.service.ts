@@ -60,7 +60,7 @@ export class RebalanceWatchService {
   private async planNow(pool: PoolName, settings: RebalanceSettings, trigger: RebalanceTrigger): Promise<void> {
     const plan = await this.planner.plan(pool, settings);
     const isExecuted = plan.moves.length > 0 && settings.mode === 'on';
-    this.metrics.planned(trigger, plan.reason ?? (isExecuted ? 'executed' : 'dry-run'));
+    this.metrics.plans.inc({ trigger, outcome: plan.reason ?? (isExecuted ? 'executed' : 'dry-run') });
     if (plan.moves.length === 0) return;
     const planId = `${trigger}-${randomUUID()}`;
     await this.rebalance.keep(pool, planId, plan);
@@ -71,6 +71,7 @@ export class RebalanceWatchService {
     );
     if (!isExecuted) return;
     await this.sender.send(pool, planId, settings.maxMovesPerRequest);
-    this.metrics.planExecuted(plan);
+    this.metrics.planGain.inc(plan.gainSeconds);
+    this.metrics.planCost.inc(plan.costSeconds);
   }
 }

@@ -48,7 +48,7 @@ export class GrantService {
           ? new BroomwagonError('FENCED', 'The worker epoch has expired; register again', { field: 'workerEpoch' })
           : { claims };
         this.messaging.reply(replyTo, answer);
-        this.metrics.claimed('granted', fenced ? 0 : 1);
+        this.metrics.claims.inc({ outcome: 'granted' }, fenced ? 0 : 1);
       }
       more = page.more;
     }
@@ -69,7 +69,7 @@ export class GrantService {
       const page = await this.requests.expireClaims(pool);
       const answer = page.paused ? refusalOf({ error: 'POOL_PAUSED', reason: page.paused }) : { claims: [] };
       for (const inbox of page.replyTo) this.messaging.reply(inbox, answer);
-      this.metrics.claimed('expired', page.replyTo.length);
+      this.metrics.claims.inc({ outcome: 'expired' }, page.replyTo.length);
       more = page.more;
     }
   }

@@ -68,10 +68,10 @@ export class RequestService {
     const answer = await this.requests.claim(pool, { claimId, workerId, workerEpoch, max, job, waitMs, replyTo });
     await failpoint('coordinator.claim.before-reply');
     if (answer.parked) {
-      this.metrics.claimed('parked');
+      this.metrics.claims.inc({ outcome: 'parked' });
       return PARKED;
     }
-    this.metrics.claimed(answer.claims.length > 0 ? 'given' : 'empty');
+    this.metrics.claims.inc({ outcome: answer.claims.length > 0 ? 'given' : 'empty' });
     return { claims: answer.claims };
   }
 
@@ -104,7 +104,7 @@ export class RequestService {
     const segment = segmentOf(this.payloads, pool, body);
     if (body.segment !== undefined) await this.requireStored(body.segment.ref);
     const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason });
-    this.metrics.attemptEnded(answer.state);
+    this.metrics.attempts.inc({ outcome: answer.state });
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     if (answer.groupAccepted || answer.roundCompleted) this.readers.wake(pool, answer);
@@ -127,7 +127,7 @@ export class RequestService {
       generatedMs: body.generatedMs,
       message: body.message && cutText(body.message, REASON_LENGTH),
     });
-    this.metrics.attemptEnded(answer.state);
+    this.metrics.attempts.inc({ outcome: answer.state });
     this.commands.abort(pool, 'abort', answer.aborts);
     // Before its request is given out again.
     if (body.reason === 'payload-full') await this.room.look(pool, answer.job, true);

@@ -18,7 +18,7 @@ export class OpeningService {
   async finish(pool: PoolName, round: RoundName): Promise<TakeAnswer> {
     for (;;) {
       const page = await this.rounds.take(pool, { job: round.job, roundId: round.roundId });
-      this.metrics.swept('take');
+      this.metrics.sweepPages.inc({ kind: 'take' });
       this.grants.soon(pool);
       if (page.state !== 'opening') return page;
       await failpoint('coordinator.open.between-pages');

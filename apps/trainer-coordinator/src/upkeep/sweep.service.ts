@@ -63,9 +63,9 @@ export class SweepService {
   @InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool, this.rounds.seenStamp(pool));
-    if (this.isRenewed(pool, due)) this.metrics.renewed(pool);
-    this.metrics.lostEntries(pool, due.lostEntries);
-    this.metrics.miscounts(pool, due.miscounts);
+    if (this.isRenewed(pool, due)) this.metrics.generations.inc({ pool });
+    this.metrics.lostEntries.set({ pool }, due.lostEntries);
+    this.metrics.miscounts.set({ pool }, due.miscounts);
     const errors: unknown[] = [];
     // What fails, for a key that is lost, does not stop what is behind it.
     const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => errors.push(error));
@@ -101,7 +101,7 @@ export class SweepService {
   private async giveBack(pool: PoolName, round: RoundName): Promise<void> {
     for (let more = true; more;) {
       const page = await this.rounds.giveBack(pool, round);
-      this.metrics.swept('give-back');
+      this.metrics.sweepPages.inc({ kind: 'give-back' });
       this.commands.abort(pool, 'abort', page.aborts);
       await failpoint('coordinator.give-back.between-pages');
       more = page.more;
@@ -118,7 +118,7 @@ export class SweepService {
     this.cutAtMs.set(nameOf(pool, round), Date.now());
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
       const page = await this.rounds.cut(pool, round, cursor);
-      this.metrics.swept('cut');
+      this.metrics.sweepPages.inc({ kind: 'cut' });
       this.commands.abort(pool, 'cut', page.aborts);
       await failpoint('coordinator.cut.between-pages');
       cursor = page.cursor;
@@ -128,7 +128,7 @@ export class SweepService {
   private async fold(pool: PoolName, round: RoundName): Promise<void> {
     for (let done = false; !done;) {
       const page = await this.rounds.fold(pool, round);
-      this.metrics.swept('fold');
+      this.metrics.sweepPages.inc({ kind: 'fold' });
       await failpoint('coordinator.fold.between-pages');
       // A surplus sample is not confirmed yet: the next sweep goes on.
       done = page.done || page.waiting;
@@ -139,8 +139,8 @@ export class SweepService {
     let pending = 0;
     for (let more = true; more;) {
       const page = await this.requests.expiredAttempts(pool);
-      this.metrics.swept('expired');
-      this.metrics.attemptEnded('expired', page.returned);
+      this.metrics.sweepPages.inc({ kind: 'expired' });
+      this.metrics.attempts.inc({ outcome: 'expired' }, page.returned);
       pending += page.pending;
       more = page.more;
     }

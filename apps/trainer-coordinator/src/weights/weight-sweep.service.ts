@@ -44,7 +44,7 @@ export class WeightSweepService {
     let cursor = '0';
     do {
       const page = await this.weights.stop(pool, { syncId, cursor, fenceAfterMs: this.config.abortDeadlineMs });
-      this.metrics.swept('weights');
+      this.metrics.sweepPages.inc({ kind: 'weights' });
       this.commands.abort(pool, 'cut', page.aborts);
       this.commands.abortLeases(pool, page.leases);
       await this.fences.fence(pool, page.fences, 'weights');
