@@ -1,111 +1,87 @@
 import { readFileSync } from 'node:fs';
 import { parseNatMap, parseRedisAddress, REDIS_ADDRESS_FORMS, type TlsSettings } from '@broomwagon/contracts';
-import { IsOptional, IsString, Matches, ValidateBy } from 'class-validator';
+import { Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
 
 /** How services and command lines reach NATS and Redis. */
 export class ConnectionsConfig {
-  @Env('NATS_URL', { description: 'NATS addresses, separated by commas; tls:// requires TLS' })
+  @Env('NATS_URL', 'NATS addresses, separated by commas; tls:// requires TLS')
   @Matches(/^(nats|tls):\/\/\S+$/, { message: 'must be an address as nats://host:4222 or tls://host:4222' })
   natsUrl: string = 'nats://127.0.0.1:4222';
 
-  @Env('NATS_USER', { description: 'NATS user' })
-  @IsOptional()
-  @IsString()
+  @Env('NATS_USER', 'NATS user', { isOptional: true })
   natsUser?: string;
 
-  @Env('NATS_PASSWORD', { description: 'NATS password', secret: true })
-  @IsOptional()
-  @IsString()
+  @Env('NATS_PASSWORD', 'NATS password', { isSecret: true, isOptional: true })
   natsPassword?: string;
 
-  @Env('NATS_TOKEN', { description: 'NATS token', secret: true })
-  @IsOptional()
-  @IsString()
+  @Env('NATS_TOKEN', 'NATS token', { isSecret: true, isOptional: true })
   natsToken?: string;
 
-  @Env('NATS_NKEY_SEED', { description: 'seed of a NATS NKey', secret: true })
-  @IsOptional()
-  @IsString()
+  @Env('NATS_NKEY_SEED', 'seed of a NATS NKey', { isSecret: true, isOptional: true })
   natsNkeySeed?: string;
 
-  @Env('NATS_CREDS', { description: 'path of a NATS credentials file' })
-  @IsOptional()
-  @IsString()
+  @Env('NATS_CREDS', 'path of a NATS credentials file', { isOptional: true })
   natsCredsFile?: string;
 
-  @Env('NATS_TLS_CA', { description: 'file with the CA of NATS, for tls://; default: the CAs of Node' })
-  @IsOptional()
+  @Env('NATS_TLS_CA', 'file with the CA of NATS, for tls://; default: the CAs of Node', { isOptional: true })
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsCa?: string;
 
-  @Env('NATS_TLS_CERT', { description: 'file with the client certificate for NATS' })
-  @IsOptional()
+  @Env('NATS_TLS_CERT', 'file with the client certificate for NATS', { isOptional: true })
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsCert?: string;
 
-  @Env('NATS_TLS_KEY', { description: 'file with the key of NATS_TLS_CERT' })
-  @IsOptional()
+  @Env('NATS_TLS_KEY', 'file with the key of NATS_TLS_CERT', { isOptional: true })
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsKey?: string;
 
-  @Env('NATS_TLS_SERVER_NAME', { description: 'name in the certificate of NATS; default: the host of NATS_URL' })
-  @IsOptional()
+  @Env('NATS_TLS_SERVER_NAME', 'name in the certificate of NATS; default: the host of NATS_URL', { isOptional: true })
   @IsOfTls('natsUrl', 'tls://')
   natsTlsServerName?: string;
 
-  @Env('NATS_INBOX_PREFIX', {
-    description: 'prefix of the inboxes of this service; other services need it in REPLY_PREFIXES',
-  })
+  @Env('NATS_INBOX_PREFIX', 'prefix of the inboxes of this service; other services need it in REPLY_PREFIXES')
   @Matches(/^[\w-]+(\.[\w-]+)*$/, { message: 'must be a subject prefix, as _INBOX' })
   natsInboxPrefix: string = '_INBOX';
 
-  @Env('REDIS_URL', {
-    description: `Redis or Valkey address: ${REDIS_ADDRESS_FORMS}; rediss requires TLS`,
-  })
+  @Env('REDIS_URL', `Redis or Valkey address: ${REDIS_ADDRESS_FORMS}; rediss requires TLS`)
   @IsRedisAddress()
   redisUrl: string = 'redis://127.0.0.1:6379';
 
-  @Env('REDIS_SENTINEL_USER', { description: 'user of the Sentinels; REDIS_URL has the user of the primary' })
-  @IsOptional()
-  @IsString()
+  @Env('REDIS_SENTINEL_USER', 'user of the Sentinels; REDIS_URL has the user of the primary', { isOptional: true })
   redisSentinelUser?: string;
 
-  @Env('REDIS_SENTINEL_PASSWORD', { description: 'password of the Sentinels', secret: true })
-  @IsOptional()
-  @IsString()
+  @Env('REDIS_SENTINEL_PASSWORD', 'password of the Sentinels', { isSecret: true, isOptional: true })
   redisSentinelPassword?: string;
 
-  @Env('REDIS_NAT_MAP', {
-    description:
-      'addresses of Cluster nodes, or of servers that Sentinels announce, as announced=reachable, each host:port, ' +
+  @Env(
+    'REDIS_NAT_MAP',
+    'addresses of Cluster nodes, or of servers that Sentinels announce, as announced=reachable, each host:port, ' +
       'separated by commas',
-  })
-  @IsOptional()
+    { isOptional: true },
+  )
   @IsNatMap()
   redisNatMap?: string;
 
-  @Env('REDIS_TLS_CA', { description: 'file with the CA of Redis, for rediss; default: the CAs of Node' })
-  @IsOptional()
+  @Env('REDIS_TLS_CA', 'file with the CA of Redis, for rediss; default: the CAs of Node', { isOptional: true })
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsCa?: string;
 
-  @Env('REDIS_TLS_CERT', { description: 'file with the client certificate for Redis' })
-  @IsOptional()
+  @Env('REDIS_TLS_CERT', 'file with the client certificate for Redis', { isOptional: true })
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsCert?: string;
 
-  @Env('REDIS_TLS_KEY', { description: 'file with the key of REDIS_TLS_CERT' })
-  @IsOptional()
+  @Env('REDIS_TLS_KEY', 'file with the key of REDIS_TLS_CERT', { isOptional: true })
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsKey?: string;
 
-  @Env('REDIS_TLS_SERVER_NAME', { description: 'name in the certificate of Redis; default: the host of REDIS_URL' })
-  @IsOptional()
+  @Env('REDIS_TLS_SERVER_NAME', 'name in the certificate of Redis; default: the host of REDIS_URL', {
+    isOptional: true,
+  })
   @IsOfTls('redisUrl', 'rediss://')
   redisTlsServerName?: string;
 
-  @Env('REDIS_KEY_PREFIX', { description: 'prefix of all keys in Redis' })
+  @Env('REDIS_KEY_PREFIX', 'prefix of all keys in Redis')
   @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, _ or -' })
   redisKeyPrefix: string = 'rollout';
 

@@ -16,7 +16,7 @@ export function describeConfig(config: object): ConfigRow[] {
     const value = (config as Record<string, unknown>)[field.property];
     return {
       variable: field.variable,
-      value: field.secret && value !== undefined ? '***' : withoutCredentials(textOf(value)),
+      value: field.isSecret && value !== undefined ? '***' : withoutCredentials(textOf(value)),
       source: sourceOf(config, field.property),
       description: field.description,
     };
@@ -29,9 +29,8 @@ export function printedConfig(config: object): string {
   const nameWidth = Math.max(...rows.map((row) => row.variable.length));
   const valueWidth = Math.max(...rows.map((row) => row.value.length));
   return rows
-    .map(
-      (row) =>
-        `${row.variable.padEnd(nameWidth)}  ${row.value.padEnd(valueWidth)}  ${row.source.padEnd(11)}  ${row.description}`,
+    .map(({ variable, value, source, description }) =>
+      [variable.padEnd(nameWidth), value.padEnd(valueWidth), source.padEnd(11), description].join('  '),
     )
     .join('\n');
 }

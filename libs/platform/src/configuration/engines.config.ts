@@ -1,4 +1,4 @@
-import { IsArray, IsOptional, IsString, Matches, ValidateBy } from 'class-validator';
+import { IsString, Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
 import type { ServiceConfig } from './service.config';
 
@@ -9,25 +9,19 @@ type ConfigClass = new (...args: any[]) => ServiceConfig;
 /** The settings of a service that calls engines, on top of its others. */
 export function withEngines<Base extends ConfigClass>(base: Base) {
   class EnginesConfig extends base {
-    @Env('ENGINE_API_KEY', { description: 'bearer token for the engines of all pools', secret: true })
-    @IsOptional()
-    @IsString()
+    @Env('ENGINE_API_KEY', 'bearer token for the engines of all pools', { isSecret: true, isOptional: true })
     engineApiKey?: string;
 
-    @Env('ENGINE_API_KEYS', {
-      description: 'bearer tokens by pool, as actor=KEY,reward=KEY; they override ENGINE_API_KEY',
-      kind: 'list',
-      secret: true,
+    @Env('ENGINE_API_KEYS', 'bearer tokens by pool, as actor=KEY,reward=KEY; they override ENGINE_API_KEY', {
+      isSecret: true,
     })
-    @IsArray()
     @Matches(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}=.+$/, { each: true, message: 'must be pool=KEY, separated by commas' })
     engineApiKeys: string[] = [];
 
-    @Env('ENGINE_ALLOW_LIST', {
-      description: 'allowed hosts of engines: names, patterns as *.engines.svc, addresses, CIDR; required with a key',
-      kind: 'list',
-    })
-    @IsArray()
+    @Env(
+      'ENGINE_ALLOW_LIST',
+      'allowed hosts of engines: names, patterns as *.engines.svc, addresses, CIDR; required with a key',
+    )
     @IsString({ each: true })
     @IsGivenWithKey()
     engineAllowList: string[] = [];

@@ -1,23 +1,26 @@
+import { applyDecorators } from '@nestjs/common';
+import { IsArray, IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+
 /** How the text of a variable becomes a value. */
 export type EnvKind = 'string' | 'number' | 'boolean' | 'list' | 'duration';
 
-/** What a field of a configuration class says about its variable. */
-export interface EnvOptions {
-  description: string;
+/** What a field of a configuration class must be, beside its type. */
+export interface EnvRules {
+  /** Of a number. */
+  min?: number;
+  max?: number;
   /** Never printed. */
-  secret?: boolean;
-  /**
-   * Default: by the type of the field. `list` is separated by commas; `duration` is in milliseconds and takes
-   * `250`, `250ms`, `30s`, `5m` or `2h`.
-   */
-  kind?: EnvKind;
+  isSecret?: boolean;
+  isOptional?: boolean;
 }
 
 /** One variable of a configuration class. */
-export interface EnvField extends EnvOptions {
+export interface EnvField {
   variable: string;
   property: string;
+  description: string;
   kind: EnvKind;
+  isSecret: boolean;
 }
 
 const FIELDS = Symbol('broomwagon.env-fields');
@@ -27,16 +30,35 @@ const KIND_OF_TYPE = new Map<unknown, EnvKind>([
   [Array, 'list'],
 ]);
 
-/** Reads a field of a configuration class from an environment variable. */
-export function Env(variable: string, options: EnvOptions): PropertyDecorator {
-  return (target, property) => {
-    const type: unknown = Reflect.getMetadata('design:type', target, property);
-    const kind = options.kind ?? KIND_OF_TYPE.get(type) ?? 'string';
+/**
+ * Reads a field of a configuration class from an environment variable and checks it by its type and `rules`: numbers
+ * are whole; a number in `..._MS` is a duration, as `250`, `250ms`, `30s`, `5m` or `2h`; commas separate a list.
+ */
+export function Env(variable: string, description: string, rules: EnvRules = {}): PropertyDecorator {
+  return (target, name) => {
+    const property = String(name);
+    const ofType = KIND_OF_TYPE.get(Reflect.getMetadata('design:type', target, property)) ?? 'string';
+    const kind = ofType === 'number' && variable.endsWith('_MS') ? 'duration' : ofType;
     const inherited = (Reflect.getMetadata(FIELDS, target) ?? []) as EnvField[];
-    const field: EnvField = { ...options, kind, variable, property: String(property) };
-    const others = inherited.filter((known) => known.property !== field.property);
+    const field: EnvField = { variable, property, description, kind, isSecret: rules.isSecret ?? false };
+    const others = inherited.filter((known) => known.property !== property);
     Reflect.defineMetadata(FIELDS, [...others, field], target);
+    applyDecorators(...checksOf(kind, rules))(target, property);
   };
+}
+
+function checksOf(kind: EnvKind, { min, max, isOptional }: EnvRules): PropertyDecorator[] {
+  const optional = isOptional ? [IsOptional()] : [];
+  switch (kind) {
+    case 'boolean':
+      return [...optional, IsBoolean()];
+    case 'list':
+      return [...optional, IsArray()];
+    case 'string':
+      return [...optional, IsString()];
+    default:
+      return [...optional, ...(max === undefined ? [] : [Max(max)]), ...(min === undefined ? [] : [Min(min)]), IsInt()];
+  }
 }
 
 /** The variables of a configuration class, those of its base classes first. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { IsIn, IsInt, IsOptional, IsString, Min } from 'class-validator';
+import { IsIn } from 'class-validator';
 import { describe, expect, it } from 'vitest';
 import { describeConfig, printedConfig } from './describe-config';
 import { Env } from './env.decorator';
@@ -9,22 +9,17 @@ import { ConfigurationError, loadConfig } from './load-config';
 import { ServiceConfig } from './service.config';
 
 class ExampleConfig extends ServiceConfig {
-  @Env('BROOMWAGON_CONCURRENCY', { description: 'requests at once' })
-  @IsInt()
-  @Min(1)
+  @Env('BROOMWAGON_CONCURRENCY', 'requests at once', { min: 1 })
   concurrency: number = 8;
 
-  @Env('STALL_MS', { description: 'stall deadline', kind: 'duration' })
-  @IsInt()
+  @Env('STALL_MS', 'stall deadline')
   stallMs: number = 1_000;
 
-  @Env('VERBOSE', { description: 'more logs' })
+  @Env('VERBOSE', 'more logs')
   @IsIn([true, false])
   verbose: boolean = false;
 
-  @Env('API_KEY', { description: 'key', secret: true })
-  @IsOptional()
-  @IsString()
+  @Env('API_KEY', 'key', { isSecret: true, isOptional: true })
   apiKey?: string;
 }
 

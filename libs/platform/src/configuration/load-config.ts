@@ -54,7 +54,7 @@ export function loadConfig<T extends object>(type: new () => T, options: LoadCon
     origin.set(field.property, given === text ? 'environment' : 'file');
     const parsed = parseValue(field.kind, given);
     if ('reason' in parsed) {
-      const reason = field.secret ? parsed.reason.replace(/, is ".*"$/s, '') : parsed.reason;
+      const reason = field.isSecret ? parsed.reason.replace(/, is ".*"$/s, '') : parsed.reason;
       problems.push({ variable: field.variable, reason });
     } else {
       (config as Record<string, unknown>)[field.property] = parsed.value;

@@ -1,46 +1,40 @@
-import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsIn } from 'class-validator';
 import { IsRedisAddress } from './connections.config';
 import { Env } from './env.decorator';
 import { ServiceConfig } from './service.config';
 
 /** Configuration of an app that reads or writes payloads. All apps of a system must be given the same values. */
 export class PayloadServiceConfig extends ServiceConfig {
-  @Env('PAYLOAD_DRIVER', { description: 'where payloads are stored: redis or file' })
+  @Env('PAYLOAD_DRIVER', 'where payloads are stored: redis or file')
   @IsIn(['redis', 'file'])
   payloadDriver: 'redis' | 'file' = 'redis';
 
-  @Env('PAYLOAD_URL', {
-    description:
-      'Redis of the payloads, in the form of REDIS_URL (the default); all other REDIS_* settings apply to both',
-  })
-  @IsOptional()
+  @Env(
+    'PAYLOAD_URL',
+    'Redis of the payloads, in the form of REDIS_URL (the default); all other REDIS_* settings apply to both',
+    { isOptional: true },
+  )
   @IsRedisAddress()
   payloadUrl?: string;
 
-  @Env('PAYLOAD_DIR', { description: 'folder of the payloads of the file driver' })
-  @IsString()
+  @Env('PAYLOAD_DIR', 'folder of the payloads of the file driver')
   payloadDir: string = './payloads';
 
-  @Env('PAYLOAD_QUOTA_BYTES', { description: 'maximum bytes of payloads of one job' })
-  @IsInt()
-  @Min(1)
+  @Env('PAYLOAD_QUOTA_BYTES', 'maximum bytes of payloads of one job', { min: 1 })
   payloadQuotaBytes: number = 1_073_741_824;
 
-  @Env('PAYLOAD_MEMORY_PERCENT', {
-    description:
-      'no payload is stored while Redis uses more than this share of its maxmemory; limits the payloads of all jobs',
-  })
-  @IsInt()
-  @Min(1)
-  @Max(90)
+  @Env(
+    'PAYLOAD_MEMORY_PERCENT',
+    'no payload is stored while Redis uses more than this share of its maxmemory; limits the payloads of all jobs',
+    { min: 1, max: 90 },
+  )
   payloadMemoryPercent: number = 75;
 
-  @Env('PAYLOAD_ORPHAN_AFTER_MS', {
-    description: 'age at which a payload without an owner is removed; at twice this age at the latest',
-    kind: 'duration',
-  })
-  @IsInt()
-  @Min(1_000)
+  @Env(
+    'PAYLOAD_ORPHAN_AFTER_MS',
+    'age at which a payload without an owner is removed; at twice this age at the latest',
+    { min: 1_000 },
+  )
   payloadOrphanAfterMs: number = 3_600_000;
 
   /** What `openPayloadStore` of libs/state takes. */

@@ -15,7 +15,7 @@ import { HealthRegistry } from '../health/health-registry';
 import { bootstrapService, type RunningService } from './bootstrap';
 
 class CounterConfig extends ServiceConfig {
-  @Env('STEP', { description: 'step of the counter' }) @IsInt() step: number = 2;
+  @Env('STEP', 'step of the counter') step: number = 2;
 }
 class CountRequest {
   @IsInt() by!: number;
