@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { TestSystem } from './system/test-system';
@@ -52,9 +50,8 @@ it('one of two replicas stopped: each call is answered within its timeout, and n
   if (process.env.HUNG_RATE)
     console.log(`acquires at ${RATE}/s: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms`);
   expect(latenciesMs).toHaveLength(RATE * SECONDS);
-  const { port } = JSON.parse(readFileSync(join(system.folder, 'load-balancer-1.json'), 'utf8')) as { port: number };
   const dropped = async () => {
-    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const page = await system.metrics('load-balancer-1');
     return page.split('\n').filter((line) => line.includes('messages_handled_total') && line.includes('"TIMEOUT"'))
       .length;
   };

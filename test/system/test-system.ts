@@ -262,6 +262,12 @@ export class TestSystem {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
+  /** The metrics page of one application. */
+  async metrics(name: string): Promise<string> {
+    const { port } = JSON.parse(readFileSync(join(this.folder, `${name}.json`), 'utf8')) as { port: number };
+    return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  }
+
   /** The last lines of all logs, for a failed test. */
   async logs(lines = 15): Promise<string> {
     const tails = this.group.list().map(async (one) => `--- ${one.name}\n${await one.logTail(lines)}`);

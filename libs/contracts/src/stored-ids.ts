@@ -60,26 +60,38 @@ const FREE_FORM = new Set(['prompt', 'sampling', 'labels', 'engineFields', 'mess
 /** Fields of replies, events and commands that hold ids, for the test that finds new ones. */
 export const ID_FIELDS: ReadonlySet<string> = new Set([...PLAIN, ...COMPOSED]);
 
+type Decode = (stored: string) => string;
+
 /** The text of a message as it goes out: ids as the callers chose them. */
 export function wireText(body: unknown): string {
   const text = JSON.stringify(body ?? {});
-  return text.includes('%') ? JSON.stringify(wireValue(body, undefined)) : text;
+  return text.includes('%') ? JSON.stringify(wireValue(body)) : text;
 }
 
-function wireValue(value: unknown, decode: ((stored: string) => string) | undefined): unknown {
+/** The fields of a log record, with ids as the callers chose them; any other text is a message for people. */
+export function wireRecord(fields: Record<string, unknown>): Record<string, unknown> {
+  return wireFields(fields, wireMessage);
+}
+
+/** @param otherwise for texts of fields whose names say nothing */
+function wireValue(value: unknown, decode?: Decode, otherwise?: Decode): unknown {
   if (typeof value === 'string') return decode === undefined ? value : decode(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => wireValue(item, decode));
+  if (typeof value !== 'object' || value === null || value instanceof Error) return value;
+  if (Array.isArray(value)) return value.map((item) => wireValue(item, decode, otherwise));
+  return wireFields(value, otherwise);
+}
+
+function wireFields(value: object, otherwise?: Decode): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(value)) {
     if (FREE_FORM.has(name)) fields[name] = field;
     else if (TABLES.has(name) && !Array.isArray(field)) fields[name] = wireTable(field);
-    else fields[name] = wireValue(field, decoderOf(name));
+    else fields[name] = wireValue(field, decoderOf(name) ?? otherwise, otherwise);
   }
   return fields;
 }
 
-function decoderOf(name: string): ((stored: string) => string) | undefined {
+function decoderOf(name: string): Decode | undefined {
   if (PLAIN.has(name)) return decodeId;
   if (COMPOSED.has(name)) return decodeComposedId;
   return MESSAGES.has(name) ? wireMessage : undefined;
@@ -87,7 +99,7 @@ function decoderOf(name: string): ((stored: string) => string) | undefined {
 
 function wireTable(table: unknown): unknown {
   if (typeof table !== 'object' || table === null) return table;
-  return Object.fromEntries(Object.entries(table).map(([id, field]) => [decodeId(id), wireValue(field, undefined)]));
+  return Object.fromEntries(Object.entries(table).map(([id, field]) => [decodeId(id), wireValue(field)]));
 }
 
 /** What may be an encoded id within a text. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { WASTE_REASONS, type JobId, type JobLedgerReply, type PoolName } from '@broomwagon/contracts';
+import { decodeId, WASTE_REASONS, type JobId, type JobLedgerReply, type PoolName } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 
 const BOUNDS = ['lengthBias', 'offPolicyShare', 'versionSpan', 'cutsPerGroup'] as const;
@@ -31,14 +31,14 @@ export class LedgerMetrics {
 
   /** The job is deleted, or has been idle for long. */
   forget(pool: PoolName, job: JobId): void {
-    const labels = { pool, job };
+    const labels = labelsOf(pool, job);
     for (const gauge of Object.values(this.values)) gauge.remove(labels);
     for (const reason of WASTE_REASONS) this.waste.remove({ ...labels, reason });
     for (const bound of BOUNDS) this.alarms.remove({ ...labels, bound });
   }
 
   show(pool: PoolName, job: JobId, { summary, alarms }: JobLedgerReply): void {
-    const labels = { pool, job };
+    const labels = labelsOf(pool, job);
     const { values } = this;
     values.lengthBias.set(labels, summary.lengthBias);
     values.offPolicy.set(labels, summary.offPolicyShare);
@@ -53,4 +53,9 @@ export class LedgerMetrics {
       this.alarms.set({ ...labels, bound }, alarm === undefined ? 0 : alarm.state === 'near' ? 1 : 2);
     }
   }
+}
+
+/** With the job's name as its trainer chose it. */
+function labelsOf(pool: PoolName, job: JobId) {
+  return { pool, job: decodeId(job) };
 }

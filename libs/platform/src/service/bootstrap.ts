@@ -144,7 +144,7 @@ async function start<Config extends ServiceConfig>(
     client: new MessagingClient(connection, replySubjects),
     transport,
     metrics,
-    logging: loggerParams(options.app, config.logLevel, options.logDestination),
+    logging: loggerParams(options.app, config.logLevel, ownsOperations(options.app), options.logDestination),
   });
   @Module({ imports: [platform, appModule] })
   class ServiceModule {}
@@ -204,10 +204,14 @@ function connect(app: string, config: ServiceConfig): Promise<MessagingConnectio
 }
 
 function checkHandlers(options: Pick<BootstrapOptions, 'app' | 'assertHandlers'>, transport: NatsTransport): void {
-  const ownsOperations = Object.values(OPERATIONS).some((operation) => operation.owner === options.app);
-  if (options.assertHandlers ?? ownsOperations) {
+  if (options.assertHandlers ?? ownsOperations(options.app)) {
     assertHandlersComplete(options.app as AppName, transport.registeredPatterns());
   }
+}
+
+/** Such an app encodes the ids of what it is asked (decisions/0037). */
+function ownsOperations(app: string): boolean {
+  return Object.values(OPERATIONS).some((operation) => operation.owner === app);
 }
 
 /** Written whole or not at all: a process manager may read it at any moment. */

@@ -1,6 +1,9 @@
+import { wireMessage, wireRecord } from '@broomwagon/contracts';
 import { stdSerializers, type DestinationStream, type LoggerOptions } from 'pino';
 import type { Params } from 'nestjs-pino';
 import { withoutCredentials } from '../configuration/describe-config';
+
+type Fields = Record<string, unknown>;
 
 const SECRET_FIELDS = [
   'password',
@@ -13,8 +16,13 @@ const SECRET_FIELDS = [
   'natsNkeySeed',
 ];
 
-/** Structured logs, one JSON object a line, with secrets left out. */
-export function loggerParams(app: string, level: string, destination?: DestinationStream): Params {
+/**
+ * Structured logs, one JSON object a line, with secrets left out.
+ * @param storedIds whether the app knows ids as they are stored; its logs show them as the callers chose them
+ */
+export function loggerParams(app: string, level: string, storedIds: boolean, destination?: DestinationStream): Params {
+  const clean = (text: string) => withoutCredentials(storedIds ? wireMessage(text) : text);
+  const cleanFields = (fields: Fields) => withoutCredentialsIn(storedIds ? wireRecord(fields) : fields);
   const options: LoggerOptions = {
     name: app,
     level,
@@ -22,11 +30,11 @@ export function loggerParams(app: string, level: string, destination?: Destinati
       paths: [...SECRET_FIELDS, ...SECRET_FIELDS.map((field) => `*.${field}`), 'req.headers.authorization'],
       censor: '***',
     },
-    serializers: { err: withoutSecrets },
-    formatters: { log: (fields) => mapTexts(fields) },
+    serializers: { err: (error: unknown) => (error instanceof Error ? cleanFields(fieldsOf(error)) : error) },
+    formatters: { log: cleanFields },
     hooks: {
       logMethod(parts, method) {
-        const masked = parts.map((part: unknown) => (typeof part === 'string' ? withoutCredentials(part) : part));
+        const masked = parts.map((part: unknown) => (typeof part === 'string' ? clean(part) : part));
         method.apply(this, masked as Parameters<typeof method>);
       },
     },
@@ -38,17 +46,16 @@ export function loggerParams(app: string, level: string, destination?: Destinati
   return { pinoHttp, forRoutes: [] };
 }
 
-function withoutSecrets(error: Error): unknown {
-  if (!(error instanceof Error)) return error;
-  const fields: Record<string, unknown> = { ...stdSerializers.err(error) };
+function fieldsOf(error: Error): Fields {
+  const fields: Fields = { ...stdSerializers.err(error) };
   // An error of ioredis carries its command with all arguments, which may be somebody's prompt, or megabytes.
   const { command } = fields as { command?: { name?: unknown } };
   if (command !== undefined) fields.command = command?.name;
-  return mapTexts(fields);
+  return fields;
 }
 
-function mapTexts(fields: Record<string, unknown>): Record<string, unknown> {
-  const mapped: Record<string, unknown> = {};
+function withoutCredentialsIn(fields: Fields): Fields {
+  const mapped: Fields = {};
   for (const [name, value] of Object.entries(fields)) {
     mapped[name] = typeof value === 'string' ? withoutCredentials(value) : value;
   }
