@@ -14,6 +14,9 @@ const MOST_DATA_SETS = 4;
 /** A random moment comes before this share of the samples is done. */
 const LATEST_SHARE = 0.8;
 
+/** When Redis is set back under which trainer, and what becomes of the process at the failpoint. */
+export type Moment = Pick<Condition, 'trainer' | 'lostMs' | 'moment' | 'victim'>;
+
 let runs = 0;
 
 /**
@@ -24,7 +27,7 @@ let runs = 0;
  */
 export async function runSetBack(
   stand: SetBackSystem,
-  condition: Condition,
+  condition: Moment,
   prompts: readonly TestPrompt[],
   random: () => number,
 ): Promise<string> {
@@ -115,7 +118,7 @@ class Victim {
 /** Rejects with all that is known about the job when the trainer has not ended by its deadline. */
 function train(
   stand: SetBackSystem,
-  { trainer }: Condition,
+  { trainer }: Moment,
   job: string,
   prompts: readonly TestPrompt[],
   signal: AbortSignal,

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { connectRedis, openPayloadStore, PoolAudit, FunctionRunner } from '@broomwagon/state';
-import { flushPrefix, type RedisHistory, startSetBackRedis, testRedisUrl, waitUntil } from '@broomwagon/testing';
+import { flushPrefix, type RedisHistory, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import type { TestPrompt } from '../system/data-set';
 import { TestSystem } from '../system/test-system';
-import type { Condition } from './conditions';
+import type { PayloadPlace } from './conditions';
 
 /** A response of 300 tokens takes a third of a second: a data set runs for some seconds, and loses some of them. */
 const SPEED = 15;
@@ -26,29 +26,24 @@ export class SetBackSystem {
   private constructor(
     readonly system: TestSystem,
     readonly redis: RedisHistory,
-    /** Kind of set-back and place of payloads. */
-    readonly condition: Pick<Condition, 'kind' | 'payloads'>,
+    readonly place: PayloadPlace,
     payloadFolder: string,
   ) {
-    this.payloads = storeOf(condition, redis.url, payloadFolder);
+    this.payloads = storeOf(place, redis.url, payloadFolder);
   }
 
-  static async start(
-    condition: Pick<Condition, 'kind' | 'payloads'>,
-    prompts: readonly TestPrompt[],
-    random: () => number,
-  ): Promise<SetBackSystem> {
-    const redis = await startSetBackRedis(condition.kind, random);
+  /** @param redis is stopped with the system, or when this fails */
+  static async start(redis: RedisHistory, place: PayloadPlace, prompts: readonly TestPrompt[]): Promise<SetBackSystem> {
     const folder = mkdtempSync(join(tmpdir(), 'broomwagon-payloads-'));
     try {
-      const { driver, url, dir } = storeOf(condition, redis.url, folder);
+      const { driver, url, dir } = storeOf(place, redis.url, folder);
       const system = await TestSystem.start({
         prompts,
         speed: SPEED,
         redisUrl: redis.url,
         environment: { ...LATE_REMOVAL, PAYLOAD_DRIVER: driver, PAYLOAD_URL: url, PAYLOAD_DIR: dir },
       });
-      return new SetBackSystem(system, redis, condition, folder);
+      return new SetBackSystem(system, redis, place, folder);
     } catch (error) {
       await redis.stop();
       throw error;
@@ -58,7 +53,7 @@ export class SetBackSystem {
   async stop(): Promise<void> {
     await this.system.stop();
     await this.redis.stop();
-    if (this.condition.payloads === 'own') await flushPrefix(this.payloads.url, `${this.system.keyPrefix}:`);
+    if (this.place === 'own') await flushPrefix(this.payloads.url, `${this.system.keyPrefix}:`);
     rmSync(this.payloads.dir, { recursive: true, force: true });
   }
 
@@ -146,7 +141,7 @@ export class SetBackSystem {
   }
 }
 
-function storeOf({ payloads }: Pick<Condition, 'payloads'>, redisUrl: string, dir: string) {
-  const driver = payloads === 'file' ? ('file' as const) : ('redis' as const);
-  return { driver, url: payloads === 'own' ? testRedisUrl() : redisUrl, dir };
+function storeOf(place: PayloadPlace, redisUrl: string, dir: string) {
+  const driver = place === 'file' ? ('file' as const) : ('redis' as const);
+  return { driver, url: place === 'own' ? testRedisUrl() : redisUrl, dir };
 }

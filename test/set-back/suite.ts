@@ -1,4 +1,4 @@
-import type { SetBackKind } from '@broomwagon/testing';
+import { type SetBackKind, startSetBackRedis } from '@broomwagon/testing';
 import { afterAll, describe, it } from 'vitest';
 import { randomOf } from '../system/chaos';
 import { AT_RANDOM, chosenPairs, type Condition, pairs } from './conditions';
@@ -25,10 +25,10 @@ export function describeSetBack(kind: SetBackKind): void {
         `each sample is held and counted once: ${nameOf(condition)}`,
         async ({ task }) => {
           const random = randomOf(index);
-          if (stand?.condition.payloads !== condition.payloads) {
+          if (stand?.place !== condition.payloads) {
             await stand?.stop();
             stand = undefined;
-            stand = await SetBackSystem.start(condition, PROMPTS, random);
+            stand = await SetBackSystem.start(await startSetBackRedis(kind, random), condition.payloads, PROMPTS);
           }
           try {
             Object.assign(task.meta, { outcome: await runSetBack(stand, condition, PROMPTS, random) });

@@ -1,19 +1,18 @@
-import { Redis } from 'ioredis';
+import { connectRedis, keysBelow, type RedisClient } from '@broomwagon/state';
 
 /** Lists of the latest decisions: bounded by themselves, and filled only after some hundred of them. */
 const BOUNDED_RING = /:decisions(:full)?$/;
 
 /** What one system keeps in Redis, for looking only. */
 export class RedisView {
-  private readonly redis: Redis;
+  private readonly redis: RedisClient;
 
   constructor(
     url: string,
     private readonly keyPrefix: string,
     private readonly pool: string,
   ) {
-    this.redis = new Redis(url);
-    this.redis.on('error', () => undefined);
+    this.redis = connectRedis({ url });
   }
 
   /** One hash of the pool in Redis, by its name below the pool. */
@@ -68,8 +67,7 @@ export class RedisView {
 
   private async keys(): Promise<string[]> {
     const found: string[] = [];
-    const stream = this.redis.scanStream({ match: `${this.keyPrefix}:*`, count: 1_000 });
-    for await (const keys of stream as AsyncIterable<string[]>) found.push(...keys);
+    for await (const keys of keysBelow(this.redis, `${this.keyPrefix}:`)) found.push(...keys);
     return [...new Set(found)].sort();
   }
 

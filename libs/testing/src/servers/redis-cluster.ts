@@ -55,12 +55,22 @@ export class RedisCluster {
     return (await this.ownerOf(key)).server;
   }
 
-  /** Kills the primary that holds a key, and returns when a replica has taken its place and the dead one is its replica. */
-  async failOver(key: string): Promise<void> {
-    const dead = await this.ownerOf(key);
-    await dead.server.kill();
-    await this.until('a replica to take over', async () => (await this.ownerOf(key, dead)) !== dead);
-    await dead.server.restart();
+  /** A primary that does not hold this key. */
+  async anotherThan(key: string): Promise<ServerHandle> {
+    const owner = await this.ownerOf(key);
+    return (await this.primaries()).find((one) => one !== owner)!.server;
+  }
+
+  /** Kills a primary, and returns when a replica has taken its place and the dead one is a replica. */
+  async failOver(primary: ServerHandle): Promise<void> {
+    const dead = this.nodes.find(({ server }) => server === primary)!;
+    const witness = this.nodes.find((node) => node !== dead)!;
+    await primary.kill();
+    await this.until('a replica to take over', async () => {
+      const owners = (await witness.client.cluster('SLOTS')).map((range) => range[2]![2]);
+      return !owners.includes(dead.id);
+    });
+    await primary.restart();
     await this.untilWhole();
   }
 
@@ -138,9 +148,8 @@ export class RedisCluster {
     return this.nodes.filter((_, index) => roles[index]!.includes('role:master'));
   }
 
-  /** As any other than `not` knows it. */
-  private async ownerOf(key: string, not?: Node): Promise<Node> {
-    const asked = this.nodes.find((node) => node !== not)!;
+  private async ownerOf(key: string): Promise<Node> {
+    const [asked] = this.nodes as [Node];
     const id = await ownerIdIn(asked, await asked.client.cluster('KEYSLOT', key));
     return this.nodes.find((node) => node.id === id)!;
   }

@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { RedisCluster, type RedisHistory, RedisSentinels } from '@broomwagon/testing';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { AT_RANDOM } from '../set-back/conditions';
+import { type Moment, runSetBack } from '../set-back/set-back-run';
+import { SetBackSystem } from '../set-back/set-back-system';
+import { examplePrompts } from '../set-back/trainers';
+import { randomOf } from '../system/chaos';
+
+const PROMPTS = examplePrompts(24, 4);
+const TIMEOUT_MS = 300_000;
+/** For so long a slot is on its way: longer than a call is repeated inside of a connection. */
+const MOVE_MS = 3_000;
+
+/** What happens to Redis in the middle of a data set; it may lose what was not replicated. */
+class Disturbance implements RedisHistory {
+  happen: () => Promise<void> = async () => undefined;
+
+  constructor(private readonly redis: RedisCluster | RedisSentinels) {}
+
+  get url(): string {
+    return this.redis.url;
+  }
+
+  async setBack(): Promise<number> {
+    await this.happen();
+    return 0;
+  }
+
+  stop(): Promise<void> {
+    return this.redis.stop();
+  }
+}
+
+const atRandom = (trainer: Moment['trainer']): Moment => ({
+  trainer,
+  lostMs: 0,
+  moment: AT_RANDOM,
+  victim: 'goes on',
+});
+const at = (moment: string): Moment => ({ trainer: 'reference', lostMs: 0, moment, victim: 'is killed' });
+
+describe('a Cluster in the middle of a data set: each sample is held and counted once', () => {
+  let cluster: RedisCluster;
+  let disturbance: Disturbance;
+  let stand: SetBackSystem;
+  let poolKey: string;
+  beforeAll(async () => {
+    cluster = await RedisCluster.start({ primaries: 3, replicas: 1 });
+    disturbance = new Disturbance(cluster);
+    stand = await SetBackSystem.start(disturbance, 'same', PROMPTS);
+    poolKey = `${stand.system.keyPrefix}:{${stand.system.pool}}`;
+  }, TIMEOUT_MS);
+  afterAll(() => stand.stop());
+
+  it.each<[string, Moment]>([
+    ['with the reference trainer', atRandom('reference')],
+    ['with the plain trainer', atRandom('plain')],
+    ['while a coordinator that is then killed has completed a request', at('coordinator.complete.before-reply')],
+    ['while a worker that is then killed has stored tokens', at('worker.complete.between-payload-and-complete')],
+  ])(
+    'the primary of the pool fails, %s',
+    async (_, moment) => {
+      disturbance.happen = async () => cluster.failOver(await cluster.primaryOf(poolKey));
+      await runSetBack(stand, moment, PROMPTS, randomOf(1));
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'another primary, with payloads and without the pool, fails',
+    async () => {
+      disturbance.happen = async () => cluster.failOver(await cluster.anotherThan(poolKey));
+      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(2));
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'the slot of the pool moves to another primary',
+    async () => {
+      disturbance.happen = async () => {
+        const end = await cluster.beginMove(poolKey);
+        await delay(MOVE_MS);
+        await end();
+      };
+      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(3));
+    },
+    TIMEOUT_MS,
+  );
+});
+
+describe('Sentinels in the middle of a data set: each sample is held and counted once', () => {
+  let stand: SetBackSystem;
+  beforeAll(async () => {
+    const sentinels = await RedisSentinels.start();
+    const disturbance = new Disturbance(sentinels);
+    disturbance.happen = () => sentinels.failOver();
+    stand = await SetBackSystem.start(disturbance, 'same', PROMPTS);
+  }, TIMEOUT_MS);
+  afterAll(() => stand.stop());
+
+  it.each(['reference', 'plain'] as const)(
+    'the primary fails, with the %s trainer',
+    (trainer) => runSetBack(stand, atRandom(trainer), PROMPTS, randomOf(4)).then(() => undefined),
+    TIMEOUT_MS,
+  );
+});
