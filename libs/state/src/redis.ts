@@ -64,6 +64,10 @@ function retryStrategy(attempt: number): number {
   return Math.min(2_000, 50 * 2 ** Math.min(attempt, 6));
 }
 
+/**
+ * Without the failover detector of ioredis: a word of the Sentinels that comes while a connection is being opened would
+ * end it for ever. An old primary closes its connections or answers READONLY.
+ */
 function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): Redis {
   const { hosts, primaryName, usesTls, username, password } = address;
   const settings = settingsOf(options, usesTls);
@@ -79,8 +83,6 @@ function connectBySentinels(options: RedisConnectionOptions, address: RedisAddre
     sentinelRetryStrategy: retryStrategy,
     ...(usesTls ? { enableTLSForSentinelMode: true, sentinelTLS: settings.tls } : {}),
     natMap: options.natMap,
-    // An old primary that still answers is left when Sentinels have chosen another.
-    failoverDetector: true,
   });
 }
 
