@@ -115,6 +115,32 @@ describe('a Redis Cluster', () => {
     wrong.disconnect();
   });
 
+  it('asks for a password where the nodes want one, and takes that of the address', async () => {
+    const setPassword = (password: string) =>
+      Promise.all(primariesOf(redis).map((primary) => primary.config('SET', 'requirepass', password)));
+    await setPassword('secret');
+    const [without, withIt] = [cluster.url, cluster.url.replace('://', '://:secret@')].map((url) =>
+      connectRedis({ url }),
+    );
+    await expect(checkRedisAccess(without!, prefix)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringMatching(/wants a password/) as string,
+    });
+    await checkRedisAccess(withIt!, prefix);
+    for (const one of [without!, withIt!]) one.disconnect();
+    await setPassword('');
+  });
+
+  it('reaches nodes where the NAT map says that they are', async () => {
+    const natMap = Object.fromEntries(
+      cluster.servers.map(({ port }) => [`127.0.0.1:${port}`, { host: 'localhost', port }]),
+    );
+    const mapped = connectRedis({ url: `redis+cluster://localhost:${cluster.servers[0]!.port}`, natMap });
+    expect(await new RoutingStore(new FunctionRunner(mapped, prefix)).status(POOLS[2]!)).toMatchObject({ leases: 0 });
+    expect(primariesOf(mapped).map(({ options }) => options.host)).toEqual(Array(PRIMARIES).fill('localhost'));
+    mapped.disconnect();
+  });
+
   it('fails a command in time when no node can be reached', async () => {
     const nobody = connectRedis({ url: 'redis+cluster://127.0.0.1:1', commandTimeoutMs: 300 });
     await expect(nobody.get('key')).rejects.toThrow();
