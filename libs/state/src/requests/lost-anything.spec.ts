@@ -5,6 +5,7 @@ import { AbortStore, type AbortSelector } from '../aborts';
 import { PoolAudit } from '../audit';
 import { CheckpointStore } from '../checkpoints';
 import { LongtailStore } from '../longtail';
+import { type Decide, decisions } from '../../../policies/src/rounds/interleave.fixture';
 import { TestPools } from '../rounds/test-pools.fixture';
 
 /** Jobs of one run of this test; `MODEL_RUNS=1000` looks deeper. */
@@ -41,7 +42,7 @@ class World {
   constructor(
     private readonly policy: TailPolicy,
     private readonly minSamples: number,
-    private readonly decide: (choices: number) => number,
+    private readonly decide: Decide,
   ) {}
 
   private get pool() {
@@ -188,29 +189,22 @@ it(
   'a job comes to its end whatever requests and groups of it are lost, and nothing raises an error',
   async () => {
     await fc.assert(
-      fc.asyncProperty(
-        policies,
-        fc.constantFrom(1, 2),
-        fc.infiniteStream(fc.nat()),
-        async (policy, minSamples, stream) => {
-          const decide = (choices: number): number => (stream.next().value as number) % choices;
-          await test.fresh();
-          const world = new World(policy, minSamples, decide);
-          let trainerEpoch: string | undefined;
-          let round: Round | undefined;
-          for (let step = 1; step <= 2; step++) {
-            const { longtail: queue } =
-              step === 1 ? { longtail: { groups: 0 } } : await rounds.jobStatus(test.pool, JOB);
-            round = await world.open(step, decide(2) === 0 ? 0 : Math.min(2, queue.groups), trainerEpoch);
-            ({ trainerEpoch } = round);
-            for (let acts = decide(25); acts > 0; acts--) await world.act(round);
-            await world.lose();
-            for (let acts = decide(6); acts > 0; acts--) await world.act(round);
-            await world.finish(round);
-          }
-          await world.endJob(round!);
-        },
-      ),
+      fc.asyncProperty(policies, fc.constantFrom(1, 2), decisions, async (policy, minSamples, decide) => {
+        await test.fresh();
+        const world = new World(policy, minSamples, decide);
+        let trainerEpoch: string | undefined;
+        let round: Round | undefined;
+        for (let step = 1; step <= 2; step++) {
+          const { longtail: queue } = step === 1 ? { longtail: { groups: 0 } } : await rounds.jobStatus(test.pool, JOB);
+          round = await world.open(step, decide(2) === 0 ? 0 : Math.min(2, queue.groups), trainerEpoch);
+          ({ trainerEpoch } = round);
+          for (let acts = decide(25); acts > 0; acts--) await world.act(round);
+          await world.lose();
+          for (let acts = decide(6); acts > 0; acts--) await world.act(round);
+          await world.finish(round);
+        }
+        await world.endJob(round!);
+      }),
       { numRuns: RUNS },
     );
   },

@@ -1,4 +1,5 @@
 import type { ModelGroup, ModelRound, PlanSnapshot } from '@broomwagon/policies';
+import { isOver } from '../../../policies/src/rounds/round-follower.fixture';
 
 /** A snapshot for comparison: zeros that a correction has left behind are no lengths. */
 export function normalized({ history = [], control, ...snapshot }: PlanSnapshot) {
@@ -61,9 +62,6 @@ export function viewOf(group: ModelGroup) {
     ]),
   };
 }
-
-/** Closed or cancelled: its failed groups, and what it holds of places, go when it is folded. */
-export const isOver = ({ state }: { state: string }): boolean => state === 'closed' || state === 'cancelled';
 
 function placesOf({ places, spare }: ModelRound) {
   const taken = [...(places ?? [])].filter(([, count]) => count > 0);

@@ -1,0 +1,66 @@
+import type { PlanSnapshot } from './plan-round';
+import type { RoundModel } from './round-model';
+import type {
+  ModelAbort,
+  ModelGroup,
+  ModelOpening,
+  ModelRequest,
+  ModelRound,
+  ModelSegment,
+  ModelSubmission,
+} from './round-model.types';
+
+export const WORKERS = ['w0', 'w1', 'w2'];
+
+/** An attempt that a worker has got, and may speak of at any time afterwards. */
+export interface GivenAttempt {
+  request: ModelRequest;
+  number: number;
+  workerId: string;
+}
+export type PlannedOpening = ModelOpening & { planId: string };
+export interface FailureKind {
+  countsAsFailure?: boolean;
+  retryable?: boolean;
+  timedOut?: boolean;
+}
+/** What becomes of a request, and the attempts that are to stop ({@link nameOf}, sorted). */
+export interface Ended {
+  state: string;
+  aborts: string[];
+}
+
+/** Does elsewhere what the world does with the model, and says what came of it there. */
+export interface RoundFollower {
+  /** The time of the last act, which the model takes over. */
+  nowMs(): Promise<number>;
+  /** Both sides would plan the same. */
+  compareSnapshot(expected: PlanSnapshot): Promise<void>;
+  open(opening: PlannedOpening, snapshot: PlanSnapshot): Promise<string>;
+  submit(round: ModelRound, groups: readonly ModelSubmission[]): Promise<void>;
+  claim(max: number, workerId: string): Promise<string[]>;
+  checkpoint(attempt: GivenAttempt, made: ModelSegment): Promise<string>;
+  complete(attempt: GivenAttempt, made: ModelSegment): Promise<Ended>;
+  fail(attempt: GivenAttempt, made: ModelSegment, kind: FailureKind): Promise<Ended>;
+  expireWorker(workerId: string): Promise<void>;
+  dropGroup(group: ModelGroup): Promise<string[]>;
+  stopSample(request: ModelRequest): Promise<string[]>;
+  /** Whether the deadline of the round had come. */
+  expireRound(): Promise<boolean>;
+  cut(): Promise<string[]>;
+  close(round: ModelRound): Promise<void>;
+  fold(): Promise<void>;
+  reconcile(step: number, groups: readonly ModelSubmission[]): Promise<{ counted: number; aborts: string[] }>;
+  /** Everything that both sides hold is the same. */
+  compare(model: RoundModel, groups: readonly ModelGroup[]): Promise<void>;
+}
+
+export const nameOf = ({ group, index }: ModelRequest, attempt: number): string =>
+  `${group.groupId}/${index} ${attempt}`;
+export const namesOf = (aborts: readonly ModelAbort[]): string[] =>
+  aborts.map(({ request, attempt }) => nameOf(request, attempt)).sort();
+/** Closed or cancelled: its failed groups, and what it holds of places, go when it is folded. */
+export const isOver = ({ state }: { state: string }): boolean => state === 'closed' || state === 'cancelled';
+/** The scripts know nothing of it any more. */
+export const isForgotten = ({ state, round }: ModelGroup): boolean =>
+  state === 'trained' || (state === 'failed' && isOver(round));

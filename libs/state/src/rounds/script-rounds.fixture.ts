@@ -1,0 +1,272 @@
+import { attemptNumber, type Epoch, isBroomwagonError } from '@broomwagon/contracts';
+import {
+  type ModelGroup,
+  type ModelRequest,
+  type ModelRound,
+  type ModelSegment,
+  type ModelSubmission,
+  type PlanSnapshot,
+  type RoundModel,
+  roundTerms,
+} from '@broomwagon/policies';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { expect } from 'vitest';
+import {
+  type Ended,
+  type FailureKind,
+  type GivenAttempt,
+  isOver,
+  nameOf,
+  type PlannedOpening,
+  type RoundFollower,
+  WORKERS,
+} from '../../../policies/src/rounds/round-follower.fixture';
+import { type AbortSelector, AbortStore } from '../aborts';
+import { FunctionRunner } from '../library/function-runner';
+import { connectRedis } from '../redis';
+import { type AttemptFence, RequestStore } from '../requests';
+import { RoutingStore } from '../routing';
+import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
+import { readJob } from './read-job.fixture';
+import { RoundStore } from './round.store';
+
+const redis = connectRedis({ url: testRedisUrl() });
+const { pool: prefix } = testPool();
+const runner = new FunctionRunner(redis, prefix);
+const requests = new RequestStore(runner);
+const routing = new RoutingStore(runner);
+const rounds = new RoundStore(runner);
+const aborts = new AbortStore(runner);
+const JOB = 'job';
+let opened = 0;
+
+/** Ends the connection and removes all keys. */
+export async function closeStores(): Promise<void> {
+  await redis.quit();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+}
+
+/** The scripts on a real Redis, which do what a world does with the model. */
+export class ScriptRounds implements RoundFollower {
+  private readonly pool = `pair-${opened++}`;
+  private readonly root = runner.rootKey(this.pool);
+  private readonly epochs = new Map<string, Epoch>();
+  private readonly fences = new Map<string, AttemptFence>();
+  private readonly rounds: ModelRound[] = [];
+  private trainerEpoch?: Epoch;
+  /** Makes each registration, claim, abort and takeover another one. */
+  private calls = 0;
+
+  async start(): Promise<void> {
+    for (const workerId of WORKERS) await this.register(workerId);
+  }
+
+  async end(): Promise<void> {
+    await flushPrefix(testRedisUrl(), `${this.root}:`);
+  }
+
+  async nowMs(): Promise<number> {
+    return Number(await redis.hget(`${this.root}:meta`, 'clockMs'));
+  }
+
+  async compareSnapshot(expected: PlanSnapshot): Promise<void> {
+    const { stamp: _, ...said } = await rounds.snapshot(this.pool, { job: JOB }, true);
+    const snapshot = said as unknown as PlanSnapshot;
+    expect(normalized(snapshot)).toEqual(normalized(expected));
+    // The scripts open a round and take its groups one after the other, the model at once.
+    for (const [position, { durationMs }] of (snapshot.history ?? []).entries()) {
+      expect(Math.abs(durationMs - expected.history![position]!.durationMs)).toBeLessThan(10_000);
+    }
+  }
+
+  async open(opening: PlannedOpening, snapshot: PlanSnapshot): Promise<string> {
+    const roundId = `r${opening.step}`;
+    const common = { ...opening, job: JOB, roundId, orphanAfterMs: 600_000, trainerEpoch: this.trainerEpoch };
+    const terms = roundTerms(opening.policy, opening, snapshot);
+    const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(codeOf);
+    if (typeof answer === 'string') return answer;
+    this.trainerEpoch = answer.trainerEpoch;
+    let state: string = answer.state;
+    while (state === 'opening') ({ state } = await rounds.take(this.pool, { job: JOB, roundId }));
+    return state;
+  }
+
+  async submit({ step }: ModelRound, groups: readonly ModelSubmission[]): Promise<void> {
+    const args = { job: JOB, roundId: `r${step}`, trainerEpoch: this.trainerEpoch! };
+    const stored = groups.map((group) => ({ ...group, digest: 'd', maxTokens: 100, promptRef: 'p', sampling: '{}' }));
+    await rounds.submit(this.pool, args, stored);
+  }
+
+  async claim(max: number, workerId: string): Promise<string[]> {
+    const holder = { workerId, workerEpoch: this.epochs.get(workerId)! };
+    const { claims } = await requests.claim(this.pool, { claimId: `c${this.calls++}`, ...holder, max });
+    for (const claim of claims) {
+      this.fences.set(attemptName(claim), { requestId: claim.requestId, attempt: claim.attempt, ...holder });
+    }
+    return claims.map(attemptName);
+  }
+
+  async checkpoint(attempt: GivenAttempt, made: ModelSegment): Promise<string> {
+    const answer = await requests.checkpoint(this.pool, { ...this.fence(attempt), ...wire(made) }).catch(codeOf);
+    return typeof answer === 'string' ? answer : answer.action;
+  }
+
+  async complete(attempt: GivenAttempt, made: ModelSegment): Promise<Ended> {
+    const args = { ...this.fence(attempt), ...wire(made), finishReason: 'stop' as const };
+    return ended(await requests.complete(this.pool, args).catch(codeOf));
+  }
+
+  async fail(attempt: GivenAttempt, made: ModelSegment, kind: FailureKind): Promise<Ended> {
+    const { countsAsFailure = false, retryable = true, timedOut = false } = kind;
+    const reason = timedOut ? ('timeout' as const) : ('engine-error' as const);
+    const args = { ...this.fence(attempt), ...wire(made), countsAsFailure, retryable, reason };
+    return ended(await requests.fail(this.pool, args).catch(codeOf));
+  }
+
+  async expireWorker(workerId: string): Promise<void> {
+    await routing.deregisterWorker(this.pool, workerId, this.epochs.get(workerId)!);
+    for (let more = true; more;) ({ more } = await requests.expiredAttempts(this.pool));
+    await this.register(workerId);
+  }
+
+  dropGroup({ groupId }: ModelGroup): Promise<string[]> {
+    return this.abort({ groupId, job: JOB });
+  }
+
+  stopSample({ group, index }: ModelRequest): Promise<string[]> {
+    return this.abort({ requestIds: [`${JOB}/${group.groupId}/${index}`], scope: 'sample' });
+  }
+
+  async expireRound(): Promise<boolean> {
+    return (await rounds.expire(this.pool)).length > 0;
+  }
+
+  async cut(): Promise<string[]> {
+    const told: AttemptFence[] = [];
+    for (const { step } of this.rounds) {
+      for (let cursor: number | undefined = 0; cursor !== undefined;) {
+        const page = await rounds.cut(this.pool, { job: JOB, roundId: `r${step}` }, cursor);
+        told.push(...page.aborts);
+        ({ cursor } = page);
+      }
+    }
+    return told.map(attemptName).sort();
+  }
+
+  async close({ step, accepted }: ModelRound): Promise<void> {
+    const args = { job: JOB, roundId: `r${step}` };
+    const { groups, cursor } = await rounds.results(this.pool, { ...args, limit: 128 });
+    const results = groups.map(({ groupId, cuts, samples }) => ({
+      groupId,
+      cuts,
+      samples: samples.map(({ sampleIndex, tokenCount, segments }) => ({
+        index: sampleIndex,
+        tokens: tokenCount,
+        segments: segments.map((segment) => [segment.attempt, segment.weightVersion, segment.tokenCount]),
+      })),
+    }));
+    expect(results).toEqual(accepted.map(resultOf));
+    await rounds.close(this.pool, { ...args, trainerEpoch: this.trainerEpoch!, cursor });
+  }
+
+  async fold(): Promise<void> {
+    for (const round of this.rounds.filter(isOver)) {
+      for (let done = false; !done;) {
+        const page = await rounds.fold(this.pool, { job: JOB, roundId: `r${round.step}` });
+        done = page.done || page.waiting;
+      }
+    }
+  }
+
+  async reconcile(step: number, groups: readonly ModelSubmission[]): Promise<{ counted: number; aborts: string[] }> {
+    const { trainerEpoch } = await rounds.takeover(this.pool, JOB, `takeover-${this.calls++}`);
+    this.trainerEpoch = trainerEpoch;
+    const answer = await rounds.reconcile(this.pool, {
+      job: JOB,
+      trainerEpoch,
+      step,
+      groups: groups.map(({ groupId, samples }) => ({ groupId, samples })),
+      isLast: true,
+      groupIds: groups.map(({ groupId }) => groupId),
+    });
+    const { cancelledRoundId, unknown, stepsTrained, countedGroups } = answer;
+    for (let more = cancelledRoundId !== undefined; more;)
+      ({ more } = await rounds.giveBack(this.pool, { job: JOB, roundId: cancelledRoundId! }));
+    expect(unknown).toEqual([]);
+    expect(stepsTrained).toBe(step);
+    return { counted: countedGroups, aborts: answer.aborts.map(attemptName).sort() };
+  }
+
+  async compare(model: RoundModel, groups: readonly ModelGroup[]): Promise<void> {
+    const { round } = model;
+    if (round !== undefined && this.rounds.at(-1) !== round) this.rounds.push(round);
+    const real = await readJob(redis, this.root, round && `r${round.step}`);
+    const { trained, failed, dropped, settling } = model.groups;
+    expect({ ...real, groups: undefined, round: undefined }).toEqual({
+      requestCounts: model.requestCounts,
+      counts: { trained, failed, dropped, settling },
+      longtail: inOrder([...model.longtail.groups()]),
+      wasted: totalsOf(this.rounds.map(({ wasted }) => wasted)),
+      groups: undefined,
+      round: undefined,
+    });
+    const kept = new Set(groups.map(({ groupId }) => groupId));
+    expect(real.groups.filter(({ groupId }) => kept.has(groupId))).toEqual(
+      groups.map(viewOf).toSorted((a, b) => (a.groupId < b.groupId ? -1 : 1)),
+    );
+    if (round !== undefined) expect(real.round).toEqual(viewOfRound(round));
+  }
+
+  private async abort(selector: AbortSelector): Promise<string[]> {
+    const abortId = `a${this.calls++}`;
+    await aborts.begin(this.pool, { abortId, selector, reason: 'test', keptMs: 600_000 });
+    const told: AttemptFence[] = [];
+    for (let more = true; more;) {
+      const page = await aborts.select(this.pool, abortId);
+      told.push(...page.aborts);
+      more = page.more;
+    }
+    return told.map(attemptName).sort();
+  }
+
+  private async register(workerId: string): Promise<void> {
+    const registrationId = `reg${this.calls++}`;
+    const { workerEpoch } = await routing.registerWorker(this.pool, { workerId, registrationId, ttlMs: 600_000 });
+    this.epochs.set(workerId, workerEpoch);
+  }
+
+  private fence({ request, number }: GivenAttempt): AttemptFence {
+    return this.fences.get(nameOf(request, number))!;
+  }
+}
+
+const attemptName = ({ requestId, attempt }: Pick<AttemptFence, 'requestId' | 'attempt'>): string =>
+  `${requestId.slice(JOB.length + 1)} ${attemptNumber(attempt)}`;
+
+const codeOf = (error: unknown): string => {
+  if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
+  return error.code;
+};
+
+const ended = (answer: string | { state: string; aborts: AttemptFence[] }): Ended =>
+  typeof answer === 'string'
+    ? { state: answer, aborts: [] }
+    : { state: answer.state, aborts: answer.aborts.map(attemptName).sort() };
+
+/** An accepted group as its results have it. */
+const resultOf = ({ groupId, cuts, requests: all }: ModelGroup) => ({
+  groupId,
+  cuts,
+  samples: all
+    .filter(({ state }) => state === 'finished')
+    .map(({ index, tokens, segments }) => ({
+      index,
+      tokens,
+      segments: segments.map((segment) => [segment.attempt, segment.weightVersion, segment.tokens]),
+    })),
+});
+
+function wire({ attempt, weightVersion, tokens }: ModelSegment): { segment: string; tokens: number } {
+  const segment = { attempt, serverId: 's', serverEpoch: 'e1', weightVersion, tokenCount: tokens, ref: 'ref' };
+  return { segment: JSON.stringify(segment), tokens };
+}
