@@ -11,4 +11,4 @@ const missing = ['NATS_PASSWORD', 'REDIS_PASSWORD'].filter(
 // Hexadecimal: they stand in addresses and in configuration files.
 for (const name of missing) lines.push(`${name}=${randomBytes(24).toString('hex')}`);
 if (missing.length > 0) writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
-console.log(missing.length > 0 ? `wrote ${missing.join(' and ')} to ${file}` : `${file} has both passwords already`);
+console.log(missing.length > 0 ? `wrote ${missing.join(' and ')} to ${file}` : `${file} already has both passwords`);

@@ -61,6 +61,6 @@ const vitest = spawnSync(
     },
   },
 );
-if (engine && options.keep) console.log(`The engine goes on running: ${url}, process ${engine.pid}`);
+if (engine && options.keep) console.log(`The engine keeps running: ${url}, process ${engine.pid}`);
 else await engine?.stop();
 process.exit(vitest.status ?? 1);

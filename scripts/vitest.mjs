@@ -28,7 +28,9 @@ export function runTests(args, { environment = {}, describe = () => {} } = {}) {
     const skipped = report.numPendingTests + report.numTodoTests;
     console.log(`${report.numPassedTests} passed, ${report.numFailedTests} failed, ${skipped} skipped`);
   } else {
-    console.error(`The tests broke off before they could be counted (${vitest.signal ?? `status ${vitest.status}`})`);
+    console.error(
+      `The test run ended before the tests could be counted (${vitest.signal ?? `status ${vitest.status}`})`,
+    );
   }
   rmSync(folder, { recursive: true });
   return vitest.status ?? 1;

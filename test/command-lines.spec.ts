@@ -13,7 +13,7 @@ it.each<[string, string[], number, RegExp, Record<string, string>?]>([
     'audit of a Redis that is away',
     [audit, '--pool', 'p', '--redis', `redis://:secret@${NOWHERE}`],
     2,
-    /is there a Redis at/,
+    /check that Redis runs at/,
   ],
   [
     'audit of a pool that is not there',
@@ -22,12 +22,12 @@ it.each<[string, string[], number, RegExp, Record<string, string>?]>([
     /no pool .*-typo/,
   ],
   ['a service with an argument', [worker, '--concurrency', '3'], 2, /unknown argument '--concurrency'.*environment/],
-  ['a service without NATS', [worker], 1, /is there a NATS where NATS_URL says/],
+  ['a service without NATS', [worker], 1, /check that NATS runs at the address of NATS_URL/],
   [
     'a service whose NATS has no TLS',
     [worker],
     1,
-    /does not speak TLS/,
+    /does not support TLS/,
     { NATS_URL: testNatsUrl().replace('nats://', 'tls://') },
   ],
   [

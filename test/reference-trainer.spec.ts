@@ -79,7 +79,7 @@ describe('npm start', () => {
     const more = ['--once', ...SMALL, '--steps', '4', '--speed', '300', '--job', 'job', '--results', results];
     const refused = await start(...more);
     expect((await refused.exited).code).toBe(2);
-    expect(output()).toMatch(/--continue goes on behind them/);
+    expect(output()).toMatch(/use --continue to continue after them/);
     const continued = await start(...more, '--continue', '--report', report);
     expect((await continued.exited).code, output()).toBe(0);
     const second = JSON.parse(readFileSync(report, 'utf8')) as Report;
@@ -116,14 +116,14 @@ describe('npm start', () => {
       };
       for (const program of Object.keys(names)) process.kill(childOf(run.pid!, program)!, 'SIGKILL');
       for (const name of Object.values(names)) {
-        await expect.poll(output).toMatch(new RegExp(`${name} ended \\(SIGKILL\\); starting it again`));
+        await expect.poll(output).toMatch(new RegExp(`${name} ended \\(SIGKILL\\); it is restarted`));
         await expect.poll(output).toMatch(new RegExp(`${name} runs again`));
       }
       const { code } = await run.exited;
       expect(code, output()).toBe(0);
       const { totals, notes } = JSON.parse(readFileSync(report, 'utf8')) as Report;
       expect(totals).toMatchObject({ trained: 32, lost: 0, duplicated: 0, faulty: 0 });
-      expect(notes).toContainEqual(expect.stringMatching(/simulated engines ended and were started again 1 times/));
+      expect(notes).toContainEqual(expect.stringMatching(/simulated engines ended and were restarted 1 times/));
       await expect.poll(left).toEqual([]);
     },
   );

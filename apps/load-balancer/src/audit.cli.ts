@@ -40,22 +40,22 @@ interface AuditOptions {
 async function main(argv: string[]): Promise<number> {
   const command = new Command('audit')
     .description(
-      'Proves the counts of a pool: leases, servers, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
-        'and checkpoints of each job.',
+      'Checks the counts of a pool: leases, servers, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
+        'and snapshots of each job.',
     )
     .requiredOption('--pool <pool>', 'the pool')
-    .option('--repair', 'mend indexes and counters from the leases and requests, which are the truth', false)
-    .option('--json', 'print the outcome as JSON', false)
+    .option('--repair', 'correct indexes and counters from the leases and requests', false)
+    .option('--json', 'print the result as JSON', false)
     .option('--redis <url>', 'Redis address', process.env.REDIS_URL ?? 'redis://127.0.0.1:6379')
-    .option('--prefix <prefix>', 'first part of all keys', process.env.REDIS_KEY_PREFIX ?? 'rollout')
+    .option('--prefix <prefix>', 'prefix of all keys', process.env.REDIS_KEY_PREFIX ?? 'rollout')
     .addOption(
-      new Option('--payload-driver <driver>', 'where payloads lie')
+      new Option('--payload-driver <driver>', 'where payloads are stored')
         .choices(PAYLOAD_DRIVERS)
         .default(process.env.PAYLOAD_DRIVER ?? 'redis'),
     )
-    .option('--payload-url <url>', 'Redis of the payloads; default that of the pool', process.env.PAYLOAD_URL)
+    .option('--payload-url <url>', 'Redis of the payloads; default: the Redis of the pool', process.env.PAYLOAD_URL)
     .option('--payload-dir <folder>', 'folder of the payloads', process.env.PAYLOAD_DIR ?? './payloads')
-    .option('--no-payloads', 'do not look whether the payloads are there')
+    .option('--no-payloads', 'do not check that the payloads are stored')
     .exitOverride();
   try {
     command.parse(argv, { from: 'user' });
@@ -84,7 +84,7 @@ async function main(argv: string[]): Promise<number> {
       const known =
         pools.length > 0
           ? `there are ${pools.slice(0, MOST_POOLS).join(', ')}${pools.length > MOST_POOLS ? ', ...' : ''}`
-          : 'there are none; is --prefix right?';
+          : 'there are no pools; check --prefix';
       console.error(`audit: there is no pool ${options.pool} in this Redis; ${known}`);
       return 2;
     }
@@ -92,7 +92,7 @@ async function main(argv: string[]): Promise<number> {
     return report.balanced ? 0 : 1;
   } catch (error) {
     const away = isBroomwagonError(error, 'UNAVAILABLE')
-      ? `; is there a Redis at ${withoutCredentials(options.redis)}?`
+      ? `; check that Redis runs at ${withoutCredentials(options.redis)}`
       : '';
     console.error(`audit: ${error instanceof Error ? error.message : String(error)}${away}`);
     return 2;
@@ -128,14 +128,14 @@ function inWords({ pool, balanced, findings, repaired, counts, unproven }: Audit
     `pool ${pool}: ${leases} leases (${counts.serverLoads} on ${servers} servers, ${counts.workerLoads} with ` +
       `${workers} workers), ${sessions} sessions, ${requests} requests of ${jobs} jobs, ${counts.payloads} payloads`,
     ...(repaired.length > 0 ? [`repaired ${repaired.length}:`, tableOf(repaired)] : []),
-    ...(findings.length > 0 ? [`off ${findings.length}:`, tableOf(findings)] : []),
-    ...unproven.map((job) => `not proven: the requests of job ${job} never stood still; run again`),
-    balanced ? 'ok: the counts balance' : 'NOT ok: the counts are off',
+    ...(findings.length > 0 ? [`wrong ${findings.length}:`, tableOf(findings)] : []),
+    ...unproven.map((job) => `not checked: the requests of job ${job} changed all the time; run the audit again`),
+    balanced ? 'ok: the counts balance' : 'NOT ok: the counts are wrong',
   ].join('\n');
 }
 
 function tableOf(findings: Finding[]): string {
-  const table = new Table({ head: ['check', 'where', 'what was seen'], style: { head: [], border: [] } });
+  const table = new Table({ head: ['check', 'where', 'finding'], style: { head: [], border: [] } });
   for (const { check, where, says } of findings.slice(0, MOST_ROWS)) table.push([check, where, says]);
   const rest = findings.length - MOST_ROWS;
   return rest > 0 ? `${table.toString()}\n... and ${rest} more (--json has all)` : table.toString();

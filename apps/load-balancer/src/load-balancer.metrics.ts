@@ -13,68 +13,71 @@ export class LoadBalancerMetrics {
   );
   private readonly sessions = this.metrics.counter(
     'session_choices_total',
-    'Acquires of bound sessions: kept on their server, or broken by the margin; many broken: prefixes are lost',
+    'Acquires of bound sessions: kept on their server, or broken by the margin; many broken: prefix caches are lost',
     ['outcome'],
   );
   readonly releases = this.metrics.counter(
     'releases_total',
-    'Releases by reason; fenced: a worker was taken for dead',
+    'Releases by reason; fenced: the epoch of the worker has expired',
     ['reason'],
   );
   readonly transfers = this.metrics.counter(
     'transfers_total',
-    'Leases to be moved to another server, by outcome: transferred, or error code',
+    'Transfers of leases to another server by outcome: transferred, or error code',
     ['outcome'],
   );
   readonly leasesReaped = this.metrics.counter(
     'leases_reaped_total',
-    'Leases of void worker and server epochs that were returned',
+    'Leases of expired worker and server epochs that were returned',
   );
   readonly serversFenced = this.metrics.counter(
     'servers_fenced_total',
-    'Epochs taken from servers by name: engines that did not do what they were told',
+    'Server epochs expired by server.fence: engines that did not stop aborted requests',
   );
   readonly serversBroken = this.metrics.counter(
     'servers_broken_total',
-    'Servers made suspect by the breaker: their calls failed, look at the engine',
+    'Servers made suspect by the circuit breaker because their calls failed; check the engine',
   );
   readonly prefixCacheResets = this.metrics.counter(
     'prefix_cache_resets_total',
-    'Prefix caches of engines that got new weights, by outcome: reset, or failed (the server is not used: look at the engine)',
+    'Resets of prefix caches after new weights by outcome: reset, or failed (server not used; check the engine)',
     ['outcome'],
   );
   readonly enginesGivenUp = this.metrics.counter(
     'engines_given_up_total',
-    'Paused engines that could not be told to go on for an hour: they may still stand still, the log names them',
+    'Paused engines that could not be resumed for an hour: they may still be paused; the log names them',
   );
   readonly workersExpired = this.metrics.counter(
     'workers_expired_total',
-    'Workers that were not heard of for their time to live',
+    'Workers that were silent for their time to live',
   );
   readonly batchSizes = this.metrics.histogram(
     'acquire_batch_size',
-    'Acquires in one script call',
+    'Acquires in one transition',
     [],
     [1, 2, 4, 8, 16, 32, 64, 128],
   );
   private readonly drifts = this.metrics.gauge(
     'engine_drift_leases',
-    'Leases less the requests their engines report: the sum, and the greatest of one server; lasting: a leak',
+    'Leases minus the requests that engines report: sum, and maximum of one server; permanently above 0: a leak',
     ['pool', 'of'],
   );
   private readonly slowScans = this.metrics.counter(
     'slow_scans_total',
-    'Choices that looked at more than 128 servers one by one, of all replicas',
+    'Choices that examined more than 128 servers one by one, of all replicas',
     ['pool'],
   );
   private readonly gauges = {
     leases: this.ofPools('leases', 'Live leases'),
-    waiters: this.ofPools('waiters', 'Parked acquires; growing: the servers are full'),
+    waiters: this.ofPools('waiters', 'Waiting acquires; growing: the servers are full'),
     sessions: this.ofPools('sessions', 'Sessions bound to a server'),
-    sessionsEvicted: this.ofPools('sessions_evicted', 'Idle sessions forgotten so far, by age or for want of place'),
+    sessionsEvicted: this.ofPools(
+      'sessions_evicted',
+      'Idle sessions forgotten so far, by age or because the limit was reached',
+    ),
     workers: this.ofPools('workers', 'Live workers'),
     servers: this.ofPools('servers', 'Registered servers'),
-    readyServers: this.ofPools('ready_servers', 'Servers that take leases; 0: nothing can be generated'),
+    readyServers: this.ofPools('ready_servers', 'Servers that take leases; 0: no request can run'),
     expiredEpochs: this.ofPools('expired_epochs', 'Worker and server epochs whose leases are being returned'),
   } satisfies Record<Exclude<keyof PoolTotals, 'slowScans'>, unknown>;
 

@@ -5,11 +5,10 @@ import { Metrics } from '@broomwagon/platform';
 /** What the coordinator counts. Gauges are read from the counts periodically, so every replica shows the same. */
 @Injectable()
 export class CoordinatorMetrics {
-  private readonly requests = this.metrics.gauge(
-    'requests',
-    'Requests of all jobs of a pool by state; from the counts',
-    ['pool', 'state'],
-  );
+  private readonly requests = this.metrics.gauge('requests', 'Requests of all jobs of a pool by state', [
+    'pool',
+    'state',
+  ]);
   private readonly groups = this.metrics.gauge(
     'groups',
     'Groups of all jobs of a pool: submitted, trained, failed, dropped',
@@ -17,7 +16,7 @@ export class CoordinatorMetrics {
   );
   private readonly longtail = this.metrics.gauge(
     'longtail_groups',
-    'Groups in the long-tail queues or on their way there',
+    'Groups in the long-tail queues, or cut and not confirmed yet',
     ['pool', 'state'],
   );
   readonly claims = this.metrics.counter(
@@ -25,12 +24,12 @@ export class CoordinatorMetrics {
     'Answers of claims by outcome: given, empty, parked, granted, expired',
     ['outcome'],
   );
-  readonly attempts = this.metrics.counter('attempts_total', 'Ends of attempts by what became of the request', [
+  readonly attempts = this.metrics.counter('attempts_total', 'Ended attempts by the next state of the request', [
     'outcome',
   ]);
   readonly sweepPages = this.metrics.counter(
     'sweep_pages_total',
-    'Pages of the sweep by kind; cut without end: workers do not confirm',
+    'Pages of the sweeper by kind; cut keeps growing: workers do not confirm',
     ['kind'],
   );
   readonly abortsUnconfirmed = this.metrics.counter(
@@ -39,54 +38,51 @@ export class CoordinatorMetrics {
   );
   readonly blockedJobs = this.metrics.gauge(
     'blocked_jobs',
-    'Jobs whose requests are not claimed since their payloads are near the quota; round.status says what to do',
+    'Jobs whose requests are not claimed because their payloads are near the quota; round.status says what to do',
     ['pool'],
   );
   readonly serversFenced = this.metrics.counter(
     'servers_fenced_total',
-    'Servers fenced since what ran on them could not be ended',
+    'Servers fenced because their requests could not be stopped',
   );
   readonly lostEntries = this.metrics.gauge(
     'lost_entries',
-    'Requests ever that an index named and that were not there: Redis came back without a part of its keys',
+    'Requests so far that an index named and that were missing: Redis came back without some of its keys',
     ['pool'],
   );
   readonly miscounts = this.metrics.gauge(
     'miscounts',
-    'Counts ever that were found to be impossible; their jobs are counted anew from the requests',
+    'Impossible counts found so far; their jobs are recounted from the requests',
     ['pool'],
   );
   readonly generations = this.metrics.counter(
     'generations_total',
-    'Times that Redis was found to be another one or set back: trainers and workers reconcile',
+    'Restarts and losses of Redis that were detected; trainers and workers reconcile',
     ['pool'],
   );
-  readonly moves = this.metrics.counter(
-    'moves_total',
-    'Moves of requests: sent to their holders, or refused when looked at',
-    ['outcome'],
-  );
-  readonly plans = this.metrics.counter(
-    'rebalance_plans_total',
-    'Plans of the rebalancer by what set them off and what they said',
-    ['trigger', 'outcome'],
-  );
+  readonly moves = this.metrics.counter('moves_total', 'Moves of requests: sent to their workers, or refused', [
+    'outcome',
+  ]);
+  readonly plans = this.metrics.counter('rebalance_plans_total', 'Plans of the rebalancer by trigger and outcome', [
+    'trigger',
+    'outcome',
+  ]);
   readonly planGain = this.metrics.counter(
     'rebalance_gain_seconds_total',
-    'Wall time that executed plans were to save',
+    'Wall time that executed plans are expected to save',
   );
   readonly planCost = this.metrics.counter(
     'rebalance_cost_seconds_total',
-    'Engine time that moves of executed plans were to take',
+    'Engine time that the moves of executed plans are expected to take',
   );
   readonly awaitingDeletion = this.metrics.gauge(
     'payloads_awaiting_deletion',
-    'Payloads that nothing names any more and that wait for their removal',
+    'Unused payloads that wait for their removal',
     ['pool'],
   );
   readonly awaitingDeletionBytes = this.metrics.gauge(
     'payloads_awaiting_deletion_bytes',
-    'Bytes of payloads_awaiting_deletion, without those whose bytes are not known yet',
+    'Bytes of payloads_awaiting_deletion, without payloads of unknown size',
     ['pool'],
   );
   readonly eventsRelayed = this.metrics.counter('events_relayed_total', 'Events published from the outbox');

@@ -10,16 +10,16 @@ import { DEFAULTS } from './options/trainer-options';
  */
 async function main(argv: string[]): Promise<number> {
   const command = new Command('check-results')
-    .description('Checks that a results file holds every sample of every prompt exactly once.')
+    .description('Checks that a results file contains every sample of every prompt exactly once.')
     .argument('<prompts>', 'prompts file (JSONL)')
     .argument('<results>', 'results file (JSONL)')
     .option('--samples <n>', 'samples of each prompt (default: the highest index found + 1)', count)
-    .option('--first <n>', 'only the first so many prompts count (default: all)', count)
+    .option('--first <n>', 'check only the first n prompts (default: all)', count)
     .addOption(
       new Option('--steps <n>', 'only the prompts of so many training steps count').argParser(count).conflicts('first'),
     )
     .option('--groups <n>', 'groups of a training step, for --steps', count, DEFAULTS.groups)
-    .option('--json', 'print the outcome as JSON', false)
+    .option('--json', 'print the result as JSON', false)
     .exitOverride();
   try {
     command.parse(argv, { from: 'user' });

@@ -92,12 +92,12 @@ function sayWhere(options: TrainerOptions, system: RolloutSystem, say: (line: st
   if (options.results !== undefined) say(`Results: ${options.results}`);
   if (options.recordEvents !== undefined) say(`Events:  ${options.recordEvents}`);
   if (options.keepLogs !== undefined) say(`Logs:    ${system.logFolder}`);
-  else if (!options.once) say(`Logs:    ${system.logFolder} (until the end; --keep-logs FOLDER keeps them)`);
+  else if (!options.once) say(`Logs:    ${system.logFolder} (deleted at the end; --keep-logs FOLDER keeps them)`);
 }
 
 function sayConnect(system: StartedSystem, say: (line: string) => void): void {
   say('');
-  say('The system stays up. Connect your own trainer or workers:');
+  say('The system keeps running. Connect your own trainer or workers:');
   say(`  NATS_URL=${system.natsUrl}`);
   say(`  REDIS_URL=${system.redisUrl}`);
   say(`  pool: ${system.pool} (subjects rollout.v1.${system.pool}.>)`);

@@ -58,7 +58,7 @@ export class ReferenceRun {
     const problems = invalidities(this.clockLagShare, runs, system.simulatorRestarts());
     const notes = [...problems];
     if (system.simulator === undefined) {
-      notes.push('Idle of real engines is estimated: the share of time with no request in flight.');
+      notes.push('The idle share of real engines is an estimate: the share of time without requests in flight.');
     }
     return {
       ...run,
@@ -117,7 +117,8 @@ export class ReferenceRun {
         setWeightVersion: (version, trainer) => system.fleet.setWeightVersion(version, trainer),
         onStatus: (status) => this.show(policy.name, steps, status),
         onStep: (step) => display.say(renderStep(policy.name, step, steps)),
-        onMissing: (ids) => display.say(`The payload store has lost tokens of ${ids.join(', ')}: they are made again`),
+        onMissing: (ids) =>
+          display.say(`The payload store has lost tokens of ${ids.join(', ')}: these groups are generated again`),
         onReconciled: (lost) => display.say(renderReconciled(lost)),
       },
     );

@@ -31,18 +31,21 @@ export class WorkerMetrics {
   readonly unclaimed;
 
   constructor(metrics: Metrics) {
-    this.attempts = metrics.counter('attempts_ended_total', 'Attempts by outcome; many fenced: heartbeats come late', [
+    this.attempts = metrics.counter('attempts_ended_total', 'Attempts by outcome; many fenced: heartbeats are late', [
       'outcome',
     ]);
     this.tokens = metrics.counter('tokens_generated_total', 'Tokens received from engines');
-    this.running = metrics.gauge('attempts_running', 'Attempts in hand; at CONCURRENCY: add workers');
+    this.running = metrics.gauge('attempts_running', 'Attempts that run; at CONCURRENCY: add workers');
     this.generationSeconds = metrics.histogram(
       'engine_request_seconds',
-      'Time of one engine request by how it ended',
+      'Duration of an engine request by result',
       ['result'],
       GENERATION_BUCKETS_S,
     );
-    this.fences = metrics.counter('worker_fences_total', 'Times this worker was declared dead and registered anew');
+    this.fences = metrics.counter(
+      'worker_fences_total',
+      'Times that the epoch of this worker expired and it registered again',
+    );
     this.unclaimed = metrics.counter('unclaimed_returned_total', 'What was ours in the counts and unknown here', [
       'kind',
     ]);

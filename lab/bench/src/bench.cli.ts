@@ -31,7 +31,9 @@ async function run(bench: Bench, options: Options): Promise<void> {
   }
 }
 
-const program = new Command('bench').description('Measures this machine; see lab/bench/README.md for how to read it.');
+const program = new Command('bench').description(
+  'Benchmarks on this machine; lab/bench/README.md explains the numbers.',
+);
 const commands: [string, string, Bench][] = [
   ['acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire],
   ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],

@@ -44,22 +44,22 @@ export function readOptions(argv: string[]): SimulatorOptions {
     )
     .addOption(new Option('--model-preset <name>', 'speed and memory').choices(presets).default('14b-16k'))
     .option('--lengths <name|file>', `${Object.keys(LENGTH_PRESETS).join(', ')}, or a .jsonl or .csv`, 'math-short-16k')
-    .option('--seed <n>', 'of the lengths', number(0, true), 1)
+    .option('--seed <n>', 'seed of the lengths', number(0, true), 1)
     .option('--speed <x>', 'simulated seconds per wall second', number(0.001, false), 200)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <n>', 'first port, the others follow; 0 = free ports', number(0, true), 9_001)
-    .option('--model <name>', 'model name in answers', 'simulated')
+    .option('--model <name>', 'model name in responses', 'simulated')
     .option('--max-model-tokens <n>', 'longest prompt + response', number(1, true), 131_072)
-    .option('--slots <n>', 'most sequences running at once (default: of the preset)', number(1, true))
+    .option('--slots <n>', 'maximum running sequences (default: of the preset)', number(1, true))
     .option('--kv-tokens <n>', 'KV cache (default: of the preset)', number(1, true))
-    .option('--tick-ms <n>', 'wall time between two moves of the model', number(1, true), 20)
+    .option('--tick-ms <n>', 'wall time between two updates of the model', number(1, true), 20)
     .option('--stream-ms <n>', 'wall time between two chunks of a stream', number(0, true), 100)
     .addOption(
       new Option('--sglang-stream <kind>', 'what a chunk of SGLang holds')
         .choices(['cumulative', 'incremental'])
         .default('incremental'),
     )
-    .option('--noise', 'tokens are random numbers of their seed alone (default: of prompt and sample)', false)
+    .option('--noise', 'tokens are random numbers that depend on the seed only (default: on prompt and sample)', false)
     .addHelpText(
       'after',
       '\nREADY_FILE=path: writes {"pid", "servers": [{"serverId", "url"}]} there once all of them listen.\n' +

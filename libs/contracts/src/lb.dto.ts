@@ -367,7 +367,7 @@ export interface LoadBalancerStatus {
   leases: Integer;
   /** Sessions that are bound to a server. */
   sessions: Integer;
-  /** Idle sessions forgotten so far, by age or for want of place. */
+  /** Idle sessions forgotten so far, by age or because the limit was reached. */
   sessionsEvicted: Integer;
   /** Choices so far that looked at more than 128 servers. */
   slowScans: Integer;

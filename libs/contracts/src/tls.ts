@@ -9,7 +9,7 @@ export interface TlsSettings {
   servername?: string;
 }
 
-export const NO_TLS_ADVICE = 'it does not speak TLS there, and the address asks for it';
+export const NO_TLS_ADVICE = 'it does not support TLS, but the address requires it';
 
 /** Codes of Node that refuse a certificate: its chain, its dates. */
 const CHAIN = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|CA_|INVALID_CA|PATH_LENGTH_|CRL_|ERROR_IN_CERT)/;
@@ -28,7 +28,7 @@ export function tlsAdvice(error: unknown, settings: string): string | undefined 
     return `its certificate is not accepted (${message}); set ${settings}_CA to the file of the CA that signed it`;
   }
   if (/certificate required|bad certificate|unknown ca|handshake failure/i.test(message)) {
-    return `it wants a client certificate that it accepts; set ${settings}_CERT and ${settings}_KEY`;
+    return `it requires a valid client certificate; set ${settings}_CERT and ${settings}_KEY`;
   }
   if (/wrong version number|packet length too long|no TLS handshake|before secure TLS connection/i.test(message)) {
     return NO_TLS_ADVICE;

@@ -53,11 +53,11 @@ describe('NATS with TLS', () => {
   });
 
   it.each<[string, () => NatsConfig, RegExp]>([
-    ['a server without TLS', () => ({ url: addressOf(plain), tls: trusted }), /does not speak TLS/],
+    ['a server without TLS', () => ({ url: addressOf(plain), tls: trusted }), /does not support TLS/],
     [
       'a server without TLS, among others',
       () => ({ url: `nats://127.0.0.1:${plain.port},tls://127.0.0.1:1` }),
-      /does not speak TLS/,
+      /does not support TLS/,
     ],
     ['another CA', () => ({ url: addressOf(server), tls: { ca: OTHER_TEST_CERTIFICATE } }), /NATS_TLS_CA/],
     ['no CA', () => ({ url: addressOf(server) }), /NATS_TLS_CA/],

@@ -115,8 +115,8 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
       if (advice !== undefined || Date.now() + 200 >= deadline) {
         const silent = code === ErrorCode.Timeout && options.tls && config.tls?.cert === undefined;
         const doubt = silent
-          ? 'is it reachable, and does it want a client certificate (NATS_TLS_CERT, NATS_TLS_KEY)?'
-          : 'is there a NATS where NATS_URL says?';
+          ? 'check that it is reachable and whether it requires a client certificate (NATS_TLS_CERT, NATS_TLS_KEY)'
+          : 'check that NATS runs at the address of NATS_URL';
         const why = advice ?? `${(error as Error).message}; ${doubt}`;
         throw new BroomwagonError('UNAVAILABLE', `NATS at ${withoutCredentials(config.url)}: ${why}`, { cause: error });
       }
@@ -133,7 +133,7 @@ function adviceFor(error: unknown): string | undefined {
     case ErrorCode.AuthenticationExpired:
     case ErrorCode.AuthenticationTimeout:
       return (
-        `it refuses us (${message}); set NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_NKEY_SEED or NATS_CREDS to what ` +
+        `it refuses the connection (${message}); set NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_NKEY_SEED or NATS_CREDS to what ` +
         'the server knows'
       );
     case ErrorCode.ServerOptionNotAvailable:

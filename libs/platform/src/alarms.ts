@@ -11,11 +11,9 @@ export class Alarms {
   private readonly counter;
 
   constructor(metrics: Metrics) {
-    this.counter = metrics.counter(
-      'alarms_total',
-      'Alarms by name, counted when they begin: something needs a person, the log says what',
-      ['alarm'],
-    );
+    this.counter = metrics.counter('alarms_total', 'Alarms by name, counted when they begin; the log says what to do', [
+      'alarm',
+    ]);
   }
 
   /**

@@ -65,7 +65,7 @@ describe('Redis with TLS', () => {
   });
 
   it.each<[string, () => RedisConnectionOptions, RegExp]>([
-    ['a server without TLS', () => ({ url: at(plainPort), tls }), /does not speak TLS/],
+    ['a server without TLS', () => ({ url: at(plainPort), tls }), /does not support TLS/],
     ['another CA', () => ({ url: at(ports.open), tls: { ca: OTHER_TEST_CERTIFICATE } }), /REDIS_TLS_CA/],
     ['no CA', () => ({ url: at(ports.open) }), /REDIS_TLS_CA/],
     [
@@ -93,8 +93,8 @@ describe('Redis with passwords', () => {
   afterAll(() => server.stop());
 
   it.each([
-    ['no password', '', /wants a password.*REDIS_URL/],
-    ['a wrong password', ':wrong@', /does not know the user and password/],
+    ['no password', '', /requires a password.*REDIS_URL/],
+    ['a wrong password', ':wrong@', /refuses the user and password/],
     ['a user without our keys', 'reader:reader@', /REDIS_KEY_PREFIX/],
     ['a user that may not run functions', 'writer:writer@', /may not run functions/],
   ])('refuses to start with %s, and says what to set', async (_, login, says) => {

@@ -9,36 +9,33 @@ const LOOK = transition<object, object>('pools/read-settings');
 
 type Advice = readonly [error: RegExp, advice: string][];
 const FOR_REDIS: Advice = [
-  [/NOAUTH/, 'it wants a password; write redis://:password@host:port, or user:password@, into REDIS_URL'],
-  [/WRONGPASS|invalid password/i, 'it does not know the user and password of REDIS_URL'],
+  [/NOAUTH/, 'it requires a password; set REDIS_URL to redis://:password@host:port or redis://user:password@host:port'],
+  [/WRONGPASS|invalid password/i, 'it refuses the user and password of REDIS_URL'],
   [
     /NOPERM|ACL failure/,
-    'the user of REDIS_URL may not run functions on our keys; grant it FUNCTION, FCALL and the keys of REDIS_KEY_PREFIX ' +
+    'the user of REDIS_URL may not run functions on the keys of this service; grant it FUNCTION, FCALL and the keys of REDIS_KEY_PREFIX ' +
       '(docs/operations.md)',
   ],
   [
     /unknown command.*FUNCTION/i,
-    'it has no Redis Functions; Redis 7.0 or later, or Valkey, is needed: install a newer one, or name another in REDIS_URL',
+    'it has no Redis Functions; Redis 7.0 or later, or Valkey, is required: install a newer version, or change REDIS_URL',
   ],
 ];
 const FOR_SENTINELS: Advice = [
   [
     /NOAUTH|WRONGPASS/,
-    'they want a user or password; set REDIS_SENTINEL_PASSWORD, and REDIS_SENTINEL_USER where there is one',
+    'they require a password; set REDIS_SENTINEL_PASSWORD, and REDIS_SENTINEL_USER if there is a user',
   ],
-  [
-    /No such master/,
-    'they watch no primary of this name; write the name of `sentinel monitor` at the end of REDIS_URL',
-  ],
-  [/unknown command.*sentinel/i, 'these are no Sentinels; name their addresses, or write redis:// instead'],
+  [/No such master/, 'they monitor no primary of this name; end REDIS_URL with the name given to `sentinel monitor`'],
+  [/unknown command.*sentinel/i, 'these are not Sentinels; use their addresses, or redis:// in REDIS_URL'],
 ];
 /** `redis_mode` of INFO -> what to write when the address is of another kind. */
 const FOR_SERVER_MODE: Record<string, string> = {
-  cluster: 'it is a node of a Cluster; write redis+cluster://host:port into REDIS_URL',
-  sentinel: 'it is a Sentinel; write redis+sentinel://host:port/name-of-the-primary into REDIS_URL',
+  cluster: 'it is a node of a Cluster; set REDIS_URL to redis+cluster://host:port',
+  sentinel: 'it is a Sentinel; set REDIS_URL to redis+sentinel://host:port/name-of-the-primary',
 };
 const FOR_NODE_MODE: Record<string, string> = {
-  standalone: 'it is no node of a Cluster; write redis://host:port into REDIS_URL',
+  standalone: 'it is not a node of a Cluster; set REDIS_URL to redis://host:port',
   sentinel: FOR_SERVER_MODE['sentinel']!,
 };
 

@@ -105,7 +105,7 @@ describe('a Redis Cluster', () => {
 
   it.each([
     ['one of its nodes as a server', () => `redis://127.0.0.1:${cluster.servers[0]!.port}`, /redis\+cluster:\/\//],
-    ['it as Sentinels', () => `redis+sentinel://127.0.0.1:${cluster.servers[0]!.port}/main`, /no Sentinels/],
+    ['it as Sentinels', () => `redis+sentinel://127.0.0.1:${cluster.servers[0]!.port}/main`, /not Sentinels/],
   ])('refuses an address that names %s, and says what to write', async (_, url, says) => {
     const wrong = connectRedis({ url: url() });
     await expect(checkRedisAccess(wrong, prefix)).rejects.toMatchObject({

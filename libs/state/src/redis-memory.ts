@@ -99,8 +99,8 @@ export async function checkRedisVersion(redis: RedisClient): Promise<void> {
   const version = fieldsOf(await redis.info('server')).get('redis_version') ?? '';
   if (Number.parseInt(version, 10) < OLDEST_MAJOR) {
     throw new RedisTooOldError(
-      `Redis ${version} is too old: scripts need Redis ${OLDEST_MAJOR}.0 or later, or Valkey. ` +
-        'Install a newer one, or name another in REDIS_URL',
+      `Redis ${version} is too old: Redis ${OLDEST_MAJOR}.0 or later, or Valkey, is required. ` +
+        'Install a newer version, or change REDIS_URL',
     );
   }
 }

@@ -65,7 +65,7 @@ const STORES = [
 ];
 
 function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
-  const ratio = metrics.gauge('redis_memory_ratio', 'Memory of Redis / its maxmemory; 0.9: no new work is taken');
+  const ratio = metrics.gauge('redis_memory_ratio', 'Memory of Redis / its maxmemory; from 0.9: new work is refused');
   return new RedisMemory(redis, 'Redis', ({ usedBytes, maxBytes }) =>
     ratio.set(maxBytes > 0 ? usedBytes / maxBytes : 0),
   );

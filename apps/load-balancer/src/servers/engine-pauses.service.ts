@@ -43,7 +43,7 @@ export class EnginePausesService {
       ({ cursor, resumes } = page);
     } while (cursor !== '0');
     const overdue = resumes ? await this.resumeAll(pool) : 0;
-    const says = 'Engines that were paused for new weights cannot be told to go on; they are told again for an hour';
+    const says = 'Engines that were paused for new weights could not be resumed; the call is repeated for an hour';
     this.alarms.look(pool, 'engine-pauses', overdue > 0 ? 'engines-paused' : undefined, says, { overdue });
   }
 

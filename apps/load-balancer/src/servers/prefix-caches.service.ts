@@ -37,7 +37,7 @@ export class PrefixCachesService {
       return true;
     } catch (error) {
       if (isBroomwagonError(error, 'ENGINE_REJECTED')) return true;
-      const says = 'A prefix cache was not reset: its server stays one of the older weights';
+      const says = 'A prefix cache was not reset: its server keeps the older weight version';
       this.logger.error({ err: error, pool, serverId, weightVersion }, says);
       this.metrics.prefixCacheResets.inc({ outcome: 'failed' });
       return false;

@@ -118,7 +118,7 @@ export class ProbeService implements OnModuleDestroy {
     const { load, ...said } = await this.health.report({ ...server, pool }, this.roundMs);
     if (this.stopped) return undefined;
     if (isNews(server, said)) {
-      const says = 'What an engine says of itself was not noted; it is asked again';
+      const says = 'The report of an engine was not recorded; the next probe repeats it';
       this.inBackground(this.heeding, pool, server, () => this.heed(pool, server, said), says);
     }
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };

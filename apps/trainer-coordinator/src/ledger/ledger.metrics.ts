@@ -15,15 +15,15 @@ export class LedgerMetrics {
     const labels = ['pool', 'job'];
     const gauge = (name: string, help: string) => metrics.gauge(`ledger_${name}`, help, labels);
     this.values = {
-      lengthBias: gauge('length_bias_ratio', 'Mean length of trained samples / of all that were begun; 1 = unbiased'),
-      offPolicy: gauge('off_policy_ratio', 'Share of trained tokens made by older weights'),
-      waste: gauge('waste_ratio', 'Share of all tokens that were thrown away'),
+      lengthBias: gauge('length_bias_ratio', 'Mean length of trained samples / of all started samples; 1 = unbiased'),
+      offPolicy: gauge('off_policy_ratio', 'Share of trained tokens generated with older weights'),
+      waste: gauge('waste_ratio', 'Share of tokens that were thrown away'),
       variation: gauge('batch_variation_ratio', 'Standard deviation / mean of the mean lengths of the steps'),
-      span: gauge('version_span', 'Most weight versions between a token and its training'),
-      cuts: gauge('cuts_per_group', 'Most cuts of a trained group'),
+      span: gauge('version_span', 'Maximum weight versions between a token and its training'),
+      cuts: gauge('cuts_per_group', 'Maximum cuts of a trained group'),
     };
     this.waste = metrics.gauge('ledger_wasted_tokens', 'Tokens thrown away, by reason', [...labels, 'reason']);
-    this.alarms = metrics.gauge('ledger_alarms', 'Bounds that are near (1) or broken (2), else 0', [
+    this.alarms = metrics.gauge('ledger_alarms', 'Bounds that are nearly reached (1) or exceeded (2), otherwise 0', [
       ...labels,
       'bound',
     ]);

@@ -6,13 +6,13 @@ import { CoordinatorConfig } from '../coordinator.config';
 const SWEEP_INTERVAL_MS = 60_000;
 const OVERRIDE = 'PAYLOAD_SWEEP_UNCHECKED=true sweeps all the same';
 const SAYS = {
-  'payload-sweep-no-pools': `Redis knows no pool, and the store has payloads: none is swept. Restore Redis; ${OVERRIDE}`,
+  'payload-sweep-no-pools': `Redis has no pool, but the store has payloads: none is removed. Restore Redis; ${OVERRIDE}`,
   'payload-sweep-shared':
-    'Another deployment uses the payload store, or did before Redis was lost: no payload is swept. ' +
-    `Give each a PAYLOAD_DIR or REDIS_KEY_PREFIX of its own; ${OVERRIDE}`,
+    'Another deployment uses the payload store, or used it before Redis was lost: no payload is removed. ' +
+    `Give each deployment its own PAYLOAD_DIR or REDIS_KEY_PREFIX; ${OVERRIDE}`,
   'payload-sweep-too-many':
-    'More than a tenth of all payloads have no owner: none is swept. ' +
-    `Look whether Redis has all its pools and jobs; ${OVERRIDE}`,
+    'More than a tenth of all payloads have no owner: none is removed. ' +
+    `Check that Redis has all its pools and jobs; ${OVERRIDE}`,
 };
 
 /**

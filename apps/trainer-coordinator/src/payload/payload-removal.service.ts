@@ -9,8 +9,8 @@ import { CoordinatorMetrics } from '../coordinator.metrics';
 const SWEEPS_PER_REMOVAL = 10;
 const SAYS = {
   'payloads-awaiting-deletion':
-    'Payloads that were freed within the loss window of Redis have more bytes than may wait',
-  'payloads-not-removed': 'The payload store does not remove payloads that nothing names: the log of the task says why',
+    'Payloads that became unused within REDIS_LOSS_WINDOW_MS exceed PAYLOAD_AWAITING_MAX_BYTES',
+  'payloads-not-removed': 'The payload store does not remove unused payloads; the log of the task has the cause',
 };
 
 /**

@@ -14,7 +14,7 @@ export function runChecker(
     execFile(process.execPath, args, { maxBuffer: 16 * 1024 * 1024 }, (error, stdout, stderr) => {
       const code = error?.code;
       if (error !== null && code !== 1 && code !== undefined) reject(new Error(`The checker failed: ${stderr.trim()}`));
-      else if (stdout.trim() === '') reject(new Error(`The checker said nothing: ${stderr.trim()}`));
+      else if (stdout.trim() === '') reject(new Error(`The checker printed nothing: ${stderr.trim()}`));
       else resolve(JSON.parse(stdout) as CheckOutcome);
     });
   });

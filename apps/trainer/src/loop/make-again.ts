@@ -23,7 +23,7 @@ export async function makeGroupsAgain(
   const until = async (isDone: () => Promise<boolean>): Promise<void> => {
     while (!(await isDone())) {
       if (performance.now() > endsMs) {
-        const message = `Tokens of ${groupIds.join(', ')} are gone, and the groups cannot be dropped`;
+        const message = `Tokens of ${groupIds.join(', ')} are missing, and the groups cannot be dropped`;
         throw new BroomwagonError('PAYLOAD_NOT_FOUND', message);
       }
       await delay(POLL_MS, undefined, { signal });

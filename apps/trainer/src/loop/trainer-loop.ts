@@ -263,7 +263,7 @@ export class TrainerLoop {
   private async makeAgain(round: CurrentRound, groupIds: GroupId[]): Promise<void> {
     this.reading = undefined;
     if (++this.givenUp > MOST_GIVEN_UP) {
-      const message = `Tokens of accepted groups are not in the payload store, again and again: ${groupIds.join(', ')}`;
+      const message = `Tokens of accepted groups are repeatedly missing in the payload store: ${groupIds.join(', ')}`;
       throw new BroomwagonError('PAYLOAD_NOT_FOUND', message);
     }
     const trainer = { job: this.settings.job, trainerEpoch: this.trainerEpoch! };

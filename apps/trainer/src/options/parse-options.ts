@@ -56,7 +56,7 @@ export function parseOptions(argv: readonly string[]): TrainerOptions {
 
 function trainerCommand(): Command {
   const command = new Command('npm start --')
-    .description('Brings up the whole system, rolls out prompts, cuts and requeues the long tail, and reports.')
+    .description('Starts the whole system, rolls out prompts, cuts and requeues the long tail, and prints a report.')
     .usage('[options]')
     .allowExcessArguments(false)
     .option('--prompts <file>', 'JSONL file with one prompt a line; - for standard input (default: example prompts)')
@@ -80,10 +80,10 @@ function trainerCommand(): Command {
     .option('--report <file>', 'write the report as JSON', writablePath)
     .option('--record-events <file>', 'write every event, for `npm run lab -- whatif`', writablePath)
     .option('--results <file>', 'write one line per trained sample', writablePath)
-    .option('--continue', 'go on with --job behind the steps that --results holds; no baseline', false)
+    .option('--continue', 'continue --job after the steps in --results; no baseline', false)
     .option('--max-tokens <n>', 'token budget of one sample', integer(1, LIMITS.maxTokens))
     .option('--model <name>', 'model of --engine to use (default: the first that each engine lists)')
-    .option('--speed <x>', 'simulated seconds per second (default: by the load)', decimal(0.1, 100_000))
+    .option('--speed <x>', 'simulated seconds per second (default: depends on the load)', decimal(0.1, 100_000))
     .addOption(
       new Option('--lengths <preset>', 'response lengths of simulated engines')
         .choices(Object.keys(LENGTH_PRESETS))
@@ -109,17 +109,19 @@ function checkTogether(options: TrainerOptions, given: (name: string) => boolean
       ['lengths', '--lengths'],
     ] as const) {
       if (given(name))
-        throw new UsageError(`${flag} is for simulated engines and cannot go with --engine (see --help)`);
+        throw new UsageError(`${flag} is for simulated engines and cannot be combined with --engine (see --help)`);
     }
   }
   if (options.report !== undefined && options.report === options.results) {
     throw new UsageError('--report and --results name the same file (see --help)');
   }
   if (options.continue && (options.job === undefined || options.results === undefined)) {
-    throw new UsageError('--continue needs the --job to go on with and its --results (see --help)');
+    throw new UsageError('--continue needs --job and --results of the run to continue (see --help)');
   }
   if (!options.continue && options.results !== undefined && holdsSteps(options.results)) {
-    throw new UsageError(`${options.results} holds trained steps: --continue goes on behind them (see --help)`);
+    throw new UsageError(
+      `${options.results} contains trained steps; use --continue to continue after them (see --help)`,
+    );
   }
   for (const name of ['report', 'results'] as const) {
     if (isSameFile(options[name], options.prompts)) {

@@ -23,30 +23,36 @@ const FLAGS: Partial<Record<keyof TailPolicy, string>> = {
 
 export function addTailOptions(command: Command): Command {
   return command
-    .option('--adaptive-over-provision', 'begin with --over-provision, then go by the lengths of the last steps')
+    .option('--adaptive-over-provision', 'start with --over-provision, then adapt to the lengths of the last steps')
     .option(
       '--sample-over-provision <x>',
       'launched samples / samples of a group; the first to finish count',
       decimal(1, 16),
     )
-    .addOption(new Option('--on-cut <what>', 'tokens that are cut (default: by the policy)').choices(CUT_SEMANTICS))
+    .addOption(
+      new Option('--on-cut <what>', 'what happens to cut tokens (default: as the policy says)').choices(CUT_SEMANTICS),
+    )
     .option(
       '--drip-groups <n>',
       'drip: groups each round takes from the long-tail queue',
       integer(1, LIMITS.groupsPerRound),
     )
-    .option('--adaptive-drip', 'drip: as many as end at the pace of the new groups')
+    .option('--adaptive-drip', 'drip: adapt --drip-groups to the pace of the new groups')
     .option(
       '--concurrency <n>',
-      'fixed-concurrency: requests in flight (default: those of one step)',
+      'fixed-concurrency: requests in flight (default: the requests of one step)',
       integer(1, 1_000_000),
     )
-    .option('--max-cuts <n>', 'a group cut so often is taken next and runs to its end', integer(1, 1_000))
-    .option('--max-age-steps <n>', 'a group is trained so many steps after its first', integer(1, 1_000_000))
-    .option('--max-version-span <n>', 'weight versions in one group', integer(0, 1_000_000))
-    .option('--max-off-policy-share <x>', 'tokens of older weights in a batch', decimal(0, 1))
-    .option('--max-longtail-share <x>', 'groups of the long-tail queue in a batch', decimal(0, 1))
-    .option('--deadline-ms <n>', 'a round ends after this with what it has', integer(1, 2 ** 31 - 1));
+    .option('--max-cuts <n>', 'a group with this many cuts is taken next and not cut again', integer(1, 1_000))
+    .option(
+      '--max-age-steps <n>',
+      'a group is trained at most this many steps after its first step',
+      integer(1, 1_000_000),
+    )
+    .option('--max-version-span <n>', 'maximum weight versions in one group', integer(0, 1_000_000))
+    .option('--max-off-policy-share <x>', 'maximum share of tokens of older weights in a batch', decimal(0, 1))
+    .option('--max-longtail-share <x>', 'maximum share of groups of the long-tail queue in a batch', decimal(0, 1))
+    .option('--deadline-ms <n>', 'a round completes after this time with its finished groups', integer(1, 2 ** 31 - 1));
 }
 
 /** Separates the parameters of the tail policy from the other options. */

@@ -55,7 +55,7 @@ export function renderReconciled({
   lostGroups: number;
 }): string {
   const steps = lostSteps.length === 0 ? 'no trained step' : `the trained steps ${lostSteps.join(', ')}`;
-  return `Redis was restarted or set back: it had lost ${steps} and ${lostGroups} submitted groups; both are told again`;
+  return `Redis was restarted or lost its last changes: ${steps} and ${lostGroups} submitted groups are sent again`;
 }
 
 /** Prompts that failed for good or were dropped. */

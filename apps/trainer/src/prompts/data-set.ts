@@ -11,14 +11,14 @@ export function selectDataSet(
   { steps, groups }: Pick<TrainerOptions, 'steps' | 'groups'>,
 ): PromptRecord[] {
   if (groups > prompts.length) {
-    throw new UsageError(`more groups than prompts: --groups ${groups}, and there are ${prompts.length} prompts`);
+    throw new UsageError(`more groups than prompts: --groups ${groups}, but there are ${prompts.length} prompts`);
   }
   if (steps === 'all') return [...prompts];
   const possible = Math.ceil(prompts.length / groups);
   if (steps !== undefined && steps > possible) {
     throw new UsageError(
-      `more steps than prompts: --steps ${steps} of ${groups} groups, and ${prompts.length} prompts give ` +
-        `${possible} steps (--steps all takes them all)`,
+      `more steps than prompts: --steps ${steps} of ${groups} groups, but ${prompts.length} prompts give ` +
+        `${possible} steps (use --steps all for all of them)`,
     );
   }
   return prompts.slice(0, (steps ?? Math.min(DEFAULTS.steps, possible)) * groups);

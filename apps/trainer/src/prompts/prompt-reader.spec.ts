@@ -57,8 +57,8 @@ describe('reading prompts', () => {
     ['{"promptTokenIds":"1"}', /line 1: .*promptTokenIds/],
     ['{"prompt":"a","id":"x"}\n\n{"prompt":"b","id":"x"}', /line 3: duplicate id "x", already on line 1/],
     ['{"prompt":"a","id":"line-2"}\n{"prompt":"b"}', /line 2: duplicate id "line-2", already on line 1/],
-    ['', /p\.jsonl holds no prompts/],
-    ['\n \n', /holds no prompts/],
+    ['', /p\.jsonl contains no prompts/],
+    ['\n \n', /contains no prompts/],
   ])('refuses %.60s', async (text, message) => {
     expect(await problemOf(text)).toMatch(message);
   });

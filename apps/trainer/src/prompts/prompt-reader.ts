@@ -57,9 +57,9 @@ export async function readPromptLines(stream: Readable, name: string): Promise<P
   }
   if (problems.length > 0) {
     const more = problems.length > SHOWN_PROBLEMS ? [`and ${problems.length - SHOWN_PROBLEMS} more`] : [];
-    throw new UsageError([`${name}: bad prompts`, ...problems.slice(0, SHOWN_PROBLEMS), ...more].join('\n  '));
+    throw new UsageError([`${name}: invalid prompts`, ...problems.slice(0, SHOWN_PROBLEMS), ...more].join('\n  '));
   }
-  if (records.length === 0) throw new UsageError(`${name} holds no prompts`);
+  if (records.length === 0) throw new UsageError(`${name} contains no prompts`);
   return records;
 }
 

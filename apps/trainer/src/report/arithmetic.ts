@@ -87,8 +87,8 @@ export function invalidities(
   const found: string[] = [];
   if (simulatorRestarts > 0) {
     found.push(
-      `The times of this report are invalid: the simulated engines ended and were started again ${simulatorRestarts} ` +
-        'times, and their clocks began anew.',
+      `The times of this report are invalid: the simulated engines ended and were restarted ${simulatorRestarts} ` +
+        'times, and their clocks started again.',
     );
   }
   if (clockLagShare !== null && clockLagShare > MAX_CLOCK_LAG_SHARE) {

@@ -53,7 +53,7 @@ export interface Report extends RunReport {
   engines: { count: number; simulated: boolean; speed: number | null };
   /** The same prompts under the policy `wait`; null when it was not run. */
   baseline: RunReport | null;
-  /** Wall time of the baseline / wall time, total against total; null without a baseline. */
+  /** Wall time of the baseline / wall time, whole runs compared; null without a baseline. */
   speedup: number | null;
   /** How far the simulated clocks fell behind, as a share; null for real engines. */
   clockLagShare: number | null;

@@ -55,7 +55,7 @@ describe('the report on the screen', () => {
     expect(text).toMatch(/short +1 +5\.00 s +25\.0 % +0\.50 s +8 +40 +3 +2/);
     expect(text).toMatch(/long +1 +5\.00 s +25\.0 % +0\.50 s +8 +40 +0 +2/);
     expect(text).toMatch(/Policy wait: 2 training steps in 25.0 s/);
-    expect(text).toMatch(/Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, total against total\)/);
+    expect(text).toMatch(/Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, whole runs compared\)/);
     expect(text).toMatch(/0 lost and 0 duplicated/);
     expect(text).toMatch(/Clock lag of the simulated engines: 1\.2 %; a report made with more than 5 % is invalid/);
   });

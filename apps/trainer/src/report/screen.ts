@@ -32,7 +32,7 @@ export function reportText(report: Report): string {
   if (speedup !== null && baseline !== null) {
     lines.push(
       `Speed-up over ${baseline.policy}: ${speedup.toFixed(2)} (${baseline.wallSeconds.toFixed(1)} s against ` +
-        `${report.wallSeconds.toFixed(1)} s, total against total).`,
+        `${report.wallSeconds.toFixed(1)} s, whole runs compared).`,
     );
   }
   if (report.clockLagShare !== null) {

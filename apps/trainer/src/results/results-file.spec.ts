@@ -92,7 +92,7 @@ it('holds nothing when there is no file yet', async () => {
 it('refuses results without a record, and leaves them as they are', async () => {
   await writeFirst();
   rmSync(`${path}.steps`);
-  await expect(ResultsFile.resume(path)).rejects.toThrow(`${path}.steps, which says of which steps, is not there`);
+  await expect(ResultsFile.resume(path)).rejects.toThrow(`${path}.steps, the record of their steps, is missing`);
   expect(linesIn()).toEqual(first);
 });
 

@@ -39,7 +39,7 @@ export class ResultsFile implements ResultSink {
     const size = await sizeOf(path);
     const text = await readRecord(recordOf(path));
     if (text === undefined && size > 0) {
-      throw new UsageError(`${path} holds results, and ${recordOf(path)}, which says of which steps, is not there`);
+      throw new UsageError(`${path} contains results, but ${recordOf(path)}, the record of their steps, is missing`);
     }
     const steps = stepsOf(text ?? '').filter(({ bytes }) => bytes <= size);
     const kept = steps.map(lineOf).join('');
@@ -96,7 +96,7 @@ async function writeAt(file: FileHandle, text: string, position: number): Promis
   let done = 0;
   while (done < bytes.length) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
-    if (bytesWritten === 0) throw new Error('The file takes no more bytes');
+    if (bytesWritten === 0) throw new Error('The file accepts no more bytes');
     done += bytesWritten;
   }
   return position + done;

@@ -68,7 +68,7 @@ describe('the watch over servers and engines of others', () => {
     await expect.poll(() => said).toHaveLength(1);
     states = ['ready', 'ready'];
     await expect.poll(() => said).toHaveLength(2);
-    expect(said).toEqual([expect.stringMatching(/engine-0 does not answer.*suspect/), 'engine-0 is ready again']);
+    expect(said).toEqual([expect.stringMatching(/engine-0 no longer answers.*suspect/), 'engine-0 is ready again']);
     stopping.abort();
     await watch;
   });

@@ -60,7 +60,7 @@ export async function watchEngines(operations: Operations, options: OutageOption
     for (const { serverId, state } of status.perServer) {
       const before = states.get(serverId);
       states.set(serverId, state);
-      if (isDown(state) && !isDown(before)) say(`${serverId} does not answer any more (${state}); the run goes on`);
+      if (isDown(state) && !isDown(before)) say(`${serverId} no longer answers (${state}); the run continues`);
       else if (isDown(before) && state === 'ready') say(`${serverId} is ready again`);
     }
     const nowMs = performance.now();
@@ -69,7 +69,7 @@ export async function watchEngines(operations: Operations, options: OutageOption
     else if (noneSinceMs === undefined) noneSinceMs = nowMs;
     else if (nowMs - noneSinceMs > giveUpAfterMs) {
       throw new RunFailure(`No engine has answered for ${giveUpAfterMs / 1_000} s.`, [
-        'Look at the logs of the engines; requests that are not finished are lost with this run.',
+        'See the logs of the engines; unfinished requests are lost with this run.',
       ]);
     }
   }

@@ -30,7 +30,7 @@ describe('the supervisor', () => {
     service.kill('SIGKILL');
     await expect.poll(() => service.running && service.pid !== before).toBe(true);
     await expect.poll(() => said).toHaveLength(2);
-    expect(said[0]).toMatch(/svc ended \(SIGKILL\); starting it again.*svc\.log/);
+    expect(said[0]).toMatch(/svc ended \(SIGKILL\); it is restarted.*svc\.log/);
     expect(said[1]).toBe('svc runs again');
     supervisor.stop();
   });
@@ -42,7 +42,7 @@ describe('the supervisor', () => {
     await expect(supervisor.failed).rejects.toThrow(
       /svc ended \(exit code 7\) after 3 restarts in a minute.*\n(.*\n)*out of luck/,
     );
-    expect(said.filter((line) => line.includes('starting it again'))).toHaveLength(3);
+    expect(said.filter((line) => line.includes('it is restarted'))).toHaveLength(3);
   });
 
   it('goes on for as long as a service dies only now and then', async () => {

@@ -8,7 +8,7 @@ const MAX_RESTARTS = 3;
 const RESTART_WINDOW_MS = 60_000;
 const RESTART_PAUSE_MS = 200;
 const SHOWN_LOG_LINES = 15;
-const ADVICE = 'Look for the reason above; if the machine ran out of memory, try fewer --groups or --samples.';
+const ADVICE = 'The reason is above. If the machine ran out of memory, use fewer --groups or --samples.';
 
 /**
  * Keeps processes running: one that ends is started again, on its own data and ports, also when it ends while it
@@ -61,7 +61,7 @@ export class Supervisor {
       if (this.stopped) return;
       await this.countRestart(service, exit);
       this.say(
-        `${service.name} ended (${describeExit(exit)}); starting it again. Its log: ${service.description.logFile}`,
+        `${service.name} ended (${describeExit(exit)}); it is restarted. Its log: ${service.description.logFile}`,
       );
       await this.startAgainAndAgain(service);
       if (this.stopped) return void (await service.stop());
@@ -79,7 +79,7 @@ export class Supervisor {
         if (this.stopped || !isBroomwagonError(error, 'UNAVAILABLE') || service.lastExit === undefined) throw error;
         await this.countRestart(service, service.lastExit);
         const how = describeExit(service.lastExit);
-        this.say(`${service.name} ended while it was starting (${how}); starting it again`);
+        this.say(`${service.name} ended while it was starting (${how}); it is restarted`);
         await delay(RESTART_PAUSE_MS);
       }
     }

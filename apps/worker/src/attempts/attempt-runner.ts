@@ -255,7 +255,7 @@ function releaseOutcomeOf(generated: Generated): ReleaseOutcome {
 }
 
 function engineAbort({ serverId }: LeaseGrant): Failure {
-  return { reason: 'engine-abort', retryable: true, message: `${serverId} stopped the request by itself` };
+  return { reason: 'engine-abort', retryable: true, message: `${serverId} ended the request without an abort` };
 }
 
 /** An engine that cannot be reached has not seen the request: that is no failure of the request, and not counted. */

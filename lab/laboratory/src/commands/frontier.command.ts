@@ -31,10 +31,10 @@ export function frontierCommand(program: Command): void {
     )
     .option('--over-provisions <list>', 'launched / needed groups', numberList(1), [1.125, 1.25, 1.375, 1.5, 1.75, 2])
     .option('--steps <n>', 'training steps of a run', wholeNumber(2, 100_000), 45)
-    .option('--seeds <n>', 'runs of each, each under another seed', wholeNumber(1, 100), 1)
-    .option('--trace <file>', 'recorded lengths (.csv or .jsonl) instead of those of the setup')
-    .option('--cap <tokens>', 'longest response of the trace; default: its longest', wholeNumber(1, 10_000_000))
-    .option('--out <folder>', 'where the plots and the page go', 'laboratory-output')
+    .option('--seeds <n>', 'runs of each policy, each with another seed', wholeNumber(1, 100), 1)
+    .option('--trace <file>', 'recorded lengths (.csv or .jsonl) instead of the lengths of the setup')
+    .option('--cap <tokens>', 'longest response; default: the longest of the trace', wholeNumber(1, 10_000_000))
+    .option('--out <folder>', 'folder of the plots and the page', 'laboratory-output')
     .option('--json <file>', 'write the points to a file')
     .action(async (options: Options) => {
       const base: Setup = SETUPS[options.setup];

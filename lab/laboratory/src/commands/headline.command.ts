@@ -18,10 +18,10 @@ interface Options {
 export function headlineCommand(program: Command): void {
   program
     .command('headline')
-    .description('reruns the published headlines and says which hold')
-    .option('--seeds <n>', 'runs of everything, each under another seed', wholeNumber(1, 100), 5)
-    .option('--quick', 'fewer steps, one seed unless --seeds says more; the shapes hold, the numbers are rougher')
-    .option('--out <folder>', 'where the plot and the page go', 'laboratory-output')
+    .description('repeats the published results and prints which of them are reproduced')
+    .option('--seeds <n>', 'runs of everything, each with another seed', wholeNumber(1, 100), 5)
+    .option('--quick', 'fewer steps, one seed unless --seeds is given; less exact numbers')
+    .option('--out <folder>', 'folder of the plot and the page', 'laboratory-output')
     .option('--json <file>', 'write the results to a file')
     .action(async (options: Options, command: Command) => {
       const isGiven = command.getOptionValueSource('seeds') === 'cli';

@@ -17,7 +17,7 @@ export function recordCommand(program: Command): void {
     .description('writes every event of a pool to a file until Ctrl-C, for whatif')
     .requiredOption('--pool <name>', 'name of the pool', poolName)
     .requiredOption('--file <file>', 'one JSON object a line')
-    .option('--nats <url>', 'where NATS is; default NATS_URL, whose NATS_* settings hold for it')
+    .option('--nats <url>', 'address of NATS; default: NATS_URL; the NATS_* settings apply')
     .action(async ({ pool, nats, file }: Options) => {
       const config = loadConfig(
         ConnectionsConfig,
@@ -30,7 +30,7 @@ export function recordCommand(program: Command): void {
         events += 1;
         output.write(`${line}\n`);
       });
-      console.error(`Recording the events of ${pool} to ${file}; Ctrl-C ends it.`);
+      console.error(`Recording the events of ${pool} to ${file}; stop with Ctrl-C.`);
       await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), connection.closedForGood]);
       await end().catch(() => undefined);
       output.end();

@@ -28,13 +28,13 @@ const TRAINER = join(__dirname, '../../../../apps/trainer/src/main.js');
 export function validateCommand(program: Command): void {
   const command = program
     .command('validate')
-    .description('the same lengths through the real services and through the simulation, step times side by side')
+    .description('runs the same lengths in the real services and in the simulation, and compares the step times')
     .option('--steps <n>', 'training steps', wholeNumber(1, 1_000), 8)
     .option('--groups <n>', 'groups of a step', wholeNumber(1, 1_000), 16)
     .option('--samples <n>', 'samples of a group', wholeNumber(1, 64), 4)
     .option('--over-provision <x>', 'launched / needed groups', someNumber(1), 1.375)
     .option('--speed <x>', 'simulated seconds per second', someNumber(0.1), 25)
-    .option('--out <folder>', 'where the plot goes', 'laboratory-output');
+    .option('--out <folder>', 'folder of the plot', 'laboratory-output');
   addFleetOptions(command).action(async (options: Options) => {
     const rows: string[][] = [];
     const files: Record<string, string> = {};

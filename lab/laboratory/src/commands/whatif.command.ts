@@ -28,11 +28,11 @@ export function whatifCommand(program: Command): void {
       '--events <file>',
       'events, one a line: npm start -- --record-events FILE, or npm run lab -- record',
     )
-    .option('--job <id>', 'which job; default: the one with the most rounds')
+    .option('--job <id>', 'id of the job; default: the job with the most rounds')
     .addOption(new Option('--policy <name...>', 'policies to try').choices(TAIL_POLICIES).default(['resume', 'drip']))
     .option('--over-provision <list>', 'launched / needed groups to try', numberList(1), [1.25, 1.375, 1.5])
     .option('--set <json>', 'more fields of the policies, e.g. \'{"maxCuts":2}\'', policyFields, {})
-    .option('--out <folder>', 'where the plot goes', 'laboratory-output');
+    .option('--out <folder>', 'folder of the plot', 'laboratory-output');
   addSpeedOption(addFleetOptions(command)).action(async (options: Options) => {
     const run = readEvents(await readFile(options.events, 'utf8'), options.events, options.job);
     const fleet = fleetOf(options);
@@ -43,7 +43,7 @@ export function whatifCommand(program: Command): void {
     const tried = policiesOf(options, run).map((policy) => ({ policy, result: replay(run, fleet, policy) }));
     console.log(screenTable(table(recorded, again, own, tried)));
     const error = again.outcome.seconds / sum(recorded) - 1;
-    console.log(`The model is ${percent(error)} off the recording: trust differences that are larger.`);
+    console.log(`The error of the model is ${percent(error)}: smaller differences mean nothing.`);
     const series = [{ policy: own, result: again }, ...tried].map(({ policy, result }) => ({
       name: nameOf(policy),
       points: result.outcome.steps.map(({ step, seconds }) => ({ x: step, y: seconds })),

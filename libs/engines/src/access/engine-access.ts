@@ -36,7 +36,7 @@ export class EngineAccess {
     if (isForbiddenHost(host)) return `${host} is a link-local or metadata address, which is never called`;
     const port = url.port || (url.protocol === 'https:' ? '443' : '80');
     if (this.rules.length === 0 || this.rules.some((admits) => admits(host, port))) return undefined;
-    return `${host} is outside of ENGINE_ALLOW_LIST`;
+    return `${host} is not in ENGINE_ALLOW_LIST`;
   }
 }
 

@@ -76,12 +76,12 @@ function quotaFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | un
   const { domainQuotas, name } = policy;
   if (domainQuotas === undefined) return undefined;
   if (name === 'drip' || name === 'fixed-concurrency')
-    return { field, reason: `does not go with ${name}, whose taken groups have no places of their own` };
+    return { field, reason: `cannot be combined with ${name}, which reserves no places for groups of the queue` };
   const quotas = Object.entries(domainQuotas);
   if (quotas.length === 0 || quotas.length > MOST_DOMAINS)
     return { field, reason: `needs 1 to ${MOST_DOMAINS} domains` };
   for (const [domain, quota] of quotas) {
-    if (!DOMAIN.test(domain)) return { field, reason: `${cutText(domain, 64)} is no name of a domain` };
+    if (!DOMAIN.test(domain)) return { field, reason: `${cutText(domain, 64)} is not a valid domain name` };
     if (!Number.isSafeInteger(quota) || quota < 1) return { field, reason: `${domain} must be a whole number from 1` };
   }
   const sum = quotas.reduce((total, [, quota]) => total + quota, 0);

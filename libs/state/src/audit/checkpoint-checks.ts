@@ -45,7 +45,7 @@ export async function checkCheckpoints(
         const where = `${job}/${tag}`;
         if (!hasHeader) found.push({ check: 'checkpoint-without-header', where, says: number });
         else if (groups !== held)
-          found.push({ check: 'checkpoint-groups', where, says: `${groups} groups, ${held} there` });
+          found.push({ check: 'checkpoint-groups', where, says: `${groups} groups, ${held} stored` });
       }
       return found;
     },
@@ -56,7 +56,7 @@ export async function checkCheckpoints(
     const where = `${job}/${tag}`;
     const counted = await countRequests(look, ['checkpointPart', job, number, 'groups'], (ref) => onRef(where, ref));
     // One that was deleted meanwhile is not there in the next look.
-    const says = `${requests} requests, ${counted} whole ones there`;
+    const says = `${requests} requests, ${counted} complete ones stored`;
     if (counted !== requests) look.note([{ check: 'checkpoint-requests', where, says }]);
   }
 }

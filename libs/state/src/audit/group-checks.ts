@@ -52,7 +52,7 @@ function judgeGroup(group: GroupView, job: JobId, groupId: string): Discrepancy[
   const where = `${job}/${groupId}`;
   const { isQueued, state, place } = group;
   if (state === undefined) {
-    const says = 'in the long-tail queue, but there is no such group';
+    const says = 'in the long-tail queue, but the group is missing';
     return isQueued ? [{ check: 'longtail-without-group', where, says, steps: [['lose_queued', job, groupId]] }] : [];
   }
   const requests = listOf<RequestView | false>(group.requests);

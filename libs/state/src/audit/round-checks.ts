@@ -97,7 +97,7 @@ function judgeRound(round: RoundView, job: JobId): Discrepancy[] {
   const { roundId, state } = round;
   const where = `${job}/${roundId}`;
   if (state === 'gone') {
-    const says = 'in the list of rounds, but there is none';
+    const says = 'in the list of rounds, but the round is missing';
     return [{ check: 'round-without-hash', where, says, steps: [['call', 'ZREM', ['rounds', job], roundId]] }];
   }
   const found: Discrepancy[] = [];

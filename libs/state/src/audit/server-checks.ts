@@ -31,7 +31,7 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
       },
     );
   }
-  const says = 'names a server that is not there';
+  const says = 'names a missing server';
   const reads = (id: string) => [['EXISTS', ['server', id]] as const];
   const check = 'index-without-server';
   const isRight = ([isThere]: unknown[]) => isThere === 1;
