@@ -9,11 +9,14 @@ import {
   type GroupSubmission,
   type OpenRoundReply,
   type OpenRoundRequest,
+  type OperationName,
+  type ReplyOf,
+  type RequestOf,
   type RoundPlan,
   type Segment,
   type TailPolicy,
 } from '@broomwagon/contracts';
-import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import { connectNats, MessagingClient, TypedClient, type RequestOptions } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
 import { formatPayloadRef, connectRedis, RoundStore, RoutingStore, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, readToEnd, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
@@ -76,6 +79,15 @@ export class CoordinatorFixture {
     return `${this.prefix}-${this.used}`;
   }
 
+  /** One call in the pool of this test. */
+  call<Name extends OperationName>(
+    operation: Name,
+    body: RequestOf<Name>,
+    options?: RequestOptions,
+  ): Promise<ReplyOf<Name>> {
+    return this.client.call(this.pool, operation, body, options);
+  }
+
   get rootKey(): string {
     return this.runner.rootKey(this.pool);
   }
@@ -119,7 +131,7 @@ export class CoordinatorFixture {
   async put({ job, requestId, attempt }: Claim, text: string): Promise<string> {
     const payload = { job, requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.from(text).toString('base64');
-    return (await this.client.call(this.pool, 'payload.put', { ...payload, data })).ref!;
+    return (await this.call('payload.put', { ...payload, data })).ref!;
   }
 
   /** Waits until every payload that was freed is removed. */
@@ -158,7 +170,7 @@ export class CoordinatorFixture {
     },
   ): Promise<OpenRoundReply & { plan: RoundPlan }> {
     const { trainerEpoch, roundId, ...wanted } = input;
-    const plan = await this.client.call(this.pool, 'round.next', { job, ...wanted });
+    const plan = await this.call('round.next', { job, ...wanted });
     const opened = await this.client.callWithRetry(
       this.pool,
       'round.open',
@@ -241,7 +253,7 @@ export class FixtureWorker {
     const claimId = `${this.workerId}-${this.workerEpoch}-${this.claims++}`;
     const { workerId, workerEpoch } = this;
     const body = { claimId, workerId, workerEpoch, max, waitMs };
-    return (await this.fixture.client.call(this.fixture.pool, 'request.claim', body)).claims;
+    return (await this.fixture.call('request.claim', body)).claims;
   }
 
   fence({ requestId, attempt }: Claim) {

@@ -105,7 +105,7 @@ describe('a job, its groups and a worker with such ids', () => {
   let trainer: { job: string; trainerEpoch: string };
 
   async function call<Name extends OperationName>(name: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
-    const reply = await fixture.client.call(fixture.pool, name, body);
+    const reply = await fixture.call(name, body);
     sent.push(reply);
     return reply;
   }

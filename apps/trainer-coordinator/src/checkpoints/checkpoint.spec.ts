@@ -9,11 +9,9 @@ const job = 'job';
 
 describe('checkpoints of a job', () => {
   let fixture: CoordinatorFixture;
-  let call: CoordinatorFixture['client']['call'];
   let worker: FixtureWorker;
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start();
-    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
   });
   afterAll(() => fixture.stop());
   beforeEach(async () => {
@@ -26,9 +24,9 @@ describe('checkpoints of a job', () => {
     fixture.client.callWithRetry(fixture.pool, 'job.checkpoint', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
   const restore = (tag: string, trainerEpoch?: Epoch) =>
     fixture.client.callWithRetry(fixture.pool, 'job.restore', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
-  const listed = async () => (await call(fixture.pool, 'job.checkpoints', { job })).checkpoints.map(({ tag }) => tag);
-  const queued = async () => (await call(fixture.pool, 'longtail.list', { job })).groups;
-  const counts = async () => (await call(fixture.pool, 'job.status', { job })).requests;
+  const listed = async () => (await fixture.call('job.checkpoints', { job })).checkpoints.map(({ tag }) => tag);
+  const queued = async () => (await fixture.call('longtail.list', { job })).groups;
+  const counts = async () => (await fixture.call('job.status', { job })).requests;
 
   /** Token payloads, by request. */
   const stored = new Map<string, string>();
@@ -44,7 +42,7 @@ describe('checkpoints of a job', () => {
     });
     const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
     for (let start = 0; start < fresh.length; start += 128) {
-      await call(fixture.pool, 'round.submit', { ...round, groups: fresh.slice(start, start + 128) });
+      await fixture.call('round.submit', { ...round, groups: fresh.slice(start, start + 128) });
     }
     const accepted = new Set(fresh.slice(0, needed).map(({ groupId }) => groupId));
     const later: Claim[] = [];
@@ -56,10 +54,10 @@ describe('checkpoints of a job', () => {
     }
     for (const claim of later) {
       const payload = { job, requestId: claim.requestId, name: claim.attempt, chunkIndex: 0, chunkCount: 1 };
-      const { ref } = await call(fixture.pool, 'payload.put', { ...payload, data: 'AAAA' });
+      const { ref } = await fixture.call('payload.put', { ...payload, data: 'AAAA' });
       const segment = { ...fixture.segmentOf(claim, 4), ref: ref! };
       stored.set(claim.requestId, ref!);
-      await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
+      await fixture.call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
     }
     await fixture.close(round);
     await fixture.swept();
@@ -72,7 +70,7 @@ describe('checkpoints of a job', () => {
     await fixture.swept();
   }
   const exists = (ref: string) =>
-    call(fixture.pool, 'payload.stat', { ref }).then(
+    fixture.call('payload.stat', { ref }).then(
       () => true,
       (error: unknown) => {
         if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return false;
@@ -151,7 +149,7 @@ describe('checkpoints of a job', () => {
   });
 
   it('is only made between rounds, and a tag names one state', async () => {
-    await expect(call(fixture.pool, 'job.checkpoints', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    await expect(fixture.call('job.checkpoints', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     await expect(restore('a')).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     const epoch = await step(groups(2), 1);
     await save(epoch, 'a');
@@ -164,9 +162,9 @@ describe('checkpoints of a job', () => {
     await expect(save(epoch, 'b')).rejects.toMatchObject({ code: 'ROUND_CONFLICT' });
     await expect(restore('a', epoch)).rejects.toMatchObject({ code: 'ROUND_CONFLICT' });
     const round = { job, roundId: opened.roundId, trainerEpoch: epoch };
-    await call(fixture.pool, 'round.cancel', { ...round, mode: 'requeue' });
+    await fixture.call('round.cancel', { ...round, mode: 'requeue' });
     await fixture.swept();
-    await call(fixture.pool, 'longtail.drop', { job, trainerEpoch: epoch, all: true, reason: 'test' });
+    await fixture.call('longtail.drop', { job, trainerEpoch: epoch, all: true, reason: 'test' });
     await expect(save(epoch, 'a')).rejects.toMatchObject({ code: 'CHECKPOINT_EXISTS', field: 'tag' });
     await expect(save(epoch, 'a\nb')).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'tag' });
     await restore('a', epoch);
@@ -181,14 +179,14 @@ describe('checkpoints of a job', () => {
       field: 'groupId',
       message: expect.stringContaining('step 1'),
     });
-    await call(fixture.pool, 'round.cancel', { job, roundId: 'round-2', trainerEpoch: epoch, mode: 'drop' });
+    await fixture.call('round.cancel', { job, roundId: 'round-2', trainerEpoch: epoch, mode: 'drop' });
     await fixture.swept();
     const wanted = { groupsPerStep: 1, remainingGroups: 1, policy: POLICY, trainerEpoch: epoch, roundId: 'again' };
     const { roundId } = await fixture.open(job, wanted);
     const second = first.map((group) => ({ ...group, groupId: 'p0:2' }));
-    await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch: epoch, groups: second });
+    await fixture.call('round.submit', { job, roundId, trainerEpoch: epoch, groups: second });
     await worker.finishAll();
     await fixture.close({ job, roundId, trainerEpoch: epoch });
-    expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({ trainedGroups: 2, stepsTrained: 2 });
+    expect(await fixture.call('job.status', { job })).toMatchObject({ trainedGroups: 2, stepsTrained: 2 });
   });
 });

@@ -6,10 +6,8 @@ const POLICY: TailPolicy = { name: 'wait', overProvision: 1 };
 
 describe('job.configure', () => {
   let fixture: CoordinatorFixture;
-  let call: CoordinatorFixture['client']['call'];
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start(1);
-    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
   });
   afterAll(() => fixture.stop());
   beforeEach(() => fixture.freshPool());
@@ -17,12 +15,12 @@ describe('job.configure', () => {
   async function open(job: string, count: number) {
     const wanted = { groupsPerStep: count, remainingGroups: count, policy: POLICY };
     const { roundId, trainerEpoch } = await fixture.open(job, wanted);
-    await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch, groups: groups(count, 0, 1) });
+    await fixture.call('round.submit', { job, roundId, trainerEpoch, groups: groups(count, 0, 1) });
   }
 
   it('holds a cap, gives the others what it leaves, and grants a parked claim as soon as there is room', async () => {
     const quota = { weight: 1_000, maxInFlight: 2 };
-    expect(await call(fixture.pool, 'job.configure', { job: 'capped', quota })).toEqual({
+    expect(await fixture.call('job.configure', { job: 'capped', quota })).toEqual({
       job: 'capped',
       quota,
       inFlight: 0,
@@ -36,15 +34,15 @@ describe('job.configure', () => {
     await expect.poll(async () => (await fixture.rounds.due(fixture.pool)).claimWaiters).toBe(1);
     await worker.complete(claims.find(({ job }) => job === 'capped') as Claim);
     expect(await waiting).toHaveLength(1);
-    expect(await call(fixture.pool, 'job.configure', { job: 'capped' })).toEqual({ job: 'capped', quota, inFlight: 2 });
+    expect(await fixture.call('job.configure', { job: 'capped' })).toEqual({ job: 'capped', quota, inFlight: 2 });
     const rest = worker.claim(10, 20_000);
     await expect.poll(async () => (await fixture.rounds.due(fixture.pool)).claimWaiters).toBe(1);
-    await call(fixture.pool, 'job.configure', { job: 'capped', quota: {} });
+    await fixture.call('job.configure', { job: 'capped', quota: {} });
     expect(await rest).toHaveLength(2);
   });
 
   it('gives claims by the weights of the jobs', async () => {
-    await call(fixture.pool, 'job.configure', { job: 'heavy', quota: { weight: 3 } });
+    await fixture.call('job.configure', { job: 'heavy', quota: { weight: 3 } });
     await open('heavy', 100);
     await open('light', 100);
     const worker = await fixture.worker('w');
@@ -57,7 +55,7 @@ describe('job.configure', () => {
     'refuses the quota %j',
     async (quota) => {
       const body = { job: 'job', quota: quota as { weight?: number } };
-      await expect(call(fixture.pool, 'job.configure', body)).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+      await expect(fixture.call('job.configure', body)).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
     },
   );
 });

@@ -4,12 +4,10 @@ import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 describe('the ledger and the prompt memory', () => {
   let fixture: CoordinatorFixture;
-  let call: CoordinatorFixture['client']['call'];
   const job = 'job';
 
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start(1);
-    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
   });
   afterAll(() => fixture.stop());
   beforeEach(() => fixture.freshPool());
@@ -22,20 +20,20 @@ describe('the ledger and the prompt memory', () => {
   it('says with the results of each round what it cost, and of the job what all did', async () => {
     const policy: TailPolicy = { name: 'resume', overProvision: 2, maxCuts: 1 };
     const first = await open(policy, 1, 2);
-    await call(fixture.pool, 'round.submit', { ...first, groups: groups(2) });
+    await fixture.call('round.submit', { ...first, groups: groups(2) });
     const worker = await fixture.worker('ledger');
     const [a, b, kept, cut] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
     await worker.complete(kept, 7);
-    await call(fixture.pool, 'request.checkpoint', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
+    await fixture.call('request.checkpoint', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
     await worker.complete(a, 3);
     await worker.complete(b, 5);
-    await call(fixture.pool, 'request.fail', {
+    await fixture.call('request.fail', {
       ...worker.fence(cut),
       reason: 'aborted',
       retryable: true,
       segment: fixture.segmentOf(cut, 6),
     });
-    const short = await call(fixture.pool, 'round.results', first);
+    const short = await fixture.call('round.results', first);
     expect(short.ledger).toMatchObject({
       trained: { samples: 2, meanTokens: 4, p99Tokens: 5, capShare: 0 },
       // 3, 5, 7 ended; one is longer than 6.
@@ -45,15 +43,15 @@ describe('the ledger and the prompt memory', () => {
       waste: { tokens: 0 },
       cutsPerGroup: { max: 0 },
     });
-    expect((await call(fixture.pool, 'job.ledger', { job, roundId: first.roundId })).summary).toEqual(short.ledger);
+    expect((await fixture.call('job.ledger', { job, roundId: first.roundId })).summary).toEqual(short.ledger);
     await fixture.close(first);
     await fixture.swept();
-    expect((await call(fixture.pool, 'job.ledger', { job })).summary.admitted).toEqual(short.ledger?.admitted);
+    expect((await fixture.call('job.ledger', { job })).summary.admitted).toEqual(short.ledger?.admitted);
 
     const second = await open(policy, 1, 0, first.trainerEpoch);
     const [again] = (await worker.claim(4)) as [Claim];
     await worker.complete(again, 4);
-    const long = await call(fixture.pool, 'round.results', second);
+    const long = await fixture.call('round.results', second);
     expect(long.ledger).toMatchObject({
       trained: { samples: 2, meanTokens: 8.5 },
       offPolicyShare: 13 / 17,
@@ -62,7 +60,7 @@ describe('the ledger and the prompt memory', () => {
     });
     await fixture.close(second);
     await fixture.swept();
-    const { summary, alarms } = await call(fixture.pool, 'job.ledger', { job });
+    const { summary, alarms } = await fixture.call('job.ledger', { job });
     expect(summary).toMatchObject({
       trained: { samples: 4, meanTokens: 6.25 },
       admitted: { samples: 4, meanTokens: 6.25 },
@@ -76,15 +74,15 @@ describe('the ledger and the prompt memory', () => {
 
   it('counts what is thrown away by its reason, and as lengths that were not seen to their end', async () => {
     const round = await open({ name: 'regenerate', overProvision: 2 }, 1, 2);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(2) });
+    await fixture.call('round.submit', { ...round, groups: groups(2) });
     const worker = await fixture.worker('waste');
     const [a, b, done, running] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
     await worker.complete(done, 7);
     await worker.complete(a, 3);
     await worker.complete(b, 3);
     await worker.complete(running, 4);
-    await expect.poll(async () => (await call(fixture.pool, 'round.status', { job })).settled).toBe(true);
-    const { summary } = await call(fixture.pool, 'job.ledger', { job, roundId: round.roundId });
+    await expect.poll(async () => (await fixture.call('round.status', { job })).settled).toBe(true);
+    const { summary } = await fixture.call('job.ledger', { job, roundId: round.roundId });
     expect(summary.waste).toEqual({ tokens: 11, share: 11 / 17, byReason: { cut: 4, unaccepted: 7 } });
     expect(summary.admitted.meanTokens).toBe((3 + 3 + 7 * 2) / 4);
     expect(summary.lengthBias).toBeCloseTo(3 / 5, 6);
@@ -95,21 +93,21 @@ describe('the ledger and the prompt memory', () => {
     const worker = await fixture.worker('undone');
     const train = async (step: number, trainerEpoch?: Epoch) => {
       const round = await open(policy, 1, 1, trainerEpoch);
-      await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, step) });
+      await fixture.call('round.submit', { ...round, groups: groups(1, step) });
       await worker.finishAll();
-      expect((await call(fixture.pool, 'round.results', round)).ledger?.trained.samples).toBe(2);
+      expect((await fixture.call('round.results', round)).ledger?.trained.samples).toBe(2);
       return round;
     };
     const first = await train(0);
-    await call(fixture.pool, 'round.cancel', { ...first, mode: 'requeue' });
+    await fixture.call('round.cancel', { ...first, mode: 'requeue' });
     await fixture.swept();
-    const trained = async () => (await call(fixture.pool, 'job.ledger', { job })).summary.trained.samples;
+    const trained = async () => (await fixture.call('job.ledger', { job })).summary.trained.samples;
     expect(await trained()).toBe(0);
 
     // The same step and roundId once more after a fall back: the first try has left nothing.
     const { trainerEpoch } = first;
     await expect
-      .poll(async () => (await call(fixture.pool, 'job.checkpoint', { job, trainerEpoch, tag: 'before' })).state)
+      .poll(async () => (await fixture.call('job.checkpoint', { job, trainerEpoch, tag: 'before' })).state)
       .toBe('complete');
     const second = await fixture.open(job, {
       groupsPerStep: 1,
@@ -119,11 +117,11 @@ describe('the ledger and the prompt memory', () => {
       roundId: 'again',
     });
     const round = { job, roundId: 'again', trainerEpoch: second.trainerEpoch };
-    await call(fixture.pool, 'round.results', round);
+    await fixture.call('round.results', round);
     await fixture.close(round);
     await fixture.swept();
     expect(await trained()).toBe(2);
-    const restored = await call(fixture.pool, 'job.restore', { job, trainerEpoch, tag: 'before' });
+    const restored = await fixture.call('job.restore', { job, trainerEpoch, tag: 'before' });
     expect(await trained()).toBe(0);
     const third = await fixture.open(job, {
       groupsPerStep: 1,
@@ -133,16 +131,16 @@ describe('the ledger and the prompt memory', () => {
       roundId: 'again',
     });
     const last = { job, roundId: 'again', trainerEpoch: third.trainerEpoch };
-    expect((await call(fixture.pool, 'round.results', last)).ledger?.trained.samples).toBe(2);
+    expect((await fixture.call('round.results', last)).ledger?.trained.samples).toBe(2);
     await fixture.close(last);
     await fixture.swept();
     expect(await trained()).toBe(2);
   });
 
   it('refuses a job or a round that is not there', async () => {
-    await expect(call(fixture.pool, 'job.ledger', { job: 'none' })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    await expect(fixture.call('job.ledger', { job: 'none' })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     await open({ name: 'wait', overProvision: 1 }, 1, 1);
-    await expect(call(fixture.pool, 'job.ledger', { job, roundId: 'none' })).rejects.toMatchObject({
+    await expect(fixture.call('job.ledger', { job, roundId: 'none' })).rejects.toMatchObject({
       code: 'ROUND_NOT_FOUND',
     });
   });
@@ -150,13 +148,13 @@ describe('the ledger and the prompt memory', () => {
   it('remembers the lengths that rounds train, by prompt, and what it is told', async () => {
     const round = await open({ name: 'wait', overProvision: 1 }, 1, 1);
     const [group] = groups(1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: [{ ...group!, promptId: 'p/1' }] });
+    await fixture.call('round.submit', { ...round, groups: [{ ...group!, promptId: 'p/1' }] });
     await (await fixture.worker('memory')).finishAll();
     await fixture.close(round);
     await fixture.swept();
     const told = { promptId: 'p/2', lengths: [100, 100], atCap: true };
-    expect(await call(fixture.pool, 'prompt.remember', { prompts: [told] })).toEqual({ remembered: 1 });
-    const { prompts } = await call(fixture.pool, 'prompt.lengths', { promptIds: ['p/1', 'p/2', 'p/3'] });
+    expect(await fixture.call('prompt.remember', { prompts: [told] })).toEqual({ remembered: 1 });
+    const { prompts } = await fixture.call('prompt.lengths', { promptIds: ['p/1', 'p/2', 'p/3'] });
     expect(prompts).toMatchObject([
       { promptId: 'p/1', samples: 2, medianTokens: 3, capShare: 0 },
       { promptId: 'p/2', samples: 2, medianTokens: 100, capShare: 1 },
@@ -165,22 +163,22 @@ describe('the ledger and the prompt memory', () => {
 
   it('gives out longest prompts first, and probes unknown ones, when the policy says so', async () => {
     const prompts = [10, 80, 40].map((tokens, index) => ({ promptId: `g${index}`, lengths: [64 * tokens] }));
-    await call(fixture.pool, 'prompt.remember', { prompts });
+    await fixture.call('prompt.remember', { prompts });
     const worker = await fixture.worker('order');
     const order = async (claims: Promise<Claim[]>) =>
       (await claims).map(({ groupId, sampleIndex }) => `${groupId}.${sampleIndex}`);
     const submitted = groups(4).map((group) => ({ ...group, maxTokens: 6_400, promptId: group.groupId }));
 
     const longest = await open({ name: 'wait', overProvision: 1, dispatchOrder: 'longest-first' }, 4, 4);
-    await call(fixture.pool, 'round.submit', { ...longest, groups: submitted });
+    await fixture.call('round.submit', { ...longest, groups: submitted });
     // g3 is unknown and counts as its whole budget.
     expect(await order(worker.claim(8))).toEqual(['g3.0', 'g3.1', 'g1.0', 'g1.1', 'g2.0', 'g2.1', 'g0.0', 'g0.1']);
 
     fixture.freshPool();
-    await call(fixture.pool, 'prompt.remember', { prompts });
+    await fixture.call('prompt.remember', { prompts });
     const prober = await fixture.worker('prober');
     const probe = await open({ name: 'wait', overProvision: 1, dispatchOrder: 'probe-first' }, 4, 4);
-    await call(fixture.pool, 'round.submit', { ...probe, groups: submitted });
+    await fixture.call('round.submit', { ...probe, groups: submitted });
     const [first] = await prober.claim(1);
     expect(first).toMatchObject({ groupId: 'g3', sampleIndex: 0 });
     await prober.complete(first!, 64 * 20);

@@ -16,10 +16,8 @@ const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
 
 describe('what is given up', () => {
   let fixture: CoordinatorFixture;
-  let call: CoordinatorFixture['client']['call'];
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start();
-    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
   });
   afterAll(() => fixture.stop());
   beforeEach(() => fixture.freshPool());
@@ -34,14 +32,14 @@ describe('what is given up', () => {
       policy,
     });
     const round = { job, roundId, trainerEpoch };
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(count) });
+    await fixture.call('round.submit', { ...round, groups: groups(count) });
     const worker = await fixture.worker('w');
     const aborts: AbortAttemptsCommand[] = [];
     fixture.client.messaging.subscribe(workerCommandSubject(fixture.pool, 'w', 'abort'), (body) => {
       aborts.push(body as unknown as AbortAttemptsCommand);
     });
     const requeue = (claims: Claim[], tokens = 4) =>
-      call(fixture.pool, 'longtail.requeue', {
+      fixture.call('longtail.requeue', {
         job,
         workerId: worker.workerId,
         workerEpoch: worker.workerEpoch,
@@ -53,15 +51,15 @@ describe('what is given up', () => {
       });
     return { round, trainerEpoch, worker, aborts, requeue };
   }
-  const status = () => call(fixture.pool, 'round.status', { job });
-  const queue = () => call(fixture.pool, 'longtail.list', { job });
-  const counts = async () => (await call(fixture.pool, 'job.status', { job })).requests;
+  const status = () => fixture.call('round.status', { job });
+  const queue = () => fixture.call('longtail.list', { job });
+  const counts = async () => (await fixture.call('job.status', { job })).requests;
 
   describe('longtail.requeue', () => {
     it('puts the group into the long-tail queue with all its tokens, and the round asks for another', async () => {
       const { round, worker, aborts, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
-      await call(fixture.pool, 'request.checkpoint', {
+      await fixture.call('request.checkpoint', {
         ...worker.fence(sibling),
         segment: fixture.segmentOf(sibling, 5),
       });
@@ -69,7 +67,7 @@ describe('what is given up', () => {
       expect(await requeue([mine])).toEqual(handedIn);
       expect(await requeue([mine])).toEqual(handedIn);
       expect(await status()).toMatchObject({ state: 'open', shortfallGroups: 1, settled: false });
-      expect((await call(fixture.pool, 'longtail.stats', { job })).settlingGroups).toBe(1);
+      expect((await fixture.call('longtail.stats', { job })).settlingGroups).toBe(1);
       // The holder of the sibling is told until it confirms.
       await expect.poll(() => aborts.length).toBeGreaterThan(1);
       expect(aborts[0]).toMatchObject({
@@ -81,7 +79,7 @@ describe('what is given up', () => {
       expect(await queue()).toEqual({ groups: [queued] });
       expect(await status()).toMatchObject({ requestsCut: 2, groupsRequeued: 1, wastedTokens: 0 });
 
-      await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
+      await fixture.call('round.submit', { ...round, groups: groups(1, 1) });
       await worker.finishAll();
       await fixture.close(round);
       const { trainerEpoch } = round;
@@ -129,7 +127,7 @@ describe('what is given up', () => {
     it('gives back what a dead worker had of a group that was handed in', async () => {
       const { worker, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
-      await call(fixture.pool, 'request.checkpoint', {
+      await fixture.call('request.checkpoint', {
         ...worker.fence(sibling),
         segment: fixture.segmentOf(sibling, 5),
       });
@@ -146,10 +144,10 @@ describe('what is given up', () => {
       const { round, trainerEpoch, worker } = await opened(count);
       const claims = await worker.claim(128);
       for (const claim of claims) if (claim.sampleIndex === 0) await worker.complete(claim);
-      await call(fixture.pool, 'round.cancel', { ...round, mode: 'requeue' });
+      await fixture.call('round.cancel', { ...round, mode: 'requeue' });
       for (const claim of claims) {
         if (claim.sampleIndex === 0) continue;
-        await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
+        await fixture.call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
       }
       await fixture.swept();
       return { job, trainerEpoch, reason: 'zero-variance' };
@@ -158,9 +156,9 @@ describe('what is given up', () => {
     it('drops the named groups with their payloads, and says which were not in the queue', async () => {
       const args = await queueOf(3);
       const [kept, freed] = [await fixture.promptRef('job', 'g0'), await fixture.promptRef('job', 'g1')];
-      const dropped = await call(fixture.pool, 'longtail.drop', { ...args, groupIds: ['g1', 'nobody', 'g1'] });
+      const dropped = await fixture.call('longtail.drop', { ...args, groupIds: ['g1', 'nobody', 'g1'] });
       expect(dropped).toMatchObject({ dropped: ['g1'], notQueued: ['nobody'], requests: 2, tokens: 3 });
-      expect(await call(fixture.pool, 'longtail.drop', { ...args, groupIds: ['g1'] })).toMatchObject({
+      expect(await fixture.call('longtail.drop', { ...args, groupIds: ['g1'] })).toMatchObject({
         dropped: [],
         notQueued: ['g1'],
         requests: 0,
@@ -170,7 +168,7 @@ describe('what is given up', () => {
       expect(await counts()).toMatchObject({ submitted: 6, dropped: 2, finished: 2, unfinished: 2 });
       await expect.poll(() => fixture.redis.keys(`${fixture.rootKey}:*:job/g1*`)).toEqual([]);
       const code = (ref: string) =>
-        call(fixture.pool, 'payload.stat', { ref }).then(
+        fixture.call('payload.stat', { ref }).then(
           () => 'there',
           (error: BroomwagonError) => error.code,
         );
@@ -183,24 +181,24 @@ describe('what is given up', () => {
       const pages: number[] = [];
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
         const body: DropLongtailRequest = { ...args, all: true, ...(cursor > 0 && { cursor }) };
-        const page: DropLongtailReply = await call(fixture.pool, 'longtail.drop', body);
+        const page: DropLongtailReply = await fixture.call('longtail.drop', body);
         pages.push(page.requests);
         ({ cursor } = page);
       }
       expect(pages).toEqual([32, 32, 32, 32, 32]);
-      expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
+      expect(await fixture.call('job.status', { job })).toMatchObject({
         droppedGroups: 80,
         longtail: { groups: 0, settlingGroups: 0 },
         requests: { dropped: 160 },
       });
       const wanted = { job, groupsPerStep: 1, remainingGroups: 0, policy: POLICY };
-      expect(await call(fixture.pool, 'round.next', wanted)).toMatchObject({ kind: 'done', step: 1 });
+      expect(await fixture.call('round.next', wanted)).toMatchObject({ kind: 'done', step: 1 });
     });
 
     it('refuses neither, both, and a trainer that was replaced', async () => {
       const args = await queueOf(1);
       const refused = (body: object, error: object) =>
-        expect(call(fixture.pool, 'longtail.drop', { ...args, ...body })).rejects.toMatchObject(error);
+        expect(fixture.call('longtail.drop', { ...args, ...body })).rejects.toMatchObject(error);
       await refused({}, { code: 'VALIDATION_FAILED', field: 'groupIds' });
       await refused({ all: true, groupIds: ['g0'] }, { code: 'VALIDATION_FAILED', field: 'groupIds' });
       await refused({ all: true, trainerEpoch: 'e9' }, { code: 'FENCED' });
@@ -218,24 +216,24 @@ describe('what is given up', () => {
       const body = { ...round, mode: 'requeue' as const };
       setFailpoints('coordinator.give-back.between-pages=throw@1');
       const answer = { roundId: round.roundId, state: 'cancelled', mode: 'requeue', groups: 3 };
-      expect(await call(fixture.pool, 'round.cancel', body)).toMatchObject(answer);
-      expect(await call(fixture.pool, 'round.cancel', body)).toMatchObject(answer);
+      expect(await fixture.call('round.cancel', body)).toMatchObject(answer);
+      expect(await fixture.call('round.cancel', body)).toMatchObject(answer);
       const cancelled = { code: 'ROUND_CANCELLED' };
-      await expect(call(fixture.pool, 'round.results', round)).rejects.toMatchObject(cancelled);
+      await expect(fixture.call('round.results', round)).rejects.toMatchObject(cancelled);
       const proof = { ...round, cursor: 'a.0.0.a.' };
-      await expect(call(fixture.pool, 'round.close', proof)).rejects.toMatchObject(cancelled);
-      await expect(call(fixture.pool, 'round.cancel', { ...body, mode: 'drop' })).rejects.toMatchObject({
+      await expect(fixture.call('round.close', proof)).rejects.toMatchObject(cancelled);
+      await expect(fixture.call('round.cancel', { ...body, mode: 'drop' })).rejects.toMatchObject({
         code: 'ROUND_CONFLICT',
         field: 'mode',
       });
-      await expect(call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 9) })).rejects.toMatchObject({
+      await expect(fixture.call('round.submit', { ...round, groups: groups(1, 9) })).rejects.toMatchObject({
         code: 'ROUND_NOT_OPEN',
       });
       await expect.poll(() => aborts.length).toBeGreaterThan(0);
       // One finishes after all, the other confirms.
       expect(await worker.complete(held[0]!, 6)).toMatchObject({ state: 'finished' });
       const confirmation = { ...worker.fence(held[1]!), reason: 'aborted' as const, retryable: true };
-      await call(fixture.pool, 'request.fail', { ...confirmation, segment: fixture.segmentOf(held[1]!, 2) });
+      await fixture.call('request.fail', { ...confirmation, segment: fixture.segmentOf(held[1]!, 2) });
       await fixture.swept();
       expect(await status()).toMatchObject({ state: 'cancelled', settled: true, groupsRequeued: 3, wastedTokens: 0 });
       expect((await queue()).groups.map(({ finishedSamples, tokens }) => [finishedSamples, tokens])).toEqual([
@@ -243,7 +241,7 @@ describe('what is given up', () => {
         [2, 6],
         [1, 8],
       ]);
-      const plan = await call(fixture.pool, 'round.next', {
+      const plan = await fixture.call('round.next', {
         job,
         groupsPerStep: 3,
         remainingGroups: 0,
@@ -252,10 +250,10 @@ describe('what is given up', () => {
       expect(plan).toMatchObject({ step: 1, kind: 'long', takeGroups: 3 });
       const { kind, ...rest } = plan;
       const open = { job, kind: kind as 'long', ...rest, policy: POLICY, weightVersion: 1, trainerEpoch };
-      await expect(call(fixture.pool, 'round.open', { ...open, roundId: round.roundId })).rejects.toMatchObject({
+      await expect(fixture.call('round.open', { ...open, roundId: round.roundId })).rejects.toMatchObject({
         code: 'ROUND_CANCELLED',
       });
-      await call(fixture.pool, 'round.open', { ...open, roundId: 'again' });
+      await fixture.call('round.open', { ...open, roundId: 'again' });
       await worker.finishAll();
       expect(await status()).toMatchObject({ roundId: 'again', state: 'completed', acceptedGroups: 3 });
     });
@@ -265,23 +263,23 @@ describe('what is given up', () => {
       const claims = await worker.claim(4);
       for (const claim of claims.slice(0, 3)) await worker.complete(claim, 5);
       const late = claims[3]!;
-      await call(fixture.pool, 'round.cancel', { ...round, mode: 'drop', reason: 'diverged' });
+      await fixture.call('round.cancel', { ...round, mode: 'drop', reason: 'diverged' });
       await expect.poll(async () => (await counts()).cutting).toBe(1);
       // The counts of the round are folded into those of the job by then.
       await fixture.swept();
       expect(await worker.complete(late, 7)).toMatchObject({ state: 'dropped' });
       expect(await counts()).toMatchObject({ submitted: 4, dropped: 4, cutting: 0 });
       expect(await status()).toMatchObject({ state: 'cancelled', droppedGroups: 2, wastedTokens: 22, settled: true });
-      const { summary } = await call(fixture.pool, 'job.ledger', { job });
+      const { summary } = await fixture.call('job.ledger', { job });
       expect(summary.waste.byReason).toMatchObject({ aborted: 22 });
       const wanted = { job, groupsPerStep: 2, remainingGroups: 5, policy: POLICY };
-      expect(await call(fixture.pool, 'round.next', wanted)).toMatchObject({ step: 1, takeGroups: 0, newGroups: 2 });
+      expect(await fixture.call('round.next', wanted)).toMatchObject({ step: 1, takeGroups: 0, newGroups: 2 });
     });
 
     it('gives up a round that is completed, not one that is closed or of another trainer', async () => {
       const { round, worker } = await opened(1);
       await worker.finishAll();
-      const cancel = (body: object) => call(fixture.pool, 'round.cancel', { ...round, mode: 'requeue', ...body });
+      const cancel = (body: object) => fixture.call('round.cancel', { ...round, mode: 'requeue', ...body });
       await expect(cancel({ trainerEpoch: 'e7' })).rejects.toMatchObject({ code: 'FENCED' });
       await expect(cancel({ roundId: 'nothing' })).rejects.toMatchObject({ code: 'ROUND_NOT_FOUND' });
       await expect(cancel({ mode: 'forget' })).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'mode' });
@@ -290,10 +288,10 @@ describe('what is given up', () => {
       expect((await queue()).groups).toMatchObject([{ finishedSamples: 2 }]);
       const { trainerEpoch } = round;
       const plan = { groupsPerStep: 1, remainingGroups: 0, policy: POLICY };
-      const next = await call(fixture.pool, 'round.next', { job, ...plan });
+      const next = await fixture.call('round.next', { job, ...plan });
       const { kind, ...rest } = next;
       const open = { job, roundId: 'r2', kind: kind as 'long', policy: POLICY, weightVersion: 1, trainerEpoch };
-      await call(fixture.pool, 'round.open', { ...open, ...rest });
+      await fixture.call('round.open', { ...open, ...rest });
       await fixture.close({ job, roundId: 'r2', trainerEpoch });
       await expect(cancel({ roundId: 'r2' })).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
     });

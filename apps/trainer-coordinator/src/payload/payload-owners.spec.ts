@@ -7,20 +7,18 @@ const RESUME: TailPolicy = { name: 'resume', overProvision: 2 };
 
 describe('owners of payloads', () => {
   let fixture: CoordinatorFixture;
-  let call: CoordinatorFixture['client']['call'];
 
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start(1);
-    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
   });
   afterAll(() => fixture.stop());
   beforeEach(() => fixture.freshPool());
 
   const read = async (pool: string, ref: string) =>
-    Buffer.from((await call(pool, 'payload.get', { ref })).data, 'base64').toString();
+    Buffer.from((await fixture.client.call(pool, 'payload.get', { ref })).data, 'base64').toString();
 
   const exists = (ref: string) =>
-    call(fixture.pool, 'payload.stat', { ref }).then(
+    fixture.call('payload.stat', { ref }).then(
       () => true,
       (error: unknown) => {
         if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return false;
@@ -34,7 +32,7 @@ describe('owners of payloads', () => {
     const { roundId, trainerEpoch } = await fixture.open(job, plan);
     const round = { job, roundId, trainerEpoch };
     const groups = [{ groupId: 'prompt-7', samples: 1, maxTokens: 10, ...group }];
-    await call(fixture.pool, 'round.submit', { ...round, groups });
+    await fixture.call('round.submit', { ...round, groups });
     const worker = await fixture.worker(`worker-of-${fixture.pool}`);
     const [claim] = await worker.claim(1);
     const ref = await fixture.put(claim!, `tokens of ${fixture.pool}`);
@@ -62,7 +60,7 @@ describe('owners of payloads', () => {
     fixture.freshPool();
     const foreign = { code: 'PAYLOAD_FOREIGN', retryable: false, field: 'ref' };
     for (const operation of ['payload.get', 'payload.stat'] as const) {
-      await expect(call(fixture.pool, operation, { ref: actor.ref })).rejects.toMatchObject(foreign);
+      await expect(fixture.call(operation, { ref: actor.ref })).rejects.toMatchObject(foreign);
     }
     await expect(begin('run42', { promptRef: actor.claim.promptRef })).rejects.toMatchObject({
       code: 'PAYLOAD_FOREIGN',
@@ -73,11 +71,11 @@ describe('owners of payloads', () => {
   it('refuses tokens of anything but the request itself, before anything is changed', async () => {
     const other = await begin('other-job', { prompt: { text: 'another job' } });
     const { job, round } = await fixture.openRound(WAIT, 2);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(2, 0, 1) });
+    await fixture.call('round.submit', { ...round, groups: groups(2, 0, 1) });
     const worker = await fixture.worker('worker');
     const [mine, theirs] = (await worker.claim(2)) as [Claim, Claim];
     const accepted = await fixture.put(theirs, 'accepted');
-    await call(fixture.pool, 'request.complete', {
+    await fixture.call('request.complete', {
       ...worker.fence(theirs),
       finishReason: 'stop',
       segment: { ...fixture.segmentOf(theirs, 3), ref: accepted },
@@ -96,14 +94,14 @@ describe('owners of payloads', () => {
     for (const [ref, code] of foreign) {
       const body = { ...worker.fence(mine), segment: { ...fixture.segmentOf(mine, 5), ref } };
       const refused = { code, retryable: false, field: 'segment.ref' };
-      await expect(call(fixture.pool, 'request.checkpoint', body)).rejects.toMatchObject(refused);
-      const completed = call(fixture.pool, 'request.complete', { ...body, finishReason: 'stop' });
+      await expect(fixture.call('request.checkpoint', body)).rejects.toMatchObject(refused);
+      const completed = fixture.call('request.complete', { ...body, finishReason: 'stop' });
       await expect(completed).rejects.toMatchObject(refused);
-      const failed = call(fixture.pool, 'request.fail', { ...body, reason: 'engine-error', retryable: false });
+      const failed = fixture.call('request.fail', { ...body, reason: 'engine-error', retryable: false });
       await expect(failed).rejects.toMatchObject(refused);
       const { requestId, attempt, workerId, workerEpoch } = worker.fence(mine);
       const requests = [{ requestId, attempt, segment: body.segment }];
-      const requeued = call(fixture.pool, 'longtail.requeue', { job, workerId, workerEpoch, requests });
+      const requeued = fixture.call('longtail.requeue', { job, workerId, workerEpoch, requests });
       await expect(requeued).rejects.toMatchObject({ code, field: 'requests.0.segment.ref' });
     }
     expect(await fixture.redis.hgetall(hash)).toEqual(before);
@@ -111,7 +109,7 @@ describe('owners of payloads', () => {
     // The tokens of the other stay when this one fails for good, and go when its round is closed.
     const ref = await fixture.put(mine, 'wasted');
     const segment = { ...fixture.segmentOf(mine, 5), ref };
-    await call(fixture.pool, 'request.fail', {
+    await fixture.call('request.fail', {
       ...worker.fence(mine),
       reason: 'engine-error',
       retryable: false,
@@ -124,7 +122,7 @@ describe('owners of payloads', () => {
 
   it('finishes no sample whose tokens are not there, and finishes it with others', async () => {
     const { round } = await fixture.openRound(WAIT, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
     const worker = await fixture.worker('worker');
     const [claim] = await worker.claim(1);
     const ref = await fixture.put(claim!, 'to be lost');
@@ -134,7 +132,7 @@ describe('owners of payloads', () => {
     await fixture.redis.del(item);
     const hash = `${fixture.rootKey}:request:${claim!.requestId}`;
     const before = await fixture.redis.hgetall(hash);
-    await expect(call(fixture.pool, 'request.complete', { ...body, segment })).rejects.toMatchObject({
+    await expect(fixture.call('request.complete', { ...body, segment })).rejects.toMatchObject({
       code: 'PAYLOAD_NOT_FOUND',
       retryable: false,
       field: 'segment.ref',
@@ -146,7 +144,7 @@ describe('owners of payloads', () => {
 
   it('costs a request the segment that is gone and those after it, and nothing that is there', async () => {
     const { job, round } = await fixture.openRound(WAIT, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
     const worker = await fixture.worker('worker');
     const refs: string[] = [];
     const handBack = { reason: 'aborted' as const, retryable: true };
@@ -154,7 +152,7 @@ describe('owners of payloads', () => {
       const [claim] = await worker.claim(1);
       refs.push(await fixture.put(claim!, `tokens ${attempt}`));
       const segment = { ...fixture.segmentOf(claim!, 4), ref: refs.at(-1)! };
-      await call(fixture.pool, 'request.fail', { ...worker.fence(claim!), ...handBack, segment });
+      await fixture.call('request.fail', { ...worker.fence(claim!), ...handBack, segment });
     }
     const [name] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/${job}}:item:*~2-*`)) as [string];
     await fixture.redis.del(name);
@@ -162,23 +160,23 @@ describe('owners of payloads', () => {
     expect(claim!.segments.map(({ ref }) => ref)).toEqual(refs);
     const lost = { ...worker.fence(claim!), reason: 'payload' as const, retryable: true };
     // Of one that is there nothing is forgotten: the worker looks into another store.
-    await call(fixture.pool, 'request.fail', { ...lost, missingRef: refs[0] });
+    await fixture.call('request.fail', { ...lost, missingRef: refs[0] });
     const [second] = await worker.claim(1);
     expect(second!.segments).toHaveLength(3);
-    const foreign = call(fixture.pool, 'request.fail', {
+    const foreign = fixture.call('request.fail', {
       ...lost,
       attempt: second!.attempt,
       missingRef: second!.promptRef,
     });
     await expect(foreign).rejects.toMatchObject({ code: 'PAYLOAD_FOREIGN', field: 'missingRef' });
-    await call(fixture.pool, 'request.fail', { ...lost, attempt: second!.attempt, missingRef: refs[1] });
+    await fixture.call('request.fail', { ...lost, attempt: second!.attempt, missingRef: refs[1] });
     const [third] = await worker.claim(1);
     expect(third!.segments.map(({ ref }) => ref)).toEqual([refs[0]]);
     expect(await worker.complete(third!)).toMatchObject({ state: 'finished', groupAccepted: true });
     await fixture.removed();
     expect(await exists(refs[0]!)).toBe(true);
     expect(await exists(refs[2]!)).toBe(false);
-    const status = await call(fixture.pool, 'round.status', { job });
+    const status = await fixture.call('round.status', { job });
     expect(status).toMatchObject({ failedGroups: 0, wastedByReason: { missing: 8 } });
   });
 
@@ -186,7 +184,7 @@ describe('owners of payloads', () => {
     const job = fixture.newJob();
     const prompt = { job, groupId: 'prompts', name: 'shared', chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.from('{"text":"shared"}').toString('base64');
-    const { ref: promptRef } = await call(fixture.pool, 'payload.put', { ...prompt, data });
+    const { ref: promptRef } = await fixture.call('payload.put', { ...prompt, data });
     const shared = (from: number) =>
       groups(1, from, 1).map((group) => ({ ...group, prompt: undefined, promptRef: promptRef! }));
     const worker = await fixture.worker('worker');
@@ -198,11 +196,11 @@ describe('owners of payloads', () => {
       ({ trainerEpoch } = opened);
       const round = { job, roundId: opened.roundId, trainerEpoch };
       const fresh = taken > 0 ? [] : [...shared(from), ...shared(from + 1)];
-      if (fresh.length > 0) await call(fixture.pool, 'round.submit', { ...round, groups: fresh });
+      if (fresh.length > 0) await fixture.call('round.submit', { ...round, groups: fresh });
       const [first, ...others] = await worker.claim(2);
       await worker.complete(first!);
       for (const claim of others) {
-        await call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
+        await fixture.call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
       }
       await fixture.close(round);
       await fixture.swept();
@@ -211,13 +209,13 @@ describe('owners of payloads', () => {
     await fixture.removed();
     expect(await exists(promptRef!)).toBe(true);
     const save = { job, trainerEpoch: trainerEpoch!, tag: 'a' };
-    expect(await call(fixture.pool, 'job.checkpoint', save)).toMatchObject({ state: 'complete', groups: 1 });
-    await call(fixture.pool, 'longtail.drop', { job, trainerEpoch: trainerEpoch!, all: true, reason: 'done' });
+    expect(await fixture.call('job.checkpoint', save)).toMatchObject({ state: 'complete', groups: 1 });
+    await fixture.call('longtail.drop', { job, trainerEpoch: trainerEpoch!, all: true, reason: 'done' });
     await expect.poll(() => fixture.redis.keys(`${fixture.rootKey}:group:${job}/*`)).toEqual([]);
     await fixture.removed();
     expect(await exists(promptRef!)).toBe(true);
     for (const tag of ['b', 'c']) {
-      expect(await call(fixture.pool, 'job.checkpoint', { ...save, tag })).toMatchObject({ state: 'complete' });
+      expect(await fixture.call('job.checkpoint', { ...save, tag })).toMatchObject({ state: 'complete' });
     }
     await expect.poll(() => exists(promptRef!)).toBe(false);
     expect(await fixture.redis.exists(`${fixture.rootKey}:job-prompts:${job}`)).toBe(0);

@@ -50,8 +50,8 @@ describe('a request that never comes to its end', () => {
 
   async function beginRound() {
     const { job, round } = await fixture.openRound(POLICY, 1);
-    await fixture.client.call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
-    return { job, status: () => fixture.client.call(fixture.pool, 'round.status', { job }) };
+    await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
+    return { job, status: () => fixture.call('round.status', { job }) };
   }
 
   async function expectFailed(
@@ -81,7 +81,7 @@ describe('a request that never comes to its end', () => {
       const [claim] = (await worker.claim(1)) as [Claim];
       expect(attemptNumber(claim.attempt)).toBe(attempt);
       const body = { ...worker.fence(claim), reason, retryable, message: 'why' };
-      const { state } = await fixture.client.call(fixture.pool, 'request.fail', body);
+      const { state } = await fixture.call('request.fail', body);
       expect(state).toBe(attempt <= allowed ? 'pending' : 'failed');
     }
     await expectFailed(status, reason, allowed + 1, 'why');
@@ -94,7 +94,7 @@ describe('a request that never comes to its end', () => {
       const worker = await fixture.worker('w');
       const [claim] = (await worker.claim(1)) as [Claim];
       const body = { ...worker.fence(claim), reason: 'engine-rejected' as const, retryable: false, message };
-      expect(await fixture.client.call(fixture.pool, 'request.fail', body)).toEqual({ state: 'failed' });
+      expect(await fixture.call('request.fail', body)).toEqual({ state: 'failed' });
       const kept = Array.from(message.toWellFormed()).slice(0, 300).join('');
       await expectFailed(status, 'engine-rejected', 1, kept);
     },
@@ -108,7 +108,7 @@ describe('a request that never comes to its end', () => {
       expect(attemptNumber(claim!.attempt)).toBe(attempt);
       await fixture.routing.deregisterWorker(fixture.pool, worker.workerId, worker.workerEpoch);
       const over = attempt > MAX_RETURNS ? 'failed' : 'pending';
-      const counts = async () => (await fixture.client.call(fixture.pool, 'job.status', { job })).requests[over];
+      const counts = async () => (await fixture.call('job.status', { job })).requests[over];
       await expect.poll(counts).toBe(1);
     }
     await expectFailed(status, 'worker-lost', MAX_RETURNS + 1);

@@ -8,11 +8,9 @@ const within = (what: string) => ({ what, timeoutMs: 20_000 });
 
 describe('claims and the ends of attempts', () => {
   let fixture: CoordinatorFixture;
-  let call: CoordinatorFixture['client']['call'];
 
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start();
-    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
   });
   afterAll(() => fixture.stop());
   beforeEach(() => fixture.freshPool());
@@ -31,7 +29,7 @@ describe('claims and the ends of attempts', () => {
       async () => (await fixture.rounds.due(fixture.pool)).claimWaiters === 1,
       within('the claim to be parked'),
     );
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    await fixture.call('round.submit', { ...round, groups: groups(1) });
     const claims = await waiting;
     expect(claims.map((claim) => claim.sampleIndex)).toEqual([0, 1]);
     for (const claim of claims) await worker.complete(claim);
@@ -39,25 +37,25 @@ describe('claims and the ends of attempts', () => {
 
   it('answers a repeated claim with what it gave, and gives nothing twice', async () => {
     const { round } = await openRound(WAIT, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    await fixture.call('round.submit', { ...round, groups: groups(1) });
     const { workerId, workerEpoch } = await fixture.worker('repeats');
     const claim = { claimId: 'same', workerId, workerEpoch, max: 1 };
-    const first = await call(fixture.pool, 'request.claim', claim);
+    const first = await fixture.call('request.claim', claim);
     expect(first.claims).toHaveLength(1);
-    expect(await call(fixture.pool, 'request.claim', claim)).toEqual(first);
-    const other = await call(fixture.pool, 'request.claim', { ...claim, claimId: 'other', max: 5 });
+    expect(await fixture.call('request.claim', claim)).toEqual(first);
+    const other = await fixture.call('request.claim', { ...claim, claimId: 'other', max: 5 });
     expect(other.claims.map((each) => each.sampleIndex)).toEqual([1]);
   });
 
   it('gives the requests of a dead worker to another with the tokens of the last checkpoint', async () => {
     const { round } = await openRound(WAIT, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 0, 1) });
+    await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
     const dead = await fixture.worker('dies');
     const [claim] = (await dead.claim(1)) as [Claim];
     // The second one was sent before the first, and overtaken.
     for (const tokens of [9, 4]) {
       const checkpoint = { ...dead.fence(claim), segment: fixture.segmentOf(claim, tokens) };
-      expect(await call(fixture.pool, 'request.checkpoint', checkpoint)).toEqual({ action: 'continue' });
+      expect(await fixture.call('request.checkpoint', checkpoint)).toEqual({ action: 'continue' });
     }
     const other = await fixture.worker('lives');
     const waiting = other.claim(1, 20_000);
@@ -75,11 +73,11 @@ describe('claims and the ends of attempts', () => {
     const { requestId, attempt } = claim;
     const job = requestId.split('/')[0]!;
     for (const say of [
-      () => call(fixture.pool, 'request.claim', { workerId, workerEpoch, claimId: 'c', max: 1 }),
-      () => call(fixture.pool, 'request.checkpoint', { ...nobody, segment }),
-      () => call(fixture.pool, 'request.complete', { ...nobody, segment, finishReason: 'stop' }),
-      () => call(fixture.pool, 'request.fail', { ...nobody, reason: 'engine-error', retryable: true }),
-      () => call(fixture.pool, 'longtail.requeue', { job, workerId, workerEpoch, requests: [{ requestId, attempt }] }),
+      () => fixture.call('request.claim', { workerId, workerEpoch, claimId: 'c', max: 1 }),
+      () => fixture.call('request.checkpoint', { ...nobody, segment }),
+      () => fixture.call('request.complete', { ...nobody, segment, finishReason: 'stop' }),
+      () => fixture.call('request.fail', { ...nobody, reason: 'engine-error', retryable: true }),
+      () => fixture.call('longtail.requeue', { job, workerId, workerEpoch, requests: [{ requestId, attempt }] }),
     ]) {
       await expect(say()).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND', field: 'workerId' });
     }
@@ -90,7 +88,7 @@ describe('claims and the ends of attempts', () => {
 
   it('hands out requests with very many segments, in answers that fit a message', async () => {
     const { round } = await openRound(WAIT, 32);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(32, 0, 1) });
+    await fixture.call('round.submit', { ...round, groups: groups(32, 0, 1) });
     const worker = await fixture.worker('many');
     const list = (count: number) =>
       Array.from({ length: count }, (_, index) => ({
@@ -120,7 +118,7 @@ describe('claims and the ends of attempts', () => {
     const readAll = async (requestId: string) => {
       const segments = [];
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
-        const page: RequestSegmentsReply = await call(fixture.pool, 'request.segments', { requestId, cursor });
+        const page: RequestSegmentsReply = await fixture.call('request.segments', { requestId, cursor });
         segments.push(...page.segments);
         ({ cursor } = page);
       }
@@ -132,30 +130,30 @@ describe('claims and the ends of attempts', () => {
       expect(segments).toEqual(claim.requestId === ids[7] ? long : short);
       await worker.complete(claim);
     }
-    await expect(call(fixture.pool, 'request.segments', { requestId: 'no/such/1' })).rejects.toMatchObject({
+    await expect(fixture.call('request.segments', { requestId: 'no/such/1' })).rejects.toMatchObject({
       code: 'REQUEST_NOT_FOUND',
     });
   });
 
   it('fails a group whose request cannot succeed, asks for a replacement and takes it', async () => {
     const { job, round } = await openRound({ ...WAIT, maxFailures: 1 }, 1);
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1) });
+    await fixture.call('round.submit', { ...round, groups: groups(1) });
     const worker = await fixture.worker('fails');
     const fail = (claim: Claim, retryable: boolean) =>
-      call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'engine-error', retryable });
+      fixture.call('request.fail', { ...worker.fence(claim), reason: 'engine-error', retryable });
     const [claim, sibling] = (await worker.claim(2)) as [Claim, Claim];
     expect(await fail(claim, true)).toEqual({ state: 'pending' });
     const [again] = (await worker.claim(1)) as [Claim];
     expect(again).toMatchObject({ requestId: claim.requestId, attempt: expect.stringMatching(/^2-/) as string });
     expect(await fail(again, true)).toEqual({ state: 'failed' });
     expect(await worker.complete(sibling)).toMatchObject({ state: 'dropped' });
-    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
-    await call(fixture.pool, 'round.submit', { ...round, groups: groups(1, 1) });
+    expect(await fixture.call('round.status', { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
+    await fixture.call('round.submit', { ...round, groups: groups(1, 1) });
     await worker.finishAll();
-    expect(await call(fixture.pool, 'round.status', { job })).toMatchObject({ state: 'completed', shortfallGroups: 0 });
+    expect(await fixture.call('round.status', { job })).toMatchObject({ state: 'completed', shortfallGroups: 0 });
     await fixture.close(round);
     await fixture.swept();
-    expect(await call(fixture.pool, 'job.status', { job })).toMatchObject({
+    expect(await fixture.call('job.status', { job })).toMatchObject({
       failedGroups: 1,
       trainedGroups: 1,
       requests: { submitted: 4, trained: 2, failed: 1, dropped: 1 },
@@ -164,15 +162,15 @@ describe('claims and the ends of attempts', () => {
 
   it('stops the claims of a job whose trainer is silent, until it is heard again', async () => {
     const job = fixture.newJob();
-    const plan = await call(fixture.pool, 'round.next', { job, groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
+    const plan = await fixture.call('round.next', { job, groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
     const request = openRequest(job, plan, WAIT, { orphanAfterMs: 30_000 });
-    const { roundId, trainerEpoch } = await call(fixture.pool, 'round.open', request);
-    await call(fixture.pool, 'round.submit', { job, roundId, trainerEpoch, groups: groups(1, 0, 1) });
+    const { roundId, trainerEpoch } = await fixture.call('round.open', request);
+    await fixture.call('round.submit', { job, roundId, trainerEpoch, groups: groups(1, 0, 1) });
     await fixture.redis.hincrby(`${fixture.rootKey}:job:${job}`, 'trainerSeenAtMs', -31_000);
     const worker = await fixture.worker('orphan');
     expect(await worker.claim(1)).toEqual([]);
     const waiting = worker.claim(1, 20_000);
-    await call(fixture.pool, 'round.status', { job, trainerEpoch });
+    await fixture.call('round.status', { job, trainerEpoch });
     expect(await waiting).toHaveLength(1);
   });
 });

@@ -7,11 +7,9 @@ const job = 'job';
 
 describe('how a round ends when it cannot have all its groups', () => {
   let fixture: CoordinatorFixture;
-  let call: CoordinatorFixture['client']['call'];
   let worker: FixtureWorker;
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start(1);
-    call = (pool, operation, body, options) => fixture.client.call(pool, operation, body, options);
   });
   afterAll(() => fixture.stop());
   beforeEach(async () => {
@@ -20,23 +18,23 @@ describe('how a round ends when it cannot have all its groups', () => {
   });
 
   const next = (groupsPerStep: number, remainingGroups: number) =>
-    call(fixture.pool, 'round.next', { job, groupsPerStep, remainingGroups, policy: RESUME });
+    fixture.call('round.next', { job, groupsPerStep, remainingGroups, policy: RESUME });
   async function open(policy: TailPolicy, needed: number, count: number, trainerEpoch?: Epoch) {
     const wanted = { groupsPerStep: needed, remainingGroups: count, policy, trainerEpoch };
     const opened = await fixture.open(job, wanted);
     const round = { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
-    if (count > 0) await call(fixture.pool, 'round.submit', { ...round, groups: groups(count, 0, 1) });
+    if (count > 0) await fixture.call('round.submit', { ...round, groups: groups(count, 0, 1) });
     return round;
   }
   const refuse = (claim: Claim) =>
-    call(fixture.pool, 'request.fail', { ...worker.fence(claim), reason: 'engine-rejected', retryable: false });
-  const status = () => call(fixture.pool, 'round.status', { job });
+    fixture.call('request.fail', { ...worker.fence(claim), reason: 'engine-rejected', retryable: false });
+  const status = () => fixture.call('round.status', { job });
 
   it('closes empty, as a step of its own, when every group of a round that accepts fewer has failed', async () => {
     const round = await open({ ...RESUME, shortfall: 'accept-fewer' }, 2, 2);
     for (const claim of await worker.claim(2)) await refuse(claim);
     expect(await status()).toMatchObject({ state: 'completed', completedReason: 'accepted-fewer', acceptedGroups: 0 });
-    expect(await call(fixture.pool, 'round.results', round)).toMatchObject({
+    expect(await fixture.call('round.results', round)).toMatchObject({
       state: 'completed',
       groups: [],
       complete: true,
@@ -50,7 +48,7 @@ describe('how a round ends when it cannot have all its groups', () => {
     const [mine] = (await worker.claim(1)) as [Claim];
     await fixture.deadlineComes(round);
     await expect.poll(async () => (await status()).state).toBe('completed');
-    await call(fixture.pool, 'request.fail', { ...worker.fence(mine), reason: 'aborted', retryable: true });
+    await fixture.call('request.fail', { ...worker.fence(mine), reason: 'aborted', retryable: true });
     await expect.poll(status).toMatchObject({ acceptedGroups: 0, groupsRequeued: 3, settled: true });
     expect(await fixture.close(round)).toMatchObject({ stepsTrained: 1, trainedGroups: 0 });
     await fixture.swept();
@@ -69,10 +67,10 @@ describe('how a round ends when it cannot have all its groups', () => {
     ] as const) {
       const plan = await next(2, 3 - from);
       expect(plan).toMatchObject({ step: from / 2 + 1, neededGroups: needed, newGroups: needed });
-      const opened = await call(fixture.pool, 'round.open', openRequest(job, plan, RESUME, { trainerEpoch }));
+      const opened = await fixture.call('round.open', openRequest(job, plan, RESUME, { trainerEpoch }));
       ({ trainerEpoch } = opened);
       const round = { job, roundId: opened.roundId, trainerEpoch };
-      await call(fixture.pool, 'round.submit', { ...round, groups: groups(needed, from, 1) });
+      await fixture.call('round.submit', { ...round, groups: groups(needed, from, 1) });
       await worker.finishAll();
       await fixture.close(round);
     }
@@ -82,18 +80,18 @@ describe('how a round ends when it cannot have all its groups', () => {
   it('is given up by the trainer that took over, while the one before is fenced', async () => {
     const round = await open(RESUME, 2, 2);
     const [mine] = (await worker.claim(1)) as [Claim];
-    const taken = await call(fixture.pool, 'round.takeover', { job, takeoverId: 'second' });
+    const taken = await fixture.call('round.takeover', { job, takeoverId: 'second' });
     expect(taken).toMatchObject({ stepsTrained: 0, submittedGroups: 2, round: { roundId: round.roundId } });
     const cancel = { job, roundId: round.roundId, mode: 'requeue' as const };
-    const old = call(fixture.pool, 'round.cancel', { ...cancel, trainerEpoch: round.trainerEpoch });
+    const old = fixture.call('round.cancel', { ...cancel, trainerEpoch: round.trainerEpoch });
     await expect(old).rejects.toMatchObject({ code: 'FENCED' });
-    await call(fixture.pool, 'round.cancel', { ...cancel, trainerEpoch: taken.trainerEpoch });
+    await fixture.call('round.cancel', { ...cancel, trainerEpoch: taken.trainerEpoch });
     await worker.complete(mine);
     await fixture.swept();
     const plan = await next(2, 0);
     expect(plan).toMatchObject({ kind: 'long', step: 1, takeGroups: 2 });
     const again = openRequest(job, plan, RESUME, { trainerEpoch: taken.trainerEpoch, roundId: 'again' });
-    await call(fixture.pool, 'round.open', again);
+    await fixture.call('round.open', again);
     await worker.finishAll();
     expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 2 });
   });
