@@ -23,31 +23,28 @@ const GENERATION_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 
 /** What a worker counts. */
 @Injectable()
 export class WorkerMetrics {
-  readonly attempts;
-  readonly tokens;
-  readonly running;
-  readonly generationSeconds;
-  readonly fences;
-  readonly unclaimed;
+  readonly attempts = this.metrics.counter(
+    'attempts_ended_total',
+    'Attempts by outcome; many fenced: heartbeats are late',
+    ['outcome'],
+  );
+  readonly tokens = this.metrics.counter('tokens_generated_total', 'Tokens received from engines');
+  readonly running = this.metrics.gauge('attempts_running', 'Attempts that run; at CONCURRENCY: add workers');
+  readonly generationSeconds = this.metrics.histogram(
+    'engine_request_seconds',
+    'Duration of an engine request by result',
+    ['result'],
+    GENERATION_BUCKETS_S,
+  );
+  readonly fences = this.metrics.counter(
+    'worker_fences_total',
+    'Times that the epoch of this worker expired and it registered again',
+  );
+  readonly unclaimed = this.metrics.counter(
+    'unclaimed_returned_total',
+    'What was ours in the counts and unknown here',
+    ['kind'],
+  );
 
-  constructor(metrics: Metrics) {
-    this.attempts = metrics.counter('attempts_ended_total', 'Attempts by outcome; many fenced: heartbeats are late', [
-      'outcome',
-    ]);
-    this.tokens = metrics.counter('tokens_generated_total', 'Tokens received from engines');
-    this.running = metrics.gauge('attempts_running', 'Attempts that run; at CONCURRENCY: add workers');
-    this.generationSeconds = metrics.histogram(
-      'engine_request_seconds',
-      'Duration of an engine request by result',
-      ['result'],
-      GENERATION_BUCKETS_S,
-    );
-    this.fences = metrics.counter(
-      'worker_fences_total',
-      'Times that the epoch of this worker expired and it registered again',
-    );
-    this.unclaimed = metrics.counter('unclaimed_returned_total', 'What was ours in the counts and unknown here', [
-      'kind',
-    ]);
-  }
+  constructor(private readonly metrics: Metrics) {}
 }
