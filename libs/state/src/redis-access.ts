@@ -103,7 +103,8 @@ async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolea
 class WrongMode extends Error {}
 
 async function checkMode(redis: Redis, advice: Record<string, string>): Promise<void> {
-  const [, mode = ''] = /^redis_mode:(\w+)/m.exec(await redis.info('server').catch(() => '')) ?? [];
+  // Valkey calls it server_mode.
+  const [, mode = ''] = /^(?:redis|server)_mode:(\w+)/m.exec(await redis.info('server').catch(() => '')) ?? [];
   if (advice[mode] !== undefined) throw new WrongMode(advice[mode]);
 }
 

@@ -1,7 +1,6 @@
 import type {
   AbortResult,
   AbortScope,
-  AttemptId,
   Epoch,
   GroupId,
   JobId,
@@ -33,11 +32,8 @@ export interface BeginAbortArgs {
 }
 
 /** A lease of a caller that only routes: its holder is to end the call and release it. */
-export interface LeaseFence {
+export interface LeaseFence extends Omit<AttemptFence, 'attempt'> {
   leaseId: LeaseId;
-  requestId: RequestId;
-  workerId: WorkerId;
-  workerEpoch: Epoch;
 }
 
 /** An epoch of a server that is to be expired. */
@@ -49,7 +45,7 @@ export interface ServerFence {
 export type RunningLease = { requestId: RequestId } & ServerFence;
 /** What is ended without its holder. `fenced`: the epoch of the server it ran on is expired. */
 export interface OverdueArgs {
-  attempts: { requestId: RequestId; attempt: AttemptId; fenced: boolean }[];
+  attempts: (Pick<AttemptFence, 'requestId' | 'attempt'> & { fenced: boolean })[];
   leaseIds: LeaseId[];
 }
 

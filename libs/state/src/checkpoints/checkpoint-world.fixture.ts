@@ -1,9 +1,9 @@
-import { type AttemptId, type GroupResult, isBroomwagonError } from '@broomwagon/contracts';
+import { type AttemptId, type GroupResult, isBroomwagonError, type RestoreJobRequest } from '@broomwagon/contracts';
 import { expect } from 'vitest';
 import { GivingUpWorld } from '../longtail/giving-up-world.fixture';
 import { JOB, redis, rounds, runner } from '../rounds/data-set-world.fixture';
 import { CheckpointStore } from './checkpoint.store';
-import type { RestoreCheckpointArgs, RestoreCheckpointPage } from './checkpoint.types';
+import type { RestoreCheckpointPage } from './checkpoint.types';
 
 const checkpoints = new CheckpointStore(runner);
 /** What says who may speak; a restore leaves it alone, or moves it on. */
@@ -87,7 +87,7 @@ export class CheckpointWorld extends GivingUpWorld {
   }
 
   /** All pages of one call, as one trainer. */
-  private fallBack(args: RestoreCheckpointArgs): Promise<RestoreCheckpointPage> {
+  private fallBack(args: RestoreJobRequest): Promise<RestoreCheckpointPage> {
     let { trainerEpoch } = args;
     const page = async () => {
       const answer = await checkpoints.restore(this.pool, { ...args, trainerEpoch });

@@ -1,17 +1,19 @@
 import { Injectable } from '@nestjs/common';
-import { type Epoch, type JobId, type ListCheckpointsReply, newEpoch, type PoolName } from '@broomwagon/contracts';
+import {
+  type CheckpointJobRequest,
+  type Epoch,
+  type JobId,
+  type ListCheckpointsReply,
+  newEpoch,
+  type PoolName,
+  type RestoreJobRequest,
+} from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
-import type {
-  RestoreCheckpointArgs,
-  RestoreCheckpointPage,
-  SaveCheckpointArgs,
-  SaveCheckpointPage,
-  UnlinkCheckpointsPage,
-} from './checkpoint.types';
+import type { RestoreCheckpointPage, SaveCheckpointPage } from './checkpoint.types';
 
-const save = transition<SaveCheckpointArgs, SaveCheckpointPage>('checkpoints/save');
-const restore = transition<RestoreCheckpointArgs & { newEpoch: Epoch }, RestoreCheckpointPage>('checkpoints/restore');
-const unlink = transition<object, UnlinkCheckpointsPage>('checkpoints/unlink');
+const save = transition<CheckpointJobRequest, SaveCheckpointPage>('checkpoints/save');
+const restore = transition<RestoreJobRequest & { newEpoch: Epoch }, RestoreCheckpointPage>('checkpoints/restore');
+const unlink = transition<object, { more: boolean }>('checkpoints/unlink');
 const list = transition<{ job: JobId }, ListCheckpointsReply>('checkpoints/list');
 
 /**
@@ -27,7 +29,7 @@ export class CheckpointStore {
    * @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,
    *   CHECKPOINT_EXISTS
    */
-  save(pool: PoolName, args: SaveCheckpointArgs): Promise<SaveCheckpointPage> {
+  save(pool: PoolName, args: CheckpointJobRequest): Promise<SaveCheckpointPage> {
     return this.scripts.run(save, pool, args);
   }
 
@@ -35,12 +37,12 @@ export class CheckpointStore {
    * Does one page of a restore; call again while it is `restoring`.
    * @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING
    */
-  restore(pool: PoolName, args: RestoreCheckpointArgs): Promise<RestoreCheckpointPage> {
+  restore(pool: PoolName, args: RestoreJobRequest): Promise<RestoreCheckpointPage> {
     return this.scripts.run(restore, pool, { ...args, newEpoch: newEpoch() });
   }
 
   /** Deletes one page of checkpoints that are no longer kept. */
-  unlink(pool: PoolName): Promise<UnlinkCheckpointsPage> {
+  unlink(pool: PoolName): Promise<{ more: boolean }> {
     return this.scripts.run(unlink, pool, {});
   }
 

@@ -1,13 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import type { ConfigureJobReply, JobId, PoolName } from '@broomwagon/contracts';
+import type { ConfigureJobReply, JobId, JobQuota, PoolName } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
 
-/** A quota to set; see JobQuota. */
-export interface QuotaArgs {
-  weight: number;
-  maxInFlight?: number;
-}
-interface ConfigureScriptArgs extends Partial<QuotaArgs> {
+interface ConfigureScriptArgs extends Partial<JobQuota> {
   job: JobId;
   set: boolean;
 }
@@ -45,7 +40,7 @@ export class JobStore {
   }
 
   /** Sets the quota of a job, or only reads it. */
-  configure(pool: PoolName, job: JobId, quota?: QuotaArgs): Promise<ConfigureJobAnswer> {
+  configure(pool: PoolName, job: JobId, quota?: JobQuota & { weight: number }): Promise<ConfigureJobAnswer> {
     return this.scripts.run(configure, pool, { job, set: quota !== undefined, ...quota });
   }
 }

@@ -31,7 +31,7 @@ export class LongtailStore {
     if (groupIds === undefined) return this.scripts.run(drop, pool, common);
     const sum = { dropped: [] as GroupId[], notQueued: [] as GroupId[], requests: 0, tokens: 0 };
     let { stamp } = args;
-    for (let left: readonly GroupId[] = groupIds; ;) {
+    for (let left = groupIds; ;) {
       const page = await this.scripts.run(drop, pool, { ...common, stamp, groupIds: left });
       sum.dropped.push(...page.dropped);
       sum.notQueued.push(...page.notQueued);

@@ -1,11 +1,9 @@
-import type { Epoch, FailReply, GroupId, JobId, RoundId } from '@broomwagon/contracts';
+import type { DropLongtailReply, DropLongtailRequest, FailReply } from '@broomwagon/contracts';
 import type { AttemptFence, SegmentArgs } from '../requests/request.types';
+import type { RoundName } from '../rounds/round.types';
 
 export type RequeueArgs = AttemptFence & SegmentArgs;
-export interface RequeueAnswer {
-  state: FailReply['state'];
-  job: JobId;
-  roundId: RoundId;
+export interface RequeueAnswer extends FailReply, RoundName {
   /** Other samples of the group, whose holders are to be told. */
   aborts: AttemptFence[];
   /** This call completed the round, with fewer groups. */
@@ -18,23 +16,12 @@ export interface LeavingPage {
   cursor?: number;
 }
 
-export interface DropLongtailArgs {
-  job: JobId;
-  trainerEpoch: Epoch;
-  stamp?: string;
-  reason: string;
-  /** Absent: all that are in the queue. */
-  groupIds?: readonly GroupId[];
+/** Without `groupIds`: all that are in the queue. */
+export interface DropLongtailArgs extends Omit<DropLongtailRequest, 'all' | 'cursor'> {
   /** Of the page before, when all are dropped. */
   upTo?: number;
 }
-export interface DropLongtailPage {
-  dropped: GroupId[];
-  /** Trained, dropped before, in a round, or never submitted. */
-  notQueued: GroupId[];
-  requests: number;
-  tokens: number;
+export interface DropLongtailPage extends Omit<DropLongtailReply, 'cursor'> {
   /** To send with the next page of all; absent at the end. */
   upTo?: number;
-  stamp: string;
 }

@@ -1,24 +1,27 @@
-import type { AttemptId, Epoch, LeaseId, RequestId, ServerId, WorkerId } from '@broomwagon/contracts';
+import type {
+  AttemptId,
+  Epoch,
+  LeaseId,
+  RequestId,
+  ServerId,
+  TransferLeaseRequest,
+  WantedMove,
+} from '@broomwagon/contracts';
 import type { AttemptFence } from '../requests/request.types';
 
 /** A move as a plan keeps it; what it assumes is checked when it is sent. */
-export interface KeptMove {
-  requestId?: RequestId;
-  /** Of a call that only routes; then without a request. */
-  leaseId?: LeaseId;
-  attempt?: AttemptId;
+export interface KeptMove extends Pick<WantedMove, 'requestId' | 'leaseId' | 'attempt'> {
   toServerId: ServerId;
   toEpoch?: Epoch;
 }
 
 /** A lease whose holder is to transfer it. */
-export interface LeaseTransfer {
+export interface LeaseTransfer extends Pick<
+  TransferLeaseRequest,
+  'workerId' | 'workerEpoch' | 'targetServerId' | 'targetEpoch'
+> {
   planId: string;
   leaseId: LeaseId;
-  workerId: WorkerId;
-  workerEpoch: Epoch;
-  targetServerId: ServerId;
-  targetEpoch?: Epoch;
 }
 
 export interface SentMoves {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
+  type CheckpointReply,
   type Epoch,
   newEpoch,
   type PoolName,
@@ -9,7 +10,6 @@ import {
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
 import type {
-  CheckpointAnswer,
   CheckpointArgs,
   ClaimAnswer,
   ClaimArgs,
@@ -39,7 +39,7 @@ const grantClaims = transition<
 const expireClaims = transition<object, { replyTo: string[]; paused?: UnservedReason | null; more: boolean }>(
   'requests/expire-claims',
 );
-const checkpoint = transition<CheckpointArgs, CheckpointAnswer>('requests/checkpoint');
+const checkpoint = transition<CheckpointArgs, CheckpointReply>('requests/checkpoint');
 const complete = transition<CompleteArgs, CompleteAnswer>('requests/complete');
 const fail = transition<FailArgs, FailAnswer>('requests/fail');
 const segments = transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
@@ -88,7 +88,7 @@ export class RequestStore {
   }
 
   /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
-  checkpoint(pool: PoolName, args: CheckpointArgs): Promise<CheckpointAnswer> {
+  checkpoint(pool: PoolName, args: CheckpointArgs): Promise<CheckpointReply> {
     return this.scripts.run(checkpoint, pool, args);
   }
 

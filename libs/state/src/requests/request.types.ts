@@ -1,82 +1,49 @@
 import type {
-  AttemptId,
-  CheckpointReply,
+  CheckpointRequest,
   Claim,
+  ClaimReply,
+  ClaimRequest,
   CompleteReply,
-  Epoch,
-  FailReason,
+  CompleteRequest,
   FailReply,
-  JobId,
-  RequestId,
-  RoundId,
-  ServerId,
-  WorkerId,
+  FailRequest,
 } from '@broomwagon/contracts';
 
 /** An attempt of a worker epoch; the fence of everything that is said about a request. */
-export interface AttemptFence {
-  requestId: RequestId;
-  attempt: AttemptId;
-  workerId: WorkerId;
-  workerEpoch: Epoch;
-}
+export type AttemptFence = Pick<CompleteRequest, 'requestId' | 'attempt' | 'workerId' | 'workerEpoch'>;
 /** A segment as the scripts take it: its JSON, so that no number changes on the way, and its tokens. */
 export interface SegmentArgs {
   segment?: string;
   tokens: number;
 }
 
-export interface ClaimArgs {
-  claimId: string;
-  workerId: WorkerId;
-  workerEpoch: Epoch;
-  /** At most 128. */
-  max: number;
-  /** Only requests of this job. */
-  job?: JobId;
-  waitMs?: number;
+export interface ClaimArgs extends ClaimRequest {
   /** Inbox for the answer of a parked claim; without it the claim is never parked. */
   replyTo?: string;
 }
-export interface ClaimAnswer {
-  claims: Claim[];
+export interface ClaimAnswer extends ClaimReply {
   /** The answer goes to `replyTo` later. */
   parked?: boolean;
 }
 /** An answer for a parked claim. */
-export interface ClaimGrant {
+export interface ClaimGrant extends ClaimReply {
   replyTo: string;
-  claims: Claim[];
   /** The worker epoch is expired. */
   fenced?: boolean;
 }
 
-export type CheckpointArgs = AttemptFence & SegmentArgs & { serverId?: ServerId; generatedMs?: number };
-export type CheckpointAnswer = CheckpointReply;
+export type CheckpointArgs = Omit<CheckpointRequest, 'segment'> & SegmentArgs;
 
-export type CompleteArgs = AttemptFence & SegmentArgs & { finishReason: 'stop' | 'length' };
-export interface CompleteAnswer extends CompleteReply {
-  job: JobId;
-  roundId: RoundId;
+export type CompleteArgs = Omit<CompleteRequest, 'segment'> & SegmentArgs;
+export interface CompleteAnswer extends CompleteReply, Pick<Claim, 'job' | 'roundId'> {
   /** Surplus samples of the group. */
   aborts: AttemptFence[];
   /** A job that could give no more has room again: parked claims may be granted. */
   madeRoom: boolean;
 }
 
-export type FailArgs = AttemptFence &
-  SegmentArgs & {
-    countsAsFailure: boolean;
-    retryable: boolean;
-    reason: FailReason;
-    message?: string;
-    missingRef?: string;
-    lostTokens?: number;
-    generatedMs?: number;
-  };
-export interface FailAnswer extends FailReply {
-  job: JobId;
-  roundId: RoundId;
+export type FailArgs = Omit<FailRequest, 'segment'> & SegmentArgs & { countsAsFailure: boolean };
+export interface FailAnswer extends FailReply, Pick<Claim, 'job' | 'roundId'> {
   /** Other samples of a group that failed. */
   aborts: AttemptFence[];
   /** This call completed the round, with fewer groups. */

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import {
   type CancelRoundReply,
+  type CancelRoundRequest,
   type CloseRoundReply,
+  type CloseRoundRequest,
   type Epoch,
   type GroupId,
   type JobId,
@@ -11,6 +13,7 @@ import {
   type ListJobsReply,
   type LongtailListReply,
   newEpoch,
+  type OpenRoundReply,
   type PoolName,
   type RoundId,
   type RoundStatus,
@@ -19,15 +22,12 @@ import {
 import type { PayloadName } from '../payload';
 import { transition, FunctionRunner } from '../library/function-runner';
 import type {
-  CancelRoundArgs,
-  CloseRoundArgs,
   CutPage,
   DueWork,
   FoldPage,
   GiveBackPage,
   JobSnapshot,
   NewGroup,
-  OpenRoundAnswer,
   OpenRoundArgs,
   ReconcileAnswer,
   ReconcileArgs,
@@ -66,14 +66,14 @@ type SubmitScriptArgs = SubmitArgs & {
 const REQUESTS_PER_SUBMIT = 32;
 
 const snapshot = transition<SnapshotArgs & { history: boolean }, JobSnapshot>('rounds/snapshot');
-const open = transition<OpenScriptArgs & { newEpoch: Epoch }, OpenRoundAnswer>('rounds/open');
+const open = transition<OpenScriptArgs & { newEpoch: Epoch }, OpenRoundReply>('rounds/open');
 const take = transition<RoundName, TakeAnswer>('rounds/take');
 const takeover = transition<{ job: JobId; takeoverId: string; newEpoch: Epoch }, TakeoverRoundReply>('jobs/takeover');
 const submit = transition<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
 const status = transition<StatusArgs, RoundStatus>('rounds/status');
 const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
-const close = transition<CloseRoundArgs, CloseRoundReply>('rounds/close');
-const cancel = transition<CancelRoundArgs, CancelRoundReply>('rounds/cancel');
+const close = transition<CloseRoundRequest, CloseRoundReply>('rounds/close');
+const cancel = transition<CancelRoundRequest & { reason: string }, CancelRoundReply>('rounds/cancel');
 const giveBack = transition<RoundName, GiveBackPage>('rounds/give-back');
 const cut = transition<RoundName & { cursor: number }, CutPage>('rounds/cut');
 const fold = transition<RoundName, FoldPage>('rounds/fold');
@@ -103,7 +103,7 @@ export class RoundStore {
   }
 
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
-  open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundAnswer> {
+  open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundReply> {
     const { trainerEpoch, stamp, policy, rules, keepTokens, places, choice, control, ...parameters } = args;
     const canonicalPolicy = JSON.stringify(Object.fromEntries(Object.entries(policy).toSorted()));
     return this.scripts.run(open, pool, {
@@ -169,12 +169,12 @@ export class RoundStore {
   }
 
   /** @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_MISMATCH */
-  close(pool: PoolName, args: CloseRoundArgs): Promise<CloseRoundReply> {
+  close(pool: PoolName, args: CloseRoundRequest): Promise<CloseRoundReply> {
     return this.scripts.run(close, pool, args);
   }
 
   /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT */
-  cancel(pool: PoolName, args: CancelRoundArgs): Promise<CancelRoundReply> {
+  cancel(pool: PoolName, args: CancelRoundRequest & { reason: string }): Promise<CancelRoundReply> {
     return this.scripts.run(cancel, pool, args);
   }
 

@@ -1,19 +1,19 @@
 import type {
-  AbortScope,
-  Epoch,
   GroupId,
-  GroupResult,
+  GroupSubmission,
   JobId,
   OpenRoundReply,
-  ReadGroup,
+  OpenRoundRequest,
   ReconcileJobReply,
   ReconcileJobRequest,
   RoundId,
-  RoundKind,
+  RoundResultsReply,
+  RoundResultsRequest,
   RoundRules,
   RoundState,
+  SubmitGroupsReply,
+  SubmitGroupsRequest,
   TailChoice,
-  TailPolicy,
   TrainedGroup,
 } from '@broomwagon/contracts';
 import type { AttemptFence } from '../requests/request.types';
@@ -35,23 +35,11 @@ export interface JobSnapshot {
   stamp: string;
 }
 
-/** A round to open; see OpenRoundRequest. */
-export interface OpenRoundArgs {
-  job: JobId;
-  roundId: RoundId;
-  planId: string;
-  step: number;
-  kind: RoundKind;
-  neededGroups: number;
-  takeGroups: number;
-  newGroups: number;
-  policy: TailPolicy;
-  weightVersion?: number;
+/** A round by name. */
+export type RoundName = Pick<OpenRoundRequest, 'job' | 'roundId'>;
+
+export interface OpenRoundArgs extends OpenRoundRequest {
   orphanAfterMs: number;
-  /** Default: `group`. */
-  abortScope?: AbortScope;
-  trainerEpoch?: Epoch;
-  stamp?: string;
   /** What follows from the policy. */
   rules: RoundRules;
   /** Tokens that groups of the queue may bring; absent: any. */
@@ -62,38 +50,20 @@ export interface OpenRoundArgs {
   choice?: TailChoice;
   control?: object;
 }
-export type OpenRoundAnswer = OpenRoundReply;
-
-export interface TakeAnswer {
-  /** Another page is needed while it is `opening`. */
-  state: RoundState;
-  takenGroups: number;
-}
+/** Another page is needed while it is `opening`. */
+export type TakeAnswer = Pick<OpenRoundReply, 'state' | 'takenGroups'>;
 
 /** A group as it is stored: its prompt by reference. */
-export interface NewGroup {
-  groupId: GroupId;
+export interface NewGroup extends Omit<GroupSubmission, 'prompt' | 'sampling' | 'promptId'> {
   /** Of the submission: the same group with another one is a duplicate. */
   digest: string;
-  samples: number;
-  maxTokens: number;
   promptRef: string;
   /** JSON. */
   sampling: string;
-  domain?: string;
-  /** Default: `samples`. */
-  minSamples?: number;
-  /** Of one attempt, milliseconds; absent: any. */
-  timeoutMs?: number;
   /** Its name in the prompt memory. */
   promptHash?: string;
 }
-export interface SubmitArgs {
-  job: JobId;
-  roundId: RoundId;
-  trainerEpoch: Epoch;
-  stamp?: string;
-}
+export type SubmitArgs = Omit<SubmitGroupsRequest, 'groups'>;
 /** What the payloads of the job leave for samples that are not made yet. */
 export interface SubmitRoom {
   freeBytes: number;
@@ -101,42 +71,19 @@ export interface SubmitRoom {
   /** Reserved for each token a sample may have. */
   bytesPerToken: number;
 }
-export interface SubmitAnswer {
-  added: number;
-  repeated: number;
-  roundGroups: number;
+export interface SubmitAnswer extends SubmitGroupsReply {
   /** The round was completed before: these groups are to be cut. */
   completed: boolean;
   /** Launched samples / samples of a group in this round. */
   launchFactor: number;
-  stamp: string;
 }
 
-export interface ResultsArgs {
-  job: JobId;
-  roundId: RoundId;
-  /** Of the page before; absent: from the beginning. */
-  cursor?: string;
+export interface ResultsArgs extends Omit<RoundResultsRequest, 'waitMs'> {
   limit: number;
   /** The page ends with the sample that makes it so many. */
   maxBytes?: number;
-  trainerEpoch?: Epoch;
-  stamp?: string;
 }
-export interface ResultsPage {
-  state: RoundState;
-  groups: GroupResult[];
-  cursor: string;
-  complete: boolean;
-  stamp: string;
-}
-/** A round to close; see CloseRoundRequest. */
-export interface CloseRoundArgs extends RoundName {
-  trainerEpoch: Epoch;
-  stamp?: string;
-  cursor: string;
-  groups?: ReadGroup[];
-}
+export type ResultsPage = Omit<RoundResultsReply, 'ledger'>;
 
 export interface CutPage {
   /** Attempts whose holders are to be told. */
@@ -146,26 +93,13 @@ export interface CutPage {
   settled: boolean;
 }
 
-/** A round to cancel; see CancelRoundRequest. */
-export interface CancelRoundArgs extends RoundName {
-  trainerEpoch: Epoch;
-  stamp?: string;
-  mode: 'requeue' | 'drop';
-  reason: string;
-}
 export interface GiveBackPage {
   aborts: AttemptFence[];
   more: boolean;
 }
 
-/** What a trainer has that Redis may have lost; see ReconcileJobRequest. About 128 requests in all. */
-export interface ReconcileArgs {
-  job: JobId;
-  trainerEpoch?: ReconcileJobRequest['trainerEpoch'];
-  /** Without `trainerEpoch`. */
-  takeoverId?: string;
-  stamp?: string;
-  step?: number;
+/** What a trainer has that Redis may have lost. About 128 requests in all. */
+export interface ReconcileArgs extends Omit<ReconcileJobRequest, 'groups' | 'groupIds'> {
   groups: readonly TrainedGroup[];
   isLast: boolean;
   groupIds: readonly GroupId[];
@@ -181,11 +115,6 @@ export interface FoldPage {
   waiting: boolean;
 }
 
-/** A round by name. */
-export interface RoundName {
-  job: JobId;
-  roundId: RoundId;
-}
 /** What there is to sweep in a pool. */
 export interface DueWork {
   rounds: (RoundName & { state: RoundState })[];

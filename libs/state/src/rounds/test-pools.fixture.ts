@@ -1,5 +1,5 @@
 import { roundTerms } from '@broomwagon/policies';
-import type { AbortScope, Claim, Epoch, TailPolicy } from '@broomwagon/contracts';
+import type { AbortScope, Claim, CloseRoundRequest, Epoch, TailPolicy } from '@broomwagon/contracts';
 import { flushPrefix, readToEnd, testPool, testRedisUrl } from '@broomwagon/testing';
 import { connectRedis } from '../redis';
 import { RedisMemory } from '../redis-memory';
@@ -7,7 +7,6 @@ import { RequestStore } from '../requests';
 import { RoutingStore } from '../routing';
 import { FunctionRunner } from '../library/function-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
-import type { CloseRoundArgs } from './round.types';
 
 const JOB = 'job';
 
@@ -101,7 +100,7 @@ export class TestPools {
   }
 
   /** Reads the results of a round and closes it. */
-  readAndClose(round: Omit<CloseRoundArgs, 'cursor'>) {
+  readAndClose(round: Omit<CloseRoundRequest, 'cursor'>) {
     return readAndClose(this.rounds, this.pool, round);
   }
 
@@ -146,7 +145,7 @@ export class TestPools {
 const ENDED = { countsAsFailure: false, retryable: true };
 
 /** Reads the results of a round as far as they are there, and closes it. */
-export async function readAndClose(rounds: RoundStore, pool: string, round: Omit<CloseRoundArgs, 'cursor'>) {
+export async function readAndClose(rounds: RoundStore, pool: string, round: Omit<CloseRoundRequest, 'cursor'>) {
   const { job, roundId } = round;
   const { cursor } = await readToEnd((from) => rounds.results(pool, { job, roundId, cursor: from, limit: 128 }));
   return rounds.close(pool, { ...round, cursor });

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type {
+  BeginWeightsRequest,
+  CommitWeightsRequest,
   EngineDialect,
-  Epoch,
-  JobId,
   PoolName,
   ServerId,
   WeightServer,
@@ -10,20 +10,11 @@ import type {
   WeightSyncMode,
   WeightSyncReply,
 } from '@broomwagon/contracts';
-import type { LeaseFence, ServerFence } from '../aborts/abort.types';
-import type { AttemptFence } from '../requests/request.types';
+import type { AbortCommands, ServerFence } from '../aborts/abort.types';
 import { transition, FunctionRunner } from '../library/function-runner';
 
-export interface BeginSyncArgs {
-  syncId: string;
-  version: number;
-  mode: WeightSyncMode;
-  /** Rolled back when it is not committed by then, from now, milliseconds. */
-  deadlineMs: number;
-  job?: JobId;
-  trainerEpoch?: Epoch;
-  stamp?: string;
-}
+/** Rolled back when it is not committed by its deadline, from now. */
+export type BeginSyncArgs = Omit<BeginWeightsRequest, 'waitMs'> & { deadlineMs: number };
 /** What an engine is to be told; without a mode: to resume. */
 export interface EngineStep {
   serverId: ServerId;
@@ -32,17 +23,11 @@ export interface EngineStep {
   syncId: string;
   mode?: WeightSyncMode;
 }
-export interface EndSyncArgs {
-  syncId: string;
+export interface EndSyncArgs extends CommitWeightsRequest {
   outcome: 'committed' | 'rolled-back';
   reason: 'asked' | 'deadline';
-  trainerEpoch?: Epoch;
-  stamp?: string;
 }
-/** Whose holders are to be told. */
-export interface StopPage {
-  aborts: AttemptFence[];
-  leases: LeaseFence[];
+export interface StopPage extends AbortCommands {
   /** Servers whose requests were not ended in time. */
   fences: ServerFence[];
   cursor: string;
