@@ -1,0 +1,38 @@
+// `npm run test:valkey`: the specs of libs/state, and the test servers themselves, against Valkey instead of Redis.
+import { accessSync, constants, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { build, install, requireNode } from './prepare.mjs';
+import { runTests } from './vitest.mjs';
+
+const HELP = `No valkey-server: name one in VALKEY_SERVER, or put it on PATH. To build one:
+  git clone --branch 8.0.1 https://github.com/valkey-io/valkey && make -C valkey MALLOC=libc
+  VALKEY_SERVER=valkey/src/valkey-server npm run test:valkey`;
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const given = process.env.VALKEY_SERVER;
+const places = given ? [given] : process.env.PATH.split(delimiter).map((folder) => join(folder, 'valkey-server'));
+const server = places.find(isExecutable);
+if (server === undefined) {
+  console.error(HELP);
+  process.exit(2);
+}
+requireNode();
+install();
+build();
+// Tests take the first redis-server on PATH.
+const folder = mkdtempSync(join(tmpdir(), 'broomwagon-valkey-'));
+symlinkSync(resolve(server), join(folder, 'redis-server'));
+const environment = { PATH: `${folder}${delimiter}${process.env.PATH}`, REDIS_URL: '', TEST_REDIS_URL: '' };
+const parts = process.argv.slice(2);
+const status = runTests(parts.length > 0 ? parts : ['libs/state'], { environment });
+rmSync(folder, { recursive: true });
+process.exit(status);
