@@ -80,7 +80,10 @@ describe('what is kept and moved', () => {
     expect(Math.abs(large.controlBytes - small.controlBytes)).toBeLessThan(4_000);
   });
 
-  /** What the services ask of Redis by themselves comes on top, by how long it takes: the least of some tries is nearest. */
+  /**
+   * What the services ask of Redis by themselves comes on top, by how long it takes: the least of some tries is
+   * nearest.
+   */
   async function leastCostOf(name: string, payloadBytes: number) {
     const costs = [];
     for (const attempt of [1, 2, 3]) costs.push(await costOf(`${name}-${attempt}`, payloadBytes));

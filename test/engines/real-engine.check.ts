@@ -238,14 +238,15 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
 });
 
 /**
- * At temperature 1. Chance is what the engine makes without a seed, where it draws its own random numbers; seeded shares
- * that are expected to be the same are above it by more than MARGIN once in a million times, each.
+ * At temperature 1. Chance is what the engine makes without a seed, where it draws its own random numbers; seeded
+ * shares that are expected to be the same are above it by more than MARGIN once in a million times, each.
  */
 describe.skipIf(!capabilities.tokenIdsOut)('sampling noise of a real engine', () => {
   const PAIRS = 256;
   const PIECE = 32;
   const MARGIN = marginOfShares(PAIRS, 1e-6);
-  // So few that all their prompts fit into one batch: on a CPU, vLLM 0.32 dies of a seeded request whose prompt is split.
+  // So few that all their prompts fit into one batch: on a CPU, vLLM 0.32 dies of a seeded request whose prompt is
+  // split.
   const calm = createEngineAdapter(dialect, url, { ...options, maxStreams: 32 });
   type SeedOf = (wanted: WantedTokens) => number | undefined;
   const ownSeed: SeedOf = ({ prompt, sample, made }) =>

@@ -21,8 +21,8 @@ let runs = 0;
 
 /**
  * Trains data sets until Redis was set back in the middle of one. The trainer ends without an error and holds
- * every sample once; Redis counts each as trained once, with nothing left over. Only then what others have left is given
- * up, and the audit finds nothing.
+ * every sample once; Redis counts each as trained once, with nothing left over. Only then what others have left is
+ * given up, and the audit finds nothing.
  * @returns what was lost
  */
 export async function runSetBack(

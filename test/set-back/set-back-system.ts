@@ -123,7 +123,10 @@ export class SetBackSystem {
     }
   }
 
-  /** Nobody holds anything, before and after what is left of jobs is given up, and the audit, payloads too, finds nothing. */
+  /**
+   * Nobody holds anything, before and after what is left of jobs is given up, and the audit, payloads too, finds
+   * nothing.
+   */
   async expectAtRest(): Promise<void> {
     await this.system.expectNothingHeld(FORGOTTEN_WORKER_MS);
     await this.giveUpJobs();

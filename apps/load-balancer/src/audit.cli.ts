@@ -40,8 +40,8 @@ interface AuditOptions {
 async function main(argv: string[]): Promise<number> {
   const command = new Command('audit')
     .description(
-      'Checks the counts of a pool: leases, servers, indexes, sessions, waiters, and the requests, groups, rounds, payloads ' +
-        'and snapshots of each job.',
+      'Checks the counts of a pool: leases, servers, indexes, sessions, waiters, and the requests, groups, rounds, ' +
+        'payloads and snapshots of each job.',
     )
     .requiredOption('--pool <pool>', 'the pool')
     .option('--repair', 'correct indexes and counters from the leases and requests', false)

@@ -8,7 +8,8 @@ import type { AcquireResult, PoolTotals } from '@broomwagon/state';
 export class LoadBalancerMetrics {
   readonly acquires = this.metrics.counter(
     'acquires_total',
-    'Acquires by outcome: branch of the decision, parked, or error code; NO_SERVER_AVAILABLE, SERVERS_FULL: add servers',
+    'Acquires by outcome: branch of the decision, parked, or error code. NO_SERVER_AVAILABLE, SERVERS_FULL: add ' +
+      'servers',
     ['outcome'],
   );
   private readonly sessions = this.metrics.counter(

@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Metrics } from '@broomwagon/platform';
 
-/** How an attempt ended here. `fenced`: it was not ours any more. `gone`: its round is closed. `lost`: nobody took it. */
+/**
+ * How an attempt ended here. `fenced`: it was not ours any more. `gone`: its round is closed. `lost`: nobody took it.
+ */
 export type AttemptOutcome =
   | 'finished'
   | 'aborted'

@@ -25,7 +25,9 @@ export interface Setup {
 
 /** Between two rounds: cut, training call, new weights, seconds. Part of every step, baselines included. */
 export const STEP_OVERHEAD_SECONDS = 2;
-/** Share of the rollout in a synchronous training step (RollPacker: 66 to 72 %): turns a rollout's speed into a step's. */
+/**
+ * Share of the rollout in a synchronous training step (RollPacker: 66 to 72 %): turns a rollout's speed into a step's.
+ */
 export const ROLLOUT_SHARE = 0.7;
 /** Text prompts, and prompts with images, tokens. No source says; they matter little beside the responses. */
 const TEXT_PROMPT = 256;

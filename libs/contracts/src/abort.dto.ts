@@ -31,11 +31,11 @@ export const ABORT_SCOPES = ['sample', 'group'] as const;
 export type AbortScope = (typeof ABORT_SCOPES)[number];
 
 /**
- * `request.abort`: stops what exactly one selector means: `requestIds`, `sessionId`, `groupId` (with `job`), `workerId`,
- * `serverId`, `roundId` (with `job`), `job` alone, or `all`. What comes after the call is not meant, except requests and
- * groups named here that are not known yet: they end `dropped` when they come within the life of the tombstone. An
- * acquire that waits for a server is answered ABORTED. One that comes later is not meant: a caller that uses one
- * requestId for all turns of a trajectory may go on, unless `refuseAcquiresMs` is given.
+ * `request.abort`: stops what exactly one selector means: `requestIds`, `sessionId`, `groupId` (with `job`),
+ * `workerId`, `serverId`, `roundId` (with `job`), `job` alone, or `all`. What comes after the call is not meant, except
+ * requests and groups named here that are not known yet: they end `dropped` when they come within the life of the
+ * tombstone. An acquire that waits for a server is answered ABORTED. One that comes later is not meant: a caller that
+ * uses one requestId for all turns of a trajectory may go on, unless `refuseAcquiresMs` is given.
  */
 export class AbortRequestsRequest {
   /** Idempotency of this call; the next page and a later look have the same. */
@@ -90,7 +90,8 @@ export interface AbortResult {
   requestId: RequestId;
   /**
    * `aborted`: its holder has said that the engine has stopped it (or nobody had it). `aborting`: not confirmed yet; it
-   * is said again until it is. `already-finished`: it had ended, nothing was done. `not-found`: unknown, nothing was done.
+   * is said again until it is. `already-finished`: it had ended, nothing was done. `not-found`: unknown, nothing was
+   * done.
    */
   outcome: 'aborted' | 'aborting' | 'already-finished' | 'not-found';
   /** Tokens made in all attempts. */

@@ -3,8 +3,8 @@ import { IsId, type JobId, type PoolName } from './ids';
 import type { Integer } from './integers';
 
 /**
- * `job.delete`: the job goes with everything it has: its long-tail queue, checkpoints, ledger, quota and payloads. While it
- * answers `deleting`, send the same again. A job that is not there is `deleted`.
+ * `job.delete`: the job goes with everything it has: its long-tail queue, checkpoints, ledger, quota and payloads.
+ * While it answers `deleting`, send the same again. A job that is not there is `deleted`.
  */
 export class DeleteJobRequest {
   @IsId() job!: JobId;

@@ -11,8 +11,8 @@ export interface ContentPart {
 }
 
 /**
- * One message of a chat, as the OpenAI API takes it; further fields (`tool_calls`, `tool_call_id`, `name`) pass through.
- * Content may be null or absent where the message has tool calls instead.
+ * One message of a chat, as the OpenAI API takes it; further fields (`tool_calls`, `tool_call_id`, `name`) pass
+ * through. Content may be null or absent where the message has tool calls instead.
  */
 export interface ChatMessage {
   /** Who says it: `system`, `user`, `assistant`, `tool` or another role that the engine knows; not empty. */
@@ -32,16 +32,17 @@ export interface Prompt {
   promptTokenIds?: Integer[];
   /**
    * Further fields of the engine's request, passed on unread: `tools`, `lora_path`, `image_data`,
-   * `return_routed_experts`. Refused are those that Broomwagon sets: the prompt, the budget, ids, streaming, `n`. What the engine answers with them is in
+   * `return_routed_experts`. Refused are those that Broomwagon sets: the prompt, the budget, ids, streaming, `n`. What
+   * the engine answers with them is in
    * `engineFields` of the segments.
    */
   engineFields?: Record<string, unknown>;
 }
 
 /**
- * Handed to the engine adapter as they are; unknown names are refused there. Without `seed` engines draw their own random
- * numbers. With it, each sample gets a seed made of it, the job, the group, its index and the tokens it has: reproducible,
- * and independent of all others (`sampleSeed` of libs/engines).
+ * Handed to the engine adapter as they are; unknown names are refused there. Without `seed` engines draw their own
+ * random numbers. With it, each sample gets a seed made of it, the job, the group, its index and the tokens it has:
+ * reproducible, and independent of all others (`sampleSeed` of libs/engines).
  */
 export interface SamplingParameters {
   /** Temperature of the distribution. */
@@ -66,7 +67,9 @@ export interface SamplingParameters {
   logprobs?: boolean;
 }
 
-/** Fields of the engine's request that are made here: the prompt, the budget, the identity and the form of the answer. */
+/**
+ * Fields of the engine's request that are made here: the prompt, the budget, the identity and the form of the answer.
+ */
 // prettier-ignore
 export const RESERVED_ENGINE_FIELDS: readonly string[] = [
   'prompt', 'messages', 'text', 'input_ids', 'input_embeds', 'continue_final_message', 'add_generation_prompt',

@@ -68,7 +68,10 @@ export function IsId(options: Pick<ValidationOptions, 'each'> = {}, mostBytes = 
   return isWireId(mostBytes, 'plain', options);
 }
 
-/** As {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES}: ids that are composed of others, and those that only correlate calls. */
+/**
+ * As {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES}: ids that are composed of others, and those that only correlate
+ * calls.
+ */
 export function IsCorrelationId(options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
   return isWireId(MAX_COMPOSED_ID_BYTES, 'composed', options);
 }
@@ -106,8 +109,8 @@ function isWireId(mostBytes: number, kind: IdKind, options: Pick<ValidationOptio
 }
 
 /**
- * Composes the id of one sample of a group: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and
- * group, as in a JSON pointer.
+ * Composes the id of one sample of a group: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job
+ * and group, as in a JSON pointer.
  */
 export function requestIdOf(job: JobId, groupId: GroupId, sampleIndex: number): RequestId {
   return `${idPart(job)}/${idPart(groupId)}/${sampleIndex}`;

@@ -14,15 +14,18 @@ export class TrainedGroup {
 }
 
 /**
- * `job.reconcile`: after GENERATION_CHANGED and a takeover, what the trainer has and Redis may have lost. Steps that Redis
- * does not count as trained are named one by one, the oldest first, each in pages; `groupIds` asks which groups Redis knows.
- * Everything may be said again.
+ * `job.reconcile`: after GENERATION_CHANGED and a takeover, what the trainer has and Redis may have lost. Steps that
+ * Redis does not count as trained are named one by one, the oldest first, each in pages; `groupIds` asks which groups
+ * Redis knows. Everything may be said again.
  */
 export class ReconcileJobRequest {
   @IsId() job!: JobId;
   /** Of the takeover; absent only when that answered JOB_NOT_FOUND: then the job is made anew. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of that `round.takeover`; needed without `trainerEpoch`: a repeat of the call that made the job gets the same epoch. */
+  /**
+   * Of that `round.takeover`; needed without `trainerEpoch`: a repeat of the call that made the job gets the same
+   * epoch.
+   */
   @IsOptional() @IsId() takeoverId?: string;
   /** Of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;

@@ -131,7 +131,10 @@ export interface Decision {
   policyVersion?: Integer;
   /** Load key of the chosen server before the choice, in the unit of the policy. */
   key?: number;
-  /** The first four servers in the order of the policy that fit the restrictions, with their keys; under consistent-hash one. */
+  /**
+   * The first four servers in the order of the policy that fit the restrictions, with their keys; under consistent-hash
+   * one.
+   */
   best?: RankedServer[];
   /** Servers with room, before restrictions. */
   eligible?: Integer;
@@ -204,9 +207,9 @@ export interface LeaseGrant {
 }
 
 /**
- * `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). What finds no room in the reply is
- * answered REPLY_FULL: it was granted (`details.granted`: the caller holds the lease) or refused all the same, and the
- * item sent again with the same acquireId says how.
+ * `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). What finds no room in the reply
+ * is answered REPLY_FULL: it was granted (`details.granted`: the caller holds the lease) or refused all the same, and
+ * the item sent again with the same acquireId says how.
  */
 export class AcquireManyRequest {
   /** The worker that will hold the leases. */

@@ -37,8 +37,8 @@ export interface LedgerSummary {
   trained: LengthSummary;
   /**
    * All that were begun, estimated by Kaplan and Meier, since some were cut. A sample that is drawn again counts each
-   * time: only its last draw is seen to its end. Those are the hard prompts, so where tokens are thrown away the estimate
-   * is some percent high, and the bias some points low: it warns too early, never too late.
+   * time: only its last draw is seen to its end. Those are the hard prompts, so where tokens are thrown away the
+   * estimate is some percent high, and the bias some points low: it warns too early, never too late.
    */
   admitted: LengthSummary;
   /** trained mean / admitted mean: 1 = unbiased, below 1 = short ones preferred. */
@@ -63,8 +63,8 @@ export interface LedgerSummary {
   /** Chances of samples to be trained, by their length. */
   acceptance: Acceptance[];
   /**
-   * What counts as trained because its trainer says so (`job.reconcile`): Redis had lost it, and knows no lengths, so it is
-   * in nothing above. With it, `trained.samples` adds up to the trained requests of the job.
+   * What counts as trained because its trainer says so (`job.reconcile`): Redis had lost it, and knows no lengths, so
+   * it is in nothing above. With it, `trained.samples` adds up to the trained requests of the job.
    */
   reconciled: {
     /** Groups. */

@@ -73,8 +73,9 @@ export class PoolSettings {
   @Max(1)
   slowStartFraction?: number;
   /**
-   * So many calls of a server that failed one after the other (released as `failed`: no connection, a broken stream, 5xx)
-   * make it suspect, though it answers probes; never when fewer than half of the servers would be left. Unset = off.
+   * So many calls of a server that failed one after the other (released as `failed`: no connection, a broken stream,
+   * 5xx) make it suspect, though it answers probes; never when fewer than half of the servers would be left. Unset =
+   * off.
    */
   @IsOptional() @IsInt() @Min(1) @Max(10_000) breakerFailures?: Integer;
   /** For how long, milliseconds. Default 10,000. */

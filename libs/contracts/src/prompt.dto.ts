@@ -29,7 +29,9 @@ export class KnownPrompt {
   /** They all ended at their token budget. */
   @IsOptional() @IsBoolean() atCap?: boolean;
 }
-/** `prompt.remember`: adds lengths to the prompt memory of the pool; those that rounds train are added by themselves. */
+/**
+ * `prompt.remember`: adds lengths to the prompt memory of the pool; those that rounds train are added by themselves.
+ */
 export class RememberPromptsRequest {
   /** The prompts. */
   @IsArray()

@@ -21,7 +21,9 @@ export const REBALANCE_POLICIES = ['tier-cost', 'tier-min'] as const;
 /** How moves are planned (libs/policies/src/rebalance/README.md). */
 export type RebalancePolicy = (typeof REBALANCE_POLICIES)[number];
 
-/** How tokens get to the new server: they had no cache, it is computed again, or (a later engine feature) carried over. */
+/**
+ * How tokens get to the new server: they had no cache, it is computed again, or (a later engine feature) carried over.
+ */
 export type MoveMeans = 'bind' | 'recompute' | 'transfer';
 
 /** One move with what it assumes: it is dropped when any of it has changed. */
@@ -48,9 +50,9 @@ export interface PlannedMove {
 }
 
 /**
- * Why a plan moves nothing. `balanced`: no server is above the smallest batch tier that the load allows, and nothing waits
- * in vain. `no-room`: no KV cache for what the requests will grow to. `held-back`: too few may be moved: nearly done, moved
- * lately or often. `not-worth-it`: the moves cost more than they bring.
+ * Why a plan moves nothing. `balanced`: no server is above the smallest batch tier that the load allows, and nothing
+ * waits in vain. `no-room`: no KV cache for what the requests will grow to. `held-back`: too few may be moved: nearly
+ * done, moved lately or often. `not-worth-it`: the moves cost more than they bring.
  */
 export type NoMoveReason = 'balanced' | 'no-room' | 'held-back' | 'not-worth-it';
 
@@ -66,7 +68,9 @@ export interface RebalanceSummary {
   gainSeconds: number;
   /** Engine time of all moves, seconds. */
   costSeconds: number;
-  /** Longest time that one server spends on what it takes, seconds: what the plan costs in wall time, without the pause. */
+  /**
+   * Longest time that one server spends on what it takes, seconds: what the plan costs in wall time, without the pause.
+   */
   stallSeconds: number;
   /** Only when nothing is moved. */
   reason?: NoMoveReason;

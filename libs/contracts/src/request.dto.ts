@@ -19,7 +19,10 @@ import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, Segment } from './segment.dto';
 
-/** `request.claim`: takes pending requests; an empty answer after waitMs is not an error; POOL_PAUSED says why there is none. */
+/**
+ * `request.claim`: takes pending requests; an empty answer after waitMs is not an error; POOL_PAUSED says why there is
+ * none.
+ */
 export class ClaimRequest {
   /** Idempotency of this call. */
   @IsId() claimId!: string;
@@ -32,7 +35,10 @@ export class ClaimRequest {
    * @default 0
    */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
-  /** Only requests of this job, for one that cannot run those of others; it pays for them as for its turns. Default: any. */
+  /**
+   * Only requests of this job, for one that cannot run those of others; it pays for them as for its turns. Default:
+   * any.
+   */
   @IsOptional() @IsId() job?: JobId;
 }
 /** One request to run. `attempt` is the fence of everything the worker says about it. */
@@ -51,8 +57,8 @@ export interface Claim {
   /** Budget of the whole sample; what the segments hold is already used. */
   maxTokens: Integer;
   /**
-   * Longest time the sample may generate over all its attempts, milliseconds; this one has what `generatedMs` leaves of it,
-   * and then ends by `request.fail`, reason `timeout`.
+   * Longest time the sample may generate over all its attempts, milliseconds; this one has what `generatedMs` leaves of
+   * it, and then ends by `request.fail`, reason `timeout`.
    */
   timeoutMs?: Integer;
   /** How long the attempts before this one have generated, milliseconds; absent without a `timeoutMs`. */
@@ -148,7 +154,8 @@ export const FAIL_REASONS = [
  */
 export type FailReason = (typeof FAIL_REASONS)[number];
 /**
- * Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is expired.
+ * Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is
+ * expired.
  * `internal`: what its worker said of its end raised an error (INTERNAL); after some of them the request is lost.
  */
 export type ReturnReason = FailReason | 'worker-lost' | 'internal';
@@ -158,8 +165,8 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  * intended for it: cut -> unfinished; nothing intended -> pending again, or failed above the cap.
  * `payload-full`: the quota of the job has no room for the tokens; no more of its requests are claimed until it has.
  * `timeout`: the sample ends for good, and its group as `abortScope` of the round says.
- * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures (`maxFailures` of the
- * policy); all others that nothing here has asked for are returns (`maxReturns`).
+ * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures
+ * (`maxFailures` of the policy); all others that nothing here has asked for are returns (`maxReturns`).
  */
 export class FailRequest extends AttemptMessage {
   /** How long the attempt has generated, milliseconds; for a sample with a `timeoutMs`. */
@@ -172,7 +179,9 @@ export class FailRequest extends AttemptMessage {
   @IsOptional() @MaxLength(1_000) message?: string;
   /** Tokens made so far; kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
-  /** With the reason `payload`: a segment of the claim that the payload store does not have. Its tokens are made again. */
+  /**
+   * With the reason `payload`: a segment of the claim that the payload store does not have. Its tokens are made again.
+   */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
   /** Tokens this attempt made that could not be stored; those after the last checkpoint are counted as waste. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) lostTokens?: Integer;

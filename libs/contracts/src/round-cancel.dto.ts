@@ -9,8 +9,8 @@ export const CANCEL_MODES = ['requeue', 'drop'] as const;
 export type CancelMode = (typeof CANCEL_MODES)[number];
 
 /**
- * `round.cancel`: a round that is not closed is given up; its step is not counted, and another round may be opened, with
- * another roundId. Holders are told as in a cut.
+ * `round.cancel`: a round that is not closed is given up; its step is not counted, and another round may be opened,
+ * with another roundId. Holders are told as in a cut.
  */
 export class CancelRoundRequest {
   @IsId() job!: JobId;

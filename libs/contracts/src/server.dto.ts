@@ -40,9 +40,9 @@ export const SERVER_STATES = [
 export type ServerState = (typeof SERVER_STATES)[number];
 
 /**
- * `server.register`: idempotent. Another (or an unknown) instanceId is a new epoch: old leases and sessions are expired, and
- * the server is `pending` until it answers a probe (the call waits for the first one, a second at most) or sends a
- * heartbeat. The same instanceId changes what describes the server and never its state.
+ * `server.register`: idempotent. Another (or an unknown) instanceId is a new epoch: old leases and sessions are
+ * expired, and the server is `pending` until it answers a probe (the call waits for the first one, a second at most) or
+ * sends a heartbeat. The same instanceId changes what describes the server and never its state.
  */
 export class RegisterServerRequest {
   /** Id of the server, chosen by who registers it. */
@@ -79,7 +79,9 @@ export class RegisterServerRequest {
 }
 /** Part of the reply to a call that says which weights a server has. */
 export interface WeightVersionReply {
-  /** The engine has not emptied its prefix cache, so its server stays one of the older weights: say the version again. */
+  /**
+   * The engine has not emptied its prefix cache, so its server stays one of the older weights: say the version again.
+   */
   weightVersionTaken?: false;
 }
 export interface RegisterServerReply extends WeightVersionReply {
@@ -149,8 +151,9 @@ export interface ServerChangeReply extends WeightVersionReply {
 }
 
 /**
- * `server.fence`: the epoch is expired as if the engine had failed, for one that no longer does what it is told. Its leases
- * and sessions are expired and late releases change nothing; it stays `failed` until it registers with another instanceId.
+ * `server.fence`: the epoch is expired as if the engine had failed, for one that no longer does what it is told. Its
+ * leases and sessions are expired and late releases change nothing; it stays `failed` until it registers with another
+ * instanceId.
  */
 export class FenceServerRequest {
   @IsId() serverId!: ServerId;
@@ -171,8 +174,8 @@ export interface FenceServerReply {
 
 /**
  * `server.reconcile`: has the leases of a server proven by their holders, when they drift from what its engine has in
- * hand. Leases of expired worker epochs are returned at once; live holders are asked for a `worker.sync` by the reply of
- * their next heartbeat, and return what they do not hold. SERVER_NOT_FOUND, FENCED.
+ * hand. Leases of expired worker epochs are returned at once; live holders are asked for a `worker.sync` by the reply
+ * of their next heartbeat, and return what they do not hold. SERVER_NOT_FOUND, FENCED.
  */
 export class ReconcileServerRequest {
   @IsId() serverId!: ServerId;
@@ -260,7 +263,10 @@ export interface ServerStatus {
   engineStartedAtSeconds?: number;
   /** The engine's own word for its weights, -1: it has no number for them. When it changes, `weightVersion` follows. */
   engineWeightVersion?: Integer;
-  /** The weights it had when it failed: it has them again (`weightVersion`) if its engine turns out not to have restarted. */
+  /**
+   * The weights it had when it failed: it has them again (`weightVersion`) if its engine turns out not to have
+   * restarted.
+   */
   unconfirmedWeightVersion?: Integer;
 }
 /** A load report of an engine. */

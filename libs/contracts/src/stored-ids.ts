@@ -1,8 +1,8 @@
 import { idOfPart, idPart } from './ids';
 
 /**
- * How ids stand inside the services: in keys, packed records, references and composed ids. On the wire they are what the
- * caller chose; a service encodes those of a request when it has checked them, and decodes those of what it sends
+ * How ids stand inside the services: in keys, packed records, references and composed ids. On the wire they are what
+ * the caller chose; a service encodes those of a request when it has checked them, and decodes those of what it sends
  * (decisions/0037). So nothing in between has to know what an id may hold.
  */
 
@@ -44,9 +44,9 @@ function unpercent(text: string): string {
 
 const PLAIN = new Set(
   (
-    'abortId acquireId claimId planId syncId transferId registrationId takeoverId job jobs roundId openRoundId groupId ' +
-    'groupIds workerId serverId boundServerId boundTo namedServer fromServerId toServerId targetServerId excludeServers ' +
-    'tag saving restoring unknown dropped notQueued missing extra different'
+    'abortId acquireId claimId planId syncId transferId registrationId takeoverId job jobs roundId openRoundId ' +
+    'groupId groupIds workerId serverId boundServerId boundTo namedServer fromServerId toServerId targetServerId ' +
+    'excludeServers tag saving restoring unknown dropped notQueued missing extra different'
   ).split(' '),
 );
 const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'promptId', 'id']);

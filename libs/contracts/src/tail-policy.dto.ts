@@ -38,9 +38,9 @@ export type WasteReason = (typeof WASTE_REASONS)[number];
 
 export const DISPATCH_ORDERS = ['arrival', 'longest-first', 'probe-first'] as const;
 /**
- * In which order requests of new groups are claimed. `arrival`: as submitted. `longest-first`: by the prompt memory, those it
- * does not know as if they took their whole budget. `probe-first`: one sample of each unknown prompt first, whose length then
- * stands for its siblings (Seer); else longest first.
+ * In which order requests of new groups are claimed. `arrival`: as submitted. `longest-first`: by the prompt memory,
+ * those it does not know as if they took their whole budget. `probe-first`: one sample of each unknown prompt first,
+ * whose length then stands for its siblings (Seer); else longest first.
  */
 export type DispatchOrder = (typeof DISPATCH_ORDERS)[number];
 
@@ -64,7 +64,9 @@ export class TailPolicy {
   @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) sampleOverProvision?: number;
   /** What becomes of tokens that are cut; `regenerate` discards, all others keep unless they say so here. */
   @IsOptional() @IsIn(CUT_SEMANTICS) onCut?: CutSemantics;
-  /** `drip`: groups each round takes from the long-tail queue; default: as many as the round launches beyond its need. */
+  /**
+   * `drip`: groups each round takes from the long-tail queue; default: as many as the round launches beyond its need.
+   */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) dripGroups?: Integer;
   /**
    * `drip`, `adaptive`: by the pace of taken and new groups (TailSieve), from `dripGroups` or 1 on.
@@ -109,8 +111,9 @@ export class TailPolicy {
    */
   @IsOptional() @IsInt() @Min(0) @Max(1_000) maxFailures?: Integer;
   /**
-   * Attempts of one request that may come back unfinished for any other reason (its engine or worker dropped it, no server, a
-   * full payload store, ...) before it fails for good. What was asked for (cut, move, new weights) is not counted.
+   * Attempts of one request that may come back unfinished for any other reason (its engine or worker dropped it, no
+   * server, a full payload store, ...) before it fails for good. What was asked for (cut, move, new weights) is not
+   * counted.
    * @default 1000
    */
   @IsOptional() @IsInt() @Min(0) @Max(1_000_000) maxReturns?: Integer;
@@ -171,7 +174,9 @@ export interface RoundRules {
   onCut: CutSemantics;
   /** A place is reserved for every group taken. */
   reservesTaken: boolean;
-  /** Launched samples / samples of a group; 1 in a long round and under `wait`: groups of the queue are trimmed to it. */
+  /**
+   * Launched samples / samples of a group; 1 in a long round and under `wait`: groups of the queue are trimmed to it.
+   */
   sampleOverProvision: number;
   /** Requests that workers may have at once; 0 = any number. */
   concurrency: number;

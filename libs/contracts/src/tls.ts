@@ -15,8 +15,8 @@ export const NO_TLS_ADVICE = 'it does not support TLS, but the address requires 
 const CHAIN = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|CA_|INVALID_CA|PATH_LENGTH_|CRL_|ERROR_IN_CERT)/;
 
 /**
- * Why TLS did not come about, and which setting helps; undefined for an error that is none of TLS. Trying again does not
- * help.
+ * Why TLS did not come about, and which setting helps; undefined for an error that is none of TLS. Trying again does
+ * not help.
  * @param settings first part of the names of the settings, e.g. `NATS_TLS`
  */
 export function tlsAdvice(error: unknown, settings: string): string | undefined {

@@ -9,14 +9,16 @@ import type { Integer } from './integers';
 
 export const WEIGHT_SYNC_MODES = ['abort', 'wait', 'keep'] as const;
 /**
- * What becomes of running requests while the weights change. `abort`: stopped with their tokens, and run again after it;
+ * What becomes of running requests while the weights change. `abort`: stopped with their tokens, and run again after
+ * it;
  * `wait`: waited for; `keep`: they go on, and their tokens are of both versions (`toWeightVersion` of the segment).
  */
 export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
 
 /**
- * `weights.begin`: from here on no lease is granted and no request claimed until `weights.commit`, `weights.rollback` or
- * the deadline, which rolls back. Acquires and claims are answered POOL_PAUSED: at once, or when their `waitMs` is over.
+ * `weights.begin`: from here on no lease is granted and no request claimed until `weights.commit`, `weights.rollback`
+ * or the deadline, which rolls back. Acquires and claims are answered POOL_PAUSED: at once, or when their `waitMs` is
+ * over.
  */
 export class BeginWeightsRequest {
   /** Idempotency of this change: a repeat answers how it stands. */
@@ -52,8 +54,8 @@ class EndWeightsRequest {
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /**
- * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined`, and told
- * by `requiredWeightVersion` of their heartbeats' replies, until they do.
+ * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined`, and
+ * told by `requiredWeightVersion` of their heartbeats' replies, until they do.
  */
 export class CommitWeightsRequest extends EndWeightsRequest {}
 /** `weights.rollback`: the pool goes on with the weights it had; servers that report the new ones are `quarantined`. */

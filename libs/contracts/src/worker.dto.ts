@@ -146,7 +146,8 @@ export class MovedLease {
 }
 /**
  * `worker.<workerId>.move`, sent to one that only routes: end these calls with their tokens, move their leases with
- * `lb.transfer`, and go on there. A call that ends first is released as always. Said again until it is done, for a while.
+ * `lb.transfer`, and go on there. A call that ends first is released as always. Said again until it is done, for a
+ * while.
  */
 export class MoveLeasesCommand {
   @IsEpoch() workerEpoch!: Epoch;

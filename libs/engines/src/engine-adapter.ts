@@ -63,8 +63,8 @@ export interface GenerateOptions {
   /** Called once, before the engine is asked: how made tokens are handed back. Must not throw. */
   onPlan?: (plan: Pick<GenerationResult, 'resumedBy'>) => void;
   /**
-   * Called before the end when it was stopped or has failed and the engine has not answered the abort by id: it may still
-   * be at work. Say it again by {@link EngineAdapter.abort}. Must not throw.
+   * Called before the end when it was stopped or has failed and the engine has not answered the abort by id: it may
+   * still be at work. Say it again by {@link EngineAdapter.abort}. Must not throw.
    */
   onUnstopped?: () => void;
 }

@@ -98,8 +98,8 @@ export class MessagingConnection {
 
 /**
  * Connects to NATS; afterwards the connection reconnects for ever.
- * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials, and TLS that does not come about,
- * fail at once, and the error says what to set.
+ * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials, and TLS that does not come
+ * about, fail at once, and the error says what to set.
  * @throws BroomwagonError UNAVAILABLE
  */
 export async function connectNats(config: NatsConfig): Promise<MessagingConnection> {
@@ -133,8 +133,8 @@ function adviceFor(error: unknown): string | undefined {
     case ErrorCode.AuthenticationExpired:
     case ErrorCode.AuthenticationTimeout:
       return (
-        `it refuses the connection (${message}); set NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_NKEY_SEED or NATS_CREDS to what ` +
-        'the server knows'
+        `it refuses the connection (${message}); set NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_NKEY_SEED ` +
+        'or NATS_CREDS to what the server knows'
       );
     case ErrorCode.ServerOptionNotAvailable:
       return NO_TLS_ADVICE;

@@ -7,8 +7,8 @@ export const ERROR_HEADER = 'Nats-Service-Error';
 /** Header with the code of an error. */
 export const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
 /**
- * Header by which a caller says how long it waits for the reply, in milliseconds. What a service reads later than that is
- * not begun. The reply to a caller that says it names its replica.
+ * Header by which a caller says how long it waits for the reply, in milliseconds. What a service reads later than that
+ * is not begun. The reply to a caller that says it names its replica.
  */
 export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
 /** Header of a reply with the id of the replica that made it, which also listens on a subject of its own. */

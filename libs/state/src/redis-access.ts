@@ -40,9 +40,9 @@ const FOR_NODE_MODE: Record<string, string> = {
 };
 
 /**
- * Looks once whether Redis lets us in and run functions on our keys, and whether it is of the kind that its address says. A
- * Redis that is unavailable passes: the connection tries again for ever, and readiness reports it. One that refuses us, or
- * has no TLS where `rediss` asks for it, would refuse us for ever.
+ * Looks once whether Redis lets us in and run functions on our keys, and whether it is of the kind that its address
+ * says. A Redis that is unavailable passes: the connection tries again for ever, and readiness reports it. One that
+ * refuses us, or has no TLS where `rediss` asks for it, would refuse us for ever.
  * @param keyPrefix first part of our keys
  * @throws BroomwagonError UNAVAILABLE saying what to set
  */
@@ -75,7 +75,9 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
   }
 }
 
-/** @returns whether it succeeded; it may later where it did not @throws BroomwagonError UNAVAILABLE saying what to set */
+/**
+ * @returns whether it succeeded; it may later where it did not @throws BroomwagonError UNAVAILABLE saying what to set
+ */
 async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolean> {
   let advice: string | undefined;
   const note = (error: unknown) => (advice ??= adviceFor(error, FOR_REDIS));

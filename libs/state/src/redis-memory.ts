@@ -4,7 +4,10 @@ import type { Redis } from 'ioredis';
 import { primariesOf, type RedisClient } from './redis-cluster';
 import { storeFull, type MemoryGate } from './library/function-runner';
 
-/** From this share of `maxmemory` on, unless another is given, no new work is taken in: the rest is for what ends work, which needs a little. */
+/**
+ * From this share of `maxmemory` on, unless another is given, no new work is taken in: the rest is for what ends work,
+ * which needs a little.
+ */
 const FULL_SHARE = 0.9;
 /** It is full until so much more is free, so that it does not change its mind at every request. */
 const MUST_COME_FREE_SHARE = 0.03;
@@ -20,7 +23,8 @@ export interface MemoryUse {
 }
 
 /**
- * Watches the memory of one Redis, of a Cluster that of its fullest primary, and closes the gate for new work at 90 % of
+ * Watches the memory of one Redis, of a Cluster that of its fullest primary, and closes the gate for new work at 90 %
+ * of
  * `maxmemory`, or another share. A Redis without a limit is never full; one that does not answer is as it was last.
  */
 export class RedisMemory implements MemoryGate {

@@ -39,7 +39,8 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
       : address.kind === 'cluster'
         ? connectCluster(options, address)
         : connectBySentinels(options, address);
-  // Its commands fail, and readiness says so. Without a listener ioredis prints each error of a connection it opens again.
+  // Its commands fail, and readiness says so. Without a listener ioredis prints each error of a connection it opens
+  // again.
   redis.on('error', () => undefined);
   return redis;
 }

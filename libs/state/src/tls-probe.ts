@@ -6,9 +6,10 @@ const HANDSHAKE_MS = 5_000;
 const REFUSAL_MS = 1_000;
 
 /**
- * Why a server refuses TLS, as an error; undefined when it accepts it or is unavailable. With TLS 1.3 a client certificate
- * is refused after the handshake, and a client that has sent a command by then may be reset before it reads the reason.
- * This one sends nothing, and waits for the session ticket, which a server sends once it has accepted the client.
+ * Why a server refuses TLS, as an error; undefined when it accepts it or is unavailable. With TLS 1.3 a client
+ * certificate is refused after the handshake, and a client that has sent a command by then may be reset before it reads
+ * the reason. This one sends nothing, and waits for the session ticket, which a server sends once it has accepted the
+ * client.
  */
 export function tlsRefusal(host: string, port: number, tls: ConnectionOptions): Promise<unknown> {
   return new Promise((resolve) => {

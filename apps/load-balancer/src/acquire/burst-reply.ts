@@ -7,8 +7,8 @@ type Server = AcquireManyReply['servers'][ServerId];
 const ENVELOPE_BYTES = 64;
 
 /**
- * A reply of `lb.acquire-many` that fits a message: what finds no room in it is answered REPLY_FULL, and told whether its
- * lease was granted all the same.
+ * A reply of `lb.acquire-many` that fits a message: what finds no room in it is answered REPLY_FULL, and told whether
+ * its lease was granted all the same.
  */
 export class BurstReply {
   /** A server may be called `__proto__`. */

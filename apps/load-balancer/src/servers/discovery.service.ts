@@ -13,8 +13,8 @@ const ENGINES_AT_ONCE = 64;
 const UNKNOWN_START = 'unknown';
 
 /**
- * Discovery: every engine that a source names (a static list, Kubernetes) is asked what it is and registered, again when
- * it was restarted; one that the source says is about to end is drained. Safe in all replicas at once, because
+ * Discovery: every engine that a source names (a static list, Kubernetes) is asked what it is and registered, again
+ * when it was restarted; one that the source says is about to end is drained. Safe in all replicas at once, because
  * registration is idempotent. One that is named no more is not removed: its silence is judged like that of others.
  */
 @Injectable()

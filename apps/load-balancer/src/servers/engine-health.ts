@@ -26,7 +26,10 @@ export abstract class EngineHealth {
     return Promise.resolve();
   }
 
-  /** Forgets what older weights computed, as the adapters say. @throws BroomwagonError of the adapter, within `timeoutMs` */
+  /**
+   * Forgets what older weights computed, as the adapters say. @throws BroomwagonError of the adapter, within
+   * `timeoutMs`
+   */
   resetPrefixCache(_server: PoolEngine, _timeoutMs: number): Promise<void> {
     return Promise.resolve();
   }

@@ -24,7 +24,8 @@ export class PrefixCachesService {
 
   /**
    * Whether the server may count as one of these weights. False when its engine failed to reset its cache: the server
-   * keeps its older version until somebody reports the version again. An engine without a route for a reset is not asked.
+   * keeps its older version until somebody reports the version again. An engine without a route for a reset is not
+   * asked.
    * @param start what the server is registered as just now: another start has no cache of older weights
    * @throws BroomwagonError UNAVAILABLE
    */

@@ -28,9 +28,9 @@ interface SlowServer {
 }
 
 /**
- * Probes in two lanes, so that servers that hang delay nobody: those that answer promptly are asked round by round, those
- * that do not are asked apart, with more patience and a bound of their own, because an engine that answers late is slow,
- * not dead. No server is asked twice at once.
+ * Probes in two lanes, so that servers that hang delay nobody: those that answer promptly are asked round by round,
+ * those that do not are asked apart, with more patience and a bound of their own, because an engine that answers late
+ * is slow, not dead. No server is asked twice at once.
  */
 export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   private readonly underWay = new Set<string>();

@@ -107,7 +107,9 @@ export class ProbeService implements OnModuleDestroy {
     await this.reportAll(pool, await Promise.all(loads));
   }
 
-  /** Asks a server that has just been registered. Its state afterwards; an answer after a second counts when it comes. */
+  /**
+   * Asks a server that has just been registered. Its state afterwards; an answer after a second counts when it comes.
+   */
   async first(pool: string, server: ProbedServer): Promise<ServerState> {
     if (!(await this.probes.answers(pool, server, FIRST_PROBE_MS))) return 'pending';
     return (await this.heard(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
@@ -168,7 +170,9 @@ export class ProbeService implements OnModuleDestroy {
     return reply;
   }
 
-  /** Once at a time of each server. In the background, since engines may take long to answer, and the round has an end. */
+  /**
+   * Once at a time of each server. In the background, since engines may take long to answer, and the round has an end.
+   */
   private inBackground(
     busy: Set<string>,
     pool: string,
@@ -255,7 +259,9 @@ function isNews(server: ServerStatus, { startedAtSeconds, weightVersion }: Engin
   return isOtherStart || isConfirmed || isOtherWord;
 }
 
-/** Whether the server is to count as one of these weights; the first word after somebody has named them is only noted. */
+/**
+ * Whether the server is to count as one of these weights; the first word after somebody has named them is only noted.
+ */
 function namesWeights(server: ServerStatus, word: number): boolean {
   const { engineWeightVersion: known, weightVersion, unconfirmedWeightVersion } = server;
   const isNamed = weightVersion > 0 || unconfirmedWeightVersion !== undefined;

@@ -6,7 +6,10 @@ const SELECTORS = ['requestIds', 'sessionId', 'groupId', 'workerId', 'serverId',
 /** Those that mean single requests. */
 const ALONE: ReadonlySet<string> = new Set(['requestIds', 'sessionId', 'workerId', 'serverId']);
 
-/** What a body means. @throws BroomwagonError VALIDATION_FAILED: no selector, two, one without its job, or an option of another */
+/**
+ * What a body means. @throws BroomwagonError VALIDATION_FAILED: no selector, two, one without its job, or an option of
+ * another
+ */
 export function selectorOf(body: AbortRequestsRequest): AbortSelector {
   const [first, second] = SELECTORS.filter((name) => body[name] !== undefined);
   const { job, scope, refuseAcquiresMs } = body;

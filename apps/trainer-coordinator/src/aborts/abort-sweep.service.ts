@@ -64,7 +64,10 @@ export class AbortSweepService {
     }
   }
 
-  /** Holders that live and do not confirm: what they run is expired with the epoch of its server, so the answer is final. */
+  /**
+   * Holders that live and do not confirm: what they run is expired with the epoch of its server, so the answer is
+   * final.
+   */
   private async endOverdue(pool: PoolName, { overdue, overdueLeases }: RepeatPage): Promise<void> {
     if (overdue.length + overdueLeases.length === 0) return;
     const leases = overdue.length === 0 ? [] : await this.aborts.leasesOf(pool, idsOf(overdue));

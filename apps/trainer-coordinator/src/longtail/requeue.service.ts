@@ -27,7 +27,10 @@ export class RequeueService {
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** @throws BroomwagonError VALIDATION_FAILED, WORKER_NOT_FOUND, FENCED (the worker epoch), UNAVAILABLE; repeating is safe */
+  /**
+   * @throws BroomwagonError VALIDATION_FAILED, WORKER_NOT_FOUND, FENCED (the worker epoch), UNAVAILABLE; repeating is
+   * safe
+   */
   async requeue(pool: PoolName, body: RequeueRequest): Promise<RequeueReply> {
     checkJob(body);
     const samples = body.requests.map((sample, position) => ({

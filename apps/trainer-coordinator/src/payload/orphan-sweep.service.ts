@@ -16,8 +16,8 @@ const SAYS = {
 };
 
 /**
- * Removes payloads whose owner is gone, unless it looks as if Redis does not know the owners: because it is empty, has lost
- * a part, or the store is also that of another deployment. Safe in all replicas at once.
+ * Removes payloads whose owner is gone, unless it looks as if Redis does not know the owners: because it is empty, has
+ * lost a part, or the store is also that of another deployment. Safe in all replicas at once.
  */
 @Injectable()
 export class OrphanSweepService {

@@ -92,8 +92,8 @@ export class PayloadRemovalService {
 }
 
 /**
- * Work on all, or on parts when it fails, so that one reference that the store fails at does not keep the others. A store
- * that is unavailable is not asked again.
+ * Work on all, or on parts when it fails, so that one reference that the store fails at does not keep the others. A
+ * store that is unavailable is not asked again.
  * @param errors takes those of single references
  * @returns the parts at which it did not fail
  */

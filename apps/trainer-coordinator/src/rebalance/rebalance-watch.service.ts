@@ -19,8 +19,8 @@ interface Seen {
 }
 
 /**
- * Plans when something has happened, in pools where that is switched on. Every replica looks; a turn in Redis sees to it
- * that one of them plans, and not too often.
+ * Plans when something has happened, in pools where that is switched on. Every replica looks; a turn in Redis sees to
+ * it that one of them plans, and not too often.
  */
 @Injectable()
 export class RebalanceWatchService {

@@ -65,7 +65,9 @@ export class RebalanceService {
     await this.store.save(pool, { ...kept, keptMs: this.config.planKeptMs });
   }
 
-  /** @throws BroomwagonError PLAN_NOT_FOUND, VALIDATION_FAILED, UNAVAILABLE: then a part may be sent; repeating is safe */
+  /**
+   * @throws BroomwagonError PLAN_NOT_FOUND, VALIDATION_FAILED, UNAVAILABLE: then a part may be sent; repeating is safe
+   */
   async execute(pool: PoolName, body: ExecuteRebalanceRequest): Promise<RebalanceStatus> {
     const { planId, moves, limit } = body;
     if (moves !== undefined) {

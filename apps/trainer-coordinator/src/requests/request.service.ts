@@ -88,7 +88,9 @@ export class RequestService {
     return next < all.length ? { segments, cursor: next } : { segments };
   }
 
-  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE */
+  /**
+   * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE
+   */
   async checkpoint(pool: PoolName, body: CheckpointRequest): Promise<CheckpointReply> {
     const { serverId, generatedMs } = body;
     const made = segmentOf(this.payloads, pool, body);
@@ -114,7 +116,9 @@ export class RequestService {
     return { state, groupAccepted, roundCompleted };
   }
 
-  /** @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE */
+  /**
+   * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE
+   */
   async fail(pool: PoolName, body: FailRequest): Promise<FailReply> {
     const answer = await this.requests.fail(pool, {
       ...fenceOf(body),
@@ -137,8 +141,8 @@ export class RequestService {
   }
 
   /**
-   * Redis may lose a payload after it was stored and before a message names it. Only the payload store has the tokens of a
-   * finished sample, so these must be there; a sample that is resumed loses only the segment that is missing.
+   * Redis may lose a payload after it was stored and before a message names it. Only the payload store has the tokens
+   * of a finished sample, so these must be there; a sample that is resumed loses only the segment that is missing.
    */
   private async requireStored(ref: string): Promise<void> {
     try {

@@ -38,8 +38,8 @@ export class RoundService {
 
   /**
    * The plan of the next round; writes nothing.
-   * @throws BroomwagonError VALIDATION_FAILED; with `trainerEpoch` JOB_NOT_FOUND and FENCED; ROUND_CONFLICT while a round
-   *   is not closed; ROUND_SETTLING
+   * @throws BroomwagonError VALIDATION_FAILED; with `trainerEpoch` JOB_NOT_FOUND and FENCED; ROUND_CONFLICT while a
+   *   round is not closed; ROUND_SETTLING
    */
   async next(pool: PoolName, body: NextRoundRequest): Promise<NextRoundReply> {
     checkPolicy(body.policy, body.groupsPerStep);

@@ -33,8 +33,8 @@ export class SubmissionService {
 
   /**
    * A repeat finishes what was begun and adds nothing twice.
-   * @throws BroomwagonError VALIDATION_FAILED, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_FOUND, PAYLOAD_STORE_FULL, DUPLICATE_GROUP, FENCED,
-   *   JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED; nothing was added
+   * @throws BroomwagonError VALIDATION_FAILED, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_FOUND, PAYLOAD_STORE_FULL,
+   *   DUPLICATE_GROUP, FENCED, JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED; nothing was added
    */
   async submit(pool: PoolName, body: SubmitGroupsRequest): Promise<SubmitGroupsReply> {
     const { job, roundId, trainerEpoch, stamp: seen, groups } = body;

@@ -8,7 +8,9 @@ const RECOUNTS_INTERVAL_MS = 1_000;
 /** Counting reads every key of Redis once: a job that stays marked is counted again after this, milliseconds. */
 const AGAIN_AFTER_MS = 5_000;
 
-/** Counts jobs anew of which a transition has found a count that cannot be, and all jobs when Redis has lost something. */
+/**
+ * Counts jobs anew of which a transition has found a count that cannot be, and all jobs when Redis has lost something.
+ */
 @Injectable()
 export class RecountService {
   private readonly logger = new Logger(RecountService.name);

@@ -14,7 +14,9 @@ export class ServerFences {
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** Each of them once; one that is gone or expired already is no error. @throws BroomwagonError as `server.fence` says */
+  /**
+   * Each of them once; one that is gone or expired already is no error. @throws BroomwagonError as `server.fence` says
+   */
   async fence(pool: PoolName, servers: readonly ServerFence[], reason: string): Promise<void> {
     const each = new Map(servers.map(({ serverId, epoch }) => [`${serverId}:${epoch}`, { serverId, epoch }]));
     for (const server of each.values()) {

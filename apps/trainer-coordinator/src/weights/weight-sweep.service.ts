@@ -9,8 +9,8 @@ import { ServerFences } from '../upkeep/server-fences';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 /**
- * The part of the sweep that follows a change of weights: tells the holders of what is to be stopped again until nothing
- * runs, and rolls back at the deadline, also when the trainer is gone. Safe in all replicas at once.
+ * The part of the sweep that follows a change of weights: tells the holders of what is to be stopped again until
+ * nothing runs, and rolls back at the deadline, also when the trainer is gone. Safe in all replicas at once.
  */
 @Injectable()
 export class WeightSweepService {

@@ -31,7 +31,8 @@ interface Entry {
 const SHOWN_PROBLEMS = 20;
 
 /**
- * Holds results against prompts. It shares no code with the trainer (but what a line is), so that a mistake there cannot hide here.
+ * Holds results against prompts. It shares no code with the trainer (but what a line is), so that a mistake there
+ * cannot hide here.
  * @param promptLines lines of the prompts file
  * @param resultLines lines of the results file
  * @param options.samples samples of each prompt; without it the highest index found + 1

@@ -7,9 +7,9 @@ const DEADLINE_MS = 60_000;
 const REASON = 'tokens are not in the payload store';
 
 /**
- * Accepted groups have lost tokens: gives their round up, whose other groups go to the long-tail queue with all they have
- * and come back in the next round, and drops these, so that they may be submitted again. A trainer that dies meanwhile
- * leaves nothing that another one does not find.
+ * Accepted groups have lost tokens: gives their round up, whose other groups go to the long-tail queue with all they
+ * have and come back in the next round, and drops these, so that they may be submitted again. A trainer that dies
+ * meanwhile leaves nothing that another one does not find.
  * @throws BroomwagonError PAYLOAD_NOT_FOUND when they are not forgotten until the deadline
  */
 export async function makeGroupsAgain(

@@ -39,8 +39,8 @@ export class Operations {
   ) {}
 
   /**
-   * @throws BroomwagonError the last error, when it is not retryable or the deadline is near; GENERATION_CHANGED from all
-   *   calls that pass on a stamp, until {@link acceptGeneration}
+   * @throws BroomwagonError the last error, when it is not retryable or the deadline is near; GENERATION_CHANGED from
+   *   all calls that pass on a stamp, until {@link acceptGeneration}
    */
   async call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
     const { stamp } = this;

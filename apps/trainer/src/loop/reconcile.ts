@@ -23,8 +23,8 @@ export interface Reconciled {
 }
 
 /**
- * Takes the job over, names the trained steps that Redis has lost, one after the other, and asks which groups Redis does
- * not know. Safe to repeat. @throws BroomwagonError GENERATION_CHANGED when Redis was set back once more meanwhile
+ * Takes the job over, names the trained steps that Redis has lost, one after the other, and asks which groups Redis
+ * does not know. Safe to repeat. @throws BroomwagonError GENERATION_CHANGED when Redis was set back once more meanwhile
  */
 export async function reconcile(operations: Operations, job: JobId, record: TrainerRecord): Promise<Reconciled> {
   operations.acceptGeneration();

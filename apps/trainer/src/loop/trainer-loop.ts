@@ -31,7 +31,10 @@ const MOST_RECONCILES = 50;
 /** The first of them at once; then after the time of a look, which doubles up to eight times as much. */
 const PROMPT_RECONCILES = 3;
 const MOST_LOOKS_OF_PAUSE = 8;
-/** Looks at a completed round whose results have no end: Redis may count groups that it has lost until they are recounted. */
+/**
+ * Looks at a completed round whose results have no end: Redis may count groups that it has lost until they are
+ * recounted.
+ */
 const MOST_LOOKS_FOR_END = 600;
 
 /** Rounds of one step that this trainer gives up, as tokens of their results are gone. */

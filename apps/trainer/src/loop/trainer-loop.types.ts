@@ -14,8 +14,8 @@ export interface TrainerLoopSettings extends GroupSettings {
   groupsPerStep: number;
   policy: TailPolicy;
   /**
-   * Continues a job whose trainer is gone (or fences it, if it is not): what that one has trained. Nothing of it is trained
-   * again, and Redis is told what it has lost of it. Absent: a new job.
+   * Continues a job whose trainer is gone (or fences it, if it is not): what that one has trained. Nothing of it is
+   * trained again, and Redis is told what it has lost of it. Absent: a new job.
    */
   held?: readonly HeldStep[];
   /** The results are waited for this long between two looks at the status, milliseconds. Default 1,000. */

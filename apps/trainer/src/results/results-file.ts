@@ -13,8 +13,8 @@ interface RecordedStep extends HeldStep {
 }
 
 /**
- * Results as JSONL, a step at a time, and beside them a record of the steps that are there as a whole (`<file>.steps`): a
- * trainer that goes on after another one reads there what it holds.
+ * Results as JSONL, a step at a time, and beside them a record of the steps that are there as a whole (`<file>.steps`):
+ * a trainer that goes on after another one reads there what it holds.
  */
 export class ResultsFile implements ResultSink {
   private constructor(

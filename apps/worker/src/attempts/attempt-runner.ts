@@ -35,7 +35,9 @@ const RELEASE_HEAD_START_MS = 1_000;
 /** Longest time in which an engine that has failed is told to stop the request. */
 const FAILED_STOP_DEADLINE_MS = 30_000;
 
-/** How the engine's part ended: a finished sample, or with the tokens so far: a stop we were asked for, or a failure. */
+/**
+ * How the engine's part ended: a finished sample, or with the tokens so far: a stop we were asked for, or a failure.
+ */
 type Generated = { made: MadeSegment } & (
   | { finishReason: 'stop' | 'length' }
   | { stopped: true }
@@ -216,7 +218,9 @@ export class AttemptRunner {
     return error === undefined ? { made, stoppedByEngine: true } : { made, error };
   }
 
-  /** Whoever asked for a stop waits for its end as long as for any; nobody asked a failed attempt to keep its tokens. */
+  /**
+   * Whoever asked for a stop waits for its end as long as for any; nobody asked a failed attempt to keep its tokens.
+   */
   private stopDeadlineMs(error: Error | undefined): number {
     const { transitionDeadlineMs } = this.config;
     return error === undefined ? transitionDeadlineMs : Math.min(transitionDeadlineMs, FAILED_STOP_DEADLINE_MS);

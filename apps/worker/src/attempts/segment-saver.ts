@@ -19,7 +19,9 @@ export class SegmentSaver {
     private readonly config: WorkerConfig,
   ) {}
 
-  /** @throws BroomwagonError PAYLOAD_STORE_FULL or UNAVAILABLE when it stayed so until the deadline, PAYLOAD_TOO_LARGE */
+  /**
+   * @throws BroomwagonError PAYLOAD_STORE_FULL or UNAVAILABLE when it stayed so until the deadline, PAYLOAD_TOO_LARGE
+   */
   async save(
     attempt: Attempt,
     lease: LeaseGrant,

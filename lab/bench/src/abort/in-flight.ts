@@ -22,8 +22,8 @@ interface Target {
 }
 
 /**
- * Thousands of requests that run, by the counts: claimed, with a lease each, on workers that do nothing but confirm what
- * they are told to end, at once and over NATS.
+ * Thousands of requests that run, by the counts: claimed, with a lease each, on workers that do nothing but confirm
+ * what they are told to end, at once and over NATS.
  */
 export class InFlight {
   private readonly waiting = new Map<string, (atMs: number) => void>();

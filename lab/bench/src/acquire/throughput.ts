@@ -64,7 +64,9 @@ export class Throughput {
   static readonly preparations = 1 + REPLICAS.length;
   static readonly rowCount = 4 + 1 + CONCURRENCIES.length + 2 + 1 + OPEN_RATES.length;
 
-  /** Starts a raw echo, a raw handler, and one, two and three replicas, each with a pool of its own, and warms them up. */
+  /**
+   * Starts a raw echo, a raw handler, and one, two and three replicas, each with a pool of its own, and warms them up.
+   */
   static async prepare(stage: Stage, effort: Effort, progress: Progress): Promise<Throughput> {
     const { nats, redis } = stage.services;
     const state = stage.state(redis);

@@ -12,8 +12,8 @@ interface Setup {
 }
 
 /**
- * What one would write by hand: nats.js and the store on ioredis with nothing between, so the same scripts with the same
- * arguments as the load-balancer, once for each request. No validation, no metrics, no deadlines, no shutdown.
+ * What one would write by hand: nats.js and the store on ioredis with nothing between, so the same scripts with the
+ * same arguments as the load-balancer, once for each request. No validation, no metrics, no deadlines, no shutdown.
  */
 answerParent<Setup, void>(async ({ natsUrl, redisUrl, keyPrefix, pool }) => {
   const nats = await connect({ servers: natsUrl });

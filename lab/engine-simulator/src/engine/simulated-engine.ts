@@ -140,7 +140,9 @@ export class SimulatedEngine {
     return this.gate !== 'open';
   }
 
-  /** Stops generating; `wait` resolves when all that runs has ended. New requests are held back until {@link resume}. */
+  /**
+   * Stops generating; `wait` resolves when all that runs has ended. New requests are held back until {@link resume}.
+   */
   async pause(mode: PauseMode): Promise<void> {
     this.catchUp();
     if (mode === 'abort') for (const live of this.live.values()) this.close(live, 'abort');

@@ -84,7 +84,9 @@ export function completionPrompt(prompt: unknown, takesTokenIds: boolean): WireP
   throw new RefusedError(400, takesTokenIds ? 'prompt must be a string or token ids' : 'prompt must be a string');
 }
 
-/** RefusedError 400 for anything but messages as the OpenAI API takes them; parts that are no text count for nothing. */
+/**
+ * RefusedError 400 for anything but messages as the OpenAI API takes them; parts that are no text count for nothing.
+ */
 export function chatPrompt(body: Record<string, unknown>): WirePrompt {
   const { messages } = body;
   const fault = findPromptFault({ messages });

@@ -30,7 +30,8 @@ export class TokenScript {
   /**
    * @param promptHash any 32-bit hash of the prompt
    * @param sampleKey below {@link TOKEN_NUMBERS}
-   * @param noise for tokens that are nothing but random numbers: of what seed, and where the call begins that draws them
+   * @param noise for tokens that are nothing but random numbers: of what seed, and where the call begins that draws
+   *   them
    */
   constructor(
     promptHash: number,

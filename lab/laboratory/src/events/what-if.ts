@@ -13,7 +13,9 @@ export interface WhatIfFleet {
   speed: number;
 }
 
-/** The recorded data set rolled out in virtual time, without the pauses between rounds, which the events do not show. */
+/**
+ * The recorded data set rolled out in virtual time, without the pauses between rounds, which the events do not show.
+ */
 export function replay(run: RecordedRun, fleet: WhatIfFleet, policy: TailPolicy, redraw?: Redraw): RunResult {
   const groupsPerStep = Math.max(...run.rounds.map(({ neededGroups }) => neededGroups));
   const setup: Setup = {

@@ -9,7 +9,9 @@ const TIERS = [64, 32, 16, 8, 4];
 /** The published rule looks every 1,000 decode steps; ours may look more often, since nobody has to stop for it. */
 const EVERY_STEPS: Record<RebalancePolicy, number> = { 'tier-min': 1_000, 'tier-cost': 250 };
 
-/** The rebalance for ranks in lockstep: graphs of one size or of several, requests moved or not, siblings spread or not. */
+/**
+ * The rebalance for ranks in lockstep: graphs of one size or of several, requests moved or not, siblings spread or not.
+ */
 export const ascend: Experiment = {
   id: 'ascend',
   run({ seed }) {

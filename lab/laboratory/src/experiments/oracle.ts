@@ -4,7 +4,9 @@ import { SimulatedFleet } from '../simulation/simulated-fleet';
 import { VirtualClock } from '../simulation/virtual-clock';
 import type { Experiment } from './experiment';
 
-/** T = sum L_j (tau(j) - tau(j - 1)), j from the longest: exact for a batch that is all there at once, with KV for free. */
+/**
+ * T = sum L_j (tau(j) - tau(j - 1)), j from the longest: exact for a batch that is all there at once, with KV for free.
+ */
 export function makespanIdentity(lengths: readonly number[], parameters: Parameters<typeof stepSeconds>[0]): number {
   return lengths
     .toSorted((one, other) => other - one)

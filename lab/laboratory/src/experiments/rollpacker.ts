@@ -38,7 +38,9 @@ export const rollpacker: Experiment[] = CAPS.map((cap) => ({
   },
 }));
 
-/** KV pressure: what over-provision does to preemptions of an engine with little KV, and what a fixed concurrency does. */
+/**
+ * KV pressure: what over-provision does to preemptions of an engine with little KV, and what a fixed concurrency does.
+ */
 export const preemptions: Experiment = {
   id: 'preemptions',
   run({ seed, isQuick }) {

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { parseLengthTrace, type LengthTrace } from '@broomwagon/models';
 
-/** Reads recorded lengths from a file. @throws RangeError it is neither .csv nor .jsonl, or a line is not of its form */
+/**
+ * Reads recorded lengths from a file. @throws RangeError it is neither .csv nor .jsonl, or a line is not of its form
+ */
 export async function readTrace(path: string): Promise<LengthTrace> {
   const format = /\.(csv|jsonl)$/.exec(path)?.[1];
   if (format === undefined) throw new RangeError(`${path}: expected a .csv or .jsonl file`);

@@ -30,7 +30,9 @@ export function generatedWorkload(
   };
 }
 
-/** What a sample that is begun anew is like: any sibling, or, as under simulated engines with a seed, the same again. */
+/**
+ * What a sample that is begun anew is like: any sibling, or, as under simulated engines with a seed, the same again.
+ */
 export type Redraw = 'sibling' | 'same';
 
 /** Recorded lengths: prompts in their order, over and over. */

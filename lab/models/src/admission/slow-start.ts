@@ -11,8 +11,8 @@ export interface SlowStart {
 }
 
 /**
- * Most leases of a server that has just started: caches are cold and kernels not compiled, and without this the emptiest
- * server gets everything. Grows in a straight line from the fraction to all; never less than one lease.
+ * Most leases of a server that has just started: caches are cold and kernels not compiled, and without this the
+ * emptiest server gets everything. Grows in a straight line from the fraction to all; never less than one lease.
  */
 export function slowStartCapacity({ maxInflight, ageMs, slowStartMs, fraction = 0.1 }: SlowStart): number {
   const age = Math.max(0, ageMs);

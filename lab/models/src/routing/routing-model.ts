@@ -41,7 +41,9 @@ export class RoutingModel extends RoutingGrants {
     return { epoch, answers: this.grantWaiters([registration.serverId]) };
   }
 
-  /** Changes settings; another policy takes over when every server, and who waits for it, was looked at by the others. */
+  /**
+   * Changes settings; another policy takes over when every server, and who waits for it, was looked at by the others.
+   */
   configure(
     set: PoolSettings,
     reset: readonly (keyof PoolSettings)[] = [],

@@ -8,7 +8,8 @@ export function errorsPage(): string {
   return [
     '# Errors',
     '',
-    'The codes in `error.code` of a reply ([protocol](README.md)). "Retryable": the same body may succeed later; sending it again is always safe. `npm run schema` generates this page.',
+    'The codes in `error.code` of a reply ([protocol](README.md)). "Retryable": the same body may succeed later; ' +
+      'sending it again is always safe. `npm run schema` generates this page.',
     '',
     '| code | retryable | meaning |',
     '|---|---|---|',

@@ -24,7 +24,10 @@ import { streamGeneration } from '../stream/stream-generation';
 /** In a report: the engine says that it has no number for its weights. */
 export const NO_VERSION = -1;
 
-/** Statuses of an engine without the route. Any other refusal (of the key, for now, while requests run) is no such thing. */
+/**
+ * Statuses of an engine without the route. Any other refusal (of the key, for now, while requests run) is no such
+ * thing.
+ */
 const NO_ROUTE = new Set([404, 405, 501]);
 
 export type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;

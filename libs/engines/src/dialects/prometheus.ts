@@ -26,7 +26,10 @@ export function readMetrics(page: string): Map<string, Metric> {
   return metrics;
 }
 
-/** When the process of the page started, its own time, seconds to the millisecond; undefined when the page does not say so. */
+/**
+ * When the process of the page started, its own time, seconds to the millisecond; undefined when the page does not say
+ * so.
+ */
 export function startOf(metrics: Map<string, Metric>): number | undefined {
   const startedAt = metrics.get('process_start_time_seconds')?.max;
   return startedAt && Math.round(startedAt * 1_000) / 1_000;

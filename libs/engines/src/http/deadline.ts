@@ -8,8 +8,8 @@ export interface CallSignal {
 }
 
 /**
- * A signal that fires after `timeoutMs`, or with `outer`. Of `AbortSignal.any` a signal that lives as long as the process
- * would remember each call for ever.
+ * A signal that fires after `timeoutMs`, or with `outer`. Of `AbortSignal.any` a signal that lives as long as the
+ * process would remember each call for ever.
  */
 export function callSignal(timeoutMs: number, outer?: AbortSignal): CallSignal {
   const controller = new AbortController();

@@ -27,7 +27,8 @@ const agents = new Map<string, Agent>();
 const IDLE_MS = 2_000;
 
 /**
- * No deadline of its own, since generations may last hours. Idle connections go before engines would close them; those of
+ * No deadline of its own, since generations may last hours. Idle connections go before engines would close them; those
+ * of
  * `repeats` are used once.
  */
 function agentFor(purpose: 'streams' | 'calls' | 'repeats', connectTimeoutMs: number, connections: number): Agent {

@@ -8,7 +8,10 @@ const SOON_MS = 1_000;
 /** Bytes that a connection had brought when it broke. */
 const received = new WeakMap<object, number>();
 
-/** Connects as undici does, to addresses that are allowed, and notes of a broken connection whether it had been used before. */
+/**
+ * Connects as undici does, to addresses that are allowed, and notes of a broken connection whether it had been used
+ * before.
+ */
 export function connectorOf(timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup() });
   return (options, callback) =>
@@ -20,8 +23,8 @@ export function connectorOf(timeoutMs: number): buildConnector.connector {
 }
 
 /**
- * Whether the error, of a call of which nothing came back, is that of a connection that had answered calls before and was
- * closed while it was idle.
+ * Whether the error, of a call of which nothing came back, is that of a connection that had answered calls before and
+ * was closed while it was idle.
  */
 export function isStale(error: unknown, afterMs: number): boolean {
   if (typeof error !== 'object' || error === null || afterMs > SOON_MS) return false;

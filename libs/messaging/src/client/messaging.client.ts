@@ -49,8 +49,8 @@ export class MessagingClient {
   }
 
   /**
-   * Sends a request and returns the parsed reply. Without one it is repeated within its timeout, first to a replica that
-   * was heard from meanwhile: one of several that hangs costs its callers a second.
+   * Sends a request and returns the parsed reply. Without one it is repeated within its timeout, first to a replica
+   * that was heard from meanwhile: one of several that hangs costs its callers a second.
    * @throws BroomwagonError what the service answered, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
    */
   async request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
@@ -87,7 +87,10 @@ export class MessagingClient {
     return withRetry((timeoutMs) => this.request<Reply>(subject, body, { ...options, timeoutMs }), options);
   }
 
-  /** Publishes an event, an object or its JSON. It is buffered while the connection is down. @throws BroomwagonError UNAVAILABLE */
+  /**
+   * Publishes an event, an object or its JSON. It is buffered while the connection is down. @throws BroomwagonError
+   * UNAVAILABLE
+   */
   publish(subject: string, body: object | string, options: Pick<RequestOptions, 'headers'> = {}): void {
     try {
       const text = typeof body === 'string' ? body : JSON.stringify(body);

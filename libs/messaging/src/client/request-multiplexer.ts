@@ -35,9 +35,9 @@ const REPEAT = '-r';
 
 /**
  * All requests of a connection share one wildcard inbox, one map and one timer: 8 us a request, where nats.js's own
- * `request` costs 40. A request without an answer is repeated, at first after `repeatAfterMs`, then after twice that, and
- * so on: on the own subject of a replica that was heard from meanwhile, else in the group. One replica of a group that
- * hangs still gets its share of the messages. All commands are idempotent.
+ * `request` costs 40. A request without an answer is repeated, at first after `repeatAfterMs`, then after twice that,
+ * and so on: on the own subject of a replica that was heard from meanwhile, else in the group. One replica of a group
+ * that hangs still gets its share of the messages. All commands are idempotent.
  */
 export class RequestMultiplexer {
   private readonly inbox: string;

@@ -2,8 +2,8 @@ import { eventSubject, type PoolName } from '@broomwagon/contracts';
 import type { MessagingConnection } from '../connection';
 
 /**
- * Hands on every event of a pool as one line of JSON, as it is published: `{type, pool, atMs, sequence, ...}`. Lines that
- * hold the same events are what the laboratory replays.
+ * Hands on every event of a pool as one line of JSON, as it is published: `{type, pool, atMs, sequence, ...}`. Lines
+ * that hold the same events are what the laboratory replays.
  * @returns ends it, once everything that was published before has been handed on
  */
 export function recordEvents(

@@ -2,7 +2,9 @@ import { DiscoveryService } from '@nestjs/core';
 import type { PoolName } from '@broomwagon/contracts';
 import type { ServiceConfig } from '../configuration/service.config';
 
-/** Pause between two runs in milliseconds, or how to read it from the configuration of the app; undefined: never runs. */
+/**
+ * Pause between two runs in milliseconds, or how to read it from the configuration of the app; undefined: never runs.
+ */
 export type Interval<Config extends ServiceConfig> = number | ((config: Config) => number | undefined);
 
 /** What a decorator says of a method. */

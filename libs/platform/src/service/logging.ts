@@ -41,8 +41,8 @@ export function loggerParams(app: string, level: string, storedIds: boolean, des
   };
   const http = { ...options, autoLogging: false, quietReqLogger: true };
   const pinoHttp: Params['pinoHttp'] = destination === undefined ? http : [http, destination];
-  // No logger per HTTP request: its AsyncLocalStorage, once run, makes every promise of the process dearer for ever; one
-  // health probe cost the load-balancer half as much CPU again for each acquire.
+  // No logger per HTTP request: its AsyncLocalStorage, once run, makes every promise of the process dearer for ever;
+  // one health probe cost the load-balancer half as much CPU again for each acquire.
   return { pinoHttp, forRoutes: [] };
 }
 

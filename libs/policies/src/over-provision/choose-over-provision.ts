@@ -16,7 +16,10 @@ export interface OverProvisionInput {
   fleetKvTokens: number;
 }
 
-/** Standard deviations of safety: too little costs far more than too much (measured: f = .39, 1.25 gives 1.12x, 2.0 gives 1.65x). */
+/**
+ * Standard deviations of safety: too little costs far more than too much (measured: f = .39, 1.25 gives 1.12x, 2.0
+ * gives 1.65x).
+ */
 const SAFETY = 1;
 const HIGHEST = 1.75;
 const STEP = 1 / 16;

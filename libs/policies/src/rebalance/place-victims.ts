@@ -37,9 +37,9 @@ export interface Placed {
 }
 
 /**
- * Places all that is donated, with at most `limit` calls on each receiver, or nothing: then undefined. The receivers are
- * left with what was placed. Cheapest victims first; among receivers the least loaded, so that flows are even. Small
- * cases are exact; in large ones a KV cache that is nearly full everywhere may hide a placement that exists.
+ * Places all that is donated, with at most `limit` calls on each receiver, or nothing: then undefined. The receivers
+ * are left with what was placed. Cheapest victims first; among receivers the least loaded, so that flows are even.
+ * Small cases are exact; in large ones a KV cache that is nearly full everywhere may hide a placement that exists.
  */
 export function placeAll(
   donations: readonly Donation[],

@@ -12,8 +12,8 @@ export interface Relief extends Placement {
 }
 
 /**
- * Requests without a cache go free to where they run at once: servers without a queue, up to the largest tier in use, so
- * that no step becomes slower than the slowest. Those that wait longest first.
+ * Requests without a cache go free to where they run at once: servers without a queue, up to the largest tier in use,
+ * so that no step becomes slower than the slowest. Those that wait longest first.
  * @param given their victims leave their server anyway
  */
 export function relieveWaiting(

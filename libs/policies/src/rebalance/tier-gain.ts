@@ -10,8 +10,8 @@ export function tierSeconds(tier: number, { stepBaseSeconds, stepPerSequenceSeco
 }
 
 /**
- * Wall time saved when no server is above tier `target` from now on, seconds: each tier above it is lived through, until
- * enough requests have ended by themselves, at the speed of that tier instead of the target's.
+ * Wall time saved when no server is above tier `target` from now on, seconds: each tier above it is lived through,
+ * until enough requests have ended by themselves, at the speed of that tier instead of the target's.
  */
 export function tierGain(
   servers: readonly PlannedServer[],

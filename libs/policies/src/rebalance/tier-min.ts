@@ -76,7 +76,9 @@ function sortRanks(ranks: readonly RankState[], target: number) {
   return { receivers, waiting, donors };
 }
 
-/** Requests without a cache, one by one to the least loaded; then whose they are is decided in the order of the ranks. */
+/**
+ * Requests without a cache, one by one to the least loaded; then whose they are is decided in the order of the ranks.
+ */
 function placeWaiting(donors: readonly Donor[], receivers: readonly Receiver[]): BalancingTask[] {
   const assigned = receivers.map(() => 0);
   let left = donors.reduce((sum, donor) => sum + donor.count, 0);

@@ -114,7 +114,9 @@ export class AttemptTransitions {
     }
   }
 
-  /** Pending again; at the last time that its round allows it has failed for good. A stop that was asked for is free. */
+  /**
+   * Pending again; at the last time that its round allows it has failed for good. A stop that was asked for is free.
+   */
   private putBack(
     request: ModelRequest,
     as: 'failures' | 'returns',

@@ -80,7 +80,9 @@ export class RequestMoves {
   }
 }
 
-/** What an attempt made: its last message, or its checkpoint when that holds more (messages may overtake each other). */
+/**
+ * What an attempt made: its last message, or its checkpoint when that holds more (messages may overtake each other).
+ */
 export function madeByAttempt(request: ModelRequest, made: ModelSegment | undefined): ModelSegment | undefined {
   const { checkpoint } = request;
   return made !== undefined && made.tokens >= (checkpoint?.tokens ?? 0) ? made : checkpoint;

@@ -95,12 +95,12 @@ describe('the model of rounds, under every policy and bound, with workers that d
     expect(model.longtail).toMatchObject({ size: 1, finishedGroups: 1 });
   });
 
-  it('drives hundreds of thousands of requests in seconds', () => {
+  it('drives hundreds of thousands of requests in seconds of CPU time', () => {
     const model = new RoundModel();
     const policy: TailPolicy = { name: 'resume', overProvision: 1.25, sampleOverProvision: 1.25, maxCuts: 3 };
     const groupsPerStep = 2_048;
     let submitted = 0;
-    const startedMs = performance.now();
+    const before = process.cpuUsage();
     for (let step = 0; step < 8; step++) {
       const plan = planRound(model.snapshot(), { groupsPerStep, remainingGroups: 1_000_000, policy });
       model.open({ ...plan, kind: plan.kind as 'short', policy, weightVersion: plan.step }, plan.step);
@@ -121,6 +121,6 @@ describe('the model of rounds, under every policy and bound, with workers that d
       model.fold();
     }
     expect(model.requestCounts.submitted).toBeGreaterThan(300_000);
-    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    expect(process.cpuUsage(before).user / 1e6).toBeLessThan(10);
   });
 });

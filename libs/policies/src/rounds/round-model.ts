@@ -17,9 +17,10 @@ import { cancelRound, giveBack, trainGroup } from './reconcile-round';
 import { takeNext } from './take-next';
 
 /**
- * The rounds of one job: reference model of the transitions that the Lua scripts of libs/state make, without I/O, paging
- * or a clock of its own. A differential test drives both with the same events; the laboratory drives it alone, with
- * millions of requests: no event looks at more than one group, save the cut, which looks at what a round leaves over.
+ * The rounds of one job: reference model of the transitions that the Lua scripts of libs/state make, without I/O,
+ * paging or a clock of its own. A differential test drives both with the same events; the laboratory drives it alone,
+ * with millions of requests: no event looks at more than one group, save the cut, which looks at what a round leaves
+ * over.
  *
  * A step, as the laboratory drives it (times are any milliseconds that do not go back):
  *
@@ -36,8 +37,8 @@ import { takeNext } from './take-next';
  *
  * `aborts` of any answer are attempts whose holders must stop and confirm with `fail` (surplus siblings, a failed
  * group; a group that failed needs no confirmation). `request.segments` are the tokens that a claim brings along: an
- * engine resumes behind `request.tokens`. What a message says about an attempt that has ended is refused as 'FENCED' and
- * changes nothing.
+ * engine resumes behind `request.tokens`. What a message says about an attempt that has ended is refused as 'FENCED'
+ * and changes nothing.
  */
 export class RoundModel extends AttemptTransitions {
   private control: TailControl = {};
@@ -164,8 +165,8 @@ export class RoundModel extends AttemptTransitions {
   }
 
   /**
-   * The trainer has trained a step with these groups, whatever became of them here: each counts as trained once. A round
-   * of this step or an earlier one is given up: what is left of it goes to the long-tail queue, as it is cut.
+   * The trainer has trained a step with these groups, whatever became of them here: each counts as trained once. A
+   * round of this step or an earlier one is given up: what is left of it goes to the long-tail queue, as it is cut.
    */
   reconcile(
     step: number,
@@ -194,7 +195,9 @@ export class RoundModel extends AttemptTransitions {
     return true;
   }
 
-  /** Counts the accepted groups of closed rounds as trained and forgets them, in order, up to one with a live surplus. */
+  /**
+   * Counts the accepted groups of closed rounds as trained and forgets them, in order, up to one with a live surplus.
+   */
   fold(): void {
     for (const round of [...this.left, ...(this.round === undefined ? [] : [this.round])]) {
       if (round.state !== 'closed') continue;

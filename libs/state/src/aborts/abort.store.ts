@@ -45,7 +45,9 @@ const forget = transition<object, { more: boolean }>('aborts/forget');
 export class AbortStore {
   constructor(private readonly scripts: FunctionRunner) {}
 
-  /** Records the intent. `selecting`: pages are to be selected. @throws VALIDATION_FAILED: the id means something else */
+  /**
+   * Records the intent. `selecting`: pages are to be selected. @throws VALIDATION_FAILED: the id means something else
+   */
   begin(pool: PoolName, args: BeginAbortArgs): Promise<{ selecting: boolean }> {
     const { abortId, selector, reason, keptMs } = args;
     return this.scripts.run(begin, pool, {

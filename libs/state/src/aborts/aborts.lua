@@ -64,7 +64,9 @@ end
 
 -- One look at a group that is being aborted.
 function Aborts.end_aborting(tx, round, group, aborts)
-  Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.drop_request(tx, group, request, nil, 0) end)
+  Cancellation.stop_live(tx, round, group, aborts, function(request)
+    Longtail.drop_request(tx, group, request, nil, 0)
+  end)
   Aborts.review_dropped(tx, group)
 end
 

@@ -35,8 +35,9 @@ return function(tx, args)
     if group and group.state == 'aborting' then
       Aborts.end_aborting(tx, round, group, aborts)
     elseif can_go_on and not Aborts.apply(tx, round, group, aborts) then
-      Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.end_surplus(tx, round, group, request, nil,
-        0) end, is_unwanted)
+      Cancellation.stop_live(tx, round, group, aborts, function(request)
+        Longtail.end_surplus(tx, round, group, request, nil, 0)
+      end, is_unwanted)
     end
     for index = first, is_overdue(groups[position + 1]) and #aborts or 0 do
       local one = aborts[index]

@@ -10,7 +10,7 @@ Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for 
   job        job: its long-tail queue and its rounds
   jobs       all jobs
   attempts   workerId: what its live epoch has claimed
-  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofAbortedGroups: those of requests that are aborted
+  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofAbortedGroups: those of aborted requests
   leases     workerId | serverId | sessionId | nothing = all;
              known: leases of our own requests are selected too, by their request
   requestLeases  wanted (requestId -> 0, 1 when found)

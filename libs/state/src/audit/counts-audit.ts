@@ -8,7 +8,8 @@ const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', '
 const FOLDED_STATES = ['trained', 'failed', 'dropped'] as const;
 
 /**
- * Looks once at the counts of a job by state: submitted = the sum of all states, each state as many requests as are in it.
+ * Looks once at the counts of a job by state: submitted = the sum of all states, each state as many requests as are in
+ * it.
  * @returns requests that are there
  */
 export function judgeCounts(look: PoolLook, job: JobId, { counts, found, isProven, mended }: CountLook): number {

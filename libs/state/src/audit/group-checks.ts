@@ -24,8 +24,8 @@ interface GroupView {
 }
 
 /**
- * The groups of these jobs against their requests: the counters, the long-tail queue, the pending queue and what workers
- * hold. The state of a request is the truth. A group that lacks a request ends.
+ * The groups of these jobs against their requests: the counters, the long-tail queue, the pending queue and what
+ * workers hold. The state of a request is the truth. A group that lacks a request ends.
  */
 export async function checkGroups(look: PoolLook, jobs: readonly JobId[]): Promise<void> {
   const compare = (groups: [JobId, string][]) =>

@@ -21,7 +21,9 @@ export interface LeaseView {
   isListed: boolean;
 }
 
-/** All leases, each against the sets of its server and worker, the list of its request, their epochs and its session. */
+/**
+ * All leases, each against the sets of its server and worker, the list of its request, their epochs and its session.
+ */
 export async function checkLeases(look: PoolLook): Promise<LeaseView[]> {
   const all: LeaseView[] = [];
   for await (const ids of look.names('leases', 'HSCAN')) {

@@ -1,6 +1,6 @@
---[[ All requests were counted for a recount: the counts of the job become what it has found, whatever has moved meanwhile. Requests that are
-folded or forgotten are no longer there: those counts stay, and are at least 0. The job stays marked until
-audit/end-recount.
+--[[ All requests were counted for a recount: the counts of the job become what it has found, whatever has
+moved meanwhile. Requests that are folded or forgotten are no longer there: those counts stay, and are at least 0. The
+job stays marked until audit/end-recount.
 ARGV[1] JSON: {job; id: of the recount}
 Reply: goesOn    boolean; false: it was given up
        seen      object: all fields of the counts before; numbers

@@ -38,8 +38,9 @@ export interface AuditReport {
 type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'>;
 
 /**
- * Proves the counts of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters, for
- * each job submitted = the sum of its states, its groups, rounds, checkpoints, and the payloads they name. Reads in pages.
+ * Proves the counts of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters,
+ * for each job submitted = the sum of its states, its groups, rounds, checkpoints, and the payloads they name. Reads in
+ * pages.
  */
 export class PoolAudit {
   private readonly recounts: JobRecounts;
@@ -69,8 +70,8 @@ export class PoolAudit {
   }
 
   /**
-   * Counts jobs anew, all in one look at the keys of the pool, and mends what is off, as {@link run} does; for jobs that a
-   * transition has marked.
+   * Counts jobs anew, all in one look at the keys of the pool, and mends what is off, as {@link run} does; for jobs
+   * that a transition has marked.
    * @returns what was mended, and the jobs that stay marked: another recount of them is under way, this one was given
    *   up, or something was found lost meanwhile
    */

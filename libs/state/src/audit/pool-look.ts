@@ -73,8 +73,8 @@ export class PoolLook {
   }
 
   /**
-   * Reads each item at one moment and judges it. With `repair` the steps of what is off are done if the item is still as
-   * it was read; one that is not, and one that was mended, is judged once more.
+   * Reads each item at one moment and judges it. With `repair` the steps of what is off are done if the item is still
+   * as it was read; one that is not, and one that was mended, is judged once more.
    */
   async compare<Item>(
     items: readonly Item[],

@@ -17,8 +17,8 @@ export interface RoutingCounts {
 }
 
 /**
- * Looks once at everything the load-balancer keeps of a pool: leases, their sets by server and worker and their lists by
- * request, servers and their indexes, sessions, worker digests, waiters, and the sums the policies go by.
+ * Looks once at everything the load-balancer keeps of a pool: leases, their sets by server and worker and their lists
+ * by request, servers and their indexes, sessions, worker digests, waiters, and the sums the policies go by.
  */
 export async function auditRouting(look: PoolLook): Promise<RoutingCounts> {
   const leases = await checkLeases(look);

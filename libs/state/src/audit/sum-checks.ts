@@ -70,8 +70,8 @@ type Pair = [right: number, stored: number];
 type Sums = false | { tokens: Pair; ofSessions: Pair; groups: Record<string, Pair>; sessions: Record<string, Pair> };
 
 /**
- * The counts by server that the policies go by: context tokens, sessions, and the leases of each group; and the leases of
- * each session. Those of a server with more than 1,000 leases are not looked at: no transition reads so many.
+ * The counts by server that the policies go by: context tokens, sessions, and the leases of each group; and the leases
+ * of each session. Those of a server with more than 1,000 leases are not looked at: no transition reads so many.
  * @param bound sessions by the `serverId:epoch` they are bound to
  */
 export async function checkCounters(

@@ -15,7 +15,9 @@ export interface StoredLedger {
 const count = transition<RoundName, { done: boolean }>('ledger/count');
 const read = transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read');
 
-/** What tail policies cost, counted in the transitions themselves. Every method throws UNAVAILABLE and what it names. */
+/**
+ * What tail policies cost, counted in the transitions themselves. Every method throws UNAVAILABLE and what it names.
+ */
 @Injectable()
 export class LedgerStore {
   constructor(private readonly scripts: FunctionRunner) {}

@@ -27,7 +27,9 @@ export interface LibraryFunction {
 
 /** All transitions and their modules as one library of Redis Functions. */
 export interface FunctionLibrary {
-  /** Holds a hash of the text, as the names of its functions do, so that two versions live side by side in one Redis. */
+  /**
+   * Holds a hash of the text, as the names of its functions do, so that two versions live side by side in one Redis.
+   */
   name: string;
   text: string;
   /** Of the pools it stores, see schema-version.ts. */

@@ -3,15 +3,18 @@ import { primariesOf, type RedisClient } from '../redis-cluster';
 import { theLibrary } from './function-runner';
 import type { ReplicaMarks } from './schema-version';
 
-/** Of all deployments on one Redis or Cluster, whatever their prefixes: libraries belong to its primaries. By last use, ms. */
+/**
+ * Of all deployments on one Redis or Cluster, whatever their prefixes: libraries belong to its primaries. By last use,
+ * ms.
+ */
 export const LIBRARIES_KEY = 'broomwagon:libraries';
 const NOTE_EVERY_MS = 60_000;
 /** A library that no replica has used for so long is of a version that runs nowhere any more. */
 const UNUSED_AFTER_MS = 3_600_000;
 
 /**
- * Notes in Redis that this replica is live and uses the library of this version, and deletes those that no replica of any
- * deployment has used for an hour. While two versions run, each has its own. Calls load it when it is missing.
+ * Notes in Redis that this replica is live and uses the library of this version, and deletes those that no replica of
+ * any deployment has used for an hour. While two versions run, each has its own. Calls load it when it is missing.
  */
 export class LibraryUpkeep {
   private readonly logger = new Logger(LibraryUpkeep.name);

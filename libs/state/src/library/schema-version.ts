@@ -3,10 +3,10 @@ import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 
 /**
- * Version of the layout in which this code stores pools; each pool has that of its data in its hash `meta`. Code of version
- * N reads and writes pools of N and N + 1, and raises those of N - 1, whose data it reads too, unless a live replica is of
- * an older version than that. It goes up by one with every change of the layout. A change that the version before cannot
- * live with takes two: the first reads the new layout, the second writes it. See decisions/0076.
+ * Version of the layout in which this code stores pools; each pool has that of its data in its hash `meta`. Code of
+ * version N reads and writes pools of N and N + 1, and raises those of N - 1, whose data it reads too, unless a live
+ * replica is of an older version than that. It goes up by one with every change of the layout. A change that the
+ * version before cannot live with takes two: the first reads the new layout, the second writes it. See decisions/0076.
  */
 export const SCHEMA_VERSION = 1;
 

@@ -124,8 +124,9 @@ end
 function Longtail.place_whole(tx, round, group, aborts)
   if group.live > 0 then
     redis.call('ZADD', tx.key.abortingGroups, 'NX', Format.integer(tx.now), group.job .. '/' .. group.groupId)
-    Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.end_surplus(tx, round, group, request, nil,
-      0) end)
+    Cancellation.stop_live(tx, round, group, aborts, function(request)
+      Longtail.end_surplus(tx, round, group, request, nil, 0)
+    end)
   end
   if group.live == 0 and Longtail.is_settling(round, group) then Longtail.settle_group(tx, round, group) end
   if group.state ~= 'live' or not Rounds.takes_results(round) then return end

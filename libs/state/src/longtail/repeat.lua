@@ -25,8 +25,9 @@ return function(tx, args)
       Recovery.lose_missing_group(tx, job, group_id)
     end
     if can_go_on and not Aborts.apply(tx, round, group, aborts) then
-      Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.cut_request(tx, round, group, request, nil,
-        0) end)
+      Cancellation.stop_live(tx, round, group, aborts, function(request)
+        Longtail.cut_request(tx, round, group, request, nil, 0)
+      end)
     end
     if group and group.state == 'leaving' then remaining = remaining + 1 end
   end

@@ -34,8 +34,9 @@ return function(tx, args)
   Longtail.cut_request(tx, round, group, request, Reply.optional(args.segment), args.tokens)
   if leaves then
     if group.live > 0 then
-      Cancellation.stop_live(tx, round, group, aborts, function(sibling) Longtail.cut_request(tx, round, group, sibling, nil,
-        0) end)
+      Cancellation.stop_live(tx, round, group, aborts, function(sibling)
+        Longtail.cut_request(tx, round, group, sibling, nil, 0)
+      end)
     end
     Rounds.review_round(tx, round)
   end

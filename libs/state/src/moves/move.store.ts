@@ -58,7 +58,10 @@ export class MoveStore {
     return this.scripts.run(SCRIPTS.repeat, pool, args);
   }
 
-  /** One page of leases that are not moved yet, whose holders are to be told again; begin with cursor `0`, which also ends it. */
+  /**
+   * One page of leases that are not moved yet, whose holders are to be told again; begin with cursor `0`, which also
+   * ends it.
+   */
   repeatLeases(pool: string, args: { cursor: string; deadlineMs: number }): Promise<RepeatedTransfers> {
     return this.scripts.run(SCRIPTS.repeatLeases, pool, args);
   }

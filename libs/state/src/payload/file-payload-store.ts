@@ -36,9 +36,10 @@ const DEPLOYMENTS = '.deployments';
 const DAY_MS = 86_400_000;
 
 /**
- * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For one
- * machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait. A payload is
- * on the disk when its reference is returned. A file that is not whole counts as not there, and goes like one that is.
+ * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For
+ * one machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait. A
+ * payload is on the disk when its reference is returned. A file that is not whole counts as not there, and goes like
+ * one that is.
  */
 export class FilePayloadStore extends PayloadStore {
   protected readonly driver = 'file';

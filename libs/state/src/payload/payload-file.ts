@@ -27,8 +27,8 @@ export function receivedOf(header: PayloadHeader): number {
 }
 
 /**
- * Reads the header, or the header and one chunk, of one version of the file; undefined when there is none, or when it is
- * not whole: a machine without power may keep the name of a file and lose what is in it.
+ * Reads the header, or the header and one chunk, of one version of the file; undefined when there is none, or when it
+ * is not whole: a machine without power may keep the name of a file and lose what is in it.
  */
 export async function readPayloadFile(
   path: string,

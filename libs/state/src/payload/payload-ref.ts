@@ -17,8 +17,8 @@ const ID = /^[A-Za-z0-9._:%-]+$/;
 const SEPARATOR = '~';
 
 /**
- * Spells a reference: `<driver>~<pool>~<job>~<owner>~<name>`, with `~` for the `/` of the owner. An owner that begins with
- * its job (a requestId does) is written without it, as an empty part, so that the longest ids still fit.
+ * Spells a reference: `<driver>~<pool>~<job>~<owner>~<name>`, with `~` for the `/` of the owner. An owner that begins
+ * with its job (a requestId does) is written without it, as an empty part, so that the longest ids still fit.
  * @throws BroomwagonError VALIDATION_FAILED for parts that are no ids or a reference over {@link MAX_REF_LENGTH}
  */
 export function formatPayloadRef(driver: PayloadDriver, { pool, job, owner, name }: PayloadName): string {

@@ -138,9 +138,9 @@ export abstract class PayloadStore {
   abstract nowMs(): Promise<number>;
 
   /**
-   * Removes payloads, complete or not, that were stored at least `olderThanMs` ago (twice that at most) and whose owner is
-   * gone. One pass over all jobs in pages; safe to run anywhere and at the same time. What goes can be had back for a day.
-   * Of 1,000 payloads or more, none is removed when more than a tenth would be.
+   * Removes payloads, complete or not, that were stored at least `olderThanMs` ago (twice that at most) and whose owner
+   * is gone. One pass over all jobs in pages; safe to run anywhere and at the same time. What goes can be had back for
+   * a day. Of 1,000 payloads or more, none is removed when more than a tenth would be.
    * @throws BroomwagonError UNAVAILABLE
    */
   async sweepOrphans(

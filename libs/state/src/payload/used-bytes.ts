@@ -5,7 +5,10 @@ import { bytesOf, FREED, list, readPayloadFile, replaceFile } from './payload-fi
 
 const COUNTER = '.used';
 
-/** Bytes that the payloads of a job take, without freed ones: the number in `.used` of its folder, or the sum of its files. */
+/**
+ * Bytes that the payloads of a job take, without freed ones: the number in `.used` of its folder, or the sum of its
+ * files.
+ */
 export async function usedBytesOf(jobFolder: string): Promise<number> {
   return (await readCounter(jobFolder)) ?? (await sumOf(jobFolder));
 }

@@ -33,7 +33,9 @@ const policies = fc.record({
   maxCuts: fc.constantFrom(1, 4),
 }) as fc.Arbitrary<unknown> as fc.Arbitrary<TailPolicy>;
 
-/** A job whose worker and trainer do anything in any order, until keys of it are lost; then everybody does their duty. */
+/**
+ * A job whose worker and trainer do anything in any order, until keys of it are lost; then everybody does their duty.
+ */
 class World {
   private held: Claim[] = [];
   private abortIds = 0;

@@ -1,6 +1,6 @@
 --[[ Cuts one page of the groups a completed round did not accept. What nobody has goes to `unfinished` at once, what a
-worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is expired.
-Of a round that is open, goes on giving free places to groups that are held.
+worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is
+expired. Of a round that is open, goes on giving free places to groups that are held.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId, cursor}   cursor: number, 0 to begin
 Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
@@ -32,8 +32,9 @@ return function(tx, args)
     if not group then
       Recovery.lose_live_group(tx, round, group_id)
     elseif not Aborts.apply(tx, round, group, aborts) then
-      Cancellation.stop_live(tx, round, group, aborts, function(request) Longtail.cut_request(tx, round, group, request, nil,
-        0) end)
+      Cancellation.stop_live(tx, round, group, aborts, function(request)
+        Longtail.cut_request(tx, round, group, request, nil, 0)
+      end)
       -- Finished, and held without a place until the round was completed.
       if group.state == 'live' and group.live == 0 then Longtail.settle_group(tx, round, group) end
     end

@@ -76,7 +76,9 @@ export class World {
     readonly groupsPerStep: number,
     readonly policy: TailPolicy,
     readonly decide: (choices: number) => number,
-    /** A group that loses samples for good needs no more than these; with fewer than all, samples are aborted alone too. */
+    /**
+     * A group that loses samples for good needs no more than these; with fewer than all, samples are aborted alone too.
+     */
     readonly minSamples = samples,
   ) {}
 
@@ -351,7 +353,9 @@ export class World {
     await this.audit();
   }
 
-  /** All workers are gone, also those who never heard of an abort: what they had is returned, and what waited is folded. */
+  /**
+   * All workers are gone, also those who never heard of an abort: what they had is returned, and what waited is folded.
+   */
   async stopWorkers(): Promise<void> {
     for (const [workerId, epoch] of this.workers) await routing.deregisterWorker(this.pool, workerId, epoch);
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(this.pool));

@@ -15,8 +15,8 @@ const PAGE = 256;
 const RELAY_TTL_MS = 10_000;
 
 /**
- * Reads the outbox of events. One replica relays a pool, so that events are published in their order; they leave the outbox
- * when they are, so its first entry is where the relay stands.
+ * Reads the outbox of events. One replica relays a pool, so that events are published in their order; they leave the
+ * outbox when they are, so its first entry is where the relay stands.
  */
 export class EventOutbox {
   constructor(

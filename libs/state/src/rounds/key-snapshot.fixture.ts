@@ -1,6 +1,8 @@
 import type { RedisClient } from '../redis-cluster';
 
-/** The keys below a prefix as they were once: RedisClient is set back to an earlier state without being another process. */
+/**
+ * The keys below a prefix as they were once: RedisClient is set back to an earlier state without being another process.
+ */
 export class KeySnapshot {
   private constructor(
     private readonly redis: RedisClient,

@@ -21,8 +21,8 @@ const activity = transition<object, PoolActivity>('pools/activity');
 const SLEEPS_AFTER_MS = 10_000;
 
 /**
- * The pools that have state in Redis, and which of them are awake: what the periodic tasks of every replica go through. A
- * pool enters with its first server or worker; with nothing to look after it falls asleep, and its next call or a
+ * The pools that have state in Redis, and which of them are awake: what the periodic tasks of every replica go through.
+ * A pool enters with its first server or worker; with nothing to look after it falls asleep, and its next call or a
  * {@link review} wakes it. When Redis has lost it, it enters again.
  */
 export class PoolDirectory {
@@ -73,7 +73,10 @@ export class PoolDirectory {
     return this.stillKnown(await answerOf(this.redis.smembers(this.awakeKey)));
   }
 
-  /** The pools that an app looks after: those it is configured for, or all that are awake. @throws BroomwagonError UNAVAILABLE */
+  /**
+   * The pools that an app looks after: those it is configured for, or all that are awake. @throws BroomwagonError
+   * UNAVAILABLE
+   */
   async served(configured: '*' | readonly PoolName[]): Promise<readonly PoolName[]> {
     return configured === '*' ? this.awake() : configured;
   }

@@ -33,7 +33,9 @@ export interface ServerUpdate {
 export interface EngineWord {
   /** The engine's own time, seconds. */
   startedAtSeconds?: number;
-  /** Of its weights; counts when it has changed, unless another one was noted meanwhile. -1: it has no number for them. */
+  /**
+   * Of its weights; counts when it has changed, unless another one was noted meanwhile. -1: it has no number for them.
+   */
   weightVersion?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
@@ -136,14 +138,16 @@ export class ServerStore {
     return this.runner.run(SCRIPTS.drain, pool, { serverId, deadlineMs, mostSessions: this.bounds.mostSessions });
   }
 
-  /** The epoch is expired as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND */
+  /**
+   * The epoch is expired as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND
+   */
   fence(pool: string, serverId: ServerId, epoch: Epoch, reason: string): Promise<FenceServerReply> {
     return this.runner.run(SCRIPTS.fence, pool, { serverId, epoch, newEpoch: newEpoch(), reason });
   }
 
   /**
-   * One page of its leases: returns those of expired worker epochs, asks live holders for a sync; begin with cursor `0`,
-   * which also ends it.
+   * One page of its leases: returns those of expired worker epochs, asks live holders for a sync; begin with cursor
+   * `0`, which also ends it.
    * @throws BroomwagonError SERVER_NOT_FOUND, FENCED
    */
   reconcile(pool: string, serverId: ServerId, cursor: string, epoch?: Epoch): Promise<ReconciledPage> {

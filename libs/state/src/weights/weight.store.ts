@@ -79,12 +79,16 @@ const status = transition<
 export class WeightStore {
   constructor(private readonly scripts: FunctionRunner) {}
 
-  /** @throws GENERATION_CHANGED, VALIDATION_FAILED, WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND, FENCED */
+  /**
+   * @throws GENERATION_CHANGED, VALIDATION_FAILED, WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND, FENCED
+   */
   begin(pool: PoolName, args: BeginSyncArgs): Promise<WeightSyncReply> {
     return this.scripts.run(begin, pool, args);
   }
 
-  /** @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED */
+  /**
+   * @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED
+   */
   end(pool: PoolName, args: EndSyncArgs): Promise<WeightSyncReply> {
     return this.scripts.run(end, pool, { ...args, overdueOnly: false });
   }
@@ -110,7 +114,8 @@ export class WeightStore {
   }
 
   /**
-   * What a replica has paused, at most 128: one that Redis has no record of (any more) is recorded as one that is to go on.
+   * What a replica has paused, at most 128: one that Redis has no record of (any more) is recorded as one that is to go
+   * on.
    * @returns for each whether it is recorded for its change, and not given up
    */
   async knowsEngines(pool: PoolName, steps: EngineStep[]): Promise<boolean[]> {

@@ -27,7 +27,9 @@ export interface ClusterSize {
 export class RedisCluster {
   private constructor(private readonly nodes: readonly Node[]) {}
 
-  /** @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together */
+  /**
+   * @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together
+   */
   static async start({ primaries, replicas }: ClusterSize): Promise<RedisCluster> {
     const nodes: Node[] = [];
     const cluster = new RedisCluster(nodes);

@@ -18,7 +18,9 @@ export class RedisSentinels {
     private readonly sentinels: ServerHandle[],
   ) {}
 
-  /** @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together */
+  /**
+   * @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together
+   */
   static async start(): Promise<RedisSentinels> {
     const found = (await findServers(['redis'], {})).get('redis')!;
     const group = new RedisSentinels([], []);

@@ -29,7 +29,9 @@ export class HeldLink {
     this.pieces = [{ atMs: nowMs(), bytes: Buffer.alloc(0) }];
   }
 
-  /** Delivers what the server sent until that moment, then ends the link for good. Returns the moment of the last piece. */
+  /**
+   * Delivers what the server sent until that moment, then ends the link for good. Returns the moment of the last piece.
+   */
   end(momentMs: number): number {
     const last = sampleOf(this.pieces, momentMs);
     this.client?.write(Buffer.concat(this.pieces.slice(0, this.pieces.indexOf(last) + 1).map(({ bytes }) => bytes)));

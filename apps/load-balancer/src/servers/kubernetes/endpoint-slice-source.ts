@@ -70,7 +70,10 @@ export class EndpointSliceSource implements EngineSource {
     return [...found.values()];
   }
 
-  /** `ready` that is missing counts as ready, as Kubernetes says. A pod that ends is never ready; it may be in several slices. */
+  /**
+   * `ready` that is missing counts as ready, as Kubernetes says. A pod that ends is never ready; it may be in several
+   * slices.
+   */
   private findIn(slice: EndpointSlice, found: Map<string, FoundEngine>): void {
     const { portName } = this.options;
     const port = (slice.ports ?? []).find(({ name }) => portName === undefined || name === portName);
