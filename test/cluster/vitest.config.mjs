@@ -8,7 +8,7 @@ export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
   test: {
     ...base.test,
-    include: ['test/cluster/*.check.ts', 'libs/state/src/**/*.spec.ts'],
+    include: ['test/cluster/*.check.ts', 'libs/state/src/*/**/*.spec.ts', 'libs/state/src/state.module.spec.ts'],
     globalSetup: ['./test/cluster/cluster.setup.ts'],
     setupFiles: [...base.test.setupFiles, './test/cluster/all-keys.setup.ts'],
   },

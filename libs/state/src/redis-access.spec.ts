@@ -31,6 +31,17 @@ async function start(options: RedisConnectionOptions): Promise<string> {
   }
 }
 
+function tlsLines(tlsPort: number, clients: 'yes' | 'no', ...more: string[]): string {
+  return [
+    `tls-port ${tlsPort}`,
+    `tls-cert-file "${certificateFile}"`,
+    `tls-key-file "${keyFile}"`,
+    `tls-ca-cert-file "${certificateFile}"`,
+    `tls-auth-clients ${clients}`,
+    ...more,
+  ].join('\n');
+}
+
 describe('Redis with TLS', () => {
   const servers: ServerHandle[] = [];
   const ports = { open: 0, strict: 0 };
@@ -41,14 +52,7 @@ describe('Redis with TLS', () => {
       ['strict', 'yes'],
     ] as const) {
       const tlsPort = await freePort();
-      const lines = [
-        `tls-port ${tlsPort}`,
-        `tls-cert-file "${certificateFile}"`,
-        `tls-key-file "${keyFile}"`,
-        `tls-ca-cert-file "${certificateFile}"`,
-        `tls-auth-clients ${clients}`,
-      ];
-      servers.push(await startRedis({ configuration: lines.join('\n') }));
+      servers.push(await startRedis({ configuration: tlsLines(tlsPort, clients) }));
       ports[name] = tlsPort;
     }
     plainPort = servers[0]!.port;
@@ -62,6 +66,20 @@ describe('Redis with TLS', () => {
     expect(await start({ url: at(ports.open), tls })).toBe('PONG');
     expect(await start({ url: at(ports.open), tls: { ...tls, servername: 'localhost' } })).toBe('PONG');
     expect(await start({ url: at(ports.strict), tls: { ...tls, cert: TEST_CERTIFICATE, key: TEST_KEY } })).toBe('PONG');
+  });
+
+  it('connects to a Cluster, and says what to set where it cannot', async () => {
+    const tlsPort = await freePort();
+    const clusterLines = ['cluster-enabled yes', 'cluster-announce-ip 127.0.0.1', `cluster-port ${await freePort()}`];
+    const node = await startRedis({ configuration: tlsLines(tlsPort, 'no', 'tls-cluster yes', ...clusterLines) });
+    servers.push(node);
+    const plain = connectRedis({ url: node.url });
+    await plain.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
+    await expect.poll(() => plain.call('CLUSTER', 'INFO')).toContain('cluster_state:ok');
+    plain.disconnect();
+    const url = `rediss+cluster://localhost:${tlsPort}`;
+    expect(await start({ url, tls })).toBe('PONG');
+    await expect(start({ url })).rejects.toThrow(/REDIS_TLS_CA/);
   });
 
   it.each<[string, () => RedisConnectionOptions, RegExp]>([

@@ -61,6 +61,7 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
   for (const host of redis.hosts) {
     // Errors of a node's connection are not heard through that of the Cluster.
     const node = new Redis({ ...redis.options.redisOptions, ...host });
+    node.on('error', () => undefined);
     try {
       const checkNode = async () => {
         await checkMode(node, FOR_NODE_MODE);
