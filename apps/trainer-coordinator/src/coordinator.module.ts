@@ -29,7 +29,6 @@ import { PromptController } from './prompts/prompt.controller';
 import { GrantService } from './requests/grant.service';
 import { RequestController } from './requests/request.controller';
 import { RequestService } from './requests/request.service';
-import { OpeningService } from './rounds/opening.service';
 import { ResultsService } from './rounds/results.service';
 import { RoundController } from './rounds/round.controller';
 import { RoundService } from './rounds/round.service';
@@ -98,7 +97,6 @@ import { WeightsController } from './weights/weights.controller';
     LedgerService,
     LongtailSweepService,
     MoveSenderService,
-    OpeningService,
     PayloadRoomService,
     PlannerService,
     RebalanceService,

@@ -1,15 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type {
-  JobId,
-  JobLedgerReply,
-  LedgerBounds,
-  LedgerSummary,
-  PoolName,
-  RoundId,
-  TailPolicy,
-} from '@broomwagon/contracts';
+import type { JobId, JobLedgerReply, LedgerBounds, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
 import { ledgerAlarms, summariseLedger } from '@broomwagon/policies';
-import { LedgerStore, type RoundName } from '@broomwagon/state';
+import { LedgerStore } from '@broomwagon/state';
 
 /** What the tail policy costs: read from counters that the transitions keep. */
 @Injectable()
@@ -22,11 +14,6 @@ export class LedgerService {
     const { counters, open, policy } = await this.ledgers.read(pool, job, roundId);
     const summary = summariseLedger(counters, open);
     return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
-  }
-
-  /** Of a completed round. @throws BroomwagonError ROUND_NOT_FOUND */
-  async ofRound(pool: PoolName, { job, roundId }: RoundName): Promise<LedgerSummary> {
-    return (await this.read(pool, job, roundId)).summary;
   }
 }
 

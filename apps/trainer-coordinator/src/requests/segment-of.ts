@@ -1,19 +1,8 @@
-import {
-  BroomwagonError,
-  type AttemptId,
-  type JobId,
-  type PoolName,
-  type RequestId,
-  type Segment,
-} from '@broomwagon/contracts';
+import { BroomwagonError, type FailRequest, type JobId, type PoolName, type RequestId } from '@broomwagon/contracts';
 import type { PayloadStore, SegmentArgs } from '@broomwagon/state';
 
 /** What a worker says about an attempt, as far as its segment goes. */
-interface Said {
-  requestId: RequestId;
-  attempt: AttemptId;
-  segment?: Segment;
-}
+type Said = Pick<FailRequest, 'requestId' | 'attempt' | 'segment'>;
 
 /**
  * The segment of a message as the scripts take it.

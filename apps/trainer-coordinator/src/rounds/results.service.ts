@@ -57,7 +57,7 @@ export class ResultsService {
       maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
       const { groups: _, ...reply } = page;
       const isFull = maxBytes <= 0 || (groups.length >= limit && groups.at(-1)?.more !== true);
-      if (page.complete) return { ...reply, groups, ledger: await this.ledgers.ofRound(pool, { job, roundId }) };
+      if (page.complete) return { ...reply, groups, ledger: (await this.ledgers.read(pool, job, roundId)).summary };
       if (page.groups.length === 0 || isFull) return { ...reply, groups };
     }
   }

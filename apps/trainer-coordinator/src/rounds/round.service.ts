@@ -23,7 +23,6 @@ import {
 import { PoolDirectory, RoundStore, type JobSnapshot } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
-import { OpeningService } from './opening.service';
 
 /** What a trainer does with rounds. */
 @Injectable()
@@ -31,7 +30,6 @@ export class RoundService {
   constructor(
     private readonly rounds: RoundStore,
     private readonly pools: PoolDirectory,
-    private readonly openings: OpeningService,
     private readonly sweeper: SweepService,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -73,7 +71,7 @@ export class RoundService {
     const { orphanAfterMs = this.config.orphanAfterMs, ...round } = body;
     const opened = await this.rounds.open(pool, { ...round, orphanAfterMs, ...(await this.terms(pool, body)) });
     if (opened.state !== 'opening') return opened;
-    const { state, takenGroups } = await this.openings.finish(pool, body);
+    const { state, takenGroups } = await this.sweeper.open(pool, body);
     if (state === 'completed') this.sweeper.cutSoon(pool, body);
     return { ...opened, state, takenGroups };
   }

@@ -18,11 +18,6 @@ export class RecountService {
 
   constructor(private readonly audit: PoolAudit) {}
 
-  /** Redis has lost something: marks the jobs that it may have hit. @throws BroomwagonError UNAVAILABLE */
-  async check(pool: PoolName, generation: string): Promise<void> {
-    await this.audit.markCounts(pool, generation);
-  }
-
   /** Counts the marked jobs of a pool, all in one look at its keys. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('recounts', RECOUNTS_INTERVAL_MS)
   async recount(pool: PoolName): Promise<void> {

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
-import { type DueWork, RequestStore, type RoundName, RoundStore } from '@broomwagon/state';
+import { type DueWork, PoolAudit, RequestStore, type RoundName, RoundStore, type TakeAnswer } from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
 import { CheckpointSweepService } from '../checkpoints/checkpoint-sweep.service';
 import { CoordinatorConfig } from '../coordinator.config';
@@ -9,9 +9,7 @@ import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LongtailSweepService } from '../longtail/longtail-sweep.service';
 import { MoveSenderService } from '../rebalance/move-sender.service';
 import { GrantService } from '../requests/grant.service';
-import { OpeningService } from '../rounds/opening.service';
 import { WeightSweepService } from '../weights/weight-sweep.service';
-import { RecountService } from './recount.service';
 import { WorkerCommands } from './worker-commands';
 
 /**
@@ -31,18 +29,28 @@ export class SweepService {
   constructor(
     private readonly rounds: RoundStore,
     private readonly requests: RequestStore,
-    private readonly openings: OpeningService,
     private readonly longtail: LongtailSweepService,
     private readonly aborts: AbortSweepService,
     private readonly checkpoints: CheckpointSweepService,
     private readonly weights: WeightSweepService,
     private readonly moves: MoveSenderService,
     private readonly grants: GrantService,
-    private readonly recounts: RecountService,
+    private readonly audit: PoolAudit,
     private readonly commands: WorkerCommands,
     private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
   ) {}
+
+  /** Takes groups of the long-tail queue into a round until it is open. @throws BroomwagonError */
+  async open(pool: PoolName, { job, roundId }: RoundName): Promise<TakeAnswer> {
+    for (;;) {
+      const page = await this.rounds.take(pool, { job, roundId });
+      this.metrics.sweepPages.inc({ kind: 'take' });
+      this.grants.soon(pool);
+      if (page.state !== 'opening') return page;
+      await failpoint('coordinator.open.between-pages');
+    }
+  }
 
   /** A round was just completed: cuts the rest now, in the background. */
   cutSoon(pool: PoolName, round: RoundName): void {
@@ -77,7 +85,7 @@ export class SweepService {
     if (due.oldCheckpoints > 0) await attempt(this.checkpoints.unlinkOld(pool));
     await attempt(this.weights.sweep(pool, due));
     await attempt(this.moves.sweep(pool, due));
-    if (due.uncheckedGeneration) await attempt(this.recounts.check(pool, due.uncheckedGeneration));
+    if (due.uncheckedGeneration) await attempt(this.audit.markCounts(pool, due.uncheckedGeneration));
     this.forgetOld();
     if (errors.length > 0) throw errors[0];
   }
@@ -92,7 +100,7 @@ export class SweepService {
 
   private async sweepRound(pool: PoolName, round: DueWork['rounds'][number]): Promise<void> {
     if (round.state === 'cancelled') await this.once(pool, round, 'give-back', () => this.giveBack(pool, round));
-    if (round.state === 'opening') await this.openings.finish(pool, round);
+    if (round.state === 'opening') await this.open(pool, round);
     else await this.once(pool, round, 'cut', () => this.cutAgain(pool, round));
     if (round.state === 'closed' || round.state === 'cancelled')
       await this.once(pool, round, 'fold', () => this.fold(pool, round));

@@ -5,6 +5,7 @@ import { IsInt, IsOptional, IsString, Max } from 'class-validator';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { MessagingClient } from '../client/messaging.client';
 import { connectNats, type MessagingConnection } from '../connection';
+import { ContractPipe } from '../validation/contract.pipe';
 import { MessageContext, PARKED } from './message-context';
 import { NatsTransport, type NatsTransportOptions } from './nats.transport';
 import { attachTransport } from './rethrow.filter';
@@ -25,7 +26,10 @@ export function echoController(prefix: string): Type & { seen: MessageContext[];
     static readonly gate = new Gate();
 
     @MessagePattern(`rollout.v1.*.${prefix}.echo`)
-    async echo(@Payload() body: EchoRequest, @Ctx() context: MessageContext): Promise<object> {
+    async echo(
+      @Payload(new ContractPipe(EchoRequest)) body: EchoRequest,
+      @Ctx() context: MessageContext,
+    ): Promise<object> {
       EchoController.seen.push(context);
       await (body.waitMs === undefined ? undefined : new Promise((resolve) => setTimeout(resolve, body.waitMs)));
       return { ...body, pool: context.pool, isDto: body instanceof EchoRequest };
@@ -72,7 +76,7 @@ export function echoController(prefix: string): Type & { seen: MessageContext[];
     }
 
     @EventPattern(`rollout.v1.*.${prefix}.event`)
-    async event(@Payload() body: EchoRequest): Promise<void> {
+    async event(@Payload(new ContractPipe(EchoRequest)) body: EchoRequest): Promise<void> {
       await EchoController.gate.pass();
       EchoController.events.push(body.value);
     }

@@ -79,7 +79,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly maxBodyBytes: number;
   private readonly inFlight: InFlight;
   private readonly subscriptions: Subscription[] = [];
-  private readonly declared: string[] = [];
   private readonly routes = new Map<string, Route>();
   private readonly overloaded: EncodedError;
   private readonly expired: EncodedError;
@@ -119,9 +118,9 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
   }
 
-  /** The subjects handlers were declared for, duplicates included. */
+  /** The subjects handlers were declared for. */
   registeredPatterns(): readonly string[] {
-    return this.declared;
+    return [...this.messageHandlers.keys()];
   }
 
   /** True when all subscriptions stand and no shutdown has begun. */
@@ -146,7 +145,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   ): void {
     const duplicate = this.messageHandlers.has(pattern);
     super.addHandler(pattern, callback, isEventHandler, extras);
-    this.declared.push(pattern);
     if (duplicate && !isEventHandler) {
       throw new Error(`Two handlers are declared for ${pattern}`);
     }

@@ -1,7 +1,6 @@
 import { Catch, type ExceptionFilter, type INestApplication } from '@nestjs/common';
 import { NestMicroservice } from '@nestjs/microservices';
 import { throwError, type Observable } from 'rxjs';
-import { ContractPipe } from '../validation/contract.pipe';
 import type { NatsTransport } from './nats.transport';
 
 /** Hands every exception to the transport as it is: it is mapped there, once. Nest's own filter would mask ours. */
@@ -13,8 +12,7 @@ export class RethrowFilter implements ExceptionFilter {
 }
 
 /**
- * Connects the transport to a Nest application, with the filter and the validation it needs: every `@Payload()` of a
- * DTO class is checked. HTTP pipes and filters of the application are left alone.
+ * Connects the transport to a Nest application, with the filter it needs. HTTP filters of the application are left alone.
  */
 export function attachTransport(app: INestApplication, transport: NatsTransport): NestMicroservice {
   const microservice = app.connectMicroservice(
@@ -22,8 +20,7 @@ export function attachTransport(app: INestApplication, transport: NatsTransport)
     { deferInitialization: true },
   ) as NestMicroservice;
   microservice.useGlobalFilters(new RethrowFilter());
-  microservice.useGlobalPipes(new ContractPipe());
-  // As Nest does for a connected microservice, only after the filter and the pipe are known. The application itself
+  // As Nest does for a connected microservice, only after the filter is known. The application itself
   // runs the init hooks.
   microservice.registerListeners();
   microservice.setIsInitialized(true);

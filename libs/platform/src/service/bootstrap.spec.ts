@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Controller, Injectable, Logger, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { connectNats, MessageContext, MessagingClient, PARKED } from '@broomwagon/messaging';
+import { connectNats, ContractPipe, MessageContext, MessagingClient, PARKED } from '@broomwagon/messaging';
 import { testNatsUrl, testPool } from '@broomwagon/testing';
 import { IsInt, IsOptional } from 'class-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -57,7 +57,7 @@ class CounterController {
     private readonly client: MessagingClient,
   ) {}
   @MessagePattern('rollout.v1.*.counter.count')
-  async count(@Payload() request: CountRequest): Promise<object> {
+  async count(@Payload(new ContractPipe(CountRequest)) request: CountRequest): Promise<object> {
     return { total: await this.counter.count(request) };
   }
   @MessagePattern('rollout.v1.*.counter.wait')
