@@ -27,39 +27,39 @@ import { LIMITS } from './limits';
 import type { Segment } from './segment.dto';
 
 export const ABORT_SCOPES = ['sample', 'group'] as const;
-/** What an abort of one request takes with it: that `sample` alone, or its whole `group`. */
+/** Scope of an abort of one request: that `sample` alone, or its whole `group`. */
 export type AbortScope = (typeof ABORT_SCOPES)[number];
 
 /**
- * `request.abort`: stops what exactly one selector means: `requestIds`, `sessionId`, `groupId` (with `job`),
- * `workerId`, `serverId`, `roundId` (with `job`), `job` alone, or `all`. What comes after the call is not meant, except
- * requests and groups named here that are not known yet: they end `dropped` when they come within the life of the
- * tombstone. An acquire that waits for a server is answered ABORTED. One that comes later is not meant: a caller that
- * uses one requestId for all turns of a trajectory may go on, unless `refuseAcquiresMs` is given.
+ * `request.abort`: stops the requests of exactly one selector: `requestIds`, `sessionId`, `groupId` (with `job`),
+ * `workerId`, `serverId`, `roundId` (with `job`), `job` alone, or `all`. Later requests are not affected, except
+ * requests and groups that are named here and not known yet: they end `dropped` if they are submitted within ten
+ * minutes. An acquire that waits for a server is answered ABORTED. Later acquires are not affected, because a caller
+ * may use one requestId for all turns of a trajectory, unless `refuseAcquiresMs` is given.
  */
 export class AbortRequestsRequest {
-  /** Idempotency of this call; the next page and a later look have the same. */
+  /** Id of this abort, for idempotency; use the same for the next page and to read the result later. */
   @IsId() abortId!: string;
-  /** Requests of rounds, or the requestIds of acquires by callers that only route. */
+  /** Requests of rounds, or requestIds of acquires by callers that only route. */
   @IsOptional()
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.page)
   @IsCorrelationId({ each: true })
   requestIds?: RequestId[];
-  /** With `requestIds`: acquires of those that nobody knows are answered ABORTED for this long, milliseconds. */
+  /** With `requestIds`: acquires of unknown ones are answered ABORTED for this long, milliseconds. */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.refuseAcquiresMs) refuseAcquiresMs?: Integer;
   /**
-   * What goes with a request of a round that `requestIds`, `sessionId`, `workerId` or `serverId` means. `sample`:
-   * nothing; its group goes on while it has `minSamples` others, else it is dropped. `group`: its whole group.
-   * Default: `abortScope` of its round.
+   * Scope of an abort by `requestIds`, `sessionId`, `workerId` or `serverId`. `sample`: only the request; its group
+   * continues while it has `minSamples` others, otherwise it is dropped. `group`: the whole group. Default:
+   * `abortScope` of the round.
    */
   @IsOptional() @IsIn(ABORT_SCOPES) scope?: AbortScope;
   /** The requests whose acquires named this session. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
   /** The requests of this group; with `job`. */
   @IsOptional() @IsId() groupId?: GroupId;
-  /** The requests that this worker has. */
+  /** The requests of this worker. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
   /** The requests that run on this server. */
   @IsOptional() @IsId() serverId?: ServerId;
@@ -74,44 +74,45 @@ export class AbortRequestsRequest {
    * @default 0
    */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
-  /** Kept with what was dropped. */
+  /** Stored with the dropped requests. */
   @IsOptional() @MaxLength(256) reason?: string;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
   /**
-   * Results in the page.
+   * Maximum results of the page.
    * @default 128
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
 }
 
-/** What became of one request that an abort means. */
+/** Result for one aborted request. */
 export interface AbortResult {
   requestId: RequestId;
   /**
-   * `aborted`: its holder has said that the engine has stopped it (or nobody had it). `aborting`: not confirmed yet; it
-   * is said again until it is. `already-finished`: it had ended, nothing was done. `not-found`: unknown, nothing was
-   * done.
+   * `aborted`: its worker has confirmed that the engine has stopped it, or no worker had it. `aborting`: not confirmed
+   * yet; the command is repeated. `already-finished`: it had ended before. `not-found`: the request is unknown.
    */
   outcome: 'aborted' | 'aborting' | 'already-finished' | 'not-found';
-  /** Tokens made in all attempts. */
+  /** Tokens of all attempts. */
   tokenCount?: Integer;
-  /** The tokens, by reference; readable for the life of the answer. */
+  /** References of the tokens, which are kept as long as this answer. */
   segments?: Segment[];
-  /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
+  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
   segmentsFollow?: true;
-  /** Set when this is a lease of a caller that only routes. */
+  /** Lease, if the caller only routes. */
   leaseId?: LeaseId;
-  /** The holder has not confirmed within the deadline, and held no lease: the counts have ended it without. */
+  /**
+   * The worker has not confirmed within the deadline and had no lease: the request was ended without a confirmation.
+   */
   unconfirmed?: boolean;
-  /** The holder has not confirmed within the deadline: the epoch of the server it ran on is expired. */
+  /** The worker has not confirmed within the deadline: the epoch of its server was expired. */
   fenced?: boolean;
 }
 export interface AbortRequestsReply {
-  /** That of the request. */
+  /** As in the request. */
   abortId: string;
-  /** One for each request of the page. */
+  /** One result for each request of the page. */
   results: AbortResult[];
-  /** There is more: send the same body with this cursor. */
+  /** Set if there are more results: send the same body with this cursor. */
   cursor?: Integer;
 }

@@ -5,25 +5,25 @@ import { IsStamp, type Stamp } from './stamp';
 import type { Integer } from './integers';
 
 /**
- * `job.checkpoint`: saves what a job has between two rounds: its long-tail queue with all tokens (by reference), step,
- * counters and counts. The last two are kept.
+ * `job.checkpoint`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens (by reference),
+ * step and counters. The last two snapshots are kept.
  */
 export class CheckpointJobRequest {
   @IsId() job!: JobId;
   @IsEpoch() trainerEpoch!: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
-  /** Names it, for example by the step; the same tag again for another state is refused. */
+  /** Name of the snapshot, for example the step; the same tag for another state is refused. */
   @IsId() tag!: string;
 }
 export interface CheckpointJobReply {
-  /** That of the request. */
+  /** As in the request. */
   tag: string;
   /** Steps trained. */
   step: Integer;
-  /** `saving`: more than one call could do; send the same body again. */
+  /** `saving`: not finished; send the same body again. */
   state: 'saving' | 'complete';
-  /** Groups of the long-tail queue, so far. */
+  /** Groups of the long-tail queue that are saved. */
   groups: Integer;
   /** Requests of these groups. */
   requests: Integer;
@@ -31,57 +31,57 @@ export interface CheckpointJobReply {
 }
 
 /**
- * `job.restore`: the job goes back to a checkpoint, and every trainer before is fenced. What was submitted since is
- * forgotten: the trainer submits it again.
+ * `job.restore`: returns the job to a snapshot and fences every earlier trainer. Groups submitted later are unknown
+ * again: the trainer submits them again.
  */
 export class RestoreJobRequest {
   @IsId() job!: JobId;
-  /** Absent: whoever the trainer was is fenced, as by `round.takeover`. */
+  /** Absent: the previous trainer is fenced, as by `round.takeover`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
-  /** Tag of a complete checkpoint. */
+  /** Tag of a complete snapshot. */
   @IsId() tag!: string;
 }
 export interface RestoreJobReply {
-  /** That of the request. */
+  /** As in the request. */
   tag: string;
-  /** `restoring`: more than one call could do; send the same body again. */
+  /** `restoring`: not finished; send the same body again. */
   state: 'restoring' | 'restored';
-  /** Of the caller, from now on. */
+  /** Epoch of the caller from now on. */
   trainerEpoch: Epoch;
-  /** Steps trained until the checkpoint. */
+  /** Steps trained before the snapshot. */
   stepsTrained: Integer;
-  /** Groups submitted until the checkpoint: the trainer's position in its data. */
+  /** Groups submitted before the snapshot: the trainer's position in its data. */
   submittedGroups: Integer;
   /** Groups of the long-tail queue. */
   groups: Integer;
   stamp: Stamp;
 }
 
-/** `job.checkpoints`: those that may be restored, oldest first. */
+/** `job.checkpoints`: lists the snapshots that can be restored, oldest first. */
 export class ListCheckpointsRequest {
   @IsId() job!: JobId;
 }
-/** One checkpoint that may be restored. */
+/** A snapshot that can be restored. */
 export interface CheckpointStatus {
-  /** Name of the checkpoint. */
+  /** Name of the snapshot. */
   tag: string;
   /** Steps trained. */
   step: Integer;
-  /** Groups of the long-tail queue that it holds. */
+  /** Groups of the long-tail queue in the snapshot. */
   groups: Integer;
   /** Requests of these groups. */
   requests: Integer;
-  /** When it was complete, milliseconds since 1970. */
+  /** Time of completion, milliseconds since 1970. */
   savedAtMs: Integer;
 }
 export interface ListCheckpointsReply {
   job: JobId;
-  /** Complete checkpoints, oldest first. */
+  /** Complete snapshots, oldest first. */
   checkpoints: CheckpointStatus[];
-  /** Tag of one that is not complete. */
+  /** Tag of an incomplete snapshot. */
   saving?: string;
-  /** Tag of a restore that is not finished: `job.restore` is to be repeated. */
+  /** Tag of an unfinished restore: repeat `job.restore`. */
   restoring?: string;
 }

@@ -1,10 +1,8 @@
 import type { Integer } from './integers';
 
 /**
- * Every error a Broomwagon service can answer, over NATS and REST alike.
- *
- * `retryable` says whether the very same command may succeed later; repeating is always safe
- * because every command is idempotent by an id of its own call.
+ * Every error that a Broomwagon service can return, over NATS and REST. `retryable` says whether the same command may
+ * succeed later; repeating is always safe, because every command is idempotent.
  */
 export const ERROR_CODES = {
   // The message itself
@@ -133,11 +131,11 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 export const UNSERVED_REASONS = [
   /** NO_SERVER_AVAILABLE: no server is registered. */
   'no-servers',
-  /** NO_SERVER_AVAILABLE: servers are registered, and none takes leases now. */
+  /** NO_SERVER_AVAILABLE: servers are registered, but none takes leases now. */
   'none-ready',
-  /** NO_SERVER_AVAILABLE: none of those that take leases meets the restrictions of the acquire. */
+  /** NO_SERVER_AVAILABLE: no ready server meets the constraints of the acquire. */
   'none-fits',
-  /** SERVERS_FULL, WAIT_TIMEOUT: those that the acquire may go to have all the leases they take. */
+  /** SERVERS_FULL, WAIT_TIMEOUT: all servers that meet the constraints are full. */
   'servers-full',
   /** SERVERS_FULL, WAIT_TIMEOUT: the pool has `poolMaxInflight` leases. */
   'pool-full',
@@ -148,23 +146,23 @@ export const UNSERVED_REASONS = [
 ] as const;
 export type UnservedReason = (typeof UNSERVED_REASONS)[number];
 
-/** What stands under `error` in a reply (architecture: plain JSON on the wire). */
+/** The field `error` of a reply. */
 export interface WireError {
   /** Stable name of the error. */
   code: ErrorCode;
-  /** What is wrong, for people. */
+  /** What is wrong, as text. */
   message: string;
-  /** The very same body may succeed later. */
+  /** The same body may succeed later. */
   retryable: boolean;
-  /** Path of the first field that is wrong, e.g. `groups.3.groupId`. */
+  /** Path of the first wrong field, e.g. `groups.3.groupId`. */
   field?: string;
-  /** Send it again after this, milliseconds. */
+  /** Time after which the body may be sent again, milliseconds. */
   retryAfterMs?: Integer;
-  /** More about this error, by its code. */
+  /** More about this error, depending on its code. */
   details?: unknown;
 }
 
-/** What a service answers when it cannot do what was asked for; a reply without `error` is a result. */
+/** An error reply; a reply without `error` is a result. */
 export interface ErrorReply {
   /** What is wrong. */
   error: WireError;

@@ -5,7 +5,7 @@ import type { RoundKind, RoundStatus } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
 import type { WeightSyncMode } from './weights.dto';
 
-/** What every event holds. */
+/** Fields of every event. */
 interface EventFields<Type extends string> {
   /** Name of the event, as in its subject. */
   type: Type;
@@ -13,7 +13,7 @@ interface EventFields<Type extends string> {
   pool: PoolName;
   /** When it happened, by the clock of Redis, milliseconds since 1970. */
   atMs: Integer;
-  /** Number of the event in its pool, without gaps: a reader sees what it has missed. */
+  /** Number of the event in its pool, without gaps, so that a reader detects missed events. */
   sequence: Integer;
 }
 interface RoundFields<Type extends string> extends EventFields<Type> {
@@ -52,7 +52,7 @@ export interface RoundProgressedEvent extends RoundFields<'round.progressed'> {
   /** Groups the step trains. */
   neededGroups: Integer;
 }
-/** A round takes no more groups: it has those it needs, or its deadline has passed. */
+/** A round was completed: it has all its groups, or its deadline has passed. */
 export interface RoundCompletedEvent extends RoundFields<'round.completed'> {
   /** Training step of the round, from 1. */
   step: Integer;
@@ -70,13 +70,13 @@ export interface RoundClosedEvent extends RoundFields<'round.closed'> {
   /** Groups that were trained. */
   trainedGroups: Integer;
 }
-/** A round was given up. */
+/** A round was cancelled. */
 export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
-  /** Training step the round was for, from 1; another round will be for it. */
+  /** Training step of the round, from 1; another round will train it. */
   step: Integer;
-  /** What becomes of its groups. */
+  /** What happens to its groups. */
   mode: CancelMode;
-  /** Groups that are given back or dropped. */
+  /** Groups that are requeued or dropped. */
   groups: Integer;
 }
 
@@ -102,7 +102,7 @@ export interface RequestAbortedEvent extends EventFields<'request.aborted'> {
   /** Tokens of all attempts. */
   tokens: Integer;
 }
-/** Redis has lost keys of a request, which can not be run any more. */
+/** Redis has lost keys of a request, which cannot run any more. */
 export interface RequestLostEvent extends EventFields<'request.lost'> {
   /** The request. */
   requestId: RequestId;
@@ -119,7 +119,7 @@ export interface GroupDroppedEvent extends RoundFields<'group.dropped'> {
   groupId: GroupId;
   /** The abort that dropped it, if one did. */
   abortId?: string;
-  /** Why, in the words of who asked for it; absent when nobody gave a reason. */
+  /** Reason given by the caller, if any. */
   reason?: string;
 }
 /** A group went to the long-tail queue. */
@@ -137,7 +137,7 @@ export interface JobTakenOverEvent extends EventFields<'job.taken-over'> {
   /** The job. */
   job: JobId;
 }
-/** The trainer of a job has told which groups it trained (`job.reconcile`), up to the end of one step. */
+/** The trainer of a job has named the groups it trained (`job.reconcile`), up to the end of one step. */
 export interface JobReconciledEvent extends EventFields<'job.reconciled'> {
   /** The job. */
   job: JobId;
@@ -146,22 +146,22 @@ export interface JobReconciledEvent extends EventFields<'job.reconciled'> {
   /** Groups of the last page that were not counted as trained before. */
   trainedGroups: Integer;
 }
-/** A checkpoint of a job is complete. */
+/** A snapshot of a job is complete. */
 export interface JobCheckpointedEvent extends EventFields<'job.checkpointed'> {
   /** The job. */
   job: JobId;
-  /** Tag of the checkpoint. */
+  /** Tag of the snapshot. */
   tag: string;
-  /** Steps trained at the checkpoint. */
+  /** Steps trained at the snapshot. */
   step: Integer;
-  /** Groups of the long-tail queue that it holds. */
+  /** Groups of the long-tail queue in the snapshot. */
   groups: Integer;
 }
-/** A job goes back to a checkpoint. */
+/** A job returns to a snapshot. */
 export interface JobRestoredEvent extends EventFields<'job.restored'> {
   /** The job. */
   job: JobId;
-  /** Tag of the checkpoint. */
+  /** Tag of the snapshot. */
   tag: string;
   /** Epoch of the trainer from now on. */
   trainerEpoch: Epoch;
@@ -173,7 +173,7 @@ export interface WeightsBegunEvent extends EventFields<'weights.begun'> {
   syncId: string;
   /** Version of the new weights. */
   version: Integer;
-  /** What becomes of running requests. */
+  /** What happens to running requests. */
   mode: WeightSyncMode;
   /** Version of the pool before; 0 before its first. */
   fromVersion: Integer;
@@ -186,22 +186,22 @@ interface WeightsEndedFields<Type extends string> extends EventFields<Type> {
   /** Why it ended: `asked` or `deadline`. */
   reason: string;
 }
-/** The pool goes on with new weights. */
+/** The pool resumes with new weights. */
 export interface WeightsCommittedEvent extends WeightsEndedFields<'weights.committed'> {}
-/** The pool goes on with the weights it had. */
+/** The pool resumes with its previous weights. */
 export interface WeightsRolledBackEvent extends WeightsEndedFields<'weights.rolled-back'> {}
 
-/** The epoch of a server was taken from it, with its leases and sessions. */
+/** The epoch of a server was expired, with its leases and sessions. */
 export interface ServerFencedEvent extends EventFields<'server.fenced'> {
   /** The server. */
   serverId: ServerId;
   /** The epoch that has ended. */
   epoch: Epoch;
-  /** Why; absent when nobody gave a reason. */
+  /** Reason given by the caller, if any. */
   reason?: string;
 }
 
-/** What has happened in a pool, published on `rollout.v1.<pool>.event.<type>`. `type` tells them apart. */
+/** An event of a pool, published on `rollout.v1.<pool>.event.<type>`. */
 export type PoolEvent =
   | RoundOpenedEvent
   | RoundSubmittedEvent

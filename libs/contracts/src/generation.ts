@@ -11,18 +11,18 @@ export interface ContentPart {
 }
 
 /**
- * One message of a chat, as the OpenAI API takes it; further fields (`tool_calls`, `tool_call_id`, `name`) pass
- * through. Content may be null or absent where the message has tool calls instead.
+ * One message of a chat, as in the OpenAI API; further fields (`tool_calls`, `tool_call_id`, `name`) are passed on.
+ * Content may be null or absent if the message has tool calls instead.
  */
 export interface ChatMessage {
-  /** Who says it: `system`, `user`, `assistant`, `tool` or another role that the engine knows; not empty. */
+  /** Role: `system`, `user`, `assistant`, `tool` or another role that the engine knows; not empty. */
   role: string;
-  /** What is said: a text or a list of parts that is not empty. */
+  /** Content: a text, or a list of parts that is not empty. */
   content?: string | ContentPart[] | null;
   [field: string]: unknown;
 }
 
-/** What a prompt payload holds: exactly one of text, messages and promptTokenIds. */
+/** Contents of a prompt payload: exactly one of text, messages and promptTokenIds. */
 export interface Prompt {
   /** The prompt as a text, which the engine tokenizes; not empty. */
   text?: string;
@@ -32,26 +32,25 @@ export interface Prompt {
   promptTokenIds?: Integer[];
   /**
    * Further fields of the engine's request, passed on unread: `tools`, `lora_path`, `image_data`,
-   * `return_routed_experts`. Refused are those that Broomwagon sets: the prompt, the budget, ids, streaming, `n`. What
-   * the engine answers with them is in
-   * `engineFields` of the segments.
+   * `return_routed_experts`. Fields that Broomwagon sets are refused: prompt, budget, ids, streaming, `n`. Further
+   * fields of the response are in `engineFields` of the segments.
    */
   engineFields?: Record<string, unknown>;
 }
 
 /**
- * Handed to the engine adapter as they are; unknown names are refused there. Without `seed` engines draw their own
- * random numbers. With it, each sample gets a seed made of it, the job, the group, its index and the tokens it has:
- * reproducible, and independent of all others (`sampleSeed` of libs/engines).
+ * Sampling parameters, passed to the engine adapter, which refuses unknown names. Without `seed` engines use their own
+ * random numbers. With `seed` each sample gets a seed derived from it, the job, the group, the sample index and the
+ * number of its tokens: reproducible, and independent of all others (`sampleSeed` of libs/engines).
  */
 export interface SamplingParameters {
   /** Temperature of the distribution. */
   temperature?: number;
   /** Share of the probability that is sampled from, the most probable tokens first. */
   topP?: number;
-  /** Number of tokens that are sampled from, the most probable ones. */
+  /** Number of most probable tokens that are sampled from. */
   topK?: Integer;
-  /** Least probability of a token, relative to that of the most probable one. */
+  /** Minimum probability of a token, relative to the most probable one. */
   minP?: number;
   /** Makes samples reproducible. */
   seed?: Integer;
@@ -59,11 +58,11 @@ export interface SamplingParameters {
   stop?: string[];
   /** Token ids that end the response, each at least 0 and below 2^31. */
   stopTokenIds?: Integer[];
-  /** Tokens before the response may end. */
+  /** Minimum tokens of the response. */
   minTokens?: Integer;
-  /** Factor against tokens that were there before; 1 = none. */
+  /** Penalty factor for repeated tokens; 1 = none. */
   repetitionPenalty?: number;
-  /** Ask for the log probability of each token. */
+  /** Return the log probability of each token. */
   logprobs?: boolean;
 }
 

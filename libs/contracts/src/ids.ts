@@ -19,18 +19,19 @@ export type GroupId = Branded<'GroupId'>;
 export type RequestId = Branded<'RequestId'>;
 /** Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same acquireId. */
 export type LeaseId = Branded<'LeaseId'>;
-/** Id of a server, one engine with its address, chosen by who registers it. */
+/** Id of a server (one engine with its address), chosen by the caller that registers it. */
 export type ServerId = Branded<'ServerId'>;
-/** Id of a worker, which holds leases and requests, chosen by it. */
+/** Id of a worker, which holds leases and requests, chosen by the worker. */
 export type WorkerId = Branded<'WorkerId'>;
 /**
- * A fence of one life of something: a trainer of a job, a registration of a worker, a start of a server. It is opaque
- * and compared for equality only. It is no counter: Redis may be set back, and would give the same number twice.
+ * Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is opaque and compared
+ * for equality only. It is random instead of counted, because a Redis that loses its last changes would give the same
+ * number twice.
  */
 export type Epoch = Branded<'Epoch'>;
 /**
- * A fence of one attempt of a request: `<number>-<random>`. The number counts the attempts of the request, for people;
- * all of it is compared. `0` for a request that nobody has claimed yet.
+ * Fencing number of one attempt of a request: `<number>-<random>`. The number counts the attempts for display; the
+ * whole text is compared. `0` for a request that was never claimed.
  */
 export type AttemptId = Branded<'AttemptId'>;
 

@@ -15,41 +15,41 @@ import {
 } from './ids';
 import { IsCounter, type Integer } from './integers';
 
-/** Who holds what, for people who look for what is stuck. Reads only; ages are in milliseconds at the time of Redis. */
+/** Leases and requests of workers, for troubleshooting. Read-only; ages are in milliseconds by the clock of Redis. */
 class ScanRequest {
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
 }
 
-/** `worker.list`: one page of the worker epochs that live. */
+/** `worker.list`: one page of the live worker epochs. */
 export class ListWorkersRequest extends ScanRequest {}
 /** One live worker epoch. */
 export interface WorkerStatus {
   workerId: WorkerId;
   workerEpoch: Epoch;
-  /** Since its registration or last heartbeat; above ttlMs the epoch is expired. */
+  /** Time since the registration or the last heartbeat; above ttlMs the epoch expires. */
   heartbeatAgeMs: Integer;
-  /** Without a heartbeat for this long the epoch expires, milliseconds. */
+  /** Time without a heartbeat after which the epoch expires, milliseconds. */
   ttlMs: Integer;
-  /** Since its registration. */
+  /** Time since the registration. */
   ageMs: Integer;
-  /** Leases it holds. */
+  /** Leases of the worker. */
   leases: Integer;
-  /** Requests it has: claimed, running or cutting. */
+  /** Requests of the worker: claimed, running or cutting. */
   attempts: Integer;
-  /** It was asked to prove its leases (`server.reconcile`) and has not begun. */
+  /** The worker was asked to prove its leases (`server.reconcile`) and has not begun. */
   syncAsked?: boolean;
 }
 export interface ListWorkersReply {
-  /** The longest silent first, within the page. */
+  /** The workers, longest silence first within the page. */
   workers: WorkerStatus[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }
 
 /**
- * `lb.leases`: one page of the leases on the current epoch of a server, of the live epoch of a worker, or of the pool.
- * SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for both selectors at once.
+ * `lb.leases`: one page of the leases of the current epoch of a server, of the live epoch of a worker, or of the pool.
+ * Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND; VALIDATION_FAILED for both selectors at once.
  */
 export class ListLeasesRequest extends ScanRequest {
   /** Only leases on the current epoch of this server. */
@@ -60,65 +60,65 @@ export class ListLeasesRequest extends ScanRequest {
 /** One live lease. */
 export interface LeaseStatus {
   leaseId: LeaseId;
-  /** Of the acquire. */
+  /** As in the acquire. */
   requestId: RequestId;
   serverId: ServerId;
   serverEpoch: Epoch;
   workerId: WorkerId;
   workerEpoch: Epoch;
-  /** Session of the acquire, if it named one. */
+  /** Session of the acquire, if any. */
   sessionId?: string;
-  /** Group of the acquire, if it named one. */
+  /** Group of the acquire, if any. */
   groupId?: GroupId;
-  /** Since the grant. */
+  /** Time since the grant. */
   ageMs: Integer;
 }
 export interface ListLeasesReply {
-  /** The oldest first, within the page. */
+  /** The leases, oldest first within the page. */
   leases: LeaseStatus[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }
 
 /**
- * `request.list`: one page of the requests that have not ended: of a round of a job, or that a worker has. Exactly one
- * of `job` and `workerId`. JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
+ * `request.list`: one page of the requests that have not ended, of a round of a job or of a worker: exactly one of
+ * `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
  */
 export class ListRequestsRequest {
   /** The job whose round is listed. */
   @IsOptional() @IsId() job?: JobId;
   /** With `job`; default: the round that is not closed, or the last one. */
   @IsOptional() @IsId() roundId?: RoundId;
-  /** What its live epoch has, whatever the job and round. */
+  /** The requests of the live epoch of this worker, of any job and round. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
-  /** Only attempts of at least this age. */
+  /** Only attempts of at least this age, milliseconds. */
   @IsOptional() @IsCounter(0) minAgeMs?: Integer;
 }
 /** One request that has not ended. */
 export interface RequestStatus {
   requestId: RequestId;
-  /** State of the request (architecture: A request's life). */
+  /** State of the request (docs/architecture.md: States of a request). */
   state: 'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished';
   attempt: AttemptId;
-  /** Failures of its engine or of the request itself so far. */
+  /** Failures of the engine or of the request so far. */
   failures: Integer;
-  /** Tokens of all attempts, as far as they were said. A request of which this does not grow makes none. */
+  /** Reported tokens of all attempts. It does not grow if the request is stuck. */
   tokenCount: Integer;
-  /** The worker that has it; these three are absent while nobody has. */
+  /** The worker of the request; these three fields are absent if no worker has it. */
   workerId?: WorkerId;
   workerEpoch?: Epoch;
-  /** Since it was claimed. */
+  /** Time since the claim. */
   ageMs?: Integer;
-  /** Where it runs, once its worker has said so. */
+  /** The server it runs on, once its worker has reported it. */
   serverId?: ServerId;
-  /** Where it was moved to and has not begun. */
+  /** The server it was moved to and does not run on yet. */
   boundServerId?: ServerId;
 }
 export interface ListRequestsReply {
-  /** The page, in no particular order. */
+  /** The requests of the page, unordered. */
   requests: RequestStatus[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }

@@ -3,30 +3,30 @@ import { IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
 import { IsId, type JobId } from './ids';
 import type { Integer } from './integers';
 
-/** How much of a pool a job may have. */
+/** Quota of a job in a pool. */
 export class JobQuota {
   /**
-   * Share of the claims while other jobs want them too, against their weights.
+   * Weight of the job: claims are shared among the jobs with pending requests in proportion to their weights.
    * @default 1
    */
   @IsOptional() @IsInt() @Min(1) @Max(1_000) weight?: Integer;
-  /** Requests that workers may have of it at once; 0 stops its claims; absent = no cap. */
+  /** Maximum requests of the job that workers have at the same time; 0 stops its claims; absent = no limit. */
   @IsOptional() @IsInt() @Min(0) @Max(100_000_000) maxInFlight?: Integer;
 }
 
-/** `job.configure`: sets the quota as a whole, also before the job's first round; without one, only answers it. */
+/** `job.configure`: replaces the quota of a job, also before its first round; without `quota` it only returns it. */
 export class ConfigureJobRequest {
   @IsId() job!: JobId;
-  /** The whole quota anew; absent: it stays as it is. */
+  /** The new quota, which replaces the old one as a whole; absent: no change. */
   @IsOptional() @ValidateNested() @Type(() => JobQuota) quota?: JobQuota;
 }
 export interface ConfigureJobReply {
   job: JobId;
-  /** The quota in force. */
+  /** The current quota. */
   quota: {
-    /** Share of the claims while other jobs want them too, against their weights. */
+    /** Weight of the job: claims are shared among the jobs with pending requests in proportion to their weights. */
     weight: Integer;
-    /** Requests that workers may have of it at once; absent = no cap. */
+    /** Maximum requests of the job that workers have at the same time; absent = no limit. */
     maxInFlight?: Integer;
   };
   /** Requests that workers have now. */

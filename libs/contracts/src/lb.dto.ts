@@ -32,22 +32,22 @@ import { LIMITS } from './limits';
 import type { PoolSettings, RoutingPolicy } from './pool.dto';
 import type { EngineDialect, ServerState } from './server.dto';
 
-/** One request for a server; part of `lb.acquire-many` and, with the worker, `lb.acquire`. */
+/** One acquire; part of `lb.acquire-many` and, with the worker, of `lb.acquire`. */
 export class AcquireItem {
-  /** Idempotency of this call: a repeat gets the same lease while it lives and 120 s after. */
+  /** Id of the acquire, for idempotency: a repeat gets the same lease while it lives and for 120 s afterwards. */
   @IsId() acquireId!: string;
-  /** Correlation only; one trajectory uses it for every turn. */
+  /** For correlation only; a trajectory may use one requestId for all turns. */
   @IsCorrelationId() requestId!: string;
   /** Turns of one session stay on one server. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
   /** Siblings of one prompt, for spread or affinity. */
   @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
   /**
-   * Priority among those that wait, from 0 (lowest) to 9.
+   * Priority among waiting acquires, from 0 (lowest) to 9.
    * @default 5
    */
   @IsOptional() @IsInt() @Min(0) @Max(9) priority?: Integer;
-  /** Tokens of context the engine must hold for it. */
+  /** Context of the request, tokens. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: Integer;
   /** Only a server with exactly this weight version. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
@@ -55,7 +55,7 @@ export class AcquireItem {
   @IsOptional() @IsCounter(0) minWeightVersion?: Integer;
   /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
   @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
-  /** Not on these servers, e.g. one that has just failed the caller. */
+  /** Not on these servers, for example one that has just failed. */
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(LIMITS.excludedServers)
@@ -63,25 +63,25 @@ export class AcquireItem {
   excludeServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
-  /** Only a server whose engine has all of these, as far as is known. */
+  /** Only a server whose engine is not known to lack any of these. */
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(ENGINE_FEATURES.length)
   @IsIn(ENGINE_FEATURES, { each: true })
   needs?: EngineFeature[];
-  /** Data-parallel rank the session runs on; kept with its binding and told to its later turns. */
+  /** Data-parallel rank of the session; stored with its binding and returned to later turns. */
   @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: Integer;
   /**
-   * Exactly this server, if it can take the lease, whatever the session and the policy say; else the usual choice, with
-   * the branch `bound-unavailable`. The session is bound to the server it gets.
+   * This server, if it can take the lease, regardless of session and policy; otherwise the usual choice, with the
+   * branch `bound-unavailable`. The session is bound to the chosen server.
    */
   @IsOptional() @IsId() boundServerId?: ServerId;
   /** Only this epoch of `boundServerId`. */
   @IsOptional() @IsEpoch() boundServerEpoch?: Epoch;
-  /** Keep and answer the full snapshot of the decision. */
+  /** Store and return the full snapshot of the decision. */
   @IsOptional() @IsBoolean() explain?: boolean;
   /**
-   * Wait at most this long for room, milliseconds, a pause of the pool not counted; 0 = answer at once.
+   * Wait at most this long for room, milliseconds; 0 = answer at once.
    * @default 0
    */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
@@ -109,15 +109,15 @@ export const DECISION_BRANCHES = [
   'waited',
   'repeated',
 ] as const;
-/** How a server was chosen (libs/policies/src/routing/README.md). */
+/** The rule that chose a server. */
 export type DecisionBranch = (typeof DECISION_BRANCHES)[number];
-/** A server with the key by which it was ranked. */
+/** A server and its rank. */
 export interface RankedServer {
   serverId: ServerId;
   /** Load key before the choice, in the unit of the policy; the lowest is chosen. */
   key: number;
 }
-/** Receipt of one choice. */
+/** How a server was chosen. */
 export interface Decision {
   /** Routing policy of the pool. */
   policy: RoutingPolicy;
@@ -125,68 +125,68 @@ export interface Decision {
   branch: DecisionBranch;
   /** Leases of the chosen server, this one included. */
   inflight: Integer;
-  /** Of one that waited, or whose `boundServerId` could not take it: the branch by which it then got its server. */
+  /** For an acquire that waited, or whose `boundServerId` could not take it: the branch that chose the server. */
   via?: DecisionBranch;
   /** Version of the pool's settings. */
   policyVersion?: Integer;
   /** Load key of the chosen server before the choice, in the unit of the policy. */
   key?: number;
   /**
-   * The first four servers in the order of the policy that fit the restrictions, with their keys; under consistent-hash
+   * The first four servers in the order of the policy that meet the constraints, with their keys; for consistent-hash
    * one.
    */
   best?: RankedServer[];
-  /** Servers with room, before restrictions. */
+  /** Number of servers with room, before constraints. */
   eligible?: Integer;
-  /** Everything the choice was made from: asked for by `explain`, or sampled. */
+  /** All input of the choice, if requested by `explain` or sampled. */
   snapshot?: DecisionSnapshot;
 }
-/** One server as the choice saw it. */
+/** State of a server at the time of the choice. */
 export interface SnapshotServer {
   serverId: ServerId;
-  /** Leases it had. */
+  /** Number of its leases. */
   leases: Integer;
-  /** Takes one more lease. */
+  /** Has room for one more lease. */
   hasRoom: boolean;
   /** Relative capacity. */
   weight: number;
-  /** Version of its weights. */
+  /** Its weight version. */
   weightVersion: Integer;
   /** Sequence of the last lease that chose it, modulo 2^32; 0 = never. */
   chosen: Integer;
-  /** Context tokens of its leases (at least 256 each) and uncached ones it reported; only under `least-tokens`. */
+  /** Context tokens of its leases (at least 256 each) and its reported uncached tokens; only for `least-tokens`. */
   tokens?: Integer;
-  /** Sessions bound to it, and leases without a session; only under `least-sessions`. */
+  /** Bound sessions, and leases without a session; only for `least-sessions`. */
   sessions?: Integer;
-  /** Its next turn; only under `round-robin`. */
+  /** Its next turn; only for `round-robin`. */
   turn?: Integer;
   /** Its labels, if it has any. */
   labels?: Labels;
-  /** What its engine is known not to have. */
+  /** Capabilities that its engine is known to lack. */
   lacks?: EngineFeature[];
   /** Reported KV use, 0 to 1. */
   kvUse?: number;
-  /** Leases of the acquire's group. */
+  /** Leases of the group of the acquire. */
   groupLeases?: Integer;
 }
-/** Enough to make the same choice again: see `replayDecision` of libs/policies. */
+/** All input of a choice: `replayDecision` repeats the choice. */
 export interface DecisionSnapshot {
   /** Settings of the pool. */
   settings: PoolSettings;
-  /** The acquire, without what has no part in the choice. */
+  /** The fields of the acquire that affect the choice. */
   request: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
-  /** Server of the session, if that is still usable. */
+  /** Server of the session, if it is still usable. */
   boundTo?: ServerId;
-  /** The one of `boundServerId`, if it could take the lease. */
+  /** Server of `boundServerId`, if it could take the lease. */
   namedServer?: ServerId;
   /** Newest weight version of the servers that take leases. */
   newestWeightVersion: Integer;
-  /** The first 128 by the order of the policy, the bound and the chosen one. */
+  /** The first 128 servers in the order of the policy, the bound one and the chosen one. */
   servers: SnapshotServer[];
   /** There were more servers than are listed. */
   truncated?: boolean;
 }
-/** What a granted acquire is answered: the right to run one request on a server. */
+/** A granted lease: the right to run one request on a server. */
 export interface LeaseGrant {
   leaseId: LeaseId;
   serverId: ServerId;
@@ -207,9 +207,9 @@ export interface LeaseGrant {
 }
 
 /**
- * `lb.acquire-many`: a burst; never parked (waitMs of its items must be absent or 0). What finds no room in the reply
- * is answered REPLY_FULL: it was granted (`details.granted`: the caller holds the lease) or refused all the same, and
- * the item sent again with the same acquireId says how.
+ * `lb.acquire-many`: many acquires, which never wait (waitMs of the items must be absent or 0). An item without room in
+ * the reply is answered REPLY_FULL; `details.granted` says whether the caller holds its lease, and the same item sent
+ * again returns the full answer.
  */
 export class AcquireManyRequest {
   /** The worker that will hold the leases. */
@@ -223,7 +223,7 @@ export class AcquireManyRequest {
   @Type(() => AcquireItem)
   acquires!: AcquireItem[];
 }
-/** A server on which leases of a burst were granted. */
+/** A server on which leases were granted. */
 export interface GrantedServer {
   /** Epoch of the server. */
   epoch: Epoch;
@@ -236,9 +236,9 @@ export interface GrantedServer {
   /** Version of the weights of the server. */
   weightVersion: Integer;
 }
-/** An acquire of a burst that was granted; a refused one has `error`. */
+/** A granted acquire; a refused one has `error`. */
 export interface GrantedItem {
-  /** That of the request. */
+  /** As in the request. */
   acquireId: string;
   leaseId: LeaseId;
   serverId: ServerId;
@@ -247,9 +247,9 @@ export interface GrantedItem {
   /** How the server was chosen; only with `explain`. */
   decision?: Decision;
 }
-/** An acquire of a burst that was refused; a granted one has `leaseId`. */
+/** A refused acquire; a granted one has `leaseId`. */
 export interface RefusedItem {
-  /** That of the request. */
+  /** As in the request. */
   acquireId: string;
   /** Why there is no lease. */
   error: WireError;
@@ -257,58 +257,59 @@ export interface RefusedItem {
 export interface AcquireManyReply {
   /** Each server named in `leases`, once. */
   servers: Record<ServerId, GrantedServer>;
-  /** In the order of the request; `decision` of those with `explain`, all others stand in `lb.decisions`. */
+  /** In the order of the request; with `decision` for items with `explain`. `lb.decisions` has all decisions. */
   leases: (GrantedItem | RefusedItem)[];
 }
 
 /**
- * `lb.transfer`: a live lease goes on on another server, all at once: the same leaseId and holder, its session with it.
- * The answer is that of an acquire, with the branch `transferred`. The call on the old server is the caller's to end.
- * Refused, with nothing changed: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL,
- * SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED (it is there already).
+ * `lb.transfer`: moves a live lease to another server atomically, with its session; leaseId and holder stay. The reply
+ * is that of an acquire, with the branch `transferred`. The caller ends the call on the old server. A refusal changes
+ * nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE, POOL_PAUSED,
+ * VALIDATION_FAILED (the lease is already on this server).
  */
 export class TransferLeaseRequest {
-  /** Idempotency of this call: a repeat gets the first answer for 120 s. */
+  /** Id of the transfer, for idempotency: a repeat gets the first answer for 120 s. */
   @IsId() transferId!: string;
   /** One of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** The acquire that the lease was granted to. */
   @IsOptional() @IsId() acquireId?: string;
-  /** Its holder. */
+  /** The worker that holds the lease. */
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
-  /** The server where it goes on. */
+  /** The server that gets the lease. */
   @IsId() targetServerId!: ServerId;
-  /** Only while this is the epoch of the target. */
+  /** Only if this is the current epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
-  /** For the log. */
+  /** Text for the log. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
 
 export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed'] as const;
 /**
- * How the call under a lease ended. `failed`: no connection, a broken stream or 5xx, which speaks against the server;
- * `rejected`: the engine refused the request itself (4xx), which does not. `unclaimed`: a lease nobody held.
+ * How the call under a lease ended. `failed`: no connection, a broken stream or 5xx; it counts against the server.
+ * `rejected`: the engine refused the request (4xx); it does not count against the server. `unclaimed`: a lease that the
+ * worker does not hold.
  */
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 
-/** One lease that is given back. */
+/** One lease to release. */
 export class ReleaseItem {
   /** One of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
-  /** Also when the acquire itself may still be on its way: it then finds a tombstone and is refused. */
+  /** The acquire of the lease. If it has not arrived yet, it is refused when it arrives. */
   @IsOptional() @IsId() acquireId?: string;
   /** How the call under it ended. */
   @IsIn(RELEASE_OUTCOMES) outcome!: ReleaseOutcome;
-  /** Tokens made under this lease. */
+  /** Tokens generated under this lease. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokens?: Integer;
 }
 /** `lb.release`; may be sent without a reply subject. */
 export class ReleaseRequest extends ReleaseItem {}
 export interface ReleaseReply {
-  /** True when this call gave the lease back. */
+  /** True if this call released the lease. */
   released: boolean;
-  /** `tombstone`: nothing was held, and an acquire by this acquireId that comes later is refused. */
+  /** `tombstone`: there was no lease, and a later acquire with this acquireId is refused. */
   reason: 'released' | 'already-released' | 'unknown' | 'fenced' | 'tombstone';
 }
 /** `lb.release-many` */
@@ -326,7 +327,7 @@ export interface ReleaseManyReply {
   results: ReleaseReply[];
 }
 
-/** `lb.cancel`: ends the waiting of an acquire, which is answered RELEASED. What was granted is not taken back. */
+/** `lb.cancel`: ends the wait of an acquire, which is answered RELEASED. A granted lease stays. */
 export class CancelAcquireRequest {
   /** The acquire that waits. */
   @IsId() acquireId!: string;
@@ -335,11 +336,11 @@ export class CancelAcquireRequest {
   @IsEpoch() workerEpoch!: Epoch;
 }
 export interface CancelAcquireReply {
-  /** True when it waited and does not any more. */
+  /** True if this call ended the wait. */
   cancelled: boolean;
   /**
-   * `granted`: it holds `leaseId`, which must be released. `tombstone`: it has not come yet and will be refused.
-   * `fenced`: the worker epoch is expired, or the acquire is another worker's.
+   * `granted`: the acquire has the lease `leaseId`, which must be released. `tombstone`: the acquire has not arrived
+   * yet and will be refused. `fenced`: the worker epoch has expired, or the acquire belongs to another worker.
    */
   reason: 'cancelled' | 'granted' | 'released' | 'tombstone' | 'fenced';
   leaseId?: LeaseId;
@@ -347,32 +348,32 @@ export interface CancelAcquireReply {
 
 /** `lb.status`: totals of the pool and the first page of servers. */
 export class LoadBalancerStatusRequest {}
-/** What `lb.status` tells of one server. */
+/** State and leases of one server. */
 export interface ServerTotals {
   serverId: ServerId;
   /** State of the server. */
   state: ServerState;
   epoch: Epoch;
-  /** Its leases. */
+  /** Number of its leases. */
   inflight: Integer;
-  /** Most leases at once. */
+  /** Maximum leases at the same time. */
   maxInflight: Integer;
 }
 /** Totals of a pool. */
 export interface LoadBalancerStatus {
   /** The pool. */
   pool: string;
-  /** Servers that are registered. */
+  /** Registered servers. */
   servers: Integer;
   /** Servers that take leases. */
   readyServers: Integer;
   /** Live leases. */
   leases: Integer;
-  /** Sessions that are bound to a server. */
+  /** Sessions bound to a server. */
   sessions: Integer;
   /** Idle sessions forgotten so far, by age or because the limit was reached. */
   sessionsEvicted: Integer;
-  /** Choices so far that looked at more than 128 servers. */
+  /** Choices so far that examined more than 128 servers. */
   slowScans: Integer;
   /** Acquires that wait for room. */
   waiters: Integer;
@@ -380,11 +381,11 @@ export interface LoadBalancerStatus {
   workers: Integer;
   /** Worker and server epochs whose leases are still being returned. */
   expiredEpochs: Integer;
-  /** The first page of servers; `server.list` has all. */
+  /** The first page of servers; `server.list` returns all. */
   perServer: ServerTotals[];
 }
 
-/** `lb.finish-session`: the trajectory is over; idempotent, does not release leases. */
+/** `lb.finish-session`: forgets the session of a finished trajectory; idempotent, does not release leases. */
 export class FinishSessionRequest {
   /** The session. */
   @IsCorrelationId() sessionId!: string;
@@ -394,27 +395,27 @@ export interface FinishSessionReply {
   finished: boolean;
 }
 
-/** `lb.clear-sessions`: forgets all sessions, as after new weights; those with leases are forgotten with their last. */
+/** `lb.clear-sessions`: forgets all sessions; a session with leases is forgotten with its last lease. */
 export class ClearSessionsRequest {}
 export interface ClearSessionsReply {
   /** Sessions that were forgotten or will be. */
   cleared: Integer;
 }
 
-/** `lb.decisions`: recent choices, the latest first, one page. */
+/** `lb.decisions`: one page of recent choices, latest first. */
 export class DecisionsRequest {
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not one of ours' }) cursor?: string;
-  /** Default and at most 128; 16 of the full ones. */
+  /** Maximum entries of the page, at most 128 (default), or 16 with snapshots. */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
-  /** Only those with their snapshot, which are kept apart. */
+  /** Only decisions with a snapshot, which are stored separately. */
   @IsOptional() @IsBoolean() full?: boolean;
 }
-/** One choice of the ring. */
+/** One recorded choice. */
 export interface DecisionRecord {
-  /** Its place among all choices: the sequence of the lease, but for a transfer, which has a place of its own. */
+  /** Sequence of the choice: that of the lease, or a separate one for a transfer. */
   seq: Integer;
-  /** The acquire that it was made for. */
+  /** The acquire of the choice. */
   acquireId: string;
   serverId: ServerId;
   /** When it was made, milliseconds since 1970. */
@@ -423,8 +424,8 @@ export interface DecisionRecord {
   decision: Decision;
 }
 export interface DecisionsReply {
-  /** The page, the latest first. */
+  /** The choices, latest first. */
   decisions: DecisionRecord[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }

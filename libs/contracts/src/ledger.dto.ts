@@ -15,7 +15,7 @@ export interface LengthSummary {
   /** Share that ended at the token budget. */
   capShare: number;
 }
-/** Two numbers about many. */
+/** Mean and maximum. */
 export interface MeanAndMax {
   /** The mean. */
   mean: number;
@@ -26,24 +26,24 @@ export interface MeanAndMax {
 export interface Acceptance {
   /** Shortest length of the range. */
   fromTokens: number;
-  /** Not included. */
+  /** End of the range, exclusive. */
   toTokens: number;
-  /** Their share of what was trained / their share of what was begun: its inverse reweights a trained sample. */
+  /** Share of the trained samples / share of the started samples; weight a trained sample by the inverse. */
   ratio: number;
 }
-/** What a ledger says. Shares are 0 to 1. */
+/** Summary of a ledger. Shares are 0 to 1. */
 export interface LedgerSummary {
   /** Samples that were trained. */
   trained: LengthSummary;
   /**
-   * All that were begun, estimated by Kaplan and Meier, since some were cut. A sample that is drawn again counts each
-   * time: only its last draw is seen to its end. Those are the hard prompts, so where tokens are thrown away the
-   * estimate is some percent high, and the bias some points low: it warns too early, never too late.
+   * All started samples, a Kaplan-Meier estimate because some were cut. A sample that is drawn again counts each time,
+   * but only its last draw is observed to its end. These are the hard prompts, so if tokens are thrown away the
+   * estimate is some percent too high and the bias some points too low: alarms come too early, never too late.
    */
   admitted: LengthSummary;
-  /** trained mean / admitted mean: 1 = unbiased, below 1 = short ones preferred. */
+  /** Mean length of trained / of admitted samples: 1 = unbiased, below 1 = short samples are preferred. */
   lengthBias: number;
-  /** Trained tokens that an older weight version made. */
+  /** Share of trained tokens from older weight versions. */
   offPolicyShare: number;
   /** Weight versions between the oldest token of a sample and its training. */
   versionSpan: MeanAndMax;
@@ -51,7 +51,7 @@ export interface LedgerSummary {
   waste: {
     /** How many. */
     tokens: Integer;
-    /** Of all tokens made. */
+    /** Share of all generated tokens. */
     share: number;
     /** How many, by reason. */
     byReason: Record<string, Integer>;
@@ -60,11 +60,11 @@ export interface LedgerSummary {
   batchVariation: number;
   /** How often trained groups were cut. */
   cutsPerGroup: MeanAndMax;
-  /** Chances of samples to be trained, by their length. */
+  /** Share of samples that were trained, by length. */
   acceptance: Acceptance[];
   /**
-   * What counts as trained because its trainer says so (`job.reconcile`): Redis had lost it, and knows no lengths, so
-   * it is in nothing above. With it, `trained.samples` adds up to the trained requests of the job.
+   * Groups and samples that `job.reconcile` counted as trained because Redis had lost them. Their lengths are unknown,
+   * so they are in no other field; with `trained.samples` they are all trained requests of the job.
    */
   reconciled: {
     /** Groups. */
@@ -74,22 +74,22 @@ export interface LedgerSummary {
   };
 }
 
-/** What a trainer can afford; absent = any amount. Shares are 0 to 1. */
+/** Bounds set by the trainer; absent = no bound. Shares are 0 to 1. */
 export interface LedgerBounds {
   /** |trained mean length / admitted mean length - 1|. */
   lengthBias?: number;
-  /** Trained tokens that an older weight version made. */
+  /** Share of trained tokens from older weight versions. */
   offPolicyShare?: number;
   /** Weight versions between the oldest token of a sample and its training. */
   versionSpan?: number;
-  /** Tokens thrown away / all tokens made. */
+  /** Tokens thrown away / all generated tokens. */
   wasteShare?: number;
   /** Standard deviation / mean of the steps' mean lengths. */
   batchVariation?: number;
   /** How often a trained group was cut. */
   cutsPerGroup?: number;
 }
-/** A bound that is near or broken. */
+/** A bound that is nearly reached or exceeded. */
 export interface LedgerAlarm {
   /** Name of the bound. */
   bound: keyof LedgerBounds;
@@ -101,15 +101,15 @@ export interface LedgerAlarm {
   state: 'near' | 'over';
 }
 
-/** `job.ledger`: what the tail policy has cost, over all steps of a job or in one of its last rounds. */
+/** `job.ledger`: the cost of the tail policy over all steps of a job or in one of its last rounds. */
 export class JobLedgerRequest {
   @IsId() job!: JobId;
   /** One of the last 16 rounds; absent: all steps of the job. */
   @IsOptional() @IsId() roundId?: RoundId;
 }
 export interface JobLedgerReply {
-  /** What the policy has cost. */
+  /** Cost of the policy. */
   summary: LedgerSummary;
-  /** Bounds of the job's last policy, and 5 % of length bias, that are near or broken. */
+  /** Bounds of the last policy of the job, and a length bias of 5 %, that are nearly reached or exceeded. */
   alarms: LedgerAlarm[];
 }

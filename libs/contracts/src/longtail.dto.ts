@@ -18,17 +18,17 @@ import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
 import { IsStamp, type Stamp } from './stamp';
 
-/** A sample that its holder will not finish now. */
+/** A sample that its worker returns unfinished. */
 export class RequeuedSample {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
-  /** Tokens made so far, by reference; without it the last checkpoint counts. */
+  /** Reference of the tokens so far; without it the last partial save counts. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
 
 /**
- * `longtail.requeue`: a worker, or the trainer's own agent loop, hands unfinished samples in with their tokens. What
- * becomes of them is what a cut does: the group goes to the long-tail queue as a whole, finished samples and all.
+ * `longtail.requeue`: a worker, or an agent loop of the trainer, returns unfinished samples with their tokens. As after
+ * a cut, the whole group goes to the long-tail queue, with its finished samples.
  */
 export class RequeueRequest {
   @IsId() job!: JobId;
@@ -42,27 +42,27 @@ export class RequeueRequest {
   @Type(() => RequeuedSample)
   requests!: RequeuedSample[];
 }
-/** What became of one sample that was handed in. */
+/** Result for one returned sample. */
 export interface RequeueResult {
   requestId: RequestId;
-  /** `dropped`, `failed`: its group had ended before. Absent when there is an error. */
+  /** State of the sample; `dropped`, `failed`: its group had ended before. Absent if there is an error. */
   state?: 'pending' | 'unfinished' | 'failed' | 'dropped';
-  /** Why it was not taken. */
+  /** Why the sample was not accepted. */
   error?: WireError;
 }
 export interface RequeueReply {
-  /** One for each of the request, in order. */
+  /** One result for each sample of the request, in order. */
   results: RequeueResult[];
 }
 
 /**
- * `longtail.drop`: groups of the queue that will never be trained (prompts without variance, for example): exactly one
- * of `groupIds` and `all`. Their payloads are deleted, and they count in `droppedGroups`.
+ * `longtail.drop`: drops groups of the queue that will never be trained (for example prompts without variance): exactly
+ * one of `groupIds` and `all`. Their payloads are deleted, and they count in `droppedGroups`.
  */
 export class DropLongtailRequest {
   @IsId() job!: JobId;
   @IsEpoch() trainerEpoch!: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
   /** These groups. */
   @IsOptional()
@@ -73,21 +73,21 @@ export class DropLongtailRequest {
   groupIds?: GroupId[];
   /** All groups of the queue. */
   @IsOptional() @Equals(true) all?: true;
-  /** Told with the events, and kept with the groups until they are deleted. */
+  /** Reason in the events and in the dropped groups. */
   @MaxLength(256) reason!: string;
-  /** Of the page before, with `all`: groups that came into the queue since the first page stay. */
+  /** Cursor of the previous page, with `all`: groups that entered the queue after the first page stay. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
 export interface DropLongtailReply {
   /** Groups that were dropped. */
   dropped: GroupId[];
-  /** Not in the queue: trained, dropped before, in a round, or never submitted. Nothing was done. */
+  /** Groups that are not in the queue: trained, dropped before, in a round, or never submitted. */
   notQueued: GroupId[];
   /** Requests of these groups. */
   requests: Integer;
   /** Tokens thrown away with them. */
   tokens: Integer;
-  /** There is more: send the same body with this cursor. */
+  /** Set if there are more results: send the same body with this cursor. */
   cursor?: Integer;
   stamp: Stamp;
 }

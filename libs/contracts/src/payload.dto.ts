@@ -4,30 +4,33 @@ import { LIMITS } from './limits';
 import { MAX_REF_LENGTH } from './segment.dto';
 import type { Integer } from './integers';
 
-/** `payload.put`: one chunk of at most 256 kB; the reply to the last one holds the reference. Safe to repeat. */
+/**
+ * `payload.put`: stores one chunk of at most 256 kB; the reply to the last chunk contains the reference. Safe to
+ * repeat.
+ */
 export class PutPayloadRequest {
   /** The job that the payload belongs to. */
   @IsId() job!: JobId;
-  /** Its owner, which decides when it may be swept: the group of a prompt. Either this or `requestId`. */
+  /** The group of a prompt, which owns the payload. Either this or `requestId`. */
   @IsOptional() @IsId() groupId?: GroupId;
-  /** The request of the job that made these tokens. */
+  /** The request of the job that generated these tokens, which owns the payload. */
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
-  /** Tells payloads of one owner apart: `prompt`, or the attempt. */
+  /** Name among the payloads of the owner: `prompt`, or the attempt. */
   @IsId() name!: string;
-  /** Place of this chunk, from 0. */
+  /** Index of this chunk, from 0. */
   @IsInt() @Min(0) @Max(LIMITS.payloadChunks - 1) chunkIndex!: Integer;
   /** Chunks of the whole payload. */
   @IsInt() @Min(1) @Max(LIMITS.payloadChunks) chunkCount!: Integer;
   /**
-   * The chunk, base64. Services pass payloads on unread; all chunks together are what is read at the other end: JSON
-   * of {@link Prompt} for a prompt, of {@link SegmentPayload} for the tokens of a segment.
+   * The chunk in base64. Services do not read payloads; all chunks together are JSON of {@link Prompt} for a prompt, of
+   * {@link SegmentPayload} for the tokens of a segment.
    */
   @IsBase64() @MaxLength(Math.ceil(LIMITS.payloadChunkBytes / 3) * 4) data!: string;
 }
 export interface PutPayloadReply {
-  /** Set when all chunks are there. */
+  /** Set when all chunks are stored. */
   ref?: string;
-  /** Different chunks that are there. */
+  /** Number of stored chunks. */
   receivedChunks: Integer;
 }
 
@@ -36,7 +39,7 @@ export class GetPayloadRequest {
   /** Reference of the payload. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
   /**
-   * Which chunk, from 0.
+   * Index of the chunk, from 0.
    * @default 0
    */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.payloadChunks - 1) chunkIndex?: Integer;
@@ -44,7 +47,7 @@ export class GetPayloadRequest {
 export interface GetPayloadReply {
   /** base64 */
   data: string;
-  /** Place of this chunk, from 0. */
+  /** Index of this chunk, from 0. */
   chunkIndex: Integer;
   /** Chunks of the whole payload. */
   chunkCount: Integer;
@@ -62,6 +65,6 @@ export interface StatPayloadReply {
   bytes: Integer;
   /** Chunks of the whole payload. */
   chunkCount: Integer;
-  /** When it was complete, milliseconds since 1970. */
+  /** Time of completion, milliseconds since 1970. */
   storedAtMs: Integer;
 }

@@ -14,11 +14,11 @@ import { IsCorrelationId } from './ids';
 import { LIMITS } from './limits';
 import type { Integer } from './integers';
 
-/** Lengths that are known of a prompt from elsewhere, an earlier run for example. */
+/** Known response lengths of a prompt, for example from an earlier run. */
 export class KnownPrompt {
-  /** Name of the prompt in the memory. */
+  /** Id of the prompt in the prompt memory. */
   @IsCorrelationId() promptId!: string;
-  /** Of its responses, tokens. */
+  /** Lengths of its responses, tokens. */
   @IsArray()
   @ArrayMinSize(1)
   @ArrayMaxSize(LIMITS.samplesPerGroup)
@@ -26,11 +26,11 @@ export class KnownPrompt {
   @Min(0, { each: true })
   @Max(LIMITS.maxTokens, { each: true })
   lengths!: Integer[];
-  /** They all ended at their token budget. */
+  /** All of them ended at their token budget. */
   @IsOptional() @IsBoolean() atCap?: boolean;
 }
 /**
- * `prompt.remember`: adds lengths to the prompt memory of the pool; those that rounds train are added by themselves.
+ * `prompt.remember`: adds lengths to the prompt memory of the pool; lengths of trained samples are added automatically.
  */
 export class RememberPromptsRequest {
   /** The prompts. */
@@ -45,25 +45,25 @@ export interface RememberPromptsReply {
   /** Lengths that were added. */
   remembered: Integer;
 }
-/** `prompt.lengths`: what the memory expects of prompts. */
+/** `prompt.lengths`: returns the expected response lengths of prompts. */
 export class PromptLengthsRequest {
-  /** Names of the prompts in the memory. */
+  /** Ids of the prompts in the prompt memory. */
   @IsArray() @ArrayMinSize(1) @ArrayMaxSize(LIMITS.page) @IsCorrelationId({ each: true }) promptIds!: string[];
 }
-/** What the memory expects of one prompt. */
+/** Expected response length of one prompt. */
 export interface PromptLengths {
-  /** Name of the prompt in the memory. */
+  /** Id of the prompt in the prompt memory. */
   promptId: string;
-  /** Counted up to 64, from where on old ones fade. */
+  /** Number of known lengths, up to 64; above it older lengths count less. */
   samples: Integer;
-  /** Median of its responses, tokens. */
+  /** Median length of its responses, tokens. */
   medianTokens: number;
-  /** Standard deviation of the natural logarithm. */
+  /** Standard deviation of the natural logarithm of the lengths. */
   deviationLog: number;
   /** Share that ended at the token budget. */
   capShare: number;
 }
 export interface PromptLengthsReply {
-  /** Without those that were never seen. */
+  /** The prompts that the memory knows. */
   prompts: PromptLengths[];
 }

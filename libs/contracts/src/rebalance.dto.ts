@@ -22,65 +22,70 @@ export const REBALANCE_POLICIES = ['tier-cost', 'tier-min'] as const;
 export type RebalancePolicy = (typeof REBALANCE_POLICIES)[number];
 
 /**
- * How tokens get to the new server: they had no cache, it is computed again, or (a later engine feature) carried over.
+ * How the context gets to the new server: there was no cache (`bind`), it is computed again (`recompute`), or it is
+ * transferred (`transfer`, a later engine feature).
  */
 export type MoveMeans = 'bind' | 'recompute' | 'transfer';
 
-/** One move with what it assumes: it is dropped when any of it has changed. */
+/** A move with its assumptions; it is dropped if any of them has changed. */
 export interface PlannedMove {
-  /** The request that moves. */
+  /** The request to move. */
   requestId: RequestId;
-  /** The attempt that runs. */
+  /** The running attempt. */
   attempt: AttemptId;
-  /** Where it runs. */
+  /** The server it runs on. */
   fromServerId: ServerId;
-  /** Epoch of the server where it runs. */
+  /** Epoch of that server. */
   fromEpoch: Epoch;
-  /** Where it goes. */
+  /** The target server. */
   toServerId: ServerId;
-  /** Epoch of the server where it goes. */
+  /** Epoch of the target server. */
   toEpoch: Epoch;
-  /** `leave`: its server is drained; `tier`: for a smaller batch; `wait`: it need not wait there. */
+  /**
+   * Reason: `leave`: its server is drained; `tier`: for a smaller batch tier; `wait`: it does not wait on the target.
+   */
   purpose: 'leave' | 'tier' | 'wait';
   means: MoveMeans;
-  /** Engine time of the new server, seconds. */
+  /** Cost: engine time of the new server, seconds. */
   costSeconds: number;
-  /** Its part of the gain, seconds; of a `tier` move an even share, since none gains without the others. */
+  /** Its share of the gain, seconds; `tier` moves have equal shares, because they gain only together. */
   gainSeconds: number;
 }
 
 /**
- * Why a plan moves nothing. `balanced`: no server is above the smallest batch tier that the load allows, and nothing
- * waits in vain. `no-room`: no KV cache for what the requests will grow to. `held-back`: too few may be moved: nearly
- * done, moved lately or often. `not-worth-it`: the moves cost more than they bring.
+ * Why a plan has no moves. `balanced`: no server is above the smallest batch tier that the load allows, and no waiting
+ * request could run elsewhere. `no-room`: no KV cache is large enough for the final length of the requests.
+ * `held-back`: too few requests may be moved: most are nearly done, or moved recently or often. `not-worth-it`: the
+ * moves cost more than they gain.
  */
 export type NoMoveReason = 'balanced' | 'no-room' | 'held-back' | 'not-worth-it';
 
-/** What a plan expects. */
+/** Expected result of a plan. */
 export interface RebalanceSummary {
   /** The policy that made the plan. */
   policy: RebalancePolicy;
-  /** The largest batch tier of all servers now; a batch above the largest tier counts as itself. */
+  /** The largest batch tier of all servers at present; a batch above the largest tier counts with its size. */
   tierBefore: Integer;
-  /** After the moves. */
+  /** The largest batch tier after the moves. */
   tierAfter: Integer;
   /** Expected wall time saved, seconds. */
   gainSeconds: number;
   /** Engine time of all moves, seconds. */
   costSeconds: number;
   /**
-   * Longest time that one server spends on what it takes, seconds: what the plan costs in wall time, without the pause.
+   * Longest time that one server spends on the requests it takes, seconds: the cost in wall time, without the pause.
    */
   stallSeconds: number;
-  /** Only when nothing is moved. */
+  /** Reason, if there are no moves. */
   reason?: NoMoveReason;
 }
 
-/** `rebalance.configure`: what is absent stays; nothing at all asks for the settings. */
+/**
+ * `rebalance.configure`: changes the given settings of the rebalancer; absent ones stay; an empty body returns the
+ * settings.
+ */
 export class ConfigureRebalanceRequest {
-  /**
-   * `off`, or plan and move (`on`), or only plan, keep and count (`dry-run`).
-   */
+  /** `off`; `on`: make plans and move requests; `dry-run`: make, store and count plans only. */
   @IsOptional() @IsIn(['off', 'dry-run', 'on']) mode?: 'off' | 'dry-run' | 'on';
   /** How moves are planned. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
@@ -88,65 +93,65 @@ export class ConfigureRebalanceRequest {
   @IsOptional() @IsArray() @ArrayMaxSize(64) @IsCounter(1, { each: true }) tiers?: Integer[];
   /** A decode step takes stepBaseSeconds + stepPerSequenceSeconds x tier. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepBaseSeconds?: number;
-  /** Seconds a decode step takes for each sequence of its tier. */
+  /** Time of a decode step for each sequence of its tier, seconds. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepPerSequenceSeconds?: number;
-  /** Tokens an engine computes in a second when it takes a request with its tokens. */
+  /** Prefill speed of an engine, tokens per second. */
   @IsOptional() @IsNumber() @Min(1) prefillTokensPerSecond?: number;
   /** The gain must be more than this many times the longest stall. */
   @IsOptional() @IsNumber() @Min(0) minGainRatio?: number;
-  /** Time that a move costs besides, seconds. */
+  /** Further time that a plan costs, seconds. */
   @IsOptional() @IsNumber() @Min(0) pauseSeconds?: number;
-  /** Moves of one request in its life. */
+  /** Maximum moves of one request. */
   @IsOptional() @IsInt() @Min(0) @Max(1_000) maxMovesPerRequest?: Integer;
-  /** Between two moves of one request, milliseconds. */
+  /** Minimum time between two moves of one request, milliseconds. */
   @IsOptional() @IsCounter(0) minMoveIntervalMs?: Integer;
-  /** A request that is expected to make fewer tokens than this stays. */
+  /** A request with fewer expected remaining tokens stays. */
   @IsOptional() @IsCounter(0) minRemainingTokens?: Integer;
-  /** Servers in drain are emptied by moves. */
+  /** Move requests away from draining servers. */
   @IsOptional() @IsBoolean() movesDrained?: boolean;
-  /** Between two plans at least, milliseconds. */
+  /** Minimum time between two plans, milliseconds. */
   @IsOptional() @IsCounter(100) minPlanIntervalMs?: Integer;
-  /** A plan is made after this though nothing happened, milliseconds. */
+  /** Time after which a plan is made without a trigger, milliseconds. */
   @IsOptional() @IsCounter(100) planIntervalMs?: Integer;
 }
 
-/** What the rebalancer of a pool does and by which parameters (libs/policies/src/rebalance/README.md). */
+/** Settings of the rebalancer of a pool (libs/policies/src/rebalance/README.md). */
 export type RebalanceSettings = Required<ConfigureRebalanceRequest>;
 
-/** `rebalance.plan`: makes a plan and keeps it for a while; nothing is moved. A repeat gets the same plan. */
+/** `rebalance.plan`: makes a plan and stores it for an hour without moving requests. A repeat gets the same plan. */
 export class PlanRebalanceRequest {
-  /** Idempotency of this call: a repeat gets the same plan. */
+  /** Id of the plan, for idempotency: a repeat gets the same plan. */
   @IsId() planId!: string;
-  /** Instead of that of the settings. */
+  /** Policy to use instead of that of the settings. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
-  /** Batch sizes instead of those of the settings, strictly descending. */
+  /** Batch tiers to use instead of those of the settings, strictly descending. */
   @IsOptional() @IsArray() @ArrayMaxSize(64) @IsCounter(1, { each: true }) tiers?: Integer[];
   /**
-   * Moves in the page of the answer.
+   * Maximum moves in the page.
    * @default 128
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
 }
 
-/** A move that somebody asks for. One of requestId and leaseId (a call that only routes). */
+/** A requested move: either requestId, or leaseId of a caller that only routes. */
 export class WantedMove {
-  /** The request that moves. */
+  /** The request to move. */
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
-  /** The lease of a call that only routes. */
+  /** The lease of a caller that only routes. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
-  /** Only while this attempt runs. */
+  /** Only if this attempt runs. */
   @IsOptional() @IsAttempt() attempt?: AttemptId;
-  /** Where it goes. */
+  /** The target server. */
   @IsId() targetServerId!: ServerId;
-  /** Only while this is the epoch of the target. */
+  /** Only if this is the current epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 
-/** `rebalance.execute`: carries out a plan that was made before, or these moves. A repeat sends nothing twice. */
+/** `rebalance.execute`: executes a stored plan or the given moves. A repeat sends nothing twice. */
 export class ExecuteRebalanceRequest {
-  /** A plan of `rebalance.plan`, or with `moves` a name for them. */
+  /** A plan of `rebalance.plan`, or a new id for `moves`. */
   @IsId() planId!: string;
-  /** These moves instead of those of a plan. */
+  /** Moves to execute instead of a stored plan. */
   @IsOptional()
   @IsArray()
   @ArrayMinSize(1)
@@ -155,20 +160,20 @@ export class ExecuteRebalanceRequest {
   @Type(() => WantedMove)
   moves?: WantedMove[];
   /**
-   * Moves in the page of the answer.
+   * Maximum moves in the page.
    * @default 128
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
 }
 
-/** `rebalance.status`: a plan with the state of each move. */
+/** `rebalance.status`: returns a plan with the state of each move. */
 export class RebalanceStatusRequest {
   /** The plan. */
   @IsId() planId!: string;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
   /**
-   * Moves in the page of the answer.
+   * Maximum moves in the page.
    * @default 128
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
@@ -176,16 +181,17 @@ export class RebalanceStatusRequest {
 
 export const MOVE_STATES = ['planned', 'sent', 'moved', 'completed-first', 'superseded', 'expired', 'refused'] as const;
 /**
- * State of a move: `planned`: not sent. `sent`: its holder was told, and is until it confirms. `moved`: pending and
- * bound to its new server, or on it already. `completed-first`: it had finished. `superseded`: a cut, an abort or a
- * failure has won. `expired`: its holder did not confirm in time; it goes on where it is. `refused`: nothing was
- * done.
+ * State of a move. `planned`: not sent. `sent`: its worker was told; the command is repeated until it confirms.
+ * `moved`: pending and bound to its new server, or already on it. `completed-first`: the request finished before.
+ * `superseded`: a cut, an abort or a failure came first. `expired`: its worker did not confirm in time, and the request
+ * stays on its server. `refused`: nothing was done.
  */
 export type MoveState = (typeof MOVE_STATES)[number];
 
 /**
- * Why a move was refused. `victim-changed`: another attempt runs. `ending`: it is being cut, aborted or moved.
- * `server-not-found`: also one of another pool. `server-changed`: another epoch. Any other `server-<state>` than ready.
+ * Why a move was refused. `victim-changed`: another attempt runs. `ending`: the request is being cut, aborted or moved.
+ * `server-not-found`: the server is unknown or in another pool. `server-changed`: the server has another epoch.
+ * `server-<state>`: the server is not ready.
  */
 export type MoveRefusal =
   | 'unknown-request'
@@ -206,29 +212,29 @@ export type MoveRefusal =
 
 /** A move of a plan with its state. */
 export interface MoveStatus extends Partial<PlannedMove> {
-  /** Where it goes. */
+  /** The target server. */
   toServerId: ServerId;
-  /** Of a call that only routes. */
+  /** The lease, for a caller that only routes. */
   leaseId?: LeaseId;
-  /** How far it is. */
+  /** State of the change. */
   state: MoveState;
-  /** Why it was refused; only then. */
+  /** Why the move was refused, if it was. */
   refusal?: MoveRefusal;
 }
 /** A plan with its moves. */
 export interface RebalanceStatus extends Partial<RebalanceSummary> {
-  /** That of the request. */
+  /** As in the request. */
   planId: string;
   /** When the plan was made, milliseconds since 1970. */
   plannedAtMs: Integer;
   /** Moves of the plan. */
   moves: Integer;
-  /** Of them looked at by `rebalance.execute`. */
+  /** Moves that `rebalance.execute` has processed. */
   sentMoves: Integer;
   /** Moves by state. */
   states: Partial<Record<MoveState, Integer>>;
   /** One page of the moves. */
   results: MoveStatus[];
-  /** There is more: ask `rebalance.status` with this cursor. */
+  /** Set if there are more moves: call `rebalance.status` with this cursor. */
   cursor?: Integer;
 }

@@ -20,80 +20,77 @@ import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, Segment } from './segment.dto';
 
 /**
- * `request.claim`: takes pending requests; an empty answer after waitMs is not an error; POOL_PAUSED says why there is
- * none.
+ * `request.claim`: takes pending requests. An empty reply after waitMs is not an error; POOL_PAUSED: the pool is
+ * paused.
  */
 export class ClaimRequest {
-  /** Idempotency of this call. */
+  /** Id of the claim, for idempotency. */
   @IsId() claimId!: string;
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
-  /** At most this many. */
+  /** Maximum number of requests. */
   @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: Integer;
   /**
    * Wait at most this long for a request, milliseconds.
    * @default 0
    */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
-  /**
-   * Only requests of this job, for one that cannot run those of others; it pays for them as for its turns. Default:
-   * any.
-   */
+  /** Claim requests of this job only, for a worker that cannot run those of other jobs. Default: any job. */
   @IsOptional() @IsId() job?: JobId;
 }
-/** One request to run. `attempt` is the fence of everything the worker says about it. */
+/** One request to run. `attempt` fences every later message about it. */
 export interface Claim {
   requestId: RequestId;
   attempt: AttemptId;
   job: JobId;
   roundId: RoundId;
   groupId: GroupId;
-  /** Place of the sample in its group, from 0. */
+  /** Index of the sample in its group, from 0. */
   sampleIndex: Integer;
   /** Reference of the prompt: JSON of {@link Prompt}. */
   promptRef: string;
   /** Sampling parameters of the group. */
   sampling: SamplingParameters;
-  /** Budget of the whole sample; what the segments hold is already used. */
+  /** Token budget of the whole sample, including the tokens of the segments. */
   maxTokens: Integer;
   /**
-   * Longest time the sample may generate over all its attempts, milliseconds; this one has what `generatedMs` leaves of
-   * it, and then ends by `request.fail`, reason `timeout`.
+   * Maximum generation time of the sample over all its attempts, milliseconds; `generatedMs` of it is used. When it is
+   * over, end the attempt with `request.fail`, reason `timeout`.
    */
   timeoutMs?: Integer;
-  /** How long the attempts before this one have generated, milliseconds; absent without a `timeoutMs`. */
+  /** Generation time of earlier attempts, milliseconds; absent without `timeoutMs`. */
   generatedMs?: Integer;
   /** Version of the weights of its round. */
   weightVersion: Integer;
   /** Tokens of earlier attempts, in order. */
   segments: Segment[];
-  /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
+  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
   segmentsFollow?: true;
-  /** Where it was moved to: to be named in its acquire, with its epoch. */
+  /** The server it was moved to: send it with `lb.acquire`, with its epoch. */
   boundServerId?: ServerId;
   /** Epoch of that server. */
   boundServerEpoch?: Epoch;
 }
-/** May hold fewer requests than asked for: it ends well below the size of a message. */
+/** Reply of `request.claim`. It may have fewer requests than asked for, because its size is limited. */
 export interface ClaimReply {
-  /** The requests; empty when there is none. */
+  /** The requests; empty if there are none. */
   claims: Claim[];
 }
 
-/** `request.segments`: the segments of a request, in order, when they are too many for the message that names it. */
+/** `request.segments`: one page of the segments of a request, in order, if they do not fit a claim or result. */
 export class RequestSegmentsRequest {
   @IsCorrelationId() requestId!: RequestId;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
 export interface RequestSegmentsReply {
-  /** The page, in order. */
+  /** The segments, in order. */
   segments: Segment[];
-  /** There are more: send the same body with this cursor. */
+  /** Set if there are more: send the same body with this cursor. */
   cursor?: Integer;
 }
 
-/** Of one attempt, milliseconds; beyond it, a clock that was set forward. */
+/** Maximum generation time of one attempt, milliseconds; more means that a clock was set forward. */
 const MAX_GENERATED_MS = 2 * LIMITS.timeoutMs;
 
 class AttemptMessage {
@@ -103,32 +100,38 @@ class AttemptMessage {
   @IsEpoch() workerEpoch!: Epoch;
 }
 
-/** `request.checkpoint`: the attempt runs on this server; with a segment, its tokens so far are safe. */
+/**
+ * `request.checkpoint`: reports that the attempt runs on this server; with a segment it is a partial save of its
+ * tokens.
+ */
 export class CheckpointRequest extends AttemptMessage {
-  /** How long the attempt has generated so far, milliseconds; for a sample with a `timeoutMs`. */
+  /** Generation time of the attempt so far, milliseconds; for a sample with `timeoutMs`. */
   @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: Integer;
-  /** Where it runs; needed with the first one of an attempt that may be moved. */
+  /** The server it runs on; required with the first call of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
   /** Tokens of the attempt so far. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
 export interface CheckpointReply {
-  /** `abort`: the attempt is to be ended with `request.fail`, reason `aborted`. */
+  /** `abort`: end the attempt with `request.fail`, reason `aborted`. */
   action: 'continue' | 'abort';
 }
 
-/** `request.complete`: the sample is finished. Its payload is stored before this is said. */
+/** `request.complete`: the sample is finished. Store its payload before this call. */
 export class CompleteRequest extends AttemptMessage {
-  /** Why generation ended: by itself (`stop`), or at the budget (`length`). */
+  /** Why generation ended: the model stopped (`stop`), or the budget was used up (`length`). */
   @IsIn(['stop', 'length']) finishReason!: 'stop' | 'length';
-  /** The last segment; absent when the budget was used up before this attempt made a token. */
+  /** The last segment; absent if the budget was used up before this attempt generated a token. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
-/** What became of the sample. */
+/** State of the sample. */
 export interface CompleteReply {
-  /** `unfinished`: its group was cut meanwhile, and keeps the sample. `dropped`: its group needs it no more. */
+  /**
+   * State of the sample. `unfinished`: its group was cut meanwhile and keeps the sample. `dropped`: its group no longer
+   * needs it.
+   */
   state: 'finished' | 'unfinished' | 'dropped';
-  /** The group has all its samples, and a place in the round. */
+  /** The group has all its samples and a place in the round. */
   groupAccepted: boolean;
   /** The round has all groups it needs. */
   roundCompleted: boolean;
@@ -137,7 +140,10 @@ export interface CompleteReply {
 export const FAIL_REASONS = [
   'engine-error',
   'engine-rejected',
-  /** The engine dropped the request by itself: its trainer had it drop all, or it ended the stream without a reason. */
+  /**
+   * The engine ended the request without an abort: its trainer aborted all requests, or the stream ended without a
+   * reason.
+   */
   'engine-abort',
   'no-server',
   'payload',
@@ -149,41 +155,41 @@ export const FAIL_REASONS = [
   'timeout',
 ] as const;
 /**
- * Why an attempt ends: `engine-abort`: the engine dropped the request by itself. `timeout`: the sample has generated
- * for its `timeoutMs`. `payload-full`: the quota of the job has no room. The others are what they say.
+ * Why an attempt ends. `engine-abort`: the engine ended the request without an abort. `timeout`: the sample has
+ * generated for its `timeoutMs`. `payload-full`: the payload quota of the job has no room.
  */
 export type FailReason = (typeof FAIL_REASONS)[number];
 /**
- * Why an attempt came back unfinished though nobody here had asked for that. `worker-lost`: its worker epoch is
- * expired.
- * `internal`: what its worker said of its end raised an error (INTERNAL); after some of them the request is lost.
+ * Why an attempt returned unfinished without a command. `worker-lost`: its worker epoch has expired. `internal`: ending
+ * the attempt raised an error (INTERNAL); at the fifth error the request counts as lost.
  */
 export type ReturnReason = FailReason | 'worker-lost' | 'internal';
 
 /**
- * `request.fail`: the attempt ends without completing. Where the request goes is decided by what was
- * intended for it: cut -> unfinished; nothing intended -> pending again, or failed above the cap.
- * `payload-full`: the quota of the job has no room for the tokens; no more of its requests are claimed until it has.
- * `timeout`: the sample ends for good, and its group as `abortScope` of the round says.
- * Only the reasons `engine-error`, `engine-rejected` and, when not retryable, `payload` count as failures
- * (`maxFailures` of the policy); all others that nothing here has asked for are returns (`maxReturns`).
+ * `request.fail`: the attempt ends without completing. The recorded intent decides the next state of the request: after
+ * a cut `unfinished`, otherwise `pending`, or `failed` above the limits. `payload-full`: the quota of the job has no
+ * room for the tokens; its requests are not claimed until there is room. `timeout`: the sample ends for good, and its
+ * group as `abortScope` of the round says. The reasons `engine-error`, `engine-rejected` and, if not retryable,
+ * `payload` count as failures (`maxFailures` of the policy); all others without a command count as returns
+ * (`maxReturns`).
  */
 export class FailRequest extends AttemptMessage {
-  /** How long the attempt has generated, milliseconds; for a sample with a `timeoutMs`. */
+  /** Generation time of the attempt, milliseconds; for a sample with `timeoutMs`. */
   @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: Integer;
   /** Why the attempt ends. */
   @IsIn(FAIL_REASONS) reason!: FailReason;
-  /** False: trying again cannot help (the engine refused the request itself). */
+  /** False: a retry cannot help (the engine refused the request). */
   @IsBoolean() retryable!: boolean;
-  /** For people. */
+  /** Message text. */
   @IsOptional() @MaxLength(1_000) message?: string;
-  /** Tokens made so far; kept. */
+  /** Tokens generated so far, which are kept. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /**
-   * With the reason `payload`: a segment of the claim that the payload store does not have. Its tokens are made again.
+   * With the reason `payload`: reference of a segment of the claim that is missing in the payload store. Its tokens are
+   * generated again.
    */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
-  /** Tokens this attempt made that could not be stored; those after the last checkpoint are counted as waste. */
+  /** Tokens of this attempt that could not be stored; those after the last partial save count as waste. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) lostTokens?: Integer;
 }
 export interface FailReply {

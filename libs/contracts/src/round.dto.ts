@@ -41,34 +41,34 @@ export const ROUND_KINDS = ['short', 'long'] as const;
 export type RoundKind = (typeof ROUND_KINDS)[number];
 export const ROUND_STATES = ['opening', 'open', 'completed', 'closed', 'cancelled'] as const;
 /**
- * State of a round. `opening`: groups are still taken from the queue; `open`: it runs; `completed`: it has its
- * groups; `closed`: they are trained; `cancelled`: it was given up.
+ * State of a round. `opening`: groups are still taken from the queue; `open`: it runs; `completed`: it has all its
+ * groups; `closed`: they are trained; `cancelled`: it was cancelled.
  */
 export type RoundState = (typeof ROUND_STATES)[number];
 
-/** `round.next`: pure read; the plan of the next round so that every step trains exactly its groups. */
+/** `round.next`: returns the plan of the next round; every step trains exactly its groups. Read-only. */
 export class NextRoundRequest {
   @IsId() job!: JobId;
-  /** Groups one training step consumes. */
+  /** Groups of one training step. */
   @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) groupsPerStep!: Integer;
   /** Groups of the data set that were never submitted. */
   @IsCounter(0) remainingGroups!: Integer;
-  /** The same by domain; needed with `domainQuotas`. */
+  /** Groups that were never submitted, by domain; required with `domainQuotas`. */
   @IsOptional() @IsObject() remainingByDomain?: Record<string, Integer>;
-  /** Tail policy that the round would have. */
+  /** Tail policy of the round. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
-  /** Of an earlier open or takeover: a trainer that was taken over learns it here too (`FENCED`). */
+  /** Epoch of an earlier open or takeover; a trainer that was taken over gets `FENCED`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /** Plan of a round. */
 export interface RoundPlan {
-  /** Fences `round.open`: names the state this plan was made for. */
+  /** Id of the plan: it contains the state that the plan was made for, and fences `round.open`. */
   planId: string;
-  /** 1-based training step this round is for. */
+  /** Training step of the round, from 1. */
   step: Integer;
-  /** `done`: nothing is left to train. */
+  /** Kind of the round; `done`: no groups are left to train. */
   kind: RoundKind | 'done';
   /** Groups the step trains. */
   neededGroups: Integer;
@@ -76,58 +76,58 @@ export interface RoundPlan {
   newGroups: Integer;
   /** Groups `round.open` takes from the long-tail queue. */
   takeGroups: Integer;
-  /** New groups to submit by domain; only with `domainQuotas`. */
+  /** New groups to submit, by domain; only with `domainQuotas`. */
   newByDomain?: Record<string, Integer>;
-  /** What an adaptive policy has chosen; absent when nothing is adaptive. */
+  /** The choice of an adaptive policy; absent without one. */
   choice?: TailChoice;
 }
 export interface NextRoundReply extends RoundPlan {
   stamp: Stamp;
 }
 
-/** `round.open`: idempotent by planId; the only thing that takes groups from the long-tail queue. */
+/** `round.open`: opens a round and takes its groups from the long-tail queue; idempotent by planId. */
 export class OpenRoundRequest {
   @IsId() job!: JobId;
-  /** Id of the new round, chosen by the trainer; one that the job never had. */
+  /** Id of the new round, chosen by the trainer; not used before in the job. */
   @IsId() roundId!: RoundId;
-  /** That of the plan of `round.next`. */
+  /** As in the plan of `round.next`. */
   @IsId() planId!: string;
-  /** That of the plan. */
+  /** As in the plan. */
   @IsCounter(1) step!: Integer;
-  /** That of the plan. */
+  /** As in the plan. */
   @IsIn(ROUND_KINDS) kind!: RoundKind;
-  /** That of the plan. */
+  /** As in the plan. */
   @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) neededGroups!: Integer;
-  /** Groups taken from the long-tail queue: that of the plan. */
+  /** Groups taken from the long-tail queue, as in the plan. */
   @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) takeGroups!: Integer;
-  /** New groups that will be submitted; with takeGroups at least neededGroups. */
+  /** New groups that will be submitted; together with takeGroups at least neededGroups. */
   @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) newGroups!: Integer;
-  /** Tail policy of the round: the one the plan was made for. */
+  /** Tail policy of the round, as for the plan. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /**
-   * That of the pool: what was committed last, else what its servers report; another one is refused
-   * (`WEIGHT_VERSION_MISMATCH`). Default: that. Segments have the version of their engine, whatever stands here.
+   * Weight version of the pool (default): the last committed one, otherwise the one that its servers report. Any other
+   * is refused (`WEIGHT_VERSION_MISMATCH`). Segments have the version of their engine.
    */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
-  /** Of an earlier open or takeover; absent for the first round of a job. */
+  /** Epoch of an earlier open or takeover; absent for the first round of a job. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
   /**
-   * Claims stop when the trainer was not heard for this long, milliseconds.
+   * Silence of the trainer after which claims stop, milliseconds.
    * @default 600000
    */
   @IsOptional() @IsCounter(1_000) orphanAfterMs?: Integer;
   /**
-   * What an abort of one request, or the end of its `timeoutMs`, takes with it: its whole `group`, or nothing
-   * (`sample`) while its group has `minSamples` others.
+   * Scope of an abort or timeout of one request: the whole `group`, or only the `sample` while its group has
+   * `minSamples` others.
    * @default 'group'
    */
   @IsOptional() @IsIn(ABORT_SCOPES) abortScope?: AbortScope;
 }
 export interface OpenRoundReply {
   roundId: RoundId;
-  /** To be sent with every later call of this trainer. */
+  /** Send this with every later call of the trainer. */
   trainerEpoch: Epoch;
   /** State of the round. */
   state: RoundState;
@@ -136,14 +136,14 @@ export interface OpenRoundReply {
   stamp: Stamp;
 }
 
-/** `round.takeover`: a new trainer of the job; the one before is fenced. */
+/** `round.takeover`: starts a new trainer of the job and fences the previous one. */
 export class TakeoverRoundRequest {
   @IsId() job!: JobId;
-  /** Idempotency of this takeover: a repeat gets the same epoch. */
+  /** Id of the takeover, for idempotency: a repeat gets the same epoch. */
   @IsId() takeoverId!: string;
 }
 export interface TakeoverRoundReply {
-  /** To be sent with every later call of this trainer. */
+  /** Send this with every later call of the trainer. */
   trainerEpoch: Epoch;
   /** Steps trained (rounds closed). */
   stepsTrained: Integer;
@@ -151,7 +151,7 @@ export interface TakeoverRoundReply {
   submittedGroups: Integer;
   /** The round that is not closed, if any. */
   round?: RoundStatus;
-  /** To be passed on: the trainer learns by it when Redis has lost what was done since. */
+  /** Send this with the next call; it detects when Redis has lost later changes. */
   stamp: Stamp;
 }
 
@@ -159,11 +159,11 @@ export interface TakeoverRoundReply {
 export class GroupSubmission {
   /** Id of the group, unique in its job. */
   @IsId() groupId!: GroupId;
-  /** Samples of the prompt that are trained. */
+  /** Number of samples to train. */
   @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) samples!: Integer;
   /**
-   * The group is trained with as few samples as this when the others are lost for good: aborted alone, out of time, or
-   * failed. As long as more can come it waits for them, up to `samples`. Default: `samples`.
+   * Smallest number of samples to train if others are lost for good: aborted, timed out, or failed. The group waits for
+   * all samples that can still finish, up to `samples`. Default: `samples`.
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) minSamples?: Integer;
   /** The prompt inline, at most 32 kB; or promptRef. */
@@ -173,24 +173,28 @@ export class GroupSubmission {
   /** Token budget of each sample. */
   @IsInt() @Min(1) @Max(LIMITS.maxTokens) maxTokens!: Integer;
   /**
-   * Longest time that a sample may generate, over all its attempts, milliseconds; not its waiting for a worker or a server,
-   * and not the time of tokens that a policy has thrown away. A sample that takes longer ends as by an abort in the `abortScope` of its round. Default: none.
+   * Maximum generation time of a sample over all its attempts, milliseconds. Waiting for a worker or a server does not
+   * count, nor does the time of tokens that a policy has thrown away. A sample that takes longer ends as by an abort in
+   * the `abortScope` of its round. Default: none.
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.timeoutMs) timeoutMs?: Integer;
   /** Sampling parameters of all its samples, at most 4 kB of JSON. */
   @IsOptional() @IsObject() sampling?: SamplingParameters;
-  /** Kind of the prompt, for `domainQuotas`, over-provision and long-tail statistics by domain. */
+  /** Domain of the prompt, for `domainQuotas`, over-provision and long-tail statistics. */
   @IsOptional() @IsName() domain?: string;
-  /** Names the prompt in the prompt memory, the same in every epoch and job; default: its contents or promptRef. */
+  /**
+   * Id of the prompt in the prompt memory, the same in every pass over the data and every job; default: its contents or
+   * promptRef.
+   */
   @IsOptional() @IsCorrelationId() promptId?: string;
 }
 
-/** `round.submit`: one page of groups; a group already there with the same contents is skipped. */
+/** `round.submit`: submits one page of groups; a known group with the same contents is skipped. */
 export class SubmitGroupsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
   @IsEpoch() trainerEpoch!: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
   /** The groups. */
   @IsArray()
@@ -201,22 +205,22 @@ export class SubmitGroupsRequest {
   groups!: GroupSubmission[];
 }
 export interface SubmitGroupsReply {
-  /** Groups of the round so far, the taken ones included. */
+  /** Groups of the round so far, including those from the queue. */
   roundGroups: Integer;
   /** Groups that were added. */
   added: Integer;
-  /** Groups that were there already. */
+  /** Groups that were already in the round. */
   repeated: Integer;
   stamp: Stamp;
 }
 
-/** `round.status`: without roundId, the round that is not closed or the last one. */
+/** `round.status`: state of a round; default: the round that is not closed, or the last one. */
 export class RoundStatusRequest {
   @IsId() job!: JobId;
   @IsOptional() @IsId() roundId?: RoundId;
-  /** Keeps the round from being orphaned. */
+  /** Counts as a call of the trainer, so that claims continue. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /** Why a request failed for good. */
@@ -225,38 +229,38 @@ export interface RequestFailure {
   requestId: RequestId;
   /** Why its last attempt ended. */
   reason: ReturnReason;
-  /** For people. */
+  /** Message text. */
   message?: string;
   /** When it failed, milliseconds since 1970. */
   atMs: Integer;
 }
-/** Why a round goes no further by itself, and what to do. */
+/** Why a round is blocked, and what to do. */
 export interface BlockedReason {
   /** `PAYLOAD_STORE_FULL`: the payload quota of the job. `STORE_FULL`: the memory of Redis. */
   code: 'PAYLOAD_STORE_FULL' | 'STORE_FULL';
-  /** What to do, for people. */
+  /** What to do, as text. */
   message: string;
-  /** Absent for `STORE_FULL`. */
+  /** Since when; absent for `STORE_FULL`. */
   sinceMs?: Integer;
 }
-/** How a round stands. */
+/** State and progress of a round. */
 export interface RoundStatus {
   roundId: RoundId;
-  /** Training step it is for, from 1. */
+  /** Training step, from 1. */
   step: Integer;
-  /** That of its plan. */
+  /** As in its plan. */
   kind: RoundKind;
   /** State of the round. */
   state: RoundState;
   /** Its tail policy. */
   policy: TailPolicy;
-  /** Version of the weights it was opened with. */
+  /** Weight version at its opening. */
   weightVersion: Integer;
   /** Epoch of its trainer. */
   trainerEpoch: Epoch;
   /** Groups the step trains. */
   neededGroups: Integer;
-  /** New groups it was planned with. */
+  /** New groups of its plan. */
   newGroups: Integer;
   /** Groups taken from the long-tail queue. */
   takenGroups: Integer;
@@ -264,77 +268,80 @@ export interface RoundStatus {
   roundGroups: Integer;
   /** Groups accepted so far. */
   acceptedGroups: Integer;
-  /** Groups of which a request failed for good. */
+  /** Groups with a request that failed for good. */
   failedGroups: Integer;
   /** Groups that lost a sample to an abort or a timeout and could not go on; never trained. */
   droppedGroups: Integer;
-  /** max(0, needed - accepted - live): replacements asked for. */
+  /** Replacements that the round asks for: max(0, needed - accepted - live). */
   shortfallGroups: Integer;
   /** Samples finished in this round. */
   requestsDone: Integer;
-  /** Requests that had been started and were cut. */
+  /** Started requests that were cut. */
   requestsCut: Integer;
   /** Groups that went to the long-tail queue. */
   groupsRequeued: Integer;
   /** Groups with a reserved place that are not accepted yet: the round waits for them. */
   pinnedGroups: Integer;
-  /** Groups that are finished and have no place yet. */
+  /** Finished groups without a place. */
   heldGroups: Integer;
-  /** Requests that workers have; only with a fixed concurrency. */
+  /** Requests of workers; only for fixed-concurrency. */
   requestsInFlight?: Integer;
-  /** Tokens thrown away, for whatever reason. */
+  /** Tokens thrown away. */
   wastedTokens: Integer;
-  /** The same by reason. */
+  /** Tokens thrown away, by reason. */
   wastedByReason: Partial<Record<WasteReason, Integer>>;
-  /** What an adaptive policy chose for this round, and why. */
+  /** The choice of an adaptive policy for this round, and its reasons. */
   choice?: TailChoice;
-  /** Attempts that came back unfinished though nobody here had asked for that, by reason. */
+  /** Attempts that returned unfinished without a command, by reason. */
   returnedAttempts: Partial<Record<ReturnReason, Integer>>;
-  /** The last failures that were for good, oldest first; at most 5. */
+  /** The last requests that failed for good, oldest first; at most 5. */
   lastFailures?: RequestFailure[];
-  /** None of its requests are claimed now, for this reason. */
+  /** Why no request of the round is claimed at present. */
   blockedReason?: BlockedReason;
-  /** All cut requests are confirmed and all unaccepted groups are in the long-tail queue. */
+  /** All cut requests are confirmed, and all groups that were not accepted are in the long-tail queue. */
   settled: boolean;
-  /** Why it was completed; absent before. */
+  /** Why the round was completed; absent before. */
   completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';
   /** When it was opened, milliseconds since 1970. */
   openedAtMs: Integer;
   /** When it was completed, milliseconds since 1970; absent before. */
   completedAtMs?: Integer;
-  /** Absent in the reply of `round.takeover`, which has one of its own. */
+  /** Absent in the reply of `round.takeover`, which has its own stamp. */
   stamp?: Stamp;
 }
 
-/** `round.results`: accepted groups in the order of acceptance; also while the round is open. */
+/** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
 export class RoundResultsRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
-  /** Of the page before; absent: from the beginning. GENERATION_CHANGED when Redis has not what was read before it. */
+  /**
+   * Cursor of the previous page; absent: from the beginning. GENERATION_CHANGED if Redis has lost groups that were read
+   * before.
+   */
   @IsOptional() @IsResultsCursor() cursor?: string;
   /**
-   * Groups in the page.
+   * Maximum groups of the page.
    * @default 128
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: Integer;
-  /** How long to wait for the next group, or for the end of the round, when there is none yet, milliseconds. */
+  /** How long to wait for the next group or the end of the round, milliseconds. */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /** One finished sample. */
 export interface SampleResult {
   requestId: RequestId;
-  /** Place of the sample in its group, from 0. */
+  /** Index of the sample in its group, from 0. */
   sampleIndex: Integer;
-  /** Why generation ended: by itself (`stop`), or at the budget (`length`). */
+  /** Why generation ended: the model stopped (`stop`), or the budget was used up (`length`). */
   finishReason: 'stop' | 'length';
   /** Tokens of all segments. */
   tokenCount: Integer;
-  /** Its tokens, in order, by reference. */
+  /** References of its tokens, in order. */
   segments: Segment[];
-  /** There are too many for this message, and `segments` is empty: read them with `request.segments`. */
+  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
   segmentsFollow?: true;
 }
 /** One accepted group. */
@@ -350,41 +357,47 @@ export interface GroupResult {
   firstStep: Integer;
   /** Its samples. */
   samples: SampleResult[];
-  /** The page ends in the middle of this group; its other samples follow. */
+  /** The page ends within this group; its other samples are in the next page. */
   more?: boolean;
-  /** Of its samples and what they are made of; absent while `more`. Read again and the same, it needs no fetching. */
+  /**
+   * Digest of the samples and their segments; absent while `more`. If it is the same in a later read, the payloads need
+   * not be fetched again.
+   */
   digest?: string;
 }
 export interface RoundResultsReply {
   /** State of the round. */
   state: RoundState;
-  /** The page, in the order of acceptance. */
+  /** The groups, in the order of acceptance. */
   groups: GroupResult[];
-  /** Where the next page starts; that of the last page is the proof for `round.close`. */
+  /** Cursor for the next page; the cursor of the last page is the proof for `round.close`. */
   cursor: string;
-  /** No further page will come: the round is completed and this was the last one. */
+  /** The round is completed, and this is the last page. */
   complete: boolean;
-  /** With the last page: what the policy cost in this round. Its `acceptance` reweights samples by their length. */
+  /** With the last page: cost of the policy in this round. Its `acceptance` reweights samples by length. */
   ledger?: LedgerSummary;
   stamp: Stamp;
 }
-/** A group that was read to its end. */
+/** A group that was read completely. */
 export class ReadGroup {
   @IsId() groupId!: GroupId;
-  /** That of the results. */
+  /** As in the results. */
   @IsString() @MaxLength(32) digest!: string;
 }
 
-/** `round.close`: the trainer acknowledges that it has trained on the results. */
+/** `round.close`: marks the groups of the round as trained. */
 export class CloseRoundRequest {
   @IsId() job!: JobId;
   @IsId() roundId!: RoundId;
   @IsEpoch() trainerEpoch!: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
-  /** Of the last page of `round.results`: proves what was read. ROUND_MISMATCH when it is not what the round has. */
+  /**
+   * Cursor of the last page of `round.results`: proves which groups were read. ROUND_MISMATCH if they differ from the
+   * round.
+   */
   @IsResultsCursor() cursor!: string;
-  /** What was read, group by group: then a ROUND_MISMATCH says what is missing, extra or different. */
+  /** The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different groups. */
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(LIMITS.groupsPerClose)
@@ -394,7 +407,7 @@ export class CloseRoundRequest {
 }
 export interface CloseRoundReply {
   roundId: RoundId;
-  /** Steps trained, this one included. */
+  /** Steps trained, including this one. */
   stepsTrained: Integer;
   /** Groups of this round. */
   trainedGroups: Integer;
@@ -411,20 +424,20 @@ export class LongtailStatsRequest {
 export interface LongtailStats {
   /** Groups of the queue. */
   groups: Integer;
-  /** Groups of a completed round that are not in the queue yet. */
+  /** Cut groups that are not in the queue yet. */
   settlingGroups: Integer;
 }
 
 /** `longtail.list`: one page of the queue, oldest first. */
 export class LongtailListRequest {
   @IsId() job!: JobId;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
 /** One group of the long-tail queue. */
 export interface LongtailGroup {
   groupId: GroupId;
-  /** How often it was cut. */
+  /** Number of its cuts. */
   cuts: Integer;
   /** Step in which it was first submitted. */
   firstStep: Integer;
@@ -432,25 +445,28 @@ export interface LongtailGroup {
   finishedSamples: Integer;
   /** Samples of the group. */
   samples: Integer;
-  /** Tokens it has. */
+  /** Tokens of its samples. */
   tokens: Integer;
 }
 export interface LongtailListReply {
   /** The page, oldest first. */
   groups: LongtailGroup[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: Integer;
 }
 
-/** `job.status`: the counts of a job. */
+/** `job.status`: state and request counts of a job. */
 export class JobStatusRequest {
   @IsId() job!: JobId;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
-/** submitted = pending + claimed + running + cutting + unfinished + finished + trained + failed + dropped, always. */
+/**
+ * Requests by state; always submitted = pending + claimed + running + cutting + unfinished + finished + trained +
+ * failed + dropped.
+ */
 export interface RequestCounts {
-  /** All samples ever submitted. */
+  /** All submitted samples. */
   submitted: Integer;
   /** Waiting for a worker. */
   pending: Integer;
@@ -458,7 +474,7 @@ export interface RequestCounts {
   claimed: Integer;
   /** Running on an engine. */
   running: Integer;
-  /** To be stopped; not confirmed yet. */
+  /** To be stopped, not confirmed yet. */
   cutting: Integer;
   /** In the long-tail queue, not finished. */
   unfinished: Integer;
@@ -471,7 +487,7 @@ export interface RequestCounts {
   /** Dropped, never trained. */
   dropped: Integer;
 }
-/** How a job stands. */
+/** State of a job. */
 export interface JobStatus {
   job: JobId;
   /** Epoch of its trainer. */
@@ -482,9 +498,9 @@ export interface JobStatus {
   submittedGroups: Integer;
   /** Groups trained. */
   trainedGroups: Integer;
-  /** Groups of which a request failed for good. */
+  /** Groups with a request that failed for good. */
   failedGroups: Integer;
-  /** Groups that lost a sample to an abort; never trained. */
+  /** Groups that lost samples to an abort and were dropped; never trained. */
   droppedGroups: Integer;
   /** Its long-tail queue. */
   longtail: LongtailStats;
@@ -497,14 +513,14 @@ export interface JobStatus {
 
 /** `job.list`: one page of the jobs of the pool. */
 export class ListJobsRequest {
-  /** Only those with a round that is not closed. */
+  /** Only jobs with a round that is not closed. */
   @IsOptional() @IsBoolean() openOnly?: boolean;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
 }
 export interface ListJobsReply {
-  /** Sorted within the page. */
+  /** The jobs, sorted within the page. */
   jobs: JobId[];
-  /** Absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }

@@ -7,36 +7,38 @@ import { LIMITS } from './limits';
 /** Longest payload reference, characters. */
 export const MAX_REF_LENGTH = 2_048;
 
-/** Tokens made by one attempt under one weight version. A sample is a list of segments. */
+/** Tokens that one attempt generated with one weight version. A sample is a list of segments. */
 export class Segment {
-  /** The attempt that made the tokens. */
+  /** The attempt that generated the tokens. */
   @IsAttempt() attempt!: AttemptId;
-  /** The server they were made on. */
+  /** The server that generated them. */
   @IsId() serverId!: ServerId;
   /** Epoch of that server. */
   @IsEpoch() serverEpoch!: Epoch;
-  /** Version of the weights that made them. */
+  /** Weight version. */
   @IsCounter(0) weightVersion!: Integer;
-  /** How many tokens. */
+  /** Number of tokens. */
   @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokenCount!: Integer;
   /** Reference of the payload with the tokens: JSON {@link SegmentPayload}. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
-  /** Set when the weights changed under it (mode `keep`): tokens are of `weightVersion` to this one. */
+  /** Set if the weights changed meanwhile (mode `keep`): the tokens are from `weightVersion` up to this version. */
   @IsOptional() @IsCounter(0) toWeightVersion?: Integer;
-  /** `text` when the engine could only resume by text, not by token ids. */
+  /** `text` if the engine could resume only by text, not by token ids. */
   @IsOptional() @IsString() @MaxLength(16) resumedBy?: string;
 }
 
-/** What stands behind {@link Segment.ref}. */
+/** Contents of the payload of {@link Segment.ref}. */
 export interface SegmentPayload {
-  /** The tokens, when the engine answers with token ids. */
+  /** The token ids, if the engine returns them. */
   tokenIds?: Integer[];
-  /** Their text. */
+  /** The text of the tokens. */
   text?: string;
-  /** Log probability of each token, when it was asked for. */
+  /** Log probability of each token, if requested. */
   logprobs?: number[];
-  /** Of the last segment, when the engine gave one: the stop string or token, or its finish reason if none of ours. */
+  /**
+   * Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown finish reason.
+   */
   stopReason?: string | number;
-  /** Fields of the engine's answer that are none of the above, unread: `routed_experts`, `tool_calls`. */
+  /** Further fields of the engine's response, unread: `routed_experts`, `tool_calls`. */
   engineFields?: Record<string, unknown>;
 }

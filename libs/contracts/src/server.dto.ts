@@ -34,18 +34,18 @@ export const SERVER_STATES = [
   'cordoned',
 ] as const;
 /**
- * States of a server (architecture: State). Only `ready` ones are given new leases. `pending`: registered, and neither
- * has it answered a probe nor sent a heartbeat yet; it stays so while its engine loads.
+ * State of a server. Only `ready` servers get new leases. `pending`: registered, but it has not answered a probe or
+ * sent a heartbeat yet, for example while its engine loads.
  */
 export type ServerState = (typeof SERVER_STATES)[number];
 
 /**
- * `server.register`: idempotent. Another (or an unknown) instanceId is a new epoch: old leases and sessions are
- * expired, and the server is `pending` until it answers a probe (the call waits for the first one, a second at most) or
- * sends a heartbeat. The same instanceId changes what describes the server and never its state.
+ * `server.register`: adds or updates a server; idempotent. Another instanceId, or none, starts a new epoch: old leases
+ * and sessions expire, and the server is `pending` until it answers a probe (the call waits for the first one, for at
+ * most a second) or sends a heartbeat. The same instanceId updates the description of the server, never its state.
  */
 export class RegisterServerRequest {
-  /** Id of the server, chosen by who registers it. */
+  /** Id of the server, chosen by the caller. */
   @IsId() serverId!: ServerId;
   /** Base URL of the engine. */
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
@@ -54,22 +54,22 @@ export class RegisterServerRequest {
   endpoint!: string;
   /** API of the engine. */
   @IsIn(ENGINE_DIALECTS) dialect!: EngineDialect;
-  /** Identity of this start of the engine; absent counts as restarted. */
+  /** Id of this start of the engine; absent counts as a restart. */
   @IsOptional() @IsCorrelationId() instanceId?: string;
-  /** Model of the engine, passed on to callers. */
+  /** Model of the engine, returned with leases. */
   @IsOptional() @MaxLength(256) model?: string;
-  /** Most leases at once. */
+  /** Maximum leases at the same time. */
   @IsInt() @Min(1) @Max(1_000_000) maxInflight!: Integer;
   /**
    * Relative capacity: load counts as leases / weight.
    * @default 1
    */
   @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
-  /** Version of the weights the engine has; absent = unknown. */
+  /** Weight version of the engine; absent = unknown. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
-  /** What an acquire may ask for, e.g. a zone or a GPU type. */
+  /** Labels that an acquire may require, for example a zone or a GPU type. */
   @IsOptional() @IsLabels() labels?: Labels;
-  /** What the engine can do; absent = the load-balancer asks it. */
+  /** Capabilities of the engine; absent = the load-balancer probes them. */
   @IsOptional() @ValidateNested() @Type(() => EngineCapabilities) capabilities?: EngineCapabilities;
   /**
    * False for an engine that only its callers can reach: it is not probed and counts as answering.
@@ -77,151 +77,149 @@ export class RegisterServerRequest {
    */
   @IsOptional() @IsBoolean() probe?: boolean;
 }
-/** Part of the reply to a call that says which weights a server has. */
+/** Part of the reply to a call that reports the weight version of a server. */
 export interface WeightVersionReply {
-  /**
-   * The engine has not emptied its prefix cache, so its server stays one of the older weights: say the version again.
-   */
+  /** The engine failed to reset its prefix cache, so the server keeps its older version: report the version again. */
   weightVersionTaken?: false;
 }
 export interface RegisterServerReply extends WeightVersionReply {
   serverId: ServerId;
-  /** Epoch of the server now. */
+  /** Current epoch of the server. */
   epoch: Epoch;
-  /** State of the server now. */
+  /** Present state of the server. */
   state: ServerState;
 }
 
 /** `server.heartbeat`: keeps a server ready; for sidecars. The load-balancer also probes endpoints itself. */
 export class ServerHeartbeatRequest {
   @IsId() serverId!: ServerId;
-  /** Epoch that the registration answered. */
+  /** Epoch from the registration. */
   @IsEpoch() epoch!: Epoch;
-  /** The weights the engine has now; absent = as it was. */
+  /** Present weight version of the engine; absent = unchanged. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
 }
 export interface ServerHeartbeatReply extends WeightVersionReply {
-  /** State of the server now. */
+  /** Present state of the server. */
   state: ServerState;
-  /** The weights a server must have to take leases; with others it is `quarantined`. Absent: any will do. */
+  /** Weight version that a server must have to get leases, otherwise it is `quarantined`. Absent: any version. */
   requiredWeightVersion?: Integer;
 }
 
-/** `server.update`: what is absent stays. Leases, sessions and epoch stay too. SERVER_NOT_FOUND for an unknown one. */
+/** `server.update`: changes the given fields; absent ones stay, as do leases, sessions and epoch. SERVER_NOT_FOUND. */
 export class UpdateServerRequest {
   @IsId() serverId!: ServerId;
-  /** Below the leases it has it only keeps new ones away. */
+  /** Maximum leases; a value below the present number only stops new leases. */
   @IsOptional() @IsInt() @Min(1) @Max(1_000_000) maxInflight?: Integer;
   /** Relative capacity: load counts as leases / weight. */
   @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
-  /** The weights the engine has now. */
+  /** Present weight version of the engine. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
-  /** All labels anew. */
+  /** The new labels, which replace all old ones. */
   @IsOptional() @IsLabels() labels?: Labels;
 }
 /**
- * `server.drain`: no new leases; removed with the last one, or at the deadline with all that still run (their holders
- * are told by `worker.sync`). A repeat can only bring the deadline forward.
+ * `server.drain`: stops new leases and removes the server with its last lease, or at the deadline with all remaining
+ * ones (`worker.sync` tells their holders). A repeat can only make the deadline earlier.
  */
 export class DrainServerRequest {
   @IsId() serverId!: ServerId;
-  /** From now, milliseconds; at most 7 days. */
+  /** Time until the deadline, milliseconds; at most 7 days. */
   @IsInt() @Min(0) @Max(604_800_000) deadlineMs!: Integer;
 }
-/** `server.cordon`: no new leases; those it has run on. Outlives a restart of the engine. */
+/** `server.cordon`: stops new leases; existing ones continue. It stays in force after a restart of the engine. */
 export class CordonServerRequest {
   @IsId() serverId!: ServerId;
 }
-/** `server.uncordon`: ends a cordon, and a drain that has not ended. */
+/** `server.uncordon`: ends a cordon, and a drain in progress. */
 export class UncordonServerRequest {
   @IsId() serverId!: ServerId;
 }
 export interface ServerChangeReply extends WeightVersionReply {
   serverId: ServerId;
-  /** Epoch of the server now. */
+  /** Current epoch of the server. */
   epoch: Epoch;
-  /** State of the server now. */
+  /** Present state of the server. */
   state: ServerState;
-  /** Leases now. */
+  /** Present number of leases. */
   inflight: Integer;
-  /** Most leases now: below maxInflight in slow start, or under adaptive concurrency. */
+  /** Present maximum of leases: below maxInflight in slow start or with adaptive concurrency. */
   capacity: Integer;
-  /** When a drain ends at the latest, server time, milliseconds. */
+  /** Deadline of a drain, time of Redis, milliseconds. */
   drainUntilMs?: Integer;
 }
 
 /**
- * `server.fence`: the epoch is expired as if the engine had failed, for one that no longer does what it is told. Its
- * leases and sessions are expired and late releases change nothing; it stays `failed` until it registers with another
- * instanceId.
+ * `server.fence`: expires the epoch of a server as if its engine had failed, for an engine that does not stop aborted
+ * requests. Its leases and sessions expire, and late releases change nothing; it stays `failed` until it registers with
+ * another instanceId.
  */
 export class FenceServerRequest {
   @IsId() serverId!: ServerId;
-  /** The epoch that is meant: another one is left alone. */
+  /** The epoch to expire; another current epoch stays. */
   @IsEpoch() epoch!: Epoch;
-  /** For the log and the event. */
+  /** Text for the log and the event. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
 export interface FenceServerReply {
   serverId: ServerId;
-  /** False when that epoch is not the current one. */
+  /** False if that epoch is not the current one. */
   changed: boolean;
-  /** As they are now. */
+  /** Current epoch of the server. */
   epoch: Epoch;
   /** State of the server. */
   state: ServerState;
 }
 
 /**
- * `server.reconcile`: has the leases of a server proven by their holders, when they drift from what its engine has in
- * hand. Leases of expired worker epochs are returned at once; live holders are asked for a `worker.sync` by the reply
- * of their next heartbeat, and return what they do not hold. SERVER_NOT_FOUND, FENCED.
+ * `server.reconcile`: makes workers prove their leases on a server whose leases differ from the load of its engine.
+ * Leases of expired worker epochs are returned at once; the next heartbeat asks live workers for a `worker.sync`, and
+ * they return the leases they do not hold. Errors: SERVER_NOT_FOUND, FENCED.
  */
 export class ReconcileServerRequest {
   @IsId() serverId!: ServerId;
-  /** Only while this is its epoch. */
+  /** Only if this is the current epoch. */
   @IsOptional() @IsEpoch() epoch?: Epoch;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
 }
 /** A live worker epoch with leases on the server, which is asked for a sync. */
 export interface LeaseHolder {
   workerId: WorkerId;
   workerEpoch: Epoch;
-  /** Of this page. */
+  /** Leases of the worker in this page. */
   leases: Integer;
 }
 export interface ReconcileServerReply {
-  /** All leases of the server now. */
+  /** Present leases of the server. */
   leases: Integer;
-  /** Requests its engine said it has in hand; these four are absent when it says nothing of its load. */
+  /** Requests that its engine runs, as reported; these four fields are absent if it reports no load. */
   engineRunning?: Integer;
-  /** Requests that wait in its engine. */
+  /** Requests that wait in the engine. */
   engineWaiting?: Integer;
-  /** Of what the engine said: an old report explains a drift. */
+  /** Age of the report of the engine, milliseconds; an old report explains a difference. */
   reportAgeMs?: Integer;
-  /** Leases less running and waiting requests. */
+  /** Leases minus running and waiting requests. */
   drift?: Integer;
-  /** Of this page of leases; one worker may come in several pages. */
+  /** Workers of this page of leases; a worker may be in several pages. */
   holders: LeaseHolder[];
   /** Leases of expired worker epochs in this page. */
   returned: Integer;
-  /** Absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }
 
-/** `server.remove`: leases on it are expired at once; later releases change nothing. */
+/** `server.remove`: removes a server; its leases expire at once, and later releases change nothing. */
 export class RemoveServerRequest {
   @IsId() serverId!: ServerId;
 }
 export interface RemoveServerReply {
-  /** False when there was no such server. */
+  /** False if there was no such server. */
   removed: boolean;
 }
 
 /** `server.list`: one page of servers. */
 export class ListServersRequest {
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
 }
 /** One server. */
@@ -237,36 +235,33 @@ export interface ServerStatus {
   dialect: EngineDialect;
   /** Model of the engine, if it was registered with one. */
   model?: string;
-  /** Leases now. */
+  /** Present number of leases. */
   inflight: Integer;
-  /** Most leases at once. */
+  /** Maximum leases at the same time. */
   maxInflight: Integer;
   /** Relative capacity: load counts as leases / weight. */
   weight: number;
-  /** Version of its weights. */
+  /** Its weight version. */
   weightVersion: Integer;
-  /** Since its engine answered a probe or sent a heartbeat, milliseconds. */
+  /** Time since its engine answered a probe or sent a heartbeat, milliseconds. */
   heartbeatAgeMs: Integer;
-  /** Most leases now: below maxInflight in slow start, or under adaptive concurrency. */
+  /** Present maximum of leases: below maxInflight in slow start or with adaptive concurrency. */
   capacity: Integer;
-  /** When a drain ends at the latest, server time, milliseconds. */
+  /** Deadline of a drain, time of Redis, milliseconds. */
   drainUntilMs?: Integer;
-  /** Only of one that is not probed. */
+  /** Present only if the server is not probed. */
   probe?: false;
   /** Its labels, if it has any. */
   labels?: Labels;
-  /** What the engine can do; absent when nobody has found out yet. */
+  /** Capabilities of the engine; absent before they are probed. */
   capabilities?: EngineCapabilities;
-  /** What the engine said of its load; absent when it says nothing. The leases are the truth. */
+  /** Last load report of the engine; absent if it reports none. For information; leases decide. */
   load?: ServerLoadReport;
-  /** When its engine says it has started, its own time, seconds; a later one is a restart. */
+  /** Start time that the engine reports, by its own clock, seconds; a later value is a restart. */
   engineStartedAtSeconds?: number;
-  /** The engine's own word for its weights, -1: it has no number for them. When it changes, `weightVersion` follows. */
+  /** Weight version that the engine reports; -1: it has no number. When it changes, `weightVersion` follows. */
   engineWeightVersion?: Integer;
-  /**
-   * The weights it had when it failed: it has them again (`weightVersion`) if its engine turns out not to have
-   * restarted.
-   */
+  /** Weight version before the failure of the server: `weightVersion` gets it again if the engine has not restarted. */
   unconfirmedWeightVersion?: Integer;
 }
 /** A load report of an engine. */
@@ -277,14 +272,14 @@ export interface ServerLoadReport {
   waiting: Integer;
   /** KV cache in use, 0 to 1. */
   kvUse?: number;
-  /** Since the engine started. */
+  /** Preemptions since the start of the engine. */
   preemptions?: Integer;
-  /** Since the report, milliseconds. */
+  /** Age of the report, milliseconds. */
   ageMs: Integer;
 }
 export interface ListServersReply {
-  /** The page. */
+  /** The servers of the page. */
   servers: ServerStatus[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }

@@ -4,7 +4,7 @@ import { Matches, MaxLength } from 'class-validator';
 /** Longest stamp or cursor of results, characters. */
 const MAX_LENGTH = 96;
 
-/** State of Redis that a reply rests on: pass the last one on with the next call that takes a stamp. */
+/** State of Redis at the time of a reply: send the last one with the next call that takes a stamp. */
 export type Stamp = string;
 
 /**
@@ -18,7 +18,7 @@ export function IsStamp(): PropertyDecorator {
   );
 }
 
-/** Where a page of `round.results` ended: opaque, and a proof of all that was read before. */
+/** End of a page of `round.results`: opaque, and a proof of all groups that were read before. */
 export function IsResultsCursor(): PropertyDecorator {
   return applyDecorators(
     MaxLength(MAX_LENGTH),

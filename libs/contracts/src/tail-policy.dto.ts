@@ -3,34 +3,34 @@ import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 
 export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'] as const;
-/** What becomes of the slowest groups of a round (libs/policies/src/tail/README.md). */
+/** What happens to the slowest groups of a round (libs/policies/src/tail/README.md). */
 export type TailPolicyName = (typeof TAIL_POLICIES)[number];
 export const CHOICE_MODES = ['fixed', 'adaptive'] as const;
-/** `fixed`: the number given. `adaptive`: the number given is where it begins. */
+/** `fixed`: the given number. `adaptive`: the given number is the initial value. */
 export type ChoiceMode = (typeof CHOICE_MODES)[number];
 export const CUT_SEMANTICS = ['keep', 'discard'] as const;
 /** Whether the tokens of cut samples are kept. */
 export type CutSemantics = (typeof CUT_SEMANTICS)[number];
 
 export const WASTE_REASONS = [
-  /** Of samples that were cut and whose policy keeps nothing. */
+  /** Tokens of cut samples, under a policy that discards them. */
   'cut',
-  /** Of finished samples whose group was not accepted, under a policy that keeps nothing. */
+  /** Tokens of finished samples whose group was not accepted, under a policy that discards them. */
   'unaccepted',
-  /** Of siblings beyond the samples their group needs. */
+  /** Tokens of surplus samples. */
   'surplus',
-  /** Of groups that failed. */
+  /** Tokens of failed groups. */
   'failed',
-  /** Of samples and groups that were aborted. */
+  /** Tokens of aborted samples and groups. */
   'aborted',
-  /** Older than `maxVersionSpan` when their group was taken. */
+  /** Tokens older than `maxVersionSpan` when their group was taken. */
   'version-span',
-  /** More than `maxOffPolicyShare` when their group was taken. */
+  /** Tokens beyond `maxOffPolicyShare` when their group was taken. */
   'off-policy',
-  /** Made, and not stored: the payload store was full or away. */
+  /** Tokens that could not be stored: the payload store was full or unavailable. */
   'not-stored',
   'missing',
-  /** Of samples that have taken longer than their `timeoutMs`. */
+  /** Tokens of samples that exceeded their `timeoutMs`. */
   'timeout',
 ] as const;
 /** Why tokens were thrown away (docs/protocol: What a policy costs). */
@@ -38,134 +38,140 @@ export type WasteReason = (typeof WASTE_REASONS)[number];
 
 export const DISPATCH_ORDERS = ['arrival', 'longest-first', 'probe-first'] as const;
 /**
- * In which order requests of new groups are claimed. `arrival`: as submitted. `longest-first`: by the prompt memory,
- * those it does not know as if they took their whole budget. `probe-first`: one sample of each unknown prompt first,
- * whose length then stands for its siblings (Seer); else longest first.
+ * Order in which requests of new groups are claimed. `arrival`: as submitted. `longest-first`: by the prompt memory;
+ * unknown prompts count with their whole budget. `probe-first`: one sample of each unknown prompt first, whose length
+ * is then assumed for its siblings (Seer); otherwise longest first.
  */
 export type DispatchOrder = (typeof DISPATCH_ORDERS)[number];
 
 const FINITE = { allowNaN: false, allowInfinity: false };
 
-/** The tail policy of a round, as data. What goes together and what contradicts itself: libs/policies/src/tail. */
+/** The tail policy of a round, as data. libs/policies/src/tail says which fields can be combined. */
 export class TailPolicy {
-  /** What becomes of the slowest groups. */
+  /** What happens to the slowest groups. */
   @IsIn(TAIL_POLICIES) name!: TailPolicyName;
   /** Launched groups / needed groups, at least 1. */
   @IsNumber(FINITE) @Min(1) @Max(16) overProvision!: number;
   /**
-   * `adaptive`: from the lengths of the last steps, per domain; begins with `overProvision`.
+   * `adaptive`: computed from the lengths of the last steps, by domain, starting at `overProvision`.
    * @default 'fixed'
    */
   @IsOptional() @IsIn(CHOICE_MODES) overProvisionMode?: ChoiceMode;
   /**
-   * Launched samples / samples of a group, at least 1: the first to finish are trained, the others dropped.
+   * Launched samples / samples of a group, at least 1: the first samples to finish are trained, the others are dropped.
    * @default 1
    */
   @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) sampleOverProvision?: number;
-  /** What becomes of tokens that are cut; `regenerate` discards, all others keep unless they say so here. */
+  /** What happens to the tokens of cut samples; `regenerate` discards them, all other policies keep them by default. */
   @IsOptional() @IsIn(CUT_SEMANTICS) onCut?: CutSemantics;
   /**
    * `drip`: groups each round takes from the long-tail queue; default: as many as the round launches beyond its need.
    */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) dripGroups?: Integer;
   /**
-   * `drip`, `adaptive`: by the pace of taken and new groups (TailSieve), from `dripGroups` or 1 on.
+   * For `drip`. `adaptive`: computed from the pace of taken and new groups (TailSieve), starting at `dripGroups` or 1.
    * @default 'fixed'
    */
   @IsOptional() @IsIn(CHOICE_MODES) dripMode?: ChoiceMode;
-  /** `drip`: a place is reserved for each group taken, so it is not cut again. Default: when `dripMode` is adaptive. */
+  /**
+   * For `drip`: a place is reserved for each taken group, so it is not cut again. Default: true if `dripMode` is
+   * adaptive.
+   */
   @IsOptional() @IsBoolean() dripReserved?: boolean;
-  /** `fixed-concurrency`: requests of the round that workers have at most at once. */
+  /** For `fixed-concurrency`: maximum requests of the round that workers have at the same time. */
   @IsOptional() @IsInt() @Min(1) @Max(1_000_000) concurrency?: Integer;
-  /** Groups of each domain a whole step needs; a domain that is not named shares what they leave. */
+  /** Groups of each domain in a whole step; other domains share the rest. */
   @IsOptional() @IsObject() domainQuotas?: Record<string, Integer>;
-  /** Tokens that fit into the KV caches of all engines; a bound of adaptive over-provision. */
+  /** Tokens that fit into the KV caches of all engines; limits adaptive over-provision. */
   @IsOptional() @IsCounter(1) fleetKvTokens?: Integer;
 
   /**
-   * In which order requests of new groups are claimed.
+   * Order in which requests of new groups are claimed.
    * @default 'arrival'
    */
   @IsOptional() @IsIn(DISPATCH_ORDERS) dispatchOrder?: DispatchOrder;
 
-  /** A group that was cut this often is taken next and runs to its end. */
+  /** A group with this many cuts is taken next and not cut again. */
   @IsOptional() @IsCounter(1) maxCuts?: Integer;
-  /** A group is taken for the step this many after its first at the latest, and runs to its end. */
+  /** A group is taken at most this many steps after its first step, and not cut again. */
   @IsOptional() @IsCounter(1) maxAgeSteps?: Integer;
-  /** Weight versions between the oldest token of a group and the round that ends it, at most. */
+  /** Maximum weight versions between the oldest token of a group and the round that ends it. */
   @IsOptional() @IsCounter(0) maxVersionSpan?: Integer;
-  /** Tokens that groups bring from earlier rounds / expected tokens of the batch, at most. */
+  /** Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxOffPolicyShare?: number;
-  /** Groups of the long-tail queue / groups of the batch, at most, as long as there are new groups. */
+  /** Maximum share: groups of the long-tail queue / groups of the batch, while there are new groups. */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLongtailShare?: number;
-  /** Complete the round with what is accepted after this long, milliseconds; absent = never. Wins over all bounds. */
+  /**
+   * Time after which the round completes with its accepted groups, milliseconds; absent = never. Overrides all bounds.
+   */
   @IsOptional() @IsCounter(1) deadlineMs?: Integer;
   /**
-   * When accepted + live < needed: wait for replacements, or need fewer.
+   * If accepted + live < needed: wait for replacements, or accept fewer groups.
    * @default 'replace'
    */
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
   /**
-   * Engine failures of one request before it fails for good.
+   * Failures of one request before it fails for good.
    * @default 3
    */
   @IsOptional() @IsInt() @Min(0) @Max(1_000) maxFailures?: Integer;
   /**
-   * Attempts of one request that may come back unfinished for any other reason (its engine or worker dropped it, no
-   * server, a full payload store, ...) before it fails for good. What was asked for (cut, move, new weights) is not
-   * counted.
+   * Attempts of one request that may return unfinished for other reasons (its engine or worker dropped it, no server, a
+   * full payload store, ...) before it fails for good. Cuts, moves and weight changes do not count.
    * @default 1000
    */
   @IsOptional() @IsInt() @Min(0) @Max(1_000_000) maxReturns?: Integer;
 }
 
-/** How an adaptive over-provision came about; lengths in tokens, times in the unit of the fit (tokens without one). */
+/**
+ * How an adaptive over-provision was computed; lengths in tokens, times in the unit of the fit (tokens without a fit).
+ */
 export interface OverProvisionWhy {
-  /** Groups looked at, of them cut before their end (censored). */
+  /** Groups in the estimate. */
   groups: Integer;
-  /** Of them cut before their end. */
+  /** Groups in the estimate that were cut before their end (censored). */
   censored: Integer;
   /** A short round ends when all but the tail are done: groups longer than this are its tail. */
   kneeTokens?: number;
   /** Share of groups that have a sample beyond the knee. */
   tailShare?: number;
-  /** What the model asks for, before damping and caps. */
+  /** Value of the model, before damping and limits. */
   wanted?: number;
   /** Expected time of a short round. */
   shortRoundTime?: number;
   /** Expected time of a long round. */
   longRoundTime?: number;
-  /** What held it back: too few lengths yet, the step of 1/16, the highest value, the KV caches. */
+  /** What limited the value: too few lengths, the change of 1/16, the highest value, the KV caches. */
   limitedBy?: 'too-few' | 'damping' | 'cap' | 'kv';
 }
-/** How an adaptive `dripGroups` came about. */
+/** How an adaptive `dripGroups` was computed. */
 export interface DripWhy {
-  /** Groups per second, moving averages. */
+  /** New groups per second, moving average. */
   bulkPace: number;
   /** Groups of the queue per second, moving average. */
   tailPace: number;
-  /** What the model asks for, before damping. */
+  /** Value of the model, before damping. */
   wanted: number;
-  /** Steps it is still held. */
+  /** Steps for which the value is still kept. */
   heldSteps: Integer;
 }
-/** What the policy chose for a round, and why. */
+/** The choice of the policy for a round, and its reasons. */
 export interface TailChoice {
-  /** Launched / needed of all domains together. */
+  /** Launched / needed groups of all domains. */
   overProvision: number;
-  /** Per domain; '' when domains are not told apart. Only when adaptive. */
+  /** By domain; '' if domains are not distinguished. Only if adaptive. */
   domains?: Record<
     string,
     {
-      /** Launched / needed of this domain. */
+      /** Launched / needed groups of this domain. */
       overProvision: number;
-      /** How it came about. */
+      /** How the value was computed. */
       why: OverProvisionWhy;
     }
   >;
-  /** Groups taken from the long-tail queue; only under `drip`. */
+  /** Groups taken from the long-tail queue; only for `drip`. */
   dripGroups?: Integer;
-  /** How `dripGroups` came about; only when adaptive. */
+  /** How `dripGroups` was computed; only if adaptive. */
   drip?: DripWhy;
 }
 

@@ -9,128 +9,129 @@ import type { Integer } from './integers';
 
 export const WEIGHT_SYNC_MODES = ['abort', 'wait', 'keep'] as const;
 /**
- * What becomes of running requests while the weights change. `abort`: stopped with their tokens, and run again after
- * it;
- * `wait`: waited for; `keep`: they go on, and their tokens are of both versions (`toWeightVersion` of the segment).
+ * What happens to running requests during a change of weights. `abort`: they are stopped with their tokens and run
+ * again afterwards; `wait`: they are awaited; `keep`: they continue, and their tokens are from both versions
+ * (`toWeightVersion` of the segment).
  */
 export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
 
 /**
- * `weights.begin`: from here on no lease is granted and no request claimed until `weights.commit`, `weights.rollback`
- * or the deadline, which rolls back. Acquires and claims are answered POOL_PAUSED: at once, or when their `waitMs` is
- * over.
+ * `weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline, which rolls
+ * back. Acquires and claims are answered POOL_PAUSED: at once, or after their `waitMs`.
  */
 export class BeginWeightsRequest {
-  /** Idempotency of this change: a repeat answers how it stands. */
+  /** Id of the change, for idempotency: a repeat returns its present state. */
   @IsId() syncId!: string;
-  /** Of the new weights; not below that of the pool. */
+  /** Version of the new weights; not below the version of the pool. */
   @IsInt() @Min(0) @Max(1_000_000_000) version!: Integer;
-  /** What becomes of running requests. */
+  /** What happens to running requests. */
   @IsIn(WEIGHT_SYNC_MODES) mode!: WeightSyncMode;
   /**
-   * From now, milliseconds.
+   * Time until the rollback, milliseconds.
    * @default 120000
    */
   @IsOptional() @IsInt() @Min(1_000) @Max(3_600_000) deadlineMs?: Integer;
   /**
-   * Answer when nothing runs any more, but after this at the latest, milliseconds. Not for `keep`.
+   * Wait until no request runs, at most this long, milliseconds. Not for `keep`.
    * @default 0
    */
   @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
-  /** With `trainerEpoch`: only this trainer, or one that took the job over, may end it. */
+  /** With `trainerEpoch`: only this trainer, or one that took the job over, may end the change. */
   @IsOptional() @IsId() job?: JobId;
   /** Epoch of the trainer of `job`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 
 class EndWeightsRequest {
   /** The change of weights. */
   @IsId() syncId!: string;
-  /** Of the job it was begun for; absent: of the trainer that began it. */
+  /** Epoch of the trainer of the job; absent: the epoch that began the change. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /**
- * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined`, and
- * told by `requiredWeightVersion` of their heartbeats' replies, until they do.
+ * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined` until
+ * they do; `requiredWeightVersion` in the replies of their heartbeats tells them.
  */
 export class CommitWeightsRequest extends EndWeightsRequest {}
-/** `weights.rollback`: the pool goes on with the weights it had; servers that report the new ones are `quarantined`. */
+/**
+ * `weights.rollback`: the pool resumes with its previous weights; servers that report the new ones are `quarantined`.
+ */
 export class RollbackWeightsRequest extends EndWeightsRequest {}
 
 /** One change of the weights of a pool. */
 export interface WeightSync {
   /** The change of weights. */
   syncId: string;
-  /** It was begun for. */
+  /** Job of the change. */
   job?: JobId;
   /** Version of the new weights. */
   version: Integer;
-  /** What becomes of running requests. */
+  /** What happens to running requests. */
   mode: WeightSyncMode;
   /** Version of the pool before. */
   fromVersion: Integer;
-  /** How far it is. */
+  /** State of the change. */
   state: 'begun' | 'committed' | 'rolled-back';
-  /** Server time, milliseconds, as all three. */
+  /** Start, time of Redis, milliseconds, as the next two. */
   startedAtMs: Integer;
-  /** When it is rolled back by itself. */
+  /** Time of the automatic rollback. */
   deadlineAtMs: Integer;
-  /** When it ended; absent before. */
+  /** End; absent before. */
   endedAtMs?: Integer;
   /** Why it ended: `asked` or `deadline`. */
   reason?: string;
-  /** Leases that were still there: requests in flight. 0 = quiesced. */
+  /** Leases, that is requests in flight. 0 = quiesced. */
   running: Integer;
-  /** Servers that take leases, or will when the pool goes on. */
+  /** Servers that take leases, or will when the pool resumes. */
   servers: Integer;
-  /** Those of them that report the version. */
+  /** Number of these servers that report the version. */
   confirmedServers: Integer;
 }
-/** What `weights.begin`, `weights.commit` and `weights.rollback` answer. */
+/** Reply of `weights.begin`, `weights.commit` and `weights.rollback`. */
 export interface WeightSyncReply extends WeightSync {
   stamp: Stamp;
 }
 
-/** `weights.status`: what changes just now, or how `syncId` stands; with `cursor` also one page of servers. */
+/** `weights.status`: state of the present change, or of `syncId`; with `cursor` also one page of servers. */
 export class WeightsStatusRequest {
-  /** Answered for an hour after its end. */
+  /** A change; available for an hour after its end. */
   @IsOptional() @IsId() syncId?: string;
-  /** `0` for the first page, then that of the page before. */
+  /** `0` for the first page, then the cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
-  /** Of the last reply. */
+  /** Stamp of the last reply. */
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
-/** One server while the weights change. */
+/** One server during a change of weights. */
 export interface WeightServer {
   serverId: ServerId;
   /** Epoch of the server. */
   epoch: Epoch;
   /** State of the server. */
   state: ServerState;
-  /** As it reported it last. */
+  /** Version that it reported last. */
   weightVersion: Integer;
-  /** Its leases. */
+  /** Number of its leases. */
   inflight: Integer;
-  /** Nothing is in flight on it. */
+  /** No request is in flight on it. */
   quiesced: boolean;
-  /** Its engine was paused for a change of weights, and not told to go on yet. Only of engines that can. */
+  /** Its engine is paused for a change of weights. Only for engines that can be paused. */
   paused: boolean;
-  /** It reports the version that is coming, or, without a change under way, the one of the pool. */
+  /** It reports the coming version, or, without a change, the version of the pool. */
   confirmed: boolean;
 }
 /** The weights of a pool. */
 export interface WeightsStatusReply {
-  /** Committed last; absent before the first. */
+  /** Last committed version; absent before the first commit. */
   version?: Integer;
-  /** The change under way, or the one that was asked for; absent without one. */
+  /** The present change, or the requested one; absent without one. */
   sync?: WeightSync;
   /** One page of servers; empty without `cursor`. */
   servers: WeightServer[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
   stamp: Stamp;
 }

@@ -16,66 +16,66 @@ import {
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 
-/** `worker.register`: a new epoch, which voids the one before with all its leases and attempts. */
+/** `worker.register`: starts a new epoch; the previous one expires with all its leases and attempts. */
 export class RegisterWorkerRequest {
-  /** Id of the worker, chosen by it; kept over its restarts. */
+  /** Id of the worker, chosen by the worker; the same after restarts. */
   @IsWorkerId() workerId!: WorkerId;
-  /** Idempotency of this registration: a repeat gets the same epoch. */
+  /** Id of the registration, for idempotency: a repeat gets the same epoch. */
   @IsId() registrationId!: string;
   /**
-   * Without a heartbeat for this long the epoch is expired, milliseconds.
+   * Time without a heartbeat after which the epoch expires, milliseconds.
    * @default 15000
    */
   @IsOptional() @IsInt() @Min(500) @Max(3_600_000) ttlMs?: Integer;
 }
 export interface RegisterWorkerReply {
-  /** To be sent with every later call of this worker. */
+  /** Send this with every later call of the worker. */
   workerEpoch: Epoch;
-  /** Without a heartbeat for this long the epoch expires, milliseconds. */
+  /** Time without a heartbeat after which the epoch expires, milliseconds. */
   ttlMs: Integer;
   /** Time of Redis, milliseconds since 1970. */
   serverTimeMs: Integer;
 }
 
-/** `worker.heartbeat`: keeps all leases and attempts of the epoch. FENCED when the epoch is expired. */
+/** `worker.heartbeat`: renews all leases and attempts of the epoch. FENCED if the epoch has expired. */
 export class WorkerHeartbeatRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
-  /** Leases the worker holds. */
+  /** Number of leases that the worker holds. */
   @IsCounter(0) leaseCount!: Integer;
   /** Sum of the sequences of their leaseIds, modulo 2^40. */
   @IsCounter(0) leaseDigest!: Integer;
-  /** Attempts (claimed or running requests) the worker holds. */
+  /** Number of attempts (claimed or running requests) of the worker. */
   @IsCounter(0) attemptCount!: Integer;
 }
-/** The counts as Redis has them; on a mismatch that stays, page through `worker.sync`. */
+/** Counts in Redis; on a lasting mismatch, page through `worker.sync`. */
 export interface WorkerHeartbeatReply {
   /** Time of Redis, milliseconds since 1970. */
   serverTimeMs: Integer;
-  /** Without a heartbeat for this long the epoch expires, milliseconds. */
+  /** Time without a heartbeat after which the epoch expires, milliseconds. */
   ttlMs: Integer;
-  /** Leases that Redis says the worker holds. */
+  /** Leases of the worker in Redis. */
   leaseCount: Integer;
   /** Sum of the sequences of their leaseIds, modulo 2^40. */
   leaseDigest: Integer;
-  /** Attempts that Redis says the worker holds. */
+  /** Attempts of the worker in Redis. */
   attemptCount: Integer;
   /**
-   * Another one than before: Redis was restarted or set back, and may have forgotten what it had granted. Page through
-   * `worker.sync`, though the counts agree.
+   * If it has changed, Redis was restarted or has lost its last changes, and may have lost leases: page through
+   * `worker.sync`, even if the counts agree.
    */
   generation: string;
-  /** Page through `worker.sync` now, even if all agrees: somebody reconciles a server (`server.reconcile`). */
+  /** Page through `worker.sync` now, even if the counts agree: a server is being reconciled (`server.reconcile`). */
   syncAsked?: boolean;
 }
 
-/** `worker.sync`: what Redis says this epoch holds, page by page. */
+/** `worker.sync`: lists the leases or attempts of this epoch in Redis, page by page. */
 export class SyncWorkerRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
-  /** What is listed. */
+  /** What to list. */
   @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
 }
 /** A lease or an attempt of a worker. */
@@ -84,33 +84,33 @@ export interface HeldItem {
   id: string;
   /** Set with a requestId. */
   attempt?: AttemptId;
-  /** When it was granted or claimed, milliseconds since 1970. */
+  /** Time of the grant or claim, milliseconds since 1970. */
   sinceMs: Integer;
 }
 export interface SyncWorkerReply {
   /** leaseIds with the time of the grant, or requestIds (`attempt` set) with the time of the claim. */
   items: HeldItem[];
-  /** Send it for the next page; absent at the end. */
+  /** Send this for the next page; absent on the last page. */
   cursor?: string;
 }
 
-/** `worker.deregister`: gives the epoch up at once; what it still holds is returned. */
+/** `worker.deregister`: ends the epoch at once; its leases and attempts are returned. */
 export class DeregisterWorkerRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
 export interface DeregisterWorkerReply {
-  /** False when the epoch had ended before. */
+  /** False if the epoch had ended before. */
   deregistered: boolean;
 }
 
-/** A call of one that only routes, under the right of a lease. */
+/** A lease of a caller that only routes. */
 export class AbortedLease {
   @IsCorrelationId() leaseId!: LeaseId;
-  /** Of the acquire. */
+  /** As in the acquire. */
   @IsCorrelationId() requestId!: RequestId;
 }
-/** An attempt that is to be ended. */
+/** An attempt to stop. */
 export interface AbortedAttempt {
   requestId: RequestId;
   attempt: AttemptId;
@@ -122,12 +122,12 @@ export interface AbortedAttempt {
 export class AbortAttemptsCommand {
   @IsEpoch() workerEpoch!: Epoch;
   /**
-   * Why: its group was `cut`, somebody asked for an `abort`, it is to `move`, or its worker epoch has `expired`.
+   * Why: its group was `cut`, it was aborted (`abort`), it is being moved (`move`), or its worker epoch has `expired`.
    */
   @IsIn(['cut', 'abort', 'move', 'expired']) cause!: 'cut' | 'abort' | 'move' | 'expired';
   /** The attempts. */
   @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: AbortedAttempt[];
-  /** Absent when there are none. */
+  /** The leases; absent if there are none. */
   @IsOptional()
   @IsArray()
   @ArrayMaxSize(LIMITS.page)
@@ -136,22 +136,22 @@ export class AbortAttemptsCommand {
   leases?: AbortedLease[];
 }
 
-/** A call under a lease that is to go on elsewhere. */
+/** A lease to move to another server. */
 export class MovedLease {
   @IsCorrelationId() leaseId!: LeaseId;
-  /** Where it goes on. */
+  /** The target server. */
   @IsId() targetServerId!: ServerId;
-  /** Only while this is the epoch of the target. */
+  /** Only if this is the current epoch of the target. */
   @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 /**
- * `worker.<workerId>.move`, sent to one that only routes: end these calls with their tokens, move their leases with
- * `lb.transfer`, and go on there. A call that ends first is released as always. Said again until it is done, for a
- * while.
+ * `worker.<workerId>.move`, sent to a caller that only routes: end these calls with their tokens, move their leases
+ * with `lb.transfer`, and continue on the new servers. Release a call that ends before as usual. The command is
+ * repeated until the lease has moved or ended, or until the deadline.
  */
 export class MoveLeasesCommand {
   @IsEpoch() workerEpoch!: Epoch;
-  /** The plan that they are part of. */
+  /** The plan of the moves. */
   @IsId() planId!: string;
   /** The leases. */
   @IsArray() @ArrayMaxSize(LIMITS.page) @ValidateNested({ each: true }) @Type(() => MovedLease) leases!: MovedLease[];

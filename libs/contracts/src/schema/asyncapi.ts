@@ -30,7 +30,7 @@ export function asyncApiDocument(root: string): Json {
   const operations: Json = {};
   for (const name of Object.keys(OPERATIONS) as OperationName[]) {
     const { owner, request } = OPERATIONS[name];
-    schemas[replyOf[name]!]!.description ??= `What \`${name}\` answers.`;
+    schemas[replyOf[name]!]!.description ??= `Reply of \`${name}\`.`;
     channels[name] = channel(name, {}, { request: message(request.name) });
     channels[`${name}.reply`] = {
       address: null,
