@@ -7,7 +7,8 @@ import { connectRedis } from './redis';
 import { checkRedisAccess } from './redis-access';
 import { primariesOf, type RedisClient } from './redis-cluster';
 import { RedisMemory } from './redis-memory';
-import { PoolDirectory, RoutingStore } from './routing';
+import { PoolDirectory } from './pools';
+import { RoutingStore } from './routing';
 
 const PRIMARIES = 3;
 const POOLS = Array.from({ length: 12 }, (_, index) => `pool-${index}`);
@@ -124,7 +125,7 @@ describe('a Redis Cluster', () => {
     );
     await expect(checkRedisAccess(without!, prefix)).rejects.toMatchObject({
       code: 'UNAVAILABLE',
-      message: expect.stringMatching(/wants a password/) as string,
+      message: expect.stringMatching(/requires a password/) as string,
     });
     await checkRedisAccess(withIt!, prefix);
     for (const one of [without!, withIt!]) one.disconnect();

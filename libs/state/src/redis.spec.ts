@@ -2,7 +2,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterEach, expect, it } from 'vitest';
 import { connectRedis } from './redis';
-import { PoolDirectory } from './routing/pool-directory';
+import { PoolDirectory } from './pools/pool-directory';
 
 const ends: (() => unknown)[] = [];
 afterEach(() => Promise.all(ends.splice(0).map((end) => end())));

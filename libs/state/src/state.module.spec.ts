@@ -3,7 +3,7 @@ import { testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { ClaimBounds } from './requests';
-import { PoolStore } from './routing';
+import { PoolStore } from './pools';
 import { StateModule } from './state.module';
 
 /** An app with the stores, and the check of its readiness for Redis. */

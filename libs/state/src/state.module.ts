@@ -26,7 +26,9 @@ import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory
 import { RemovalStore } from './removals';
 import { ClaimBounds, RequestStore } from './requests';
 import { EventOutbox, RoundStore } from './rounds';
-import { PoolDirectory, PoolStore, RoutingBounds, RoutingStore, ServerStore } from './routing';
+import { PoolDirectory, PoolStore } from './pools';
+import { RoutingBounds, RoutingStore } from './routing';
+import { ServerStore } from './servers';
 import { WeightStore } from './weights';
 
 /** What an app says of its state, and where the state reports to. */

@@ -6,7 +6,7 @@ import { keysBelow } from '../audit/key-scan';
 import { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
-import { PoolDirectory } from '../routing';
+import { PoolDirectory } from '../pools';
 import { transition, FunctionRunner } from '../library/function-runner';
 
 /** `open`: its round must be cancelled; `settling`: something of it still moves. */

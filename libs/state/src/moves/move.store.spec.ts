@@ -2,7 +2,7 @@ import type { Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
 import { TestPools } from '../rounds/test-pools.fixture';
-import { ServerStore } from '../routing';
+import { ServerStore } from '../servers';
 import { MoveStore } from './move.store';
 import type { KeptMove } from './move.types';
 

@@ -1,6 +1,6 @@
 import type { ServerId } from '@broomwagon/contracts';
 import type { FunctionRunner, TextTransition } from '../library/function-runner';
-import { grantedOf } from './grants';
+import { grantedOf } from '../leases/grants';
 import type { AcquireEntry, Granted, ReleaseEntry, RoutingBounds, ServerAddress, ServerTable } from './routing.types';
 
 type PlainReply = [

@@ -1,7 +1,7 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, type TestStore } from './routing-store.fixture';
-import type { ServerStore } from './server.store';
+import type { ServerStore } from '../servers/server.store';
 import type { AcquireEntry, Granted } from './routing.types';
 
 let test: TestStore;

@@ -10,10 +10,10 @@ import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
-import { PoolStore } from './pool.store';
+import { PoolStore } from '../pools/pool.store';
 import { RoutingStore } from './routing.store';
 import { ROUTING_BOUNDS, type Granted, type WaiterAnswer } from './routing.types';
-import { ServerStore } from './server.store';
+import { ServerStore } from '../servers/server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();

@@ -2,10 +2,10 @@ import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import type { Epoch, PoolSettings } from '@broomwagon/contracts';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
-import { PoolStore } from './pool.store';
+import { PoolStore } from '../pools/pool.store';
 import { RoutingStore } from './routing.store';
 import { ROUTING_BOUNDS, type AcquireEntry, type Granted, type RoutingBounds } from './routing.types';
-import { ServerStore } from './server.store';
+import { ServerStore } from '../servers/server.store';
 
 export type TestStore = ReturnType<typeof openTestStore>;
 

@@ -17,7 +17,7 @@ import {
   type WorkerId,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
-import { grantedOf } from './grants';
+import { grantedOf } from '../leases/grants';
 import { isPlainAcquire, PlainRouting } from './plain-routing';
 import {
   ROUTING_BOUNDS,

@@ -3,7 +3,7 @@ import { roundTerms } from '@broomwagon/policies';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
 import { TestPools } from '../rounds/test-pools.fixture';
-import { PoolStore } from '../routing';
+import { PoolStore } from '../pools';
 import { WeightStore, type BeginSyncArgs } from './weight.store';
 
 const test = new TestPools();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openTestStore } from './routing-store.fixture';
+import { openTestStore } from '../routing/routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;
 beforeEach(() => {

@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
-import { PoolStore } from './pool.store';
-import { RoutingStore } from './routing.store';
-import type { AcquireEntry, ReleaseEntry } from './routing.types';
-import { ServerStore } from './server.store';
+import { PoolStore } from '../pools/pool.store';
+import { RoutingStore } from '../routing/routing.store';
+import type { AcquireEntry, ReleaseEntry } from '../routing/routing.types';
+import { ServerStore } from '../servers/server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();

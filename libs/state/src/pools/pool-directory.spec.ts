@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
 import { RequestStore } from '../requests';
-import { openTestStore } from './routing-store.fixture';
+import { openTestStore } from '../routing/routing-store.fixture';
 import { PoolDirectory } from './pool-directory';
 
 const test = openTestStore();

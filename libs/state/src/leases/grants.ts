@@ -10,7 +10,7 @@ import {
   type ServerId,
   type WireError,
 } from '@broomwagon/contracts';
-import type { Granted, Refused, ServerTable } from './routing.types';
+import type { Granted, Refused, ServerTable } from '../routing/routing.types';
 
 /** `<seq>.<acquireId>`. */
 export function leaseIdOf(seq: number, acquireId: string): LeaseId {

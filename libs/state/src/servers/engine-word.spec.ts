@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openTestStore, type TestStore } from './routing-store.fixture';
+import { openTestStore, type TestStore } from '../routing/routing-store.fixture';
 import type { EngineWord } from './server.store';
 
 const LIMITS = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openTestStore } from './routing-store.fixture';
+import { openTestStore } from '../routing/routing-store.fixture';
 
 const LIMITS = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
 let test: ReturnType<typeof openTestStore>;

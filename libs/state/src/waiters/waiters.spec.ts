@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { PoolStore } from './pool.store';
-import { openTestStore } from './routing-store.fixture';
+import { PoolStore } from '../pools/pool.store';
+import { openTestStore } from '../routing/routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
+import { openTestStore, openTestWorker, type TestStore } from '../routing/routing-store.fixture';
 
 let test: TestStore;
 let worker: Awaited<ReturnType<typeof openTestWorker>>;

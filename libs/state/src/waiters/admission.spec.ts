@@ -1,9 +1,9 @@
 import { slowStartCapacity } from '@broomwagon/models';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openTestStore, type TestStore } from './routing-store.fixture';
-import type { WaiterAnswers } from './routing.types';
-import type { ServerStore } from './server.store';
+import { openTestStore, type TestStore } from '../routing/routing-store.fixture';
+import type { WaiterAnswers } from '../routing/routing.types';
+import type { ServerStore } from '../servers/server.store';
 
 let test: TestStore;
 let servers: ServerStore;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { parseLeaseId } from './grants';
-import { openTestStore } from './routing-store.fixture';
+import { parseLeaseId } from '../leases/grants';
+import { openTestStore } from '../routing/routing-store.fixture';
 
 const LONG_GAP_MS = 600_000;
 let test: ReturnType<typeof openTestStore>;

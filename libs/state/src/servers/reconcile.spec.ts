@@ -1,7 +1,7 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { parseLeaseId } from './grants';
-import { openTestStore } from './routing-store.fixture';
+import { parseLeaseId } from '../leases/grants';
+import { openTestStore } from '../routing/routing-store.fixture';
 import { ServerStore } from './server.store';
 
 let test: ReturnType<typeof openTestStore>;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { keysBelow } from '../audit';
-import { openTestStore } from './routing-store.fixture';
+import { openTestStore } from '../routing/routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;
 beforeEach(() => {

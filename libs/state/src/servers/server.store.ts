@@ -10,7 +10,7 @@ import {
   type ServerId,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
-import { ROUTING_BOUNDS, RoutingBounds, type WaiterAnswers } from './routing.types';
+import { ROUTING_BOUNDS, RoutingBounds, type WaiterAnswers } from '../routing/routing.types';
 
 type Bounded<Args> = Args & { mostSessions: number };
 

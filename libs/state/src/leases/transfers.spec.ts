@@ -1,7 +1,7 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openTestStore } from './routing-store.fixture';
-import { ServerStore } from './server.store';
+import { openTestStore } from '../routing/routing-store.fixture';
+import { ServerStore } from '../servers/server.store';
 
 let test: ReturnType<typeof openTestStore>;
 let worker: { workerId: string; workerEpoch: Epoch };

@@ -1,0 +1,2 @@
+export * from './pool-directory';
+export * from './pool.store';
