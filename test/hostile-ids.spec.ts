@@ -108,8 +108,9 @@ describe('ids that trainers use', () => {
   });
 
   it('stand in logs, events and metrics as they were written', async () => {
-    const { epoch } = (await system.call('server.list', {})).servers[0]!;
-    await system.call('server.fence', { serverId: SERVERS[0]!, epoch, reason: 'test' });
+    const { servers } = await system.call('server.list', {});
+    const { serverId, epoch } = servers.find((server) => server.serverId === SERVERS[0])!;
+    await system.call('server.fence', { serverId, epoch, reason: 'test' });
     system.process('worker-1').kill('SIGKILL');
     expect(await system.metrics('trainer-coordinator-1')).not.toMatch(ENCODED);
     expect(await system.metrics('load-balancer-1')).not.toMatch(ENCODED);
