@@ -7,12 +7,16 @@ const barrel = (folder: string) => fileURLToPath(new URL(`./${folder}/src/index.
 const libraries = ['contracts', 'messaging', 'state', 'policies', 'engines', 'platform', 'testing'];
 
 export default defineConfig({
-  plugins: [swc.vite({ module: { type: 'es6' } })],
+  // Without .swcrc, whose paths would go before the aliases below.
+  plugins: [swc.vite({ swcrc: false, module: { type: 'es6' } })],
   oxc: false,
   resolve: {
     alias: {
       ...Object.fromEntries(libraries.map((name) => [`@broomwagon/${name}`, barrel(`libs/${name}`)])),
       '@broomwagon/models': barrel('lab/models'),
+      '@broomwagon/messaging': fileURLToPath(
+        new URL('./libs/testing/src/protocol/checked-messaging.ts', import.meta.url),
+      ),
     },
   },
   test: {

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { ERROR_CODES, type ErrorCode } from '@broomwagon/contracts';
 import { connectNats } from '@broomwagon/messaging';
-import { testNatsUrl } from '@broomwagon/testing';
+import { ProtocolCheck, testNatsUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MessageFuzzer } from './system/message-fuzzer';
 import { ServiceBench } from './system/service-bench';
@@ -32,6 +32,18 @@ async function usedBytes(): Promise<number> {
   return heapUsed + external;
 }
 
+/** A body that is JSON: what its published schema refuses must be refused. */
+function compare(check: ProtocolCheck, subject: string, body: string, reply: unknown): void {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body || '{}');
+  } catch {
+    return;
+  }
+  const request = check.sent(subject, parsed);
+  if (request) check.replied(request, reply);
+}
+
 let bench: ServiceBench;
 beforeAll(async () => {
   bench = await ServiceBench.open({ logLevel: 'silent' }, 2);
@@ -44,6 +56,7 @@ it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and
   const fuzzer = new MessageFuzzer(SEED);
   const connection = await connectNats({ url: testNatsUrl() });
   for (const name of ['worker', 'job', 'round', 'group']) fuzzer.remember(`${name}Id`, `${name}-0`);
+  const check = new ProtocolCheck();
   const outcomes = new Map<string, number>();
   const defects: object[] = [];
   let sent = 0;
@@ -61,6 +74,7 @@ it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and
         continue;
       }
       const reply = message.json<{ error?: { code: ErrorCode; message: string } }>();
+      compare(check, subject, body, reply);
       const code = reply.error?.code ?? 'OK';
       outcomes.set(code, (outcomes.get(code) ?? 0) + 1);
       if (reply.error === undefined) fuzzer.learn(reply);
@@ -71,6 +85,7 @@ it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and
   };
   await Promise.all(Array.from({ length: AT_ONCE }, client));
   expect(defects.slice(0, 5)).toEqual([]);
+  expect(check.mismatches.slice(0, 5)).toEqual([]);
   // They came through validation, into the transitions, and not only to what is missing.
   expect(outcomes.get('OK')).toBeGreaterThan(MESSAGES / 20);
   expect(outcomes.get('VALIDATION_FAILED')).toBeGreaterThan(MESSAGES / 20);

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { GroupResult } from '@broomwagon/contracts';
-import type { ManagedProcess } from '@broomwagon/testing';
+import { type ManagedProcess, ProtocolWatch } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { examplePrompts, startExampleTrainer } from './set-back/trainers';
 import { TestSystem } from './system/test-system';
@@ -16,6 +16,7 @@ const STEPS = PROMPTS / GROUPS;
 describe('a trainer with a plain NATS client', () => {
   let system: TestSystem;
   let out: string;
+  let watch: ProtocolWatch;
   const trainers: ManagedProcess[] = [];
 
   beforeAll(async () => {
@@ -25,6 +26,7 @@ describe('a trainer with a plain NATS client', () => {
       lengths: [index % 4 === 0 ? 900 : 300],
     }));
     system = await TestSystem.start({ workers: 1, prompts, speed: 10 });
+    watch = await ProtocolWatch.start(system.natsUrl, system.pool);
   });
   beforeEach(() => {
     out = mkdtempSync(join(tmpdir(), 'broomwagon-plain-'));
@@ -34,7 +36,12 @@ describe('a trainer with a plain NATS client', () => {
     rmSync(out, { recursive: true });
     await system.expectAtRest();
   });
-  afterAll(() => system?.stop());
+  afterAll(async () => {
+    const { mismatches, compared } = await watch.stop();
+    await system?.stop();
+    expect(mismatches).toEqual([]);
+    expect(compared).toBeGreaterThan(1_000);
+  });
 
   async function startTrainer(job: string): Promise<ManagedProcess> {
     const settings = { job, prompts: PROMPTS, groups: GROUPS, samples: SAMPLES, 'max-version-span': 1 };

@@ -5,6 +5,8 @@ interface Schema {
   $ref?: string;
   type?: string;
   enum?: unknown[];
+  const?: unknown;
+  anyOf?: Schema[];
   properties?: Record<string, Schema>;
   required?: string[];
   items?: Schema;
@@ -59,7 +61,7 @@ const HOSTILE_IDS = [
   'a,b=c;d',
 ];
 /** Of an id in the schema. */
-const ID_PATTERN = '^\\P{Cc}+$';
+const ID_PATTERN = String.raw`^[^\u0000-\u001f\u007f-\u009f]+$`;
 const HALVES = ['\ud83d', '\udc00', '\udc00\ud83d'];
 const CURSORS = ['0', '7', '4096', '9999999999999999999', '18446744073709551616', '99999999999999999999', '-1', 'x'];
 const HOSTILE_NUMBERS = [-1, 0, 0.5, 1e14, 1e15, 2 ** 53, 2 ** 64, 1e21, 1e308, -1e308];
@@ -111,6 +113,8 @@ export class MessageFuzzer {
   private value(field: string, given: Schema, wrongness: number, depth: number): unknown {
     const schema = this.resolve(given);
     if (this.chance(wrongness)) return this.wrong(depth);
+    if (schema.anyOf !== undefined) return this.value(field, this.pick(schema.anyOf), wrongness, depth);
+    if (schema.const !== undefined) return schema.const;
     if (schema.enum !== undefined) return this.pick(schema.enum);
     if (field === 'cursor' && schema.type === 'string') return this.pick(CURSORS);
     const isFree = schema.type === 'string' && schema.pattern === undefined;

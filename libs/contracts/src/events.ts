@@ -1,7 +1,7 @@
 import type { AttemptId, Epoch, GroupId, JobId, PoolName, RequestId, RoundId, ServerId } from './ids';
 import type { Integer } from './integers';
 import type { CancelMode } from './round-cancel.dto';
-import type { RoundKind, RoundStatus } from './round.dto';
+import type { CompletedReason, RoundKind } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
 import type { WeightSyncMode } from './weights.dto';
 
@@ -57,7 +57,7 @@ export interface RoundCompletedEvent extends RoundFields<'round.completed'> {
   /** Training step of the round, from 1. */
   step: Integer;
   /** Why it was completed. */
-  reason: NonNullable<RoundStatus['completedReason']>;
+  reason: CompletedReason;
   /** Groups accepted. */
   acceptedGroups: Integer;
 }

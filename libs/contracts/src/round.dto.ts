@@ -243,6 +243,8 @@ export interface BlockedReason {
   /** Since when; absent for `STORE_FULL`. */
   sinceMs?: Integer;
 }
+/** Why a round takes no more groups: it has those it needs, has passed its deadline, or needs fewer. */
+export type CompletedReason = 'accepted' | 'deadline' | 'accepted-fewer';
 /** State and progress of a round. */
 export interface RoundStatus {
   roundId: RoundId;
@@ -301,7 +303,7 @@ export interface RoundStatus {
   /** All cut requests are confirmed, and all groups that were not accepted are in the long-tail queue. */
   settled: boolean;
   /** Why the round was completed; absent before. */
-  completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';
+  completedReason?: CompletedReason;
   /** When it was opened, milliseconds since 1970. */
   openedAtMs: Integer;
   /** When it was completed, milliseconds since 1970; absent before. */

@@ -29,8 +29,10 @@ afterAll(async () => {
 /** Events as `events/events.lua` writes them. */
 async function happen(pool: string, from: number, to: number): Promise<void> {
   const pipeline = redis.pipeline();
+  const finished = { requestId: 'j/g/0', roundId: 'r', attempt: '1-a', tokens: 3, finishReason: 'stop' };
   for (let sequence = from; sequence <= to; sequence++) {
-    pipeline.xadd(`${prefix}:{${pool}}:events`, '*', 'type', 'request.finished', 'json', JSON.stringify({ sequence }));
+    const body = JSON.stringify({ ...finished, sequence });
+    pipeline.xadd(`${prefix}:{${pool}}:events`, '*', 'type', 'request.finished', 'json', body);
   }
   await pipeline.exec();
 }

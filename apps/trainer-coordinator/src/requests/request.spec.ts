@@ -92,7 +92,7 @@ describe('claims and the ends of attempts', () => {
     const worker = await fixture.worker('many');
     const list = (count: number) =>
       Array.from({ length: count }, (_, index) => ({
-        attempt: index + 1,
+        attempt: `${index + 1}-a`,
         serverId: 's'.repeat(64),
         serverEpoch: 'e1',
         weightVersion: 1,

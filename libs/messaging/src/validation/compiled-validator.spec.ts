@@ -100,6 +100,8 @@ describe('CompiledValidator', () => {
   it.each([
     ['an unknown field', { ...good, surprise: 1 }, 'surprise'],
     ['an unknown nested field', { ...good, inner: { name: 'x', other: 1 } }, 'inner.other'],
+    ['a field that every object has', { ...good, constructor: 1 }, 'constructor'],
+    ['a field __proto__', JSON.parse('{"id":"abc","level":1,"__proto__":{}}'), '__proto__'],
     ['a number given as text', { ...good, level: '2' }, 'level'],
     ['an array for an object', { ...good, inner: [] }, 'inner'],
     ['an object for an array', { ...good, list: {} }, 'list'],

@@ -122,6 +122,10 @@ function findWrongShapes(
   prefix: string,
   into: FieldError[],
 ): void {
+  // Class-transformer leaves out `__proto__` and `constructor`, so the whitelist would not see them.
+  for (const name of Object.keys(body).filter((one) => one in Object.prototype)) {
+    into.push({ field: prefix + name, reason: `property ${name} should not exist` });
+  }
   for (const { name, nested, optional, isArray } of contractSchemaOf(contract)) {
     const value = body[name];
     if (nested === undefined || (optional && value === undefined)) {

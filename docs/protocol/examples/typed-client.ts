@@ -1,0 +1,37 @@
+// A client of the whole protocol, typed by what generate-types.mjs makes.
+import type { NatsConnection, Subscription } from 'nats';
+import type { ErrorReply, Events, Operations, WireError } from './protocol';
+
+export class ProtocolError extends Error {
+  constructor(readonly error: WireError) {
+    super(`${error.code}: ${error.message}`);
+  }
+}
+
+export class Client {
+  constructor(
+    private readonly nats: NatsConnection,
+    private readonly pool: string,
+  ) {}
+
+  /** One request. @throws ProtocolError what the service answers */
+  async call<Name extends keyof Operations>(
+    operation: Name,
+    body: Operations[Name]['request'],
+    timeoutMs = 5_000,
+  ): Promise<Operations[Name]['reply']> {
+    const subject = `rollout.v1.${this.pool}.${operation}`;
+    const message = await this.nats.request(subject, JSON.stringify(body), { timeout: timeoutMs });
+    const reply = message.json<Operations[Name]['reply'] | ErrorReply>();
+    if ('error' in reply) throw new ProtocolError(reply.error);
+    return reply;
+  }
+
+  /** Calls the handler with each event of a type. */
+  listen<Type extends keyof Events>(type: Type, handler: (event: Events[Type]) => void): Subscription {
+    const callback = (error: Error | null, message: { json<T>(): T }) => {
+      if (error === null) handler(message.json<Events[Type]>());
+    };
+    return this.nats.subscribe(`rollout.v1.${this.pool}.event.${type}`, { callback });
+  }
+}

@@ -1,0 +1,42 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { afterAll, afterEach } from 'vitest';
+import { MessagingClient } from '../../../messaging/src';
+import { ProtocolCheck } from './protocol-check';
+
+/**
+ * What `@broomwagon/messaging` is in tests (vitest.config.mts): all that its clients send and get in the process of a test
+ * is compared with docs/protocol/asyncapi.json, and a body that does not fit fails the test.
+ */
+export * from '../../../messaging/src';
+
+const check = new ProtocolCheck();
+const { request, publish } = MessagingClient.prototype;
+
+MessagingClient.prototype.request = async function <Reply>(
+  ...[subject, body, options]: Parameters<typeof request>
+): Promise<Reply> {
+  const open = check.sent(subject, body);
+  try {
+    const reply = await request.call(this, subject, body, options);
+    if (open) check.replied(open, reply);
+    return reply as Reply;
+  } catch (error) {
+    if (open && error instanceof BroomwagonError) check.replied(open, { error: error.toWire() });
+    throw error;
+  }
+};
+MessagingClient.prototype.publish = function (subject, body, options): void {
+  check.sent(subject, typeof body === 'string' ? (JSON.parse(body) as unknown) : body);
+  publish.call(this, subject, body, options);
+};
+
+function report(): void {
+  const found = check.mismatches.splice(0);
+  if (found.length > 0) throw new Error(`Bodies that do not fit docs/protocol/asyncapi.json:\n${found.join('\n')}`);
+}
+// The set-up of a run loads this too, and has no tests.
+if (process.env.VITEST_WORKER_ID !== undefined) {
+  afterEach(report);
+  // What came after the last test.
+  afterAll(report);
+}

@@ -1,0 +1,74 @@
+import { ProtocolSchemas } from './protocol-schemas';
+
+/** A request that was compared and has no reply yet. */
+export interface OpenRequest {
+  subject: string;
+  channel: string;
+  /** Why its schema refuses it. */
+  fault: string | undefined;
+}
+
+/** Errors that a service may give to a body instead of looking at its fields. */
+const REFUSALS = new Set([
+  'VALIDATION_FAILED',
+  'MALFORMED_JSON',
+  'PAYLOAD_TOO_LARGE',
+  'OVERLOADED',
+  'SHUTTING_DOWN',
+  'TIMEOUT',
+  'UNAVAILABLE',
+]);
+
+/**
+ * Compares bodies with the published schemas: replies, errors, events and commands must be what they say, and a request
+ * that they refuse must be refused by the service too. So a test may send bad input without saying so here.
+ */
+export class ProtocolCheck {
+  private readonly schemas = new ProtocolSchemas();
+  /** What did not fit, one line each. */
+  readonly mismatches: string[] = [];
+  /** Bodies that were compared. */
+  compared = 0;
+
+  /** A message that somebody has sent: a request, an event or a command. @returns a request, whose reply is to come */
+  sent(subject: string, body: unknown): OpenRequest | undefined {
+    const channel = this.schemas.channelOf(subject);
+    if (channel === undefined) return undefined;
+    const kind = this.schemas.kindOf(channel);
+    if (kind !== 'request') {
+      this.compare(subject, channel, kind, body);
+      return undefined;
+    }
+    this.compared += 1;
+    const fault = this.schemas.fault(channel, kind, body) && this.schemas.fault(channel, kind, withoutNulls(body));
+    return { subject, channel, fault };
+  }
+
+  /** The reply to a request, a result or an error. */
+  replied({ subject, channel, fault }: OpenRequest, body: unknown): void {
+    const code = (body as { error?: { code: string } }).error?.code;
+    this.compare(subject, channel, code === undefined ? 'reply' : 'error', body);
+    if (fault !== undefined && !REFUSALS.has(code ?? '')) {
+      this.mismatches.push(`${subject}: the service takes this request, its schema does not: ${fault}`);
+    }
+  }
+
+  private compare(
+    subject: string,
+    channel: string,
+    kind: 'reply' | 'error' | 'event' | 'command',
+    body: unknown,
+  ): void {
+    this.compared += 1;
+    const fault = this.schemas.fault(channel, kind, body);
+    if (fault) this.mismatches.push(`${subject}: ${kind}: ${fault}: ${JSON.stringify(body).slice(0, 1_000)}`);
+  }
+}
+
+/** Without what is null in it, which counts as absent in a request, and what JSON does not write. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(([, one]) => one !== null && one !== undefined);
+  return Object.fromEntries(kept.map(([name, one]) => [name, withoutNulls(one)]));
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import addFormats from 'ajv-formats';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
+
+interface Channel {
+  messages: Record<string, { payload: { $ref: string } }>;
+}
+export type MessageKind = 'request' | 'reply' | 'error' | 'event' | 'command';
+
+/** The schemas of docs/protocol/asyncapi.json, compiled at their first use. */
+export class ProtocolSchemas {
+  // Compiled in each test file: fast to compile goes before fast to run.
+  private readonly ajv = new Ajv2020({
+    strictTypes: false,
+    validateSchema: false,
+    inlineRefs: false,
+    code: { optimize: false },
+  });
+  private readonly channels: Record<string, Channel>;
+  private readonly compiled = new Map<string, ValidateFunction>();
+
+  constructor() {
+    const text = readFileSync('docs/protocol/asyncapi.json', 'utf8');
+    const { channels, components } = JSON.parse(text) as { channels: Record<string, Channel>; components: object };
+    this.channels = channels;
+    addFormats(this.ajv);
+    this.ajv.addVocabulary(['components']).addSchema({ $id: 'protocol', components });
+  }
+
+  /** The channel of a subject in the document: an operation, `event.<type>`, `worker.abort` or `worker.move`. */
+  channelOf(subject: string): string | undefined {
+    const [, , , ...rest] = subject.split('.');
+    const parts = rest[0] === 'replica' ? rest.slice(2) : rest;
+    const channel = parts.length === 3 && parts[0] === 'worker' ? `worker.${parts[2]}` : parts.join('.');
+    return subject.startsWith('rollout.v1.') && Object.hasOwn(this.channels, channel) ? channel : undefined;
+  }
+
+  /** What the document has of a channel: a request, an event or a command. */
+  kindOf(channel: string): MessageKind {
+    return Object.keys(this.channels[channel]!.messages)[0] as MessageKind;
+  }
+
+  /** What is wrong with a body by its schema; undefined when nothing is. */
+  fault(channel: string, kind: MessageKind, body: unknown): string | undefined {
+    const from = kind === 'reply' || kind === 'error' ? `${channel}.reply` : channel;
+    const { $ref } = this.channels[from]!.messages[kind]!.payload;
+    let validate = this.compiled.get($ref);
+    if (validate === undefined) {
+      validate = this.ajv.compile({ $ref: `protocol${$ref}` });
+      this.compiled.set($ref, validate);
+    }
+    if (validate(body)) return undefined;
+    const told = validate.errors!.map(
+      ({ instancePath, message, params }) => `${instancePath || 'the body'} ${message} ${JSON.stringify(params)}`,
+    );
+    return told.join(', ');
+  }
+}
