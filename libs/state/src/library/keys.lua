@@ -104,108 +104,69 @@ end }
 
 function Keys.of(root) return setmetatable({ root = root }, methods) end
 
--- hash
-function Keys:server(id) return self.root .. 'server:' .. id end
--- set of acquireId
-function Keys:serverLeases(id, epoch) return self.root .. 'server-leases:' .. id .. ':' .. epoch end
--- set of acquireId, when they are many
-function Keys:leasesOfRequest(id) return self.root .. 'request-leases:' .. id end
--- set of serverId that have this trait
-function Keys:serversWith(trait) return self.root .. 'servers:with:' .. trait end
--- zset of serverId, gone at the end of the script that made it
-function Keys:narrowed(hash) return self.root .. 'narrowed:' .. hash end
+-- Many of a kind, by one part of the name or two.
+local function by_one(prefix) return function(keys, one) return keys.root .. prefix .. one end end
+local function by_two(prefix, separator)
+  return function(keys, one, other) return keys.root .. prefix .. one .. separator .. other end
+end
+
+Keys.server = by_one('server:') -- hash
+Keys.serverLeases = by_two('server-leases:', ':') -- set of acquireId
+Keys.leasesOfRequest = by_one('request-leases:') -- set of acquireId, when they are many
+Keys.serversWith = by_one('servers:with:') -- set of serverId that have this trait
+Keys.narrowed = by_one('narrowed:') -- zset of serverId, gone at the end of the script that made it
 -- zset of acquireId; '*' is the lane for all, '@<n>' the one for weight version n
-function Keys:serverLane(id) return self.root .. 'waiters:lane:' .. id end
--- zset: workerId by its next turn; '' is the turn in hand
-function Keys:acquireTurns(priority) return self.root .. 'waiters:turns:' .. priority end
--- string, 1 h: instanceId of a server whose drain has ended
-function Keys:drained(serverId) return self.root .. 'drained:' .. serverId end
--- hash: serverId:epoch -> leases of the group
-function Keys:groupLeases(id) return self.root .. 'group-leases:' .. id end
--- string, 120 s: its lease, target and first answer, JSON
-function Keys:transfer(id) return self.root .. 'transfer:' .. id end
--- string, 120 s: packed lease or tombstone
-function Keys:released(acquireId) return self.root .. 'released:' .. acquireId end
--- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest, syncAsked
-function Keys:worker(id) return self.root .. 'worker:' .. id end
--- string, 24 h: it was registered and is not any more
-function Keys:formerWorker(id) return self.root .. 'former-worker:' .. id end
--- set of acquireId
-function Keys:workerLeases(id, epoch) return self.root .. 'worker-leases:' .. id .. ':' .. epoch end
--- set of requestId
-function Keys:workerAttempts(id, epoch) return self.root .. 'worker-attempts:' .. id .. ':' .. epoch end
--- hash: trainerEpoch, stepsTrained, submittedGroups, ...
-function Keys:job(job) return self.root .. 'job:' .. job end
--- hash: weight, maxInFlight
-function Keys:jobQuota(job) return self.root .. 'job-quota:' .. job end
--- hash: requests by state
-function Keys:counts(job) return self.root .. 'job-counts:' .. job end
+Keys.serverLane = by_one('waiters:lane:')
+Keys.acquireTurns = by_one('waiters:turns:') -- zset: workerId by its next turn; '' is the turn in hand
+Keys.drained = by_one('drained:') -- string, 1 h: instanceId of a server whose drain has ended
+Keys.groupLeases = by_one('group-leases:') -- hash: serverId:epoch -> leases of the group
+Keys.transfer = by_one('transfer:') -- string, 120 s: its lease, target and first answer, JSON
+Keys.released = by_one('released:') -- string, 120 s: packed lease or tombstone
+Keys.worker = by_one('worker:') -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest, syncAsked
+Keys.formerWorker = by_one('former-worker:') -- string, 24 h: it was registered and is not any more
+Keys.workerLeases = by_two('worker-leases:', ':') -- set of acquireId
+Keys.workerAttempts = by_two('worker-attempts:', ':') -- set of requestId
+Keys.job = by_one('job:') -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
+Keys.jobQuota = by_one('job-quota:') -- hash: weight, maxInFlight
+Keys.counts = by_one('job-counts:') -- hash: requests by state
 -- hash, 1 min: id of the recount under way, and the requests it has counted, by state
-function Keys:recount(job) return self.root .. 'job-recount:' .. job end
--- hash: reference of a prompt -> how many groups and saved groups name it
-function Keys:promptHolders(job) return self.root .. 'job-prompts:' .. job end
--- zset: requestId by dispatch order
-function Keys:pending(job) return self.root .. 'job-pending:' .. job end
--- zset: groupId by sequence of the first cut
-function Keys:longtail(job) return self.root .. 'job-longtail:' .. job end
+Keys.recount = by_one('job-recount:')
+Keys.promptHolders = by_one('job-prompts:') -- hash: reference of a prompt -> how many groups and saved groups name it
+Keys.pending = by_one('job-pending:') -- zset: requestId by dispatch order
+Keys.longtail = by_one('job-longtail:') -- zset: groupId by sequence of the first cut
 -- zset: groupId of the long-tail queue by step from which it must be taken * 2^32 + its place
-function Keys:pins(job) return self.root .. 'job-pins:' .. job end
--- hash: domain|kind|bin -> groups first submitted in this step
-function Keys:lengths(job, step) return self.root .. 'job-lengths:' .. job .. '/' .. step end
--- zset: roundId by step
-function Keys:rounds(job) return self.root .. 'job-rounds:' .. job end
--- hash
-function Keys:round(job, round) return self.root .. 'round:' .. job .. '/' .. round end
--- zset: live groupId by arrival
-function Keys:roundGroups(job, round) return self.root .. 'round-groups:' .. job .. '/' .. round end
--- zset: groupId that is finished and has no place, by order
-function Keys:roundHeld(job, round) return self.root .. 'round-held:' .. job .. '/' .. round end
+Keys.pins = by_one('job-pins:')
+Keys.lengths = by_two('job-lengths:', '/') -- hash: domain|kind|bin -> groups first submitted in this step
+Keys.rounds = by_one('job-rounds:') -- zset: roundId by step
+Keys.round = by_two('round:', '/') -- hash
+Keys.roundGroups = by_two('round-groups:', '/') -- zset: live groupId by arrival
+Keys.roundHeld = by_two('round-held:', '/') -- zset: groupId that is finished and has no place, by order
 -- hash: domain -> places, live:<domain> -> groups, *spare; only with quotas
-function Keys:roundPlaces(job, round) return self.root .. 'round-places:' .. job .. '/' .. round end
--- list: groupId
-function Keys:roundFailed(job, round) return self.root .. 'round-failed:' .. job .. '/' .. round end
--- list: groupId
-function Keys:roundAccepted(job, round) return self.root .. 'round-accepted:' .. job .. '/' .. round end
+Keys.roundPlaces = by_two('round-places:', '/')
+Keys.roundFailed = by_two('round-failed:', '/') -- list: groupId
+Keys.roundAccepted = by_two('round-accepted:', '/') -- list: groupId
 -- list: for each accepted group that was read, 16 digits of the digest of all up to it, 16 of its own, groupId
-function Keys:roundDigests(job, round) return self.root .. 'round-digests:' .. job .. '/' .. round end
--- zset: groupId by step, of the rounds whose summaries are kept
-function Keys:trainedGroups(job) return self.root .. 'job-trained:' .. job end
--- zset: tag by number; the complete ones
-function Keys:checkpoints(job) return self.root .. 'job-checkpoints:' .. job end
--- hash: tag, step, counters, job (JSON), cursor
-function Keys:checkpoint(job, number) return self.root .. 'checkpoint:' .. job .. '/' .. number end
+Keys.roundDigests = by_two('round-digests:', '/')
+Keys.trainedGroups = by_one('job-trained:') -- zset: groupId by step, of the rounds whose summaries are kept
+Keys.checkpoints = by_one('job-checkpoints:') -- zset: tag by number; the complete ones
+Keys.checkpoint = by_two('checkpoint:', '/') -- hash: tag, step, counters, job (JSON), cursor
+Keys.group = by_two('group:', '/') -- hash
+Keys.request = by_one('request:') -- hash
+Keys.abort = by_one('abort:') -- hash: selector, reason, upTo and the work of selecting; limited life
+Keys.abortRows = by_one('abort-rows:') -- zset: what it selected, in order; limited life
+Keys.fencedLease = by_one('abort-fenced:') -- string, limited life: ended by a fence of its server, not by its holder
+Keys.plan = by_one('plan:') -- hash: digest, summary, plannedAtMs, sentMoves; limited life, as its moves and states
+Keys.planMoves = by_one('plan-moves:') -- list: moves, JSON
+Keys.planStates = by_one('plan-states:') -- hash: requestId or leaseId -> state of its move
+Keys.endedSync = by_one('weights:ended:') -- string, 1 h: how a change of weights ended, JSON
+Keys.claimLane = by_one('waiters:claim:lane:') -- zset: claimId by arrival, of those that take this job only
+Keys.claim = by_one('claim:') -- string: first answer of a claim, limited life
+Keys.roundLedger = by_two('round-ledger:', '/') -- hash: counters
+Keys.jobLedger = by_one('job-ledger:') -- hash: counters of rounds that are folded
+Keys.openLengths = by_one('job-open-lengths:') -- hash: length bin -> samples cut without an end
+Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's hash -> packed; 90 days
 -- copy of a key of the job; `groups`: hash, groupId -> JSON
 function Keys:checkpointPart(job, number, part) return self.root .. 'checkpoint-' .. part .. ':' .. job .. '/'
   .. number end
--- hash
-function Keys:group(job, group) return self.root .. 'group:' .. job .. '/' .. group end
--- hash
-function Keys:request(id) return self.root .. 'request:' .. id end
--- hash: selector, reason, upTo and the work of selecting; limited life
-function Keys:abort(id) return self.root .. 'abort:' .. id end
--- zset: what it selected, in order; limited life
-function Keys:abortRows(id) return self.root .. 'abort-rows:' .. id end
--- string, limited life: ended by a fence of its server, not by its holder
-function Keys:fencedLease(leaseId) return self.root .. 'abort-fenced:' .. leaseId end
--- hash: digest, summary, plannedAtMs, sentMoves; limited life, as its moves and states
-function Keys:plan(id) return self.root .. 'plan:' .. id end
--- list: moves, JSON
-function Keys:planMoves(id) return self.root .. 'plan-moves:' .. id end
--- hash: requestId or leaseId -> state of its move
-function Keys:planStates(id) return self.root .. 'plan-states:' .. id end
--- string, 1 h: how a change of weights ended, JSON
-function Keys:endedSync(id) return self.root .. 'weights:ended:' .. id end
--- zset: claimId by arrival, of those that take this job only
-function Keys:claimLane(job) return self.root .. 'waiters:claim:lane:' .. job end
--- string: first answer of a claim, limited life
-function Keys:claim(id) return self.root .. 'claim:' .. id end
--- hash: counters
-function Keys:roundLedger(job, round) return self.root .. 'round-ledger:' .. job .. '/' .. round end
--- hash: counters of rounds that are folded
-function Keys:jobLedger(job) return self.root .. 'job-ledger:' .. job end
--- hash: length bin -> samples cut without an end
-function Keys:openLengths(job) return self.root .. 'job-open-lengths:' .. job end
--- hash of 48 bits of a prompt's hash -> packed; 90 days
-function Keys:promptLengths(bucket) return self.root .. 'prompt-lengths:' .. bucket end
 
 return Keys
