@@ -1,7 +1,8 @@
 import { OPERATIONS, patternOf, type AppName, type OperationName } from '@broomwagon/contracts';
 
 /**
- * Asserts at boot that every operation an app owns has a handler (the transport refuses a second one), and that it answers no other app's.
+ * Asserts at boot that every operation an app owns has a handler (the transport refuses a second one), and that it
+ * answers no other app's.
  * Subjects outside the table (commands to one worker) are not looked at.
  * @throws Error naming all that is wrong
  */

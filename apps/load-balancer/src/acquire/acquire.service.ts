@@ -47,7 +47,10 @@ export class AcquireService {
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
-  /** @throws BroomwagonError WORKER_NOT_FOUND, FENCED, RELEASED, NO_SERVER_AVAILABLE, SERVERS_FULL, QUEUE_FULL, UNAVAILABLE */
+  /**
+   * @throws BroomwagonError WORKER_NOT_FOUND, FENCED, RELEASED, NO_SERVER_AVAILABLE, SERVERS_FULL, QUEUE_FULL,
+   *   UNAVAILABLE
+   */
   async acquire(
     pool: string,
     request: AcquireRequest,

@@ -6,7 +6,7 @@ import { CoordinatorConfig } from '../coordinator.config';
 const SWEEP_INTERVAL_MS = 60_000;
 const OVERRIDE = 'PAYLOAD_SWEEP_UNCHECKED=true sweeps all the same';
 const SAYS = {
-  'payload-sweep-no-pools': `Redis has no pool, but the store has payloads: none is removed. Restore Redis; ${OVERRIDE}`,
+  'payload-sweep-no-pools': `Redis has no pool, but there are payloads: none is removed. Restore Redis; ${OVERRIDE}`,
   'payload-sweep-shared':
     'Another deployment uses the payload store, or used it before Redis was lost: no payload is removed. ' +
     `Give each deployment its own PAYLOAD_DIR or REDIS_KEY_PREFIX; ${OVERRIDE}`,

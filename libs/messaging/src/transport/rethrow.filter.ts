@@ -12,7 +12,8 @@ export class RethrowFilter implements ExceptionFilter {
 }
 
 /**
- * Connects the transport to a Nest application, with the filter it needs. HTTP filters of the application are left alone.
+ * Connects the transport to a Nest application, with the filter it needs. HTTP filters of the application stay as they
+ * are.
  */
 export function attachTransport(app: INestApplication, transport: NatsTransport): NestMicroservice {
   const microservice = app.connectMicroservice(

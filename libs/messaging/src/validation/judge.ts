@@ -98,7 +98,7 @@ function flattenChildren(
   for (const item of children) flatten(schema.nested, item.children ?? [], `${prefix}${item.property}.`, into);
 }
 
-/** A copy without the fields of the contract that are null, at any depth of contracts; free-form objects keep theirs. */
+/** A copy without the fields of contracts that are null, at any depth; free-form objects keep theirs. */
 function withoutNulls(contract: ContractClass, body: Record<string, unknown>): Record<string, unknown> {
   const given = { ...body };
   for (const { name, nested } of contractSchemaOf(contract)) {

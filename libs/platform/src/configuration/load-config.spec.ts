@@ -70,6 +70,7 @@ describe('loadConfig', () => {
       NATS_URL: 'x',
     };
     expect(Object.keys(problemsOf(wrong)).sort()).toEqual(Object.keys(wrong).sort());
+    expect(problemsOf({ HTTP_PORT: '65536' })).toEqual({ HTTP_PORT: 'httpPort must not be greater than 65535' });
   });
 
   it('refuses unknown variables of ours and unknown keys of the file, with a guess', () => {
