@@ -3,189 +3,23 @@ import {
   ArrayMaxSize,
   ArrayMinSize,
   IsArray,
-  IsBoolean,
   IsIn,
   IsInt,
   IsOptional,
-  Matches,
   Max,
   MaxLength,
   Min,
   ValidateNested,
 } from 'class-validator';
-import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
+import { AcquireItem } from './acquire.dto';
+import type { Decision } from './decision.dto';
 import { IsEpoch } from './epochs';
 import type { WireError } from './errors';
-import {
-  IsCorrelationId,
-  IsId,
-  type LeaseId,
-  type ServerId,
-  type WorkerId,
-  type Epoch,
-  IsWorkerId,
-  MAX_COMPOSED_ID_BYTES,
-} from './ids';
-import { IsCounter, type Integer } from './integers';
-import { IsLabels, type Labels } from './labels';
+import { IsCorrelationId, IsId, type LeaseId, type ServerId, type WorkerId, type Epoch, IsWorkerId } from './ids';
+import type { Integer } from './integers';
 import { LIMITS } from './limits';
-import type { PoolSettings, RoutingPolicy } from './pool.dto';
 import type { EngineDialect, ServerState } from './server.dto';
 
-/** One acquire; part of `lb.acquire-many` and, with the worker, of `lb.acquire`. */
-export class AcquireItem {
-  /** Id of the acquire, for idempotency: a repeat gets the same lease while it lives and for 120 s afterwards. */
-  @IsId() acquireId!: string;
-  /** For correlation only; a trajectory may use one requestId for all turns. */
-  @IsCorrelationId() requestId!: string;
-  /** Turns of one session stay on one server. */
-  @IsOptional() @IsCorrelationId() sessionId?: string;
-  /** Siblings of one prompt, for spread or affinity. */
-  @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
-  /**
-   * Priority among waiting acquires, from 0 (lowest) to 9.
-   * @default 5
-   */
-  @IsOptional() @IsInt() @Min(0) @Max(9) priority?: Integer;
-  /** Context of the request, tokens. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: Integer;
-  /** Only a server with exactly this weight version. */
-  @IsOptional() @IsCounter(0) weightVersion?: Integer;
-  /** Only a server with at least this weight version. */
-  @IsOptional() @IsCounter(0) minWeightVersion?: Integer;
-  /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
-  @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
-  /** Not on these servers, for example one that has just failed. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(LIMITS.excludedServers)
-  @IsId({ each: true })
-  excludeServers?: ServerId[];
-  /** Only a server that has all these labels. */
-  @IsOptional() @IsLabels() labels?: Labels;
-  /** Only a server whose engine is not known to lack any of these. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(ENGINE_FEATURES.length)
-  @IsIn(ENGINE_FEATURES, { each: true })
-  needs?: EngineFeature[];
-  /** Data-parallel rank of the session; stored with its binding and returned to later turns. */
-  @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: Integer;
-  /**
-   * This server, if it can take the lease, regardless of session and policy; otherwise the usual choice, with the
-   * branch `bound-unavailable`. The session is bound to the chosen server.
-   */
-  @IsOptional() @IsId() boundServerId?: ServerId;
-  /** Only this epoch of `boundServerId`. */
-  @IsOptional() @IsEpoch() boundServerEpoch?: Epoch;
-  /** Store and return the full snapshot of the decision. */
-  @IsOptional() @IsBoolean() explain?: boolean;
-  /**
-   * Wait at most this long for room, milliseconds; 0 = answer at once.
-   * @default 0
-   */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
-}
-
-/** `lb.acquire` */
-export class AcquireRequest extends AcquireItem {
-  /** The worker that will hold the lease. */
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
-}
-
-export const DECISION_BRANCHES = [
-  'sticky-hit',
-  'sticky-broken',
-  'least-loaded',
-  'tie',
-  'round-robin',
-  'hash',
-  'group-spread',
-  'group-affinity',
-  'bound',
-  'bound-unavailable',
-  'transferred',
-  'waited',
-  'repeated',
-] as const;
-/** The rule that chose a server. */
-export type DecisionBranch = (typeof DECISION_BRANCHES)[number];
-/** A server and its rank. */
-export interface RankedServer {
-  serverId: ServerId;
-  /** Load key before the choice, in the unit of the policy; the lowest is chosen. */
-  key: number;
-}
-/** How a server was chosen. */
-export interface Decision {
-  /** Routing policy of the pool. */
-  policy: RoutingPolicy;
-  /** The rule that chose the server. */
-  branch: DecisionBranch;
-  /** Leases of the chosen server, this one included. */
-  inflight: Integer;
-  /** For an acquire that waited, or whose `boundServerId` could not take it: the branch that chose the server. */
-  via?: DecisionBranch;
-  /** Version of the pool's settings. */
-  policyVersion?: Integer;
-  /** Load key of the chosen server before the choice, in the unit of the policy. */
-  key?: number;
-  /**
-   * The first four servers in the order of the policy that meet the constraints, with their keys; for consistent-hash
-   * one.
-   */
-  best?: RankedServer[];
-  /** Number of servers with room, before constraints. */
-  eligible?: Integer;
-  /** All input of the choice, if requested by `explain` or sampled. */
-  snapshot?: DecisionSnapshot;
-}
-/** State of a server at the time of the choice. */
-export interface SnapshotServer {
-  serverId: ServerId;
-  /** Number of its leases. */
-  leases: Integer;
-  /** Has room for one more lease. */
-  hasRoom: boolean;
-  /** Relative capacity. */
-  weight: number;
-  /** Its weight version. */
-  weightVersion: Integer;
-  /** Sequence of the last lease that chose it, modulo 2^32; 0 = never. */
-  chosen: Integer;
-  /** Context tokens of its leases (at least 256 each) and its reported uncached tokens; only for `least-tokens`. */
-  tokens?: Integer;
-  /** Bound sessions, and leases without a session; only for `least-sessions`. */
-  sessions?: Integer;
-  /** Its next turn; only for `round-robin`. */
-  turn?: Integer;
-  /** Its labels, if it has any. */
-  labels?: Labels;
-  /** Capabilities that its engine is known to lack. */
-  lacks?: EngineFeature[];
-  /** Reported KV use, 0 to 1. */
-  kvUse?: number;
-  /** Leases of the group of the acquire. */
-  groupLeases?: Integer;
-}
-/** All input of a choice: `replayDecision` repeats the choice. */
-export interface DecisionSnapshot {
-  /** Settings of the pool. */
-  settings: PoolSettings;
-  /** The fields of the acquire that affect the choice. */
-  request: Omit<AcquireItem, 'waitMs' | 'priority' | 'explain'>;
-  /** Server of the session, if it is still usable. */
-  boundTo?: ServerId;
-  /** Server of `boundServerId`, if it could take the lease. */
-  namedServer?: ServerId;
-  /** Newest weight version of the servers that take leases. */
-  newestWeightVersion: Integer;
-  /** The first 128 servers in the order of the policy, the bound one and the chosen one. */
-  servers: SnapshotServer[];
-  /** There were more servers than are listed. */
-  truncated?: boolean;
-}
 /** A granted lease: the right to run one request on a server. */
 export interface LeaseGrant {
   leaseId: LeaseId;
@@ -400,32 +234,4 @@ export class ClearSessionsRequest {}
 export interface ClearSessionsReply {
   /** Sessions that were forgotten or will be. */
   cleared: Integer;
-}
-
-/** `lb.decisions`: one page of recent choices, latest first. */
-export class DecisionsRequest {
-  /** Cursor of the previous page. */
-  @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not one of ours' }) cursor?: string;
-  /** Maximum entries of the page, at most 128 (default), or 16 with snapshots. */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
-  /** Only decisions with a snapshot, which are stored separately. */
-  @IsOptional() @IsBoolean() full?: boolean;
-}
-/** One recorded choice. */
-export interface DecisionRecord {
-  /** Sequence of the choice: that of the lease, or a separate one for a transfer. */
-  seq: Integer;
-  /** The acquire of the choice. */
-  acquireId: string;
-  serverId: ServerId;
-  /** When it was made, milliseconds since 1970. */
-  decidedAtMs: Integer;
-  /** The choice. */
-  decision: Decision;
-}
-export interface DecisionsReply {
-  /** The choices, latest first. */
-  decisions: DecisionRecord[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }

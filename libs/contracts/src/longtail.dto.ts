@@ -1,6 +1,6 @@
 import { Type } from 'class-transformer';
-import { ArrayMaxSize, ArrayMinSize, Equals, IsArray, IsOptional, MaxLength, ValidateNested } from 'class-validator';
-import { IsAttempt, IsEpoch } from './epochs';
+import { ArrayMaxSize, ArrayMinSize, IsArray, IsOptional, MaxLength, ValidateNested, Equals } from 'class-validator';
+import { IsEpoch, IsAttempt } from './epochs';
 import type { WireError } from './errors';
 import {
   IsCorrelationId,
@@ -8,15 +8,54 @@ import {
   type GroupId,
   type JobId,
   type RequestId,
+  type Epoch,
   type WorkerId,
   type AttemptId,
-  type Epoch,
   IsWorkerId,
 } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
 import { IsStamp, type Stamp } from './stamp';
+
+/** `longtail.stats` */
+export class LongtailStatsRequest {
+  @IsId() job!: JobId;
+}
+/** Size of a long-tail queue. */
+export interface LongtailStats {
+  /** Groups of the queue. */
+  groups: Integer;
+  /** Cut groups that are not in the queue yet. */
+  settlingGroups: Integer;
+}
+
+/** `longtail.list`: one page of the queue, oldest first. */
+export class LongtailListRequest {
+  @IsId() job!: JobId;
+  /** Cursor of the previous page. */
+  @IsOptional() @IsCounter(0) cursor?: Integer;
+}
+/** One group of the long-tail queue. */
+export interface LongtailGroup {
+  groupId: GroupId;
+  /** Number of its cuts. */
+  cuts: Integer;
+  /** Step in which it was first submitted. */
+  firstStep: Integer;
+  /** Samples that are finished. */
+  finishedSamples: Integer;
+  /** Samples of the group. */
+  samples: Integer;
+  /** Tokens of its samples. */
+  tokens: Integer;
+}
+export interface LongtailListReply {
+  /** The page, oldest first. */
+  groups: LongtailGroup[];
+  /** Send this for the next page; absent on the last page. */
+  cursor?: Integer;
+}
 
 /** A sample that its worker returns unfinished. */
 export class RequeuedSample {

@@ -1,17 +1,21 @@
 import * as abort from './abort.dto';
+import * as acquire from './acquire.dto';
 import * as checkpoint from './checkpoint.dto';
+import * as decision from './decision.dto';
 import * as deletion from './deletion.dto';
 import * as inspection from './inspection.dto';
 import * as jobQuota from './job-quota.dto';
 import * as jobReconcile from './job-reconcile.dto';
+import * as job from './job.dto';
 import * as lb from './lb.dto';
 import * as ledger from './ledger.dto';
 import * as longtail from './longtail.dto';
 import * as payload from './payload.dto';
 import * as pool from './pool.dto';
-import * as rebalance from './rebalance.dto';
 import * as prompt from './prompt.dto';
+import * as rebalance from './rebalance.dto';
 import * as request from './request.dto';
+import * as results from './results.dto';
 import * as roundCancel from './round-cancel.dto';
 import * as round from './round.dto';
 import * as server from './server.dto';
@@ -40,7 +44,7 @@ const coordinator = 'trainer-coordinator';
 
 /** Every request/reply operation, by the last part of its subject `rollout.v1.<pool>.<operation>`. */
 export const OPERATIONS = {
-  'lb.acquire': operation<lb.LeaseGrant>()(balancer, lb.AcquireRequest),
+  'lb.acquire': operation<lb.LeaseGrant>()(balancer, acquire.AcquireRequest),
   'lb.acquire-many': operation<lb.AcquireManyReply>()(balancer, lb.AcquireManyRequest),
   'lb.release': operation<lb.ReleaseReply>()(balancer, lb.ReleaseRequest),
   'lb.release-many': operation<lb.ReleaseManyReply>()(balancer, lb.ReleaseManyRequest),
@@ -49,7 +53,7 @@ export const OPERATIONS = {
   'lb.finish-session': operation<lb.FinishSessionReply>()(balancer, lb.FinishSessionRequest),
   'lb.cancel': operation<lb.CancelAcquireReply>()(balancer, lb.CancelAcquireRequest),
   'lb.clear-sessions': operation<lb.ClearSessionsReply>()(balancer, lb.ClearSessionsRequest),
-  'lb.decisions': operation<lb.DecisionsReply>()(balancer, lb.DecisionsRequest),
+  'lb.decisions': operation<decision.DecisionsReply>()(balancer, decision.DecisionsRequest),
   'pool.configure': operation<pool.PoolSettingsReply>()(balancer, pool.ConfigurePoolRequest),
   'pool.settings': operation<pool.PoolSettingsReply>()(balancer, pool.PoolSettingsRequest),
   'pool.pause': operation<pool.PausePoolReply>()(balancer, pool.PausePoolRequest),
@@ -76,8 +80,8 @@ export const OPERATIONS = {
   'round.takeover': operation<round.TakeoverRoundReply>()(coordinator, round.TakeoverRoundRequest),
   'round.submit': operation<round.SubmitGroupsReply>()(coordinator, round.SubmitGroupsRequest),
   'round.status': operation<round.RoundStatus>()(coordinator, round.RoundStatusRequest),
-  'round.results': operation<round.RoundResultsReply>()(coordinator, round.RoundResultsRequest),
-  'round.close': operation<round.CloseRoundReply>()(coordinator, round.CloseRoundRequest),
+  'round.results': operation<results.RoundResultsReply>()(coordinator, results.RoundResultsRequest),
+  'round.close': operation<results.CloseRoundReply>()(coordinator, results.CloseRoundRequest),
   'request.claim': operation<request.ClaimReply>()(coordinator, request.ClaimRequest),
   'request.segments': operation<request.RequestSegmentsReply>()(coordinator, request.RequestSegmentsRequest),
   'request.checkpoint': operation<request.CheckpointReply>()(coordinator, request.CheckpointRequest),
@@ -91,8 +95,8 @@ export const OPERATIONS = {
   'round.cancel': operation<roundCancel.CancelRoundReply>()(coordinator, roundCancel.CancelRoundRequest),
   'longtail.requeue': operation<longtail.RequeueReply>()(coordinator, longtail.RequeueRequest),
   'longtail.drop': operation<longtail.DropLongtailReply>()(coordinator, longtail.DropLongtailRequest),
-  'longtail.stats': operation<round.LongtailStats>()(coordinator, round.LongtailStatsRequest),
-  'longtail.list': operation<round.LongtailListReply>()(coordinator, round.LongtailListRequest),
+  'longtail.stats': operation<longtail.LongtailStats>()(coordinator, longtail.LongtailStatsRequest),
+  'longtail.list': operation<longtail.LongtailListReply>()(coordinator, longtail.LongtailListRequest),
   'job.configure': operation<jobQuota.ConfigureJobReply>()(coordinator, jobQuota.ConfigureJobRequest),
   'job.delete': operation<deletion.DeleteJobReply>()(coordinator, deletion.DeleteJobRequest),
   'pool.delete': operation<deletion.DeletePoolReply>()(coordinator, deletion.DeletePoolRequest),
@@ -104,8 +108,8 @@ export const OPERATIONS = {
   'rebalance.plan': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.PlanRebalanceRequest),
   'rebalance.execute': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.ExecuteRebalanceRequest),
   'rebalance.status': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.RebalanceStatusRequest),
-  'job.status': operation<round.JobStatus>()(coordinator, round.JobStatusRequest),
-  'job.list': operation<round.ListJobsReply>()(coordinator, round.ListJobsRequest),
+  'job.status': operation<job.JobStatus>()(coordinator, job.JobStatusRequest),
+  'job.list': operation<job.ListJobsReply>()(coordinator, job.ListJobsRequest),
   'job.ledger': operation<ledger.JobLedgerReply>()(coordinator, ledger.JobLedgerRequest),
   'prompt.remember': operation<prompt.RememberPromptsReply>()(coordinator, prompt.RememberPromptsRequest),
   'prompt.lengths': operation<prompt.PromptLengthsReply>()(coordinator, prompt.PromptLengthsRequest),

@@ -3,7 +3,6 @@ import {
   ArrayMaxSize,
   ArrayMinSize,
   IsArray,
-  IsBoolean,
   IsIn,
   IsInt,
   IsObject,
@@ -14,10 +13,9 @@ import {
   Min,
   ValidateNested,
 } from 'class-validator';
-import type { Prompt, SamplingParameters } from './generation';
 import { ABORT_SCOPES, type AbortScope } from './abort.dto';
-import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
+import type { Prompt, SamplingParameters } from './generation';
 import {
   IsCorrelationId,
   IsId,
@@ -29,11 +27,10 @@ import {
   IsName,
 } from './ids';
 import { IsCounter, type Integer } from './integers';
-import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import type { ReturnReason } from './request.dto';
-import { MAX_REF_LENGTH, type Segment } from './segment.dto';
-import { IsResultsCursor, IsStamp, type Stamp } from './stamp';
+import { MAX_REF_LENGTH } from './segment.dto';
+import { IsStamp, type Stamp } from './stamp';
 import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
 
 export const ROUND_KINDS = ['short', 'long'] as const;
@@ -310,219 +307,4 @@ export interface RoundStatus {
   completedAtMs?: Integer;
   /** Absent in the reply of `round.takeover`, which has its own stamp. */
   stamp?: Stamp;
-}
-
-/** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
-export class RoundResultsRequest {
-  @IsId() job!: JobId;
-  @IsId() roundId!: RoundId;
-  /**
-   * Cursor of the previous page; absent: from the beginning. GENERATION_CHANGED if Redis has lost groups that were read
-   * before.
-   */
-  @IsOptional() @IsResultsCursor() cursor?: string;
-  /**
-   * Maximum groups of the page.
-   * @default 128
-   */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: Integer;
-  /** How long to wait for the next group or the end of the round, milliseconds. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
-  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
-}
-/** One finished sample. */
-export interface SampleResult {
-  requestId: RequestId;
-  /** Index of the sample in its group, from 0. */
-  sampleIndex: Integer;
-  /** Why generation ended: the model stopped (`stop`), or the budget was used up (`length`). */
-  finishReason: 'stop' | 'length';
-  /** Tokens of all segments. */
-  tokenCount: Integer;
-  /** References of its tokens, in order. */
-  segments: Segment[];
-  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
-  segmentsFollow?: true;
-}
-/** One accepted group. */
-export interface GroupResult {
-  groupId: GroupId;
-  /** Domain it was submitted with, if any. */
-  domain?: string;
-  /** Reference of its prompt. */
-  promptRef: string;
-  /** How often the group was cut before. */
-  cuts: Integer;
-  /** Step in which it was first submitted. */
-  firstStep: Integer;
-  /** Its samples. */
-  samples: SampleResult[];
-  /** The page ends within this group; its other samples are in the next page. */
-  more?: boolean;
-  /**
-   * Digest of the samples and their segments; absent while `more`. If it is the same in a later read, the payloads need
-   * not be fetched again.
-   */
-  digest?: string;
-}
-export interface RoundResultsReply {
-  /** State of the round. */
-  state: RoundState;
-  /** The groups, in the order of acceptance. */
-  groups: GroupResult[];
-  /** Cursor for the next page; the cursor of the last page is the proof for `round.close`. */
-  cursor: string;
-  /** The round is completed, and this is the last page. */
-  complete: boolean;
-  /** With the last page: cost of the policy in this round. Its `acceptance` reweights samples by length. */
-  ledger?: LedgerSummary;
-  stamp: Stamp;
-}
-/** A group that was read completely. */
-export class ReadGroup {
-  @IsId() groupId!: GroupId;
-  /** As in the results. */
-  @IsString() @MaxLength(32) digest!: string;
-}
-
-/** `round.close`: marks the groups of the round as trained. */
-export class CloseRoundRequest {
-  @IsId() job!: JobId;
-  @IsId() roundId!: RoundId;
-  @IsEpoch() trainerEpoch!: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
-  /**
-   * Cursor of the last page of `round.results`: proves which groups were read. ROUND_MISMATCH if they differ from the
-   * round.
-   */
-  @IsResultsCursor() cursor!: string;
-  /** The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different groups. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(LIMITS.groupsPerClose)
-  @ValidateNested({ each: true })
-  @Type(() => ReadGroup)
-  groups?: ReadGroup[];
-}
-export interface CloseRoundReply {
-  roundId: RoundId;
-  /** Steps trained, including this one. */
-  stepsTrained: Integer;
-  /** Groups of this round. */
-  trainedGroups: Integer;
-  /** Their samples. */
-  trainedRequests: Integer;
-  stamp: Stamp;
-}
-
-/** `longtail.stats` */
-export class LongtailStatsRequest {
-  @IsId() job!: JobId;
-}
-/** Size of a long-tail queue. */
-export interface LongtailStats {
-  /** Groups of the queue. */
-  groups: Integer;
-  /** Cut groups that are not in the queue yet. */
-  settlingGroups: Integer;
-}
-
-/** `longtail.list`: one page of the queue, oldest first. */
-export class LongtailListRequest {
-  @IsId() job!: JobId;
-  /** Cursor of the previous page. */
-  @IsOptional() @IsCounter(0) cursor?: Integer;
-}
-/** One group of the long-tail queue. */
-export interface LongtailGroup {
-  groupId: GroupId;
-  /** Number of its cuts. */
-  cuts: Integer;
-  /** Step in which it was first submitted. */
-  firstStep: Integer;
-  /** Samples that are finished. */
-  finishedSamples: Integer;
-  /** Samples of the group. */
-  samples: Integer;
-  /** Tokens of its samples. */
-  tokens: Integer;
-}
-export interface LongtailListReply {
-  /** The page, oldest first. */
-  groups: LongtailGroup[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: Integer;
-}
-
-/** `job.status`: state and request counts of a job. */
-export class JobStatusRequest {
-  @IsId() job!: JobId;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
-}
-/**
- * Requests by state; always submitted = pending + claimed + running + cutting + unfinished + finished + trained +
- * failed + dropped.
- */
-export interface RequestCounts {
-  /** All submitted samples. */
-  submitted: Integer;
-  /** Waiting for a worker. */
-  pending: Integer;
-  /** With a worker, not running yet. */
-  claimed: Integer;
-  /** Running on an engine. */
-  running: Integer;
-  /** To be stopped, not confirmed yet. */
-  cutting: Integer;
-  /** In the long-tail queue, not finished. */
-  unfinished: Integer;
-  /** Finished, not trained yet. */
-  finished: Integer;
-  /** Trained. */
-  trained: Integer;
-  /** Failed for good. */
-  failed: Integer;
-  /** Dropped, never trained. */
-  dropped: Integer;
-}
-/** State of a job. */
-export interface JobStatus {
-  job: JobId;
-  /** Epoch of its trainer. */
-  trainerEpoch: Epoch;
-  /** Steps trained (rounds closed). */
-  stepsTrained: Integer;
-  /** Groups ever submitted. */
-  submittedGroups: Integer;
-  /** Groups trained. */
-  trainedGroups: Integer;
-  /** Groups with a request that failed for good. */
-  failedGroups: Integer;
-  /** Groups that lost samples to an abort and were dropped; never trained. */
-  droppedGroups: Integer;
-  /** Its long-tail queue. */
-  longtail: LongtailStats;
-  /** Its requests, by state. */
-  requests: RequestCounts;
-  /** The round that is not closed, if any. */
-  openRoundId?: RoundId;
-  stamp: Stamp;
-}
-
-/** `job.list`: one page of the jobs of the pool. */
-export class ListJobsRequest {
-  /** Only jobs with a round that is not closed. */
-  @IsOptional() @IsBoolean() openOnly?: boolean;
-  /** Cursor of the previous page. */
-  @IsOptional() @IsScanCursor() cursor?: string;
-}
-export interface ListJobsReply {
-  /** The jobs, sorted within the page. */
-  jobs: JobId[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }

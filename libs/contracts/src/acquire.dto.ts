@@ -1,0 +1,77 @@
+import { ArrayMaxSize, IsArray, IsBoolean, IsIn, IsInt, IsOptional, Max, Min } from 'class-validator';
+import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
+import { IsEpoch } from './epochs';
+import {
+  IsCorrelationId,
+  IsId,
+  type ServerId,
+  type WorkerId,
+  type Epoch,
+  IsWorkerId,
+  MAX_COMPOSED_ID_BYTES,
+} from './ids';
+import { IsCounter, type Integer } from './integers';
+import { IsLabels, type Labels } from './labels';
+import { LIMITS } from './limits';
+
+/** One acquire; part of `lb.acquire-many` and, with the worker, of `lb.acquire`. */
+export class AcquireItem {
+  /** Id of the acquire, for idempotency: a repeat gets the same lease while it lives and for 120 s afterwards. */
+  @IsId() acquireId!: string;
+  /** For correlation only; a trajectory may use one requestId for all turns. */
+  @IsCorrelationId() requestId!: string;
+  /** Turns of one session stay on one server. */
+  @IsOptional() @IsCorrelationId() sessionId?: string;
+  /** Siblings of one prompt, for spread or affinity. */
+  @IsOptional() @IsId({}, MAX_COMPOSED_ID_BYTES) groupId?: string;
+  /**
+   * Priority among waiting acquires, from 0 (lowest) to 9.
+   * @default 5
+   */
+  @IsOptional() @IsInt() @Min(0) @Max(9) priority?: Integer;
+  /** Context of the request, tokens. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: Integer;
+  /** Only a server with exactly this weight version. */
+  @IsOptional() @IsCounter(0) weightVersion?: Integer;
+  /** Only a server with at least this weight version. */
+  @IsOptional() @IsCounter(0) minWeightVersion?: Integer;
+  /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
+  @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
+  /** Not on these servers, for example one that has just failed. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(LIMITS.excludedServers)
+  @IsId({ each: true })
+  excludeServers?: ServerId[];
+  /** Only a server that has all these labels. */
+  @IsOptional() @IsLabels() labels?: Labels;
+  /** Only a server whose engine is not known to lack any of these. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(ENGINE_FEATURES.length)
+  @IsIn(ENGINE_FEATURES, { each: true })
+  needs?: EngineFeature[];
+  /** Data-parallel rank of the session; stored with its binding and returned to later turns. */
+  @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: Integer;
+  /**
+   * This server, if it can take the lease, regardless of session and policy; otherwise the usual choice, with the
+   * branch `bound-unavailable`. The session is bound to the chosen server.
+   */
+  @IsOptional() @IsId() boundServerId?: ServerId;
+  /** Only this epoch of `boundServerId`. */
+  @IsOptional() @IsEpoch() boundServerEpoch?: Epoch;
+  /** Store and return the full snapshot of the decision. */
+  @IsOptional() @IsBoolean() explain?: boolean;
+  /**
+   * Wait at most this long for room, milliseconds; 0 = answer at once.
+   * @default 0
+   */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
+}
+
+/** `lb.acquire` */
+export class AcquireRequest extends AcquireItem {
+  /** The worker that will hold the lease. */
+  @IsWorkerId() workerId!: WorkerId;
+  @IsEpoch() workerEpoch!: Epoch;
+}

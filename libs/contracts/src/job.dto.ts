@@ -1,0 +1,76 @@
+import { IsBoolean, IsOptional } from 'class-validator';
+import { IsScanCursor } from './cursors';
+import { IsId, type JobId, type RoundId, type Epoch } from './ids';
+import type { Integer } from './integers';
+import type { LongtailStats } from './longtail.dto';
+import { IsStamp, type Stamp } from './stamp';
+
+/** `job.status`: state and request counts of a job. */
+export class JobStatusRequest {
+  @IsId() job!: JobId;
+  /** Stamp of the last reply. */
+  @IsOptional() @IsStamp() stamp?: Stamp;
+}
+/**
+ * Requests by state; always submitted = pending + claimed + running + cutting + unfinished + finished + trained +
+ * failed + dropped.
+ */
+export interface RequestCounts {
+  /** All submitted samples. */
+  submitted: Integer;
+  /** Waiting for a worker. */
+  pending: Integer;
+  /** With a worker, not running yet. */
+  claimed: Integer;
+  /** Running on an engine. */
+  running: Integer;
+  /** To be stopped, not confirmed yet. */
+  cutting: Integer;
+  /** In the long-tail queue, not finished. */
+  unfinished: Integer;
+  /** Finished, not trained yet. */
+  finished: Integer;
+  /** Trained. */
+  trained: Integer;
+  /** Failed for good. */
+  failed: Integer;
+  /** Dropped, never trained. */
+  dropped: Integer;
+}
+/** State of a job. */
+export interface JobStatus {
+  job: JobId;
+  /** Epoch of its trainer. */
+  trainerEpoch: Epoch;
+  /** Steps trained (rounds closed). */
+  stepsTrained: Integer;
+  /** Groups ever submitted. */
+  submittedGroups: Integer;
+  /** Groups trained. */
+  trainedGroups: Integer;
+  /** Groups with a request that failed for good. */
+  failedGroups: Integer;
+  /** Groups that lost samples to an abort and were dropped; never trained. */
+  droppedGroups: Integer;
+  /** Its long-tail queue. */
+  longtail: LongtailStats;
+  /** Its requests, by state. */
+  requests: RequestCounts;
+  /** The round that is not closed, if any. */
+  openRoundId?: RoundId;
+  stamp: Stamp;
+}
+
+/** `job.list`: one page of the jobs of the pool. */
+export class ListJobsRequest {
+  /** Only jobs with a round that is not closed. */
+  @IsOptional() @IsBoolean() openOnly?: boolean;
+  /** Cursor of the previous page. */
+  @IsOptional() @IsScanCursor() cursor?: string;
+}
+export interface ListJobsReply {
+  /** The jobs, sorted within the page. */
+  jobs: JobId[];
+  /** Send this for the next page; absent on the last page. */
+  cursor?: string;
+}

@@ -1,0 +1,126 @@
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsInt,
+  IsOptional,
+  IsString,
+  Max,
+  MaxLength,
+  Min,
+  ValidateNested,
+} from 'class-validator';
+import { IsEpoch } from './epochs';
+import { IsId, type GroupId, type JobId, type RequestId, type RoundId, type Epoch } from './ids';
+import type { Integer } from './integers';
+import type { LedgerSummary } from './ledger.dto';
+import { LIMITS } from './limits';
+import type { RoundState } from './round.dto';
+import { Segment } from './segment.dto';
+import { IsResultsCursor, IsStamp, type Stamp } from './stamp';
+
+/** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
+export class RoundResultsRequest {
+  @IsId() job!: JobId;
+  @IsId() roundId!: RoundId;
+  /**
+   * Cursor of the previous page; absent: from the beginning. GENERATION_CHANGED if Redis has lost groups that were read
+   * before.
+   */
+  @IsOptional() @IsResultsCursor() cursor?: string;
+  /**
+   * Maximum groups of the page.
+   * @default 128
+   */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: Integer;
+  /** How long to wait for the next group or the end of the round, milliseconds. */
+  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
+  @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
+  /** Stamp of the last reply. */
+  @IsOptional() @IsStamp() stamp?: Stamp;
+}
+/** One finished sample. */
+export interface SampleResult {
+  requestId: RequestId;
+  /** Index of the sample in its group, from 0. */
+  sampleIndex: Integer;
+  /** Why generation ended: the model stopped (`stop`), or the budget was used up (`length`). */
+  finishReason: 'stop' | 'length';
+  /** Tokens of all segments. */
+  tokenCount: Integer;
+  /** References of its tokens, in order. */
+  segments: Segment[];
+  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
+  segmentsFollow?: true;
+}
+/** One accepted group. */
+export interface GroupResult {
+  groupId: GroupId;
+  /** Domain it was submitted with, if any. */
+  domain?: string;
+  /** Reference of its prompt. */
+  promptRef: string;
+  /** How often the group was cut before. */
+  cuts: Integer;
+  /** Step in which it was first submitted. */
+  firstStep: Integer;
+  /** Its samples. */
+  samples: SampleResult[];
+  /** The page ends within this group; its other samples are in the next page. */
+  more?: boolean;
+  /**
+   * Digest of the samples and their segments; absent while `more`. If it is the same in a later read, the payloads need
+   * not be fetched again.
+   */
+  digest?: string;
+}
+export interface RoundResultsReply {
+  /** State of the round. */
+  state: RoundState;
+  /** The groups, in the order of acceptance. */
+  groups: GroupResult[];
+  /** Cursor for the next page; the cursor of the last page is the proof for `round.close`. */
+  cursor: string;
+  /** The round is completed, and this is the last page. */
+  complete: boolean;
+  /** With the last page: cost of the policy in this round. Its `acceptance` reweights samples by length. */
+  ledger?: LedgerSummary;
+  stamp: Stamp;
+}
+/** A group that was read completely. */
+export class ReadGroup {
+  @IsId() groupId!: GroupId;
+  /** As in the results. */
+  @IsString() @MaxLength(32) digest!: string;
+}
+
+/** `round.close`: marks the groups of the round as trained. */
+export class CloseRoundRequest {
+  @IsId() job!: JobId;
+  @IsId() roundId!: RoundId;
+  @IsEpoch() trainerEpoch!: Epoch;
+  /** Stamp of the last reply. */
+  @IsOptional() @IsStamp() stamp?: Stamp;
+  /**
+   * Cursor of the last page of `round.results`: proves which groups were read. ROUND_MISMATCH if they differ from the
+   * round.
+   */
+  @IsResultsCursor() cursor!: string;
+  /** The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different groups. */
+  @IsOptional()
+  @IsArray()
+  @ArrayMaxSize(LIMITS.groupsPerClose)
+  @ValidateNested({ each: true })
+  @Type(() => ReadGroup)
+  groups?: ReadGroup[];
+}
+export interface CloseRoundReply {
+  roundId: RoundId;
+  /** Steps trained, including this one. */
+  stepsTrained: Integer;
+  /** Groups of this round. */
+  trainedGroups: Integer;
+  /** Their samples. */
+  trainedRequests: Integer;
+  stamp: Stamp;
+}
