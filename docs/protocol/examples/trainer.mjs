@@ -1,9 +1,9 @@
-// A whole trainer against the plain protocol: a NATS client, JSON, nothing of Broomwagon's code, no Redis.
+// A complete trainer that uses only a NATS client and JSON: no code of Broomwagon, no Redis.
 //
 //   NATS_URL=nats://127.0.0.1:4222 node docs/protocol/examples/trainer.mjs --job demo --prompts 20 --out results/
 //
-// It rolls out its data step by step and writes one file a step. Kill it at any moment and start it again
-// (here or elsewhere): it takes over, fences the one before, and goes on where the counts say it was.
+// It rolls out its data step by step and writes one file for each step. Kill it at any moment and start it again
+// (here or elsewhere): it takes the job over, fences the previous trainer, and continues after the last trained step.
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ const { values: options } = parseArgs({
 });
 const { pool, job, out } = options;
 const groupsPerStep = Number(options.groups);
-// A group that fails for good is left out of its step; `replace` would wait for another one in its place.
+// A step without a group that failed for good is accepted; `replace` would wait for another group.
 const policy = {
   name: options['tail-policy'],
   overProvision: Number(options['over-provision']),
@@ -44,7 +44,7 @@ const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({
 }));
 
 const servers = process.env.NATS_URL ?? 'nats://127.0.0.1:4222';
-// nats.js takes no notice of the scheme: without `tls` it would speak plain text to a server that has no TLS.
+// nats.js ignores the scheme: without `tls` it would use plain text with a server that has no TLS.
 const tls = servers.startsWith('tls://') ? { caFile: process.env.NATS_TLS_CA } : undefined;
 const connection = await connect({
   servers,
@@ -54,10 +54,10 @@ const connection = await connect({
   name: 'example-trainer',
 });
 
-/** Of the last reply; passed on, it makes a Redis that has lost something since answer GENERATION_CHANGED. */
+/** Stamp of the last reply. With it, a call is answered GENERATION_CHANGED if Redis has lost later changes. */
 let stamp;
 
-/** One call of the protocol. Every command may be repeated, so a retryable error or a lost reply is just sent again. */
+/** One call of the protocol. Commands are idempotent, so it repeats after a retryable error or a lost reply. */
 async function call(operation, about, deadlineMs = 60_000) {
   const giveUpAt = Date.now() + deadlineMs;
   const isStamped = /^round\.(?!takeover)|^job\.reconcile/.test(operation);
@@ -86,7 +86,7 @@ async function call(operation, about, deadlineMs = 60_000) {
   }
 }
 
-/** What this trainer holds: its files. Each has the groups trained in its step, and the ids submitted up to then. */
+/** One file for each trained step, with the groups of the step and all ids submitted until then. */
 const fileOf = (step) => join(out, `step-${step}.json`);
 const heldSteps = () => {
   const steps = [];
@@ -98,12 +98,12 @@ const heldSteps = () => {
 
 let trainerEpoch;
 let round;
-/** Ids that were submitted, as far as is known; what is trained is among them. */
+/** Known submitted ids, including those of trained groups. */
 let submitted;
 
 /**
- * Says who drives the job from now on, and makes Redis and this trainer agree: at the start, and whenever Redis has lost
- * what was done last. A step that is in a file is trained, whatever Redis says; of the rest, Redis knows best.
+ * Takes the job over and reconciles Redis with this trainer: at the start, and when Redis has lost its last changes. A
+ * step with a file is trained, whatever Redis has; for everything else the state in Redis decides.
  */
 async function takeOver() {
   stamp = undefined;
@@ -121,14 +121,14 @@ async function takeOver() {
   };
   const held = heldSteps();
   for (const { step, groups } of held.slice(found.stepsTrained)) {
-    console.error(`Redis does not know that step ${step} is trained: it is told`);
+    console.error(`Redis does not know that step ${step} is trained; reconciling it`);
     const trained = groups.map(({ groupId, samples }) => ({ groupId, samples: samples.length }));
     for (let start = 0; start === 0 || start < trained.length; start += 1_024) {
       const page = trained.slice(start, start + 1_024);
       await reconcile({ step, groups: page, isLast: start + 1_024 >= trained.length });
     }
   }
-  // Redis has lost nothing of the steps it counts; of what was submitted later it says what it knows.
+  // Redis has all steps that it counts. Ask it which of the later groups it knows.
   submitted = new Set(held[found.stepsTrained - 1]?.submitted);
   for (const { groups } of held) for (const { groupId } of groups) submitted.add(groupId);
   const asked = trainerEpoch ? data.map(({ groupId }) => groupId).filter((groupId) => !submitted.has(groupId)) : [];
@@ -136,13 +136,13 @@ async function takeOver() {
     const page = asked.slice(start, start + 1_024);
     const unknown = new Set((await reconcile({ groupIds: page })).unknown);
     for (const groupId of page) if (!unknown.has(groupId)) submitted.add(groupId);
-    // The data is submitted in its order.
+    // Groups are submitted in the order of the data, so all later ones are unknown too.
     if (unknown.size === page.length) break;
   }
   round = openRoundId ? await call('round.status', { job, roundId: openRoundId, trainerEpoch }) : undefined;
 }
 
-/** Opens the next round, or nothing when all is trained. */
+/** Opens the next round; undefined if all groups are trained. */
 async function openRound() {
   const remainingGroups = data.length - submitted.size;
   const plan = await call('round.next', { job, groupsPerStep, remainingGroups, policy, trainerEpoch });
@@ -154,7 +154,7 @@ async function openRound() {
   return call('round.status', { job, roundId, trainerEpoch });
 }
 
-/** Submits what the round still lacks, in the order of the data. */
+/** Submits the groups that the round still needs, in the order of the data. */
 async function submitRest({ roundId, newGroups, roundGroups, takenGroups, state }) {
   if (state !== 'open' && state !== 'opening') return;
   let missing = newGroups - (roundGroups - takenGroups);
@@ -176,7 +176,7 @@ async function fetchPayload(ref) {
   return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** Nearly always they are in the sample; a sample that was cut hundreds of times has too many for a message. */
+/** Segments of a sample. Usually the sample contains them; after hundreds of cuts they do not fit a message. */
 async function segmentsOf({ segments, segmentsFollow, requestId }) {
   if (!segmentsFollow) return segments;
   const all = [];
@@ -188,7 +188,7 @@ async function segmentsOf({ segments, segmentsFollow, requestId }) {
   return all;
 }
 
-/** Reads groups as they are accepted, until the round is complete. The cursor of the last page proves what was read. */
+/** Reads groups as they are accepted, until the round is complete. The cursor of the last page proves which ones. */
 async function readResults(roundId) {
   const groups = [];
   for (let cursor; ;) {
@@ -206,15 +206,15 @@ async function readResults(roundId) {
   }
 }
 
-/** One step. False when all is trained. */
+/** One training step. False if all groups are trained. */
 async function trainStep() {
   round ??= await openRound();
   if (!round) return false;
   const { roundId, step, kind } = round;
   await submitRest(round);
   const { groups, cursor } = await readResults(roundId);
-  // "Training": the step's batch, written whole or not at all. Done twice after a crash, it is the same file.
-  // Under a name of its own until then: a trainer that was taken over may wake up here.
+  // "Training" writes the batch of the step to a file, atomically. After a crash it writes the same file again.
+  // The temporary name contains the epoch, because a fenced trainer may continue here.
   const part = `${fileOf(step)}.${trainerEpoch}.part`;
   writeFileSync(part, JSON.stringify({ step, groups, submitted: [...submitted] }));
   renameSync(part, fileOf(step));
@@ -224,7 +224,7 @@ async function trainStep() {
   return true;
 }
 
-/** Whether Redis has lost something. A payload that is gone may come of that, or of another trainer: the status tells. */
+/** Whether Redis has lost changes. A payload may also be missing because of another trainer: the status tells which. */
 async function hasLost({ code }) {
   if (code === 'GENERATION_CHANGED' || code === 'ROUND_MISMATCH') return true;
   if (code !== 'PAYLOAD_NOT_FOUND') return false;
@@ -253,7 +253,7 @@ for (let goesOn = true, isKnown = false; goesOn;) {
       sayMissing();
       throw error;
     }
-    console.error(`${error.message}; what this trainer holds stays, the rest is read again`);
+    console.error(`${error.message}; trained steps are kept, the rest is read again`);
     isKnown = false;
   }
 }
