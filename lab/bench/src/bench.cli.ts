@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { benchAbort } from './abort/abort-bench';
 import { benchAcquire } from './acquire/acquire-bench';
+import { benchCost } from './cost/cost-bench';
 import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
@@ -11,19 +12,20 @@ import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|coordinator|payload|abort|hung|plan|pools|prompts|scripts [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|coordinator|cost|payload|abort|hung|plan|pools|prompts|scripts [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
+  against?: string;
 }
-type Bench = (stage: Stage, isQuick: boolean) => Promise<{ report: object; text: string }>;
+type Bench = (stage: Stage, isQuick: boolean, against?: string) => Promise<{ report: object; text: string }>;
 
 async function run(bench: Bench, options: Options): Promise<void> {
   const stage = new Stage();
   const interrupt = () => void stage.stop().then(() => process.exit(130));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   try {
-    const { report, text } = await bench(stage, options.quick ?? false);
+    const { report, text } = await bench(stage, options.quick ?? false, options.against);
     console.log(text);
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
@@ -46,13 +48,22 @@ const commands: [string, string, Bench][] = [
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
 for (const [name, description, bench] of commands) {
-  program
+  add(name, description, bench);
+}
+add('cost', 'what single operations cost Redis in this build and in another one', benchCost).option(
+  '--against <dir>',
+  'another checkout that is built; by default this one',
+);
+
+function add(name: string, description: string, bench: Bench): Command {
+  return program
     .command(name)
     .description(description)
     .option('--json <file>', 'write the numbers to a file')
     .option('--quick', 'fewer and shorter rounds')
     .action((options: Options) => run(bench, options));
 }
+
 program.parseAsync().catch((error: unknown) => {
   console.error((error as Error).stack ?? error);
   process.exitCode = 1;

@@ -1,0 +1,147 @@
+import { readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { newEpoch } from '@broomwagon/contracts';
+import { roundTerms } from '@broomwagon/policies';
+import type * as State from '@broomwagon/state';
+import type { AcquireEntry, RequestStore, RoundStore, RoutingStore } from '@broomwagon/state';
+import type { Redis } from 'ioredis';
+import type { BenchWorker } from '../generator/jobs';
+
+const LONG_MS = 86_400_000;
+const PAGE = 128;
+const POLICY = { name: 'resume', overProvision: 0, shortfall: 'accept-fewer' } as const;
+export const LABELS = { rack: 'r1' };
+
+type AnyState = typeof State & {
+  /** What builds before Redis Functions call the runner. */
+  ScriptRunner?: typeof State.FunctionRunner;
+};
+
+/** Which build it is of is known at run time only. */
+function required<T>(module: string): T {
+  // eslint-disable-next-line @typescript-eslint/no-require-imports
+  return require(module) as T;
+}
+
+/** The state library of a built checkout, with pools of its own in a Redis that others use too. */
+export class Build {
+  readonly routing: RoutingStore;
+  readonly rounds: RoundStore;
+  readonly requests: RequestStore;
+  private readonly workers = new Map<string, BenchWorker[]>();
+  private last = 0;
+
+  private readonly folder: string;
+  private readonly state: AnyState;
+
+  /** @param checkout in which `npm run build` was run */
+  constructor(
+    checkout: string,
+    private readonly redis: Redis,
+    prefix: string,
+  ) {
+    this.folder = join(resolve(checkout), 'dist');
+    const state: AnyState = required(join(this.folder, 'libs/state/src'));
+    this.state = state;
+    const runner = new (state.ScriptRunner ?? state.FunctionRunner)(redis, prefix);
+    this.routing = new state.RoutingStore(runner);
+    this.rounds = new state.RoundStore(runner);
+    this.requests = new state.RequestStore(runner);
+  }
+
+  /**
+   * Loads the scripts of a build that is older than Redis Functions, but for those that only people run: a Redis that
+   * has served it for a while has them, and what is loaded costs the garbage collector of Lua with every call. The
+   * library of a later build is loaded by its first call.
+   */
+  async loadScripts(): Promise<void> {
+    if (!this.state.ScriptRunner) return;
+    const { LUA_ROOT, loadScript } = this.loader();
+    const files = readdirSync(LUA_ROOT, { recursive: true, encoding: 'utf8' });
+    for (const file of files.filter((name) => /^(?!audit|checkpoints|inspection)(?!.*includes).*[.]lua$/.test(name))) {
+      await this.redis.script('LOAD', loadScript(LUA_ROOT, file.slice(0, -'.lua'.length)));
+    }
+  }
+
+  private loader(): { LUA_ROOT: string; loadScript: (root: string, name: string) => string } {
+    const scripts = join(this.folder, 'libs/state/src/scripts');
+    return { ...required(join(scripts, 'script-loader')), ...required(join(scripts, 'script-runner')) };
+  }
+
+  /** A pool with servers that have room for everything, and eight workers. */
+  async fill(pool: string, servers: number): Promise<void> {
+    for (let first = 0; first < servers; first += PAGE) {
+      const page = Array.from({ length: Math.min(PAGE, servers - first) }, (_, offset) => first + offset);
+      await Promise.all(page.map((index) => this.registerServer(pool, index)));
+    }
+    const workerIds = Array.from({ length: 8 }, (_, index) => `worker-${index}`);
+    const workers = workerIds.map(async (workerId) => {
+      const registration = { workerId, registrationId: 'bench', ttlMs: LONG_MS };
+      return { workerId, workerEpoch: (await this.routing.registerWorker(pool, registration)).workerEpoch };
+    });
+    this.workers.set(pool, await Promise.all(workers));
+  }
+
+  private registerServer(pool: string, index: number): Promise<unknown> {
+    return this.routing.registerServer(pool, {
+      serverId: `server-${index}`,
+      endpoint: `http://10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}:8000`,
+      dialect: 'vllm',
+      probe: false,
+      instanceId: 'bench',
+      model: 'model',
+      maxInflight: 1_000_000,
+      weight: 1,
+      weightVersion: 1,
+      labels: JSON.stringify(LABELS),
+    });
+  }
+
+  nextId(): string {
+    return `id-${(this.last++).toString(36)}`;
+  }
+
+  worker(pool: string, index: number): BenchWorker {
+    const workers = this.workers.get(pool)!;
+    return workers[index % workers.length]!;
+  }
+
+  /** New acquires of all workers in turn. */
+  entries(pool: string, count: number, request: (index: number) => Partial<AcquireEntry>): AcquireEntry[] {
+    return Array.from({ length: count }, (_, index) => ({
+      acquireId: this.nextId(),
+      requestId: `job/group-${index}/0`,
+      ...request(index),
+      ...this.worker(pool, index),
+    }));
+  }
+
+  /** A round with so many groups of one sample, all of them pending. @returns its job */
+  async openRound(pool: string, groups: number): Promise<string> {
+    const job = `job-${this.nextId()}`;
+    const plan = { kind: 'short' as const, neededGroups: groups, takeGroups: 0, newGroups: groups };
+    const { trainerEpoch } = await this.rounds.open(pool, {
+      ...roundTerms(POLICY, plan, {}),
+      ...plan,
+      job,
+      roundId: 'r1',
+      planId: newEpoch(),
+      step: 1,
+      policy: POLICY,
+      weightVersion: 0,
+      orphanAfterMs: LONG_MS,
+    });
+    for (let first = 0; first < groups; first += 32) {
+      const page = Array.from({ length: Math.min(32, groups - first) }, (_, offset) => ({
+        groupId: `${job}-${first + offset}`,
+        digest: 'digest',
+        samples: 1,
+        maxTokens: 1_000,
+        promptRef: 'p'.repeat(128),
+        sampling: '{"temperature":1}',
+      }));
+      await this.rounds.submit(pool, { job, roundId: 'r1', trainerEpoch }, page);
+    }
+    return job;
+  }
+}

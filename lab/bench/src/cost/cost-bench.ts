@@ -1,0 +1,208 @@
+import { join } from 'node:path';
+import { LIMITS } from '@broomwagon/contracts';
+import type { AcquireEntry } from '@broomwagon/state';
+import { Redis } from 'ioredis';
+import { median, significant } from '../arithmetic';
+import { Progress } from '../progress';
+import type { Stage } from '../stage';
+import { plainTable } from '../table';
+import { Build, LABELS } from './build';
+
+/** This file is `<checkout>/dist/bench/src/cost/cost-bench.js`, below whatever folder the bench lives in. */
+const HERE = join(__dirname.slice(0, __dirname.lastIndexOf('dist')), '.');
+const POOLS = { ten: 10, some: 64, many: 10_000 } as const;
+type Pool = keyof typeof POOLS;
+const ROUNDS = 60;
+const QUICK_ROUNDS = 15;
+/** Operations of one kind in a round. */
+const CALLS = 128;
+const BATCH = 64;
+const BATCHES = 8;
+const BURST = 2_048;
+
+/** Microseconds of CPU of the main thread of Redis for one operation, in each round. */
+interface Row {
+  operation: string;
+  before: number[];
+  after: number[];
+}
+
+/** What an acquire asks for, by how the rows name it. */
+const WISHES: Record<string, (index: number) => Partial<AcquireEntry>> = {
+  plain: () => ({}),
+  'of a session': (index) => ({ sessionId: `session-${index}`, contextTokens: 3_000 }),
+  'of a group': (index) => ({ groupId: `group-${index % 16}` }),
+  'with constraints': () => ({ labels: LABELS, minWeightVersion: 1 }),
+};
+
+/**
+ * `bench cost --against DIR`: what single operations cost Redis in this build and in another one. Both work in turn on
+ * one Redis, in pools of their own, and only the CPU time of its main thread counts, so what else runs on the machine
+ * is hardly in it.
+ */
+export async function benchCost(
+  stage: Stage,
+  isQuick: boolean,
+  against = HERE,
+): Promise<{ report: object; text: string }> {
+  await stage.start((line) => console.error(line));
+  const redis = new Redis(stage.services.redis.url);
+  stage.onStop(async () => void (await redis.quit()));
+  const rounds = isQuick ? QUICK_ROUNDS : ROUNDS;
+  const cost = new Cost(redis, new Build(against, redis, 'before'), new Build(HERE, redis, 'after'));
+  const progress = new Progress(rounds + 1);
+  try {
+    progress.step('filling the pools');
+    await cost.prepare();
+    for (let round = 0; round < rounds; round++) {
+      progress.step(`round ${round + 1} of ${rounds}`);
+      await cost.round(round);
+    }
+  } finally {
+    progress.end();
+  }
+  const rows = cost.rows.map(summaryOf);
+  return { report: { measuredAt: new Date().toISOString(), against, rounds, rows }, text: textOf(rows) };
+}
+
+class Cost {
+  readonly rows: Row[] = [];
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly before: Build,
+    private readonly after: Build,
+  ) {}
+
+  async prepare(): Promise<void> {
+    for (const build of [this.before, this.after]) {
+      await build.loadScripts();
+      for (const [pool, servers] of Object.entries(POOLS)) await build.fill(pool, servers);
+      await build.fill('claims', 0);
+    }
+  }
+
+  async round(round: number): Promise<void> {
+    // Whoever comes first meets colder caches.
+    const builds = round % 2 === 0 ? [this.before, this.after] : [this.after, this.before];
+    for (const build of builds)
+      await this.note(build, 'PING', CALLS, () => this.inTurn(CALLS, () => this.redis.ping()));
+    for (const request of Object.keys(WISHES)) for (const build of builds) await this.lone(build, 'some', request);
+    for (const pool of ['ten', 'many'] as const) {
+      for (const build of builds) await this.lone(build, pool, 'plain', `, ${POOLS[pool]} servers`);
+    }
+    for (const build of builds) await this.batches(build);
+    for (const build of builds) await this.burst(build);
+    for (const build of builds) await this.requests(build);
+  }
+
+  private async lone(build: Build, pool: Pool, request: string, note = ''): Promise<void> {
+    const items = build.entries(pool, CALLS, WISHES[request]!);
+    await this.note(build, `acquire ${request}${note}`, CALLS, async () => {
+      for (const item of items) granted(await build.routing.acquire(pool, [item]));
+    });
+    await this.note(build, `release ${request}${note}`, CALLS, async () => {
+      for (const { acquireId } of items) await build.routing.release(pool, [{ acquireId }]);
+    });
+  }
+
+  /** Batches one after the other, as the load-balancer makes them of single calls that come at the same time. */
+  private async batches(build: Build): Promise<void> {
+    const pages = pagesOf(build.entries('some', BATCHES * BATCH, WISHES.plain!), BATCH);
+    await this.note(build, `acquire in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
+      for (const page of pages) granted(await build.routing.acquire('some', page));
+    });
+    await this.note(build, `release in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
+      for (const page of pages) await build.routing.release('some', page.map(nameOf));
+    });
+  }
+
+  /** Pages that leave at once, as of `lb.acquire-many`. */
+  private async burst(build: Build): Promise<void> {
+    const pages = pagesOf(build.entries('some', BURST, WISHES.plain!), LIMITS.page);
+    await this.note(build, `acquire in a burst of ${BURST}`, BURST, async () => {
+      for (const reply of await Promise.all(pages.map((page) => build.routing.acquire('some', page)))) granted(reply);
+    });
+    await this.note(build, `release in a burst of ${BURST}`, BURST, async () => {
+      await Promise.all(pages.map((page) => build.routing.release('some', page.map(nameOf))));
+    });
+  }
+
+  private async requests(build: Build): Promise<void> {
+    const job = await build.openRound('claims', CALLS);
+    const worker = build.worker('claims', 0);
+    const claimed: { requestId: string; attempt: string }[] = [];
+    await this.note(build, 'claim', CALLS, async () => {
+      for (let call = 0; call < CALLS; call++) {
+        const { claims } = await build.requests.claim('claims', { claimId: build.nextId(), ...worker, max: 1, job });
+        claimed.push(...claims);
+      }
+    });
+    if (claimed.length !== CALLS) throw new Error(`Only ${claimed.length} of ${CALLS} were claimed`);
+    const segment = { serverId: 's', serverEpoch: 'e1', weightVersion: 0, tokenCount: 100, ref: 'r'.repeat(64) };
+    await this.note(build, 'complete', CALLS, async () => {
+      for (const { requestId, attempt } of claimed) {
+        const end = { requestId, attempt, ...worker, segment: JSON.stringify({ ...segment, attempt }), tokens: 100 };
+        await build.requests.complete('claims', { ...end, finishReason: 'stop' } as never);
+      }
+    });
+  }
+
+  private async inTurn(count: number, work: () => Promise<unknown>): Promise<void> {
+    for (let call = 0; call < count; call++) await work();
+  }
+
+  private async note(build: Build, operation: string, count: number, work: () => Promise<void>): Promise<void> {
+    const spentBefore = await this.spentMicroseconds();
+    await work();
+    const cost = ((await this.spentMicroseconds()) - spentBefore) / count;
+    let row = this.rows.find((one) => one.operation === operation);
+    if (!row) this.rows.push((row = { operation, before: [], after: [] }));
+    row[build === this.before ? 'before' : 'after'].push(cost);
+  }
+
+  private async spentMicroseconds(): Promise<number> {
+    const info = await this.redis.info('cpu');
+    const seconds = (kind: string) => Number(new RegExp(`used_cpu_${kind}_main_thread:(\\S+)`).exec(info)![1]);
+    return (seconds('user') + seconds('sys')) * 1_000_000;
+  }
+}
+
+function pagesOf(items: readonly AcquireEntry[], size: number): AcquireEntry[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, page) =>
+    items.slice(page * size, (page + 1) * size),
+  );
+}
+
+function nameOf({ acquireId }: AcquireEntry): { acquireId: string } {
+  return { acquireId };
+}
+
+function granted({ results }: { results: object[] }): void {
+  const refused = results.find((result) => !('seq' in result));
+  if (refused) throw new Error(`Not granted: ${JSON.stringify(refused)}`);
+}
+
+/** Medians over the rounds, and of the ratio within a round the median with its quartiles. */
+function summaryOf({ operation, before, after }: Row) {
+  const ratios = after.map((cost, round) => cost / before[round]!).toSorted((one, other) => one - other);
+  return {
+    operation,
+    beforeMicroseconds: significant(median(before), 3),
+    afterMicroseconds: significant(median(after), 3),
+    ratio: significant(median(ratios), 3),
+    lowerQuartile: significant(ratios[Math.floor(ratios.length / 4)]!, 3),
+    upperQuartile: significant(ratios[Math.floor((3 * ratios.length) / 4)]!, 3),
+  };
+}
+
+function textOf(rows: readonly ReturnType<typeof summaryOf>[]): string {
+  const cells = rows.map((row) => [
+    row.operation,
+    String(row.beforeMicroseconds),
+    String(row.afterMicroseconds),
+    String(row.ratio),
+    `${row.lowerQuartile} to ${row.upperQuartile}`,
+  ]);
+  return plainTable(['operation', 'before, us', 'after, us', 'ratio', 'half of the rounds'], cells);
+}
