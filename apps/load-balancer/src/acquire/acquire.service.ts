@@ -11,7 +11,6 @@ import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import {
   decisionOf,
-  isPlainAcquire,
   leaseGrantOf,
   leaseIdOf,
   refusalOf,
@@ -33,9 +32,7 @@ interface Answered {
 /** `lb.acquire` and `lb.acquire-many`. */
 @Injectable()
 export class AcquireService {
-  /** Plain ones have a queue of their own, since one that is not plain makes its whole script a full one. */
-  private readonly plain = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, false));
-  private readonly others = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, false));
+  private readonly single = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, false));
   /** Bursts too, page by page, so that single acquires come in between their scripts. */
   private readonly pages = new PoolCoalescers<AcquireEntry[], Answered[]>(
     async (pool, [page]) => [await this.run(pool, page!, true)],
@@ -58,8 +55,7 @@ export class AcquireService {
   ): Promise<LeaseGrant | typeof PARKED> {
     const mayWait = (request.waitMs ?? 0) > 0;
     const entry: AcquireEntry = mayWait ? { ...request, replyTo } : request;
-    const queue = isPlainAcquire(entry) ? this.plain : this.others;
-    const { result, servers } = await queue.of(pool).add(entry);
+    const { result, servers } = await this.single.of(pool).add(entry);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw refusalOf(result);
@@ -109,18 +105,8 @@ export class AcquireService {
 
   /** The answers in the order of the entries. */
   private async inPages(pool: string, entries: readonly AcquireEntry[]): Promise<Answered[]> {
-    const answered = new Array<Answered>(entries.length);
-    const plain: number[] = [];
-    const others: number[] = [];
-    entries.forEach((entry, index) => (isPlainAcquire(entry) ? plain : others).push(index));
-    const pages = [...pagesOf(plain), ...pagesOf(others)];
-    await Promise.all(
-      pages.map(async (page) => {
-        const answers = await this.pages.of(pool).add(page.map((index) => entries[index]!));
-        page.forEach((index, position) => (answered[index] = answers[position]!));
-      }),
-    );
-    return answered;
+    const pages = await Promise.all(pagesOf(entries).map((page) => this.pages.of(pool).add(page)));
+    return pages.flat();
   }
 
   private async run(pool: string, items: AcquireEntry[], brief: boolean): Promise<Answered[]> {

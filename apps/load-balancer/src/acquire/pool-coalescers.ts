@@ -1,9 +1,8 @@
 import { Coalescer, type CoalescerOptions } from './coalescer';
 
 /**
- * So many that the fixed cost of a script is shared by many, and so few that it blocks Redis for about 1.4 ms (15 us an
- * acquire; 20, so about 2 ms, with 10,000 servers, see lab/bench/README.md). Two at once keep Redis busy while a reply is
- * being written.
+ * So many that what a transition costs whatever it does is shared by many (the store makes two transitions of it, of some
+ * 1 and 0.5 ms); two at once keep Redis busy while a reply is being written.
  */
 const OPTIONS: CoalescerOptions = { batchSize: 96, batchesInFlight: 2 };
 /** For what comes in pages already. */

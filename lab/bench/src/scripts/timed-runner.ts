@@ -1,4 +1,4 @@
-import { FunctionRunner, type Transition, type TextTransition, type RedisClient } from '@broomwagon/state';
+import { FunctionRunner, type Transition, type RedisClient } from '@broomwagon/state';
 
 /** Times of one script with one size of input. */
 export interface Timing {
@@ -49,10 +49,6 @@ export class TimedRunner extends FunctionRunner {
     attachment?: Buffer,
   ) {
     return this.timed(target.name, () => super.run(target, pool, args, attachment));
-  }
-
-  override runTexts<Reply>(target: TextTransition<Reply>, pool: string, argv: readonly string[]): Promise<Reply> {
-    return this.timed(target.name, () => super.runTexts(target, pool, argv));
   }
 
   /** The work is measured under this name; under the same name it is the same work once more. */

@@ -23,8 +23,11 @@ return function(tx, args)
 
   -- Whether the list of a request names a lease.
   function STEPS.listed(one, request_id, acquire_id, is_listed)
-    RequestLeases.change(one, request_id, acquire_id, is_listed)
-    RequestLeases.save(one)
+    if is_listed then
+      RequestLeases.add(one, request_id, acquire_id)
+    else
+      RequestLeases.remove(one, request_id, acquire_id)
+    end
   end
   function STEPS.park(one, acquire_id) Parked.save(one, Parked.get(one, acquire_id)) end
   function STEPS.session(one, id, leases)

@@ -32,7 +32,7 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
     );
   }
   const says = 'names a missing server';
-  const reads = (id: string) => [['EXISTS', ['server', id]] as const];
+  const reads = (id: string) => [['HEXISTS', 'serverRecords', id] as const];
   const check = 'index-without-server';
   const isRight = ([isThere]: unknown[]) => isThere === 1;
   for (const index of SORTED_INDEXES) await look.checkIndex(index, 'ZSCAN', check, isRight, { reads, says });

@@ -31,7 +31,7 @@ function VIEWS.lease(tx, id)
   local worker = 'worker:' .. lease.workerId .. ':' .. lease.workerEpoch
   lease.onServer = has(tx.key:serverLeases(lease.serverId, lease.serverEpoch), id)
   lease.onWorker = has(tx.key:workerLeases(lease.workerId, lease.workerEpoch), id)
-  lease.hasServer = redis.call('HGET', tx.key:server(lease.serverId), 'epoch') == lease.serverEpoch
+  lease.hasServer = Leases.is_on_current_epoch(tx, lease)
     or has(tx.key.expiredLeaseEpochs, server)
   lease.hasWorker = redis.call('HGET', tx.key:worker(lease.workerId), 'liveEpoch') == lease.workerEpoch
     or has(tx.key.expiredLeaseEpochs, worker)

@@ -24,9 +24,9 @@ return function(tx, args)
 
   local index
   if server_id then
-    local epoch = redis.call('HGET', tx.key:server(server_id), 'epoch')
-    if not epoch then return Reply.fail('SERVER_NOT_FOUND', 'There is no server ' .. server_id, 'serverId') end
-    index = tx.key:serverLeases(server_id, epoch)
+    local server = ServerHash.read(tx, server_id)
+    if not server then return Reply.fail('SERVER_NOT_FOUND', 'There is no server ' .. server_id, 'serverId') end
+    index = tx.key:serverLeases(server_id, server.epoch)
   elseif worker_id then
     local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
     if not epoch then

@@ -17,19 +17,8 @@ Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
 replyTo and keeps its place.
 Events: none. ]]
--- What was released, or false; read for all items at once.
-local function past_of(tx, items, acquire_id)
-  if not tx.past_leases then
-    local past, names = {}, {}
-    for index, item in ipairs(items) do names[index] = tx.key:released(item.acquireId) end
-    for index, packed in ipairs(redis.call('MGET', unpack(names))) do past[items[index].acquireId] = packed end
-    tx.past_leases = past
-  end
-  return tx.past_leases[acquire_id]
-end
-
 -- The answer of a lease that lives or was returned lately; false when a fresh one must be granted.
-local function repeated(tx, items, item, servers)
+local function repeated(tx, item, past, servers)
   local packed = LeaseTable.packed(tx, item.acquireId)
   if packed then
     local lease = LeaseRecord.unpack(packed)
@@ -40,10 +29,9 @@ local function repeated(tx, items, item, servers)
     if not same_holder and Leases.is_current_worker(tx, lease.workerId, lease.workerEpoch) then
       return { error = 'VALIDATION_FAILED' }
     end
-    Leases.give_back(tx, item.acquireId, lease, tx.now)
+    Leases.give_back(tx, item.acquireId, lease)
     return false
   end
-  local past = past_of(tx, items, item.acquireId)
   if not past then return false end
   local refusal = Parked.tombstone_error(past)
   if refusal then return { error = refusal } end
@@ -55,10 +43,13 @@ local function repeated(tx, items, item, servers)
   return { error = 'RELEASED' }
 end
 
+-- Nobody waits, and no request is named by an abort: so for most.
+function Tx.fields.is_quiet(tx) return redis.call('EXISTS', tx.key.abortedAcquires, tx.key.acquireWaiters) == 0 end
+function Tx.fields.waiters(tx) return redis.call('HLEN', tx.key.acquireWaiters) end
+
 -- An abort named the request before this acquire arrived.
-function Tx.fields.any_aborted(tx) return redis.call('EXISTS', tx.key.abortedAcquires) == 1 end
 local function is_aborted(tx, request_id)
-  local until_ms = tx.any_aborted and redis.call('ZSCORE', tx.key.abortedAcquires, request_id)
+  local until_ms = redis.call('ZSCORE', tx.key.abortedAcquires, request_id)
   return until_ms and tonumber(until_ms) > tx.now
 end
 
@@ -87,25 +78,26 @@ local function still_parked(tx, item, may_wait)
   return nil
 end
 
-function Tx.fields.waiters(tx) return redis.call('HLEN', tx.key.acquireWaiters) end
-
-local function acquire(tx, args, item, servers)
-  if not Leases.is_current_worker(tx, item.workerId, item.workerEpoch) then
+-- `past`: what was released under its id, or false.
+local function acquire(tx, args, item, past, servers)
+  if not Leases.holder(tx, item.workerId, item.workerEpoch) then
     return { error = (WorkerFence.expired_worker(tx, item.workerId)) }
   end
-  local answer = repeated(tx, args.items, item, servers)
+  local answer = (past or tx.known_leases[item.acquireId]) and repeated(tx, item, past, servers)
   if answer then return answer end
-  if is_aborted(tx, item.requestId) then return { error = 'ABORTED' } end
   local may_wait = item.replyTo ~= nil and (item.waitMs or 0) > 0
-  answer = tx.waiters > 0 and still_parked(tx, item, may_wait)
-  if answer then return answer end
+  if not tx.is_quiet then
+    if is_aborted(tx, item.requestId) then return { error = 'ABORTED' } end
+    answer = tx.waiters > 0 and still_parked(tx, item, may_wait)
+    if answer then return answer end
+  end
   local server, choice = Waiters.place_of(tx, item)
   if server then
     local line = Leases.grant(tx, item, server, choice, args.mostSessions)
     if choice.snapshot or (item.sessionId and Leases.rank_of(tx, item.sessionId, server)) then
       return Leases.granted(tx, item, server, line, choice, servers)
     end
-    Leases.list_server(server, servers)
+    if not servers[server.id] then servers[server.id] = ServerRecord.describe(server) end
     return line
   end
   local lane = choice
@@ -116,31 +108,30 @@ local function acquire(tx, args, item, servers)
   end
   -- No lane: too many different restrictions are waiting.
   if tx.waiters >= args.mostWaiters or not lane then return { error = 'QUEUE_FULL' } end
-  Waiters.park(tx, item, lane, tx.now)
+  Waiters.park(tx, item, lane)
+  tx.is_quiet = false
   tx.waiters = tx.waiters + 1
   return { parked = true }
 end
 
--- Reads what the items need with one call for each kind.
+-- Reads what the items need with one call for each kind. Returns what was released under their ids.
 local function read_ahead(tx, items)
-  local acquire_ids, session_ids = {}, {}
+  local acquire_ids, released, session_ids = {}, {}, {}
   for index, item in ipairs(items) do
-    for name, value in pairs(item) do
-      if value == cjson.null then item[name] = nil end
-    end
-    if item.needs and not item.needs[1] then item.needs = nil end
     acquire_ids[index] = item.acquireId
+    released[index] = tx.key:released(item.acquireId)
     session_ids[#session_ids + 1] = item.sessionId
   end
   LeaseTable.read(tx, acquire_ids)
   Sessions.read(tx, session_ids)
   tx.order_wanted = #items + tx.order_wanted
+  return redis.call('MGET', unpack(released))
 end
 
 return function(tx, args)
   local servers, results = {}, {}
-  read_ahead(tx, args.items)
-  for index, item in ipairs(args.items) do results[index] = acquire(tx, args, item, servers) end
+  local past = read_ahead(tx, args.items)
+  for index, item in ipairs(args.items) do results[index] = acquire(tx, args, item, past[index], servers) end
   Leases.save(tx)
-  return '{"results":' .. Reply.list(results) .. ',"servers":' .. cjson.encode(servers) .. '}'
+  return '{"results":' .. Reply.list(results) .. ',"servers":' .. Reply.servers(servers) .. '}'
 end

@@ -1,15 +1,10 @@
--- Leases and the sets that index them, as this transition sees them: read together, moved here, written together by
--- `save`. One call of Redis for many entries costs a fraction of as many calls.
+-- The leases of the pool, with the sets that index them by server, worker and request.
 local LeaseTable = {}
 
 function Tx.fields.known_leases() return {} end -- acquireId -> packed, or false
-function Tx.fields.changed_leases() return {} end -- acquireId -> true
-function Tx.fields.changed_members() return {} end -- set -> acquireId -> whether it is in the set
-function Tx.fields.lease_balance() return 0 end -- put less taken, not written yet
 
--- Reads those that are not known yet.
+-- Reads many with one call.
 function LeaseTable.read(tx, acquire_ids)
-  if #acquire_ids < 2 then return end
   local known = tx.known_leases
   for index, packed in ipairs(redis.call('HMGET', tx.key.leases, unpack(acquire_ids))) do
     known[acquire_ids[index]] = packed
@@ -26,64 +21,56 @@ function LeaseTable.packed(tx, acquire_id)
   return packed
 end
 
-function LeaseTable.put(tx, acquire_id, packed, request_id)
-  if not LeaseTable.packed(tx, acquire_id) then
-    tx.lease_balance = tx.lease_balance + 1
-    RequestLeases.change(tx, request_id, acquire_id, true)
-  end
+-- Writes it again after a change of the packed lease.
+function LeaseTable.update(tx, acquire_id, packed)
   tx.known_leases[acquire_id] = packed
-  tx.changed_leases[acquire_id] = true
+  redis.call('HSET', tx.key.leases, acquire_id, packed)
 end
 
-function LeaseTable.remove(tx, acquire_id, request_id)
+-- What is one call of Redis for many leases is written by `save`: what was returned first, then what was granted.
+function Tx.fields.new_leases() return {} end -- acquireId, packed, acquireId, packed, ...
+function Tx.fields.gone_leases() return {} end -- acquireIds
+
+function LeaseTable.add(tx, acquire_id, request_id, server, holder, packed)
+  tx.known_leases[acquire_id] = packed
+  local new, granted = tx.new_leases, holder.granted
+  local count = #new
+  new[count + 1], new[count + 2], granted[#granted + 1] = acquire_id, packed, acquire_id
+  RequestLeases.add(tx, request_id, acquire_id)
+  redis.call('SADD', server.leases_key, acquire_id)
+end
+
+-- `holder`: as Leases.holder gives it, nil for an expired epoch.
+function LeaseTable.remove(tx, acquire_id, lease, server_leases, holder)
+  if rawget(tx, 'new_leases') then LeaseTable.save(tx) end
   if LeaseTable.packed(tx, acquire_id) then
-    tx.lease_balance = tx.lease_balance - 1
-    RequestLeases.change(tx, request_id, acquire_id, false)
+    tx.known_leases[acquire_id] = false
+    tx.gone_leases[#tx.gone_leases + 1] = acquire_id
+    RequestLeases.remove(tx, lease.requestId, acquire_id)
   end
-  tx.known_leases[acquire_id] = false
-  tx.changed_leases[acquire_id] = true
-end
-
-function LeaseTable.put_member(tx, set, acquire_id, is_member)
-  local members = tx.changed_members[set]
-  if not members then
-    members = {}
-    tx.changed_members[set] = members
-  end
-  members[acquire_id] = is_member
-end
-
--- Leases of the pool.
-function LeaseTable.size(tx) return redis.call('HLEN', tx.key.leases) + tx.lease_balance end
-
-local function save_members(tx)
-  for set, members in pairs(tx.changed_members) do
-    local added, removed = {}, {}
-    for acquire_id, is_member in pairs(members) do
-      local list = is_member and added or removed
-      list[#list + 1] = acquire_id
-    end
-    if added[1] then redis.call('SADD', set, unpack(added)) end
-    if removed[1] then redis.call('SREM', set, unpack(removed)) end
+  redis.call('SREM', server_leases, acquire_id)
+  if holder then
+    holder.returned[#holder.returned + 1] = acquire_id
+  else
+    redis.call('SREM', tx.key:workerLeases(lease.workerId, lease.workerEpoch), acquire_id)
   end
 end
 
 function LeaseTable.save(tx)
-  if not rawget(tx, 'changed_members') then return end
-  local put, taken = {}, {}
-  for acquire_id in pairs(tx.changed_leases) do
-    local packed = tx.known_leases[acquire_id]
-    if packed then
-      put[#put + 1] = acquire_id
-      put[#put + 1] = packed
-    else
-      taken[#taken + 1] = acquire_id
-    end
+  local gone, new = rawget(tx, 'gone_leases'), rawget(tx, 'new_leases')
+  if gone then redis.call('HDEL', tx.key.leases, unpack(gone)) end
+  if new then redis.call('HSET', tx.key.leases, unpack(new)) end
+  for _, holder in pairs(rawget(tx, 'holders') or {}) do
+    if holder.returned[1] then redis.call('SREM', holder.leases_key, unpack(holder.returned)) end
+    if holder.granted[1] then redis.call('SADD', holder.leases_key, unpack(holder.granted)) end
+    holder.returned, holder.granted = {}, {}
   end
-  Hashes.write(tx.key.leases, put, taken)
-  RequestLeases.save(tx)
-  save_members(tx)
-  tx.changed_leases, tx.changed_members, tx.lease_balance = nil, nil, nil
+  tx.gone_leases, tx.new_leases = nil, nil
+end
+
+function LeaseTable.size(tx)
+  return redis.call('HLEN', tx.key.leases) - #(rawget(tx, 'gone_leases') or {})
+    + #(rawget(tx, 'new_leases') or {}) / 2
 end
 
 return LeaseTable

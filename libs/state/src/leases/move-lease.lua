@@ -17,8 +17,8 @@ end
 -- `choice`: the receipt. Returns the line of the ring of decisions.
 function MoveLease.move(tx, acquire_id, lease, target, choice)
   local from = Servers.get(tx, lease.serverId)
-  LeaseTable.put_member(tx, tx.key:serverLeases(from.id, from.epoch), acquire_id, false)
-  LeaseTable.put_member(tx, tx.key:serverLeases(target.id, target.epoch), acquire_id, true)
+  redis.call('SREM', from.leases_key, acquire_id)
+  redis.call('SADD', target.leases_key, acquire_id)
   local surplus = Loads.surplus_tokens(lease.contextTokens)
   if surplus > 0 then
     Loads.change_count(tx.token_changes, from.id, from.epoch, -surplus)
@@ -30,17 +30,14 @@ function MoveLease.move(tx, acquire_id, lease, target, choice)
     if redis.call('HINCRBY', group, name, -1) <= 0 then redis.call('HDEL', group, name) end
     redis.call('HINCRBY', group, Loads.count_name(target.id, target.epoch), 1)
   end
-  local seq = Leases.next_sequence(tx)
-  from.load, target.load = from.load - 1, target.load + 1
-  Leases.note_chosen(tx, target, seq)
-  if tx.policy.on_grant then tx.policy.on_grant(tx, target) end
+  from.load = from.load - 1
   Servers.rescore_later(tx, from)
-  Servers.rescore_later(tx, target)
+  local seq_text = Leases.move_to(tx, target)
   lease.serverId, lease.serverEpoch = target.id, target.epoch
   local packed = LeaseRecord.pack(Format.integer(lease.seq), target, lease, Format.integer(lease.grantedAtMs),
     lease.asked)
-  LeaseTable.put(tx, acquire_id, packed, lease.requestId)
-  return Decisions.record(tx, Format.integer(seq), acquire_id, target.id, target.load, choice)
+  LeaseTable.update(tx, acquire_id, packed)
+  return Decisions.record(tx, seq_text, acquire_id, target.id, target.load, choice)
 end
 
 return MoveLease

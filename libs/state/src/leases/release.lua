@@ -13,57 +13,60 @@ A repeat, a late or an unknown release changes nothing. A release by acquireId o
 tombstone, and an acquire by that id that comes later is refused; one that is parked is answered RELEASED.
 Errors: none. Events: none.
 Flags: allow-oom ]]
+local RELEASED = '{"released":true,"reason":"released"}'
+local function refused(reason) return '{"released":false,"reason":"' .. reason .. '"}' end
+
 return function(tx, args)
-  local now = tx.now
-  local answers, servers = {}, {}
+  local answers, servers, results = {}, {}, {}
   local touched, is_touched, broken = {}, {}, {}
 
   local function not_held(item)
     local past = redis.call('GET', tx.key:released(item.acquireId))
     if past and not Parked.tombstone_error(past) then
       local is_same = item.seq == nil or LeaseRecord.unpack(past).seq == item.seq
-      return { released = false, reason = is_same and 'already-released' or 'unknown' }
+      return refused(is_same and 'already-released' or 'unknown')
     end
-    if item.seq ~= nil then return { released = false, reason = 'unknown' } end
+    if item.seq ~= nil then return refused('unknown') end
     local waiter = Parked.get(tx, item.acquireId)
     if waiter then
       Parked.remove(tx, waiter)
       table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'RELEASED' })
     end
     redis.call('SET', tx.key:released(item.acquireId), Parked.TOMBSTONE, 'PX', args.rememberMs)
-    return { released = false, reason = 'tombstone' }
+    return refused('tombstone')
   end
 
   local function release(item)
-    local packed = LeaseTable.packed(tx, item.acquireId)
+    local acquire_id = item.acquireId
+    local packed = tx.known_leases[acquire_id]
     if not packed then return not_held(item) end
     local lease = LeaseRecord.unpack(packed)
-    if item.seq ~= nil and item.seq ~= lease.seq then return { released = false, reason = 'already-released' } end
-    -- A lease of an expired epoch is the sweeper's; the word of its holder counts no more.
-    if not Leases.is_on_current_epoch(tx, lease) or not Leases.is_current_worker(tx, lease.workerId,
-      lease.workerEpoch) then
-      return { released = false, reason = 'fenced' }
+    if item.seq ~= nil and item.seq ~= lease.seq then return refused('already-released') end
+    local server = Servers.get(tx, lease.serverId)
+    -- A lease of an expired epoch is the sweeper's; its holder has no say in it any more.
+    if not server or server.epoch ~= lease.serverEpoch
+      or not Leases.holder(tx, lease.workerId, lease.workerEpoch) then
+      return refused('fenced')
     end
-    Leases.give_back(tx, item.acquireId, lease, now)
-    redis.call('SET', tx.key:released(item.acquireId), packed, 'PX', args.rememberMs)
-    if Reply.optional(item.outcome) and Breaker.note_outcome(tx, Servers.get(tx, lease.serverId), item.outcome) then
-      table.insert(broken, lease.serverId)
+    Leases.give_back(tx, acquire_id, lease)
+    redis.call('SET', tx.key:released(acquire_id), packed, 'PX', args.rememberMs)
+    if Reply.optional(item.outcome) and Breaker.note_outcome(tx, server, item.outcome) then
+      table.insert(broken, server.id)
     end
-    if not is_touched[lease.serverId] then
-      is_touched[lease.serverId] = true
-      table.insert(touched, lease.serverId)
+    if not is_touched[server.id] then
+      is_touched[server.id] = true
+      touched[#touched + 1] = server.id
     end
-    return { released = true, reason = 'released' }
+    return RELEASED
   end
 
-  local results = {}
   local acquire_ids = {}
   for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
   LeaseTable.read(tx, acquire_ids)
   for index, item in ipairs(args.items) do results[index] = release(item) end
-  local more = #touched > 0 and Waiters.grant(tx, touched, now, args.mostSessions, answers, servers)
+  local more = touched[1] ~= nil and Waiters.grant(tx, touched, args.mostSessions, answers, servers)
   Leases.save(tx)
-  return '{"results":' .. Reply.list(results) .. ',"answers":' .. Reply.list(answers)
-    .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more)
+  return '{"results":[' .. table.concat(results, ',') .. '],"answers":' .. Reply.list(answers)
+    .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)
     .. (#broken > 0 and ',"broken":' .. Reply.list(broken) or '') .. '}'
 end

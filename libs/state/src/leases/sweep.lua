@@ -25,7 +25,7 @@ return function(tx, args)
     for _, acquire_id in ipairs(page) do
       local waiter = Parked.get(tx, acquire_id)
       if waiter then
-        Waiters.settle(tx, waiter, now, args.mostSessions, answers, servers)
+        Waiters.settle(tx, waiter, args.mostSessions, answers, servers)
       else
         redis.call('ZREM', tx.key:serverLane(server_id), acquire_id)
       end
@@ -44,7 +44,7 @@ return function(tx, args)
       local lease = packed and LeaseRecord.unpack(packed)
       if lease and ((kind == 'worker' and lease.workerId == id and lease.workerEpoch == epoch)
         or (kind == 'server' and lease.serverId == id and lease.serverEpoch == epoch)) then
-        Leases.give_back(tx, acquire_id, lease, now)
+        Leases.give_back(tx, acquire_id, lease)
         returned = returned + 1
         if not is_touched[lease.serverId] then
           is_touched[lease.serverId] = true
@@ -55,7 +55,7 @@ return function(tx, args)
       end
     end
     if #page < PAGE then redis.call('SREM', tx.key.expiredLeaseEpochs, owner) end
-    grants_left = Waiters.grant(tx, touched, now, args.mostSessions, answers, servers)
+    grants_left = Waiters.grant(tx, touched, args.mostSessions, answers, servers)
   end
 
   local lane = redis.call('SRANDMEMBER', tx.key.rehomedLanes)
@@ -67,6 +67,6 @@ return function(tx, args)
   end
   local more = redis.call('SCARD', tx.key.expiredLeaseEpochs) > 0 or redis.call('SCARD', tx.key.rehomedLanes) > 0
   Leases.save(tx)
-  return '{"returned":' .. returned .. ',"answers":' .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers)
+  return '{"returned":' .. returned .. ',"answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers)
     .. ',"more":' .. tostring(more) .. ',"grantsLeft":' .. tostring(grants_left) .. '}'
 end

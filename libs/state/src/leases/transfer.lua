@@ -78,10 +78,10 @@ return function(tx, args)
   local moved = Leases.granted(tx, lease, target, line, choice, servers)
   moved.seq = lease.seq
   local granted = cjson.encode(moved)
-  local answer = '{"granted":' .. granted .. ',"servers":' .. cjson.encode(servers)
+  local answer = '{"granted":' .. granted .. ',"servers":' .. Reply.servers(servers)
   redis.call('SET', tx.key:transfer(args.transferId), what .. '\n' .. answer .. '}', 'PX', args.rememberMs)
-  local more = Waiters.grant(tx, { source.id }, now, args.mostSessions, answers, waiter_servers)
+  local more = Waiters.grant(tx, { source.id }, args.mostSessions, answers, waiter_servers)
   Leases.save(tx)
-  return answer .. ',"answers":' .. Reply.list(answers) .. ',"waiterServers":' .. cjson.encode(waiter_servers)
+  return answer .. ',"answers":' .. Reply.list(answers) .. ',"waiterServers":' .. Reply.servers(waiter_servers)
     .. ',"more":' .. tostring(more) .. '}'
 end

@@ -1,7 +1,10 @@
 -- Numbers as Redis and JSON take them.
 local Format = {}
 
+local small = {}
+for number = 0, 255 do small[number] = '' .. number end -- made at load, when Redis has no string.format yet
+
 -- Lua would write one from 1e14 on with an exponent.
-function Format.integer(number) return string.format('%.0f', number) end
+function Format.integer(number) return small[number] or string.format('%.0f', number) end
 
 return Format

@@ -65,7 +65,6 @@ it('lets a full Redis refuse only what takes new work in', () => {
     'checkpoints/save',
     'jobs/configure',
     'leases/acquire',
-    'leases/acquire-plain',
     'moves/save-plan',
     'payload/put-chunk',
     'prompts/remember',

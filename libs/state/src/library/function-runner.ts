@@ -24,16 +24,6 @@ export function transition<Args extends object, Reply>(name: string): Transition
   return { name };
 }
 
-/**
- * As {@link Transition} for the hottest calls: the arguments are texts, the reply is a list as Redis gives it, and it never
- * answers an error. JSON would cost Redis more than the work.
- */
-export interface TextTransition<Reply> {
-  readonly name: string;
-  /** Type only. */
-  readonly reply?: Reply;
-}
-
 /** Says why a Redis takes no new work in, or nothing. */
 export interface MemoryGate {
   refusal(): BroomwagonError | undefined;
@@ -89,11 +79,6 @@ export class FunctionRunner {
     }
     if (typeof reply.stamp === 'string') this.stamps.note(pool, reply.stamp);
     return reply;
-  }
-
-  /** As {@link run}. @throws BroomwagonError UNAVAILABLE, STORE_FULL */
-  runTexts<Reply>(target: TextTransition<Reply>, pool: string, argv: readonly string[]): Promise<Reply> {
-    return this.call(target.name, pool, argv) as Promise<Reply>;
   }
 
   private async call(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {

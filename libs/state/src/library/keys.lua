@@ -17,7 +17,7 @@ local NAMES = {
   serverSessions = 'servers:sessions', -- hash: serverId:epoch -> sessions bound to it less the leases of sessions
   serverChosen = 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
   lackingServers = 'servers:lacking', -- hash: feature of engines -> how many servers lack it
-  serverCards = 'servers:cards', -- hash: serverId -> its card, see leases/plain-pool.lua
+  serverRecords = 'servers:records', -- hash: serverId -> its record, see servers/server-record.lua
   serverTraits = 'servers:traits', -- hash: serverId -> its traits, one a line, see servers/server-hash.lua
   serverBases = 'servers:bases', -- set: traits `@<weight version>|<what its engine lacks>` of servers there are
   -- hash: serverId -> epoch|failed calls in a row|end of its break, ms; only with a breaker
@@ -110,7 +110,7 @@ local function by_two(prefix, separator)
   return function(keys, one, other) return keys.root .. prefix .. one .. separator .. other end
 end
 
-Keys.server = by_one('server:') -- hash
+Keys.server = by_one('server:') -- hash: what its record does not have
 Keys.serverLeases = by_two('server-leases:', ':') -- set of acquireId
 Keys.leasesOfRequest = by_one('request-leases:') -- set of acquireId, when they are many
 Keys.serversWith = by_one('servers:with:') -- set of serverId that have this trait

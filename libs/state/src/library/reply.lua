@@ -12,6 +12,13 @@ function Reply.list(list)
   return cjson.encode(list)
 end
 
+-- `servers`: serverId -> as ServerRecord.describe gives it.
+function Reply.servers(servers)
+  local members = {}
+  for _, member in pairs(servers) do members[#members + 1] = member end
+  return '{' .. table.concat(members, ',') .. '}'
+end
+
 -- JSON null decodes to a light userdata that is true in Lua; optional fields become nil.
 function Reply.optional(value)
   if value == nil or value == cjson.null then return nil end

@@ -15,10 +15,15 @@ end }
 function Tx.open(root) return setmetatable({ root = root, key = Keys.of(root) }, lazy) end
 
 -- What every transition needs of its pool, read with one call.
-function Tx.fields.meta(tx) return redis.call('HMGET', tx.key.meta, 'clockMs', 'clockAheadMs', 'schemaVersion') end
+function Tx.fields.meta(tx)
+  return redis.call('HMGET', tx.key.meta, 'clockMs', 'clockAheadMs', 'schemaVersion', 'leaseSequence')
+end
 
 -- The version of the layout in which the pool is stored; nil for a new one.
 function Tx.schema_of(tx) return tonumber(tx.meta[3] or nil) end
+
+-- Of the last lease. It also orders the choices, so one counter serves both.
+function Tx.fields.sequence(tx) return tonumber(tx.meta[4] or nil) or 0 end
 
 -- The error to answer for a pool that this library cannot read, see library/schema-version.ts; nil for others.
 function Tx.refusal(tx)

@@ -17,7 +17,7 @@ return function(tx, args)
     local server_id, worker_id, worker_epoch = string.match(redis.call('HGET', tx.key.leases, acquire_id) or '',
       '^' .. seq .. '|([^|]*)|%w+|([^|]*)|(%w+)|')
     local is_held = server_id and server_id ~= target and WorkerFence.is_current(tx, worker_id, worker_epoch)
-      and (epoch == '' or redis.call('HGET', tx.key:server(target), 'epoch') == epoch)
+      and (epoch == '' or (ServerHash.read(tx, target) or {}).epoch == epoch)
     local is_overdue = tx.now - tonumber(started_at) > args.deadlineMs
     if is_held and not is_overdue then
       table.insert(leases, { planId = plan_id, leaseId = lease_id, workerId = worker_id, workerEpoch = worker_epoch,

@@ -20,9 +20,9 @@ return function(tx, args)
   local more = false
   if not args.paused then
     local ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
-    more = Waiters.grant(tx, ids, now, args.mostSessions, answers, servers)
+    more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
   end
   Leases.save(tx)
   return '{"paused":' .. tostring(args.paused) .. ',"changed":' .. tostring(changed) .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
 end

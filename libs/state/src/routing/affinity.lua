@@ -25,7 +25,7 @@ end
 -- Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago.
 function Affinity.choose(tx, item, held)
   local placement = Settings.get(tx, 'groupPlacement') or 'group-spread'
-  if not held or placement == 'group-spread' then return nil end
+  if placement == 'group-spread' then return nil end
   if placement == 'auto' and (item.contextTokens or 0) < (Settings.number(tx, 'groupSpreadBelowTokens') or 2048) then
     return nil
   end

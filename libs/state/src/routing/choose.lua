@@ -6,7 +6,7 @@ function Tx.fields.has_snapshot() return false end
 
 -- A server that lost its room without being scored anew, as after a change of settings, leaves the order here.
 local function still_has_room(tx, id)
-  local server = Servers.get(tx, id)
+  local server = tx.known_servers[id] or Servers.get(tx, id)
   if server and Servers.has_room(tx, server) then return server end
   Scores.withdraw(tx, id)
   return nil
@@ -17,13 +17,14 @@ local function branch_of(tx, is_tie) return tx.policy.branch or (is_tie and 'tie
 -- As choose_in_order for an acquire that any server fits: the first one.
 local function choose_first(tx)
   local order = Order.read(tx, Order.BEST)
-  local first = order.first
+  local first, scores, unit = order.first, order.scores, order.unit
   if first > order.last then return nil end
   local server = still_has_room(tx, order.ids[first])
   if not server then return choose_first(tx) end
-  local lowest = Order.load_at(order, first)
-  local is_tie = first < order.last and Order.load_at(order, first + 1) == lowest
-  return server, branch_of(tx, is_tie), Order.best(order), lowest
+  local lowest = math.floor(scores[first] / unit)
+  -- Scores are whole numbers: the next one has the same load when it is below that of the load above.
+  local is_tie = first < order.last and scores[first + 1] < (lowest + 1) * unit
+  return server, tx.policy.branch or (is_tie and 'tie' or 'least-loaded'), Order.best(order), lowest
 end
 
 -- The first of the lowest load that fits; under group-spread the first of these that holds no lease of the group.
@@ -57,17 +58,17 @@ local function choose_in_order(tx, item, held)
 end
 
 -- Where it goes without a session: (server, branch, best, lowest load of all), or nil.
-local function choose_free(tx, item)
-  local held = Affinity.group_leases(tx, item)
+local function choose_free(tx, item, is_restricted)
   local policy = tx.policy
   if policy.candidates then
     local server = policy.candidates(tx, item)
     if not server then return nil end
     return server, policy.branch, server.id .. '=' .. Format.integer(policy.score(tx, server)) .. ';'
   end
-  local together = Affinity.choose(tx, item, held)
+  local held = item.groupId and Affinity.group_leases(tx, item)
+  local together = held and Affinity.choose(tx, item, held)
   if together then return together, 'group-affinity' end
-  if not held and not Restrictions.is_restricted(item) then return choose_first(tx) end
+  if not held and not is_restricted then return choose_first(tx) end
   return choose_in_order(tx, item, held)
 end
 
@@ -103,40 +104,43 @@ function Choose.may_leave_for(tx, item, bound, other)
   return may_leave(tx, item) and is_above_margin(tx, bound, other) and Restrictions.fits(tx, other, item)
 end
 
--- The choice without its receipt: (server, branch, best, lowest load of all), or (nil, lane to wait in).
-local function choose(tx, item, bound)
-  if bound and Restrictions.fits(tx, bound, item) then
-    if may_leave(tx, item) then
-      local other, _, best, lowest = choose_free(tx, item)
-      if other and other.id ~= bound.id and is_above_margin(tx, bound, other) then
-        return other, 'sticky-broken', best, lowest
-      end
+-- Where it goes with a session: (server, branch, best, lowest load of all), or nil to wait for the one it is bound to.
+local function choose_bound(tx, item, bound, is_restricted)
+  if may_leave(tx, item) then
+    local other, _, best, lowest = choose_free(tx, item, is_restricted)
+    if other and other.id ~= bound.id and is_above_margin(tx, bound, other) then
+      return other, 'sticky-broken', best, lowest
     end
-    if Servers.has_room(tx, bound) then return bound, 'sticky-hit' end
-    return nil, bound.id
   end
-  local server, branch, best, lowest = choose_free(tx, item)
-  if server then return server, branch, best, lowest end
-  return nil, Restrictions.lane_of(tx, item)
+  if Servers.has_room(tx, bound) then return bound, 'sticky-hit' end
+  return nil
 end
 
 -- Where this acquire goes: (server, receipt), or (nil, lane to wait in; no lane when too many differ). It goes to the
 -- server it names, if that can take it; else, and if it names none, where the policy says. A session keeps to its
 -- server while that one is usable and of the same epoch, full or not, unless the margin breaks it.
--- Receipt: {branch, via?, key, best, eligible, reached?, snapshot?}.
+-- Receipt: {branch, via?, key, best, eligible, reached?, snapshot?, isRestricted}.
 function Choose.server(tx, item)
+  local is_restricted = Restrictions.is_restricted(item)
   local bound = item.sessionId and bound_server(tx, item)
   local named = item.boundServerId and named_server(tx, item)
-  local is_explained = item.explain or (not tx.has_snapshot and Decisions.is_sampled(tx, tx.sequence + 1))
-  tx.has_snapshot = tx.has_snapshot or is_explained
-  local snapshot = is_explained and Snapshot.take(tx, item, bound, named) or nil
-  local server, branch, best, reached, via = named, 'bound', nil, nil, nil
-  if not named then server, branch, best, reached = choose(tx, item, bound) end
-  if not server then return nil, branch end
+  local snapshot, server, branch, best, reached, via
+  if item.explain or ((tx.sequence + 1) % tx.sample_every == 0 and not tx.has_snapshot) then
+    tx.has_snapshot, snapshot = true, Snapshot.take(tx, item, bound, named)
+  end
+  if named then
+    server, branch = named, 'bound'
+  elseif bound and (not is_restricted or Restrictions.fits(tx, bound, item)) then
+    server, branch, best, reached = choose_bound(tx, item, bound, is_restricted)
+    if not server then return nil, bound.id end
+  else
+    server, branch, best, reached = choose_free(tx, item, is_restricted)
+    if not server then return nil, Restrictions.lane_of(tx, item) end
+  end
   if item.boundServerId and not named then branch, via = 'bound-unavailable', branch end
-  local order = Order.read(tx, Order.BEST)
+  local order = reached and tx.order or Order.read(tx, Order.BEST)
   return server, { branch = branch, via = via, key = tx.policy.score(tx, server), best = best or Order.best(order),
-    eligible = order.count, reached = reached, snapshot = snapshot }
+    eligible = order.count, reached = reached, snapshot = snapshot, isRestricted = is_restricted }
 end
 
 return Choose

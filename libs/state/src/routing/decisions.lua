@@ -4,14 +4,13 @@
 local Decisions = {}
 
 local RING, FULL_RING = 512, 64
+local SURPLUS = 64 -- lines above it that a ring may have, so that it is cut once for many
 function Tx.fields.new_lines() return {} end
 function Tx.fields.new_full() return {} end
 function Tx.fields.sample_every(tx) return Settings.number(tx, 'decisionSampleEvery') or 1000 end
 function Tx.fields.now_text(tx) return Format.integer(tx.now) end
 -- What is the same in each line of a transition.
 function Tx.fields.policy_text(tx) return tx.policy_name .. '|' .. (Settings.get(tx, 'version') or '0') .. '|' end
-
-function Decisions.is_sampled(tx, seq) return seq % tx.sample_every == 0 end
 
 -- `choice`: {branch, via?, key, eligible, best: as Order.best gives it, snapshot?}; `inflight` of the server, with the
 -- new lease. Returns the line.
@@ -70,8 +69,7 @@ end
 
 local function push(ring, lines, most)
   if not lines then return end
-  redis.call('RPUSH', ring, unpack(lines))
-  redis.call('LTRIM', ring, -most, -1)
+  if redis.call('RPUSH', ring, unpack(lines)) >= most + SURPLUS then redis.call('LTRIM', ring, -most, -1) end
 end
 
 function Decisions.save(tx)

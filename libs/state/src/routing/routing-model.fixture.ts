@@ -12,14 +12,14 @@ import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from '../pools/pool.store';
 import { RoutingStore } from './routing.store';
-import { ROUTING_BOUNDS, type Granted, type WaiterAnswer } from './routing.types';
+import type { Granted, WaiterAnswer } from './routing.types';
 import { ServerStore } from '../servers/server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
 // The plain scripts are asked each time, so that any mix of them and the full ones is met.
-export const store = new RoutingStore(runner, { ...ROUTING_BOUNDS, askPlainAgainMs: 0 });
+export const store = new RoutingStore(runner);
 export const pools = new PoolStore(runner);
 export const servers = new ServerStore(runner);
 let opened = 0;

@@ -8,7 +8,6 @@ import {
   type PausePoolReply,
   type RegisterWorkerReply,
   type RegisterWorkerRequest,
-  type ReleaseReply,
   type RemoveServerReply,
   type ServerId,
   type ServerStatus,
@@ -18,7 +17,6 @@ import {
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
 import { grantedOf } from '../leases/grants';
-import { isPlainAcquire, PlainRouting } from './plain-routing';
 import {
   ROUTING_BOUNDS,
   type AcquireEntry,
@@ -94,100 +92,49 @@ const TRANSITIONS = {
   status: transition<object, PoolTotals>('pools/status'),
 };
 
-/** Items of one full script, so that none holds Redis up for more than 2 ms. */
-const FULL_PAGE = 32;
-/** Items of one plain script, as the full ones. */
-const PLAIN_PAGE = 64;
-const RELEASED: ReleaseReply = { released: true, reason: 'released' };
+/** Leases that one script returns, so that it holds Redis up for no more than 2 ms. */
+const RELEASES_A_SCRIPT = 64;
 
-function pagesOf<Item>(items: readonly Item[], size = FULL_PAGE): Item[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, page) =>
-    items.slice(page * size, (page + 1) * size),
+function releasePages(items: readonly ReleaseEntry[]): ReleaseEntry[][] {
+  return Array.from({ length: Math.ceil(items.length / RELEASES_A_SCRIPT) }, (_, page) =>
+    items.slice(page * RELEASES_A_SCRIPT, (page + 1) * RELEASES_A_SCRIPT),
   );
 }
 
 /** Servers, workers, leases, sessions and waiters of the pools: one method, one script, one transition. */
 @Injectable()
 export class RoutingStore {
-  private readonly plain: PlainRouting;
-
   constructor(
     private readonly runner: FunctionRunner,
     private readonly bounds: RoutingBounds = ROUTING_BOUNDS,
-  ) {
-    this.plain = new PlainRouting(runner, bounds);
-  }
+  ) {}
 
   /**
-   * Grants, parks or refuses at most 128 acquires, which may be of many workers, in their order. Plain ones (see
-   * plain-routing.ts) are a fraction of the work when they come without others.
+   * Grants, parks or refuses at most 128 acquires, which may be of many workers, in their order.
    * @param brief without the parts of receipts that only their readers need, but for items that `explain`
    */
   async acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquireScriptReply> {
-    const servers: ServerTable = {};
-    const mayBePlain = this.plain.isPlain(pool) && items.every(isPlainAcquire);
-    const acquire = mayBePlain ? this.acquirePlainly : this.acquireFully;
-    // They leave at once, in their order.
-    const pages = pagesOf(items, PLAIN_PAGE).map((page) => acquire.call(this, servers, pool, page, brief));
-    return { results: (await Promise.all(pages)).flat(), servers };
-  }
-
-  private async acquirePlainly(
-    servers: ServerTable,
-    pool: string,
-    items: AcquireEntry[],
-    brief: boolean,
-  ): Promise<AcquireResult[]> {
-    if (items.length === 0) return [];
-    const { granted, isSample } = await this.plain.acquire(pool, items, servers, brief);
-    const left = items.slice(granted.length);
-    if (left.length === 0) return granted;
-    if (!isSample) return [...granted, ...(await this.acquireFully(servers, pool, left, brief))];
-    // Both calls leave at once, in their order.
-    const [sampled, others] = await Promise.all([
-      this.acquireFully(servers, pool, left.slice(0, 1), brief),
-      this.acquirePlainly(servers, pool, left.slice(1), brief),
-    ]);
-    return [...granted, ...sampled, ...others];
-  }
-
-  private async acquireFully(
-    servers: ServerTable,
-    pool: string,
-    items: AcquireEntry[],
-    brief: boolean,
-  ): Promise<AcquireResult[]> {
     const { mostSessions, mostWaiters } = this.bounds;
+    // They leave at once, in their order.
     const pages = await Promise.all(
       acquirePages(items).map((page) =>
-        this.runner.run(TRANSITIONS.acquire, pool, { items: page, mostSessions, mostWaiters }),
+        this.runner.run(TRANSITIONS.acquire, pool, { items: page.map(askedOf), mostSessions, mostWaiters }),
       ),
     );
+    const servers: ServerTable = {};
     for (const page of pages) Object.assign(servers, page.servers);
-    return pages.flatMap(({ results }) =>
-      results.map((result) => (typeof result === 'string' ? grantedOf(result, brief) : result)),
+    const results = pages.flatMap((page) =>
+      page.results.map((result) => (typeof result === 'string' ? grantedOf(result, brief) : result)),
     );
+    return { results, servers };
   }
 
-  /** Returns at most 128 leases; plain ones through a script of their own, as in acquire. */
+  /** Returns at most 128 leases. */
   async release(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
-    const isPlain = this.plain.isPlain(pool);
-    const pages = pagesOf(items, PLAIN_PAGE).map((page) =>
-      isPlain ? this.plain.release(pool, page) : page.map(() => false),
-    );
-    const released = (await Promise.all(pages)).flat();
-    const left = items.filter((_, index) => !released[index]);
-    const judged = await this.releaseFully(pool, left);
-    let next = 0;
-    const results = released.map((isReleased) => (isReleased ? RELEASED : judged.results[next++]!));
-    return { ...judged, results };
-  }
-
-  private async releaseFully(pool: string, items: ReleaseEntry[]): Promise<ReleaseScriptReply> {
     const { mostSessions, rememberMs } = this.bounds;
     const reply: ReleaseScriptReply = { results: [], answers: [], servers: {}, more: false };
     const pages = await Promise.all(
-      pagesOf(items).map((page) =>
+      releasePages(items).map((page) =>
         this.runner.run(TRANSITIONS.release, pool, { items: page, mostSessions, rememberMs }),
       ),
     );
@@ -325,15 +272,17 @@ export class RoutingStore {
   }
 }
 
-/** What a script may do, in units of the simplest acquire: a few milliseconds at 10,000 servers. */
-const WORK_A_SCRIPT = 32;
+/** What one script may do, in units of the simplest acquire: it holds Redis up for no more than 2 ms. */
+const WORK_A_SCRIPT = 64;
+const WORK_OF_RESTRICTED = 8;
+const WORK_IN_GROUP = 2;
 
 /** Pages of acquires that hold Redis up for a bounded time: a restricted one, or one with its snapshot, is more work. */
 function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
   const pages: AcquireEntry[][] = [];
   let left = 0;
   for (const item of items) {
-    const work = item.explain ? WORK_A_SCRIPT : isPlainAcquire(item) ? 1 : 4;
+    const work = workOf(item);
     if (left < work) {
       pages.push([]);
       left = WORK_A_SCRIPT;
@@ -342,4 +291,23 @@ function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
     left -= work;
   }
   return pages;
+}
+
+function workOf(item: AcquireEntry): number {
+  if (item.explain) return WORK_A_SCRIPT;
+  if (isRestricted(item)) return WORK_OF_RESTRICTED;
+  return item.groupId == null ? 1 : WORK_IN_GROUP;
+}
+
+/** True for an acquire that not every server may serve. */
+function isRestricted(item: AcquireEntry): boolean {
+  const { weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs } = item;
+  return [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs].some((asked) => asked != null);
+}
+
+/** Without what is null or an empty list: null would be true in Lua, and an empty list an object. */
+function askedOf(item: AcquireEntry): AcquireEntry {
+  const isNothing = (value: unknown) => value === null || (Array.isArray(value) && value.length === 0);
+  if (!Object.values(item).some(isNothing)) return item;
+  return Object.fromEntries(Object.entries(item).filter(([, value]) => !isNothing(value))) as unknown as AcquireEntry;
 }

@@ -173,8 +173,6 @@ export class RoutingBounds {
   mostWaiters = 100_000;
   /** How long the answer of a released acquire, or a tombstone, is kept, milliseconds. */
   rememberMs = 120_000;
-  /** How long a pool that was not plain (see plain-routing.ts) is left to the full scripts alone, milliseconds. */
-  askPlainAgainMs = 250;
 }
 /** Bounds by default. */
 export const ROUTING_BOUNDS = new RoutingBounds();

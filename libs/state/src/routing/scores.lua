@@ -46,16 +46,18 @@ function Scores.forget_order(tx)
   tx.narrowed_orders = nil
 end
 
--- Where these servers stand now, for the policy in force and for the one that is about to take over.
+-- Where these servers stand now, for the policy in force and for the one that is about to take over. `place` of a
+-- server: where it stands, while that is known.
 function Scores.place(tx, servers)
-  if #servers == 0 then return end
+  if not servers[1] then return end
+  Servers.read_chosen(tx, servers)
   local policy, coming = tx.policy, tx.next_policy
   local scores, coming_scores = {}, {}
   for index, server in ipairs(servers) do
-    scores[2 * index - 1], scores[2 * index] = Format.integer(Scores.place_of(tx, server, policy)), server.id
+    scores[2 * index - 1], scores[2 * index] = server.place or Scores.place_of(tx, server, policy), server.id
     if policy.on_move then policy.on_move(tx, server) end
     if coming then
-      coming_scores[2 * index - 1] = Format.integer(Scores.place_of(tx, server, coming))
+      coming_scores[2 * index - 1] = Scores.place_of(tx, server, coming)
       coming_scores[2 * index] = server.id
       if coming.on_move then coming.on_move(tx, server) end
     end
@@ -67,7 +69,7 @@ end
 function Scores.withdraw(tx, server_id)
   tx.order = nil
   redis.call('ZREM', tx.key.eligible, server_id)
-  for _, narrowed in pairs(tx.narrowed_orders) do redis.call('ZREM', narrowed, server_id) end
+  for _, narrowed in pairs(rawget(tx, 'narrowed_orders') or {}) do redis.call('ZREM', narrowed, server_id) end
   if tx.next_policy then redis.call('ZREM', tx.key.nextEligible, server_id) end
 end
 

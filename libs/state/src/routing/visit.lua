@@ -31,7 +31,7 @@ end
 -- traits.
 function Visit.fitting(tx, item, visit)
   local passed, goes_on = 0, false
-  Visit.eligible(tx, Visit.LOOKED_AT + 1, function(id, score, looked_at)
+  Visit.eligible(tx, Order.BEST + 1, function(id, score, looked_at)
     goes_on = looked_at > Visit.LOOKED_AT and Narrow.has_traits(tx)
     if goes_on then return true end
     if not Restrictions.fits(tx, Servers.get(tx, id), item) then return false end

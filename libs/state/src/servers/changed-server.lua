@@ -1,16 +1,16 @@
 -- The end of every script that changed one server: new room goes to waiters.
 local ChangedServer = {}
 
-function ChangedServer.reply(tx, server, now, most_sessions)
+function ChangedServer.reply(tx, server, most_sessions)
   local answers, servers = {}, {}
   Servers.publish(tx, server)
-  local more = Waiters.grant(tx, { server.id }, now, most_sessions, answers, servers)
+  local more = Waiters.grant(tx, { server.id }, most_sessions, answers, servers)
   Leases.save(tx)
   return '{"serverId":' .. cjson.encode(server.id) .. ',"epoch":"' .. server.epoch
     .. '","state":"' .. Servers.shown_state(tx, server) .. '","inflight":' .. server.load .. ',"capacity":'
     .. Servers.capacity(tx, server)
     .. (server.drainUntilMs and ',"drainUntilMs":' .. Format.integer(server.drainUntilMs) or '')
-    .. ',"answers":' .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more)
+    .. ',"answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)
     .. '}'
 end
 

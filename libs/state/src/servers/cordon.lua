@@ -11,11 +11,11 @@ return function(tx, args)
   if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
   server.cordoned = args.cordoned
   if args.cordoned then
-    ServerHash.set(tx, server.id, 'cordoned', '1')
+    ServerHash.change(tx, server.id, { cordoned = true })
   else
     server.drainUntilMs = nil
-    ServerHash.unset(tx, server.id, 'cordoned', 'drainUntilMs')
+    ServerHash.change(tx, server.id, { cordoned = false, drainUntilMs = false })
     redis.call('ZREM', tx.key.drainingServers, server.id)
   end
-  return ChangedServer.reply(tx, server, tx.now, args.mostSessions)
+  return ChangedServer.reply(tx, server, args.mostSessions)
 end

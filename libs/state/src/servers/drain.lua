@@ -12,8 +12,7 @@ return function(tx, args)
   if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
   local now = tx.now
   server.drainUntilMs = math.min(server.drainUntilMs or math.huge, now + args.deadlineMs)
-  local until_ms = Format.integer(server.drainUntilMs)
-  ServerHash.set(tx, server.id, 'drainUntilMs', until_ms)
-  redis.call('ZADD', tx.key.drainingServers, until_ms, server.id)
-  return ChangedServer.reply(tx, server, now, args.mostSessions)
+  ServerHash.change(tx, server.id, { drainUntilMs = server.drainUntilMs })
+  redis.call('ZADD', tx.key.drainingServers, Format.integer(server.drainUntilMs), server.id)
+  return ChangedServer.reply(tx, server, args.mostSessions)
 end

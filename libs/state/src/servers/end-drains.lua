@@ -18,7 +18,7 @@ return function(tx, args)
       redis.call('ZREM', tx.key.drainingServers, page[index])
     elseif server.load == 0 or tonumber(page[index + 1]) <= now then
       Servers.forget(tx, server)
-      redis.call('SET', tx.key:drained(server.id), server.instanceId or '', 'PX', args.rememberMs)
+      redis.call('SET', tx.key:drained(server.id), ServerRecord.instance_of(server) or '', 'PX', args.rememberMs)
       table.insert(removed, { serverId = server.id, leases = server.load })
     end
   end

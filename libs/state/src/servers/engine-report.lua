@@ -38,7 +38,7 @@ function EngineReport.heed(tx, server, said, new_epoch, now)
   local started_at, word = Reply.optional(said.startedAtSeconds), Reply.optional(said.weightVersion)
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')
   local noted, known_word = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
-  local known = known_start(noted, server.instanceId)
+  local known = known_start(noted, ServerRecord.instance_of(server))
   local is_late = known_word ~= Reply.optional(said.knownWeightVersion)
   local is_restart = known ~= nil and started_at ~= nil and started_at > known
   if is_restart then

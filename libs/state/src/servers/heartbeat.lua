@@ -68,10 +68,10 @@ return function(tx, args)
     end
   end
   local answers, servers = {}, {}
-  local more = Waiters.grant(tx, changed, now, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, changed, args.mostSessions, answers, servers)
   Leases.save(tx)
   return '{"states":' .. cjson.encode(states) .. ',"revived":' .. Reply.list(revived) .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more)
+    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)
     .. (Settings.get(tx, 'requiredWeightVersion') and ',"requiredWeightVersion":' .. Settings.get(tx,
     'requiredWeightVersion') or '') .. '}'
 end

@@ -13,17 +13,17 @@ return function(tx, args)
     if server and server.epoch == change.epoch and (server.limit or server.maxInflight) == change.from then
       if change.to < server.maxInflight then
         server.limit = change.to
-        ServerHash.set(tx, server.id, 'limit', Format.integer(change.to))
+        ServerHash.change(tx, server.id, { limit = change.to })
       else
         server.limit = nil
-        ServerHash.unset(tx, server.id, 'limit')
+        ServerHash.change(tx, server.id, { limit = false })
       end
       Servers.rescore(tx, server)
       table.insert(limited, server.id)
     end
   end
-  local more = Waiters.grant(tx, limited, tx.now, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, limited, args.mostSessions, answers, servers)
   Leases.save(tx)
   return '{"limited":' .. Reply.list(limited) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
-    .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+    .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
 end

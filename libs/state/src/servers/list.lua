@@ -19,15 +19,15 @@ return function(tx, args)
     if server then
       local probe
       if not server.probed then probe = false end
-      local labels = Servers.labels_of(tx, server)
+      local labels, address = Servers.labels_of(tx, server), ServerRecord.address_of(server)
       local said = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore')
       table.insert(servers, {
         serverId = server.id,
         epoch = server.epoch,
         state = Servers.shown_state(tx, server),
-        endpoint = server.endpoint,
-        dialect = server.dialect,
-        model = server.model,
+        endpoint = address.endpoint,
+        dialect = address.dialect,
+        model = address.model,
         inflight = server.load,
         maxInflight = server.maxInflight,
         weight = server.weight,

@@ -5,7 +5,10 @@ Loads.LOAD_UNIT = 4294967296 -- 2^32, the room for the sequence of the last choi
 local HIGHEST_LOAD = 1048576 -- 2^20: above it all loads count as equal, so that scores stay exact
 Loads.TOKENS_PER_LOAD = 256 -- also what a lease without contextTokens counts
 
-function Loads.weighed(amount, server) return math.min(HIGHEST_LOAD, math.floor(amount / server.weight)) end
+function Loads.weighed(amount, server)
+  local load = math.floor(amount / server.weight)
+  return load < HIGHEST_LOAD and load or HIGHEST_LOAD
+end
 
 -- Counts by `serverId:epoch` that move with leases and sessions; written once, by save_counts.
 function Tx.fields.token_changes() return {} end

@@ -50,12 +50,12 @@ return function(tx, args)
       if Leases.is_current_worker(tx, lease.workerId, lease.workerEpoch) then
         ask_holder(lease)
       else
-        Leases.give_back(tx, acquire_id, lease, now)
+        Leases.give_back(tx, acquire_id, lease)
         returned = returned + 1
       end
     end
   end
-  local more = returned > 0 and Waiters.grant(tx, { server.id }, now, args.mostSessions, answers, servers)
+  local more = returned > 0 and Waiters.grant(tx, { server.id }, args.mostSessions, answers, servers)
   Leases.save(tx)
   local report = LoadReport.of(tx, server, now)
   local reply = { leases = server.load, returned = returned, cursor = page[1] }
@@ -64,5 +64,5 @@ return function(tx, args)
     reply.drift = server.load - report.running - report.waiting
   end
   return string.sub(cjson.encode(reply), 1, -2) .. ',"holders":' .. Reply.list(holders) .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
 end

@@ -27,10 +27,11 @@ return function(tx, args)
   local known = Servers.get(tx, id)
   local instance_id = Reply.optional(args.instanceId)
   local discovered = Reply.optional(args.discovered)
-  if known and discovered and EngineReport.is_no_later(tx, id, instance_id, known.instanceId) then
-    instance_id = known.instanceId
+  local known_instance_id = known and ServerRecord.instance_of(known)
+  if known and discovered and EngineReport.is_no_later(tx, id, instance_id, known_instance_id) then
+    instance_id = known_instance_id
   end
-  local same_start = known and instance_id and known.instanceId == instance_id
+  local same_start = known and instance_id and known_instance_id == instance_id
   if not known then
     local drained = redis.call('GET', tx.key:drained(id))
     local stays_away = drained == (instance_id or '') or EngineReport.is_no_later(tx, id, instance_id, drained)
@@ -62,23 +63,22 @@ return function(tx, args)
   if same_start and discovered then probed = known.probed end
   local was_heard = same_start and known.state ~= 'pending'
   local state = was_heard and known.state or (discovered or not probed) and 'ready' or 'pending'
-  ServerHash.set(tx, id, 'epoch', epoch, 'state', state, 'endpoint', args.endpoint, 'dialect', args.dialect,
-    'maxInflight', max_inflight,
-    'weight', tostring(weight), 'weightVersion', weight_version)
-  if known and not same_start then
-    if known.cordoned then ServerHash.set(tx, id, 'cordoned', '1') end
-    if known.drainUntilMs then
-      ServerHash.set(tx, id, 'drainUntilMs', Format.integer(known.drainUntilMs))
-    end
-  end
-  if probed then ServerHash.unset(tx, id, 'probe') else ServerHash.set(tx, id, 'probe', '0') end
-  for _, field in ipairs({ 'instanceId', 'model', 'capabilities', 'labels' }) do
-    local value = field == 'instanceId' and instance_id or Reply.optional(args[field])
-    if value then
-      ServerHash.set(tx, id, field, value)
-    elseif field ~= 'labels' and field ~= 'capabilities' then
-      ServerHash.unset(tx, id, field)
-    end
+  ServerHash.change(tx, id, {
+    epoch = epoch,
+    state = state,
+    endpoint = args.endpoint,
+    dialect = args.dialect,
+    model = Reply.optional(args.model) or false,
+    instanceId = instance_id or false,
+    maxInflight = max_inflight,
+    weight = weight,
+    weightVersion = weight_version,
+    probed = probed,
+    cordoned = known and known.cordoned,
+    drainUntilMs = known and known.drainUntilMs,
+  })
+  for _, field in ipairs({ 'capabilities', 'labels' }) do
+    if Reply.optional(args[field]) then ServerHash.set(tx, id, field, args[field]) end
   end
   if Reply.optional(args.lacks) then Servers.set_lacks(tx, id, args.lacks) end
   redis.call('ZADD', tx.key.servers, 'NX', Format.integer(now), id)
@@ -90,9 +90,9 @@ return function(tx, args)
   Servers.publish(tx, server)
 
   local answers, servers = {}, {}
-  local more = Waiters.grant(tx, { id }, now, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, { id }, args.mostSessions, answers, servers)
   Leases.save(tx)
   return '{"serverId":' .. cjson.encode(id) .. ',"epoch":"' .. epoch .. '","state":"' .. Servers.shown_state(tx, server)
-    .. '","answers":' .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers)
+    .. '","answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers)
     .. ',"more":' .. tostring(more) .. '}'
 end

@@ -22,8 +22,8 @@ return function(tx, args)
       end
     end
   end
-  local more = Waiters.grant(tx, ids, tx.now, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
   Leases.save(tx)
   return '{"cursor":' .. cjson.encode(page[1]) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
-    .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+    .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
 end

@@ -50,11 +50,11 @@ return function(tx, args)
     end
   end
   local answers, servers = {}, {}
-  local more = Waiters.grant(tx, regained, now, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, regained, args.mostSessions, answers, servers)
   -- Failed ones left the set, so the next page begins that much earlier.
   local next_page = #page == 2 * PAGE and ',"next":' .. (args.offset + PAGE - #failed) or ''
   Leases.save(tx)
   return '{"silent":' .. silent .. ',"watched":' .. watched .. ',"held":' .. tostring(is_mass) .. ',"suspected":'
     .. Reply.list(suspected) .. ',"failed":' .. Reply.list(failed) .. next_page .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
 end

@@ -1,17 +1,16 @@
--- The hash of a server, and what is kept of it beside: its card, for plain-pool.lua to read many servers by one
--- command, and its traits. Whatever changes the hash goes through set_server, unset_server and delete_server, which
--- throw the card away.
+-- What is stored of a server: its record (server-record.lua), which every choice reads, its hash with all the rest, and
+-- its traits. Whatever changes a server goes through `change`, `set`, `unset` and `delete`.
 local ServerHash = {}
 
 -- What restrictions go by: `@<weight version>|<what its engine lacks>`, of which there are few in a pool, and
 -- `<name>=<value>` of each label. For each trait there is a set of the servers that have it.
 function ServerHash.traits_of(tx, id)
-  local field = redis.call('HMGET', tx.key:server(id), 'weightVersion', 'lacks', 'labels')
-  if not field[1] then return {} end
-  local traits = {}
-  for name, value in pairs(field[3] and cjson.decode(field[3]) or {}) do table.insert(traits, name .. '=' .. value) end
+  local server = ServerHash.read(tx, id)
+  if not server then return {} end
+  local field, traits = redis.call('HMGET', tx.key:server(id), 'lacks', 'labels'), {}
+  for name, value in pairs(field[2] and cjson.decode(field[2]) or {}) do table.insert(traits, name .. '=' .. value) end
   table.sort(traits)
-  table.insert(traits, 1, string.format('@%.0f|%s', tonumber(field[1]), field[2] or ''))
+  table.insert(traits, 1, string.format('@%.0f|%s', server.weightVersion, field[1] or ''))
   return traits
 end
 
@@ -33,24 +32,29 @@ function ServerHash.save_traits(tx, id)
   for _, trait in ipairs(traits) do redis.call('SADD', tx.key:serversWith(trait), id) end
 end
 
-function ServerHash.set(tx, id, ...)
-  redis.call('HSET', tx.key:server(id), ...)
-  redis.call('HDEL', tx.key.serverCards, id)
-  for position = 1, select('#', ...), 2 do
-    local field = select(position, ...)
-    if field == 'weightVersion' or field == 'lacks' or field == 'labels' then return ServerHash.save_traits(tx, id) end
-  end
+-- `changes`: fields of the record by name; false for one that is there no more.
+function ServerHash.change(tx, id, changes)
+  local fields = ServerRecord.fields(redis.call('HGET', tx.key.serverRecords, id))
+  for name, value in pairs(changes) do fields[name] = value or nil end
+  local packed = ServerRecord.pack(id, fields)
+  redis.call('HSET', tx.key.serverRecords, id, packed)
+  local known = tx.known_servers[id]
+  if known then known.record, known.textsAt = packed, ServerRecord.unpack(id, packed).textsAt end
+  if changes.weightVersion then ServerHash.save_traits(tx, id) end
 end
 
-function ServerHash.unset(tx, id, ...)
-  redis.call('HDEL', tx.key:server(id), ...)
-  redis.call('HDEL', tx.key.serverCards, id)
+-- A field of the hash.
+function ServerHash.set(tx, id, name, value)
+  redis.call('HSET', tx.key:server(id), name, value)
+  if name == 'lacks' or name == 'labels' then ServerHash.save_traits(tx, id) end
 end
+
+function ServerHash.unset(tx, id, ...) redis.call('HDEL', tx.key:server(id), ...) end
 
 function ServerHash.delete(tx, id)
   redis.call('DEL', tx.key:server(id))
+  redis.call('HDEL', tx.key.serverRecords, id)
   ServerHash.forget_traits(tx, id)
-  redis.call('HDEL', tx.key.serverCards, id)
   redis.call('HDEL', tx.key.serverChosen, id)
 end
 
@@ -61,40 +65,10 @@ function ServerHash.takes_leases(server)
   return server.state == 'ready' or (server.state == 'suspect' and server.held)
 end
 
--- What a caller must know of a server.
-function ServerHash.describe(server)
-  return {
-    epoch = server.epoch,
-    endpoint = server.endpoint,
-    dialect = server.dialect,
-    model = server.model,
-    weightVersion = server.weightVersion,
-  }
-end
-
--- The server as its hash has it, without its load; nil for an unknown one.
+-- The server as its record has it, without its load; nil for an unknown one.
 function ServerHash.read(tx, id)
-  local field = redis.call('HMGET', tx.key:server(id), 'epoch', 'state', 'held', 'endpoint', 'dialect', 'model',
-    'maxInflight', 'weight', 'weightVersion', 'instanceId', 'cordoned', 'drainUntilMs', 'startedAtMs', 'limit', 'probe')
-  if not field[1] then return nil end
-  return {
-    id = id,
-    epoch = field[1],
-    state = field[2],
-    held = field[3] == '1',
-    endpoint = field[4],
-    dialect = field[5],
-    model = field[6] or nil,
-    maxInflight = tonumber(field[7]),
-    weight = tonumber(field[8]),
-    weightVersion = tonumber(field[9]),
-    instanceId = field[10] or nil,
-    cordoned = field[11] == '1',
-    drainUntilMs = tonumber(field[12] or nil),
-    startedAtMs = tonumber(field[13] or nil),
-    limit = tonumber(field[14] or nil),
-    probed = field[15] ~= '0',
-  }
+  local packed = redis.call('HGET', tx.key.serverRecords, id)
+  return packed and ServerRecord.unpack(id, packed) or nil
 end
 
 return ServerHash

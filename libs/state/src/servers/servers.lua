@@ -3,21 +3,50 @@ local Servers = {}
 
 function Tx.fields.known_servers() return {} end
 
-function Servers.get(tx, id)
-  local known = tx.known_servers[id]
-  if known ~= nil then return known or nil end
-  local server = ServerHash.read(tx, id)
-  tx.known_servers[id] = server or false
+local function know(tx, id, packed)
+  local server = packed and ServerRecord.unpack(id, packed)
+  tx.known_servers[id] = server
   if not server then return nil end
   server.leases_key = tx.key:serverLeases(id, server.epoch)
   server.load = redis.call('SCARD', server.leases_key)
   return server
 end
 
+-- The server, or nil.
+function Servers.get(tx, id)
+  local server = tx.known_servers[id]
+  if server == nil then return know(tx, id, redis.call('HGET', tx.key.serverRecords, id)) end
+  return server or nil
+end
+
+-- Reads the first so many of them that are not known yet, with one call.
+function Servers.read(tx, ids, count)
+  local unknown = {}
+  for position = 1, count do
+    if tx.known_servers[ids[position]] == nil then unknown[#unknown + 1] = ids[position] end
+  end
+  if not unknown[2] then return end
+  for position, packed in ipairs(redis.call('HMGET', tx.key.serverRecords, unpack(unknown))) do
+    know(tx, unknown[position], packed)
+  end
+end
+
 -- The sequence of the choice it was last chosen by.
 function Servers.chosen(tx, server)
   if not server.chosen then server.chosen = tonumber(redis.call('HGET', tx.key.serverChosen, server.id) or nil) or 0 end
   return server.chosen
+end
+
+-- Reads it for many with one call.
+function Servers.read_chosen(tx, servers)
+  local unknown, ids = {}, {}
+  for _, server in ipairs(servers) do
+    if not server.chosen then unknown[#unknown + 1], ids[#ids + 1] = server, server.id end
+  end
+  if not unknown[2] then return end
+  for position, chosen in ipairs(redis.call('HMGET', tx.key.serverChosen, unpack(ids))) do
+    unknown[position].chosen = tonumber(chosen or nil) or 0
+  end
 end
 
 function Servers.labels_of(tx, server)
@@ -52,8 +81,8 @@ end
 -- The weight-version gate: a server that reports another version than the pool wants takes no leases. While the weights
 -- change those that have the coming version pass too, so that they stand ready at the commit.
 local function is_quarantined(tx, server)
-  local wanted = Settings.number(tx, 'requiredWeightVersion')
-  if wanted == nil or server.weightVersion == wanted then return false end
+  local wanted = tx.settings.requiredWeightVersion
+  if not wanted or server.weightVersion == tonumber(wanted) then return false end
   return server.weightVersion ~= Settings.number(tx, 'syncing')
 end
 
@@ -71,10 +100,9 @@ end
 -- Most leases now: a new start grows to its capacity in slowStartMs, and adaptive concurrency may lower it.
 -- As slowStartCapacity in libs/policies.
 function Servers.capacity(tx, server)
-  local most = server.maxInflight
-  if server.limit then most = math.min(most, server.limit) end
-  local slow_start = Settings.number(tx, 'slowStartMs') or 0
-  if slow_start > 0 and server.startedAtMs then
+  local most = math.min(server.maxInflight, server.limit or math.huge)
+  local slow_start = Settings.number(tx, 'slowStartMs')
+  if slow_start and slow_start > 0 and server.startedAtMs then
     local age = math.max(0, tx.now - server.startedAtMs)
     if age < slow_start then
       local first = Settings.number(tx, 'slowStartFraction') or 0.1
@@ -87,13 +115,17 @@ end
 
 function Servers.has_room(tx, server)
   -- Neither time nor settings change in a transition; what changes the server calls `rescore`.
-  if not server.most then server.most = Servers.is_usable(tx, server) and Servers.capacity(tx, server) or 0 end
-  return server.load < server.most
+  local most = server.most
+  if not most then
+    most = Servers.is_usable(tx, server) and Servers.capacity(tx, server) or 0
+    server.most = most
+  end
+  return server.load < most
 end
 
 -- Puts the server where its state and load say: least loaded first, among equals the one chosen longest ago.
 function Servers.rescore(tx, server)
-  server.most = nil
+  server.most, server.place = nil, nil
   Scores.forget_order(tx)
   if Servers.has_room(tx, server) then Scores.place(tx, { server }) else Scores.withdraw(tx, server.id) end
 end
@@ -102,22 +134,29 @@ end
 function Tx.fields.moved_servers() return {} end
 function Servers.rescore_later(tx, server)
   Scores.forget_order(tx)
+  server.place = nil
   tx.moved_servers[server.id] = server
 end
 
 function Servers.write_scores(tx)
   if not rawget(tx, 'moved_servers') then return end
-  local placed = {}
+  local placed, chosen = {}, {}
   for id, server in pairs(tx.moved_servers) do
     if Servers.has_room(tx, server) then placed[#placed + 1] = server else Scores.withdraw(tx, id) end
+    if server.chosen_text then
+      chosen[#chosen + 1] = id
+      chosen[#chosen + 1] = server.chosen_text
+      server.chosen_text = nil
+    end
   end
   tx.moved_servers = nil
   Scores.place(tx, placed)
+  if chosen[1] then redis.call('HSET', tx.key.serverChosen, unpack(chosen)) end
 end
 
 -- After a change of state: also says whether the pool has a server at all, and lets sessions of a lost one move.
 function Servers.publish(tx, server)
-  ServerHash.set(tx, server.id, 'state', server.state, 'held', server.held and '1' or '0')
+  ServerHash.change(tx, server.id, { state = server.state, held = server.held })
   if server.state ~= 'pending' then redis.call('ZREM', tx.key.pendingServers, server.id) end
   if Servers.is_usable(tx, server) then
     redis.call('SADD', tx.key.usableServers, server.id)
@@ -132,7 +171,7 @@ end
 -- A new start of the engine: caches are cold and the load grows from there.
 function Servers.begin_slow_start(tx, server)
   server.startedAtMs = tx.now
-  ServerHash.set(tx, server.id, 'startedAtMs', Format.integer(server.startedAtMs))
+  ServerHash.change(tx, server.id, { startedAtMs = server.startedAtMs })
   local slow_start = Settings.number(tx, 'slowStartMs') or 0
   if slow_start > 0 then
     redis.call('ZADD', tx.key.warmingServers, Format.integer(server.startedAtMs + slow_start), server.id)
@@ -147,7 +186,7 @@ end
 -- The weights it has now, by the word of its engine or its trainer.
 function Servers.set_version(tx, server, version)
   server.weightVersion = version
-  ServerHash.set(tx, server.id, 'weightVersion', Format.integer(version))
+  ServerHash.change(tx, server.id, { weightVersion = version })
   ServerHash.unset(tx, server.id, 'versionBefore')
 end
 
@@ -166,7 +205,7 @@ function Servers.fail(tx, server, new_epoch)
   server.load = 0
   server.state = 'failed'
   server.held = false
-  ServerHash.set(tx, server.id, 'epoch', server.epoch)
+  ServerHash.change(tx, server.id, { epoch = server.epoch })
   redis.call('ZREM', tx.key.watchedServers, server.id)
   Servers.publish(tx, server)
 end

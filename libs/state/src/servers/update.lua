@@ -25,13 +25,13 @@ return function(tx, args)
     local value = Reply.optional(args[field])
     if value then
       server[field] = value
-      ServerHash.set(tx, server.id, field, tostring(value))
+      ServerHash.change(tx, server.id, { [field] = value })
     end
   end
   -- A capacity set by hand is not to be lowered by what was learned under another one.
   if Reply.optional(args.maxInflight) then
     server.limit = nil
-    ServerHash.unset(tx, server.id, 'limit')
+    ServerHash.change(tx, server.id, { limit = false })
   end
   for _, field in ipairs({ 'labels', 'capabilities' }) do
     if Reply.optional(args[field]) then ServerHash.set(tx, server.id, field, args[field]) end
@@ -40,5 +40,5 @@ return function(tx, args)
     Servers.set_lacks(tx, server.id, args.lacks)
     server.lacks = nil
   end
-  return ChangedServer.reply(tx, server, now, args.mostSessions)
+  return ChangedServer.reply(tx, server, args.mostSessions)
 end

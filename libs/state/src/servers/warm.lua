@@ -21,9 +21,9 @@ return function(tx, args)
       end
       if not server or tonumber(page[index + 1]) <= now then redis.call('ZREM', tx.key.warmingServers, page[index]) end
     end
-    more = Waiters.grant(tx, ids, now, args.mostSessions, answers, servers)
+    more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
   end
   Leases.save(tx)
   return '{"warming":' .. redis.call('ZCARD', tx.key.warmingServers) .. ',"answers":' .. Reply.list(answers)
-    .. ',"servers":' .. cjson.encode(servers) .. ',"more":' .. tostring(more) .. '}'
+    .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
 end

@@ -4,7 +4,7 @@ function Tx.fields.known_bindings() return {} end -- sessionId -> binding, or fa
 
 -- Reads those that are not known yet with one call.
 function Sessions.read(tx, session_ids)
-  if #session_ids < 2 then return end
+  if not session_ids[2] then return end
   for index, packed in ipairs(redis.call('HMGET', tx.key.sessions, unpack(session_ids))) do
     tx.known_bindings[session_ids[index]] = packed and BindingRecord.unpack(packed)
   end
@@ -81,7 +81,7 @@ function Sessions.bind(tx, session_id, server, most_sessions, dp_rank)
 end
 
 -- One lease of the session less.
-function Sessions.unbind(tx, session_id, now)
+function Sessions.unbind(tx, session_id)
   local binding = Sessions.get(tx, session_id)
   if not binding then return end
   binding.leases = binding.leases - 1
@@ -89,7 +89,7 @@ function Sessions.unbind(tx, session_id, now)
     Sessions.forget(tx, session_id, binding)
   else
     Sessions.save(tx, session_id, binding)
-    if binding.leases <= 0 then redis.call('ZADD', tx.key.idleSessions, Format.integer(now), session_id) end
+    if binding.leases <= 0 then redis.call('ZADD', tx.key.idleSessions, Format.integer(tx.now), session_id) end
   end
 end
 

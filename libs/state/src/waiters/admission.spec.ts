@@ -169,10 +169,11 @@ it('lets a new start grow to its capacity as the pure function says, and gives w
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
   expect(await test.acquire(worker)).toMatchObject({ error: 'SERVERS_FULL' });
-  await test.acquire(worker, waiting('later'));
+  await test.acquire(worker, { ...waiting('later'), waitMs: 200_000 });
   expect(await servers.warm(test.pool)).toMatchObject({ warming: 1, answers: [] });
+  const startedAtMs = Date.now();
   const age = async (ageMs: number) =>
-    test.redis.hset(`${test.root}:server:a`, 'startedAtMs', Date.now() - ageMs).then(() => status('a'));
+    test.redis.hset(`${test.root}:meta`, 'clockMs', startedAtMs + ageMs).then(() => status('a'));
   for (const ageMs of [12_000, 50_500, 88_000]) {
     const expected = slowStartCapacity({ maxInflight: 10, ageMs, slowStartMs: 100_000, fraction: 0.2 });
     expect((await age(ageMs)).capacity).toBe(expected);

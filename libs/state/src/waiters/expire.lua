@@ -16,7 +16,7 @@ return function(tx)
   for _, acquire_id in ipairs(due) do
     local waiter = Parked.get(tx, acquire_id)
     if waiter then
-      local code, reason = Waiters.error(tx, waiter, now, true)
+      local code, reason = Waiters.error(tx, waiter, true)
       Parked.remove(tx, waiter)
       table.insert(answers, { acquireId = acquire_id, replyTo = waiter.replyTo, error = code, reason = reason })
     else

@@ -18,9 +18,9 @@ return function(tx, args)
       for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, from,
         from + Waiters.SERVERS_LOOKED_AT - 1)) do table.insert(ids, id) end
     end
-    more = Waiters.grant(tx, ids, tx.now, args.mostSessions, answers, servers)
+    more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
   end
   Leases.save(tx)
-  return '{"answers":' .. Reply.list(answers) .. ',"servers":' .. cjson.encode(servers)
+  return '{"answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers)
     .. ',"more":' .. tostring(more) .. '}'
 end

@@ -6,9 +6,9 @@ local WORK_OF_A_GRANT = 6
 Waiters.SERVERS_LOOKED_AT = 64
 local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a full server
 
-function Waiters.park(tx, item, lane, now)
+function Waiters.park(tx, item, lane)
   item.lane = lane
-  item.deadlineMs = now + item.waitMs
+  item.deadlineMs = tx.now + item.waitMs
   Parked.take_place(tx, item)
   Parked.save(tx, item)
 end
@@ -32,19 +32,19 @@ end
 
 -- Why a waiter cannot be granted any more: code and, for one whose time is over, reason; or nil. `is_over`: its
 -- time is, whatever it was to be.
-function Waiters.error(tx, waiter, now, is_over)
+function Waiters.error(tx, waiter, is_over)
   if not Leases.is_current_worker(tx, waiter.workerId, waiter.workerEpoch) then
     return (WorkerFence.expired_worker(tx, waiter.workerId))
   end
-  if not is_over and waiter.deadlineMs > now then return nil end
+  if not is_over and waiter.deadlineMs > tx.now then return nil end
   local code, reason = Waiters.obstacle_of(tx, waiter)
   return code == 'SERVERS_FULL' and 'WAIT_TIMEOUT' or code, reason
 end
 
 -- Answers the waiter if it can be granted or never will be; else puts it into the lane it belongs to now.
 -- True when it left the lane it stood in.
-function Waiters.settle(tx, waiter, now, most_sessions, answers, servers)
-  local code, reason = Waiters.error(tx, waiter, now)
+function Waiters.settle(tx, waiter, most_sessions, answers, servers)
+  local code, reason = Waiters.error(tx, waiter)
   if code then
     Parked.remove(tx, waiter)
     table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = code, reason = reason })
@@ -103,7 +103,7 @@ local function first_waiter_for(tx, server, skipped)
 end
 
 -- Grants waiters while these servers and the pool have room; true when the bound of one script was reached first.
-function Waiters.grant(tx, server_ids, now, most_sessions, answers, servers)
+function Waiters.grant(tx, server_ids, most_sessions, answers, servers)
   if redis.call('HLEN', tx.key.acquireWaiters) == 0 or not Settings.takes_leases(tx) then return false end
   -- Room of the pool can be used on any server, not only on that which made it.
   if Settings.get(tx, 'poolMaxInflight') then
@@ -119,7 +119,7 @@ function Waiters.grant(tx, server_ids, now, most_sessions, answers, servers)
       work = work + 1
       local waiter, leaves = first_waiter_for(tx, server, skipped)
       if not waiter then break end
-      if Waiters.settle(tx, waiter, now, most_sessions, answers, servers) then
+      if Waiters.settle(tx, waiter, most_sessions, answers, servers) then
         work = work + WORK_OF_A_GRANT - 1
       elseif leaves then
         skipped[waiter.acquireId] = true

@@ -18,7 +18,7 @@ return function(tx, args)
 
   local function server_of(name, entry)
     local server = Servers.get(tx, entry.serverId)
-    return server and PausedEngines.name(server.dialect, server.endpoint) == name and server or nil
+    return server and PausedEngines.name_of(server) == name and server or nil
   end
 
   local function is_held(name, entry)

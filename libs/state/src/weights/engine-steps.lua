@@ -33,12 +33,13 @@ return function(tx, args)
     cursor = page[1]
     for position = 1, #page[2], 2 do
       local server = Servers.get(tx, page[2][position])
-      local name = server and PausedEngines.name(server.dialect, server.endpoint)
+      local name = server and PausedEngines.name_of(server)
       if server and (sync.mode == 'keep' or server.load == 0) and can_pause(server)
         and may_be_asked(PausedEngines.load(tx, name)) then
         PausedEngines.save(tx, name, { syncId = sync.syncId, serverId = server.id, state = 'asked',
           askedAtMs = tx.now })
-        table.insert(steps, { serverId = server.id, endpoint = server.endpoint, dialect = server.dialect,
+        local address = ServerRecord.address_of(server)
+        table.insert(steps, { serverId = server.id, endpoint = address.endpoint, dialect = address.dialect,
           syncId = sync.syncId, mode = sync.mode })
       end
     end

@@ -7,6 +7,11 @@ local PausedEngines = {}
 
 function PausedEngines.name(dialect, endpoint) return dialect .. '|' .. endpoint end
 
+function PausedEngines.name_of(server)
+  local address = ServerRecord.address_of(server)
+  return PausedEngines.name(address.dialect, address.endpoint)
+end
+
 function PausedEngines.load(tx, name)
   local packed = redis.call('HGET', tx.key.pausedEngines, name)
   return packed and cjson.decode(packed) or nil

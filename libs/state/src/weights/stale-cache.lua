@@ -15,8 +15,8 @@ return function(tx, args)
 
   local function is_other_start()
     local instance_id = Reply.optional(start.instanceId)
-    if instance_id then return instance_id ~= server.instanceId end
-    return start.endpoint ~= server.endpoint
+    if instance_id then return instance_id ~= ServerRecord.instance_of(server) end
+    return start.endpoint ~= ServerRecord.address_of(server).endpoint
   end
 
   local function is_stale()
@@ -29,6 +29,6 @@ return function(tx, args)
   end
 
   if not is_stale() then return '{}' end
-  local engine = start or server
+  local engine = start or ServerRecord.address_of(server)
   return cjson.encode({ engine = { endpoint = engine.endpoint, dialect = engine.dialect } })
 end

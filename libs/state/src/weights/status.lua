@@ -28,7 +28,7 @@ return function(tx, args)
 
   local servers, next_cursor = {}, '0'
   local function is_paused(server)
-    local entry = PausedEngines.load(tx, PausedEngines.name(server.dialect, server.endpoint))
+    local entry = PausedEngines.load(tx, PausedEngines.name_of(server))
     return entry ~= nil and entry.state == 'paused'
   end
   if cursor then
