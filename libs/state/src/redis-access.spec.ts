@@ -130,3 +130,15 @@ describe('Redis with passwords', () => {
     redis.disconnect();
   });
 });
+
+it('refuses to start with a Redis that has no functions, and says what to install', async () => {
+  // A Redis before 7.0 answers the same.
+  const old = await startRedis({
+    configuration: ['FUNCTION', 'FCALL'].map((name) => `rename-command ${name} ""`).join('\n'),
+  });
+  await expect(start({ url: old.url })).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringMatching(/no Redis Functions; Redis 7.0 or later, or Valkey/) as string,
+  });
+  await old.stop();
+});
