@@ -108,6 +108,10 @@ async function recounts(runner: TimedRunner, redis: RedisClient, pool: string): 
   const names = Array.from({ length: LIMITS.page }, (_, index) => `session-${index}`);
   await runner.measure('as many leases as are counted at once', async () => {
     await new PoolAudit(redis, runner).run(pool);
+    // Each compares what it has read, and writes.
+    const seen = [[['HGET', 'meta', 'absent'], false]];
+    const items = names.map((name) => ({ seen, steps: [['call', 'HSET', 'meta', name, '1']] }));
+    await runner.run(transition<object, object>('audit/mend'), pool, { items });
     const marks = { jobs: names, generation: 'none', isLast: false };
     await runner.run(transition<object, object>('audit/mark-counts'), pool, marks);
     const requestIds = names.map((name) => `job/${name}/0`);
