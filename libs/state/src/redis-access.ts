@@ -48,6 +48,8 @@ const FOR_NODE_MODE: Record<string, string> = {
  */
 export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): Promise<void> {
   const runLibrary = async () => {
+    // A Cluster answers when it is known which of its nodes are primaries.
+    await redis.ping();
     await loadLibrary(redis);
     await new FunctionRunner(redis, keyPrefix).run(LOOK, '', {});
   };

@@ -152,5 +152,6 @@ describe('a Redis Cluster', () => {
     });
     await checkRedisAccess(nobody, prefix);
     nobody.disconnect();
+    expect(() => primariesOf(nobody)).toThrow(/No node/);
   });
 });

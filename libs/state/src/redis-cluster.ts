@@ -26,9 +26,15 @@ export class BoundedCluster extends Cluster {
   }
 }
 
-/** The servers that hold keys: all primaries of a Cluster as far as they are known, or the one that there is. */
+/**
+ * The servers that hold keys: all known primaries of a Cluster, or the one server.
+ * @throws Error when no node of the Cluster can be reached
+ */
 export function primariesOf(redis: RedisClient): Redis[] {
-  return redis instanceof Cluster ? redis.nodes('master') : [redis];
+  if (!(redis instanceof Cluster)) return [redis];
+  const primaries = redis.nodes('master');
+  if (primaries.length === 0) throw new Error('No node of the Redis Cluster can be reached');
+  return primaries;
 }
 
 /**
@@ -39,7 +45,7 @@ export async function* primariesWith(redis: RedisClient, key: string): AsyncGene
   if (!(redis instanceof Cluster)) return yield redis;
   const [owner] = redis.slots[await redis.cluster('KEYSLOT', key)] ?? [];
   const isOwner = ({ options }: Redis) => `${options.host}:${options.port}` === owner;
-  const first = redis.nodes('master').find(isOwner);
+  const first = primariesOf(redis).find(isOwner);
   if (first) yield first;
-  for (const other of redis.nodes('master')) if (other !== first) yield other;
+  for (const other of primariesOf(redis)) if (other !== first) yield other;
 }

@@ -155,7 +155,7 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
     await this.checkSchema().catch((error: unknown) => {
       if (isBroomwagonError(error, 'SCHEMA_UNSUPPORTED')) throw error;
     });
-    readiness.addReadiness('redis', () => Promise.all(primariesOf(this.redis).map((primary) => primary.ping())));
+    readiness.addReadiness('redis', async () => Promise.all(primariesOf(this.redis).map((primary) => primary.ping())));
     readiness.addReadiness('redis-memory', async () => {
       const refusal = this.memory.refusal();
       if (refusal) throw refusal;
