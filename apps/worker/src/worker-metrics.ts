@@ -44,7 +44,7 @@ export class WorkerMetrics {
   );
   readonly unclaimed = this.metrics.counter(
     'unclaimed_returned_total',
-    'What was ours in the counts and unknown here',
+    'Leases and attempts of this worker that it did not know, returned by kind',
     ['kind'],
   );
 

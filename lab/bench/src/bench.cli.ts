@@ -42,7 +42,7 @@ const commands: [string, string, Bench][] = [
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
   ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
-  ['pools', 'CPU of Redis with pools that nobody uses', benchIdlePools],
+  ['pools', 'CPU of Redis with unused pools', benchIdlePools],
   ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],

@@ -102,7 +102,7 @@ export interface DecisionSnapshot {
 /** `lb.decisions`: one page of recent choices, latest first. */
 export class DecisionsRequest {
   /** Cursor of the previous page. */
-  @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not one of ours' }) cursor?: string;
+  @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not a cursor of lb.decisions' }) cursor?: string;
   /** Maximum entries of the page, at most 128 (default), or 16 with snapshots. */
   @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
   /** Only decisions with a snapshot, which are stored separately. */

@@ -20,7 +20,7 @@ answerParent<Job | { natsUrl: string }, JobResult | undefined>(async (question) 
   if ('natsUrl' in question) {
     socket = await NatsSocket.connect(question.natsUrl, (token, body, hasHeaders) => {
       // Only errors have headers; a benchmark that is refused something measures nothing.
-      if (hasHeaders) throw new Error(`Refused: ${body || 'nobody serves the subject'}`);
+      if (hasHeaders) throw new Error(`Refused: ${body || 'no service handles the subject'}`);
       running!.reply(token, body);
     });
     return undefined;

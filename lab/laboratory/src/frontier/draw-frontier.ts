@@ -7,7 +7,7 @@ const PRICES: Record<Price, string> = {
   offPolicyShare: 'tokens made under older weights, share',
   lengthBias: 'trained mean length / mean of the data (1 = unbiased)',
   batchVariation: 'variation of the steps’ mean lengths (standard deviation / mean)',
-  wasteShare: 'tokens thrown away, share of all made',
+  wasteShare: 'share of all tokens that were thrown away',
 };
 
 /** A plot for each price: speed over what it costs, a curve for each policy, its over-provisions as labels. */

@@ -7,7 +7,11 @@ import { readReplyTypes } from './reply-types';
 /** Commands that services send to a worker: name, type and summary. */
 const WORKER_COMMANDS = [
   ['abort', 'AbortAttemptsCommand', 'stop these attempts and end each with request.fail.'],
-  ['move', 'MoveLeasesCommand', 'end these calls, move their leases with lb.transfer and go on there.'],
+  [
+    'move',
+    'MoveLeasesCommand',
+    'end these calls, move their leases with lb.transfer, and continue on the new servers.',
+  ],
 ] as const;
 
 const POOL = { $ref: '#/components/parameters/pool' };

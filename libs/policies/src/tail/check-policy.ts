@@ -50,7 +50,7 @@ function dripFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | und
     return { field: 'dripGroups', reason: `a step has ${groupsPerStep} groups` };
   }
   if (policy.dripMode === 'adaptive' && policy.dripReserved === false) {
-    return { field: 'dripReserved', reason: 'the pace of taken groups can only be told when they run to their end' };
+    return { field: 'dripReserved', reason: 'the pace of taken groups is known only if they are not cut again' };
   }
   return undefined;
 }
@@ -66,7 +66,7 @@ function boundFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | un
   const keeps = name !== 'regenerate' && onCut !== 'discard';
   if (keeps && onCut === 'keep' && (maxOffPolicyShare === 0 || maxVersionSpan === 0)) {
     const field = maxVersionSpan === 0 ? 'maxVersionSpan' : 'maxOffPolicyShare';
-    return { field, reason: '0 throws away whatever onCut keeps' };
+    return { field, reason: '0 throws away the tokens that onCut keeps' };
   }
   return undefined;
 }

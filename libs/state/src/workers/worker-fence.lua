@@ -10,7 +10,7 @@ end
 -- told from an epoch that is over: it may be misspelt, or Redis is new.
 function WorkerFence.expired_worker(tx, worker_id)
   if redis.call('EXISTS', tx.key:worker(worker_id), tx.key:formerWorker(worker_id)) > 0 then
-    return 'FENCED', 'The worker epoch is expired; register anew', 'workerEpoch'
+    return 'FENCED', 'The worker epoch has expired; register again', 'workerEpoch'
   end
   return 'WORKER_NOT_FOUND', 'No worker ' .. worker_id .. ' is registered in this pool; register it', 'workerId'
 end
