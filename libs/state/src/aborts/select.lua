@@ -100,14 +100,6 @@ return function(tx, args)
     return id and '|' .. id .. '|'
   end
 
-  -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|..: see leases/lease-record.lua
-  local function read_lease(packed)
-    local lease = {}
-    lease.seq, lease.serverId, lease.workerId, lease.workerEpoch, lease.requestId, lease.sessionId =
-      string.match(packed, '^(%d+)|([^|]*)|%w+|([^|]*)|(%w+)|([^|]*)|([^|]*)|')
-    return lease
-  end
-
   local function matches(step, lease)
     if step.wanted then
       if not step.wanted[lease.requestId] then return false end
@@ -177,7 +169,7 @@ return function(tx, args)
     local packed = #ids > 0 and redis.call('HMGET', tx.key.leases, unpack(ids)) or {}
     for position, id in ipairs(ids) do
       if packed[position] and string.find(packed[position], '|' .. session_id .. '|', 1, true)
-        and read_lease(packed[position]).sessionId == session_id then
+        and LeaseRecord.unpack(packed[position]).sessionId == session_id then
         table.insert(found, id)
         table.insert(found, packed[position])
       end
@@ -279,7 +271,7 @@ return function(tx, args)
     for position = 1, #found, 2 do
       local packed = found[position + 1]
       if not needle or string.find(packed, needle, 1, true) then
-        local lease = read_lease(packed)
+        local lease = LeaseRecord.unpack(packed)
         if matches(step, lease) then select_lease(step, found[position], lease) end
       end
     end
@@ -307,7 +299,7 @@ return function(tx, args)
       if #step.acquires > 0 then
         local acquire_id = table.remove(step.acquires)
         local packed = redis.call('HGET', tx.key.leases, acquire_id)
-        local lease = packed and read_lease(packed)
+        local lease = packed and LeaseRecord.unpack(packed)
         if lease and matches(step, lease) then select_lease(step, acquire_id, lease) end
       elseif step.cursor ~= '0' then
         step.acquires, step.cursor = acquires_of(step.left[1], step.cursor)

@@ -21,6 +21,14 @@ function LeaseTable.packed(tx, acquire_id)
   return packed
 end
 
+-- The lease that a leaseId names, while it lives, or nil.
+function LeaseTable.named(tx, lease_id)
+  local seq, acquire_id = string.match(lease_id, '^(%d+)%.(.+)$')
+  local packed = acquire_id and LeaseTable.packed(tx, acquire_id)
+  local lease = packed and LeaseRecord.unpack(packed)
+  return lease and lease.seq == tonumber(seq) and lease or nil
+end
+
 -- Writes it again after a change of the packed lease.
 function LeaseTable.update(tx, acquire_id, packed)
   tx.known_leases[acquire_id] = packed

@@ -13,15 +13,14 @@ return function(tx, args)
   for position = 1, #page[2], 2 do
     local lease_id = page[2][position]
     local plan_id, target, epoch, started_at = string.match(page[2][position + 1], '^([^|]*)|([^|]*)|(%w*)|(%d+)$')
-    local seq, acquire_id = string.match(lease_id, '^(%d+)%.(.+)$')
-    local server_id, worker_id, worker_epoch = string.match(redis.call('HGET', tx.key.leases, acquire_id) or '',
-      '^' .. seq .. '|([^|]*)|%w+|([^|]*)|(%w+)|')
-    local is_held = server_id and server_id ~= target and WorkerFence.is_current(tx, worker_id, worker_epoch)
+    local lease = LeaseTable.named(tx, lease_id)
+    local is_held = lease and lease.serverId ~= target
+      and WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch)
       and (epoch == '' or (ServerHash.read(tx, target) or {}).epoch == epoch)
     local is_overdue = tx.now - tonumber(started_at) > args.deadlineMs
     if is_held and not is_overdue then
-      table.insert(leases, { planId = plan_id, leaseId = lease_id, workerId = worker_id, workerEpoch = worker_epoch,
-        targetServerId = target, targetEpoch = epoch ~= '' and epoch or nil })
+      table.insert(leases, { planId = plan_id, leaseId = lease_id, workerId = lease.workerId,
+        workerEpoch = lease.workerEpoch, targetServerId = target, targetEpoch = epoch ~= '' and epoch or nil })
     else
       redis.call('HDEL', tx.key.movingLeases, lease_id)
       if is_held then

@@ -80,11 +80,8 @@ return function(tx, args)
 
   -- A lease of a caller that only routes: its holder moves it, and nobody else.
   local function send_lease(move)
-    local seq, acquire_id = string.match(move.leaseId, '^(%d+)%.(.+)$')
-    local packed = acquire_id and redis.call('HGET', tx.key.leases, acquire_id)
-    local server_id, worker_id, worker_epoch = string.match(packed or '', '^' .. (seq or 'x')
-      .. '|([^|]*)|%w+|([^|]*)|(%w+)|')
-    local refusal = not server_id and 'unknown-lease' or server_id == move.toServerId and 'same-server'
+    local lease = LeaseTable.named(tx, move.leaseId)
+    local refusal = not lease and 'unknown-lease' or lease.serverId == move.toServerId and 'same-server'
       or target_refusal(move)
     if refusal then
       refused = refused + 1
@@ -94,9 +91,8 @@ return function(tx, args)
     local epoch = Reply.optional(move.toEpoch)
     redis.call('HSET', tx.key.movingLeases, move.leaseId,
       table.concat({ args.planId, move.toServerId, epoch or '', Format.integer(now) }, '|'))
-    table.insert(leases, { planId = args.planId, leaseId = move.leaseId, workerId = worker_id,
-      workerEpoch = worker_epoch,
-      targetServerId = move.toServerId, targetEpoch = epoch })
+    table.insert(leases, { planId = args.planId, leaseId = move.leaseId, workerId = lease.workerId,
+      workerEpoch = lease.workerEpoch, targetServerId = move.toServerId, targetEpoch = epoch })
     return 'sent'
   end
 

@@ -22,24 +22,25 @@ return function(tx, args)
 
   local page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', PAGE)
   for position = 1, #page[2], 2 do
-    -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|contextTokens|asked
-    local seq, server_id, epoch, worker_id, worker_epoch, id, context_tokens = string.match(page[2][position + 1],
-      '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|[^|]*|[^|]*|%d+|?(%d*)')
+    local lease = LeaseRecord.unpack(page[2][position + 1])
+    local id = lease.requestId
     local request = Requests.load(tx, id)
-    local is_ours = request and request.workerId == worker_id and request.workerEpoch == worker_epoch
+    local is_ours = request and request.workerId == lease.workerId and request.workerEpoch == lease.workerEpoch
     local group = is_ours and (request.state == 'running' or request.state == 'claimed') and group_of(request)
     if group and group[1] == 'live' then
       local field = redis.call('HMGET', tx.key:request(id), 'moves', 'movedAtMs', 'claimedAtMs')
       table.insert(running, {
-        leaseId = seq .. '.' .. page[2][position], requestId = id, serverId = server_id, epoch = epoch,
-        attempt = request.attempt, contextTokens = tonumber(context_tokens) or 0, heldTokens = request.tokens,
+        leaseId = Format.integer(lease.seq) .. '.' .. page[2][position], requestId = id, serverId = lease.serverId,
+        epoch = lease.serverEpoch,
+        attempt = request.attempt, contextTokens = lease.contextTokens or 0, heldTokens = request.tokens,
         madeTokens = request.checkpointTokens, maxTokens = tonumber(group[2]), longestTokens = tonumber(group[3] or nil)
           or 0,
         moves = tonumber(field[1] or nil) or 0, sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
         ageMs = math.max(0, now - tonumber(field[3] or now)),
       })
     else
-      table.insert(others, { serverId = server_id, epoch = epoch, contextTokens = tonumber(context_tokens) or 0 })
+      table.insert(others, { serverId = lease.serverId, epoch = lease.serverEpoch,
+        contextTokens = lease.contextTokens or 0 })
     end
   end
   return '{"running":' .. Reply.list(running) .. ',"others":' .. Reply.list(others) .. ',"cursor":'

@@ -15,10 +15,9 @@ return function(tx, args)
 
   -- The holder of a lease says nothing to us: the lease itself tells.
   local function lease_state(lease_id, target_id)
-    local seq, acquire_id = string.match(lease_id, '^(%d+)%.(.+)$')
-    local server_id = string.match(redis.call('HGET', tx.key.leases, acquire_id) or '', '^' .. seq .. '|([^|]*)|')
-    if not server_id then return 'completed-first' end
-    return server_id == target_id and 'moved' or 'sent'
+    local lease = LeaseTable.named(tx, lease_id)
+    if not lease then return 'completed-first' end
+    return lease.serverId == target_id and 'moved' or 'sent'
   end
 
   local states, counted, cursor = {}, 0, '0'

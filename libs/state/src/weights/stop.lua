@@ -21,18 +21,17 @@ return function(tx, args)
   local aborts, leases, fences = {}, {}, {}
   local page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', PAGE)
   for position = 1, #page[2], 2 do
-    -- seq|serverId|serverEpoch|workerId|workerEpoch|requestId|..: see leases/lease-record.lua
-    local seq, server_id, epoch, worker_id, worker_epoch, id = string.match(page[2][position + 1],
-      '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|')
+    local lease = LeaseRecord.unpack(page[2][position + 1])
+    local id, worker_id, worker_epoch = lease.requestId, lease.workerId, lease.workerEpoch
     -- What an expired epoch holds is returned by the load-balancer.
     local is_live = WorkerFence.is_current(tx, worker_id, worker_epoch)
     if is_live and is_overdue then
-      table.insert(fences, { serverId = server_id, epoch = epoch })
+      table.insert(fences, { serverId = lease.serverId, epoch = lease.serverEpoch })
     elseif is_live then
       local request = Requests.load(tx, id)
       if not request or request.workerId ~= worker_id or request.workerEpoch ~= worker_epoch then
-        table.insert(leases, { leaseId = seq .. '.' .. page[2][position], requestId = id, workerId = worker_id,
-          workerEpoch = worker_epoch })
+        table.insert(leases, { leaseId = Format.integer(lease.seq) .. '.' .. page[2][position], requestId = id,
+          workerId = worker_id, workerEpoch = worker_epoch })
       elseif Requests.HELD[request.state] then
         Cancellation.stop_held(tx, request, {}, aborts)
       end
