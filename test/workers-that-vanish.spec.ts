@@ -45,6 +45,6 @@ describe('a worker that vanishes in the middle of a step', () => {
     const { lines, steps } = await training;
     expect(faultsOf('stopped', PROMPTS, lines)).toEqual([]);
     expect(steps).toHaveLength(2);
-    expect(await worker.logTail(200)).toMatch(/void/);
+    expect(await worker.logTail(200)).toMatch(/expired/);
   });
 });
