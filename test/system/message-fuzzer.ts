@@ -71,8 +71,9 @@ const KNOWN_PER_FIELD = 24;
 const LONGEST_MS = 40;
 
 /**
- * Makes messages for every operation from the published schema: mostly right ones, which name what earlier replies named
- * and so reach far into the state, and wrong and hostile ones. The same seed makes the same messages from the same replies.
+ * Makes messages for every operation from the published schema: mostly right ones, which name what earlier replies
+ * named and so reach far into the state, and wrong and hostile ones. The same seed makes the same messages from the
+ * same replies.
  */
 export class MessageFuzzer {
   readonly operations: string[];

@@ -1,8 +1,8 @@
 import { Coalescer, type CoalescerOptions } from './coalescer';
 
 /**
- * So many that what a transition costs whatever it does is shared by many (the store makes two transitions of it, of some
- * 1 and 0.5 ms); two at once keep Redis busy while a reply is being written.
+ * So many that what a transition costs whatever it does is shared by many (the store makes two transitions of it, of
+ * some 1 and 0.5 ms); two at once keep Redis busy while a reply is being written.
  */
 const OPTIONS: CoalescerOptions = { batchSize: 96, batchesInFlight: 2 };
 /** For what comes in pages already. */

@@ -4,7 +4,10 @@ import { FunctionRunner, type Transition, type RedisClient } from '@broomwagon/s
 export interface Timing {
   script: string;
   input: string;
-  /** For each time the work was repeated those of its calls in their order, microseconds; infinite: a call that compiled. */
+  /**
+   * For each time the work was repeated those of its calls in their order, microseconds; infinite: a call that
+   * compiled.
+   */
   repeats: number[][];
 }
 

@@ -1,5 +1,5 @@
--- What an audit reads of a pool at one moment: commands of Redis whose keys are named as in library/keys.lua, and views:
--- what is stored of a thing, beside what the indexes and counts say of it. Nothing here writes or judges.
+-- What an audit reads of a pool at one moment: commands of Redis whose keys are named as in library/keys.lua, and
+-- views: what is stored of a thing, beside what the indexes and counts say of it. Nothing here writes or judges.
 local Views = {}
 
 local MOST_LEASES = 1000 -- of one server or worker that are summed up at once
@@ -46,7 +46,8 @@ end
 function VIEWS.request_list(tx, request_id)
   local held, set = redis.call('HGET', tx.key.requestLeases, request_id), tx.key:leasesOfRequest(request_id)
   local lost = {}
-  for _, id in ipairs(held == RequestLeases.IN_SET and redis.call('SMEMBERS', set) or RequestLeases.split(held or '')) do
+  local named = held == RequestLeases.IN_SET and redis.call('SMEMBERS', set) or RequestLeases.split(held or '')
+  for _, id in ipairs(named) do
     note(tx, 1)
     local packed = redis.call('HGET', tx.key.leases, id)
     if not packed or LeaseRecord.request_of(packed) ~= request_id then table.insert(lost, id) end
@@ -54,7 +55,8 @@ function VIEWS.request_list(tx, request_id)
   return { isSet = held == RequestLeases.IN_SET, lost = lost, inSet = redis.call('SCARD', set) }
 end
 
--- What transitions take a server for; `hasRoom` is unknown in slow start, when it grows by itself and the index follows.
+-- What transitions take a server for; `hasRoom` is unknown in slow start, when it grows by itself and the index
+-- follows.
 function VIEWS.server(tx, id)
   tx.now = tonumber(redis.call('HGET', tx.key.meta, 'clockMs') or 0) -- reading the time would note it
   local server = Servers.get(tx, id)
@@ -114,8 +116,8 @@ function VIEWS.sums(tx, id, epoch, session_ids, group_ids)
     if is_bound then of_sessions = of_sessions + 1 end
     sessions[session_id] = is_bound and { right, binding.leases } or nil
   end
-  return { tokens = { tokens, stored(tx.key.serverTokens) }, ofSessions = { of_sessions, stored(tx.key.serverSessions) },
-    groups = groups, sessions = sessions }
+  return { tokens = { tokens, stored(tx.key.serverTokens) },
+    ofSessions = { of_sessions, stored(tx.key.serverSessions) }, groups = groups, sessions = sessions }
 end
 
 function VIEWS.session(tx, id)
@@ -171,7 +173,8 @@ end
 -- A job with its rounds, what their lists have, and the groups that are on their way to the long-tail queue.
 function VIEWS.rounds(tx, job)
   local known = redis.call('HMGET', tx.key:job(job), 'openRoundId', 'settlingGroups', 'restoring')
-  local view = { openRoundId = known[1], settling = tonumber(known[2] or 0), isRestoring = known[3] ~= false, rounds = {} }
+  local view = { openRoundId = known[1], settling = tonumber(known[2] or 0), isRestoring = known[3] ~= false,
+    rounds = {} }
   local leaving = {}
   for _, name in ipairs(redis.call('ZRANGE', tx.key.leavingGroups, 0, -1)) do
     local owner, group_id = string.match(name, '^([^/]+)/(.+)$')

@@ -10,8 +10,8 @@ import { SeenStamps } from './seen-stamps';
 export const LUA_ROOT = join(__dirname, '..');
 
 /**
- * One transition in Redis. `Args` travels as JSON in the first argument, the reply as JSON back; the root key of the pool
- * is its only key, so that a transition always stays in one cluster slot.
+ * One transition in Redis. `Args` travels as JSON in the first argument, the reply as JSON back; the root key of the
+ * pool is its only key, so that a transition always stays in one cluster slot.
  */
 export interface Transition<Args extends object, Reply> {
   readonly name: string;
@@ -62,8 +62,8 @@ export class FunctionRunner {
    * Runs one transition. An attachment travels as it is in the second argument: bytes that JSON cannot carry.
    * @throws BroomwagonError the typed error the transition answered (nothing was changed), or UNAVAILABLE when
    *   Redis did not answer in time: the transition may or may not have happened; repeating is safe. STORE_FULL: the
-   *   transition takes new work in, and Redis has no memory for it; nothing was changed. SCHEMA_UNSUPPORTED: the pool is
-   *   stored in a way that this code does not know; nothing was changed.
+   *   transition takes new work in, and Redis has no memory for it; nothing was changed. SCHEMA_UNSUPPORTED: the pool
+   *   is stored in a way that this code does not know; nothing was changed.
    */
   async run<Args extends object, Reply>(
     target: Transition<Args, Reply>,
@@ -136,7 +136,9 @@ export class FunctionRunner {
   }
 }
 
-/** Loads the library into every primary that lacks it. @throws Error of the first that refuses it, when all were asked */
+/**
+ * Loads the library into every primary that lacks it. @throws Error of the first that refuses it, when all were asked
+ */
 export async function loadLibrary(redis: RedisClient, { text } = theLibrary()): Promise<void> {
   const loaded = await Promise.allSettled(
     primariesOf(redis).map((primary) =>

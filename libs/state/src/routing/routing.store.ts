@@ -253,7 +253,9 @@ export class RoutingStore {
     return this.runner.run(TRANSITIONS.deregisterWorker, pool, { workerId, workerEpoch });
   }
 
-  /** Expires at most 128 worker epochs; `gapMs` without a call of this counts as an outage, after which none expires. */
+  /**
+   * Expires at most 128 worker epochs; `gapMs` without a call of this counts as an outage, after which none expires.
+   */
   expireWorkers(pool: string, gapMs: number): Promise<ExpireWorkersReply> {
     return this.runner.run(TRANSITIONS.expireWorkers, pool, { gapMs });
   }
@@ -277,7 +279,9 @@ const WORK_A_SCRIPT = 64;
 const WORK_OF_RESTRICTED = 8;
 const WORK_IN_GROUP = 2;
 
-/** Pages of acquires that hold Redis up for a bounded time: a restricted one, or one with its snapshot, is more work. */
+/**
+ * Pages of acquires that hold Redis up for a bounded time: a restricted one, or one with its snapshot, is more work.
+ */
 function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
   const pages: AcquireEntry[][] = [];
   let left = 0;

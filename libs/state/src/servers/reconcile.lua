@@ -1,5 +1,5 @@
---[[ One page of having the leases of a server's current epoch proven by their holders: those of expired worker epochs are
-returned, and every live holder is asked for a sync, which returns what it does not hold. Nothing that a live worker
+--[[ One page of having the leases of a server's current epoch proven by their holders: those of expired worker epochs
+are returned, and every live holder is asked for a sync, which returns what it does not hold. Nothing that a live worker
 epoch may still hold is touched here. Room made goes to waiters.
 ARGV[1] JSON:
   serverId

@@ -190,9 +190,9 @@ function Servers.set_version(tx, server, version)
   ServerHash.unset(tx, server.id, 'versionBefore')
 end
 
--- Leases and sessions of its epoch are expired, and it takes none until it is heard of again (or, fenced, starts anew). It
--- may have restarted by then: its weights are unknown until somebody names them, or its engine turns out to be the same
--- start.
+-- Leases and sessions of its epoch are expired, and it takes none until it is heard of again (or, fenced, starts anew).
+-- It may have restarted by then: its weights are unknown until somebody names them, or its engine turns out to be the
+-- same start.
 function Servers.fail(tx, server, new_epoch)
   Servers.expire_epoch(tx, server.id, server.epoch)
   if server.weightVersion > 0 then

@@ -4,8 +4,8 @@ import { MessagingClient } from '../../../messaging/src';
 import { ProtocolCheck } from './protocol-check';
 
 /**
- * What `@broomwagon/messaging` is in tests (vitest.config.mts): all that its clients send and get in the process of a test
- * is compared with docs/protocol/asyncapi.json, and a body that does not fit fails the test.
+ * What `@broomwagon/messaging` is in tests (vitest.config.mts): all that its clients send and get in the process of a
+ * test is compared with docs/protocol/asyncapi.json, and a body that does not fit fails the test.
  */
 export * from '../../../messaging/src';
 
