@@ -90,10 +90,9 @@ async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolea
   let cause: unknown;
   try {
     if (tls && !sentinels) note((cause = await tlsRefusal(host, port, tls)));
-    if (advice === undefined) {
-      await look();
-      return true;
-    }
+    // Also after a refusal: a connection that is closed while it shakes hands raises an error that nobody handles.
+    await look();
+    if (advice === undefined) return true;
   } catch (error) {
     cause = error;
     if (error instanceof WrongMode) advice ??= error.message;

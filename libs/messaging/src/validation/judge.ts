@@ -27,10 +27,10 @@ export function judge<T extends object>(contract: ContractClass<T>, body: unknow
   }
   const given = withoutNulls(contract, body as Record<string, unknown>);
   const errors: FieldError[] = [];
-  findWrongShapes(contract, given, '', errors);
-  const misshapen = new Set(errors.map(({ field }) => field));
   let instance: T;
   try {
+    findWrongShapes(contract, given, '', errors);
+    const misshapen = new Set(errors.map(({ field }) => field));
     instance = plainToInstance(contract, given);
     const found = validateSync(instance, {
       whitelist: true,
@@ -128,10 +128,12 @@ function findWrongShapes(
   }
   for (const { name, nested, optional, isArray } of contractSchemaOf(contract)) {
     const value = body[name];
-    if (nested === undefined || (optional && value === undefined)) {
+    const field = prefix + name;
+    if (nested === undefined) {
+      if (hasProto(value)) into.push({ field, reason: 'property __proto__ should not exist' });
       continue;
     }
-    const field = prefix + name;
+    if (optional && value === undefined) continue;
     if (Array.isArray(value) !== isArray || typeof value !== 'object' || value === null) {
       into.push({ field, reason: value === undefined ? MISSING : isArray ? 'must be an array' : 'must be an object' });
       continue;
@@ -146,6 +148,12 @@ function findWrongShapes(
       }
     });
   }
+}
+
+/** Class-transformer leaves out `__proto__` in free-form objects too. */
+function hasProto(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasProto);
 }
 
 function cut(text: string): string {

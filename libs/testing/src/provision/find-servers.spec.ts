@@ -48,7 +48,7 @@ describe('findServers', () => {
     const options = { sources: ['path', 'docker'] as const, pathVariable: join(folder, 'bin') };
     await expect(findServers(['redis'], options)).rejects.toMatchObject({
       code: 'UNAVAILABLE',
-      message: expect.stringMatching(/^No Redis here.*REDIS_URL[^]*shared libraries[^]*no Docker daemon/) as string,
+      message: expect.stringMatching(/^No Redis found.*REDIS_URL[^]*shared libraries[^]*no Docker daemon/) as string,
     });
   });
 });
