@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import {
   LIMITS,
   type GroupResult,
+  type LedgerSummary,
   type PoolName,
   type RoundResultsReply,
   type RoundResultsRequest,
@@ -57,8 +58,18 @@ export class ResultsService {
       maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
       const { groups: _, ...reply } = page;
       const isFull = maxBytes <= 0 || (groups.length >= limit && groups.at(-1)?.more !== true);
-      if (page.complete) return { ...reply, groups, ledger: (await this.ledgers.read(pool, job, roundId)).summary };
+      if (page.complete) return { ...reply, groups, ledger: await this.ledgerOf(pool, args) };
       if (page.groups.length === 0 || isFull) return { ...reply, groups };
+    }
+  }
+
+  private async ledgerOf(pool: PoolName, args: Parameters<RoundStore['results']>[1]): Promise<LedgerSummary> {
+    try {
+      return (await this.ledgers.read(pool, args.job, args.roundId)).summary;
+    } catch (error) {
+      // Redis has lost the round since the page was read: reading it again answers GENERATION_CHANGED.
+      await this.rounds.results(pool, args);
+      throw error;
     }
   }
 }
