@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os';
 import { connectRedis, ROUTING_BOUNDS, RoutingStore, FunctionRunner, type RedisClient } from '@broomwagon/state';
 import { freePort, ProcessGroup, provideServices, type ServerHandle, type Services } from '@broomwagon/testing';
 import { Child } from './child';
+import { fillPool, LONG_MS } from './fill-pool';
 import type { BenchWorker, Job, JobResult } from './generator/jobs';
 
 /** This file is `<dist>/lab/bench/src/stage.js`. */
 const DIST = join(__dirname, '..', '..', '..');
 export const KEY_PREFIX = 'bench';
 const PAGE = 128;
-/** Nothing expires while it is measured. */
-const LONG_MS = 86_400_000;
 
 /** The state of pools in one Redis, written as the load-balancer would. */
 export class PoolState {
@@ -26,32 +25,8 @@ export class PoolState {
   }
 
   /** Servers with room for everything, and workers. */
-  async fill(pool: string, servers: number, workers = 8): Promise<BenchWorker[]> {
-    for (let first = 0; first < servers; first += PAGE) {
-      const page = Array.from({ length: Math.min(PAGE, servers - first) }, (_, offset) => first + offset);
-      await Promise.all(page.map((index) => this.registerServer(pool, index)));
-    }
-    const ids = Array.from({ length: workers }, (_, index) => `worker-${index}`);
-    return Promise.all(
-      ids.map(async (workerId) => {
-        const registration = { workerId, registrationId: 'bench', ttlMs: LONG_MS };
-        return { workerId, workerEpoch: (await this.store.registerWorker(pool, registration)).workerEpoch };
-      }),
-    );
-  }
-
-  private registerServer(pool: string, index: number): Promise<unknown> {
-    return this.store.registerServer(pool, {
-      serverId: `server-${index}`,
-      endpoint: `http://10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}:8000`,
-      dialect: 'vllm',
-      probe: false,
-      instanceId: 'bench',
-      model: 'model',
-      maxInflight: 1_000_000,
-      weight: 1,
-      weightVersion: 0,
-    });
+  fill(pool: string, servers: number, workers?: number): Promise<BenchWorker[]> {
+    return fillPool(this.store, pool, servers, workers);
   }
 
   /** Takes so many leases that stay; each of a session of its own if asked. */

@@ -5,10 +5,9 @@ import { roundTerms } from '@broomwagon/policies';
 import type * as State from '@broomwagon/state';
 import type { AcquireEntry, RequestStore, RoundStore, RoutingStore } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
+import { fillPool, LONG_MS } from '../fill-pool';
 import type { BenchWorker } from '../generator/jobs';
 
-const LONG_MS = 86_400_000;
-const PAGE = 128;
 const POLICY = { name: 'resume', overProvision: 0, shortfall: 'accept-fewer' } as const;
 export const LABELS = { rack: 'r1' };
 
@@ -70,31 +69,8 @@ export class Build {
 
   /** A pool with servers that have room for everything, and eight workers. */
   async fill(pool: string, servers: number): Promise<void> {
-    for (let first = 0; first < servers; first += PAGE) {
-      const page = Array.from({ length: Math.min(PAGE, servers - first) }, (_, offset) => first + offset);
-      await Promise.all(page.map((index) => this.registerServer(pool, index)));
-    }
-    const workerIds = Array.from({ length: 8 }, (_, index) => `worker-${index}`);
-    const workers = workerIds.map(async (workerId) => {
-      const registration = { workerId, registrationId: 'bench', ttlMs: LONG_MS };
-      return { workerId, workerEpoch: (await this.routing.registerWorker(pool, registration)).workerEpoch };
-    });
-    this.workers.set(pool, await Promise.all(workers));
-  }
-
-  private registerServer(pool: string, index: number): Promise<unknown> {
-    return this.routing.registerServer(pool, {
-      serverId: `server-${index}`,
-      endpoint: `http://10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}:8000`,
-      dialect: 'vllm',
-      probe: false,
-      instanceId: 'bench',
-      model: 'model',
-      maxInflight: 1_000_000,
-      weight: 1,
-      weightVersion: 1,
-      labels: JSON.stringify(LABELS),
-    });
+    const fields = { weightVersion: 1, labels: JSON.stringify(LABELS) };
+    this.workers.set(pool, await fillPool(this.routing, pool, servers, 8, fields));
   }
 
   nextId(): string {

@@ -1,0 +1,42 @@
+import type { RoutingStore } from '@broomwagon/state';
+import type { BenchWorker } from './generator/jobs';
+
+const PAGE = 128;
+/** Nothing expires while it is measured. */
+export const LONG_MS = 86_400_000;
+type Server = Parameters<RoutingStore['registerServer']>[1];
+
+/** Registers servers with room for everything, and workers. @param fields of each server, instead of the usual ones */
+export async function fillPool(
+  routing: Pick<RoutingStore, 'registerServer' | 'registerWorker'>,
+  pool: string,
+  servers: number,
+  workers = 8,
+  fields: Partial<Server> = {},
+): Promise<BenchWorker[]> {
+  for (let first = 0; first < servers; first += PAGE) {
+    const page = Array.from({ length: Math.min(PAGE, servers - first) }, (_, offset) => first + offset);
+    await Promise.all(page.map((index) => routing.registerServer(pool, { ...serverOf(index), ...fields })));
+  }
+  const ids = Array.from({ length: workers }, (_, index) => `worker-${index}`);
+  return Promise.all(
+    ids.map(async (workerId) => {
+      const registration = { workerId, registrationId: 'bench', ttlMs: LONG_MS };
+      return { workerId, workerEpoch: (await routing.registerWorker(pool, registration)).workerEpoch };
+    }),
+  );
+}
+
+function serverOf(index: number): Server {
+  return {
+    serverId: `server-${index}`,
+    endpoint: `http://10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}:8000`,
+    dialect: 'vllm',
+    probe: false,
+    instanceId: 'bench',
+    model: 'model',
+    maxInflight: 1_000_000,
+    weight: 1,
+    weightVersion: 0,
+  };
+}
