@@ -4,7 +4,7 @@ import { failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 
-/** A change of settings that a dying replica left behind goes on after this. */
+/** A replica finishes the change of settings of a replica that died after this time. */
 const RESUME_INTERVAL_MS = 2_000;
 
 /** Settings of pools. They stand in Redis, where the scripts read them: all replicas act alike at once. */

@@ -14,7 +14,7 @@ interface RecordedStep extends HeldStep {
 
 /**
  * Results as JSONL, a step at a time, and beside them a record of the steps that are there as a whole (`<file>.steps`):
- * a trainer that goes on after another one reads there what it holds.
+ * a trainer that continues the job of another trainer reads from it which groups are held.
  */
 export class ResultsFile implements ResultSink {
   private constructor(

@@ -10,7 +10,7 @@ export interface WorkerEpoch {
 /**
  * Why an attempt is stopped. `cut`, `abort`, `move` and `lease-lost`: hand it back with its tokens. `shutdown`: the
  * same, said differently. `timeout`: the sample has generated for the `timeoutMs` of its claim.
- * `expired` and `fenced`: it is not ours any more, nothing is said about it.
+ * `expired` and `fenced`: another worker may own the request, so this worker reports nothing about it.
  */
 export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'expired' | 'fenced';
 
