@@ -272,7 +272,7 @@ describe('a stream that the worker gives up on', () => {
     await inject(bench.engine.url, { kind: 'abort-500', count: 3 });
     const inEngine: Promise<boolean>[] = [];
     let attempt: AttemptId | undefined;
-    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.checkpoint'), (body) => {
+    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.save'), (body) => {
       attempt ??= body.attempt as AttemptId;
     });
     bench.client.messaging.subscribe(subjectOf(bench.pool, 'lb.release'), () => {

@@ -215,7 +215,7 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'round.close': 'a proof that is refused names at most 3 times 128 groups',
   'request.claim': 'ends at half a message: request.spec',
   'request.segments': 'ends at half a message: request.spec',
-  'request.checkpoint': ONE,
+  'request.save': ONE,
   'request.complete': ONE,
   'request.fail': ONE,
   'request.abort': async () => {
@@ -251,9 +251,9 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
     const { trainerEpoch } = await call('round.takeover', { job: JOB, takeoverId: 'again' });
     return [await call('job.reconcile', { job: JOB, trainerEpoch, groupIds })];
   },
-  'job.checkpoint': ONE,
+  'job.snapshot': ONE,
   'job.restore': ONE,
-  'job.checkpoints': 'two, and what is under way',
+  'job.snapshots': 'two, and what is under way',
   'rebalance.configure': ONE,
   'rebalance.plan': 'a page of 128 moves, as rebalance.status',
   'rebalance.execute': async () => {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   type AbortAttemptsCommand,
   type AbortRequestsRequest,
-  type CheckpointRequest,
+  type SaveRequest,
   type Epoch,
   isBroomwagonError,
   type LeaseGrant,
@@ -105,8 +105,8 @@ class Run {
     private readonly trainerEpoch: Epoch,
     private readonly decide: (choices: number) => number,
   ) {
-    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.checkpoint'), (body) => {
-      const { requestId, attempt } = body as unknown as CheckpointRequest;
+    bench.client.messaging.subscribe(subjectOf(bench.pool, 'request.save'), (body) => {
+      const { requestId, attempt } = body as unknown as SaveRequest;
       const names = this.attempts.get(requestId) ?? [];
       this.attempts.set(requestId, [...names, engineRequestId(requestId, attempt)]);
     });

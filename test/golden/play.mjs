@@ -251,8 +251,8 @@ async function playAttempts({ call, send, below, random }, round, worker, step) 
       const segment = { attempt, serverId: 'a', serverEpoch: 'e1', weightVersion: 0, tokenCount, ref };
       if (segments.length > 0) await call('payload.get', { ref: segments[0].ref });
       const chance = random();
-      if (chance < 0.2) await call('request.checkpoint', { ...about, segment });
-      else if (chance < 0.3) await call('request.checkpoint', { ...about, serverId: 'a' });
+      if (chance < 0.2) await call('request.save', { ...about, segment });
+      else if (chance < 0.3) await call('request.save', { ...about, serverId: 'a' });
       const end = random();
       if (end < 0.7) await call('request.complete', { ...about, finishReason: 'stop', segment });
       else if (end < 0.8) await call('request.fail', { ...about, reason: 'engine-error', retryable: true });

@@ -49,7 +49,7 @@ export class Provocations {
     if (name.startsWith('coordinator.reconcile')) {
       return Promise.all(calls.slice(0, 8).map((job) => this.reconcileInPages(job)));
     }
-    if (/^coordinator\.(give-back|checkpoint|restore|unlink)\./.test(name)) {
+    if (/^coordinator\.(give-back|snapshot|restore|unlink)\./.test(name)) {
       return Promise.all(calls.slice(0, 8).map((job) => this.saveAndFallBack(job)));
     }
     if (name.startsWith('load-balancer.sweep'))
@@ -141,9 +141,9 @@ export class Provocations {
     const round = { ...plan, ...wanted, roundId, kind: 'short' as const, weightVersion: 0 };
     const { trainerEpoch } = await this.system.call('round.open', round);
     await this.system.call('round.cancel', { job, roundId, trainerEpoch, mode: 'requeue' });
-    for (const tag of ['a', 'b', 'c']) await this.system.call('job.checkpoint', { job, trainerEpoch, tag });
+    for (const tag of ['a', 'b', 'c']) await this.system.call('job.snapshot', { job, trainerEpoch, tag });
     expect(await this.system.call('job.restore', { job, trainerEpoch, tag: 'b' })).toMatchObject({ state: 'restored' });
-    const { checkpoints } = await this.system.call('job.checkpoints', { job });
-    expect(checkpoints.map(({ tag }) => tag)).toEqual(['b']);
+    const { snapshots } = await this.system.call('job.snapshots', { job });
+    expect(snapshots.map(({ tag }) => tag)).toEqual(['b']);
   }
 }

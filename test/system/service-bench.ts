@@ -88,7 +88,7 @@ export class ServiceBench {
       workerTtlMs: 6_000,
       claimWaitMs: 500,
       drainMs: 20,
-      checkpointIntervalMs: 60_000,
+      partialSaveIntervalMs: 60_000,
       ...settings,
     });
     const worker = await bootstrapService(WorkerModule, {

@@ -25,7 +25,7 @@ export class TestWorker {
 
   /** Says that the attempt runs. */
   async begin(claim: Claim): Promise<void> {
-    await this.system.call('request.checkpoint', this.fence(claim));
+    await this.system.call('request.save', this.fence(claim));
   }
 
   /** Takes a lease for the attempt and gives it back. */

@@ -3,8 +3,8 @@ import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from 
 import { DeletionStore, PayloadModule, PoolDirectory, StateModule } from '@broomwagon/state';
 import { AbortService } from './aborts/abort.service';
 import { AbortSweepService } from './aborts/abort-sweep.service';
-import { CheckpointService } from './checkpoints/checkpoint.service';
-import { CheckpointSweepService } from './checkpoints/checkpoint-sweep.service';
+import { SnapshotService } from './snapshots/snapshot.service';
+import { SnapshotSweepService } from './snapshots/snapshot-sweep.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { EventRelayService } from './events/event-relay.service';
@@ -83,8 +83,8 @@ import { WeightsController } from './weights/weights.controller';
     Alarms,
     AbortService,
     AbortSweepService,
-    CheckpointService,
-    CheckpointSweepService,
+    SnapshotService,
+    SnapshotSweepService,
     CoordinatorMetrics,
     DeletionService,
     DeletionStore,

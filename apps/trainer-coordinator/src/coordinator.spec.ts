@@ -39,7 +39,7 @@ describe('trainer-coordinator', () => {
     const claims = await worker.claim(4);
     const [first, second, kept, cut] = claims as [Claim, Claim, Claim, Claim];
     await worker.complete(kept, 7);
-    await fixture.call('request.checkpoint', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
+    await fixture.call('request.save', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
     expect(await worker.complete(first)).toEqual({ state: 'finished', groupAccepted: false, roundCompleted: false });
     expect(await worker.complete(second)).toEqual({ state: 'finished', groupAccepted: true, roundCompleted: true });
 

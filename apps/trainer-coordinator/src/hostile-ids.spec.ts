@@ -167,8 +167,8 @@ describe('a job, its groups and a worker with such ids', () => {
     const both = [groupIds[1], groupIds[2]].toSorted();
     expect(await queued()).toEqual(both);
     const tag = 'step 1/% @';
-    await expect.poll(async () => (await call('job.checkpoint', { ...trainer, tag })).state).toBe('complete');
-    expect(await call('job.checkpoints', { job })).toMatchObject({ job, checkpoints: [{ tag, groups: 2 }] });
+    await expect.poll(async () => (await call('job.snapshot', { ...trainer, tag })).state).toBe('complete');
+    expect(await call('job.snapshots', { job })).toMatchObject({ job, snapshots: [{ tag, groups: 2 }] });
     const drop = { ...trainer, groupIds: [...both, 'nobody/%'], reason: 'no variance' };
     const dropped = await call('longtail.drop', drop);
     expect(dropped.dropped.toSorted()).toEqual(both);

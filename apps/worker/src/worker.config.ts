@@ -24,8 +24,8 @@ export class WorkerConfig extends withEngines(PayloadServiceConfig) {
   @Env('WORKER_TTL_MS', 'silence after which this worker expires', { min: 500, max: 3_600_000 })
   workerTtlMs: number = 15_000;
 
-  @Env('CHECKPOINT_INTERVAL_MS', 'pause between two partial saves', { min: 10 })
-  checkpointIntervalMs: number = 15_000;
+  @Env('PARTIAL_SAVE_INTERVAL_MS', 'pause between two partial saves', { min: 10 })
+  partialSaveIntervalMs: number = 15_000;
 
   @Env('CLAIM_WAIT_MS', 'how long a claim waits for requests', { min: 0, max: 30_000 })
   claimWaitMs: number = 20_000;

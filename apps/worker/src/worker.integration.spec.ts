@@ -94,7 +94,7 @@ describe('worker on real NATS and Redis', () => {
       decision: { policy: 'least-inflight', branch: 'least-loaded', inflight: 1 },
     }));
     stubs.answer('lb.release', () => ({ released: true, reason: 'released' }));
-    stubs.answer('request.checkpoint', () => ({ action: 'continue' }));
+    stubs.answer('request.save', () => ({ action: 'continue' }));
     stubs.answer('request.complete', () => ({ state: 'finished', groupAccepted: false, roundCompleted: false }));
     stubs.answer('request.fail', () => ({ state: 'pending' }));
     await client.flush();

@@ -6,7 +6,7 @@ import { AttemptLoader } from './attempts/attempt-loader';
 import { AttemptRegistry } from './attempts/attempt-registry';
 import { AttemptReporter } from './attempts/attempt-reporter';
 import { AttemptRunner } from './attempts/attempt-runner';
-import { Checkpointer } from './attempts/checkpointer';
+import { PartialSaver } from './attempts/partial-saver';
 import { HeldLeases } from './attempts/held-leases';
 import { LeaseAcquirer } from './attempts/lease-acquirer';
 import { LeaseReleaser } from './attempts/lease-releaser';
@@ -40,7 +40,7 @@ import { WorkerConfig } from './worker.config';
     AttemptRegistry,
     AttemptReporter,
     AttemptRunner,
-    Checkpointer,
+    PartialSaver,
     ClaimLoop,
     EngineAdapters,
     Heartbeat,

@@ -85,10 +85,10 @@ export const ERROR_CODES = {
     about: 'The results that were read differ from those of the round; read them from the beginning. See details.',
   },
   ROUND_SETTLING: { retryable: true, about: 'Cut requests of an earlier round are still being confirmed.' },
-  CHECKPOINT_EXISTS: { retryable: false, about: 'The tag names a snapshot of another state of the job.' },
-  CHECKPOINT_NOT_FOUND: {
+  SNAPSHOT_EXISTS: { retryable: false, about: 'The tag names a snapshot of another state of the job.' },
+  SNAPSHOT_NOT_FOUND: {
     retryable: false,
-    about: 'No complete snapshot has this tag; job.checkpoints lists them.',
+    about: 'No complete snapshot has this tag; job.snapshots lists them.',
   },
   RESTORE_UNFINISHED: { retryable: true, about: 'The job is being restored; repeat job.restore until it ends.' },
   PLAN_STALE: { retryable: false, about: 'The plan was made for a state that has changed; call round.next again.' },

@@ -147,7 +147,7 @@ export interface JobReconciledEvent extends EventFields<'job.reconciled'> {
   trainedGroups: Integer;
 }
 /** A snapshot of a job is complete. */
-export interface JobCheckpointedEvent extends EventFields<'job.checkpointed'> {
+export interface JobSnapshottedEvent extends EventFields<'job.snapshotted'> {
   /** The job. */
   job: JobId;
   /** Tag of the snapshot. */
@@ -218,7 +218,7 @@ export type PoolEvent =
   | LongtailRequeuedEvent
   | JobTakenOverEvent
   | JobReconciledEvent
-  | JobCheckpointedEvent
+  | JobSnapshottedEvent
   | JobRestoredEvent
   | WeightsBegunEvent
   | WeightsCommittedEvent

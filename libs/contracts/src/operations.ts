@@ -1,6 +1,6 @@
 import * as abort from './abort.dto';
 import * as acquire from './acquire.dto';
-import * as checkpoint from './checkpoint.dto';
+import * as snapshot from './job-snapshot.dto';
 import * as decision from './decision.dto';
 import * as deletion from './deletion.dto';
 import * as inspection from './inspection.dto';
@@ -84,7 +84,7 @@ export const OPERATIONS = {
   'round.close': operation<results.CloseRoundReply>()(coordinator, results.CloseRoundRequest),
   'request.claim': operation<request.ClaimReply>()(coordinator, request.ClaimRequest),
   'request.segments': operation<request.RequestSegmentsReply>()(coordinator, request.RequestSegmentsRequest),
-  'request.checkpoint': operation<request.CheckpointReply>()(coordinator, request.CheckpointRequest),
+  'request.save': operation<request.SaveReply>()(coordinator, request.SaveRequest),
   'request.complete': operation<request.CompleteReply>()(coordinator, request.CompleteRequest),
   'request.fail': operation<request.FailReply>()(coordinator, request.FailRequest),
   'request.abort': operation<abort.AbortRequestsReply>()(coordinator, abort.AbortRequestsRequest),
@@ -101,9 +101,9 @@ export const OPERATIONS = {
   'job.delete': operation<deletion.DeleteJobReply>()(coordinator, deletion.DeleteJobRequest),
   'pool.delete': operation<deletion.DeletePoolReply>()(coordinator, deletion.DeletePoolRequest),
   'job.reconcile': operation<jobReconcile.ReconcileJobReply>()(coordinator, jobReconcile.ReconcileJobRequest),
-  'job.checkpoint': operation<checkpoint.CheckpointJobReply>()(coordinator, checkpoint.CheckpointJobRequest),
-  'job.restore': operation<checkpoint.RestoreJobReply>()(coordinator, checkpoint.RestoreJobRequest),
-  'job.checkpoints': operation<checkpoint.ListCheckpointsReply>()(coordinator, checkpoint.ListCheckpointsRequest),
+  'job.snapshot': operation<snapshot.SnapshotJobReply>()(coordinator, snapshot.SnapshotJobRequest),
+  'job.restore': operation<snapshot.RestoreJobReply>()(coordinator, snapshot.RestoreJobRequest),
+  'job.snapshots': operation<snapshot.ListSnapshotsReply>()(coordinator, snapshot.ListSnapshotsRequest),
   'rebalance.configure': operation<rebalance.RebalanceSettings>()(coordinator, rebalance.ConfigureRebalanceRequest),
   'rebalance.plan': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.PlanRebalanceRequest),
   'rebalance.execute': operation<rebalance.RebalanceStatus>()(coordinator, rebalance.ExecuteRebalanceRequest),

@@ -101,10 +101,10 @@ class AttemptMessage {
 }
 
 /**
- * `request.checkpoint`: reports that the attempt runs on this server; with a segment it is a partial save of its
+ * `request.save`: reports that the attempt runs on this server; with a segment it is a partial save of its
  * tokens.
  */
-export class CheckpointRequest extends AttemptMessage {
+export class SaveRequest extends AttemptMessage {
   /** Generation time of the attempt so far, milliseconds; for a sample with `timeoutMs`. */
   @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: Integer;
   /** The server it runs on; required with the first call of an attempt that may be moved. */
@@ -112,7 +112,7 @@ export class CheckpointRequest extends AttemptMessage {
   /** Tokens of the attempt so far. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
-export interface CheckpointReply {
+export interface SaveReply {
   /** `abort`: end the attempt with `request.fail`, reason `aborted`. */
   action: 'continue' | 'abort';
 }

@@ -114,10 +114,10 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
       const advice = adviceFor(error);
       if (advice !== undefined || Date.now() + 200 >= deadline) {
         const silent = code === ErrorCode.Timeout && options.tls && config.tls?.cert === undefined;
-        const doubt = silent
+        const hint = silent
           ? 'check that it is reachable and whether it requires a client certificate (NATS_TLS_CERT, NATS_TLS_KEY)'
           : 'check that NATS runs at the address of NATS_URL';
-        const why = advice ?? `${(error as Error).message}; ${doubt}`;
+        const why = advice ?? `${(error as Error).message}; ${hint}`;
         throw new BroomwagonError('UNAVAILABLE', `NATS at ${withoutCredentials(config.url)}: ${why}`, { cause: error });
       }
       await delay(200);

@@ -13,6 +13,6 @@ export type { Pools } from './transport/subjects';
 export { validate, validatorOf, CompiledValidator } from './validation/compiled-validator';
 export type { ContractClass } from './validation/contract-schema';
 export * from './validation/contract.pipe';
-export type { FieldError } from './validation/judge';
+export type { FieldError } from './validation/full-validator';
 export { ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';
 export * from './events/record-events';

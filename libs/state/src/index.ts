@@ -19,7 +19,7 @@ export * from './weights';
 export * from './longtail';
 export * from './inspection';
 export * from './jobs';
-export * from './checkpoints';
+export * from './snapshots';
 export * from './moves';
 export * from './ledger';
 export { StateModule, type StateOptions } from './state.module';

@@ -67,7 +67,7 @@ it('ends work and frees memory when Redis is at its maxmemory, and takes new wor
   await test.routing.heartbeatWorker(test.pool, workerId, workerEpoch);
   await test.routing.release(test.pool, [{ acquireId: 'a1', seq: (results[0] as { seq: number }).seq }]);
   expect(await test.routing.status(test.pool)).toMatchObject({ leases: 0, workers: 1 });
-  await test.checkpoint(first!, 1);
+  await test.save(first!, 1);
   expect(await test.complete(first!)).toMatchObject({ state: 'finished' });
   expect(await test.fail(second!)).toMatchObject({ state: 'pending' });
   expect(await test.rounds.status(test.pool, { job: 'job' })).toMatchObject({ acceptedGroups: 1 });

@@ -10,7 +10,7 @@ import { isBroomwagonError } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
 import { AbortStore } from './aborts';
 import { PoolAudit } from './audit';
-import { CheckpointStore } from './checkpoints';
+import { SnapshotStore } from './snapshots';
 import { InspectionStore } from './inspection';
 import { JobStore } from './jobs';
 import { LedgerStore, PromptMemoryStore } from './ledger';
@@ -50,7 +50,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
 /** Stores that are made of what else the module provides. */
 const STORES = [
   AbortStore,
-  CheckpointStore,
+  SnapshotStore,
   InspectionStore,
   JobStore,
   LedgerStore,

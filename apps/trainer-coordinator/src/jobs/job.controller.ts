@@ -1,18 +1,18 @@
 import { Controller } from '@nestjs/common';
 import {
-  CheckpointJobRequest,
+  SnapshotJobRequest,
   ConfigureJobRequest,
   DeleteJobRequest,
   JobLedgerRequest,
   JobStatusRequest,
-  ListCheckpointsRequest,
+  ListSnapshotsRequest,
   ListJobsRequest,
   ReconcileJobRequest,
   RestoreJobRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { CheckpointStore, JobStore, RoundStore } from '@broomwagon/state';
-import { CheckpointService } from '../checkpoints/checkpoint.service';
+import { SnapshotStore, JobStore, RoundStore } from '@broomwagon/state';
+import { SnapshotService } from '../snapshots/snapshot.service';
 import { LedgerService } from '../ledger/ledger.service';
 import { GrantService } from '../requests/grant.service';
 import { DeletionService } from './deletion.service';
@@ -26,8 +26,8 @@ export class JobController {
   constructor(
     private readonly rounds: RoundStore,
     private readonly jobs: JobStore,
-    private readonly saved: CheckpointStore,
-    private readonly checkpoints: CheckpointService,
+    private readonly saved: SnapshotStore,
+    private readonly snapshots: SnapshotService,
     private readonly reconciling: ReconcileService,
     private readonly deletions: DeletionService,
     private readonly ledgers: LedgerService,
@@ -57,18 +57,18 @@ export class JobController {
     return this.reconciling.reconcile(pool, body);
   }
 
-  @Operation('job.checkpoint')
-  checkpoint(body: CheckpointJobRequest, { pool }: MessageContext) {
-    return this.checkpoints.save(pool, body);
+  @Operation('job.snapshot')
+  snapshot(body: SnapshotJobRequest, { pool }: MessageContext) {
+    return this.snapshots.save(pool, body);
   }
 
   @Operation('job.restore')
   restore(body: RestoreJobRequest, { pool }: MessageContext) {
-    return this.checkpoints.restore(pool, body);
+    return this.snapshots.restore(pool, body);
   }
 
-  @Operation('job.checkpoints')
-  listCheckpoints({ job }: ListCheckpointsRequest, { pool }: MessageContext) {
+  @Operation('job.snapshots')
+  listSnapshots({ job }: ListSnapshotsRequest, { pool }: MessageContext) {
     return this.saved.list(pool, job);
   }
 

@@ -24,7 +24,7 @@ describe('the ledger and the prompt memory', () => {
     const worker = await fixture.worker('ledger');
     const [a, b, kept, cut] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
     await worker.complete(kept, 7);
-    await fixture.call('request.checkpoint', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
+    await fixture.call('request.save', { ...worker.fence(cut), segment: fixture.segmentOf(cut, 5) });
     await worker.complete(a, 3);
     await worker.complete(b, 5);
     await fixture.call('request.fail', {
@@ -107,7 +107,7 @@ describe('the ledger and the prompt memory', () => {
     // The same step and roundId once more after a fall back: the first try has left nothing.
     const { trainerEpoch } = first;
     await expect
-      .poll(async () => (await fixture.call('job.checkpoint', { job, trainerEpoch, tag: 'before' })).state)
+      .poll(async () => (await fixture.call('job.snapshot', { job, trainerEpoch, tag: 'before' })).state)
       .toBe('complete');
     const second = await fixture.open(job, {
       groupsPerStep: 1,

@@ -59,7 +59,7 @@ describe('what is given up', () => {
     it('puts the group into the long-tail queue with all its tokens, and the round asks for another', async () => {
       const { round, worker, aborts, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
-      await fixture.call('request.checkpoint', {
+      await fixture.call('request.save', {
         ...worker.fence(sibling),
         segment: fixture.segmentOf(sibling, 5),
       });
@@ -127,7 +127,7 @@ describe('what is given up', () => {
     it('gives back what a dead worker had of a group that was handed in', async () => {
       const { worker, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
-      await fixture.call('request.checkpoint', {
+      await fixture.call('request.save', {
         ...worker.fence(sibling),
         segment: fixture.segmentOf(sibling, 5),
       });

@@ -54,7 +54,7 @@ it('partial saves that were replaced wait for less at their bound, and the alarm
     const ref = (await fixture.client.call(pool, 'payload.put', { ...chunk, data })).ref!;
     saved.push(ref);
     const segment = { ...fixture.segmentOf(claim, saves), ref };
-    await fixture.client.call(pool, 'request.checkpoint', { ...worker.fence(claim), serverId: 's1', segment });
+    await fixture.client.call(pool, 'request.save', { ...worker.fence(claim), serverId: 's1', segment });
   };
   const pass = async (ms: number) => {
     const key = `${fixture.rootKey}:payloads:awaiting`;

@@ -94,7 +94,7 @@ describe('owners of payloads', () => {
     for (const [ref, code] of foreign) {
       const body = { ...worker.fence(mine), segment: { ...fixture.segmentOf(mine, 5), ref } };
       const refused = { code, retryable: false, field: 'segment.ref' };
-      await expect(fixture.call('request.checkpoint', body)).rejects.toMatchObject(refused);
+      await expect(fixture.call('request.save', body)).rejects.toMatchObject(refused);
       const completed = fixture.call('request.complete', { ...body, finishReason: 'stop' });
       await expect(completed).rejects.toMatchObject(refused);
       const failed = fixture.call('request.fail', { ...body, reason: 'engine-error', retryable: false });
@@ -180,7 +180,7 @@ describe('owners of payloads', () => {
     expect(status).toMatchObject({ failedGroups: 0, wastedByReason: { missing: 8 } });
   });
 
-  it('keeps a prompt that several groups and checkpoints name until the last of them is gone', async () => {
+  it('keeps a prompt that several groups and snapshots name until the last of them is gone', async () => {
     const job = fixture.newJob();
     const prompt = { job, groupId: 'prompts', name: 'shared', chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.from('{"text":"shared"}').toString('base64');
@@ -209,13 +209,13 @@ describe('owners of payloads', () => {
     await fixture.removed();
     expect(await exists(promptRef!)).toBe(true);
     const save = { job, trainerEpoch: trainerEpoch!, tag: 'a' };
-    expect(await fixture.call('job.checkpoint', save)).toMatchObject({ state: 'complete', groups: 1 });
+    expect(await fixture.call('job.snapshot', save)).toMatchObject({ state: 'complete', groups: 1 });
     await fixture.call('longtail.drop', { job, trainerEpoch: trainerEpoch!, all: true, reason: 'done' });
     await expect.poll(() => fixture.redis.keys(`${fixture.rootKey}:group:${job}/*`)).toEqual([]);
     await fixture.removed();
     expect(await exists(promptRef!)).toBe(true);
     for (const tag of ['b', 'c']) {
-      expect(await fixture.call('job.checkpoint', { ...save, tag })).toMatchObject({ state: 'complete' });
+      expect(await fixture.call('job.snapshot', { ...save, tag })).toMatchObject({ state: 'complete' });
     }
     await expect.poll(() => exists(promptRef!)).toBe(false);
     expect(await fixture.redis.exists(`${fixture.rootKey}:job-prompts:${job}`)).toBe(0);

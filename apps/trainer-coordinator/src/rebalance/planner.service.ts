@@ -16,7 +16,7 @@ export class PlannerService {
   async plan(pool: PoolName, settings: RebalanceSettings): Promise<RebalancePlan> {
     // Servers first: what was granted in between is on one of them, or of no interest to this plan.
     const servers = await this.servers(pool);
-    const { running, others } = await this.moves.snapshot(pool);
+    const { running, others } = await this.moves.calls(pool);
     const plans = fleetSnapshots({ servers, running, others }, settings).map((snapshot) =>
       settings.policy === 'tier-min' ? planTierMin(snapshot, settings) : planTierCost(snapshot, settings),
     );

@@ -23,7 +23,7 @@ describe('request.list', () => {
     const [done, running, claimed] = await worker.claim(3);
     await worker.complete(done!);
     const segment = fixture.segmentOf(running!, 7);
-    await call(pool, 'request.checkpoint', { ...worker.fence(running!), serverId: 's1', segment });
+    await call(pool, 'request.save', { ...worker.fence(running!), serverId: 's1', segment });
 
     const { attempt } = running!;
     const held = { attempt, failures: 0, workerId: 'w', workerEpoch: worker.workerEpoch };

@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import {
   AbortRequestsRequest,
   BroomwagonError,
-  CheckpointRequest,
+  SaveRequest,
   ClaimRequest,
   CompleteRequest,
   FailRequest,
@@ -33,9 +33,9 @@ export class RequestController {
     return this.requests.segments(pool, body);
   }
 
-  @Operation('request.checkpoint')
-  checkpoint(body: CheckpointRequest, { pool }: MessageContext) {
-    return this.requests.checkpoint(pool, body);
+  @Operation('request.save')
+  save(body: SaveRequest, { pool }: MessageContext) {
+    return this.requests.save(pool, body);
   }
 
   @Operation('request.complete')

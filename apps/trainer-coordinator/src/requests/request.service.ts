@@ -4,8 +4,8 @@ import {
   cutText,
   isBroomwagonError,
   LIMITS,
-  type CheckpointReply,
-  type CheckpointRequest,
+  type SaveReply,
+  type SaveRequest,
   type ClaimReply,
   type ClaimRequest,
   type CompleteReply,
@@ -91,10 +91,10 @@ export class RequestService {
   /**
    * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE
    */
-  async checkpoint(pool: PoolName, body: CheckpointRequest): Promise<CheckpointReply> {
+  async save(pool: PoolName, body: SaveRequest): Promise<SaveReply> {
     const { serverId, generatedMs } = body;
     const made = segmentOf(this.payloads, pool, body);
-    return this.requests.checkpoint(pool, { ...fenceOf(body), ...made, serverId, generatedMs });
+    return this.requests.save(pool, { ...fenceOf(body), ...made, serverId, generatedMs });
   }
 
   /**

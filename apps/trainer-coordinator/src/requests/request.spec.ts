@@ -47,15 +47,15 @@ describe('claims and the ends of attempts', () => {
     expect(other.claims.map((each) => each.sampleIndex)).toEqual([1]);
   });
 
-  it('gives the requests of a dead worker to another with the tokens of the last checkpoint', async () => {
+  it('gives the requests of a dead worker to another with the tokens of the last partial save', async () => {
     const { round } = await openRound(WAIT, 1);
     await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
     const dead = await fixture.worker('dies');
     const [claim] = (await dead.claim(1)) as [Claim];
     // The second one was sent before the first, and overtaken.
     for (const tokens of [9, 4]) {
-      const checkpoint = { ...dead.fence(claim), segment: fixture.segmentOf(claim, tokens) };
-      expect(await fixture.call('request.checkpoint', checkpoint)).toEqual({ action: 'continue' });
+      const body = { ...dead.fence(claim), segment: fixture.segmentOf(claim, tokens) };
+      expect(await fixture.call('request.save', body)).toEqual({ action: 'continue' });
     }
     const other = await fixture.worker('lives');
     const waiting = other.claim(1, 20_000);
@@ -74,7 +74,7 @@ describe('claims and the ends of attempts', () => {
     const job = requestId.split('/')[0]!;
     for (const say of [
       () => fixture.call('request.claim', { workerId, workerEpoch, claimId: 'c', max: 1 }),
-      () => fixture.call('request.checkpoint', { ...nobody, segment }),
+      () => fixture.call('request.save', { ...nobody, segment }),
       () => fixture.call('request.complete', { ...nobody, segment, finishReason: 'stop' }),
       () => fixture.call('request.fail', { ...nobody, reason: 'engine-error', retryable: true }),
       () => fixture.call('longtail.requeue', { job, workerId, workerEpoch, requests: [{ requestId, attempt }] }),

@@ -17,10 +17,10 @@ import {
   planRound,
   roundRules,
   roundTerms,
-  type PlanSnapshot,
+  type PlanProgress,
   type RoundTerms,
 } from '@broomwagon/policies';
-import { PoolDirectory, RoundStore, type JobSnapshot } from '@broomwagon/state';
+import { PoolDirectory, RoundStore, type JobProgress } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
 
@@ -42,18 +42,18 @@ export class RoundService {
   async next(pool: PoolName, body: NextRoundRequest): Promise<NextRoundReply> {
     checkPolicy(body.policy, body.groupsPerStep);
     checkDomains(body);
-    const { openRoundId, stamp, ...snapshot } = await this.snapshot(pool, body, looksBack(body.policy));
+    const { openRoundId, stamp, ...progress } = await this.progress(pool, body, looksBack(body.policy));
     if (openRoundId !== undefined) {
       throw new BroomwagonError('ROUND_CONFLICT', `Round ${openRoundId} of the job is not closed`, {
         details: { roundId: openRoundId },
       });
     }
-    if (snapshot.settlingGroups > 0 && hasPins(roundRules(body.policy, 'short'))) {
+    if (progress.settlingGroups > 0 && hasPins(roundRules(body.policy, 'short'))) {
       throw new BroomwagonError('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', {
         retryAfterMs: 50,
       });
     }
-    return { ...planRound(snapshot, body), stamp };
+    return { ...planRound(progress, body), stamp };
   }
 
   /** @throws BroomwagonError as the script `rounds/open` says, and VALIDATION_FAILED */
@@ -78,17 +78,17 @@ export class RoundService {
 
   /** Worked out anew, so that the round needs nothing from whoever planned it. */
   private async terms(pool: PoolName, { job, policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
-    return roundTerms(policy, plan, looksBack(policy) ? await this.snapshot(pool, { job }, true) : {});
+    return roundTerms(policy, plan, looksBack(policy) ? await this.progress(pool, { job }, true) : {});
   }
 
-  private async snapshot(
+  private async progress(
     pool: PoolName,
     { job, trainerEpoch, stamp }: Pick<NextRoundRequest, 'job' | 'trainerEpoch' | 'stamp'>,
     history: boolean,
-  ): Promise<PlanSnapshot & { openRoundId?: RoundId; stamp: string }> {
-    const snapshot = await this.rounds.snapshot(pool, { job, trainerEpoch, stamp }, history);
+  ): Promise<PlanProgress & { openRoundId?: RoundId; stamp: string }> {
+    const progress = await this.rounds.progress(pool, { job, trainerEpoch, stamp }, history);
     // The store keeps them, and does not know what they mean.
-    return snapshot as JobSnapshot & Pick<PlanSnapshot, 'control' | 'history'>;
+    return progress as JobProgress & Pick<PlanProgress, 'control' | 'history'>;
   }
 }
 

@@ -3,7 +3,7 @@ import type { PoolName } from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
 import { type DueWork, PoolAudit, RequestStore, type RoundName, RoundStore, type TakeAnswer } from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
-import { CheckpointSweepService } from '../checkpoints/checkpoint-sweep.service';
+import { SnapshotSweepService } from '../snapshots/snapshot-sweep.service';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LongtailSweepService } from '../longtail/longtail-sweep.service';
@@ -15,7 +15,7 @@ import { WorkerCommands } from './worker-commands';
 /**
  * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
  * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of expired worker
- * epochs, follows aborts and groups on their way to the long-tail queue, deletes old checkpoints. Every page is a
+ * epochs, follows aborts and groups on their way to the long-tail queue, deletes old snapshots. Every page is a
  * script that checks again, so all replicas may sweep at once, and any of them continues the work of a replica that died.
  */
 @Injectable()
@@ -31,7 +31,7 @@ export class SweepService {
     private readonly requests: RequestStore,
     private readonly longtail: LongtailSweepService,
     private readonly aborts: AbortSweepService,
-    private readonly checkpoints: CheckpointSweepService,
+    private readonly snapshots: SnapshotSweepService,
     private readonly weights: WeightSweepService,
     private readonly moves: MoveSenderService,
     private readonly grants: GrantService,
@@ -82,7 +82,7 @@ export class SweepService {
     for (const round of due.rounds) await attempt(this.sweepRound(pool, round));
     await attempt(this.longtail.sweep(pool, due));
     await attempt(this.aborts.sweep(pool, due));
-    if (due.oldCheckpoints > 0) await attempt(this.checkpoints.unlinkOld(pool));
+    if (due.oldSnapshots > 0) await attempt(this.snapshots.unlinkOld(pool));
     await attempt(this.weights.sweep(pool, due));
     await attempt(this.moves.sweep(pool, due));
     if (due.uncheckedGeneration) await attempt(this.audit.markCounts(pool, due.uncheckedGeneration));

@@ -17,7 +17,7 @@ const STAMPED: Record<Stamped, true> = {
   'longtail.drop': true,
   'job.status': true,
   'job.reconcile': true,
-  'job.checkpoint': true,
+  'job.snapshot': true,
   'job.restore': true,
   'weights.begin': true,
   'weights.commit': true,

@@ -44,7 +44,7 @@ export interface Failure {
 /**
  * Says how an attempt ended. Repeats until answered or the deadline passes; the first answer counts. An end that is
  * refused, or answered INTERNAL again and again, is said once more with nothing but the attempt in it, as `unclaimed`:
- * its request goes on with the tokens of its last checkpoint, and the coordinator counts and caps that. Never throws.
+ * its request goes on with the tokens of its last partial save, and the coordinator counts and caps that. Never throws.
  */
 @Injectable()
 export class AttemptReporter {

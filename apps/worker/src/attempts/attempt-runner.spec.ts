@@ -11,7 +11,7 @@ import { AttemptRunner } from './attempt-runner';
 describe('AttemptRunner', () => {
   afterEach(() => setFailpoints(''));
 
-  it('runs a request: acquire, checkpoint, generate, store, release, complete', async () => {
+  it('runs a request: acquire, partial save, generate, store, release, complete', async () => {
     const { run, controlPlane, payloads, engines, leases, registry, attempt } = await startAttempt(() => ({
       sampling: { temperature: 1 },
     }));
@@ -231,10 +231,10 @@ describe('AttemptRunner', () => {
 
   it('saves its tokens from time to time, payload first, and keeps one payload of the attempt', async () => {
     const { run, controlPlane, payloads, engines, attempt } = await startAttempt(undefined, {
-      checkpointIntervalMs: 10,
+      partialSaveIntervalMs: 10,
     });
     const complete: string[] = [];
-    controlPlane.on('request.checkpoint', ({ segment }) => {
+    controlPlane.on('request.save', ({ segment }) => {
       if (segment !== undefined) complete.push(String(payloads.payloads.has(segment.ref)));
       return { action: 'continue' };
     });
@@ -258,22 +258,22 @@ describe('AttemptRunner', () => {
     expect(payloads.namesOf('j/g/0')).toEqual([...names, names[2]]);
   });
 
-  it('ends with one slow checkpoint, however many fell due meanwhile', async () => {
+  it('ends with one slow partial save, however many fell due meanwhile', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const { run, controlPlane, engines } = await startAttempt(undefined, { checkpointIntervalMs: 10 });
+      const { run, controlPlane, engines } = await startAttempt(undefined, { partialSaveIntervalMs: 10 });
       let fail: () => void = () => undefined;
       const slow = new Promise<never>((_, reject) => (fail = () => reject(errorOf('VALIDATION_FAILED'))));
-      controlPlane.on('request.checkpoint', () => slow);
+      controlPlane.on('request.save', () => slow);
       engines.generate = async (_, { onTokens }) => {
         onTokens!({ tokenIds: [1], text: 'x', tokenCount: 1 });
-        await expect.poll(() => controlPlane.of('request.checkpoint').length).toBe(1);
+        await expect.poll(() => controlPlane.of('request.save').length).toBe(1);
         vi.advanceTimersByTime(1_000);
         fail();
         return { tokenIds: [1], text: 'x', tokenCount: 1, finishReason: 'stop' };
       };
       expect(await run()).toBe('finished');
-      expect(controlPlane.of('request.checkpoint')).toHaveLength(1);
+      expect(controlPlane.of('request.save')).toHaveLength(1);
     } finally {
       vi.useRealTimers();
     }

@@ -23,7 +23,7 @@ import type { Attempt } from './attempt';
 import { AttemptLoader, MissingSegmentError, type AttemptInput } from './attempt-loader';
 import { AttemptRegistry } from './attempt-registry';
 import { AttemptReporter, type Failure } from './attempt-reporter';
-import { Checkpointer } from './checkpointer';
+import { PartialSaver } from './partial-saver';
 import { LeaseAcquirer } from './lease-acquirer';
 import { LeaseReleaser } from './lease-releaser';
 import { SegmentSaver } from './segment-saver';
@@ -64,7 +64,7 @@ export class AttemptRunner {
     private readonly acquirer: LeaseAcquirer,
     private readonly releaser: LeaseReleaser,
     private readonly engines: EngineAdapters,
-    private readonly checkpointer: Checkpointer,
+    private readonly partialSaver: PartialSaver,
     private readonly segments: SegmentSaver,
     private readonly reporter: AttemptReporter,
     private readonly metrics: WorkerMetrics,
@@ -179,11 +179,11 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, failureOf(generated.error), segment);
   }
 
-  /** Streams from the engine, with checkpoints; what was made survives any end. */
+  /** Streams from the engine, with partial saves; what was made survives any end. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<Generated> {
     const tokens = new TokenCollector();
     attempt.beginGenerating();
-    const checkpoints = this.checkpointer.start(attempt, lease, tokens);
+    const saves = this.partialSaver.start(attempt, lease, tokens);
     const timer = this.metrics.generationSeconds.startTimer();
     let result: GenerationResult | undefined;
     let error: Error | undefined;
@@ -204,7 +204,7 @@ export class AttemptRunner {
     }
     clearTimeout(timeout);
     attempt.endGenerating();
-    await checkpoints.stop();
+    await saves.stop();
     // While it may run there its lease says the truth.
     await stopAgain?.(this.stopDeadlineMs(error));
     // A sample that is finished is finished: completing wins over a stop that came at the same moment.

@@ -68,7 +68,7 @@ describe('an attempt that is stopped', () => {
     const [fail] = controlPlane.of('request.fail');
     expect(fail).toMatchObject({ reason: 'timeout', segment: { tokenCount: 2 } });
     expect(fail!.generatedMs).toBeGreaterThanOrEqual(49);
-    expect(controlPlane.of('request.checkpoint')[0]!.generatedMs).toBeGreaterThanOrEqual(0);
+    expect(controlPlane.of('request.save')[0]!.generatedMs).toBeGreaterThanOrEqual(0);
   });
 
   it('ends without asking for a server when they have left nothing', async () => {
@@ -138,9 +138,9 @@ describe('an attempt that is stopped', () => {
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ segment: { tokenCount: 2 } });
   });
 
-  it('stops when the answer to a checkpoint says so', async () => {
+  it('stops when the answer to a partial save says so', async () => {
     const { run, controlPlane, engines } = await startAttempt();
-    controlPlane.on('request.checkpoint', () => ({ action: 'abort' }));
+    controlPlane.on('request.save', () => ({ action: 'abort' }));
     engines.generate = streamUntilStopped([1]);
     expect(await run()).toBe('aborted');
   });

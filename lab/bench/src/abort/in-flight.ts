@@ -136,7 +136,7 @@ export class InFlight {
     );
     for (const { requestId, attempt } of claims) {
       this.acquireIds.set(requestId, `of:${requestId.replaceAll('/', ':')}`);
-      await requests.checkpoint(this.pool, { requestId, attempt, ...worker, tokens: 0 });
+      await requests.save(this.pool, { requestId, attempt, ...worker, tokens: 0 });
     }
     this.claims.push(...claims);
   }

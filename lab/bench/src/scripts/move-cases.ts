@@ -38,10 +38,10 @@ export class MoveCases {
     await this.routing.acquire(pool, leases);
     const { results } = await this.routing.acquire(pool, others);
     for (const { requestId, attempt } of claims) {
-      await this.requests.checkpoint(pool, { requestId, attempt, ...worker, tokens: 0, serverId: 'server-1' });
+      await this.requests.save(pool, { requestId, attempt, ...worker, tokens: 0, serverId: 'server-1' });
     }
     await this.runner.measure(INPUT, async () => {
-      await moves.snapshot(pool);
+      await moves.calls(pool);
       await moves.configure(pool, 's'.repeat(2_000));
       const planned = [
         ...claims.map(({ requestId, attempt }) => ({ requestId, attempt, toServerId: 'server-2' })),

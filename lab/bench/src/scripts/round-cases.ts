@@ -3,7 +3,7 @@ import { LIMITS, type Claim, type TailPolicy } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import {
   AbortStore,
-  CheckpointStore,
+  SnapshotStore,
   LedgerStore,
   LongtailStore,
   InspectionStore,
@@ -25,7 +25,7 @@ export class RoundCases {
   private readonly rounds;
   private readonly requests;
   private readonly aborts;
-  private readonly checkpoints;
+  private readonly snapshots;
   private readonly inspections;
   private readonly longtail;
   private readonly ledgers;
@@ -42,7 +42,7 @@ export class RoundCases {
     this.rounds = new RoundStore(runner);
     this.requests = new RequestStore(runner);
     this.aborts = new AbortStore(runner);
-    this.checkpoints = new CheckpointStore(runner);
+    this.snapshots = new SnapshotStore(runner);
     this.inspections = new InspectionStore(runner);
     this.longtail = new LongtailStore(runner);
     this.ledgers = new LedgerStore(runner);
@@ -67,7 +67,7 @@ export class RoundCases {
       await this.rounds.status(pool, { job });
       const held = await this.claimAll();
       await this.inspections.requests(pool, { job });
-      for (const claim of held.slice(0, 8)) await this.checkpoint(claim);
+      for (const claim of held.slice(0, 8)) await this.save(claim);
       const needed = held.slice(0, (groups / 2) * samples);
       for (const claim of needed) await this.complete(claim);
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
@@ -82,7 +82,7 @@ export class RoundCases {
         ({ cursor } = await this.rounds.listLongtail(pool, job, cursor));
       }
       const save = { job, trainerEpoch, tag: 't' };
-      while ((await this.checkpoints.save(pool, save)).state === 'saving');
+      while ((await this.snapshots.save(pool, save)).state === 'saving');
       ({ trainerEpoch } = await this.open(job, 2, groups / 2, 0, groups / 2));
       for (let state = 'opening'; state === 'opening';) {
         ({ state } = await this.rounds.take(pool, { job, roundId: 'r2' }));
@@ -105,10 +105,10 @@ export class RoundCases {
     await this.abortAll(job, input);
   }
 
-  /** All groups are in the queue, and in a checkpoint. */
+  /** All groups are in the queue, and in a snapshot. */
   private async jobAtRest(job: string, samples: number): Promise<void> {
     const { pool } = this;
-    await this.rounds.snapshot(pool, { job }, true);
+    await this.rounds.progress(pool, { job }, true);
     await this.ledgers.read(pool, job);
     await this.rounds.owns({ pool, job, owner: 'group-0', name: 'p' }, 'p');
     let { trainerEpoch } = await this.rounds.takeover(pool, job, `takeover-${job}`);
@@ -117,10 +117,10 @@ export class RoundCases {
       ({ upTo } = await this.longtail.drop(pool, { ...dropped, upTo }));
       more = upTo !== undefined;
     }
-    let restored = await this.checkpoints.restore(pool, { job, tag: 't' });
+    let restored = await this.snapshots.restore(pool, { job, tag: 't' });
     ({ trainerEpoch } = restored);
     while (restored.state === 'restoring')
-      restored = await this.checkpoints.restore(pool, { job, tag: 't', trainerEpoch });
+      restored = await this.snapshots.restore(pool, { job, tag: 't', trainerEpoch });
     const { groups } = await this.rounds.listLongtail(pool, job, 0);
     const trained = groups.slice(0, groups.length / 2).map(({ groupId }) => ({ groupId, samples }));
     const groupIds = Array.from({ length: LIMITS.groupsPerReconcile }, (_, index) => `unknown-${index}`);
@@ -137,10 +137,10 @@ export class RoundCases {
       });
     }
     for (const tag of ['t2', 't3']) {
-      while ((await this.checkpoints.save(pool, { job, trainerEpoch, tag })).state === 'saving');
+      while ((await this.snapshots.save(pool, { job, trainerEpoch, tag })).state === 'saving');
     }
-    await this.checkpoints.list(pool, job);
-    for (let more = true; more;) ({ more } = await this.checkpoints.unlink(pool));
+    await this.snapshots.list(pool, job);
+    for (let more = true; more;) ({ more } = await this.snapshots.unlink(pool));
   }
 
   private async abortAll(job: string, input: string): Promise<void> {
@@ -230,8 +230,8 @@ export class RoundCases {
     }
   }
 
-  private checkpoint(claim: Claim) {
-    return this.requests.checkpoint(this.pool, { ...this.end(claim, 50), serverId: 's' });
+  private save(claim: Claim) {
+    return this.requests.save(this.pool, { ...this.end(claim, 50), serverId: 's' });
   }
   private complete(claim: Claim) {
     return this.requests.complete(this.pool, { ...this.end(claim, 100), finishReason: 'stop' });

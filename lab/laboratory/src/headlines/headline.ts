@@ -30,7 +30,7 @@ export interface HeadlineResult {
 const LEAST_GAIN = 0.5;
 
 /** @param values one per seed */
-export function judge(headline: Headline, values: readonly number[]): HeadlineResult {
+export function evaluate(headline: Headline, values: readonly number[]): HeadlineResult {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   const [low, high] =
     typeof headline.published === 'number' ? [headline.published, headline.published] : headline.published;

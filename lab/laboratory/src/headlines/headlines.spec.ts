@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { judge, type Headline } from './headline';
+import { evaluate, type Headline } from './headline';
 import { BANDS } from './bands';
 import { HEADLINES } from './headlines';
 import { runHeadlines } from './run-headlines';
@@ -17,13 +17,19 @@ const headline: Headline = {
 
 describe('headlines', () => {
   it('hold within their tolerance of the number, or of the nearer end of the range', () => {
-    expect(judge(headline, [2, 2.25])).toMatchObject({ mean: 2.125, least: 2, most: 2.25, ratio: 1.0625, holds: true });
-    expect(judge(headline, [2.5]).holds).toBe(false);
-    expect(judge({ ...headline, published: 1.1 }, [1]).holds).toBe(false);
+    expect(evaluate(headline, [2, 2.25])).toMatchObject({
+      mean: 2.125,
+      least: 2,
+      most: 2.25,
+      ratio: 1.0625,
+      holds: true,
+    });
+    expect(evaluate(headline, [2.5]).holds).toBe(false);
+    expect(evaluate({ ...headline, published: 1.1 }, [1]).holds).toBe(false);
     const range = { ...headline, published: [1.5, 2] as const };
-    expect(judge(range, [1.7])).toMatchObject({ ratio: 1, holds: true });
-    expect(judge(range, [1.2]).ratio).toBeCloseTo(0.8, 9);
-    expect(judge(range, [3]).holds).toBe(false);
+    expect(evaluate(range, [1.7])).toMatchObject({ ratio: 1, holds: true });
+    expect(evaluate(range, [1.2]).ratio).toBeCloseTo(0.8, 9);
+    expect(evaluate(range, [3]).holds).toBe(false);
   });
 
   it('are told apart by id, and every band has one of A1 to A12', () => {
@@ -31,7 +37,7 @@ describe('headlines', () => {
     expect(BANDS.map(({ id }) => id)).toEqual(Array.from({ length: 12 }, (_, index) => `A${index + 1}`));
   });
 
-  it('are judged by the mean over the seeds', () => {
+  it('are evaluated by the mean over the seeds', () => {
     const asked = new Set(HEADLINES.map(({ measure }) => measure));
     for (const band of BANDS) band.check((measure) => (asked.add(measure), 1));
     const answersAll = {

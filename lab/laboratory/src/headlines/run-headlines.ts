@@ -2,7 +2,7 @@ import { EXPERIMENTS } from '../experiments';
 import type { Experiment } from '../experiments/experiment';
 import { mean } from '../experiments/run-setup';
 import { BANDS, type Band } from './bands';
-import { judge, type HeadlineResult } from './headline';
+import { evaluate, type HeadlineResult } from './headline';
 import { HEADLINES } from './headlines';
 
 export interface BandResult {
@@ -24,7 +24,7 @@ export interface Watcher {
   done(): void;
 }
 
-/** Runs every experiment under every seed and judges what came out. Same seeds, same answer. */
+/** Runs every experiment under every seed and evaluates the results. Same seeds, same answer. */
 export function runHeadlines(
   seeds: readonly number[],
   isQuick: boolean,
@@ -48,7 +48,7 @@ export function runHeadlines(
   return {
     seeds,
     measures,
-    headlines: HEADLINES.map((headline) => judge(headline, valuesOf(headline.measure))),
+    headlines: HEADLINES.map((headline) => evaluate(headline, valuesOf(headline.measure))),
     bands: BANDS.map((band) => ({ band, ...band.check((measure) => mean(valuesOf(measure))) })),
   };
 }

@@ -54,7 +54,7 @@ export class Rollout {
   private beginStep(): void {
     const { groupsPerStep, groups, policy, samples } = this.options;
     const remainingGroups = groups - this.launchedGroups;
-    const plan = planRound(this.model.snapshot(), { groupsPerStep, remainingGroups, policy });
+    const plan = planRound(this.model.progress(), { groupsPerStep, remainingGroups, policy });
     if (plan.kind === 'done') {
       this.isOver = true;
       return;

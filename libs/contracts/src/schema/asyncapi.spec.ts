@@ -57,7 +57,7 @@ describe('docs/protocol/asyncapi.json', () => {
     for (const { request } of Object.values(OPERATIONS))
       expect(schemas[request.name]!.additionalProperties).toBe(false);
     expect(schemas.GroupSubmission!.additionalProperties).toBe(false);
-    expect(fieldsOf('CheckpointRequest').segment!.unevaluatedProperties).toBe(false);
+    expect(fieldsOf('SaveRequest').segment!.unevaluatedProperties).toBe(false);
     expect(schemas.Segment).not.toHaveProperty('additionalProperties');
     expect(schemas.LeaseGrant).not.toHaveProperty('additionalProperties');
   });

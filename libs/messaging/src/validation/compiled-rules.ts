@@ -1,7 +1,7 @@
 import { ID_RULE, idFault, type IdKind } from '@broomwagon/contracts';
 import type { Rule } from './contract-schema';
 
-/** True only when the value certainly satisfies a rule; false also means "ask the judge". */
+/** True only when the value certainly satisfies a rule; false also means "ask the full validator". */
 export type Check = (value: unknown) => boolean;
 
 type Fast = (limit: never) => Check;
@@ -55,7 +55,7 @@ export function compileRule(rule: Rule): { check: Check } | { late: (instance: o
       value,
       constraints: metadata.constraints,
     };
-    // A promise is not `true`: doubtful.
+    // A promise is not `true`: unsupported.
     const one = (item: unknown): boolean => (rule.validator.instance.validate(item, args) as unknown) === true;
     return rule.each && Array.isArray(value) ? value.every(one) : one(value);
   };

@@ -28,7 +28,7 @@ import {
   OPERATIONS,
 } from '@broomwagon/contracts';
 import { validate, validatorOf } from './compiled-validator';
-import { judge } from './judge';
+import { validateFully } from './full-validator';
 
 /** A validator of our own, which sees the whole object. */
 function IsAtMostField(other: string): PropertyDecorator {
@@ -74,19 +74,19 @@ function failureOf(contract: new () => object, body: unknown): BroomwagonError {
 }
 
 describe('CompiledValidator', () => {
-  it('accepts a valid body without the judge and builds the classes', () => {
+  it('accepts a valid body without the full validator and builds the classes', () => {
     const accepted = validatorOf(Outer).accept(structuredClone(good));
     expect(accepted).toBeInstanceOf(Outer);
     expect(accepted?.inner).toBeInstanceOf(Inner);
     expect(accepted?.list?.[0]).toBeInstanceOf(Inner);
-    expect(accepted).toEqual(judge(Outer, structuredClone(good)));
+    expect(accepted).toEqual(validateFully(Outer, structuredClone(good)));
   });
 
   it('compiles every contract of the protocol', () => {
-    const doubtful = Object.entries(OPERATIONS)
-      .map(([name, { request }]) => [name, validatorOf<object>(request).doubt()])
-      .filter(([, doubt]) => doubt !== undefined);
-    expect(doubtful).toEqual([]);
+    const unsupported = Object.entries(OPERATIONS)
+      .map(([name, { request }]) => [name, validatorOf<object>(request).unsupportedReason()])
+      .filter(([, unsupportedReason]) => unsupportedReason !== undefined);
+    expect(unsupported).toEqual([]);
   });
 
   it('names the first field by its dotted path and lists all', () => {
@@ -128,7 +128,7 @@ describe('CompiledValidator', () => {
     const sent = { ...good, flag: null, inner: { name: 'x', weight: null }, list: [{ name: 'y', weight: null }] };
     const extra = { a: [null], b: null };
     const wanted = { ...good, list: [{ name: 'y' }], extra };
-    for (const decide of [validate, judge]) {
+    for (const decide of [validate, validateFully]) {
       const accepted = decide(Outer, { ...structuredClone(sent), extra });
       expect(JSON.parse(JSON.stringify(accepted))).toEqual(wanted);
     }
@@ -172,7 +172,7 @@ describe('CompiledValidator', () => {
     expect(validatorOf(AcquireManyRequest).accept(body)?.acquires).toHaveLength(2_048);
   });
 
-  it('property: what the compiled check accepts, the judge accepts with an equal result', () => {
+  it('property: what the compiled check accepts, the full validator accepts with an equal result', () => {
     const junk = fc.oneof(fc.jsonValue(), fc.constantFrom('toString', '', 'abc', 3, 2.5, -1, null));
     const mostly = <T>(usual: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
       fc.oneof({ arbitrary: usual, weight: 20 }, { arbitrary: junk, weight: 1 });
@@ -206,7 +206,7 @@ describe('CompiledValidator', () => {
         const instance = validatorOf(Outer).accept(structuredClone(plain));
         if (instance !== undefined) {
           accepted++;
-          expect(instance).toEqual(judge(Outer, plain));
+          expect(instance).toEqual(validateFully(Outer, plain));
         }
       }),
       { numRuns: 3_000 },
@@ -214,7 +214,7 @@ describe('CompiledValidator', () => {
     expect(accepted).toBeGreaterThan(50);
   });
 
-  it('property: any acquire with valid ids passes without the judge', () => {
+  it('property: any acquire with valid ids passes without the full validator', () => {
     const id = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,60}$/);
     const body = fc.record(
       {
@@ -229,7 +229,7 @@ describe('CompiledValidator', () => {
     fc.assert(
       fc.property(body, (sent) => {
         const plain = JSON.parse(JSON.stringify(sent)) as object;
-        expect(validatorOf(AcquireRequest).accept(plain)).toEqual(judge(AcquireRequest, plain));
+        expect(validatorOf(AcquireRequest).accept(plain)).toEqual(validateFully(AcquireRequest, plain));
       }),
       { numRuns: 300 },
     );

@@ -1,6 +1,6 @@
 import { compileRule, type Check } from './compiled-rules';
 import { hasTransformations, contractSchemaOf, type ContractClass, type PropertySchema } from './contract-schema';
-import { judge } from './judge';
+import { validateFully } from './full-validator';
 
 type LateCheck = (instance: object, value: unknown) => boolean;
 interface CompiledProperty {
@@ -41,25 +41,25 @@ export class CompiledValidator<T extends object> {
   private requiredCount = 0;
   private lateCount = 0;
   private compiledYet = false;
-  private doubtful: string | undefined;
+  private unsupported: string | undefined;
 
   constructor(private readonly contract: ContractClass<T>) {}
 
   /** Why this class cannot be compiled, or undefined. */
-  doubt(): string | undefined {
+  unsupportedReason(): string | undefined {
     this.compile();
-    return this.doubtful;
+    return this.unsupported;
   }
 
   /** @throws BroomwagonError VALIDATION_FAILED */
   validate(body: unknown): T {
-    return this.accept(body) ?? judge(this.contract, body);
+    return this.accept(body) ?? validateFully(this.contract, body);
   }
 
   /** The instance when the body is certainly valid, else undefined. */
   accept(body: unknown): T | undefined {
     this.compile();
-    if (this.doubtful !== undefined || !isPlainObject(body)) {
+    if (this.unsupported !== undefined || !isPlainObject(body)) {
       return undefined;
     }
     const instance = new this.contract() as T & Record<string, unknown>;
@@ -74,7 +74,7 @@ export class CompiledValidator<T extends object> {
       if (property.required) {
         requiredSeen++;
       } else if (value === null) {
-        continue; // Absent, as the judge says.
+        continue; // Absent, as in the full validator.
       }
       const accepted = acceptValue(property, value);
       if (accepted === undefined) {
@@ -109,7 +109,7 @@ export class CompiledValidator<T extends object> {
     }
     this.compiledYet = true;
     if (hasTransformations(this.contract)) {
-      this.doubtful = 'transformation';
+      this.unsupported = 'transformation';
     }
     for (const schema of contractSchemaOf(this.contract)) {
       this.addProperty(schema);
@@ -117,8 +117,8 @@ export class CompiledValidator<T extends object> {
   }
 
   private addProperty(schema: PropertySchema): void {
-    if (schema.doubt !== undefined) {
-      this.doubtful = `${schema.name}: ${schema.doubt}`;
+    if (schema.unsupportedReason !== undefined) {
+      this.unsupported = `${schema.name}: ${schema.unsupportedReason}`;
       return;
     }
     const property: CompiledProperty = {
@@ -142,7 +142,7 @@ export class CompiledValidator<T extends object> {
   }
 }
 
-/** The value as the instance will hold it; undefined when doubtful (JSON has no undefined). */
+/** The value as the instance will hold it; undefined when unsupported (JSON has no undefined). */
 function acceptValue(property: CompiledProperty, value: unknown): unknown {
   for (const check of property.checks) {
     if (!check(value)) {

@@ -27,8 +27,8 @@ export interface PropertySchema {
   /** Class of `@ValidateNested() @Type(() => X)`. */
   nested?: ContractClass;
   isArray: boolean;
-  /** Why it cannot be compiled; such a class always goes to the judge. */
-  doubt?: string;
+  /** Why it cannot be compiled; such a class always goes to the full validator. */
+  unsupportedReason?: string;
 }
 
 const BUILT_IN = new Set<unknown>([Object, Array, Map, Set, Date, Number, String, Boolean]);
@@ -66,7 +66,7 @@ function readProperty(contract: ContractClass, name: string, metadatas: Validati
   };
   for (const metadata of metadatas) {
     if ((metadata.groups ?? []).length > 0 || metadata.validateIf !== undefined) {
-      schema.doubt = 'conditional rule';
+      schema.unsupportedReason = 'conditional rule';
     }
     readMetadata(schema, metadata);
   }
@@ -76,15 +76,15 @@ function readProperty(contract: ContractClass, name: string, metadatas: Validati
     if (schema.isNested && type.options?.discriminator === undefined && !BUILT_IN.has(target)) {
       schema.nested = target;
     } else {
-      schema.doubt = 'coercion';
+      schema.unsupportedReason = 'coercion';
     }
   } else if (schema.isNested) {
-    schema.doubt = 'nested without @Type';
+    schema.unsupportedReason = 'nested without @Type';
   }
   const transforms = defaultMetadataStorage.findTransformMetadatas(contract, name, 0);
   const descriptor = Object.getOwnPropertyDescriptor(contract.prototype, name);
   if (transforms.length > 0 || descriptor !== undefined || name in Object.prototype) {
-    schema.doubt = 'transformation';
+    schema.unsupportedReason = 'transformation';
   }
   return schema;
 }
@@ -95,7 +95,7 @@ function readMetadata(schema: PropertySchema, metadata: ValidationMetadata): voi
       if (metadata.name === IS_OPTIONAL) {
         schema.optional = true;
       } else {
-        schema.doubt = 'conditional rule';
+        schema.unsupportedReason = 'conditional rule';
       }
       return;
     case ValidationTypes.WHITELIST:
@@ -105,7 +105,7 @@ function readMetadata(schema: PropertySchema, metadata: ValidationMetadata): voi
       schema.isArray ||= metadata.each === true;
       return;
     case ValidationTypes.PROMISE_VALIDATION:
-      schema.doubt = 'promise';
+      schema.unsupportedReason = 'promise';
       return;
     default:
       for (const validator of getMetadataStorage().getTargetValidatorConstraints(metadata.constraintCls)) {
@@ -117,7 +117,7 @@ function readMetadata(schema: PropertySchema, metadata: ValidationMetadata): voi
           metadata,
         });
         if (validator.async) {
-          schema.doubt = 'async rule';
+          schema.unsupportedReason = 'async rule';
         }
       }
   }

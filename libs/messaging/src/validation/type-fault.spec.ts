@@ -3,7 +3,7 @@ import { AcquireRequest, type BroomwagonError, OPERATIONS } from '@broomwagon/co
 import { describe, expect, it } from 'vitest';
 import { validate } from './compiled-validator';
 import { contractSchemaOf, type ContractClass, type PropertySchema } from './contract-schema';
-import type { FieldError } from './judge';
+import type { FieldError } from './full-validator';
 
 type Json = Record<string, unknown>;
 interface Field {

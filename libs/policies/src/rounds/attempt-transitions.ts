@@ -35,11 +35,11 @@ export class AttemptTransitions {
   }
 
   /** The attempt has begun; with a segment, its tokens so far are safe. */
-  checkpoint(request: ModelRequest, attempt: number, made?: ModelSegment): 'continue' | 'abort' | 'FENCED' {
+  save(request: ModelRequest, attempt: number, made?: ModelSegment): 'continue' | 'abort' | 'FENCED' {
     if (isFenced(request, attempt)) return 'FENCED';
     if (!HELD.has(request.state)) return request.state === 'pending' ? 'FENCED' : 'abort';
     request.started = true;
-    if (made !== undefined && made.tokens >= (request.checkpoint?.tokens ?? 0)) request.checkpoint = made;
+    if (made !== undefined && made.tokens >= (request.savedSegment?.tokens ?? 0)) request.savedSegment = made;
     if (request.state === 'claimed') this.state.moves.move(request, 'running');
     return request.state === 'cutting' || !takesResults(request.group.round) ? 'abort' : 'continue';
   }
@@ -103,7 +103,7 @@ export class AttemptTransitions {
     return { state: request.state, aborts };
   }
 
-  /** All that a holder has comes back, with the tokens of the last checkpoints; no failure. */
+  /** All that a holder has comes back, with the tokens of the last partial saves; no failure. */
   expiredHolder(holder: Holder, nowMs: number): void {
     for (const request of this.held(holder)) {
       const { group } = request;

@@ -37,14 +37,14 @@ describe('planRound', () => {
   });
 
   it('fills the last short round from the queue', () => {
-    const snapshot = { stepsTrained: 9, longtailGroups: 50, settlingGroups: 0 };
-    expect(planRound(snapshot, { groupsPerStep: 64, remainingGroups: 20, policy }).planId).toBe('10-short-64-20-50');
+    const progress = { stepsTrained: 9, longtailGroups: 50, settlingGroups: 0 };
+    expect(planRound(progress, { groupsPerStep: 64, remainingGroups: 20, policy }).planId).toBe('10-short-64-20-50');
   });
 
   it('drips: as many of the queue as it launches beyond its need, unless it is told otherwise', () => {
-    const snapshot = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0 };
+    const progress = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0 };
     const of = (more: object) =>
-      planRound(snapshot, {
+      planRound(progress, {
         groupsPerStep: 64,
         remainingGroups: 500,
         policy: { name: 'drip', overProvision: 1.25, ...more },
@@ -54,12 +54,12 @@ describe('planRound', () => {
   });
 
   it('takes finished and pinned groups before anything is new, and no more of the queue than its share', () => {
-    const snapshot = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0, finishedGroups: 2, pinnedGroups: 7 };
+    const progress = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0, finishedGroups: 2, pinnedGroups: 7 };
     const of = (more: object) =>
-      planRound(snapshot, { groupsPerStep: 64, remainingGroups: 500, policy: { ...policy, ...more } }).planId;
+      planRound(progress, { groupsPerStep: 64, remainingGroups: 500, policy: { ...policy, ...more } }).planId;
     expect(of({})).toBe('4-short-64-79-9');
     expect(of({ maxLongtailShare: 0.1 })).toBe('4-short-64-82-6');
-    const long = { ...snapshot, longtailGroups: 64 };
+    const long = { ...progress, longtailGroups: 64 };
     const bounded = { ...policy, maxLongtailShare: 0.25 };
     expect(planRound(long, { groupsPerStep: 64, remainingGroups: 500, policy: bounded }).planId).toBe(
       '4-long-64-48-16',
@@ -67,9 +67,9 @@ describe('planRound', () => {
   });
 
   it('shares new groups among domains by their quotas, and lets others step in when one has no more', () => {
-    const snapshot = { stepsTrained: 0, longtailGroups: 0, settlingGroups: 0 };
+    const progress = { stepsTrained: 0, longtailGroups: 0, settlingGroups: 0 };
     const of = (remainingByDomain: Record<string, number>) =>
-      planRound(snapshot, {
+      planRound(progress, {
         groupsPerStep: 16,
         remainingGroups: Object.values(remainingByDomain).reduce((sum, count) => sum + count, 0),
         remainingByDomain,
@@ -92,8 +92,8 @@ describe('planRound', () => {
         (groups, groupsPerStep, overProvision, name, settled) => {
           let [remaining, trained, steps, longtail, settling] = [groups, 0, 0, 0, 0];
           for (;;) {
-            const snapshot = { stepsTrained: steps, longtailGroups: longtail, settlingGroups: settling };
-            const plan = planRound(snapshot, {
+            const progress = { stepsTrained: steps, longtailGroups: longtail, settlingGroups: settling };
+            const plan = planRound(progress, {
               groupsPerStep,
               remainingGroups: remaining,
               policy: { name, overProvision, concurrency: name === 'fixed-concurrency' ? 8 : undefined },

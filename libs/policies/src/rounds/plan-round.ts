@@ -2,7 +2,7 @@ import type { RoundPlan, TailPolicy } from '@broomwagon/contracts';
 import { chooseTail, sharePlaces, TAIL_RULES, type ControlInput } from '../tail';
 
 /** What a plan depends on in the state of a job. */
-export interface PlanSnapshot extends ControlInput {
+export interface PlanProgress extends ControlInput {
   /** Rounds closed. */
   stepsTrained: number;
   /** Groups in the long-tail queue. */
@@ -35,18 +35,18 @@ const times = (factor: number, groups: number): number => Math.ceil(factor * gro
  * The policy forms the round; this keeps what no policy may break: urgent groups (finished, or pinned by a bound) are
  * taken, `maxLongtailShare` holds as long as there are new groups, and at the end of the data the queue fills up.
  */
-export function planRound(snapshot: PlanSnapshot, input: PlanInput): RoundPlan {
+export function planRound(progress: PlanProgress, input: PlanInput): RoundPlan {
   const { policy, groupsPerStep, remainingGroups: remaining } = input;
-  const step = snapshot.stepsTrained + 1;
-  const queued = snapshot.longtailGroups + snapshot.settlingGroups;
+  const step = progress.stepsTrained + 1;
+  const queued = progress.longtailGroups + progress.settlingGroups;
   const untrained = queued + remaining;
   const needed = Math.min(groupsPerStep, untrained);
   if (untrained === 0) return plan({ step, kind: 'done', neededGroups: 0, newGroups: 0, takeGroups: 0 });
 
-  const choice = chooseTail(policy, groupsPerStep, snapshot)?.choice;
+  const choice = chooseTail(policy, groupsPerStep, progress)?.choice;
   const overProvision = policy.name === 'wait' ? 1 : (choice?.overProvision ?? policy.overProvision);
   const launched = Math.min(untrained, times(overProvision, needed));
-  const urgent = Math.min(needed, queued, (snapshot.finishedGroups ?? 0) + (snapshot.pinnedGroups ?? 0));
+  const urgent = Math.min(needed, queued, (progress.finishedGroups ?? 0) + (progress.pinnedGroups ?? 0));
   const dripGroups = Math.min(needed, choice?.dripGroups ?? policy.dripGroups ?? Math.max(1, launched - needed));
   const situation = { needed, groupsPerStep, queued, urgent, remaining, launched, dripGroups };
   const { kind, take: wanted, launch } = TAIL_RULES[policy.name].form(situation);

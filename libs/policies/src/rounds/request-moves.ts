@@ -81,17 +81,17 @@ export class RequestMoves {
 }
 
 /**
- * What an attempt made: its last message, or its checkpoint when that holds more (messages may overtake each other).
+ * What an attempt made: its last message, or its partial save when that holds more (messages may overtake each other).
  */
 export function madeByAttempt(request: ModelRequest, made: ModelSegment | undefined): ModelSegment | undefined {
-  const { checkpoint } = request;
-  return made !== undefined && made.tokens >= (checkpoint?.tokens ?? 0) ? made : checkpoint;
+  const { savedSegment } = request;
+  return made !== undefined && made.tokens >= (savedSegment?.tokens ?? 0) ? made : savedSegment;
 }
 
 /** Ends the attempt's tokens: they become a segment of the sample. */
 export function keepTokens(request: ModelRequest, last: ModelSegment | undefined): void {
   const made = madeByAttempt(request, last);
-  request.checkpoint = undefined;
+  request.savedSegment = undefined;
   if (made === undefined || made.tokens === 0) return;
   request.segments.push(made);
   request.tokens += made.tokens;

@@ -1,4 +1,4 @@
-import type { PlanSnapshot } from './plan-round';
+import type { PlanProgress } from './plan-round';
 import type { RoundModel } from './round-model';
 import type {
   ModelAbort,
@@ -35,11 +35,11 @@ export interface RoundFollower {
   /** The time of the last act, which the model takes over. */
   nowMs(): Promise<number>;
   /** Both sides would plan the same. */
-  compareSnapshot(expected: PlanSnapshot): Promise<void>;
-  open(opening: PlannedOpening, snapshot: PlanSnapshot): Promise<string>;
+  compareProgress(expected: PlanProgress): Promise<void>;
+  open(opening: PlannedOpening, progress: PlanProgress): Promise<string>;
   submit(round: ModelRound, groups: readonly ModelSubmission[]): Promise<void>;
   claim(max: number, workerId: string): Promise<string[]>;
-  checkpoint(attempt: GivenAttempt, made: ModelSegment): Promise<string>;
+  save(attempt: GivenAttempt, made: ModelSegment): Promise<string>;
   complete(attempt: GivenAttempt, made: ModelSegment): Promise<Ended>;
   fail(attempt: GivenAttempt, made: ModelSegment, kind: FailureKind): Promise<Ended>;
   expireWorker(workerId: string): Promise<void>;

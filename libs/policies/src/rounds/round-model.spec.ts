@@ -12,7 +12,7 @@ const RUNS = Number(process.env.MODEL_RUNS ?? 100);
 vi.setConfig({ testTimeout: 120_000 + RUNS * 200 });
 
 function planOf(model: RoundModel, policy: TailPolicy, remainingGroups: number) {
-  return planRound(model.snapshot(), { groupsPerStep: 2, remainingGroups, policy }) as ReturnType<typeof planRound> & {
+  return planRound(model.progress(), { groupsPerStep: 2, remainingGroups, policy }) as ReturnType<typeof planRound> & {
     kind: 'short';
   };
 }
@@ -69,7 +69,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
       0,
     );
     const [slow, ...others] = model.claim(3, 'w');
-    model.checkpoint(slow!, 1, { attempt: 1, weightVersion: 0, tokens: 5 });
+    model.save(slow!, 1, { attempt: 1, weightVersion: 0, tokens: 5 });
     for (const request of others) model.complete(request, 1, { attempt: 1, weightVersion: 0, tokens: 3 }, 1);
     expect(model.round!.state).toBe('completed');
     for (const { request, attempt } of model.cut()) model.fail(request, attempt, {}, 2);
@@ -102,7 +102,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
     let submitted = 0;
     const before = process.cpuUsage();
     for (let step = 0; step < 8; step++) {
-      const plan = planRound(model.snapshot(), { groupsPerStep, remainingGroups: 1_000_000, policy });
+      const plan = planRound(model.progress(), { groupsPerStep, remainingGroups: 1_000_000, policy });
       model.open({ ...plan, kind: plan.kind as 'short', policy, weightVersion: plan.step }, plan.step);
       model.submit(
         Array.from({ length: plan.newGroups }, () => ({ groupId: `g${submitted++}`, samples: 16 })),
@@ -111,7 +111,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
       while (model.round!.state === 'open') {
         for (const request of model.claim(64, 'w')) {
           const segment = { attempt: request.attempt, weightVersion: plan.step, tokens: 7 };
-          model.checkpoint(request, request.attempt, segment);
+          model.save(request, request.attempt, segment);
           if (request.index % 7 !== 6) model.complete(request, request.attempt, segment, plan.step);
         }
         for (const request of model.held('w')) model.complete(request, request.attempt, undefined, plan.step);

@@ -3,7 +3,7 @@ import { AttemptTransitions } from './attempt-transitions';
 import { type GroupTransitions, takesResults } from './group-transitions';
 import { newGroup, newRound } from './new-round';
 import { countLiveOfDomain } from './places';
-import type { PlanSnapshot } from './plan-round';
+import type { PlanProgress } from './plan-round';
 import { roundTerms } from './round-terms';
 import type {
   ModelAbort,
@@ -24,11 +24,11 @@ import { takeNext } from './take-next';
  *
  * A step, as the laboratory drives it (times are any milliseconds that do not go back):
  *
- *     const plan = planRound(model.snapshot(), { groupsPerStep, remainingGroups, policy });
+ *     const plan = planRound(model.progress(), { groupsPerStep, remainingGroups, policy });
  *     model.open({ ...plan, policy, weightVersion }, now);         // takes from the long-tail queue
  *     model.submit(groups, now);                                   // exactly plan.newGroups of them
  *     const requests = model.claim(count, holder, now);            // whenever a holder has room; [] at the gate
- *     model.checkpoint(request, request.attempt, segment);         // optional: begun, tokens so far
+ *     model.save(request, request.attempt, segment);         // optional: begun, tokens so far
  *     const { aborts } = model.complete(request, request.attempt, segment, now);
  *     // the round's state is `completed` when it has its groups: then, once,
  *     for (const { request, attempt } of model.cut()) ...       // each holder stops, and confirms with
@@ -64,7 +64,7 @@ export class RoundModel extends AttemptTransitions {
   }
 
   /** What the plan of the next round is made from. Throws while a round is not closed. */
-  snapshot(): PlanSnapshot {
+  progress(): PlanProgress {
     if (this.round !== undefined && !isOver(this.round)) throw new Error('The last round is not closed');
     const { longtail, groups, history } = this.state;
     return {

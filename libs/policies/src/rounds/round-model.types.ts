@@ -36,7 +36,7 @@ export interface ModelRequest {
   segments: ModelSegment[];
   /** Of the segments. */
   tokens: number;
-  checkpoint?: ModelSegment;
+  savedSegment?: ModelSegment;
   /** It is never trained, though its group may go on. */
   stopped?: 'aborted' | 'timeout';
   /** Place in the pending queue. */

@@ -29,7 +29,7 @@ export interface RoundSetting {
 const ACTS = {
   train: 20,
   claim: 28,
-  checkpoint: 14,
+  save: 14,
   complete: 28,
   fail: 14,
   cut: 14,
@@ -87,17 +87,17 @@ export class RoundWorld {
 
   private async open(): Promise<boolean> {
     const { groups, samples, minSamples, abortScope, groupsPerStep, policy } = this.setting;
-    const snapshot = this.model.snapshot();
-    await this.follower?.compareSnapshot(snapshot);
+    const progress = this.model.progress();
+    await this.follower?.compareProgress(progress);
     const remaining = Array.from({ length: groups - this.submitted }, (_, offset) => this.submitted + offset);
     const remainingByDomain: Record<string, number> = {};
     for (const domain of remaining.map(domainOf)) remainingByDomain[domain] = (remainingByDomain[domain] ?? 0) + 1;
     const remainingGroups = remaining.length;
-    const plan = planRound(snapshot, { groupsPerStep, remainingGroups, remainingByDomain, policy });
+    const plan = planRound(progress, { groupsPerStep, remainingGroups, remainingByDomain, policy });
     if (plan.kind === 'done') return false;
     const { step, kind, neededGroups, newGroups, takeGroups } = plan;
     expect(neededGroups).toBe(
-      Math.min(groupsPerStep, remainingGroups + snapshot.longtailGroups + snapshot.settlingGroups),
+      Math.min(groupsPerStep, remainingGroups + progress.longtailGroups + progress.settlingGroups),
     );
     expect(newGroups + takeGroups).toBeGreaterThanOrEqual(neededGroups);
     expect(newGroups).toBeLessThanOrEqual(remainingGroups);
@@ -105,7 +105,7 @@ export class RoundWorld {
       expect(takeGroups).toBeLessThanOrEqual(policy.maxLongtailShare * neededGroups);
     }
     const opening = { ...plan, kind, policy, weightVersion: VERSIONS_PER_STEP * step, abortScope };
-    const said = await this.follower?.open(opening, snapshot);
+    const said = await this.follower?.open(opening, progress);
     const state = this.model.open(opening, await this.nowMs());
     this.same(said, state);
     if (state === 'ROUND_SETTLING') return true;
@@ -160,12 +160,12 @@ export class RoundWorld {
     this.given.push(...claims.map((request) => ({ request, number: request.attempt, workerId })));
   }
 
-  private async checkpoint(): Promise<void> {
+  private async save(): Promise<void> {
     const attempt = this.anAttempt();
     if (attempt === undefined) return;
     const made = this.segment(attempt);
-    const said = await this.follower?.checkpoint(attempt, made);
-    this.same(said, this.model.checkpoint(attempt.request, attempt.number, made));
+    const said = await this.follower?.save(attempt, made);
+    this.same(said, this.model.save(attempt.request, attempt.number, made));
   }
 
   private async complete(): Promise<void> {
@@ -269,7 +269,7 @@ export class RoundWorld {
   }
 
   private segment({ request, number }: GivenAttempt): ModelSegment {
-    const tokens = (request.checkpoint?.tokens ?? 0) + this.decide(200);
+    const tokens = (request.savedSegment?.tokens ?? 0) + this.decide(200);
     return { attempt: number, weightVersion: request.group.round.weightVersion, tokens };
   }
 

@@ -40,7 +40,7 @@ it('drops a whole group that waits for a place, though a group before it leaves 
   const policy = { name: 'resume', overProvision: 2, maxCuts: 1 } as const;
   const round = await test.open({ policy, samples: 1, neededGroups: 1, newGroups: 2 });
   const [cut, other] = (await test.claim(2)) as [Claim, Claim];
-  await test.checkpoint(cut, 1);
+  await test.save(cut, 1);
   await test.complete(other);
   await test.fail(cut, 1);
   await test.readAndClose(round);

@@ -41,7 +41,7 @@ describe('AbortStore', () => {
     const completed = await test.complete(first, 3);
     expect(completed).toMatchObject({ state: 'dropped', groupAccepted: false });
     expect(await test.fail(second, 2, { countsAsFailure: true, retryable: false })).toMatchObject({ state: 'dropped' });
-    expect(await test.checkpoint(third, 0)).toEqual({ action: 'abort' });
+    expect(await test.save(third, 0)).toEqual({ action: 'abort' });
 
     // In pages, none of them long.
     expect((await selectAll()).length).toBeGreaterThan(6);
@@ -79,7 +79,7 @@ describe('AbortStore', () => {
   it('says it again until it is confirmed; past the deadline it can be ended without', async () => {
     await open(1, 1, 1);
     const [held] = (await test.claim(1)) as [Claim];
-    await test.checkpoint(held, 5);
+    await test.save(held, 5);
     await begin({ requestIds: [held.requestId] });
     const command = { requestId: held.requestId, attempt: held.attempt, ...test.holder };
     expect((await selectAll()).flatMap((page) => page.aborts)).toEqual([command]);
@@ -185,10 +185,10 @@ describe('AbortStore', () => {
     await test.complete(first, 1);
     await test.fail(second, 4);
     await rounds.cut(pool, round, 0);
-    expect((await rounds.snapshot(pool, { job })).longtailGroups).toBe(1);
+    expect((await rounds.progress(pool, { job })).longtailGroups).toBe(1);
     await begin({ job }, 'a', 1);
     await selectAll();
-    expect(await rounds.snapshot(pool, { job })).toMatchObject({ longtailGroups: 0, settlingGroups: 0 });
+    expect(await rounds.progress(pool, { job })).toMatchObject({ longtailGroups: 0, settlingGroups: 0 });
     await expect.poll(async () => (await rounds.due(pool)).dropped).toBe(1);
     expect(await aborts.forget(pool)).toEqual({ more: false });
     expect(await redis.zrange(test.key('payloads:freed'), '0', '-1')).toEqual([

@@ -44,7 +44,7 @@ describe('an abort of one sample', () => {
   it('ends that sample with its tokens, and its group is trained with the others', async () => {
     const round = await open();
     const [first, second, third] = (await test.claim(3)) as [Claim, Claim, Claim];
-    await test.checkpoint(second, 4);
+    await test.save(second, 4);
     const { abortId, told } = await alone(second);
     expect(told).toEqual([second.requestId]);
     expect(await resultsOf(abortId)).toEqual([{ requestId: second.requestId, outcome: 'aborting' }]);
@@ -52,8 +52,8 @@ describe('an abort of one sample', () => {
     const repeat = async () =>
       (await aborts.repeat(test.pool, { ...LOOK, deadlineMs: 60_000 })).aborts.map(({ requestId }) => requestId);
     expect(await repeat()).toEqual([second.requestId]);
-    expect(await test.checkpoint(first, 1)).toEqual({ action: 'continue' });
-    expect(await test.checkpoint(second, 5)).toEqual({ action: 'abort' });
+    expect(await test.save(first, 1)).toEqual({ action: 'continue' });
+    expect(await test.save(second, 5)).toEqual({ action: 'abort' });
     // It wins over a completion that comes later.
     expect(await test.complete(second, 6)).toMatchObject({ state: 'dropped', groupAccepted: false });
     expect(await repeat()).toEqual([]);
@@ -132,7 +132,7 @@ describe('an abort of one sample', () => {
   it('ends what a dead worker had, and what a live one does not confirm in time', async () => {
     await open({ minSamples: 1 });
     const [first, second] = (await test.claim(3)) as [Claim, Claim, Claim];
-    await test.checkpoint(second, 5);
+    await test.save(second, 5);
     const { abortId } = await alone(second);
     const { overdue } = await aborts.repeat(test.pool, { ...LOOK, deadlineMs: -1 });
     expect(overdue).toEqual([{ requestId: second.requestId, attempt: second.attempt }]);
@@ -177,7 +177,7 @@ describe('an abort of one sample', () => {
     await alone(second);
     const args = { ...test.fence(second), ...segmentOf(second, 3) };
     expect(await longtail.requeue(test.pool, args)).toMatchObject({ state: 'dropped', aborts: [] });
-    expect(await test.checkpoint(first, 1)).toEqual({ action: 'continue' });
+    expect(await test.save(first, 1)).toEqual({ action: 'continue' });
   });
 });
 
@@ -202,7 +202,7 @@ describe('a sample that takes longer than its time', () => {
   it('takes its group with it by default', async () => {
     await open();
     const [first, second, third] = (await test.claim(3)) as [Claim, Claim, Claim];
-    await test.checkpoint(second, 2);
+    await test.save(second, 2);
     const { state, aborts: told } = await timeOut(first, 7);
     expect([state, told.map(({ requestId }) => requestId)]).toEqual(['dropped', [second.requestId, third.requestId]]);
     await test.fail(second, 2);

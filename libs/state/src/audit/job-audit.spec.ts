@@ -2,7 +2,7 @@ import type { Claim, Epoch } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { CheckpointStore } from '../checkpoints';
+import { SnapshotStore } from '../snapshots';
 import { RedisPayloadStore } from '../payload';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
@@ -16,11 +16,11 @@ const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
 const payloads = new RedisPayloadStore(connectRedis({ url: testRedisUrl() }), prefix, 1_000_000);
-const [rounds, requests, routing, checkpoints] = [
+const [rounds, requests, routing, snapshots] = [
   new RoundStore(runner),
   new RequestStore(runner),
   new RoutingStore(runner),
-  new CheckpointStore(runner),
+  new SnapshotStore(runner),
 ];
 const audit = new PoolAudit(redis, runner, payloads);
 let pool: string;
@@ -56,7 +56,7 @@ async function open(step: number, neededGroups: number, newGroups: number, train
   return { job, roundId: round.roundId, trainerEpoch: opened.trainerEpoch };
 }
 
-/** A checkpoint with a queue of two groups, then an open round with an accepted group, held and pending requests. */
+/** A snapshot with a queue of two groups, then an open round with an accepted group, held and pending requests. */
 async function jobInUse() {
   const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
   const { workerEpoch } = await routing.registerWorker(pool, worker);
@@ -81,19 +81,19 @@ async function jobInUse() {
   }
   await readAndClose(rounds, pool, first);
   await rounds.fold(pool, first);
-  await checkpoints.save(pool, { job, trainerEpoch: first.trainerEpoch, tag: 'a' });
+  await snapshots.save(pool, { job, trainerEpoch: first.trainerEpoch, tag: 'a' });
   await open(2, 2, 3, first.trainerEpoch);
   const later = await claim(3, 'c2');
   for (const one of later.slice(0, 2)) {
     await requests.complete(pool, { ...fence(one), ...(await tokensOf(one)), finishReason: 'stop' });
   }
-  await requests.checkpoint(pool, { ...fence(later[2]!), ...(await tokensOf(later[2]!)) });
+  await requests.save(pool, { ...fence(later[2]!), ...(await tokensOf(later[2]!)) });
   return { workerEpoch, trainerEpoch: first.trainerEpoch };
 }
 const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
 
 describe('the audit of a job', () => {
-  it('finds groups, rounds, checkpoints and payloads of a job in use as they should be', async () => {
+  it('finds groups, rounds, snapshots and payloads of a job in use as they should be', async () => {
     await jobInUse();
     expect(await audit.run(pool)).toMatchObject({
       balanced: true,
@@ -138,9 +138,9 @@ describe('the audit of a job', () => {
     ['a round that nobody sweeps', () => redis.hset(key(`round:${job}/r1`), 'folded', 0), ['round-not-swept']],
     ['a round without a hash', () => redis.zadd(key(`job-rounds:${job}`), 9, 'r9'), ['round-without-hash']],
     [
-      'a checkpoint of nobody',
-      () => redis.hset(key(`checkpoint-groups:${job}/77`), 'g', '{"requests":[],"group":[]}'),
-      ['checkpoint-of-nobody'],
+      'a snapshot of nobody',
+      () => redis.hset(key(`snapshot-groups:${job}/77`), 'g', '{"requests":[],"group":[]}'),
+      ['snapshot-of-nobody'],
     ],
   ];
   it.each(mended)('finds and mends %s', async (_, damage, expected) => {
@@ -166,8 +166,8 @@ describe('the audit of a job', () => {
     ['an accepted group that is not there', () => redis.rpush(key(`round-accepted:${job}/r2`), 'x'), ['round-group']],
     ['an open round that is not there', () => redis.hset(key(`job:${job}`), 'openRoundId', 'r0'), ['job-open-round']],
     ['a payload that is gone', () => payloads.remove([`redis~${pool}~${job}~g1-1~prompt`]), ['payload-missing']],
-    ['a saved group that is gone', () => redis.hdel(key(`checkpoint-groups:${job}/1`), 'g1-1'), ['checkpoint-groups']],
-    ['a checkpoint without its header', () => redis.del(key(`checkpoint:${job}/1`)), ['checkpoint-without-header']],
+    ['a saved group that is gone', () => redis.hdel(key(`snapshot-groups:${job}/1`), 'g1-1'), ['snapshot-groups']],
+    ['a snapshot without its header', () => redis.del(key(`snapshot:${job}/1`)), ['snapshot-without-header']],
   ];
   it.each(told)('tells of %s, which it cannot mend', async (_, damage, expected) => {
     await jobInUse();

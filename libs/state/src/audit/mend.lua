@@ -1,5 +1,5 @@
 --[[ Sets right what an audit has found to be off, if all that it has read to find that is still the same (compare and
-set). Each item is judged for itself.
+set). Each item is checked for itself.
 ARGV[1] JSON:
   items            list of {seen: list of [read, answer], see audit/views.lua; steps: list of [step, ...], see below}
 Reply: mended      list of boolean; of the first items only, when there is much to do
@@ -12,9 +12,9 @@ return function(tx, args)
 
   -- Indexes that follow from the hash of the server.
   function STEPS.publish(one, id) Servers.publish(one, Servers.get(one, id)) end
-  function STEPS.traits(one, id)
-    ServerHash.forget_traits(one, id)
-    ServerHash.save_traits(one, id)
+  function STEPS.index(one, id)
+    ServerHash.remove_index_entries(one, id)
+    ServerHash.save_index_entries(one, id)
   end
   function STEPS.rescore(one, id, epoch)
     local server = Servers.get(one, id)

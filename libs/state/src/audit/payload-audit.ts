@@ -8,7 +8,7 @@ import { keysBelow } from './key-scan';
 /** Payloads asked about at the same time. */
 const AT_ONCE = 32;
 
-/** Looks once whether the payload store has what requests, groups and checkpoints name. Reads no payload. */
+/** Looks once whether the payload store has what requests, groups and snapshots name. Reads no payload. */
 export class PayloadAudit {
   constructor(
     private readonly redis: RedisClient,
@@ -23,7 +23,7 @@ export class PayloadAudit {
     const findings: Finding[] = [];
     const all = [...refs];
     for (let start = 0; start < all.length; start += AT_ONCE) {
-      const page = all.slice(start, start + AT_ONCE).map(([ref, owner]) => this.judge(ref, owner));
+      const page = all.slice(start, start + AT_ONCE).map(([ref, owner]) => this.check(ref, owner));
       findings.push(...(await Promise.all(page)).flat());
     }
     return { findings, references: all.length };
@@ -34,9 +34,9 @@ export class PayloadAudit {
     await this.read(`${root}:group:${job}/`, ['promptRef'], (id, [promptRef]) => {
       if (promptRef != null) refs.set(promptRef, `${job}/${id}`);
     });
-    await this.read(`${root}:request:${job}/`, ['segments', 'checkpoint'], (id, [segments, checkpoint]) => {
+    await this.read(`${root}:request:${job}/`, ['segments', 'savedSegment'], (id, [segments, saved]) => {
       const made = JSON.parse(segments ?? '[]') as { ref: string }[];
-      if (checkpoint != null) made.push(JSON.parse(checkpoint) as { ref: string });
+      if (saved != null) made.push(JSON.parse(saved) as { ref: string });
       for (const { ref } of made) refs.set(ref, `${job}/${id}`);
     });
   }
@@ -57,7 +57,7 @@ export class PayloadAudit {
     }
   }
 
-  private async judge(ref: string, where: string): Promise<Finding[]> {
+  private async check(ref: string, where: string): Promise<Finding[]> {
     try {
       await this.payloads.stat(ref);
       return [];

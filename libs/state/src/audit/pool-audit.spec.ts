@@ -107,13 +107,17 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
     ['index-without-server'],
   ],
   ['a usable server that is not in the set', () => test.redis.srem(key('servers:usable'), 'a'), ['server-usable']],
-  ['traits that are not those of their server', () => test.redis.srem(key('servers:with:@0|'), 'a'), ['server-traits']],
   [
-    'traits of a server that is not there',
-    () => test.redis.hset(key('servers:traits'), 'gone', '@0|'),
+    'index entries that are not those of their server',
+    () => test.redis.srem(key('servers:with:@0|'), 'a'),
+    ['server-index'],
+  ],
+  [
+    'index entries of a server that is not there',
+    () => test.redis.hset(key('servers:index-entries'), 'gone', '@0|'),
     ['index-without-server'],
   ],
-  ['traits that are missing', () => test.redis.hdel(key('servers:traits'), 'b:1'), ['server-traits']],
+  ['index entries that are missing', () => test.redis.hdel(key('servers:index-entries'), 'b:1'), ['server-index']],
   [
     'a session that counts a lease too many',
     async () => {

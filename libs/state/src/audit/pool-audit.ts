@@ -5,7 +5,7 @@ import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
 import { countRequests, judgeCounts } from './counts-audit';
-import { checkCheckpoints } from './checkpoint-checks';
+import { checkSnapshots } from './snapshot-checks';
 import { confirmed, type Finding } from './findings';
 import { checkGroups } from './group-checks';
 import { JobRecounts, type Recount } from './job-recounts';
@@ -39,7 +39,7 @@ type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'>;
 
 /**
  * Proves the counts of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters,
- * for each job submitted = the sum of its states, its groups, rounds, checkpoints, and the payloads they name. Reads in
+ * for each job submitted = the sum of its states, its groups, rounds, snapshots, and the payloads they name. Reads in
  * pages.
  */
 export class PoolAudit {
@@ -127,7 +127,7 @@ export class PoolAudit {
       await checkRounds(look, job);
       await recount?.end(job);
       const named: [owner: string, ref: string][] = [];
-      await checkCheckpoints(look, job, (owner, ref) => named.push([owner, ref]));
+      await checkSnapshots(look, job, (owner, ref) => named.push([owner, ref]));
       if (repair) continue;
       const references = await this.payloads?.look(pool, job, named);
       look.findings.push(...(references?.findings ?? []));

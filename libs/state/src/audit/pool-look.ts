@@ -18,14 +18,16 @@ export interface Discrepancy {
   steps?: Step[];
 }
 
-interface Judged {
+interface Checked {
   /** With what was answered. */
   seen: [read: Read, answer: unknown][];
   found: Discrepancy[];
 }
 
 const readItems = transition<{ items: Read[][] }, { answers: unknown[][] }>('audit/read');
-const mendItems = transition<{ items: { seen: Judged['seen']; steps: Step[] }[] }, { mended: boolean[] }>('audit/mend');
+const mendItems = transition<{ items: { seen: Checked['seen']; steps: Step[] }[] }, { mended: boolean[] }>(
+  'audit/mend',
+);
 
 /** By the command that reads an index in pages: what finds one entry, and what removes it. */
 const INDEXES = { HSCAN: ['HEXISTS', 'HDEL'], SSCAN: ['SISMEMBER', 'SREM'], ZSCAN: ['ZSCORE', 'ZREM'] } as const;
@@ -73,22 +75,22 @@ export class PoolLook {
   }
 
   /**
-   * Reads each item at one moment and judges it. With `repair` the steps of what is off are done if the item is still
-   * as it was read; one that is not, and one that was mended, is judged once more.
+   * Reads each item at one moment and checks it. With `repair` the steps of what is off are done if the item is still
+   * as it was read; one that is not, and one that was mended, is checked once more.
    */
   async compare<Item>(
     items: readonly Item[],
     readsOf: (item: Item) => Read[],
-    judge: (item: Item, answers: unknown[]) => Discrepancy[],
+    check: (item: Item, answers: unknown[]) => Discrepancy[],
   ): Promise<void> {
     let left = items;
     for (let tries = 1; left.length > 0; tries++) {
-      const judged = (await this.readEach(left, readsOf)).map(([item, answers]) => ({
+      const checked = (await this.readEach(left, readsOf)).map(([item, answers]) => ({
         item,
         seen: readsOf(item).map((read, position) => [read, answers[position]] as [Read, unknown]),
-        found: judge(item, answers),
+        found: check(item, answers),
       }));
-      const off = judged.filter(({ found }) => found.length > 0);
+      const off = checked.filter(({ found }) => found.length > 0);
       const mended = await this.mend(off);
       const isLast = tries === MOST_TRIES;
       const changed = off.filter(({ found }, index) => {
@@ -101,7 +103,7 @@ export class PoolLook {
   }
 
   /**
-   * Judges what an index names.
+   * Checks what an index names.
    * @param isRight of the answers to `more.reads`
    * @param more.remove steps instead of taking it out of the index, after which `more.steps` are done
    */
@@ -145,9 +147,9 @@ export class PoolLook {
     return this.inPages(items, async (page) => (await this.runner.run(readItems, this.pool, { items: page })).answers);
   }
 
-  private async mend(judged: readonly Judged[]): Promise<boolean[]> {
-    if (!this.repair) return judged.map(() => false);
-    const items = judged.map(({ seen, found }) => ({ seen, steps: found.flatMap(({ steps }) => steps ?? []) }));
+  private async mend(checked: readonly Checked[]): Promise<boolean[]> {
+    if (!this.repair) return checked.map(() => false);
+    const items = checked.map(({ seen, found }) => ({ seen, steps: found.flatMap(({ steps }) => steps ?? []) }));
     return this.inPages(items, async (page) => (await this.runner.run(mendItems, this.pool, { items: page })).mended);
   }
 

@@ -51,7 +51,7 @@ type ListPage = [job: JobId, roundId: RoundId, list: string, from: number, to: n
 async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number> {
   const [job, roundId, list] = page;
   let size = 0;
-  const judge = (_: unknown, [view]: unknown[]) => {
+  const check = (_: unknown, [view]: unknown[]) => {
     const groups = listOf<[groupId: string, state: string | false, roundId: string | false]>(view);
     size = groups.length;
     const lost = groups.filter(([, state, ownRound]) => state !== list || ownRound !== roundId);
@@ -61,7 +61,7 @@ async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number
       says: `${list} in round ${roundId}; its own says ${state || 'not there'}, ${ownRound || '-'}`,
     }));
   };
-  await look.compare([page], () => [['round_groups', ...page]], judge);
+  await look.compare([page], () => [['round_groups', ...page]], check);
   return size;
 }
 

@@ -9,7 +9,7 @@ interface ServerView {
   isUsable: boolean;
   isListedUsable: boolean;
   isRightPlace: boolean;
-  hasTraits: boolean;
+  isIndexed: boolean;
   /** Absent in slow start. */
   hasRoom?: boolean;
 }
@@ -37,8 +37,8 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
   const isRight = ([isThere]: unknown[]) => isThere === 1;
   for (const index of SORTED_INDEXES) await look.checkIndex(index, 'ZSCAN', check, isRight, { reads, says });
   await look.checkIndex('usableServers', 'SSCAN', check, isRight, { reads, says });
-  const remove = (id: string): Step[] => [['traits', id]];
-  await look.checkIndex('serverTraits', 'HSCAN', check, isRight, { reads, says, remove });
+  const remove = (id: string): Step[] => [['index', id]];
+  await look.checkIndex('serverIndexEntries', 'HSCAN', check, isRight, { reads, says, remove });
   return loads;
 }
 
@@ -49,7 +49,7 @@ function judgeServer(server: ServerView, where: string): Discrepancy[] {
   const expect = (isRight: boolean, check: string, step: string) => {
     if (!isRight) found.push({ check, where, says, steps: [[step, where]] });
   };
-  expect(server.hasTraits, 'server-traits', 'traits');
+  expect(server.isIndexed, 'server-index', 'index');
   expect(server.isUsable === server.isListedUsable, 'server-usable', 'publish');
   expect(hasRoom === undefined || hasRoom === (score !== false), 'server-eligible', 'publish');
   expect(server.isRightPlace, 'server-score', 'publish');

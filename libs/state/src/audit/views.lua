@@ -1,5 +1,5 @@
 -- What an audit reads of a pool at one moment: commands of Redis whose keys are named as in library/keys.lua, and
--- views: what is stored of a thing, beside what the indexes and counts say of it. Nothing here writes or judges.
+-- views: what is stored of a thing, beside what the indexes and counts say of it. Nothing here writes or checks.
 local Views = {}
 
 local MOST_LEASES = 1000 -- of one server or worker that are summed up at once
@@ -61,17 +61,19 @@ function VIEWS.server(tx, id)
   tx.now = tonumber(redis.call('HGET', tx.key.meta, 'clockMs') or 0) -- reading the time would note it
   local server = Servers.get(tx, id)
   if not server then return false end
-  local traits, has_traits = ServerHash.traits_of(tx, id), true
-  for _, trait in ipairs(traits) do has_traits = has_traits and has(tx.key:serversWith(trait), id) end
-  note(tx, 10 + #traits)
+  local index_entries, is_indexed = ServerHash.index_entries_of(tx, id), true
+  for _, index_entry in ipairs(index_entries) do
+    is_indexed = is_indexed and has(tx.key:serversWith(index_entry), id)
+  end
+  note(tx, 10 + #index_entries)
   local has_fixed_place = tx.policy == LeastInflight and not tx.next_policy
   local score = redis.call('ZSCORE', tx.key.eligible, id)
   local view = {
     load = server.load, state = Servers.shown_state(tx, server), score = score,
     isUsable = Servers.is_usable(tx, server), isListedUsable = has(tx.key.usableServers, id),
     isRightPlace = not score or not has_fixed_place or tonumber(score) == Scores.place_of(tx, server, tx.policy),
-    hasTraits = has_traits and has(tx.key.serverBases, traits[1])
-      and redis.call('HGET', tx.key.serverTraits, id) == table.concat(traits, '\n'),
+    isIndexed = is_indexed and has(tx.key.serverVersionEntries, index_entries[1])
+      and redis.call('HGET', tx.key.serverIndexEntries, id) == table.concat(index_entries, '\n'),
   }
   if not redis.call('ZSCORE', tx.key.warmingServers, id) then view.hasRoom = Servers.has_room(tx, server) end
   return view
@@ -208,20 +210,20 @@ function VIEWS.round_groups(tx, job, round_id, list, from, to)
   return groups
 end
 
--- The checkpoints of a job, and which of these numbers are known: listed, being saved, or to be deleted.
-function VIEWS.checkpoints(tx, job, numbers)
+-- The snapshots of a job, and which of these numbers are known: listed, being saved, or to be deleted.
+function VIEWS.snapshots(tx, job, numbers)
   local listed, known = {}, { [redis.call('HGET', tx.key:job(job), 'saving') or ''] = true }
-  for _, tag in ipairs(redis.call('ZRANGE', tx.key:checkpoints(job), 0, -1)) do
-    local number = redis.call('ZSCORE', tx.key:checkpoints(job), tag)
-    local header = redis.call('HMGET', tx.key:checkpoint(job, number), 'tag', 'groups', 'requests')
+  for _, tag in ipairs(redis.call('ZRANGE', tx.key:snapshots(job), 0, -1)) do
+    local number = redis.call('ZSCORE', tx.key:snapshots(job), tag)
+    local header = redis.call('HMGET', tx.key:snapshot(job, number), 'tag', 'groups', 'requests')
     known[number] = true
     table.insert(listed, { tag = tag, number = number, hasHeader = header[1] == tag, groups = tonumber(header[2] or 0),
       requests = tonumber(header[3] or 0),
-      held = redis.call('HLEN', tx.key:checkpointPart(job, number, Checkpoints.SAVED_GROUPS)) })
+      held = redis.call('HLEN', tx.key:snapshotPart(job, number, Snapshots.SAVED_GROUPS)) })
   end
   local lost = {}
   for _, number in ipairs(numbers) do
-    if not known[number] and not has(tx.key.oldCheckpoints, job .. '/' .. number) then table.insert(lost, number) end
+    if not known[number] and not has(tx.key.oldSnapshots, job .. '/' .. number) then table.insert(lost, number) end
   end
   return { listed = listed, lost = lost }
 end

@@ -28,7 +28,7 @@ return function(tx, args)
     if (age_ms or 0) < args.minAgeMs then return end
     table.insert(requests, {
       requestId = id, state = request.state, attempt = request.attempt, failures = request.failures,
-      tokenCount = request.tokens + (held and request.checkpointTokens or 0),
+      tokenCount = request.tokens + (held and request.savedTokens or 0),
       workerId = held and request.workerId or nil, workerEpoch = held and request.workerEpoch or nil, ageMs = age_ms
         or nil,
       -- That of an earlier attempt until this one has begun.

@@ -25,7 +25,7 @@ return function(tx, args)
     return Reply.fail('JOB_IN_USE', 'Round ' .. field[1]
       .. ' of the job is open; close or cancel it first, or use force', 'job')
   end
-  if Checkpoints.unrest_of(tx, job) then
+  if Snapshots.unrest_of(tx, job) then
     if args.force then return '{"state":"settling"}' end
     return Reply.fail('JOB_IN_USE', 'Requests of the job are still being cut, dropped or folded', 'job', 200)
   end

@@ -21,7 +21,7 @@ const PAGE = 512;
 const END_WAITING_MS = 3_000;
 const WAITING_POLL_MS = 50;
 /** Kinds of keys named after a job: `<kind>:<job>` or `<kind>:<job>/...`. */
-const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|checkpoint(-[A-Za-z0-9-]+)?|group|request|waiters:claim:lane)$/;
+const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|snapshot(-[A-Za-z0-9-]+)?|group|request|waiters:claim:lane)$/;
 
 /**
  * Deletes jobs and pools with everything they have. Safe to repeat; what a process leaves behind the next call takes

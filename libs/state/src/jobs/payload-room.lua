@@ -28,7 +28,7 @@ return function(tx, args)
       code = 'PAYLOAD_STORE_FULL', mustBeFreeBytes = must_come, sinceMs = known and cjson.decode(known).sinceMs
         or tx.now,
       message = string.format('The payloads of the job take %.0f of %.0f bytes, and requests are claimed again when '
-        .. '%.0f are free. Close the rounds that are complete, drop groups of the long-tail queue or old checkpoints, '
+        .. '%.0f are free. Close the rounds that are complete, drop groups of the long-tail queue or old snapshots, '
         .. 'or raise PAYLOAD_QUOTA_BYTES',
         args.usedBytes, args.quotaBytes, math.ceil(need)),
     }))

@@ -61,8 +61,6 @@ it('says in which file and line of ours an error of Redis is', () => {
 it('lets a full Redis refuse only what takes new work in', () => {
   const refused = [...theLibrary().functions].filter(([, { isRefusedWhenFull }]) => isRefusedWhenFull);
   expect(refused.map(([name]) => name)).toEqual([
-    'checkpoints/restore',
-    'checkpoints/save',
     'jobs/configure',
     'leases/acquire',
     'moves/save-plan',
@@ -72,6 +70,8 @@ it('lets a full Redis refuse only what takes new work in', () => {
     'requests/grant-claims',
     'rounds/open',
     'rounds/submit',
+    'snapshots/restore',
+    'snapshots/save',
   ]);
 });
 

@@ -18,8 +18,8 @@ local NAMES = {
   serverChosen = 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
   lackingServers = 'servers:lacking', -- hash: feature of engines -> how many servers lack it
   serverRecords = 'servers:records', -- hash: serverId -> its record, see servers/server-record.lua
-  serverTraits = 'servers:traits', -- hash: serverId -> its traits, one a line, see servers/server-hash.lua
-  serverBases = 'servers:bases', -- set: traits `@<weight version>|<what its engine lacks>` of servers there are
+  serverIndexEntries = 'servers:index-entries', -- hash: serverId -> its index entries, one a line
+  serverVersionEntries = 'servers:version-entries', -- set: all `@<weight version>|<missing features>` of servers
   -- hash: serverId -> epoch|failed calls in a row|end of its break, ms; only with a breaker
   serverFailures = 'servers:failures',
   ring = 'ring', -- zset: serverId#index by hash; only under consistent-hash
@@ -76,7 +76,7 @@ local NAMES = {
   awaitingPayloads = 'payloads:awaiting',
   -- hash: reference that waits for its removal -> bytes; their sum is awaitingBytes of meta
   awaitingBytes = 'payloads:awaiting:bytes',
-  oldCheckpoints = 'checkpoints:old', -- set: job/number of checkpoints that are to be deleted
+  oldSnapshots = 'snapshots:old', -- set: job/number of snapshots that are to be deleted
   -- moves (trainer-coordinator)
   movingRequests = 'moves', -- zset: requestId whose holder was told to stop it for a move, by the start, ms
   -- hash: leaseId whose holder was told to transfer it -> planId|serverId|epoch or nothing|start, ms
@@ -113,7 +113,7 @@ end
 Keys.server = by_one('server:') -- hash: what its record does not have
 Keys.serverLeases = by_two('server-leases:', ':') -- set of acquireId
 Keys.leasesOfRequest = by_one('request-leases:') -- set of acquireId, when they are many
-Keys.serversWith = by_one('servers:with:') -- set of serverId that have this trait
+Keys.serversWith = by_one('servers:with:') -- set of serverId that have this index entry
 Keys.narrowed = by_one('narrowed:') -- zset of serverId, gone at the end of the script that made it
 -- zset of acquireId; '*' is the lane for all, '@<n>' the one for weight version n
 Keys.serverLane = by_one('waiters:lane:')
@@ -148,8 +148,8 @@ Keys.roundAccepted = by_two('round-accepted:', '/') -- list: groupId
 -- list: for each accepted group that was read, 16 digits of the digest of all up to it, 16 of its own, groupId
 Keys.roundDigests = by_two('round-digests:', '/')
 Keys.trainedGroups = by_one('job-trained:') -- zset: groupId by step, of the rounds whose summaries are kept
-Keys.checkpoints = by_one('job-checkpoints:') -- zset: tag by number; the complete ones
-Keys.checkpoint = by_two('checkpoint:', '/') -- hash: tag, step, counters, job (JSON), cursor
+Keys.snapshots = by_one('job-snapshots:') -- zset: tag by number; the complete ones
+Keys.snapshot = by_two('snapshot:', '/') -- hash: tag, step, counters, job (JSON), cursor
 Keys.group = by_two('group:', '/') -- hash
 Keys.request = by_one('request:') -- hash
 Keys.abort = by_one('abort:') -- hash: selector, reason, upTo and the work of selecting; limited life
@@ -166,7 +166,7 @@ Keys.jobLedger = by_one('job-ledger:') -- hash: counters of rounds that are fold
 Keys.openLengths = by_one('job-open-lengths:') -- hash: length bin -> samples cut without an end
 Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's hash -> packed; 90 days
 -- copy of a key of the job; `groups`: hash, groupId -> JSON
-function Keys:checkpointPart(job, number, part) return self.root .. 'checkpoint-' .. part .. ':' .. job .. '/'
+function Keys:snapshotPart(job, number, part) return self.root .. 'snapshot-' .. part .. ':' .. job .. '/'
   .. number end
 
 return Keys

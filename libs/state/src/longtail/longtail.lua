@@ -71,7 +71,7 @@ function Longtail.settle_group(tx, round, group)
     and place - Longtail.FINISHED_FIRST or place), group.groupId)
   local pin = not Rounds.is_whole(group) and pin_step(round, group, tonumber(known[2] or 0), tonumber(known[3] or nil))
   if pin then
-    -- On the group too, for a checkpoint.
+    -- On the group too, for a snapshot.
     redis.call('HSET', group_key, 'pin', Format.integer(pin * Longtail.STEP_OF_PIN + place))
     redis.call('ZADD', tx.key:pins(group.job), Format.integer(pin * Longtail.STEP_OF_PIN + place), group.groupId)
   else

@@ -2,7 +2,7 @@
 once, which asks for a replacement or accepts fewer, and goes to the long-tail queue when no worker has a sample of it.
 ARGV[1] JSON:
   requestId, attempt, workerId, workerEpoch
-  segment   JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
+  segment   JSON of the segment made so far as a string, or absent (then the last partial save counts)
   tokens    number of tokens of the segment
 Reply: state            'unfinished' | 'dropped' | 'failed'; a repeat of the attempt gets the same
        aborts           list of {requestId, attempt, workerId, workerEpoch}: other samples of the group

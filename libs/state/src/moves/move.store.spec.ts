@@ -48,7 +48,7 @@ async function run(serverId = 'a') {
   };
   const { results } = await routing.acquire(pool, [{ ...item, ...holder }]);
   expect(results[0]).toMatchObject({ serverId });
-  await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0, serverId });
+  await requests.save(pool, { ...test.fence(claimed), tokens: 0, serverId });
   return claimed;
 }
 async function execute(list: KeptMove[], planId = test.unique('plan'), maxMovesPerRequest = 2) {
@@ -65,7 +65,7 @@ const counts = () => test.states();
 describe('a move', () => {
   it('stops a running request with its tokens, and binds the next attempt to the target', async () => {
     const claimed = await run();
-    await test.checkpoint(claimed, 3);
+    await test.save(claimed, 3);
     const { planId, page } = await execute([{ requestId: FIRST, attempt: claimed.attempt, toServerId: 'b' }]);
     expect(page).toMatchObject({
       aborts: [{ requestId: FIRST, attempt: claimed.attempt, ...holder }],
@@ -74,7 +74,7 @@ describe('a move', () => {
     });
     expect(await statesOf(planId)).toEqual(['sent']);
     expect(await counts()).toMatchObject({ cutting: 1, pending: 1 });
-    expect(await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
+    expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'abort' });
 
     const ended = await test.fail(claimed, 5);
     expect(ended.state).toBe('pending');
@@ -150,7 +150,7 @@ describe('a move', () => {
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: -1 })).toMatchObject({ expired: 1, aborts: [] });
     expect(await statesOf(planId)).toEqual(['expired']);
-    expect(await requests.checkpoint(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
+    expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
 
     const again = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await routing.registerWorker(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });
@@ -221,9 +221,9 @@ describe('a move', () => {
 
 it('reads what runs, for a plan', async () => {
   const claimed = await run();
-  await test.checkpoint(claimed, 7);
+  await test.save(claimed, 7);
   await routing.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', contextTokens: 500, ...holder }]);
-  expect(await moves.snapshot(pool)).toEqual({
+  expect(await moves.calls(pool)).toEqual({
     running: [
       expect.objectContaining({
         requestId: FIRST,

@@ -9,7 +9,7 @@ import type {
   RepeatedTransfers,
   RunningRequest,
   SentMoves,
-  SnapshotPage,
+  CallsPage,
 } from './move.types';
 
 const SCRIPTS = {
@@ -21,7 +21,7 @@ const SCRIPTS = {
   repeat: transition<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
   repeatLeases: transition<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
   status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
-  snapshot: transition<{ cursor: string }, SnapshotPage>('moves/snapshot'),
+  calls: transition<{ cursor: string }, CallsPage>('moves/calls'),
   settings: transition<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>('moves/settings'),
 };
 
@@ -72,13 +72,13 @@ export class MoveStore {
   }
 
   /** All that runs, read in pages while it goes on running. */
-  async snapshot(pool: string): Promise<{ running: RunningRequest[]; others: OtherCall[] }> {
+  async calls(pool: string): Promise<{ running: RunningRequest[]; others: OtherCall[] }> {
     // A lease may come twice in a scan.
     const running = new Map<string, RunningRequest>();
     const others: OtherCall[] = [];
     let cursor = '0';
     do {
-      const page = await this.scripts.run(SCRIPTS.snapshot, pool, { cursor });
+      const page = await this.scripts.run(SCRIPTS.calls, pool, { cursor });
       for (const one of page.running) running.set(one.leaseId, one);
       others.push(...page.others);
       cursor = page.cursor;

@@ -86,7 +86,7 @@ export interface OtherCall {
   epoch: Epoch;
   contextTokens: number;
 }
-export interface SnapshotPage {
+export interface CallsPage {
   running: RunningRequest[];
   others: OtherCall[];
   cursor: string;

@@ -22,7 +22,7 @@ return function(tx)
     tx.key.expiredAttemptEpochs, tx.key.sweeps,
     tx.key.roundDeadlines, tx.key.aborts, tx.key.abortingGroups, tx.key.abortingLeases, tx.key.leavingGroups,
       tx.key.droppedGroups,
-    tx.key.oldCheckpoints, tx.key.movingRequests, tx.key.movingLeases, tx.key.weightSync, tx.key.pausedEngines,
+    tx.key.oldSnapshots, tx.key.movingRequests, tx.key.movingLeases, tx.key.weightSync, tx.key.pausedEngines,
       tx.key.nextEligible,
     tx.key.freedPayloads, tx.key.awaitingPayloads) > 0
     or redis.call('XLEN', tx.key.events) > 0

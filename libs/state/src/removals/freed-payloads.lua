@@ -13,7 +13,7 @@ function FreedPayloads.wait_no_more(tx, ref)
   redis.call('HDEL', tx.key.awaitingBytes, ref)
 end
 
--- A prompt may be named by several groups, and by the saved groups of checkpoints: it is freed by the last one.
+-- A prompt may be named by several groups, and by the saved groups of snapshots: it is freed by the last one.
 function FreedPayloads.hold_prompt(tx, job, ref)
   redis.call('HINCRBY', tx.key:promptHolders(job), ref, 1)
   redis.call('ZREM', tx.key.freedPayloads, ref)

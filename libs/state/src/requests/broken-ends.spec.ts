@@ -28,7 +28,7 @@ const BREAKS: [what: string, refused: number, how: () => Promise<unknown>][] = [
   [
     'a partial save that is no JSON',
     MOST_BROKEN_ENDS,
-    () => redis.hset(test.key('request:job/g0/0'), 'checkpoint', 'no JSON', 'checkpointTokens', 5),
+    () => redis.hset(test.key('request:job/g0/0'), 'savedSegment', 'no JSON', 'savedTokens', 5),
   ],
   ['a count of its group that is gone', MOST_BROKEN_ENDS, () => redis.hdel(test.key('group:job/g0'), 'finished')],
   ['a group that has another type', MOST_BROKEN_ENDS, () => text('group:job/g0')],

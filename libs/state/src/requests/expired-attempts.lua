@@ -1,4 +1,4 @@
---[[ Returns attempts of expired worker epochs, at most 32 of one epoch: tokens of the last checkpoint are kept, and it
+--[[ Returns attempts of expired worker epochs, at most 32 of one epoch: tokens of the last partial save are kept; it
 is no failure of the request. One that cannot be returned is tried again, and lost in the end (requests/broken-ends).
 ARGV[1] JSON: {}
 Reply: returned        number of attempts

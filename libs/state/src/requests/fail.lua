@@ -6,7 +6,7 @@ ARGV[1] JSON:
   retryable         boolean
   reason, message   strings; message may be absent. `timeout`: its own time is over; it ends, and its group
                     goes on or is dropped as by an abort in the scope of its round
-  segment           JSON of the segment made so far as a string, or absent (then the last checkpoint counts)
+  segment           JSON of the segment made so far as a string, or absent (then the last partial save counts)
   tokens            number of tokens of the segment
   missingRef        string or absent: a segment of the request that the payload store has no longer; it is forgotten
                     with those after it
@@ -56,7 +56,7 @@ return function(tx, args)
 
     -- An engine that stands still for new weights, its requests kept, looks stalled.
     local stands_still = redis.call('HGET', tx.key.weightSync, 'mode') == 'keep'
-    local lost = (Reply.optional(args.lostTokens) or 0) - math.max(request.checkpointTokens, args.tokens)
+    local lost = (Reply.optional(args.lostTokens) or 0) - math.max(request.savedTokens, args.tokens)
     if lost > 0 then Ledger.count(tx, request.job, round.roundId, 'waste.not-stored', lost) end
     Attempts.put_back(tx, round, group, request, aborts, {
       reason = args.reason, message = Reply.optional(args.message), segment = segment, tokens = args.tokens,

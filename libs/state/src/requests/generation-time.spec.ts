@@ -12,7 +12,7 @@ const open = (extra: Partial<TestRound> = {}) =>
   test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 1, samples: 1, timeoutMs: 1_000, ...extra });
 const claim = async () => (await test.claim(1))[0] as Claim;
 const save = (of: Claim, generatedMs: number, tokens = 1) =>
-  requests.checkpoint(test.pool, { ...test.fence(of), ...segmentOf(of, tokens), generatedMs });
+  requests.save(test.pool, { ...test.fence(of), ...segmentOf(of, tokens), generatedMs });
 const fail = (of: Claim, generatedMs?: number) =>
   requests.fail(test.pool, { ...test.fence(of), ...segmentOf(of, 2), ...RETURNED, generatedMs });
 

@@ -1,11 +1,11 @@
--- Tokens of requests. A sample is a JSON list of segments; the attempt in hand has at most one, its checkpoint.
+-- Tokens of requests. A sample is a JSON list of segments; the attempt in hand has at most one, its partial save.
 local KeptTokens = {}
 
--- What an attempt made: what its last message brings, or its checkpoint when that holds more (messages may overtake
+-- What an attempt made: what its last message brings, or its partial save when that holds more (messages may overtake
 -- each other). `segment` is JSON or nil.
 function KeptTokens.made_by_attempt(request, segment, tokens)
-  if segment and tokens >= request.checkpointTokens then return segment, tokens end
-  if request.checkpoint then return request.checkpoint, request.checkpointTokens end
+  if segment and tokens >= request.savedTokens then return segment, tokens end
+  if request.savedSegment then return request.savedSegment, request.savedTokens end
   return nil, 0
 end
 
@@ -19,15 +19,15 @@ local function note_tokens(tx, request, count, version)
     version) end
 end
 
--- Frees the payload of a segment, JSON or nil, unless the request or a checkpoint of the job names it.
+-- Frees the payload of a segment, JSON or nil, unless the request or a snapshot of the job names it.
 function KeptTokens.free_unused(tx, request, segment)
   if not segment then return end
   local ref = cjson.decode(segment).ref
-  if request.checkpoint and cjson.decode(request.checkpoint).ref == ref then return end
+  if request.savedSegment and cjson.decode(request.savedSegment).ref == ref then return end
   for _, made in ipairs(cjson.decode(request.segments)) do
     if made.ref == ref then return end
   end
-  if not KeptRefs.refs_in_checkpoints(tx, request.job, request.groupId)[ref] then FreedPayloads.free(tx, ref) end
+  if not KeptRefs.refs_in_snapshots(tx, request.job, request.groupId)[ref] then FreedPayloads.free(tx, ref) end
 end
 
 -- Ends the attempt's tokens: they become a segment of the sample.
@@ -41,10 +41,10 @@ function KeptTokens.keep(tx, request, segment, tokens)
     redis.call('HSET', tx.key:request(request.id), 'segments', request.segments, 'tokens', request.tokens)
     note_tokens(tx, request, count, cjson.decode(made).weightVersion)
   end
-  local saved = request.checkpoint
+  local saved = request.savedSegment
   if saved then
-    redis.call('HDEL', tx.key:request(request.id), 'checkpoint', 'checkpointTokens')
-    request.checkpoint, request.checkpointTokens = nil, 0
+    redis.call('HDEL', tx.key:request(request.id), 'savedSegment', 'savedTokens')
+    request.savedSegment, request.savedTokens = nil, 0
   end
   KeptTokens.free_unused(tx, request, saved)
   KeptTokens.free_unused(tx, request, segment)
@@ -57,7 +57,7 @@ function KeptTokens.lose_from(tx, request, round, ref)
   for _, made in ipairs(cjson.decode(request.segments)) do
     is_lost = is_lost or made.ref == ref
     if is_lost then lost = lost + made.tokenCount else table.insert(kept, made) end
-    if is_lost and not KeptRefs.refs_in_checkpoints(tx, request.job,
+    if is_lost and not KeptRefs.refs_in_snapshots(tx, request.job,
       request.groupId)[made.ref] then FreedPayloads.free(tx, made.ref) end
   end
   if lost == 0 then return end
@@ -80,7 +80,7 @@ function KeptTokens.waste(tx, request, round, reason, segment, tokens)
   KeptTokens.keep(tx, request, segment, tokens or 0)
   redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
   if request.tokens == 0 then return end
-  local kept = KeptRefs.refs_in_checkpoints(tx, request.job, request.groupId)
+  local kept = KeptRefs.refs_in_snapshots(tx, request.job, request.groupId)
   for _, made in ipairs(cjson.decode(request.segments)) do
     if not kept[made.ref] then FreedPayloads.free(tx, made.ref) end
   end

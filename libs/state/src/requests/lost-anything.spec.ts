@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import { AbortStore, type AbortSelector } from '../aborts';
 import { PoolAudit } from '../audit';
-import { CheckpointStore } from '../checkpoints';
+import { SnapshotStore } from '../snapshots';
 import { LongtailStore } from '../longtail';
 import { type Decide, decisions } from '../../../policies/src/rounds/interleave.fixture';
 import { TestPools } from '../rounds/test-pools.fixture';
@@ -18,7 +18,7 @@ const test = new TestPools();
 const { redis, rounds, routing, runner } = test;
 const aborts = new AbortStore(runner);
 const longtail = new LongtailStore(runner);
-const checkpoints = new CheckpointStore(runner);
+const snapshots = new SnapshotStore(runner);
 const audit = new PoolAudit(redis, runner);
 afterAll(() => test.close());
 
@@ -63,7 +63,7 @@ class World {
     const kind = this.decide(12);
     const claim = this.held[this.decide(Math.max(1, this.held.length))];
     if (kind < 3 || claim === undefined) this.held.push(...(await test.claim(1 + this.decide(3))));
-    else if (kind < 5) await this.say(() => test.checkpoint(claim, 1 + this.decide(3)));
+    else if (kind < 5) await this.say(() => test.save(claim, 1 + this.decide(3)));
     else if (kind < 8) await this.end(claim, () => test.complete(claim));
     else if (kind < 9) await this.end(claim, () => test.fail(claim, this.decide(3)));
     else if (kind < 10) await this.end(claim, () => longtail.requeue(this.pool, { ...test.fence(claim), tokens: 0 }));
@@ -167,11 +167,11 @@ class World {
   /** The job can be saved, restored and emptied; nothing of it is left. */
   async endJob({ trainerEpoch }: Round): Promise<void> {
     const job = { job: JOB, trainerEpoch };
-    for (let state = ''; state !== 'complete';) ({ state } = await checkpoints.save(this.pool, { ...job, tag: 't' }));
+    for (let state = ''; state !== 'complete';) ({ state } = await snapshots.save(this.pool, { ...job, tag: 't' }));
     if (this.decide(2) === 0) await this.lose();
     let epoch = trainerEpoch;
     for (let state = ''; state !== 'restored';)
-      ({ state, trainerEpoch: epoch } = await checkpoints.restore(this.pool, { ...job, tag: 't' }));
+      ({ state, trainerEpoch: epoch } = await snapshots.restore(this.pool, { ...job, tag: 't' }));
     if (this.decide(2) === 0) await this.lose();
     for (let upTo: number | undefined = 0; upTo !== undefined;) {
       const wanted = { job: JOB, trainerEpoch: epoch, reason: 'test', ...(upTo > 0 && { upTo }) };

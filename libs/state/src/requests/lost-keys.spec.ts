@@ -51,12 +51,12 @@ describe('what an index names and is not there', () => {
     expect(await redis.keys(test.key('*:job/g0*'))).toEqual([]);
   });
 
-  it.each(['complete', 'fail', 'checkpoint'] as const)(
+  it.each(['complete', 'fail', 'save'] as const)(
     'ends the group of a request that is gone while a worker has it: %s',
     async (word) => {
       const [first, , third] = await claim(3);
       await lose('request:job/g0/0');
-      await expect(word === 'checkpoint' ? test.checkpoint(first!, 1) : test[word](first!)).rejects.toMatchObject({
+      await expect(word === 'save' ? test.save(first!, 1) : test[word](first!)).rejects.toMatchObject({
         code: 'REQUEST_NOT_FOUND',
       });
       expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
@@ -108,7 +108,7 @@ describe('what an index names and is not there', () => {
     const [first, second, third] = await claim(3);
     await lose('round:job/r');
     for (const _ of [1, 2]) expect(await test.complete(first!)).toMatchObject({ state: 'dropped' });
-    expect(await test.checkpoint(second!, 2)).toEqual({ action: 'abort' });
+    expect(await test.save(second!, 2)).toEqual({ action: 'abort' });
     await lose('group:job/g1');
     for (const word of [() => test.fail(third!), () => test.complete(third!)]) {
       await expect(word()).rejects.toMatchObject({ code: 'REQUEST_NOT_FOUND', field: 'requestId' });
@@ -148,7 +148,7 @@ describe('what an index names and is not there', () => {
     const policy = { name: 'resume', overProvision: 2, maxCuts: 1 } as const;
     const first = await test.open({ policy, neededGroups: 1, newGroups: 2 });
     const [cut, ...others] = await claim(3);
-    await test.checkpoint(cut!, 1);
+    await test.save(cut!, 1);
     for (const one of [...others.slice(1), ...(await claim(1))]) await test.complete(one);
     await rounds.cut(pool, first, 0);
     for (const one of [cut!, others[0]!]) await test.fail(one, 1).catch(() => undefined);

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type CheckpointReply,
+  type SaveReply,
   type Epoch,
   newEpoch,
   type PoolName,
@@ -10,7 +10,7 @@ import {
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
 import type {
-  CheckpointArgs,
+  SaveArgs,
   ClaimAnswer,
   ClaimArgs,
   ClaimGrant,
@@ -39,7 +39,7 @@ const grantClaims = transition<
 const expireClaims = transition<object, { replyTo: string[]; paused?: UnservedReason | null; more: boolean }>(
   'requests/expire-claims',
 );
-const checkpoint = transition<CheckpointArgs, CheckpointReply>('requests/checkpoint');
+const save = transition<SaveArgs, SaveReply>('requests/save');
 const complete = transition<CompleteArgs, CompleteAnswer>('requests/complete');
 const fail = transition<FailArgs, FailAnswer>('requests/fail');
 const segments = transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
@@ -88,8 +88,8 @@ export class RequestStore {
   }
 
   /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
-  checkpoint(pool: PoolName, args: CheckpointArgs): Promise<CheckpointReply> {
-    return this.scripts.run(checkpoint, pool, args);
+  save(pool: PoolName, args: SaveArgs): Promise<SaveReply> {
+    return this.scripts.run(save, pool, args);
   }
 
   /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */

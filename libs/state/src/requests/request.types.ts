@@ -1,5 +1,5 @@
 import type {
-  CheckpointRequest,
+  SaveRequest,
   Claim,
   ClaimReply,
   ClaimRequest,
@@ -32,7 +32,7 @@ export interface ClaimGrant extends ClaimReply {
   fenced?: boolean;
 }
 
-export type CheckpointArgs = Omit<CheckpointRequest, 'segment'> & SegmentArgs;
+export type SaveArgs = Omit<SaveRequest, 'segment'> & SegmentArgs;
 
 export type CompleteArgs = Omit<CompleteRequest, 'segment'> & SegmentArgs;
 export interface CompleteAnswer extends CompleteReply, Pick<Claim, 'job' | 'roundId'> {

@@ -14,7 +14,7 @@ function Requests.load(tx, id)
   if not job then return nil end
   local field = redis.call('HMGET', tx.key:request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch',
     'started',
-    'segments', 'tokens', 'checkpoint', 'checkpointTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped',
+    'segments', 'tokens', 'savedSegment', 'savedTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped',
     'recount')
   if not field[1] then return nil end
   return {
@@ -22,7 +22,7 @@ function Requests.load(tx, id)
     state = field[1], attempt = field[2], failures = tonumber(field[3]),
     workerId = field[4], workerEpoch = field[5], started = field[6] == '1',
     segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
-    checkpoint = field[9], checkpointTokens = tonumber(field[10] or 0),
+    savedSegment = field[9], savedTokens = tonumber(field[10] or 0),
     movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
     stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may go on
     recount = field[15] or nil, -- the last recount that has been to it

@@ -1,4 +1,4 @@
-import { planRound, roundRules, roundTerms, type PlanSnapshot } from '@broomwagon/policies';
+import { planRound, roundRules, roundTerms, type PlanProgress } from '@broomwagon/policies';
 import {
   type AttemptId,
   attemptNumber,
@@ -124,7 +124,7 @@ export class World {
       weightVersion: plan.step,
       orphanAfterMs: 600_000,
       trainerEpoch: this.epoch,
-      ...roundTerms(this.policy, { ...plan, kind }, await this.snapshot()),
+      ...roundTerms(this.policy, { ...plan, kind }, await this.progress()),
     };
     const answer = await this.send(() => rounds.open(this.pool, args));
     if (isBroomwagonError(answer)) {
@@ -151,15 +151,15 @@ export class World {
   }
 
   private async makePlan(): Promise<RoundPlan> {
-    return planRound(await this.snapshot(), {
+    return planRound(await this.progress(), {
       groupsPerStep: this.groupsPerStep,
       remainingGroups: this.groups - this.submitted,
       policy: this.policy,
     });
   }
 
-  private async snapshot(): Promise<PlanSnapshot> {
-    return (await rounds.snapshot(this.pool, { job: JOB }, true)) as unknown as PlanSnapshot;
+  private async progress(): Promise<PlanProgress> {
+    return (await rounds.progress(this.pool, { job: JOB }, true)) as unknown as PlanProgress;
   }
 
   private async close(): Promise<void> {
@@ -229,12 +229,12 @@ export class World {
     }
   }
 
-  async checkpoint(): Promise<void> {
+  async savePartial(): Promise<void> {
     const attempt = this.pick(this.held);
     if (attempt === undefined) return;
     attempt.tokens += this.decide(5);
     const args = { ...attempt.fence, ...segmentOf(attempt) };
-    const answer = await this.send(() => requests.checkpoint(this.pool, args));
+    const answer = await this.send(() => requests.save(this.pool, args));
     if (isBroomwagonError(answer)) this.forget(attempt);
     else this.acknowledge(attempt);
   }

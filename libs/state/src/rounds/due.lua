@@ -7,7 +7,7 @@ Reply: rounds         list of {job, roundId, state}, at most 64, in random order
        aborts         list of abortId whose requests are still being selected, at most 64
        aborting       number of groups and leases whose abort is not confirmed
        leaving        number of groups on their way from an open round to the long-tail queue
-       oldCheckpoints number of checkpoints that are to be deleted
+       oldSnapshots number of snapshots that are to be deleted
        lostEntries    number of requests ever that an index named and that were not there
        miscounts      number of counts ever that were found to be impossible
        miscounted     list of jobs that are to be counted anew, at most 64
@@ -41,7 +41,7 @@ return function(tx, args)
     deadlines = redis.call('ZCOUNT', tx.key.roundDeadlines, '-inf', Format.integer(tx.now)),
     aborting = redis.call('ZCARD', tx.key.abortingGroups) + redis.call('ZCARD', tx.key.abortingLeases),
     leaving = redis.call('ZCARD', tx.key.leavingGroups),
-    oldCheckpoints = redis.call('SCARD', tx.key.oldCheckpoints),
+    oldSnapshots = redis.call('SCARD', tx.key.oldSnapshots),
     lostEntries = tonumber(redis.call('HGET', tx.key.meta, 'lostEntries') or 0),
     miscounts = tonumber(redis.call('HGET', tx.key.meta, 'miscounts') or 0),
     dropped = redis.call('ZCOUNT', tx.key.droppedGroups, '-inf', Format.integer(tx.now)),

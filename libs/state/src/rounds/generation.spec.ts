@@ -1,7 +1,7 @@
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
 import { readToEnd } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { CheckpointStore } from '../checkpoints';
+import { SnapshotStore } from '../snapshots';
 import { LongtailStore } from '../longtail';
 import { WeightStore } from '../weights';
 import { KeySnapshot } from './key-snapshot.fixture';
@@ -10,7 +10,7 @@ import { TestPools } from './test-pools.fixture';
 const test = new TestPools();
 const { redis, rounds } = test;
 const longtail = new LongtailStore(test.runner);
-const checkpoints = new CheckpointStore(test.runner);
+const snapshots = new SnapshotStore(test.runner);
 const weights = new WeightStore(test.runner);
 const sync = { syncId: 'sync', version: 2 };
 const job = 'job';
@@ -153,7 +153,7 @@ describe('the stamp of a reply', () => {
     await expect(rounds.status(test.pool, trainer)).rejects.toMatchObject(refusal);
     await expect(close(cursor)).rejects.toMatchObject({ code: 'ROUND_NOT_COMPLETED' });
     await expect(rounds.close(test.pool, { ...trainer, cursor })).rejects.toMatchObject(refusal);
-    await expect(rounds.snapshot(test.pool, { job, stamp })).rejects.toMatchObject(refusal);
+    await expect(rounds.progress(test.pool, { job, stamp })).rejects.toMatchObject(refusal);
     await expect(rounds.submit(test.pool, trainer, [])).rejects.toMatchObject(refusal);
     const told = await rounds.status(test.pool, trainer).catch((error: { details: { stamp: string } }) => error);
     const { details } = told as { details: { stamp: string } };
@@ -167,8 +167,8 @@ describe('the stamp of a reply', () => {
     ['job.status', (stamp) => rounds.jobStatus(test.pool, job, stamp)],
     ['longtail.drop', (stamp) => longtail.drop(test.pool, { ...trainer, stamp, reason: 'r', groupIds: ['g9', 'g8'] })],
     ['longtail.drop of all', (stamp) => longtail.drop(test.pool, { ...trainer, stamp, reason: 'r' })],
-    ['job.checkpoint', (stamp) => checkpoints.save(test.pool, { ...trainer, stamp, tag: 'tag' })],
-    ['job.restore', (stamp) => checkpoints.restore(test.pool, { ...trainer, stamp, tag: 'tag' })],
+    ['job.snapshot', (stamp) => snapshots.save(test.pool, { ...trainer, stamp, tag: 'tag' })],
+    ['job.restore', (stamp) => snapshots.restore(test.pool, { ...trainer, stamp, tag: 'tag' })],
     ['weights.begin', (stamp) => weights.begin(test.pool, { ...sync, mode: 'keep', deadlineMs: 60_000, stamp })],
     ['weights.status', (stamp) => weights.status(test.pool, undefined, undefined, stamp)],
     [

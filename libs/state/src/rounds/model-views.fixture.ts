@@ -1,8 +1,8 @@
-import type { ModelGroup, ModelRound, PlanSnapshot } from '@broomwagon/policies';
+import type { ModelGroup, ModelRound, PlanProgress } from '@broomwagon/policies';
 import { isOver } from '../../../policies/src/rounds/round-follower.fixture';
 
-/** A snapshot for comparison: zeros that a correction has left behind are no lengths. */
-export function normalized({ history = [], control, ...snapshot }: PlanSnapshot) {
+/** A progress for comparison: zeros that a correction has left behind are no lengths. */
+export function normalized({ history = [], control, ...progress }: PlanProgress) {
   const steps = history.map(({ lengths, ...record }) => ({
     ...pick(record),
     lengths: Object.fromEntries(
@@ -14,10 +14,10 @@ export function normalized({ history = [], control, ...snapshot }: PlanSnapshot)
       }),
     ),
   }));
-  return { ...snapshot, control: control ?? {}, history: steps };
+  return { ...progress, control: control ?? {}, history: steps };
 }
 
-type Times = Omit<NonNullable<PlanSnapshot['history']>[number], 'lengths'>;
+type Times = Omit<NonNullable<PlanProgress['history']>[number], 'lengths'>;
 function pick({ acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups }: Times) {
   return { acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups };
 }

@@ -1,5 +1,5 @@
 --[[ Says whether a payload may still be wanted: a group names it as its prompt, it waits for its removal, or its owner,
-a group or a request, is still there or in a checkpoint. Writes nothing.
+a group or a request, is still there or in a snapshot. Writes nothing.
 ARGV[1] JSON: {job, owner, ref}   owner: groupId or requestId
 Reply: owned   boolean
 Errors: none. Events: none.
@@ -10,6 +10,6 @@ return function(tx, args)
     or redis.call('HEXISTS', tx.key:promptHolders(args.job), args.ref) == 1
     or redis.call('ZSCORE', tx.key.freedPayloads, args.ref) ~= false
     or redis.call('ZSCORE', tx.key.awaitingPayloads, args.ref) ~= false
-    or KeptRefs.is_in_checkpoint(tx, args.job, group_id)
+    or KeptRefs.is_in_snapshot(tx, args.job, group_id)
   return cjson.encode({ owned = owned })
 end

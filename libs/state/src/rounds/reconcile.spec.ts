@@ -66,7 +66,7 @@ async function expectCounts(expected: Partial<RequestCounts>): Promise<void> {
 async function trainRest(trainerEpoch: Round['trainerEpoch'], first: number): Promise<string[]> {
   const groups: string[] = [];
   for (let step = first; ; step++) {
-    const { longtailGroups, openRoundId } = await rounds.snapshot(test.pool, { job });
+    const { longtailGroups, openRoundId } = await rounds.progress(test.pool, { job });
     expect(openRoundId).toBeUndefined();
     if (longtailGroups === 0) return groups.sort();
     const takeGroups = Math.min(2, longtailGroups);
@@ -83,7 +83,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
   const stages: [string, (claims: Claim[]) => Promise<unknown>][] = [
     ['pending', async (claims) => Promise.all(claims.map((claim) => test.fail(claim)))],
     ['claimed', async () => undefined],
-    ['running', async (claims) => Promise.all(claims.map((claim) => test.checkpoint(claim, 1)))],
+    ['running', async (claims) => Promise.all(claims.map((claim) => test.save(claim, 1)))],
     ['partly finished', async (claims) => finish([claims[0]!, claims[2]!])],
     ['accepted', async (claims) => finish(ofGroups(claims, 'g0'))],
     ['accepted otherwise', async (claims) => finish(ofGroups(claims, 'g2', 'g3'))],

@@ -26,7 +26,7 @@ import type {
   DueWork,
   FoldPage,
   GiveBackPage,
-  JobSnapshot,
+  JobProgress,
   NewGroup,
   OpenRoundArgs,
   ReconcileAnswer,
@@ -65,7 +65,7 @@ type SubmitScriptArgs = SubmitArgs & {
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
 
-const snapshot = transition<SnapshotArgs & { history: boolean }, JobSnapshot>('rounds/snapshot');
+const progress = transition<SnapshotArgs & { history: boolean }, JobProgress>('rounds/progress');
 const open = transition<OpenScriptArgs & { newEpoch: Epoch }, OpenRoundReply>('rounds/open');
 const take = transition<RoundName, TakeAnswer>('rounds/take');
 const takeover = transition<{ job: JobId; takeoverId: string; newEpoch: Epoch }, TakeoverRoundReply>('jobs/takeover');
@@ -98,8 +98,8 @@ export class RoundStore {
    * @param history lengths and times of the last rounds too, for policies that look at them
    * @throws GENERATION_CHANGED; JOB_NOT_FOUND and FENCED, both only with `trainerEpoch`
    */
-  snapshot(pool: PoolName, args: SnapshotArgs, history = false): Promise<JobSnapshot> {
-    return this.scripts.run(snapshot, pool, { ...args, history });
+  progress(pool: PoolName, args: SnapshotArgs, history = false): Promise<JobProgress> {
+    return this.scripts.run(progress, pool, { ...args, history });
   }
 
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */

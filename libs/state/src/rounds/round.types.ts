@@ -19,7 +19,7 @@ import type {
 import type { AttemptFence } from '../requests/request.types';
 
 /** What the plan of the next round is made from. */
-export interface JobSnapshot {
+export interface JobProgress {
   stepsTrained: number;
   longtailGroups: number;
   settlingGroups: number;
@@ -135,8 +135,8 @@ export interface DueWork {
   miscounts: number;
   /** Jobs that are to be counted anew. */
   miscounted: JobId[];
-  /** Checkpoints that are to be deleted. */
-  oldCheckpoints: number;
+  /** Snapshots that are to be deleted. */
+  oldSnapshots: number;
   /** Dropped groups that are to be forgotten. */
   dropped: number;
   /** Moves whose holders have not confirmed them. */

@@ -6,7 +6,7 @@ import { RUNS, type World } from './data-set-world.fixture';
 const ACTIONS = [
   'claim',
   'grant',
-  'checkpoint',
+  'savePartial',
   'complete',
   'fail',
   'sweep',
@@ -20,7 +20,7 @@ const TOTAL = 40;
 export const WEIGHTS: Record<(typeof ACTIONS)[number], number> = {
   claim: 4,
   grant: 2,
-  checkpoint: 5,
+  savePartial: 5,
   complete: 6,
   fail: 3,
   sweep: 4,

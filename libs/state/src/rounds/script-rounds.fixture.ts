@@ -5,7 +5,7 @@ import {
   type ModelRound,
   type ModelSegment,
   type ModelSubmission,
-  type PlanSnapshot,
+  type PlanProgress,
   type RoundModel,
   roundTerms,
 } from '@broomwagon/policies';
@@ -69,20 +69,20 @@ export class ScriptRounds implements RoundFollower {
     return Number(await redis.hget(`${this.root}:meta`, 'clockMs'));
   }
 
-  async compareSnapshot(expected: PlanSnapshot): Promise<void> {
-    const { stamp: _, ...said } = await rounds.snapshot(this.pool, { job: JOB }, true);
-    const snapshot = said as unknown as PlanSnapshot;
-    expect(normalized(snapshot)).toEqual(normalized(expected));
+  async compareProgress(expected: PlanProgress): Promise<void> {
+    const { stamp: _, ...said } = await rounds.progress(this.pool, { job: JOB }, true);
+    const progress = said as unknown as PlanProgress;
+    expect(normalized(progress)).toEqual(normalized(expected));
     // The scripts open a round and take its groups one after the other, the model at once.
-    for (const [position, { durationMs }] of (snapshot.history ?? []).entries()) {
+    for (const [position, { durationMs }] of (progress.history ?? []).entries()) {
       expect(Math.abs(durationMs - expected.history![position]!.durationMs)).toBeLessThan(10_000);
     }
   }
 
-  async open(opening: PlannedOpening, snapshot: PlanSnapshot): Promise<string> {
+  async open(opening: PlannedOpening, progress: PlanProgress): Promise<string> {
     const roundId = `r${opening.step}`;
     const common = { ...opening, job: JOB, roundId, orphanAfterMs: 600_000, trainerEpoch: this.trainerEpoch };
-    const terms = roundTerms(opening.policy, opening, snapshot);
+    const terms = roundTerms(opening.policy, opening, progress);
     const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(codeOf);
     if (typeof answer === 'string') return answer;
     this.trainerEpoch = answer.trainerEpoch;
@@ -106,8 +106,8 @@ export class ScriptRounds implements RoundFollower {
     return claims.map(attemptName);
   }
 
-  async checkpoint(attempt: GivenAttempt, made: ModelSegment): Promise<string> {
-    const answer = await requests.checkpoint(this.pool, { ...this.fence(attempt), ...wire(made) }).catch(codeOf);
+  async save(attempt: GivenAttempt, made: ModelSegment): Promise<string> {
+    const answer = await requests.save(this.pool, { ...this.fence(attempt), ...wire(made) }).catch(codeOf);
     return typeof answer === 'string' ? answer : answer.action;
   }
 

@@ -101,7 +101,7 @@ it('does not take what is said about an attempt for a later one of the same numb
   expect(number(claimed)).toBe(number(forgotten));
   expect(claimed.attempt).not.toBe(forgotten.attempt);
   const fenced = { code: 'FENCED', field: 'attempt' };
-  await expect(test.checkpoint(forgotten, 3)).rejects.toMatchObject(fenced);
+  await expect(test.save(forgotten, 3)).rejects.toMatchObject(fenced);
   await expect(test.fail(forgotten, 3)).rejects.toMatchObject(fenced);
   await expect(test.complete(forgotten)).rejects.toMatchObject(fenced);
   const { items } = await routing.syncWorker(pool, test.holder, 'attempts', '0');

@@ -113,8 +113,8 @@ export class TestPools {
     return { requestId, attempt, ...this.holder };
   }
 
-  checkpoint(claim: Claim, tokens: number) {
-    return this.requests.checkpoint(this.pool, { ...this.fence(claim), ...segmentOf(claim, tokens) });
+  save(claim: Claim, tokens: number) {
+    return this.requests.save(this.pool, { ...this.fence(claim), ...segmentOf(claim, tokens) });
   }
 
   complete(claim: Claim, tokens = 3) {

@@ -2,7 +2,7 @@ import type { Epoch, TailPolicy } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { CheckpointStore } from '../checkpoints';
+import { SnapshotStore } from '../snapshots';
 import { LongtailStore } from '../longtail';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
@@ -15,7 +15,7 @@ const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
 const rounds = new RoundStore(runner);
 const longtail = new LongtailStore(runner);
-const checkpoints = new CheckpointStore(runner);
+const snapshots = new SnapshotStore(runner);
 const weights = new WeightStore(runner);
 const policy: TailPolicy = { name: 'resume', overProvision: 1, shortfall: 'accept-fewer', deadlineMs: 1 };
 const job = 'job';
@@ -43,7 +43,7 @@ const cancel = (trainerEpoch: Epoch, mode: 'requeue' | 'drop') =>
 
 /** All that a trainer may say about its job, and each of it out of place in one state or another. */
 const WORDS: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
-  'round.next': (trainerEpoch) => rounds.snapshot(pool, { job, trainerEpoch }),
+  'round.next': (trainerEpoch) => rounds.progress(pool, { job, trainerEpoch }),
   'round.open of the same': (trainerEpoch) => open('r1', trainerEpoch),
   'round.open with other parameters': (trainerEpoch) => open('r1', trainerEpoch, 2),
   'round.open of another': (trainerEpoch) => open('r2', trainerEpoch),
@@ -55,8 +55,8 @@ const WORDS: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
   'round.close': (trainerEpoch) => rounds.close(pool, { ...FIRST, trainerEpoch, cursor: 'a.0.0.a.' }),
   'round.cancel': (trainerEpoch) => cancel(trainerEpoch, 'requeue'),
   'longtail.drop': (trainerEpoch) => longtail.drop(pool, { job, trainerEpoch, reason: 'test', groupIds: ['g'] }),
-  'job.checkpoint': (trainerEpoch) => checkpoints.save(pool, { job, trainerEpoch, tag: 't' }),
-  'job.restore': (trainerEpoch) => checkpoints.restore(pool, { job, trainerEpoch, tag: 'unknown' }),
+  'job.snapshot': (trainerEpoch) => snapshots.save(pool, { job, trainerEpoch, tag: 't' }),
+  'job.restore': (trainerEpoch) => snapshots.restore(pool, { job, trainerEpoch, tag: 'unknown' }),
   'weights.begin of the same': (trainerEpoch) => weights.begin(pool, { ...sync, job, trainerEpoch }),
   'weights.begin with other parameters': (trainerEpoch) =>
     weights.begin(pool, { ...sync, mode: 'keep', job, trainerEpoch }),
@@ -107,9 +107,9 @@ describe('a trainer that was taken over learns just that, whatever it says, when
 });
 
 it('lets a reader without an epoch plan, and knows no trainer of a job that is not there', async () => {
-  expect(await rounds.snapshot(pool, { job })).toMatchObject({ openRoundId: 'r1' });
-  expect(await rounds.snapshot(pool, { job, trainerEpoch: old })).toMatchObject({ openRoundId: 'r1' });
-  await expect(rounds.snapshot(pool, { job: 'none', trainerEpoch: 'e1' })).rejects.toMatchObject({
+  expect(await rounds.progress(pool, { job })).toMatchObject({ openRoundId: 'r1' });
+  expect(await rounds.progress(pool, { job, trainerEpoch: old })).toMatchObject({ openRoundId: 'r1' });
+  await expect(rounds.progress(pool, { job: 'none', trainerEpoch: 'e1' })).rejects.toMatchObject({
     code: 'JOB_NOT_FOUND',
   });
 });

@@ -126,7 +126,7 @@ function Choose.server(tx, item)
   local named = item.boundServerId and named_server(tx, item)
   local snapshot, server, branch, best, reached, via
   if item.explain or ((tx.sequence + 1) % tx.sample_every == 0 and not tx.has_snapshot) then
-    tx.has_snapshot, snapshot = true, Snapshot.take(tx, item, bound, named)
+    tx.has_snapshot, snapshot = true, DecisionSnapshot.take(tx, item, bound, named)
   end
   if named then
     server, branch = named, 'bound'

@@ -1,20 +1,22 @@
--- The order of those servers that fit a restriction, made by Redis from the sets of their traits. One script after the
--- other makes it anew: to keep it would cost every acquire.
+-- The order of the servers that fit a restriction, made by Redis from the sets of their index entries. Each script makes
+-- it again: to keep it would cost every acquire.
 local Narrow = {}
 
--- False while servers stand there that were registered by a version without traits; their heartbeats mend that.
-function Narrow.has_traits(tx) return redis.call('HLEN', tx.key.serverTraits) == redis.call('ZCARD', tx.key.servers) end
+-- False while servers stand there that were registered by a version without index entries; their heartbeats mend that.
+function Narrow.are_all_indexed(tx)
+  return redis.call('HLEN', tx.key.serverIndexEntries) == redis.call('ZCARD', tx.key.servers)
+end
 
 -- Weight versions, with what engines lack, that fit; and whether all do.
-local function fitting_bases(tx, item)
-  local fitting, all = {}, redis.call('SMEMBERS', tx.key.serverBases)
-  for _, base in ipairs(all) do
-    local version, lacking = string.match(base, '^@(%d+)|(.*)$')
+local function fitting_version_entries(tx, item)
+  local fitting, all = {}, redis.call('SMEMBERS', tx.key.serverVersionEntries)
+  for _, version_entry in ipairs(all) do
+    local version, lacking = string.match(version_entry, '^@(%d+)|(.*)$')
     local lacks = {}
     for feature in string.gmatch(lacking, '%a+') do lacks[feature] = true end
     if Restrictions.fits(tx, { weightVersion = tonumber(version), lacks = lacks, labels = item.labels or {} },
       item) then
-      table.insert(fitting, base)
+      table.insert(fitting, version_entry)
     end
   end
   return fitting, #fitting == #all
@@ -40,17 +42,17 @@ function Narrow.order(tx, item)
   narrowed = tx.key:narrowed(redis.sha1hex(restriction))
   local part, sets = narrowed .. ':part', {}
   for name, value in pairs(item.labels or {}) do table.insert(sets, tx.key:serversWith(name .. '=' .. value)) end
-  local bases, are_all = fitting_bases(tx, item)
+  local version_entries, are_all = fitting_version_entries(tx, item)
   if are_all then
     intersect(tx, narrowed, sets)
   else
-    for index, base in ipairs(bases) do
-      sets[#sets + 1] = tx.key:serversWith(base)
+    for index, version_entry in ipairs(version_entries) do
+      sets[#sets + 1] = tx.key:serversWith(version_entry)
       intersect(tx, index == 1 and narrowed or part, sets)
       sets[#sets] = nil
       if index > 1 then redis.call('ZUNIONSTORE', narrowed, 2, narrowed, part) end
     end
-    if #bases > 1 then redis.call('UNLINK', part) end
+    if #version_entries > 1 then redis.call('UNLINK', part) end
   end
   for _, id in ipairs(item.excludeServers or {}) do redis.call('ZREM', narrowed, id) end
   tx.narrowed_orders[restriction] = narrowed
@@ -76,15 +78,15 @@ local function any_in(sets, excluded)
 end
 
 function Narrow.none_fits(tx, item)
-  if not Restrictions.is_restricted(item) or not Narrow.has_traits(tx) then return false end
+  if not Restrictions.is_restricted(item) or not Narrow.are_all_indexed(tx) then return false end
   local restriction = Restrictions.text(item)
   if tx.restrictions_met[restriction] ~= nil then return tx.restrictions_met[restriction] end
   if tx.restrictions_looked_at >= RESTRICTIONS_LOOKED_AT then return false end
   tx.restrictions_looked_at = tx.restrictions_looked_at + 1
   local sets, is_none = { tx.key.usableServers }, true
   for name, value in pairs(item.labels or {}) do table.insert(sets, tx.key:serversWith(name .. '=' .. value)) end
-  for _, base in ipairs((fitting_bases(tx, item))) do
-    sets[#sets + 1] = tx.key:serversWith(base)
+  for _, version_entry in ipairs((fitting_version_entries(tx, item))) do
+    sets[#sets + 1] = tx.key:serversWith(version_entry)
     is_none = is_none and not any_in(sets, item.excludeServers or {})
     sets[#sets] = nil
   end

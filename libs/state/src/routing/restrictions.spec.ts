@@ -53,8 +53,8 @@ describe('restrictions', () => {
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 3, best, eligible: 701 });
     expect(await acquire({ excludeServers: ['wanted'] })).toMatchObject({ branch: 'tie', key: 0 });
     expect(await slowScans()).toBe(before);
-    // As a version without traits has left it: every server is looked at, and the next heartbeats mend it.
-    await test.redis.hdel(`${test.root}:servers:traits`, 'wanted');
+    // As a version without index entries has left it: every server is looked at, and the next heartbeats mend it.
+    await test.redis.hdel(`${test.root}:servers:index-entries`, 'wanted');
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 4 });
     expect(await slowScans()).toBe(before + 1);
     await test.store.heardFrom(test.pool, ['wanted']);
@@ -63,9 +63,9 @@ describe('restrictions', () => {
     // Changed by such a version: it is not taken for what it was, and found as what it is from its next heartbeat on.
     const changeWithoutTraits = async (from: number, to: number) => {
       await test.store.heartbeatServer(test.pool, 'wanted', epoch, to);
-      await test.redis.hset(`${test.root}:servers:traits`, 'wanted', `@${from}|`);
+      await test.redis.hset(`${test.root}:servers:index-entries`, 'wanted', `@${from}|`);
       await test.redis.smove(`${test.root}:servers:with:@${to}|`, `${test.root}:servers:with:@${from}|`, 'wanted');
-      await test.redis.sadd(`${test.root}:servers:bases`, `@${from}|`);
+      await test.redis.sadd(`${test.root}:servers:version-entries`, `@${from}|`);
     };
     await changeWithoutTraits(7, 9);
     expect(await acquire({ weightVersion: 7 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });

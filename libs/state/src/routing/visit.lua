@@ -28,11 +28,11 @@ function Visit.eligible(tx, first_page, visit)
 end
 
 -- Servers with room that fit, as visit_eligible: the first of all servers are looked at one by one, the rest by their
--- traits.
+-- index entries.
 function Visit.fitting(tx, item, visit)
   local passed, goes_on = 0, false
   Visit.eligible(tx, Order.BEST + 1, function(id, score, looked_at)
-    goes_on = looked_at > Visit.LOOKED_AT and Narrow.has_traits(tx)
+    goes_on = looked_at > Visit.LOOKED_AT and Narrow.are_all_indexed(tx)
     if goes_on then return true end
     if not Restrictions.fits(tx, Servers.get(tx, id), item) then return false end
     passed = passed + 1
@@ -41,9 +41,9 @@ function Visit.fitting(tx, item, visit)
   while goes_on do
     local page = redis.call('ZRANGE', Narrow.order(tx, item), passed, passed + CANDIDATES_PER_PAGE - 1, 'WITHSCORES')
     for index = 1, #page, 2 do
-      -- A version without traits may have changed the server.
+      -- A version without index entries may have changed the server.
       if not Restrictions.fits(tx, Servers.get(tx, page[index]), item) then
-        ServerHash.save_traits(tx, page[index])
+        ServerHash.save_index_entries(tx, page[index])
       elseif visit(page[index], tonumber(page[index + 1])) then
         return
       end

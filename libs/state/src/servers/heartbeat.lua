@@ -30,13 +30,14 @@ return function(tx, args)
   end
 
   local states, revived, changed = {}, {}, {}
-  local known_traits = args.serverIds[1] and redis.call('HMGET', tx.key.serverTraits, unpack(args.serverIds))
+  local known_index_entries = args.serverIds[1]
+    and redis.call('HMGET', tx.key.serverIndexEntries, unpack(args.serverIds))
   for index, id in ipairs(args.serverIds) do
     local server = Servers.get(tx, id)
     -- It was registered, or changed, by a version without them.
-    local traits = server and known_traits[index]
-    if server and (not traits or tonumber(string.match(traits,
-      '^@(%d+)|')) ~= server.weightVersion) then ServerHash.save_traits(tx, id) end
+    local index_entries = server and known_index_entries[index]
+    if server and (not index_entries or tonumber(string.match(index_entries,
+      '^@(%d+)|')) ~= server.weightVersion) then ServerHash.save_index_entries(tx, id) end
     if server and server.state == 'failed' and Servers.is_fenced(tx, server) then
       redis.call('ZADD', tx.key.servers, Format.integer(now), id)
       states[id] = 'failed'

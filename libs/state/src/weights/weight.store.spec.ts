@@ -160,7 +160,7 @@ describe('a change of weights', () => {
     const { claims } = await run();
     await test.complete(claims[0]!, 3);
     await begin({ mode: 'keep' });
-    await test.checkpoint(claims[1]!, 2);
+    await test.save(claims[1]!, 2);
     await test.fail(claims[1]!);
     expect(await end('committed')).toMatchObject({ state: 'committed', running: 3 });
     await test.complete(claims[2]!, 5);

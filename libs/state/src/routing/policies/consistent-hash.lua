@@ -85,7 +85,7 @@ function ConsistentHash.candidates(tx, item)
           end
         end
       end
-      if looked_at >= Visit.LOOKED_AT and (not Restrictions.is_restricted(item) or Narrow.has_traits(tx)) then
+      if looked_at >= Visit.LOOKED_AT and (not Restrictions.is_restricted(item) or Narrow.are_all_indexed(tx)) then
         rest, per_page = Restrictions.is_restricted(item) and Narrow.order(tx, item) or tx.key.eligible,
           POINTS_PER_LATER_PAGE
         if redis.call('EXISTS', rest) == 0 then break end

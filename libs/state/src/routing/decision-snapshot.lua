@@ -1,5 +1,5 @@
 -- What a full receipt holds.
-local Snapshot = {}
+local DecisionSnapshot = {}
 
 local SNAPSHOT_SERVERS = 128
 
@@ -26,13 +26,13 @@ local function snapshot_server(tx, server, held)
   return listed
 end
 
-local WISH = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion', 'minWeightVersion',
-  'maxWeightLag', 'labels', 'needs', 'dpRank', 'boundServerId', 'boundServerEpoch' }
+local REQUEST_FIELDS = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion',
+  'minWeightVersion', 'maxWeightLag', 'labels', 'needs', 'dpRank', 'boundServerId', 'boundServerEpoch' }
 local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
   'groupSpreadAboveKvUse' }
 
 -- Everything the choice is made from, as it is before.
-function Snapshot.take(tx, item, bound, named)
+function DecisionSnapshot.take(tx, item, bound, named)
   local held = Affinity.group_leases(tx, item)
   Servers.write_scores(tx)
   local listed, servers = {}, {}
@@ -45,7 +45,7 @@ function Snapshot.take(tx, item, bound, named)
   list(bound)
   list(named)
   local request, settings = {}, { policy = tx.policy_name, groupPlacement = Settings.get(tx, 'groupPlacement') }
-  for _, name in ipairs(WISH) do request[name] = item[name] end
+  for _, name in ipairs(REQUEST_FIELDS) do request[name] = item[name] end
   if item.excludeServers and #item.excludeServers > 0 then request.excludeServers = item.excludeServers end
   for _, name in ipairs(NUMBERS) do settings[name] = Settings.number(tx, name) end
   return {
@@ -59,4 +59,4 @@ function Snapshot.take(tx, item, bound, named)
   }
 end
 
-return Snapshot
+return DecisionSnapshot

@@ -7,7 +7,7 @@ import { CoordinatorFixture, type FixtureWorker, groups } from '../coordinator.f
 const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
 const job = 'job';
 
-describe('checkpoints of a job', () => {
+describe('snapshots of a job', () => {
   let fixture: CoordinatorFixture;
   let worker: FixtureWorker;
   beforeAll(async () => {
@@ -21,10 +21,10 @@ describe('checkpoints of a job', () => {
   afterEach(() => setFailpoints(''));
 
   const save = (trainerEpoch: Epoch, tag: string) =>
-    fixture.client.callWithRetry(fixture.pool, 'job.checkpoint', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
+    fixture.client.callWithRetry(fixture.pool, 'job.snapshot', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
   const restore = (tag: string, trainerEpoch?: Epoch) =>
     fixture.client.callWithRetry(fixture.pool, 'job.restore', { job, trainerEpoch, tag }, { deadlineMs: 10_000 });
-  const listed = async () => (await fixture.call('job.checkpoints', { job })).checkpoints.map(({ tag }) => tag);
+  const listed = async () => (await fixture.call('job.snapshots', { job })).snapshots.map(({ tag }) => tag);
   const queued = async () => (await fixture.call('longtail.list', { job })).groups;
   const counts = async () => (await fixture.call('job.status', { job })).requests;
 
@@ -82,14 +82,14 @@ describe('checkpoints of a job', () => {
     const epoch = await step(groups(96), 6);
     const before = { queue: await queued(), counts: await counts() };
     expect(before.queue).toHaveLength(90);
-    setFailpoints('coordinator.checkpoint.between-pages=throw@1');
+    setFailpoints('coordinator.snapshot.between-pages=throw@1');
     const prompt = await fixture.promptRef(job, 'g7');
     const saved = { tag: 'step-1', step: 1, state: 'complete', groups: 90, requests: 180 };
     for (const _ of [1, 2]) expect(await save(epoch, 'step-1')).toMatchObject(saved);
     await longStep(90, epoch);
     await step(groups(3, 100), 3, epoch);
     expect(await counts()).toMatchObject({ trained: 198, unfinished: 0 });
-    // Trained and folded, but the checkpoint has them.
+    // Trained and folded, but the snapshot has them.
     const refs = [prompt, stored.get('job/g7/1')!];
     expect(await Promise.all(refs.map(exists))).toEqual([true, true]);
     const trained = `*:payload:{${fixture.pool}/${job}}:item:g100~*`;
@@ -138,18 +138,18 @@ describe('checkpoints of a job', () => {
     await save(epoch, 'c');
     expect(await listed()).toEqual(['b', 'c']);
     await waitUntil(async () => (await Promise.all(refs.map(exists))).every((there) => !there), {
-      what: 'the payloads of the oldest checkpoint to be deleted',
+      what: 'the payloads of the oldest snapshot to be deleted',
       timeoutMs: 10_000,
     });
-    expect(await fixture.redis.keys(`${fixture.rootKey}:checkpoint*/1`)).toEqual([]);
-    await expect(restore('a', epoch)).rejects.toMatchObject({ code: 'CHECKPOINT_NOT_FOUND', field: 'tag' });
+    expect(await fixture.redis.keys(`${fixture.rootKey}:snapshot*/1`)).toEqual([]);
+    await expect(restore('a', epoch)).rejects.toMatchObject({ code: 'SNAPSHOT_NOT_FOUND', field: 'tag' });
     // Falling back to b, c is of a time that has not been.
     await restore('b');
     expect(await listed()).toEqual(['b']);
   });
 
   it('is only made between rounds, and a tag names one state', async () => {
-    await expect(fixture.call('job.checkpoints', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    await expect(fixture.call('job.snapshots', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     await expect(restore('a')).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     const epoch = await step(groups(2), 1);
     await save(epoch, 'a');
@@ -165,7 +165,7 @@ describe('checkpoints of a job', () => {
     await fixture.call('round.cancel', { ...round, mode: 'requeue' });
     await fixture.swept();
     await fixture.call('longtail.drop', { job, trainerEpoch: epoch, all: true, reason: 'test' });
-    await expect(save(epoch, 'a')).rejects.toMatchObject({ code: 'CHECKPOINT_EXISTS', field: 'tag' });
+    await expect(save(epoch, 'a')).rejects.toMatchObject({ code: 'SNAPSHOT_EXISTS', field: 'tag' });
     await expect(save(epoch, 'a\nb')).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'tag' });
     await restore('a', epoch);
     expect(await queued()).toHaveLength(1);

@@ -1,48 +1,48 @@
 import { Injectable } from '@nestjs/common';
 import type {
-  CheckpointJobReply,
-  CheckpointJobRequest,
+  SnapshotJobReply,
+  SnapshotJobRequest,
   PoolName,
   RestoreJobReply,
   RestoreJobRequest,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { CheckpointStore } from '@broomwagon/state';
+import { SnapshotStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { CheckpointSweepService } from './checkpoint-sweep.service';
+import { SnapshotSweepService } from './snapshot-sweep.service';
 
 /** A call does pages for so long, then answers how far it is; milliseconds. */
 const BUSY_MS = 2_000;
 
 /** Saves and restores page by page; where a replica died, the repeated call goes on. */
 @Injectable()
-export class CheckpointService {
+export class SnapshotService {
   constructor(
-    private readonly checkpoints: CheckpointStore,
-    private readonly sweeper: CheckpointSweepService,
+    private readonly snapshots: SnapshotStore,
+    private readonly sweeper: SnapshotSweepService,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** @throws BroomwagonError as the script `checkpoints/save` says */
-  async save(pool: PoolName, { job, trainerEpoch, stamp, tag }: CheckpointJobRequest): Promise<CheckpointJobReply> {
+  /** @throws BroomwagonError as the script `snapshots/save` says */
+  async save(pool: PoolName, { job, trainerEpoch, stamp, tag }: SnapshotJobRequest): Promise<SnapshotJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
     for (let seen = stamp; ;) {
-      const { retired, ...reply } = await this.checkpoints.save(pool, { job, trainerEpoch, stamp: seen, tag });
+      const { retired, ...reply } = await this.snapshots.save(pool, { job, trainerEpoch, stamp: seen, tag });
       seen = reply.stamp;
-      this.metrics.sweepPages.inc({ kind: 'checkpoint' });
+      this.metrics.sweepPages.inc({ kind: 'snapshot' });
       if (retired) this.sweeper.soon(pool);
-      await failpoint('coordinator.checkpoint.between-pages');
+      await failpoint('coordinator.snapshot.between-pages');
       if (reply.state === 'complete' || Date.now() >= endsAtMs) return reply;
     }
   }
 
-  /** @throws BroomwagonError as the script `checkpoints/restore` says */
+  /** @throws BroomwagonError as the script `snapshots/restore` says */
   async restore(pool: PoolName, { job, trainerEpoch, stamp, tag }: RestoreJobRequest): Promise<RestoreJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
     // Of the first page on: one call is one trainer.
     let epoch = trainerEpoch;
     for (let seen = stamp; ;) {
-      const page = await this.checkpoints.restore(pool, { job, trainerEpoch: epoch, stamp: seen, tag });
+      const page = await this.snapshots.restore(pool, { job, trainerEpoch: epoch, stamp: seen, tag });
       epoch = page.trainerEpoch;
       seen = page.stamp;
       const { retired, ...reply } = page;

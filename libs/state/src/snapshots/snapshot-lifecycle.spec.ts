@@ -2,16 +2,16 @@ import type { TailPolicy } from '@broomwagon/contracts';
 import { afterAll, describe, expect, it } from 'vitest';
 import { endWorlds, JOB, rounds } from '../rounds/data-set-world.fixture';
 import { forDataSets, runDataSet, WEIGHTS } from '../rounds/run-data-set.fixture';
-import { CheckpointWorld } from './checkpoint-world.fixture';
+import { SnapshotWorld } from './snapshot-world.fixture';
 
 afterAll(endWorlds);
 
-describe('a data set whose trainer falls back to checkpoints', () => {
+describe('a data set whose trainer falls back to snapshots', () => {
   it('is exactly where it was at step k, and goes on to train every group exactly once in ceil(N/G) steps', async () => {
     let restores = 0;
     await forDataSets(async ({ groups, samples, groupsPerStep, name, decide }) => {
       const policy: TailPolicy = { name, overProvision: 1.5 };
-      const world = new CheckpointWorld(groups, samples, groupsPerStep, policy, decide);
+      const world = new SnapshotWorld(groups, samples, groupsPerStep, policy, decide);
       const act = () => {
         const choice = decide(6);
         if (choice < 2 && world.restores < 5) return world.restore();

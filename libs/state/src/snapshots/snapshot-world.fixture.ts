@@ -2,17 +2,17 @@ import { type AttemptId, type GroupResult, isBroomwagonError, type RestoreJobReq
 import { expect } from 'vitest';
 import { GivingUpWorld } from '../longtail/giving-up-world.fixture';
 import { JOB, redis, rounds, runner } from '../rounds/data-set-world.fixture';
-import { CheckpointStore } from './checkpoint.store';
-import type { RestoreCheckpointPage } from './checkpoint.types';
+import { SnapshotStore } from './snapshot.store';
+import type { RestoreSnapshotPage } from './snapshot.types';
 
-const checkpoints = new CheckpointStore(runner);
+const snapshots = new SnapshotStore(runner);
 /** What says who may speak; a restore leaves it alone, or moves it on. */
 const FENCES = new Set(
   `trainerEpoch takeovers trainerSeenAtMs saving restoredFrom restoredEpoch restoredNumber arrival`.split(' '),
 );
 
 type Dump = Record<string, string>;
-/** What the trainer knows at a checkpoint, and what Redis has. */
+/** What the trainer knows at a snapshot, and what Redis has. */
 interface Saved {
   tag: string;
   steps: number;
@@ -23,7 +23,7 @@ interface Saved {
 }
 
 /** A world whose trainer saves its job and falls back to what it has saved. */
-export class CheckpointWorld extends GivingUpWorld {
+export class SnapshotWorld extends GivingUpWorld {
   restores = 0;
   private saved: Saved[] = [];
   private tags = 0;
@@ -33,10 +33,10 @@ export class CheckpointWorld extends GivingUpWorld {
     if (this.plan !== undefined || this.refused !== undefined || this.epoch === undefined) return;
     const args = { job: JOB, trainerEpoch: this.epoch, tag: `t${this.tags++}` };
     await this.whenAtRest(
-      () => checkpoints.save(this.pool, args),
+      () => snapshots.save(this.pool, args),
       (page) => page.state === 'complete',
     );
-    const answer = await checkpoints.save(this.pool, args);
+    const answer = await snapshots.save(this.pool, args);
     expect(answer).toMatchObject({ state: 'complete', step: this.steps });
     this.saved = [
       ...this.saved.slice(-1),
@@ -49,11 +49,11 @@ export class CheckpointWorld extends GivingUpWorld {
         dump: await this.dump(),
       },
     ];
-    const { checkpoints: listed } = await checkpoints.list(this.pool, JOB);
+    const { snapshots: listed } = await snapshots.list(this.pool, JOB);
     expect(listed.map(({ tag }) => tag)).toEqual(this.saved.map(({ tag }) => tag));
   }
 
-  /** Falls back to one of the two checkpoints, and is exactly there. */
+  /** Falls back to one of the two snapshots, and is exactly there. */
   async restore(): Promise<void> {
     const saved = this.pick(this.saved);
     // An open that was refused may still arrive.
@@ -87,10 +87,10 @@ export class CheckpointWorld extends GivingUpWorld {
   }
 
   /** All pages of one call, as one trainer. */
-  private fallBack(args: RestoreJobRequest): Promise<RestoreCheckpointPage> {
+  private fallBack(args: RestoreJobRequest): Promise<RestoreSnapshotPage> {
     let { trainerEpoch } = args;
     const page = async () => {
-      const answer = await checkpoints.restore(this.pool, { ...args, trainerEpoch });
+      const answer = await snapshots.restore(this.pool, { ...args, trainerEpoch });
       ({ trainerEpoch } = answer);
       return answer;
     };
@@ -120,7 +120,7 @@ export class CheckpointWorld extends GivingUpWorld {
     const dump: Dump = {};
     for (const key of await redis.keys(`${root}*`)) {
       const name = key.slice(root.length);
-      if (!/^(job|job-.*|group|request|round):job/.test(name) || /^job-(checkpoints|prompts)/.test(name)) continue;
+      if (!/^(job|job-.*|group|request|round):job/.test(name) || /^job-(snapshots|prompts)/.test(name)) continue;
       if ((await redis.type(key)) === 'zset') dump[name] = (await redis.zrange(key, '0', '-1', 'WITHSCORES')).join();
       else {
         const fields = Object.entries(await redis.hgetall(key)).filter(([field]) => !FENCES.has(field));

@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
-import { CheckpointStore } from './checkpoint.store';
+import { SnapshotStore } from './snapshot.store';
 
 const test = new TestPools();
-const checkpoints = new CheckpointStore(test.runner);
+const snapshots = new SnapshotStore(test.runner);
 const policy = { name: 'resume' as const, overProvision: 2 };
 beforeEach(() => test.fresh());
 afterAll(() => test.close());
@@ -16,7 +16,7 @@ it('is another state after a round that gave all it had back, with more tokens',
   await test.readAndClose(first);
   await test.rounds.fold(test.pool, first);
   const { job, trainerEpoch } = first;
-  const save = (tag: string) => checkpoints.save(test.pool, { job, trainerEpoch, tag });
+  const save = (tag: string) => snapshots.save(test.pool, { job, trainerEpoch, tag });
   expect(await save('a')).toMatchObject({ state: 'complete', groups: 1 });
   expect(await save('a')).toMatchObject({ state: 'complete', groups: 1 });
 
@@ -27,6 +27,6 @@ it('is another state after a round that gave all it had back, with more tokens',
   await test.rounds.cut(test.pool, long, 0);
   await test.rounds.fold(test.pool, long);
   // Steps, groups and the length of the queue are the same.
-  await expect(save('a')).rejects.toMatchObject({ code: 'CHECKPOINT_EXISTS', field: 'tag' });
+  await expect(save('a')).rejects.toMatchObject({ code: 'SNAPSHOT_EXISTS', field: 'tag' });
   expect(await save('b')).toMatchObject({ state: 'complete', groups: 1 });
 });

@@ -1,17 +1,17 @@
---[[ Does one page of a restore: the job goes back to a checkpoint. The first page fences the trainer before; then the
+--[[ Does one page of a restore: the job goes back to a snapshot. The first page fences the trainer before; then the
 long-tail queue is emptied, what was dropped since is forgotten, the saved groups are put back, and the last page sets
-counters and counts. Groups submitted after the checkpoint are forgotten: they are to be submitted again.
+counters and counts. Groups submitted after the snapshot are forgotten: they are to be submitted again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON:
   job, tag       string
   trainerEpoch   string, or absent: whoever it was is fenced, as by a takeover, by each such call
   newEpoch       string: the epoch that begins with the first page
   stamp          of the trainer, or absent
-Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three of the checkpoint
+Reply: tag, trainerEpoch, stepsTrained, submittedGroups, groups   the last three of the snapshot
        state     'restoring' (call again) | 'restored'; a repeat gets the same until something else happens to the job
-       retired   boolean: a checkpoint that was made after this one is to be deleted
+       retired   boolean: a snapshot that was made after this one is to be deleted
        stamp     string
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, CHECKPOINT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Events:
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Events:
 job.restored. ]]
 return function(tx, args)
   local PAGE = 32
@@ -23,17 +23,17 @@ return function(tx, args)
     'restoredNumber')
   if not field[1] then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
   local epoch, given = field[1], Reply.optional(args.trainerEpoch)
-  local number = redis.call('ZSCORE', tx.key:checkpoints(job), args.tag)
-  local header = number and tx.key:checkpoint(job, number)
+  local number = redis.call('ZSCORE', tx.key:snapshots(job), args.tag)
+  local header = number and tx.key:snapshot(job, number)
   local mark = number and redis.call('HGET', header, 'mark')
   -- The same call again: its first page has made a new epoch, and nothing has happened since.
   local is_repeat = given and number and field[7] == number and field[4] == epoch and given == field[3]
-    and (field[2] == number or mark == Checkpoints.state_mark(tx, job))
+    and (field[2] == number or mark == Snapshots.state_mark(tx, job))
   if given and given ~= epoch and not is_repeat then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
   end
-  if not number then return Reply.fail('CHECKPOINT_NOT_FOUND', 'The job has no snapshot ' .. args.tag, 'tag') end
-  local saved_groups = tx.key:checkpointPart(job, number, Checkpoints.SAVED_GROUPS)
+  if not number then return Reply.fail('SNAPSHOT_NOT_FOUND', 'The job has no snapshot ' .. args.tag, 'tag') end
+  local saved_groups = tx.key:snapshotPart(job, number, Snapshots.SAVED_GROUPS)
   local retired, touched = false, 0
 
   local function answer(state)
@@ -47,7 +47,7 @@ return function(tx, args)
   local phase, cursor = field[5], field[6]
   if field[2] ~= number then
     if is_repeat and not field[2] then return answer('restored') end
-    local unrest = Checkpoints.unrest_of(tx, job)
+    local unrest = Snapshots.unrest_of(tx, job)
     if unrest then return unrest end
     phase, cursor = 'empty', '0'
   end
@@ -104,7 +104,7 @@ return function(tx, args)
     end
   end
 
-  -- Dropped groups are there for a while after; those submitted since the checkpoint are unknown again.
+  -- Dropped groups are there for a while after; those submitted since the snapshot are unknown again.
   function phases.forget()
     local arrival = tonumber(redis.call('HGET', header, 'arrival'))
     local page = redis.call('ZSCAN', tx.key.droppedGroups, cursor, 'COUNT', PAGE, 'MATCH', job .. '/*')
@@ -154,37 +154,37 @@ return function(tx, args)
   end
 
   local function finish()
-    local kept = redis.call('HMGET', hash, unpack(Checkpoints.FENCES))
+    local kept = redis.call('HMGET', hash, unpack(Snapshots.FENCES))
     local saved_step, last = tonumber(redis.call('HGET', header, 'step')), tonumber(redis.call('HGET', hash,
       'stepsTrained') or 0) + 1
-    for step = math.max(saved_step + 1, last - Checkpoints.SAVED_LENGTHS), last do redis.call('UNLINK',
+    for step = math.max(saved_step + 1, last - Snapshots.SAVED_LENGTHS), last do redis.call('UNLINK',
       tx.key:lengths(job, Format.integer(step))) end
-    for back = -1, Checkpoints.SAVED_LENGTHS - 1 do
-      redis.call('COPY', Checkpoints.lengths_part(tx, job, number, back), tx.key:lengths(job,
+    for back = -1, Snapshots.SAVED_LENGTHS - 1 do
+      redis.call('COPY', Snapshots.lengths_part(tx, job, number, back), tx.key:lengths(job,
         Format.integer(saved_step - back)), 'REPLACE')
     end
     redis.call('UNLINK', hash)
     redis.call('HSET', hash, unpack(cjson.decode(redis.call('HGET', header, 'job'))))
-    for position, name in ipairs(Checkpoints.FENCES) do
+    for position, name in ipairs(Snapshots.FENCES) do
       if kept[position] then redis.call('HSET', hash, name, kept[position]) else redis.call('HDEL', hash, name) end
     end
     redis.call('HDEL', hash, 'restoring', 'restorePhase', 'restoreCursor')
-    for part, name in pairs(Checkpoints.COPIED) do
+    for part, name in pairs(Snapshots.COPIED) do
       local copied = tx.key[name](tx.key, job)
-      if redis.call('COPY', tx.key:checkpointPart(job, number, part), copied, 'REPLACE') == 0 then
+      if redis.call('COPY', tx.key:snapshotPart(job, number, part), copied, 'REPLACE') == 0 then
         redis.call('UNLINK', copied)
       end
     end
     redis.call('ZREMRANGEBYSCORE', tx.key:trainedGroups(job), '(' .. redis.call('HGET', header, 'step'), '+inf')
-    for _, round_id in ipairs(redis.call('ZDIFF', 2, tx.key:rounds(job), tx.key:checkpointPart(job, number,
-      Checkpoints.SAVED_ROUNDS))) do
+    for _, round_id in ipairs(redis.call('ZDIFF', 2, tx.key:rounds(job), tx.key:snapshotPart(job, number,
+      Snapshots.SAVED_ROUNDS))) do
       redis.call('UNLINK', tx.key:round(job, round_id), tx.key:roundLedger(job, round_id))
       redis.call('ZREM', tx.key:rounds(job), round_id)
     end
-    -- Checkpoints of a time that has not been.
-    for _, tag in ipairs(redis.call('ZRANGEBYSCORE', tx.key:checkpoints(job), '(' .. number, '+inf')) do
-      Checkpoints.retire(tx, job, redis.call('ZSCORE', tx.key:checkpoints(job), tag))
-      redis.call('ZREM', tx.key:checkpoints(job), tag)
+    -- Snapshots of a time that has not been.
+    for _, tag in ipairs(redis.call('ZRANGEBYSCORE', tx.key:snapshots(job), '(' .. number, '+inf')) do
+      Snapshots.retire(tx, job, redis.call('ZSCORE', tx.key:snapshots(job), tag))
+      redis.call('ZREM', tx.key:snapshots(job), tag)
       retired = true
     end
     Events.add(tx, 'job.restored', { job = job, tag = args.tag, trainerEpoch = epoch })

@@ -21,7 +21,7 @@ const MISSING = 'is missing';
  * contract counts as absent, since many clients write all their fields.
  * @throws BroomwagonError VALIDATION_FAILED
  */
-export function judge<T extends object>(contract: ContractClass<T>, body: unknown): T {
+export function validateFully<T extends object>(contract: ContractClass<T>, body: unknown): T {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw failure([{ field: '', reason: 'must be an object' }]);
   }

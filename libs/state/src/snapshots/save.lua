@@ -8,8 +8,8 @@ Reply: tag, step, groups, requests   numbers so far
        retired                       boolean: an older one is to be deleted
        stamp                         string
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,
-CHECKPOINT_EXISTS.
-Events: job.checkpointed. ]]
+SNAPSHOT_EXISTS.
+Events: job.snapshotted. ]]
 return function(tx, args)
   local PAGE, KEPT = 32, 2
   local job, hash = args.job, tx.key:job(args.job)
@@ -21,50 +21,50 @@ return function(tx, args)
   end
 
   local function answer(number, state, retired)
-    local checkpoint = Checkpoints.json(tx, job, number)
-    checkpoint.state, checkpoint.retired, checkpoint.savedAtMs = state, retired or false, nil
-    return Generation.stamped(tx, cjson.encode(checkpoint))
+    local snapshot = Snapshots.json(tx, job, number)
+    snapshot.state, snapshot.retired, snapshot.savedAtMs = state, retired or false, nil
+    return Generation.stamped(tx, cjson.encode(snapshot))
   end
-  local known = redis.call('ZSCORE', tx.key:checkpoints(job), args.tag)
+  local known = redis.call('ZSCORE', tx.key:snapshots(job), args.tag)
   if known then
-    if redis.call('HGET', tx.key:checkpoint(job, known), 'mark') ~= Checkpoints.state_mark(tx, job) then
-      return Reply.fail('CHECKPOINT_EXISTS', 'The tag names a snapshot of another state', 'tag')
+    if redis.call('HGET', tx.key:snapshot(job, known), 'mark') ~= Snapshots.state_mark(tx, job) then
+      return Reply.fail('SNAPSHOT_EXISTS', 'The tag names a snapshot of another state', 'tag')
     end
     return answer(known, 'complete')
   end
-  local unrest = Checkpoints.unrest_of(tx, job)
+  local unrest = Snapshots.unrest_of(tx, job)
   if unrest then return unrest end
 
   local number = redis.call('HGET', hash, 'saving')
   local retired = false
   local function begin()
     if number then
-      Checkpoints.retire(tx, job, number)
+      Snapshots.retire(tx, job, number)
       retired = true
     end
-    number = Format.integer(redis.call('HINCRBY', tx.key.meta, 'checkpointSequence', 1))
+    number = Format.integer(redis.call('HINCRBY', tx.key.meta, 'snapshotSequence', 1))
     redis.call('HSET', hash, 'saving', number)
-    redis.call('HSET', tx.key:checkpoint(job, number), 'tag', args.tag, 'step', redis.call('HGET', hash, 'stepsTrained')
+    redis.call('HSET', tx.key:snapshot(job, number), 'tag', args.tag, 'step', redis.call('HGET', hash, 'stepsTrained')
       or 0,
-      'mark', Checkpoints.state_mark(tx, job), 'job', cjson.encode(redis.call('HGETALL', hash)), 'groups', 0,
+      'mark', Snapshots.state_mark(tx, job), 'job', cjson.encode(redis.call('HGETALL', hash)), 'groups', 0,
         'requests', 0, 'cursor', '-inf',
       'arrival', redis.call('HGET', tx.key.meta, 'arrivalSequence') or 0)
-    for part, name in pairs(Checkpoints.COPIED) do
-      redis.call('COPY', tx.key[name](tx.key, job), tx.key:checkpointPart(job, number, part), 'REPLACE')
+    for part, name in pairs(Snapshots.COPIED) do
+      redis.call('COPY', tx.key[name](tx.key, job), tx.key:snapshotPart(job, number, part), 'REPLACE')
     end
     local steps = tonumber(redis.call('HGET', hash, 'stepsTrained') or 0)
-    for back = -1, Checkpoints.SAVED_LENGTHS - 1 do
-      redis.call('COPY', tx.key:lengths(job, Format.integer(steps - back)), Checkpoints.lengths_part(tx, job, number,
+    for back = -1, Snapshots.SAVED_LENGTHS - 1 do
+      redis.call('COPY', tx.key:lengths(job, Format.integer(steps - back)), Snapshots.lengths_part(tx, job, number,
         back), 'REPLACE')
     end
-    redis.call('COPY', tx.key:rounds(job), tx.key:checkpointPart(job, number, Checkpoints.SAVED_ROUNDS), 'REPLACE')
+    redis.call('COPY', tx.key:rounds(job), tx.key:snapshotPart(job, number, Snapshots.SAVED_ROUNDS), 'REPLACE')
   end
-  if not number or redis.call('HMGET', tx.key:checkpoint(job, number), 'tag')[1] ~= args.tag
-    or redis.call('HGET', tx.key:checkpoint(job, number), 'mark') ~= Checkpoints.state_mark(tx, job) then
+  if not number or redis.call('HMGET', tx.key:snapshot(job, number), 'tag')[1] ~= args.tag
+    or redis.call('HGET', tx.key:snapshot(job, number), 'mark') ~= Snapshots.state_mark(tx, job) then
     begin()
   end
 
-  local header = tx.key:checkpoint(job, number)
+  local header = tx.key:snapshot(job, number)
   local cursor = redis.call('HGET', header, 'cursor')
   local page = redis.call('ZRANGEBYSCORE', tx.key:longtail(job), cursor == '-inf' and cursor or '(' .. cursor, '+inf',
     'WITHSCORES', 'LIMIT', 0, PAGE)
@@ -79,7 +79,7 @@ return function(tx, args)
     for index = 0, tonumber(KeptRefs.value_of(saved.group, 'launched')) - 1 do
       saved.requests[index + 1] = redis.call('HGETALL', tx.key:request(Requests.id_of(job, group_id, index)))
     end
-    redis.call('HSET', tx.key:checkpointPart(job, number, Checkpoints.SAVED_GROUPS), group_id, cjson.encode(saved))
+    redis.call('HSET', tx.key:snapshotPart(job, number, Snapshots.SAVED_GROUPS), group_id, cjson.encode(saved))
     FreedPayloads.hold_prompt(tx, job, KeptRefs.value_of(saved.group, 'promptRef'))
     cursor, groups, requests = page[position + 1], groups + 1, requests + #saved.requests
   end
@@ -91,13 +91,13 @@ return function(tx, args)
   redis.call('HSET', header, 'savedAtMs', Format.integer(tx.now))
   redis.call('HDEL', header, 'cursor')
   redis.call('HDEL', hash, 'saving')
-  redis.call('ZADD', tx.key:checkpoints(job), number, args.tag)
-  for _, tag in ipairs(redis.call('ZRANGE', tx.key:checkpoints(job), 0, -1 - KEPT)) do
-    Checkpoints.retire(tx, job, redis.call('ZSCORE', tx.key:checkpoints(job), tag))
-    redis.call('ZREM', tx.key:checkpoints(job), tag)
+  redis.call('ZADD', tx.key:snapshots(job), number, args.tag)
+  for _, tag in ipairs(redis.call('ZRANGE', tx.key:snapshots(job), 0, -1 - KEPT)) do
+    Snapshots.retire(tx, job, redis.call('ZSCORE', tx.key:snapshots(job), tag))
+    redis.call('ZREM', tx.key:snapshots(job), tag)
     retired = true
   end
-  Events.add(tx, 'job.checkpointed', { job = job, tag = args.tag, step = tonumber(redis.call('HGET', header, 'step')),
+  Events.add(tx, 'job.snapshotted', { job = job, tag = args.tag, step = tonumber(redis.call('HGET', header, 'step')),
     groups = tonumber(redis.call('HGET', header, 'groups')) })
   return answer(number, 'complete', retired)
 end

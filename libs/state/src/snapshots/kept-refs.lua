@@ -1,23 +1,23 @@
--- Checkpoints own the payloads of the groups they name: nothing discards those while one of them is there.
+-- Snapshots own the payloads of the groups they name: nothing discards those while one of them is there.
 local KeptRefs = {}
 
-function Tx.fields.checkpoints_of() return {} end
+function Tx.fields.snapshots_of() return {} end
 
--- Numbers of the checkpoints of a job, with the one that is being saved.
-local function checkpoint_numbers(tx, job)
-  if tx.checkpoints_of[job] then return tx.checkpoints_of[job] end
+-- Numbers of the snapshots of a job, with the one that is being saved.
+local function snapshot_numbers(tx, job)
+  if tx.snapshots_of[job] then return tx.snapshots_of[job] end
   local numbers = {}
-  local complete = redis.call('ZRANGE', tx.key:checkpoints(job), 0, -1, 'WITHSCORES')
+  local complete = redis.call('ZRANGE', tx.key:snapshots(job), 0, -1, 'WITHSCORES')
   for position = 2, #complete, 2 do table.insert(numbers, complete[position]) end
   local saving = redis.call('HGET', tx.key:job(job), 'saving')
   if saving then table.insert(numbers, saving) end
-  tx.checkpoints_of[job] = numbers
+  tx.snapshots_of[job] = numbers
   return numbers
 end
 
-function KeptRefs.is_in_checkpoint(tx, job, group_id)
-  for _, number in ipairs(checkpoint_numbers(tx, job)) do
-    if redis.call('HEXISTS', tx.key:checkpointPart(job, number, 'groups'), group_id) == 1 then return true end
+function KeptRefs.is_in_snapshot(tx, job, group_id)
+  for _, number in ipairs(snapshot_numbers(tx, job)) do
+    if redis.call('HEXISTS', tx.key:snapshotPart(job, number, 'groups'), group_id) == 1 then return true end
   end
   return false
 end
@@ -41,13 +41,13 @@ end
 
 function Tx.fields.kept_of() return {} end
 
--- The segments of a group that checkpoints of its job name, as a set of references. Prompts have counts of their own.
-function KeptRefs.refs_in_checkpoints(tx, job, group_id)
+-- The segments of a group that snapshots of its job name, as a set of references. Prompts have counts of their own.
+function KeptRefs.refs_in_snapshots(tx, job, group_id)
   local name = job .. '/' .. group_id
   if tx.kept_of[name] then return tx.kept_of[name] end
   local kept = {}
-  for _, number in ipairs(checkpoint_numbers(tx, job)) do
-    local packed = redis.call('HGET', tx.key:checkpointPart(job, number, 'groups'), group_id)
+  for _, number in ipairs(snapshot_numbers(tx, job)) do
+    local packed = redis.call('HGET', tx.key:snapshotPart(job, number, 'groups'), group_id)
     if packed then
       local _, refs = KeptRefs.refs_of_saved(cjson.decode(packed))
       for _, ref in ipairs(refs) do kept[ref] = true end
@@ -59,7 +59,7 @@ end
 
 -- Frees the payloads of a group that is deleted, unless something else names them.
 function KeptRefs.free_payloads_of(tx, job, group_id, prompt_ref, refs)
-  local kept = KeptRefs.refs_in_checkpoints(tx, job, group_id)
+  local kept = KeptRefs.refs_in_snapshots(tx, job, group_id)
   for _, ref in ipairs(refs) do
     if not kept[ref] then FreedPayloads.free(tx, ref) end
   end

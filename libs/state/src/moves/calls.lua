@@ -33,7 +33,7 @@ return function(tx, args)
         leaseId = Format.integer(lease.seq) .. '.' .. page[2][position], requestId = id, serverId = lease.serverId,
         epoch = lease.serverEpoch,
         attempt = request.attempt, contextTokens = lease.contextTokens or 0, heldTokens = request.tokens,
-        madeTokens = request.checkpointTokens, maxTokens = tonumber(group[2]), longestTokens = tonumber(group[3] or nil)
+        madeTokens = request.savedTokens, maxTokens = tonumber(group[2]), longestTokens = tonumber(group[3] or nil)
           or 0,
         moves = tonumber(field[1] or nil) or 0, sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
         ageMs = math.max(0, now - tonumber(field[3] or now)),

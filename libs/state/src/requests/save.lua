@@ -20,9 +20,9 @@ return function(tx, args)
   local segment = Reply.optional(args.segment)
   redis.call('HSET', tx.key:request(request.id), 'started', 1)
   if Reply.optional(args.serverId) then redis.call('HSET', tx.key:request(request.id), 'serverId', args.serverId) end
-  if segment and (not request.checkpoint or args.tokens > request.checkpointTokens) then
-    redis.call('HSET', tx.key:request(request.id), 'checkpoint', segment, 'checkpointTokens', args.tokens)
-    request.checkpoint, segment = segment, request.checkpoint
+  if segment and (not request.savedSegment or args.tokens > request.savedTokens) then
+    redis.call('HSET', tx.key:request(request.id), 'savedSegment', segment, 'savedTokens', args.tokens)
+    request.savedSegment, segment = segment, request.savedSegment
   end
   KeptTokens.free_unused(tx, request, segment)
   if request.state == 'claimed' then Requests.move(tx, request, group, 'running') end

@@ -1,10 +1,10 @@
 import type { JobId } from '@broomwagon/contracts';
 import { type Discrepancy, listOf, type PoolLook } from './pool-look';
 
-const KEPT_CHECKPOINTS = 2;
+const KEPT_SNAPSHOTS = 2;
 
-/** A checkpoint: what its header says, and how many groups it holds; see audit/views.lua. */
-interface CheckpointView {
+/** A snapshot: what its header says, and how many groups it holds; see audit/views.lua. */
+interface SnapshotView {
   tag: string;
   number: string;
   hasHeader: boolean;
@@ -19,33 +19,33 @@ interface SavedGroup {
 }
 
 /**
- * The checkpoints of a job: each whole, and none that nobody would delete.
- * @param onRef is told each payload that a checkpoint names
+ * The snapshots of a job: each whole, and none that nobody would delete.
+ * @param onRef is told each payload that a snapshot names
  */
-export async function checkCheckpoints(
+export async function checkSnapshots(
   look: PoolLook,
   job: JobId,
   onRef: (owner: string, ref: string) => void,
 ): Promise<void> {
   const numbers = new Set<string>();
-  for await (const names of look.keysBelow(`checkpoint-groups:${job}/`)) for (const name of names) numbers.add(name);
-  let listed: CheckpointView[] = [];
+  for await (const names of look.keysBelow(`snapshot-groups:${job}/`)) for (const name of names) numbers.add(name);
+  let listed: SnapshotView[] = [];
   await look.compare(
     [job],
-    () => [['checkpoints', job, [...numbers]]],
+    () => [['snapshots', job, [...numbers]]],
     (_, [view]) => {
-      const checkpoints = view as { listed: unknown; lost: unknown };
-      listed = listOf<CheckpointView>(checkpoints.listed);
-      const found = listOf<string>(checkpoints.lost).map((number): Discrepancy => {
+      const snapshots = view as { listed: unknown; lost: unknown };
+      listed = listOf<SnapshotView>(snapshots.listed);
+      const found = listOf<string>(snapshots.lost).map((number): Discrepancy => {
         const where = `${job}/${number}`;
-        return { check: 'checkpoint-of-nobody', where, steps: [['call', 'SADD', 'oldCheckpoints', where]] };
+        return { check: 'snapshot-of-nobody', where, steps: [['call', 'SADD', 'oldSnapshots', where]] };
       });
-      if (listed.length > KEPT_CHECKPOINTS) found.push({ check: 'checkpoint-not-retired', where: job });
+      if (listed.length > KEPT_SNAPSHOTS) found.push({ check: 'snapshot-not-retired', where: job });
       for (const { tag, number, hasHeader, groups, held } of listed) {
         const where = `${job}/${tag}`;
-        if (!hasHeader) found.push({ check: 'checkpoint-without-header', where, says: number });
+        if (!hasHeader) found.push({ check: 'snapshot-without-header', where, says: number });
         else if (groups !== held)
-          found.push({ check: 'checkpoint-groups', where, says: `${groups} groups, ${held} stored` });
+          found.push({ check: 'snapshot-groups', where, says: `${groups} groups, ${held} stored` });
       }
       return found;
     },
@@ -54,10 +54,10 @@ export async function checkCheckpoints(
     ({ hasHeader, groups, held }) => hasHeader && groups === held,
   )) {
     const where = `${job}/${tag}`;
-    const counted = await countRequests(look, ['checkpointPart', job, number, 'groups'], (ref) => onRef(where, ref));
+    const counted = await countRequests(look, ['snapshotPart', job, number, 'groups'], (ref) => onRef(where, ref));
     // One that was deleted meanwhile is not there in the next look.
     const says = `${requests} requests, ${counted} complete ones stored`;
-    if (counted !== requests) look.note([{ check: 'checkpoint-requests', where, says }]);
+    if (counted !== requests) look.note([{ check: 'snapshot-requests', where, says }]);
   }
 }
 

@@ -1,16 +1,16 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { CheckpointStore } from '@broomwagon/state';
+import { SnapshotStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
-/** The part of the sweep that deletes checkpoints which are no longer kept, with the payloads only they named. */
+/** The part of the sweep that deletes snapshots which are no longer kept, with the payloads only they named. */
 @Injectable()
-export class CheckpointSweepService {
-  private readonly logger = new Logger(CheckpointSweepService.name);
+export class SnapshotSweepService {
+  private readonly logger = new Logger(SnapshotSweepService.name);
 
   constructor(
-    private readonly checkpoints: CheckpointStore,
+    private readonly snapshots: SnapshotStore,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
@@ -24,7 +24,7 @@ export class CheckpointSweepService {
   /** @throws BroomwagonError UNAVAILABLE */
   async unlinkOld(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
-      const page = await this.checkpoints.unlink(pool);
+      const page = await this.snapshots.unlink(pool);
       this.metrics.sweepPages.inc({ kind: 'unlink' });
       await failpoint('coordinator.unlink.between-pages');
       more = page.more;

@@ -5,10 +5,10 @@ import { IsStamp, type Stamp } from './stamp';
 import type { Integer } from './integers';
 
 /**
- * `job.checkpoint`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens (by reference),
+ * `job.snapshot`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens (by reference),
  * step and counters. The last two snapshots are kept.
  */
-export class CheckpointJobRequest {
+export class SnapshotJobRequest {
   @IsId() job!: JobId;
   @IsEpoch() trainerEpoch!: Epoch;
   /** Stamp of the last reply. */
@@ -16,7 +16,7 @@ export class CheckpointJobRequest {
   /** Name of the snapshot, for example the step; the same tag for another state is refused. */
   @IsId() tag!: string;
 }
-export interface CheckpointJobReply {
+export interface SnapshotJobReply {
   /** As in the request. */
   tag: string;
   /** Steps trained. */
@@ -59,12 +59,12 @@ export interface RestoreJobReply {
   stamp: Stamp;
 }
 
-/** `job.checkpoints`: lists the snapshots that can be restored, oldest first. */
-export class ListCheckpointsRequest {
+/** `job.snapshots`: lists the snapshots that can be restored, oldest first. */
+export class ListSnapshotsRequest {
   @IsId() job!: JobId;
 }
 /** A snapshot that can be restored. */
-export interface CheckpointStatus {
+export interface JobSnapshotStatus {
   /** Name of the snapshot. */
   tag: string;
   /** Steps trained. */
@@ -76,10 +76,10 @@ export interface CheckpointStatus {
   /** Time of completion, milliseconds since 1970. */
   savedAtMs: Integer;
 }
-export interface ListCheckpointsReply {
+export interface ListSnapshotsReply {
   job: JobId;
   /** Complete snapshots, oldest first. */
-  checkpoints: CheckpointStatus[];
+  snapshots: JobSnapshotStatus[];
   /** Tag of an incomplete snapshot. */
   saving?: string;
   /** Tag of an unfinished restore: repeat `job.restore`. */

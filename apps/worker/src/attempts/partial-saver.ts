@@ -8,19 +8,19 @@ import { isGone } from './attempt-reporter';
 import { SegmentSaver } from './segment-saver';
 import type { TokenCollector } from './token-collector';
 
-/** A checkpoint that does not get through soon is given up: the next one holds more. */
-const CHECKPOINT_DEADLINE_MS = 5_000;
+/** A partial save that does not get through soon is given up: the next one holds more. */
+const PARTIAL_SAVE_DEADLINE_MS = 5_000;
 
-/** Checkpoints of one attempt while it runs. */
-export interface RunningCheckpoints {
+/** Partial saves of one attempt while it runs. */
+export interface RunningSaves {
   /** Stops, and waits for the one on its way: nothing of this attempt may be written after its end. */
   stop(): Promise<void>;
 }
 
 /** Says that an attempt runs, and saves its tokens from time to time. The answer may be to stop it. */
 @Injectable()
-export class Checkpointer {
-  private readonly logger = new Logger(Checkpointer.name);
+export class PartialSaver {
+  private readonly logger = new Logger(PartialSaver.name);
 
   constructor(
     private readonly controlPlane: ControlPlane,
@@ -28,12 +28,12 @@ export class Checkpointer {
     private readonly config: WorkerConfig,
   ) {}
 
-  start(attempt: Attempt, lease: LeaseGrant, tokens: TokenCollector): RunningCheckpoints {
+  start(attempt: Attempt, lease: LeaseGrant, tokens: TokenCollector): RunningSaves {
     let savedTokens = 0;
-    const checkpoint = async (): Promise<void> => {
+    const save = async (): Promise<void> => {
       const withTokens = tokens.tokenCount > savedTokens;
       try {
-        await this.checkpoint(attempt, lease, withTokens ? tokens : undefined);
+        await this.save(attempt, lease, withTokens ? tokens : undefined);
         savedTokens = withTokens ? tokens.tokenCount : savedTokens;
       } catch (error) {
         this.onError(attempt, error as Error);
@@ -42,12 +42,12 @@ export class Checkpointer {
     let running: Promise<void> | undefined;
     // Never a second one beside or behind it: the end of the attempt would wait for them all.
     const begin = (): void => {
-      running ??= checkpoint().finally(() => (running = undefined));
+      running ??= save().finally(() => (running = undefined));
     };
     begin();
     const timer = setInterval(() => {
       if (tokens.tokenCount > savedTokens) begin();
-    }, this.config.checkpointIntervalMs);
+    }, this.config.partialSaveIntervalMs);
     return {
       stop: async () => {
         clearInterval(timer);
@@ -56,13 +56,13 @@ export class Checkpointer {
     };
   }
 
-  private async checkpoint(attempt: Attempt, lease: LeaseGrant, tokens?: TokenCollector): Promise<void> {
+  private async save(attempt: Attempt, lease: LeaseGrant, tokens?: TokenCollector): Promise<void> {
     if (attempt.signal.aborted) return;
-    const deadlineMs = CHECKPOINT_DEADLINE_MS;
+    const deadlineMs = PARTIAL_SAVE_DEADLINE_MS;
     const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
     const { generatedMs } = attempt;
     const body = { ...attempt.identity, segment, serverId: lease.serverId, generatedMs };
-    const reply = await this.controlPlane.callWithRetry('request.checkpoint', body, { deadlineMs });
+    const reply = await this.controlPlane.callWithRetry('request.save', body, { deadlineMs });
     if (reply.action === 'abort') attempt.stop('cut');
   }
 

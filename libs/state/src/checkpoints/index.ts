@@ -1,2 +1,0 @@
-export * from './checkpoint.store';
-export * from './checkpoint.types';

@@ -1,0 +1,2 @@
+export * from './snapshot.store';
+export * from './snapshot.types';
