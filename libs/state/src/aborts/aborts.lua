@@ -34,17 +34,13 @@ end
 local MAY_BE_ABORTED = { live = true, leaving = true, unfinished = true }
 function Aborts.may_be_aborted(group) return MAY_BE_ABORTED[group.state] or false end
 
-local function leave_dropped(tx, round, group)
-  Rounds.leave(tx, round, group)
-  Rounds.bump(tx, round, 'droppedGroups', 1)
-  if Rounds.takes_results(round) then return Rounds.review_round(tx, round) end
-  if round.cancelMode ~= 'drop' then Counts.add_settling(tx, round.job, -1) end
-  if round.live == 0 then Rounds.mark_settled(tx, round) end
-end
-
 -- Takes a group out of wherever it is.
 local function take_out(tx, round, group)
-  if group.state == 'live' then return leave_dropped(tx, round, group) end
+  if group.state == 'live' then
+    Rounds.leave(tx, round, group)
+    Rounds.bump(tx, round, 'droppedGroups', 1)
+    return Rounds.review_left(tx, round)
+  end
   if group.state == 'leaving' then
     Counts.add_settling(tx, group.job, -1)
     return Longtail.forget_leaving(tx, round, group)

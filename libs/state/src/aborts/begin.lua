@@ -29,7 +29,7 @@ return function(tx, args)
   for _, tombstones in ipairs({ tx.key.abortTombstones, tx.key.abortedAcquires }) do
     redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', integer(now))
   end
-  local flag = Reply.optional(args.flag)
+  local flag = args.flag
   local owner = flag == 'round' and tx.key:round(args.job, args.roundId) or flag == 'job' and tx.key:job(args.job)
     or tx.key.meta
   -- What is not there gets no flag: a hash made of nothing but a flag would look like a round. A flag is never lowered:

@@ -15,7 +15,7 @@ return function(tx)
     local refs = {}
     -- Of a job that was deleted only the name is left.
     local is_lost = not field[1] and redis.call('SISMEMBER', tx.key.jobs, job) == 1
-    local launched = tonumber(field[1] or (is_lost and Recovery.MOST_SAMPLES or 0))
+    local launched = tonumber(field[1] or (is_lost and GroupDeletion.MOST_SAMPLES or 0))
     for index = 0, launched - 1 do
       local request = Requests.load(tx, Requests.id_of(job, group_id, index))
       if request then

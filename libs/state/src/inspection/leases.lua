@@ -9,7 +9,7 @@ Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local server_id, worker_id = Reply.optional(args.serverId), Reply.optional(args.workerId)
+  local server_id, worker_id = args.serverId, args.workerId
   local now = tx.now
   local leases = {}
 

@@ -15,7 +15,7 @@ Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
   local ENDED = { finished = true, trained = true, failed = true, dropped = true }
-  local job, worker_id = Reply.optional(args.job), Reply.optional(args.workerId)
+  local job, worker_id = args.job, args.workerId
   local now = tx.now
   local requests = {}
 
@@ -52,7 +52,7 @@ return function(tx, args)
 
   local last = redis.call('HGET', tx.key:job(job), 'lastRoundId')
   if not last then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
-  local round_id = Reply.optional(args.roundId) or last
+  local round_id = args.roundId or last
   if redis.call('EXISTS', tx.key:round(job, round_id)) == 0 then
     return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId')
   end

@@ -11,7 +11,7 @@ return function(tx, args)
   local hash = tx.key:jobQuota(args.job)
   if args.set then
     redis.call('HSET', hash, 'weight', args.weight)
-    if Reply.optional(args.maxInFlight) then
+    if args.maxInFlight then
       redis.call('HSET', hash, 'maxInFlight', args.maxInFlight)
     else
       redis.call('HDEL', hash, 'maxInFlight')

@@ -6,7 +6,7 @@ Flags: allow-oom ]]
 return function(tx, args)
   local STATES = { 'submitted', 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished', 'trained',
     'failed', 'dropped' }
-  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp))
+  local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
   local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',
     'trainedGroups',

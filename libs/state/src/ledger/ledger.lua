@@ -25,6 +25,21 @@ function Ledger.passes_on(name, is_cancelled)
   return not is_cancelled or not (string.match(name, '^trained%.') or string.match(name, '^groups%.'))
 end
 
+-- The ledger of a round becomes a part of the job's, once, and stays with the summary of the round.
+function Ledger.fold(tx, round)
+  if redis.call('HSETNX', tx.key:round(round.job, round.roundId), 'ledgerFolded', 1) == 0 then return end
+  local is_cancelled, of_job = round.state == 'cancelled', tx.key:jobLedger(round.job)
+  local counters = Hashes.all(tx.key:roundLedger(round.job, round.roundId))
+  for name, count in pairs(counters) do
+    if Ledger.passes_on(name, is_cancelled) then redis.call('HINCRBY', of_job, name, count) end
+  end
+  if not counters['trained.samples'] or is_cancelled then return end
+  local mean = math.floor(counters['trained.tokens'] / counters['trained.samples'] + 0.5)
+  redis.call('HINCRBY', of_job, 'batch.count', 1)
+  redis.call('HINCRBY', of_job, 'batch.sum', Format.integer(mean))
+  redis.call('HINCRBY', of_job, 'batch.squares', Format.integer(mean * mean))
+end
+
 -- A sample has ended by itself or at its budget.
 function Ledger.count_ended(tx, job, round_id, tokens, at_cap)
   local bin = Format.integer(LengthBin.of(tokens))

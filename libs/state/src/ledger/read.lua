@@ -5,7 +5,7 @@ Reply: counters, open   objects: name -> number, as in libs/policies/src/ledger
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
-  local round_id = Reply.optional(args.roundId)
+  local round_id = args.roundId
   if redis.call('EXISTS', tx.key:job(args.job)) == 0 then
     return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job')
   end

@@ -1,4 +1,4 @@
--- Hashes of which many fields change at once.
+-- Hashes that are read or changed as a whole.
 local Hashes = {}
 
 -- `kept`: flat list of fields and values; `gone`: list of fields. Either may be empty.
@@ -6,5 +6,24 @@ function Hashes.write(hash, kept, gone)
   if kept[1] then redis.call('HSET', hash, unpack(kept)) end
   if gone[1] then redis.call('HDEL', hash, unpack(gone)) end
 end
+
+-- Writes the fields of a table; those that are nil are left out.
+function Hashes.set(hash, fields)
+  local flat = {}
+  for name, value in pairs(fields) do
+    table.insert(flat, name)
+    table.insert(flat, value)
+  end
+  redis.call('HSET', hash, unpack(flat))
+end
+
+-- A flat list of names and values, as HGETALL gives it, as a table.
+function Hashes.of_list(flat)
+  local fields = {}
+  for position = 1, #flat, 2 do fields[flat[position]] = flat[position + 1] end
+  return fields
+end
+
+function Hashes.all(hash) return Hashes.of_list(redis.call('HGETALL', hash)) end
 
 return Hashes

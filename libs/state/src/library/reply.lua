@@ -2,8 +2,8 @@
 local Reply = {}
 
 function Reply.fail(code, message, field, retry_after_ms, details)
-  return cjson.encode({ error = { code = code, message = message, field = field, retryAfterMs = retry_after_ms,
-    details = details } })
+  local error = { code = code, message = message, field = field, retryAfterMs = retry_after_ms }
+  return Reply.object({}, { error = Reply.object(error, { details = details and Reply.object(details) }) })
 end
 
 -- cjson writes an empty table as an object; an empty list must be written as one.
@@ -11,6 +11,20 @@ function Reply.list(list)
   if #list == 0 then return '[]' end
   return cjson.encode(list)
 end
+
+-- A reply as JSON. `fields`: name -> value, an empty table is a list. `json`: name -> value that is JSON, or nil.
+function Reply.object(fields, json)
+  local parts = {}
+  for name, value in pairs(fields) do
+    local is_empty = type(value) == 'table' and next(value) == nil
+    table.insert(parts, '"' .. name .. '":' .. (is_empty and '[]' or cjson.encode(value)))
+  end
+  for name, value in pairs(json or {}) do table.insert(parts, '"' .. name .. '":' .. value) end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
+
+-- A list of values that are JSON.
+function Reply.joined(values) return '[' .. table.concat(values, ',') .. ']' end
 
 -- `servers`: serverId -> as ServerRecord.describe gives it.
 function Reply.servers(servers)

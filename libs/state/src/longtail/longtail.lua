@@ -207,14 +207,18 @@ function Longtail.cut_request(tx, round, group, request, segment, tokens)
   if group.live == 0 then Longtail.settle_group(tx, round, group) end
 end
 
+-- Cuts what is live of a group; workers that have requests of it are to be told, again until they confirm.
+function Longtail.cut_live(tx, round, group, aborts)
+  Cancellation.stop_live(tx, round, group, aborts, function(request)
+    Longtail.cut_request(tx, round, group, request, nil, 0)
+  end)
+end
+
 -- The group can never be whole again: its other requests are dropped, and their holders told.
 function Longtail.fail_group(tx, round, group, aborts)
   for _, sibling in ipairs(Recovery.requests_of(tx, group)) do
     if sibling.state ~= 'failed' and sibling.state ~= 'dropped' then
-      if Requests.HELD[sibling.state] then
-        table.insert(aborts, { requestId = sibling.id, attempt = sibling.attempt, workerId = sibling.workerId,
-          workerEpoch = sibling.workerEpoch })
-      end
+      if Requests.HELD[sibling.state] then table.insert(aborts, Requests.fence(sibling)) end
       KeptTokens.waste(tx, sibling, round, 'failed')
       Requests.move(tx, sibling, group, 'dropped')
     end

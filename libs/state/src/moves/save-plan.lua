@@ -20,7 +20,7 @@ return function(tx, args)
   redis.call('HSET', hash, 'digest', args.digest)
   if #args.moves > 0 and redis.call('LLEN', moves) == args.offset then redis.call('RPUSH', moves,
     unpack(args.moves)) end
-  local summary = Reply.optional(args.summary)
+  local summary = args.summary
   if summary then
     redis.call('HSET', hash, 'summary', summary, 'plannedAtMs', Format.integer(tx.now), 'sentMoves', 0)
   end

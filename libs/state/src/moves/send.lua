@@ -29,7 +29,7 @@ return function(tx, args)
   local function target_refusal(move)
     local target = Servers.get(tx, move.toServerId)
     if not target then return 'server-not-found' end
-    if Reply.optional(move.toEpoch) and move.toEpoch ~= target.epoch then return 'server-changed' end
+    if move.toEpoch and move.toEpoch ~= target.epoch then return 'server-changed' end
     if not Servers.is_usable(tx, target) then return 'server-' .. Servers.shown_state(tx, target) end
     if target.load + (coming[target.id] or 0) >= Servers.capacity(tx, target) then return 'server-full' end
   end
@@ -40,7 +40,7 @@ return function(tx, args)
     if group.state ~= 'live' or not round or not Rounds.takes_results(round) or request.state == 'cutting' then
       return 'ending'
     end
-    local attempt = Reply.optional(move.attempt)
+    local attempt = move.attempt
     if attempt and attempt ~= request.attempt then return 'victim-changed' end
     local at = redis.call('HMGET', tx.key:request(request.id), 'serverId', 'moves')
     if request.state == 'running' and at[1] == move.toServerId then return 'same-server' end
@@ -88,7 +88,7 @@ return function(tx, args)
       return 'refused:' .. refusal
     end
     coming[move.toServerId] = (coming[move.toServerId] or 0) + 1
-    local epoch = Reply.optional(move.toEpoch)
+    local epoch = move.toEpoch
     redis.call('HSET', tx.key.movingLeases, move.leaseId,
       table.concat({ args.planId, move.toServerId, epoch or '', Format.integer(now) }, '|'))
     table.insert(leases, { planId = args.planId, leaseId = move.leaseId, workerId = lease.workerId,
@@ -99,7 +99,7 @@ return function(tx, args)
   local page = redis.call('LRANGE', tx.key:planMoves(args.planId), sent, sent + PAGE - 1)
   for _, packed in ipairs(page) do
     local move = cjson.decode(packed)
-    local lease_id = Reply.optional(move.leaseId)
+    local lease_id = move.leaseId
     local state = lease_id and send_lease(move) or move_one(move)
     redis.call('HSET', tx.key:planStates(args.planId), lease_id or move.requestId, state)
   end

@@ -7,8 +7,8 @@ Reply: settings   string, absent when none were ever set
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
-  if Reply.optional(args.settings) then redis.call('SET', tx.key.rebalance, args.settings) end
-  local turn = Reply.optional(args.turnMs) and redis.call('SET', tx.key.rebalanceTurn, '1', 'NX', 'PX', args.turnMs)
+  if args.settings then redis.call('SET', tx.key.rebalance, args.settings) end
+  local turn = args.turnMs and redis.call('SET', tx.key.rebalanceTurn, '1', 'NX', 'PX', args.turnMs)
     and true or nil
   return cjson.encode({ settings = redis.call('GET', tx.key.rebalance) or nil, turn = turn })
 end

@@ -37,7 +37,7 @@ return function(tx, args)
   for _, packed in ipairs(redis.call('LRANGE', tx.key:planMoves(args.planId), args.cursor,
     args.cursor + args.limit - 1)) do
     local move = cjson.decode(packed)
-    local lease_id = Reply.optional(move.leaseId)
+    local lease_id = move.leaseId
     local state = redis.call('HGET', tx.key:planStates(args.planId), lease_id or move.requestId) or 'planned'
     if lease_id and state == 'sent' then state = lease_state(lease_id, move.toServerId) end
     table.insert(page, { move = packed, state = state })

@@ -8,16 +8,16 @@ ARGV[1] JSON:
 reply   removed: integer
 Flags: allow-oom ]]
 return function(tx, args)
-  local cutoff = Reply.optional(args.cutoffMs)
+  local cutoff = args.cutoffMs
   local removed = 0
   for _, name in ipairs(args.items) do
     local since, item = redis.call('ZSCORE', tx.key.payloadIndex, name), PayloadKeys.item(tx, name)
     local stays = not since or (cutoff and tonumber(since) > cutoff)
-      or (Reply.optional(args.incomplete) and redis.call('HLEN',
+      or (args.incomplete and redis.call('HLEN',
       item) - PayloadKeys.HEADER_FIELDS == tonumber(redis.call('HGET', item, 'count')))
     if not stays then
       if redis.call('SREM', tx.key.payloadFreed, name) == 0 then PayloadKeys.use(tx, -PayloadKeys.bytes(tx, name)) end
-      if Reply.optional(args.keepMs) then redis.call('PEXPIRE', item, args.keepMs) else redis.call('UNLINK', item) end
+      if args.keepMs then redis.call('PEXPIRE', item, args.keepMs) else redis.call('UNLINK', item) end
       redis.call('ZREM', tx.key.payloadIndex, name)
       removed = removed + 1
     end

@@ -7,7 +7,7 @@ Flags: allow-oom ]]
 return function(tx, args)
   for _, payload in ipairs(args.payloads) do
     local freed_at = redis.call('ZSCORE', tx.key.freedPayloads, payload.ref)
-    local bytes = Reply.optional(payload.bytes)
+    local bytes = payload.bytes
     if freed_at then redis.call('ZREM', tx.key.freedPayloads, payload.ref) end
     -- It may wait already: somebody said a second time that nothing names it.
     if freed_at and bytes and redis.call('ZADD', tx.key.awaitingPayloads, 'NX', freed_at, payload.ref) == 1 then

@@ -5,8 +5,7 @@ local Cancellation = {}
 
 function Cancellation.stop_held(tx, request, group, aborts)
   if request.state ~= 'cutting' then Requests.move(tx, request, group, 'cutting') end
-  table.insert(aborts, { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
-    workerEpoch = request.workerEpoch })
+  table.insert(aborts, Requests.fence(request))
 end
 
 -- Does nothing to a request that has ended.

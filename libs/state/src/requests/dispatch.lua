@@ -12,7 +12,7 @@ local function ahead_of(tokens) return math.floor(tokens / STEP_TOKENS) * AHEAD_
 function Dispatch.ahead(tx, round, group, launched)
   local order = redis.call('HGET', tx.key:round(round.job, round.roundId), 'dispatchOrder')
   if not order or order == 'arrival' then return nil, false end
-  local known = Reply.optional(group.promptHash) and PromptLengths.read(tx, group.promptHash)
+  local known = group.promptHash and PromptLengths.read(tx, group.promptHash)
   local tokens = known and PromptLengths.expected_longest(known, group.samples, group.maxTokens) or group.maxTokens
   local ahead = {}
   for position = 1, launched do ahead[position] = ahead_of(tokens) end

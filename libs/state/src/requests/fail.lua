@@ -37,13 +37,13 @@ return function(tx, args)
     end
 
     if not Requests.HELD[request.state] then return answer() end
-    GenerationTime.note_time(tx, request, group, Reply.optional(args.generatedMs))
+    GenerationTime.note_time(tx, request, group, args.generatedMs)
     if Attempts.is_ending(group, request) then
-      Attempts.end_unwanted(tx, round, group, request, Reply.optional(args.segment), args.tokens)
+      Attempts.end_unwanted(tx, round, group, request, args.segment, args.tokens)
       return answer()
     end
-    if Reply.optional(args.missingRef) and round then KeptTokens.lose_from(tx, request, round, args.missingRef) end
-    local segment = Reply.optional(args.segment)
+    if args.missingRef and round then KeptTokens.lose_from(tx, request, round, args.missingRef) end
+    local segment = args.segment
     if Rounds.is_cut(round, group) then
       Longtail.cut_request(tx, round, group, request, segment, args.tokens)
       return answer()
@@ -56,10 +56,10 @@ return function(tx, args)
 
     -- An engine that stands still for new weights, its requests kept, looks stalled.
     local stands_still = redis.call('HGET', tx.key.weightSync, 'mode') == 'keep'
-    local lost = (Reply.optional(args.lostTokens) or 0) - math.max(request.savedTokens, args.tokens)
+    local lost = (args.lostTokens or 0) - math.max(request.savedTokens, args.tokens)
     if lost > 0 then Ledger.count(tx, request.job, round.roundId, 'waste.not-stored', lost) end
     Attempts.put_back(tx, round, group, request, aborts, {
-      reason = args.reason, message = Reply.optional(args.message), segment = segment, tokens = args.tokens,
+      reason = args.reason, message = args.message, segment = segment, tokens = args.tokens,
       isFailure = args.countsAsFailure and not stands_still, isFinal = not args.retryable,
     })
     return answer()

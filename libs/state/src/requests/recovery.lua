@@ -3,8 +3,6 @@
 -- what cannot be known here.
 local Recovery = {}
 
-Recovery.MOST_SAMPLES = 128 -- of a group of which nobody knows how many it had
-
 -- The state of a request that is not there, as far as indexes and counts tell. `live` and `finished`: how many of its
 -- group are, of those that are known so far.
 local function state_of_missing(tx, group, id, live, finished)
@@ -77,26 +75,12 @@ function Recovery.lose_group(tx, round, group)
   end
   -- A closed round is trained as it was read.
   if group.state == 'accepted' and round.state == 'closed' then return end
-  if group.state == 'accepted' then return Recovery.lose_accepted(tx, round, group.groupId, group) end
+  if group.state == 'accepted' then
+    Rounds.leave_accepted(tx, round, group.groupId, group.samples)
+    return drop_rest(tx, group)
+  end
   if group.state == 'live' and Rounds.takes_results(round) then return Longtail.fail_group(tx, round, group, {}) end
   return Aborts.drop_group(tx, round, group, 'lost', nil, {})
-end
-
--- An accepted group that is gone, or of which a sample is, is no result: an open round asks for another one.
-function Recovery.lose_accepted(tx, round, group_id, group)
-  if redis.call('LREM', tx.key:roundAccepted(round.job, round.roundId), 1, group_id) == 1 then
-    if round.state == 'cancelled' then
-      -- It was to be given back.
-      round.live = Rounds.bump(tx, round, 'liveGroups', -1)
-      if round.cancelMode ~= 'drop' then Counts.add_settling(tx, round.job, -1) end
-      if round.live == 0 then Rounds.mark_settled(tx, round) end
-    else
-      round.accepted = Rounds.bump(tx, round, 'acceptedGroups', -1)
-      if group then Rounds.bump(tx, round, 'acceptedRequests', 0 - group.samples) end
-      Rounds.review_round(tx, round)
-    end
-  end
-  if group then drop_rest(tx, group) end
 end
 
 -- A group that is gone may have been pinned: only the others have places reserved.
@@ -116,13 +100,11 @@ function Recovery.lose_live_group(tx, round, group_id)
   redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group_id)
   round.live = Rounds.bump(tx, round, 'liveGroups', -1)
   mend_reserved(tx, round)
-  if Rounds.takes_results(round) then return Rounds.review_round(tx, round) end
-  if round.cancelMode ~= 'drop' then Counts.add_settling(tx, round.job, -1) end
-  if round.live == 0 then Rounds.mark_settled(tx, round) end
+  Rounds.review_left(tx, round)
 end
 
--- A group that is not there: the round that is open goes on without it. What nobody has of it is deleted, what a worker
--- has when it speaks or is expired.
+-- A group that is not there: the round that is open continues without it. Requests that nobody has are deleted, those
+-- of a worker when the worker reports them or is expired.
 function Recovery.lose_missing_group(tx, job, group_id)
   local round = Rounds.load(tx, job, redis.call('HGET', tx.key:job(job), 'openRoundId') or '')
   if round and redis.call('ZSCORE', tx.key:roundGroups(job, round.roundId), group_id) then
@@ -131,14 +113,10 @@ function Recovery.lose_missing_group(tx, job, group_id)
     Counts.note_lost(tx, job, job .. '/' .. group_id)
   end
   local group = { live = 0, finished = 0 }
-  for index = 0, Recovery.MOST_SAMPLES - 1 do
-    local request = Requests.load(tx, Requests.id_of(job, group_id, index))
-    if request and not Requests.HELD[request.state] then
-      Requests.move(tx, request, group, 'dropped')
-      redis.call('UNLINK', tx.key:request(request.id))
-    end
-  end
-  redis.call('UNLINK', tx.key:group(job, group_id))
+  GroupDeletion.delete(tx, job, group_id, GroupDeletion.MOST_SAMPLES, nil, function(request)
+    if Requests.HELD[request.state] then return true end
+    Requests.move(tx, request, group, 'dropped')
+  end)
 end
 
 -- Looks at a group that the long-tail queue names. True when it was lost just now: it, or a sample it needs.

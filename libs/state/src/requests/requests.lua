@@ -29,6 +29,12 @@ function Requests.load(tx, id)
   }
 end
 
+-- The attempt that holds a request, for a command to its worker.
+function Requests.fence(request)
+  return { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
+    workerEpoch = request.workerEpoch }
+end
+
 -- Puts requests of one job into the pending queue, in their order; `ahead`, a list: by how much each goes ahead of
 -- that. Returns the place of the first.
 function Requests.enqueue(tx, job, ids, front, ahead)

@@ -8,7 +8,7 @@ return function(tx)
   local completed = {}
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', tx.key.roundDeadlines, '-inf', Format.integer(tx.now), 'LIMIT', 0,
     PAGE)) do
-    local job, round_id = string.match(name, '^([^/]+)/(.+)$')
+    local job, round_id = Rounds.of_name(name)
     local round = Rounds.load(tx, job, round_id)
     if round and round.state == 'open' then
       Rounds.complete(tx, round, 'deadline')
@@ -17,5 +17,5 @@ return function(tx)
       redis.call('ZREM', tx.key.roundDeadlines, name)
     end
   end
-  return '{"rounds":' .. Reply.list(completed) .. '}'
+  return Reply.object({ rounds = completed })
 end

@@ -48,7 +48,11 @@ function Generation.stamp_error(tx, stamp)
   end
 end
 
--- A reply to a trainer, with the stamp to pass on.
+-- A reply to a trainer, with the stamp to pass on: of a JSON object, or of fields as in Reply.object.
 function Generation.stamped(tx, reply) return string.sub(reply, 1, -2) .. ',"stamp":"' .. present_stamp(tx) .. '"}' end
+
+function Generation.reply(tx, fields, json)
+  return Generation.stamped(tx, Reply.object(fields, json))
+end
 
 return Generation

@@ -1,17 +1,15 @@
 --[[ Gives back one page of the accepted groups of a cancelled round: to the long-tail queue, or dropped.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}
-Reply: aborts          list of {requestId, attempt, workerId, workerEpoch}
-       more            boolean
+Reply: GiveBackPage
 Errors: none. Events: longtail.requeued, group.dropped, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32
   local round = Rounds.load(tx, args.job, args.roundId)
-  local accepted = tx.key:roundAccepted(args.job, args.roundId)
   local aborts, touched = {}, 0
   while round and round.state == 'cancelled' and touched < PAGE do
-    local group_id = redis.call('LPOP', accepted)
+    local group_id = redis.call('LPOP', tx.key:roundAccepted(args.job, args.roundId))
     if not group_id then break end
     local group = Rounds.load_group(tx, args.job, group_id)
     touched = touched + (group and group.launched or 1)
@@ -24,6 +22,5 @@ return function(tx, args)
       if not Aborts.apply(tx, round, group, aborts) and group.live == 0 then Longtail.settle_group(tx, round, group) end
     end
   end
-  return '{"aborts":' .. Reply.list(aborts) .. ',"more":' .. tostring(touched >= PAGE)
-    .. '}'
+  return Reply.object({ aborts = aborts, more = touched >= PAGE })
 end

@@ -8,9 +8,7 @@ ARGV[1] JSON:
   abortScope                    'sample' | 'group' or absent: what an abort of a request drops that does not say it;
                                 'group'
   digest                        string: of all of the above; the same round opened with another one is a conflict
-  rules                         {onCut, reservesTaken, sampleOverProvision, concurrency, maxFailures, maxReturns,
-                                acceptsFewer, maxCuts, maxAgeSteps, maxVersionSpan, dispatchOrder}: what follows from
-                                the policy
+  rules                         RoundRules: what follows from the policy
   keepTokens                    number of tokens that groups taken may bring in all, or absent: any
   places                        list of {domain, places} when domains have quotas, or absent
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the
@@ -18,30 +16,28 @@ ARGV[1] JSON:
   stamp                         of the trainer, or absent
   trainerEpoch                  string or absent: then this trainer is a new one, and the one before is fenced
   newEpoch                      string: the epoch of a trainer that is new
-Reply: roundId, trainerEpoch, state, takenGroups, stamp
+Reply: OpenRoundReply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE,
-ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE,
-  WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]
+  ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE, WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]
 return function(tx, args)
-  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp))
+  local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
-  local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'openRoundId',
-    'settlingGroups', 'restoring', 'deleting')
+  local job = tx.key:job(args.job)
+  local field = redis.call('HMGET', job, 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring',
+    'deleting')
   local current, steps, open_round, settling =
     field[1] or nil, tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
-  local given = Reply.optional(args.trainerEpoch)
+  local given = args.trainerEpoch
 
   if field[6] then return Reply.fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
+  if given and not current then return Trainer.no_job(args.job) end
 
   local function answer(state, taken, epoch)
-    return Generation.stamped(tx, cjson.encode({ roundId = args.roundId, trainerEpoch = epoch, state = state,
-      takenGroups = taken }))
+    return Generation.reply(tx, { roundId = args.roundId, trainerEpoch = epoch, state = state, takenGroups = taken })
   end
-  if given and not current then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
-
   local hash = tx.key:round(args.job, args.roundId)
   local known = redis.call('HMGET', hash, 'state', 'digest', 'takenGroups', 'trainerEpoch')
-  -- Who opened this very round and lost the answer is the trainer it was opened by.
+  -- A trainer that opened this very round and lost the answer is the trainer the round was opened by.
   local speaker = given or (known[2] == args.digest and known[4]) or current
   if speaker ~= current then return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch') end
   if known[1] then
@@ -63,12 +59,12 @@ return function(tx, args)
   if args.step ~= steps + 1 then
     return Reply.fail('PLAN_STALE', 'The job has trained ' .. Format.integer(steps) .. ' steps', 'step')
   end
-  local weight_version = Reply.optional(args.weightVersion) or PoolVersion.current(tx)
+  local pool_version = PoolVersion.current(tx)
+  local weight_version = args.weightVersion or pool_version
   if not PoolVersion.is_current(tx, weight_version) then
-    return Reply.fail('WEIGHT_VERSION_MISMATCH', 'The pool has weight version '
-      .. Format.integer(PoolVersion.current(tx))
+    return Reply.fail('WEIGHT_VERSION_MISMATCH', 'The pool has weight version ' .. Format.integer(pool_version)
       .. ', and no segment of this round would have version ' .. Format.integer(weight_version), 'weightVersion', nil,
-      { weightVersion = weight_version, poolWeightVersion = PoolVersion.current(tx) })
+      { weightVersion = weight_version, poolWeightVersion = pool_version })
   end
   local rules = args.rules
   local has_pins = rules.maxCuts > 0 or rules.maxAgeSteps > 0 or rules.maxVersionSpan >= 0
@@ -83,40 +79,30 @@ return function(tx, args)
     return Reply.fail('PLAN_STALE', 'The long-tail queue has ' .. Format.integer(queued) .. ' groups', 'takeGroups')
   end
 
-  local now = tx.now
-  local epoch = given or args.newEpoch
-  local state = args.takeGroups > 0 and 'opening' or 'open'
+  local epoch, state = given or args.newEpoch, args.takeGroups > 0 and 'opening' or 'open'
   redis.call('SADD', tx.key.jobs, args.job)
   redis.call('SADD', tx.key.openJobs, args.job)
-  redis.call('HSET', tx.key:job(args.job), 'trainerEpoch', epoch, 'trainerSeenAtMs', Format.integer(now), 'openRoundId',
-    args.roundId,
-    'lastRoundId', args.roundId, 'orphanAfterMs', Format.integer(args.orphanAfterMs))
-  redis.call('HSET', hash, 'state', state, 'planId', args.planId, 'digest', args.digest, 'kind', args.kind,
-    'step', args.step, 'neededGroups', args.neededGroups, 'newGroups', args.newGroups, 'takeGroups', args.takeGroups,
-    'takenGroups', 0, 'submittedGroups', 0, 'acceptedGroups', 0, 'acceptedRequests', 0, 'failedGroups', 0, 'liveGroups',
-      0,
-    'policy', args.policy, 'shortfall', rules.acceptsFewer and 'accept-fewer' or 'replace', 'maxFailures',
-      rules.maxFailures,
-    'maxReturns', rules.maxReturns,
-    'onCut', rules.onCut, 'reservesTaken', rules.reservesTaken and 1 or 0, 'concurrency', rules.concurrency,
-    'sampleOverProvision', rules.sampleOverProvision, 'maxCuts', rules.maxCuts, 'maxAgeSteps', rules.maxAgeSteps,
-    'maxVersionSpan', rules.maxVersionSpan, 'dispatchOrder', rules.dispatchOrder, 'reservedGroups', 0, 'inFlight', 0,
-    'weightVersion', weight_version, 'trainerEpoch', epoch, 'settled', 0, 'openedAtMs', Format.integer(now))
-  if Reply.optional(args.keepTokens) then redis.call('HSET', hash, 'keepTokens', Format.integer(args.keepTokens)) end
-  if Reply.optional(args.abortScope) then redis.call('HSET', hash, 'abortScope', args.abortScope) end
-  if Reply.optional(args.choice) then redis.call('HSET', hash, 'choice', args.choice) end
-  if Reply.optional(args.control) then redis.call('HSET', tx.key:job(args.job), 'tailControl', args.control) end
-  for _, one in ipairs(Reply.optional(args.places) or {}) do
-    redis.call('HSET', hash, 'hasQuotas', 1)
+  Hashes.set(job, { trainerEpoch = epoch, trainerSeenAtMs = tx.now, openRoundId = args.roundId,
+    lastRoundId = args.roundId, orphanAfterMs = args.orphanAfterMs, tailControl = args.control })
+  Hashes.set(hash, { state = state, planId = args.planId, digest = args.digest, kind = args.kind, step = args.step,
+    neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, takenGroups = 0,
+    submittedGroups = 0, acceptedGroups = 0, acceptedRequests = 0, failedGroups = 0, liveGroups = 0,
+    reservedGroups = 0, inFlight = 0, settled = 0, policy = args.policy, choice = args.choice,
+    shortfall = rules.acceptsFewer and 'accept-fewer' or 'replace', maxFailures = rules.maxFailures,
+    maxReturns = rules.maxReturns, onCut = rules.onCut, reservesTaken = rules.reservesTaken and 1 or 0,
+    concurrency = rules.concurrency, sampleOverProvision = rules.sampleOverProvision, maxCuts = rules.maxCuts,
+    maxAgeSteps = rules.maxAgeSteps, maxVersionSpan = rules.maxVersionSpan, dispatchOrder = rules.dispatchOrder,
+    keepTokens = args.keepTokens, abortScope = args.abortScope, hasQuotas = args.places and 1 or nil,
+    weightVersion = weight_version, trainerEpoch = epoch, openedAtMs = tx.now })
+  for _, one in ipairs(args.places or {}) do
     redis.call('HSET', tx.key:roundPlaces(args.job, args.roundId), one.domain, one.places)
   end
   redis.call('ZADD', tx.key:rounds(args.job), args.step, args.roundId)
   local name = args.job .. '/' .. args.roundId
   if state == 'opening' then redis.call('SADD', tx.key.sweeps, name) end
-  if Reply.optional(args.deadlineMs) then redis.call('ZADD', tx.key.roundDeadlines,
-    Format.integer(now + args.deadlineMs), name) end
+  if args.deadlineMs then redis.call('ZADD', tx.key.roundDeadlines, tx.now + args.deadlineMs, name) end
   Events.add(tx, 'round.opened', { job = args.job, roundId = args.roundId, step = args.step, kind = args.kind,
     neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups,
-      policy = cjson.decode(args.policy).name })
+    policy = cjson.decode(args.policy).name })
   return answer(state, 0, epoch)
 end

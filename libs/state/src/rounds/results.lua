@@ -1,35 +1,27 @@
 --[[ A page of the accepted groups of a round, in the order of acceptance. It ends with 128 samples or `maxBytes` of
-them, also in the middle of a group: the next page goes on behind them. The cursor proves what was read before it; when
-Redis has not the same groups in the same order any more, reading begins anew.
+them, also in the middle of a group: the next page continues behind them. The cursor proves what was read before it;
+when Redis has not the same groups in the same order any more, reading begins anew.
 ARGV[1] JSON:
   job, roundId        string
   cursor              string of the page before, or absent: from the beginning
   limit, maxBytes     numbers
   trainerEpoch, stamp of the trainer, or absent
-Reply: state          of the round
-       groups         list of GroupResult; `more` of the last one: its other samples follow, and its digest
-       cursor         string: where the next page starts
-       complete       true when no further group will come
-       stamp          string
+Reply: ResultsPage
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED, VALIDATION_FAILED.
 Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local epoch = Reply.optional(args.trainerEpoch)
-  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp)) or (epoch and Trainer.error(tx, args.job,
-    epoch))
-  if refused then return refused end
-  if epoch then Trainer.seen(tx, args.job) end
-  local round = Rounds.load(tx, args.job, args.roundId)
-  if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
+  local round, refused = Trainer.round(tx, args)
+  if not round then return refused end
+  if args.trainerEpoch then Trainer.seen(tx, args.job) end
   if round.state == 'closed' then
     return Reply.fail('ROUND_CLOSED', 'The round is closed; its results are no longer available', 'roundId')
   end
   if round.state == 'cancelled' then
     return Reply.fail('ROUND_CANCELLED', 'The round was cancelled; it has no results', 'roundId')
   end
-  local place = ResultsDigest.parse_cursor(round, Reply.optional(args.cursor))
+  local place = ResultsDigest.parse_cursor(round, args.cursor)
   if not place then return Reply.fail('VALIDATION_FAILED', 'cursor: not a cursor of round.results', 'cursor') end
   local function read_anew()
     return Generation.changed(tx, 'cursor',
@@ -73,7 +65,7 @@ return function(tx, args)
       Recovery.requests_of(tx, group)
       Recovery.lose_group(tx, round, group)
     else
-      Recovery.lose_accepted(tx, round, group_id)
+      Rounds.leave_accepted(tx, round, group_id)
       Recovery.lose_missing_group(tx, args.job, group_id)
     end
   end
@@ -95,10 +87,9 @@ return function(tx, args)
       touched = touched + PAGE / 16
     else
       if place.samples > 0 and known_own ~= place.own then return read_anew() end
-      local plain = cjson.encode({ groupId = group_id, promptRef = field[2], cuts = tonumber(field[3] or 0),
-        firstStep = tonumber(field[4]), domain = field[5] or nil, more = more or nil, digest = not more and own
-          or nil })
-      table.insert(groups, string.sub(plain, 1, -2) .. ',"samples":[' .. table.concat(samples, ',') .. ']}')
+      table.insert(groups, Reply.object({ groupId = group_id, promptRef = field[2], cuts = tonumber(field[3] or 0),
+        firstStep = tonumber(field[4]), domain = field[5] or nil, more = more or nil,
+        digest = not more and own or nil }, { samples = Reply.joined(samples) }))
       touched = touched + #samples
       if more then
         place.samples, place.own = place.samples + #samples, own
@@ -109,8 +100,7 @@ return function(tx, args)
       if touched >= PAGE or bytes >= args.maxBytes then break end
     end
   end
-  local complete = not Rounds.takes_results(round) and place.position >= round.accepted
-  return Generation.stamped(tx, '{"state":"' .. round.state .. '","groups":[' .. table.concat(groups, ',')
-    .. '],"cursor":"' .. ResultsDigest.cursor_of(tx, place)
-    .. '","complete":' .. tostring(complete) .. '}')
+  return Generation.reply(tx, { state = round.state, cursor = ResultsDigest.cursor_of(tx, place),
+    complete = not Rounds.takes_results(round) and place.position >= round.accepted },
+    { groups = Reply.joined(groups) })
 end

@@ -6,25 +6,25 @@ local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 't
 local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored',
   'missing', 'timeout' }
 local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted',
-  'shutdown', 'unclaimed',
-  'worker-lost', 'payload-full', 'timeout', 'internal' }
--- Names and their counts, those of zero left out, as JSON.
+  'shutdown', 'unclaimed', 'worker-lost', 'payload-full', 'timeout', 'internal' }
+
+-- Names and their counts, those of zero left out, as JSON; and the sum.
 local function counts_json(hash, prefix, names)
   local counts, sum = {}, 0
   for _, name in ipairs(names) do
     local count = tonumber(redis.call('HGET', hash, prefix .. name) or 0)
     sum = sum + count
-    if count > 0 then table.insert(counts, cjson.encode(name) .. ':' .. Format.integer(count)) end
+    if count > 0 then counts[name] = count end
   end
-  return '{' .. table.concat(counts, ',') .. '}', sum
+  return cjson.encode(counts), sum
 end
 
+-- Nil for a round that is not there.
 function RoundStatus.json(tx, job, round_id)
   local round = Rounds.load(tx, job, round_id)
   if not round then return nil end
-  local hash = tx.key:round(job, round_id)
-  local values = redis.call('HMGET', hash, unpack(PLAIN_NUMBERS))
-  local status = {}
+  local hash, is_open = tx.key:round(job, round_id), Rounds.takes_results(round)
+  local values, status = redis.call('HMGET', hash, unpack(PLAIN_NUMBERS)), {}
   for position, name in ipairs(PLAIN_NUMBERS) do status[name] = tonumber(values[position] or 0) end
   local texts = redis.call('HMGET', hash, 'kind', 'completedReason', 'completedAtMs', 'policy', 'choice',
     'lastFailures')
@@ -33,19 +33,18 @@ function RoundStatus.json(tx, job, round_id)
   status.completedAtMs = tonumber(texts[3] or nil)
   status.trainerEpoch = redis.call('HGET', tx.key:job(job), 'trainerEpoch')
   status.roundGroups = status.takenGroups + round.submitted
-  status.shortfallGroups = Rounds.takes_results(round) and Rounds.shortfall_of(round) or 0
+  status.shortfallGroups = is_open and Rounds.shortfall_of(round) or 0
   status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil
-  status.heldGroups = Rounds.takes_results(round) and redis.call('ZCARD', tx.key:roundHeld(job, round_id)) or 0
-  local wasted
-  wasted, status.wastedTokens = counts_json(tx.key:roundLedger(job, round_id), 'waste.', WASTE_REASONS)
-  local blocked = Rounds.takes_results(round) and redis.call('HGET', tx.key.blockedJobs, job)
+  status.heldGroups = is_open and redis.call('ZCARD', tx.key:roundHeld(job, round_id)) or 0
+  local blocked = is_open and redis.call('HGET', tx.key.blockedJobs, job)
   if blocked then
     local why = cjson.decode(blocked)
     status.blockedReason = { code = why.code, message = why.message, sinceMs = why.sinceMs }
   end
-  return string.sub(cjson.encode(status), 1, -2) .. ',"wastedByReason":' .. wasted
-    .. ',"returnedAttempts":' .. counts_json(hash, 'returned.', RETURN_REASONS) .. ',"policy":' .. texts[4]
-    .. (texts[5] and ',"choice":' .. texts[5] or '') .. (texts[6] and ',"lastFailures":' .. texts[6] or '') .. '}'
+  local json = { policy = texts[4], choice = texts[5] or nil, lastFailures = texts[6] or nil }
+  json.wastedByReason, status.wastedTokens = counts_json(tx.key:roundLedger(job, round_id), 'waste.', WASTE_REASONS)
+  json.returnedAttempts = counts_json(hash, 'returned.', RETURN_REASONS)
+  return Reply.object(status, json)
 end
 
 return RoundStatus

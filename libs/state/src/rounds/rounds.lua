@@ -1,4 +1,4 @@
--- How a round gets its groups. What becomes of the others: settling.lua.
+-- How a round gets its groups. What becomes of the others: longtail/longtail.lua.
 local Rounds = {}
 
 -- A large abort is a number that every script compares: of the round, its job or the pool, all groups submitted up to
@@ -66,6 +66,9 @@ function Rounds.bump(tx, round, field, by)
 end
 
 function Rounds.sweep_name(round) return round.job .. '/' .. round.roundId end
+
+-- The job and the roundId or groupId of a name in an index of the pool.
+function Rounds.of_name(name) return string.match(name, '^([^/]+)/(.+)$') end
 
 -- New groups that are still to be submitted.
 local function to_come(round) return math.max(0, round.newGroups - round.submitted) end
@@ -135,9 +138,7 @@ local function give_places(tx, round)
   local held = tx.key:roundHeld(round.job, round.roundId)
   if redis.call('EXISTS', held) == 0 then return false end
   for given = 0, PLACES_A_SCRIPT do
-    local free = round.hasQuotas and tonumber(redis.call('HGET', Places.hash(tx, round), Places.SPARE) or 0)
-      or Places.open(round)
-    local group_id = free > 0 and redis.call('ZRANGE', held, 0, 0)[1]
+    local group_id = Places.free(tx, round) > 0 and redis.call('ZRANGE', held, 0, 0)[1]
     if not group_id then return false end
     if given == PLACES_A_SCRIPT then return true end
     local group = Rounds.load_group(tx, round.job, group_id)
@@ -165,6 +166,26 @@ function Rounds.review_round(tx, round)
   if round.shortfall == 'accept-fewer' and round.live == 0 and to_come(round) == 0 then
     Rounds.complete(tx, round, 'accepted-fewer')
   end
+end
+
+-- What a round has left to do when a group has left it that was live, or was to come back to it.
+function Rounds.review_left(tx, round)
+  if Rounds.takes_results(round) then return Rounds.review_round(tx, round) end
+  if round.cancelMode ~= 'drop' then Counts.add_settling(tx, round.job, -1) end
+  if round.live == 0 then Rounds.mark_settled(tx, round) end
+end
+
+-- An accepted group is no result any more: an open round asks for another one, a cancelled one was to give it back.
+-- `samples` is nil for a group that is gone.
+function Rounds.leave_accepted(tx, round, group_id, samples)
+  if redis.call('LREM', tx.key:roundAccepted(round.job, round.roundId), 1, group_id) == 0 then return end
+  if round.state == 'cancelled' then
+    round.live = Rounds.bump(tx, round, 'liveGroups', -1)
+    return Rounds.review_left(tx, round)
+  end
+  round.accepted = Rounds.bump(tx, round, 'acceptedGroups', -1)
+  if samples then Rounds.bump(tx, round, 'acceptedRequests', -samples) end
+  Rounds.review_round(tx, round)
 end
 
 -- A live group leaves its round for wherever its caller says.

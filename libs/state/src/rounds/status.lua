@@ -8,14 +8,12 @@ Reply: RoundStatus of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
-  local epoch = Reply.optional(args.trainerEpoch)
-  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp)) or (epoch and Trainer.error(tx, args.job,
-    epoch))
+  local refused = Trainer.refusal(tx, args)
   if refused then return refused end
-  if epoch then Trainer.seen(tx, args.job) end
+  if args.trainerEpoch then Trainer.seen(tx, args.job) end
   local last = redis.call('HGET', tx.key:job(args.job), 'lastRoundId')
-  if not last then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
-  local round_id = Reply.optional(args.roundId) or last
+  if not last then return Trainer.no_job(args.job) end
+  local round_id = args.roundId or last
   local status = RoundStatus.json(tx, args.job, round_id)
   if not status then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId') end
   return Generation.stamped(tx, status)

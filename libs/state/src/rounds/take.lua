@@ -4,8 +4,7 @@ others, by the place of their first cut. Finished samples stay; the others are p
 the round may not use them: it discards, they are too old, or too much of the batch. Without surplus samples a group is
 trimmed to those it needs. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}   strings
-Reply: state           state of the round; no further page is needed unless it is 'opening'
-       takenGroups     number, so far
+Reply: TakeAnswer; takenGroups so far
 Errors: ROUND_NOT_FOUND. Events: round.progressed, round.completed, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -13,9 +12,11 @@ return function(tx, args)
   local round = Rounds.load(tx, args.job, args.roundId)
   if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
   local hash = tx.key:round(args.job, args.roundId)
-  local field = redis.call('HMGET', hash, 'takeGroups', 'takenGroups', 'reservesTaken', 'keepTokens')
-  local take, taken, reserves_taken, keep = tonumber(field[1]), tonumber(field[2]), field[3] == '1', tonumber(field[4]
-    or nil)
+  local field = redis.call('HMGET', hash, 'takeGroups', 'takenGroups', 'reservesTaken', 'keepTokens', 'dispatchOrder')
+  local take, taken, reserves_taken = tonumber(field[1]), tonumber(field[2]), field[3] == '1'
+  local keep = tonumber(field[4] or nil)
+  -- A round with another order than that of arrival begins with what was begun before.
+  local has_order = (field[5] or 'arrival') ~= 'arrival'
 
   -- The next group, and whether it cannot wait.
   local function next_group()
@@ -31,7 +32,7 @@ return function(tx, args)
     return request.segments ~= '[]' and cjson.decode(request.segments)[1].weightVersion or nil
   end
 
-  -- Throws away what the round may not use.
+  -- Discards what the round may not use.
   local function discard_old(group, requests)
     local function waste(request, reason)
       KeptTokens.waste(tx, request, round, reason)
@@ -61,31 +62,23 @@ return function(tx, args)
         oldest = nil
       end
     end
-    if oldest then redis.call('HSET', group_key, 'oldestVersion', oldest) else redis.call('HDEL', group_key,
-      'oldestVersion') end
+    redis.call('HDEL', group_key, 'oldestVersion')
+    if oldest then redis.call('HSET', group_key, 'oldestVersion', oldest) end
   end
-
-  -- With an order of its own a round begins with what was begun before.
-  local has_order = (redis.call('HGET', hash, 'dispatchOrder') or 'arrival') ~= 'arrival'
 
   local function take_group(group_id, is_urgent)
     if Recovery.lose_queued(tx, args.job, group_id) then return 1 end
     Longtail.leave(tx, args.job, group_id)
-    local group, group_key = Rounds.load_group(tx, args.job, group_id), tx.key:group(args.job, group_id)
+    local group = Rounds.load_group(tx, args.job, group_id)
     taken = Rounds.bump(tx, round, 'takenGroups', 1)
     round.live = Rounds.bump(tx, round, 'liveGroups', 1)
-    redis.call('HSET', group_key, 'roundId', args.roundId, 'state', 'live', 'taken', 1)
-    if round.concurrency > 0 then redis.call('HSET', group_key, 'gated', 1) end
-    redis.call('ZADD', tx.key:roundGroups(args.job, args.roundId), redis.call('HINCRBY', tx.key.meta, 'arrivalSequence',
-      1), group_id)
-    group.state, group.roundId, group.taken, group.gated, group.pinned = 'live', args.roundId, true,
-      round.concurrency > 0, is_urgent
-    if is_urgent then
-      redis.call('HSET', group_key, 'pinned', 1)
-      Places.reserve(tx, round, 1)
-    else
-      Places.count_live(tx, round, group, 1)
-    end
+    group.state, group.roundId, group.taken, group.pinned = 'live', args.roundId, true, is_urgent
+    group.gated = round.concurrency > 0
+    Hashes.set(tx.key:group(args.job, group_id), { state = 'live', roundId = args.roundId, taken = 1,
+      gated = group.gated and 1 or nil, pinned = is_urgent and 1 or nil })
+    redis.call('ZADD', tx.key:roundGroups(args.job, args.roundId),
+      redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1), group_id)
+    if is_urgent then Places.reserve(tx, round, 1) else Places.count_live(tx, round, group, 1) end
     -- An abort flag may have come since the groups were promised.
     if Aborts.apply(tx, round, group, {}) then return group.launched end
     local requests = Recovery.requests_of(tx, group)
@@ -115,13 +108,11 @@ return function(tx, args)
   end
   if round.state == 'opening' and (taken >= take or is_done) then
     -- Places kept for groups that did not come.
-    if round.hasQuotas then redis.call('HINCRBY', Places.hash(tx, round), Places.SPARE, math.min(round.needed,
-      take) - taken) end
+    if round.hasQuotas then Places.add_spare(tx, round, math.min(round.needed, take) - taken) end
     redis.call('HSET', hash, 'state', 'open')
-    redis.call('SREM', tx.key.sweeps, args.job .. '/' .. args.roundId)
+    redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round))
     round.state = 'open'
     Rounds.review_round(tx, round)
   end
-  return cjson.encode({ state = round.state, takenGroups = taken }):sub(1, -2)
-    .. '}'
+  return Reply.object({ state = round.state, takenGroups = taken })
 end

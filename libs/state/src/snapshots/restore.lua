@@ -69,7 +69,7 @@ return function(tx, args)
   -- Deletes a group with its requests, and takes them off the counts.
   local function delete_group(group_id)
     local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
-    local states, refs, samples, launched = {}, {}, 0, tonumber(group[1] or Recovery.MOST_SAMPLES)
+    local states, refs, samples, launched = {}, {}, 0, tonumber(group[1] or GroupDeletion.MOST_SAMPLES)
     for index = 0, launched - 1 do
       local request = Requests.load(tx, Requests.id_of(job, group_id, index))
       -- One that is gone is not counted: the last page sets all counts.

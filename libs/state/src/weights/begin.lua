@@ -12,8 +12,8 @@ WEIGHT_SYNC_CONFLICT,
   WEIGHT_VERSION_STALE. Events: weights.begun.
 Flags: allow-oom ]]
 return function(tx, args)
-  local job = Reply.optional(args.job)
-  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp)) or (job and Trainer.error(tx, job,
+  local job = args.job
+  local refused = Generation.stamp_error(tx, args.stamp) or (job and Trainer.error(tx, job,
     args.trainerEpoch))
   if refused then return refused end
 

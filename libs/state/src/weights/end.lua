@@ -13,8 +13,8 @@ WEIGHTS_NOT_QUIESCED (a commit while
   requests run that were to be stopped or waited for). Events: weights.committed, weights.rolled-back.
 Flags: allow-oom ]]
 return function(tx, args)
-  local epoch = Reply.optional(args.trainerEpoch)
-  local changed = Generation.stamp_error(tx, Reply.optional(args.stamp))
+  local epoch = args.trainerEpoch
+  local changed = Generation.stamp_error(tx, args.stamp)
   if changed then return changed end
 
   local ended = redis.call('GET', tx.key:endedSync(args.syncId))

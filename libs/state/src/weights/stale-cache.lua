@@ -11,10 +11,10 @@ Flags: no-writes ]]
 return function(tx, args)
   local server, sync = Servers.get(tx, args.serverId), WeightSync.load(tx)
 
-  local start = Reply.optional(args.start)
+  local start = args.start
 
   local function is_other_start()
-    local instance_id = Reply.optional(start.instanceId)
+    local instance_id = start.instanceId
     if instance_id then return instance_id ~= ServerRecord.instance_of(server) end
     return start.endpoint ~= ServerRecord.address_of(server).endpoint
   end

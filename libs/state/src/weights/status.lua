@@ -11,9 +11,9 @@ Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local refused = Generation.stamp_error(tx, Reply.optional(args.stamp))
+  local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
-  local asked, cursor = Reply.optional(args.syncId), Reply.optional(args.cursor)
+  local asked, cursor = args.syncId, args.cursor
   local sync = WeightSync.load(tx)
   local status, wanted
   if sync and (not asked or sync.syncId == asked) then

@@ -1,0 +1,21 @@
+-- Deletes groups: when they are folded, forgotten or lost, or when their job goes back to a snapshot.
+local GroupDeletion = {}
+
+GroupDeletion.MOST_SAMPLES = 128 -- of a group of which nobody knows how many it had
+
+-- Deletes a group with its requests and frees their payloads. `visit`, or nil, gets each request before; the request
+-- stays if `visit` returns true.
+function GroupDeletion.delete(tx, job, group_id, launched, prompt_ref, visit)
+  local refs = {}
+  for index = 0, launched - 1 do
+    local request = Requests.load(tx, Requests.id_of(job, group_id, index))
+    if request and not (visit and visit(request)) then
+      for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
+      redis.call('UNLINK', tx.key:request(request.id))
+    end
+  end
+  redis.call('UNLINK', tx.key:group(job, group_id))
+  KeptRefs.free_payloads_of(tx, job, group_id, prompt_ref, refs)
+end
+
+return GroupDeletion

@@ -1,0 +1,103 @@
+-- Groups that are submitted: whether they may come, and how they are stored.
+local NewGroups = {}
+
+-- 1.1 x 10 is a little more than 11 in binary.
+local function launched_of(round, group) return math.ceil(round.sampleOverProvision * group.samples - 1e-9) end
+
+-- Why groups can not be added, or nil; `check`: their size was not compared before.
+function NewGroups.refusal(tx, round, groups, ids, check)
+  -- A prompt that is checked now is still there when it is added: it waits for its removal anew.
+  for _, group in ipairs(groups) do
+    if group.promptRef and not FreedPayloads.keep_freed(tx, group.promptRef) then
+      return Reply.fail('PAYLOAD_NOT_FOUND', 'The prompt ' .. group.promptRef .. ' is being removed; store it again',
+        'groups.promptRef')
+    end
+  end
+  -- A prompt comes again in every epoch of a data set, each time as a group with another id.
+  for position, step in ipairs(redis.call('ZMSCORE', tx.key:trainedGroups(round.job), unpack(ids))) do
+    if step then
+      return Reply.fail('DUPLICATE_GROUP', 'Group ' .. ids[position] .. ' was trained in step ' .. step
+        .. '; in another epoch it is a group with another groupId', 'groupId')
+    end
+  end
+  for _, group in ipairs(check and groups or {}) do
+    local launched = launched_of(round, group)
+    if launched > GroupDeletion.MOST_SAMPLES then
+      return Reply.fail('VALIDATION_FAILED', Format.integer(launched) .. ' samples would be launched for group '
+        .. group.groupId .. '; at most ' .. GroupDeletion.MOST_SAMPLES, 'groups.samples')
+    end
+  end
+end
+
+-- Live work has its room reserved, so that its tokens are not refused. Nil when the groups fit as well.
+function NewGroups.room_error(tx, round, groups, room)
+  local page, live = 0, 0
+  for _, group in ipairs(groups) do page = page + launched_of(round, group) * group.maxTokens * room.bytesPerToken end
+  for _, count in ipairs(redis.call('HMGET', tx.key:counts(round.job), 'pending', 'claimed', 'running', 'cutting',
+    'unfinished')) do
+    live = live + tonumber(count or 0)
+  end
+  local reserved = live * SampleBytes.of(tx, round.job, room.bytesPerToken)
+  if page > room.quotaBytes then
+    return Reply.fail('VALIDATION_FAILED',
+      string.format('The samples of the page may take %.0f bytes of payloads, and the quota of the job is %.0f: '
+      .. 'submit smaller pages, lower maxTokens, or raise PAYLOAD_QUOTA_BYTES', page, room.quotaBytes), 'groups')
+  end
+  if reserved + page > room.freeBytes then
+    return Reply.fail('PAYLOAD_STORE_FULL',
+      string.format('The samples of the page may take %.0f bytes of payloads; %.0f are free, of which '
+      .. '%.0f are reserved for %.0f live samples. Close rounds first, drop long-tail groups, or raise '
+      .. 'PAYLOAD_QUOTA_BYTES', page, room.freeBytes, reserved, live), 'groups', 1000)
+  end
+end
+
+-- Adds one group with its requests.
+function NewGroups.add(tx, round, group)
+  local job, launched = round.job, launched_of(round, group)
+  local arrival = redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1)
+  local recount = redis.call('HGET', tx.key:recount(job), 'id')
+  local ids = {}
+  for index = 0, launched - 1 do
+    ids[index + 1] = Requests.id_of(job, group.groupId, index)
+    Hashes.set(tx.key:request(ids[index + 1]), { state = 'pending', attempt = Requests.UNCLAIMED, failures = 0,
+      recount = recount or nil })
+  end
+  local ahead, probes = Dispatch.ahead(tx, round, group, launched)
+  local place = Requests.enqueue(tx, job, ids, false, ahead)
+  Hashes.set(tx.key:group(job, group.groupId), { state = 'live', digest = group.digest, samples = group.samples,
+    launched = launched, finished = 0, live = launched, roundId = round.roundId, firstRoundId = round.roundId,
+    firstStep = round.step, maxTokens = group.maxTokens, promptRef = group.promptRef, sampling = group.sampling,
+    arrival = arrival, gated = round.concurrency > 0 and 1 or nil, domain = group.domain,
+    promptHash = group.promptHash, minSamples = group.minSamples, timeoutMs = group.timeoutMs,
+    probing = probes and 1 or nil, placeInQueue = probes and place or nil })
+  FreedPayloads.hold_prompt(tx, job, group.promptRef)
+  Places.count_live(tx, round, { domain = group.domain }, 1)
+  Counts.add_requests(tx, job, 'submitted', launched)
+  Counts.add_requests(tx, job, 'pending', launched)
+  if recount then redis.call('HINCRBY', tx.key:recount(job), 'pending', launched) end
+  redis.call('HINCRBY', tx.key:job(job), 'submittedTokens', Format.integer(launched * group.maxTokens))
+  redis.call('ZADD', tx.key:roundGroups(job, round.roundId), arrival, group.groupId)
+end
+
+local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer was `not-found`
+local SCOPES = { 'round', 'group', 'sample' }
+
+-- An abort that came before its request wins, in the scope it has named or in that of the round.
+function NewGroups.end_aborted(tx, round, group)
+  local names = { 'G|' .. round.job .. '/' .. group.groupId }
+  for index = 0, group.launched - 1 do
+    local id = Requests.id_of(round.job, group.groupId, index)
+    for _, name in ipairs({ id, 'group|' .. id, 'sample|' .. id }) do table.insert(names, name) end
+  end
+  for position, ends_at in ipairs(redis.call('ZMSCORE', tx.key.abortTombstones, unpack(names))) do
+    local is_there = ends_at and tonumber(ends_at) > tx.now and Aborts.may_be_aborted(group)
+    if is_there and position == 1 then
+      Aborts.abort_group(tx, round, group, TOMBSTONE, {})
+    elseif is_there then
+      local id, scope = names[position - (position - 2) % 3], SCOPES[(position - 2) % 3 + 1]
+      Aborts.abort_request(tx, round, group, Requests.load(tx, id), TOMBSTONE, scope ~= 'round' and scope or nil, {})
+    end
+  end
+end
+
+return NewGroups
