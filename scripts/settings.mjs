@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './prepare.mjs';
 
-const services = ['load-balancer', 'trainer-coordinator', 'worker'];
+const services = ['load-balancer', 'trainer-coordinator', 'worker', 'admin-api'];
 const file = join(root, 'docs', 'settings.md');
 
 function settingsOf(service) {

@@ -28,7 +28,7 @@ export class ServiceBench {
 
   private constructor(
     readonly client: TypedClient,
-    private readonly prefix: string,
+    readonly prefix: string,
     private readonly pools: string[],
     private readonly services: RunningService[],
   ) {}

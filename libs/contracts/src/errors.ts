@@ -10,6 +10,13 @@ export const ERROR_CODES = {
   VALIDATION_FAILED: { retryable: false, about: 'A field is missing, unknown, of the wrong type or out of bounds.' },
   PAYLOAD_TOO_LARGE: { retryable: false, about: 'A body, prompt or chunk is over its limit.' },
   NOT_FOUND_SUBJECT: { retryable: false, about: 'No handler owns this subject.' },
+  // HTTP
+  UNAUTHENTICATED: { retryable: false, about: 'The bearer token is missing, unknown, revoked or expired.' },
+  FORBIDDEN: { retryable: false, about: 'The token does not allow this operation or this pool.' },
+  ROUTE_NOT_FOUND: { retryable: false, about: 'There is no such path.' },
+  METHOD_NOT_ALLOWED: { retryable: false, about: 'The path has other methods; see the header Allow.' },
+  UNSUPPORTED_MEDIA_TYPE: { retryable: false, about: 'The body must be application/json.' },
+  RATE_LIMITED: { retryable: true, about: 'Too many requests of this token or address; repeat after retryAfterMs.' },
   // The service
   REPLY_FULL: {
     retryable: true,
@@ -126,6 +133,38 @@ export const ERROR_CODES = {
 } as const satisfies Record<string, { retryable: boolean; about: string }>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** Codes by their HTTP status; every other code is 409: the request is well-formed, and the present state refuses it. */
+const CODES_BY_STATUS: Readonly<Record<number, readonly ErrorCode[]>> = {
+  400: ['MALFORMED_JSON', 'VALIDATION_FAILED'],
+  401: ['UNAUTHENTICATED'],
+  403: ['FORBIDDEN'],
+  405: ['METHOD_NOT_ALLOWED'],
+  408: ['WAIT_TIMEOUT'],
+  413: ['PAYLOAD_TOO_LARGE'],
+  415: ['UNSUPPORTED_MEDIA_TYPE'],
+  422: ['ENGINE_REJECTED'],
+  429: ['RATE_LIMITED', 'QUEUE_FULL', 'SERVERS_FULL'],
+  500: ['INTERNAL'],
+  502: ['ENGINE_UNREACHABLE', 'ENGINE_PROTOCOL', 'ENGINE_ERROR'],
+  503: [
+    'OVERLOADED',
+    'SHUTTING_DOWN',
+    'UNAVAILABLE',
+    'STORE_FULL',
+    'SCHEMA_UNSUPPORTED',
+    'NO_SERVER_AVAILABLE',
+    'POOL_PAUSED',
+  ],
+  504: ['TIMEOUT', 'ENGINE_STALLED'],
+  507: ['PAYLOAD_STORE_FULL'],
+};
+
+/** HTTP status of a code; what names a missing thing is 404. */
+export function httpStatusOf(code: ErrorCode): number {
+  const listed = Object.entries(CODES_BY_STATUS).find(([, codes]) => codes.includes(code));
+  return listed ? Number(listed[0]) : /NOT_FOUND/.test(code) ? 404 : 409;
+}
 
 /** `details.reason` of an acquire or claim that could not be served: what has to change first. */
 export const UNSERVED_REASONS = [

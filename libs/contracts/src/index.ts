@@ -1,5 +1,7 @@
 export * from './abort.dto';
 export * from './acquire.dto';
+export * from './admin.dto';
+export * from './admin-operations';
 export * from './capabilities.dto';
 export * from './job-snapshot.dto';
 export * from './cursors';
@@ -30,6 +32,7 @@ export * from './request.dto';
 export * from './results.dto';
 export * from './round-cancel.dto';
 export * from './round.dto';
+export * from './routes';
 export * from './segment.dto';
 export * from './server.dto';
 export * from './stamp';

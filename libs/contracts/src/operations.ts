@@ -23,7 +23,7 @@ import * as weights from './weights.dto';
 import * as worker from './worker.dto';
 
 export const SUBJECT_ROOT = 'rollout.v1';
-export type AppName = 'load-balancer' | 'trainer-coordinator' | 'worker' | 'engine-simulator';
+export type AppName = 'load-balancer' | 'trainer-coordinator' | 'worker' | 'admin-api' | 'engine-simulator';
 
 type Constructor<T> = new () => T;
 /** One operation of the protocol: who answers it, with which request and reply. */
@@ -33,7 +33,7 @@ export interface Operation<Request extends object, Reply> {
   /** Type only; replies are made by us and not validated. */
   readonly reply?: Reply;
 }
-function operation<Reply>() {
+export function operation<Reply>() {
   return <Request extends object>(owner: AppName, requestClass: Constructor<Request>): Operation<Request, Reply> => ({
     owner,
     request: requestClass,

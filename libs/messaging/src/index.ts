@@ -14,5 +14,5 @@ export { validate, validatorOf, CompiledValidator } from './validation/compiled-
 export type { ContractClass } from './validation/contract-schema';
 export * from './validation/contract.pipe';
 export type { FieldError } from './validation/full-validator';
-export { ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';
+export { decodeBody, ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';
 export * from './events/record-events';

@@ -20,6 +20,7 @@ export * from './longtail';
 export * from './inspection';
 export * from './jobs';
 export * from './snapshots';
+export * from './credentials';
 export * from './moves';
 export * from './ledger';
 export { StateModule, type StateOptions } from './state.module';

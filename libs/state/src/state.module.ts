@@ -11,6 +11,7 @@ import { Redis } from 'ioredis';
 import { AbortStore } from './aborts';
 import { PoolAudit } from './audit';
 import { SnapshotStore } from './snapshots';
+import { CredentialStore } from './credentials';
 import { InspectionStore } from './inspection';
 import { JobStore } from './jobs';
 import { LedgerStore, PromptMemoryStore } from './ledger';
@@ -109,6 +110,11 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
       useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new PoolDirectory(redis, keyPrefix),
     },
     {
+      provide: CredentialStore,
+      inject: [Redis, MODULE_OPTIONS_TOKEN],
+      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new CredentialStore(redis, keyPrefix),
+    },
+    {
       provide: EventOutbox,
       inject: [Redis, MODULE_OPTIONS_TOKEN],
       useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) =>
@@ -130,7 +136,7 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
       useFactory: (redis: RedisClient, marks: ReplicaMarks) => new LibraryUpkeep(redis, marks),
     },
   ],
-  exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, EventOutbox, PoolAudit],
+  exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, CredentialStore, EventOutbox, PoolAudit],
 })
 export class StateModule extends ConfigurableModuleClass implements OnModuleInit, OnApplicationShutdown {
   constructor(

@@ -1,18 +1,19 @@
-import { ERROR_CODES } from '../errors';
+import { ERROR_CODES, httpStatusOf, type ErrorCode } from '../errors';
 
 /** docs/protocol/errors.md: every code a service may answer. */
 export function errorsPage(): string {
   const rows = Object.entries(ERROR_CODES).map(
-    ([code, { retryable, about }]) => `| \`${code}\` | ${retryable ? 'yes' : 'no'} | ${about} |`,
+    ([code, { retryable, about }]) =>
+      `| \`${code}\` | ${retryable ? 'yes' : 'no'} | ${httpStatusOf(code as ErrorCode)} | ${about} |`,
   );
   return [
     '# Errors',
     '',
-    'The codes in `error.code` of a reply ([protocol](README.md)). "Retryable": the same body may succeed later; ' +
+    'The codes in `error.code` of a reply, and in `code` of a problem of admin-api with its HTTP status ([protocol](README.md)). "Retryable": the same body may succeed later; ' +
       'sending it again is always safe. `npm run schema` generates this page.',
     '',
-    '| code | retryable | meaning |',
-    '|---|---|---|',
+    '| code | retryable | HTTP | meaning |',
+    '|---|---|---|---|',
     ...rows,
     '',
   ].join('\n');

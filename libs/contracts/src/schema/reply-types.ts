@@ -5,9 +5,10 @@ import * as ts from 'typescript';
  * Reads the reply type of each operation: `'lb.acquire': operation<lb.LeaseGrant>()(...)` names it as a type argument,
  * which only the source holds.
  * @param root folder of the repository
+ * @param table file of the operations
  */
-export function readReplyTypes(root: string): Record<string, string> {
-  const file = join(root, 'libs/contracts/src/operations.ts');
+export function readReplyTypes(root: string, table = 'operations.ts'): Record<string, string> {
+  const file = join(root, 'libs/contracts/src', table);
   const text = ts.sys.readFile(file);
   if (text === undefined) throw new Error(`cannot read ${file}`);
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);

@@ -1,6 +1,6 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { Logger, Module, type DynamicModule, type Type } from '@nestjs/common';
+import { Logger, Module, type DynamicModule, type NestApplicationOptions, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { OPERATIONS, type AppName } from '@broomwagon/contracts';
@@ -35,6 +35,11 @@ export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> 
   config?: Config;
   /** What this app's transport needs beside the defaults, e.g. `placeholders`. */
   transport?: (config: Config) => Partial<NatsTransportOptions>;
+  /** For an app with routes beside those of health: options of its HTTP server, and what is set before it listens. */
+  http?: (config: Config) => {
+    options?: NestApplicationOptions;
+    configure?: (application: NestExpressApplication) => void;
+  };
   /** Default: true for an app that owns operations. */
   assertHandlers?: boolean;
   /** Where logs go; default stdout. */
@@ -148,12 +153,15 @@ async function start<Config extends ServiceConfig>(
   });
   @Module({ imports: [platform, appModule] })
   class ServiceModule {}
+  const http = options.http?.(config);
   const application = await NestFactory.create<NestExpressApplication>(ServiceModule, {
     bufferLogs: true,
     abortOnError: false,
     forceCloseConnections: true,
+    ...http?.options,
   });
   application.disable('x-powered-by');
+  http?.configure?.(application);
   application.useLogger(application.get(PinoLogger));
   const logger = new Logger(options.app);
   attachTransport(application, transport);

@@ -1,0 +1,51 @@
+import { Logger, Module, type OnApplicationBootstrap } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { HealthRegistry, Metrics } from '@broomwagon/platform';
+import { CredentialStore, StateModule } from '@broomwagon/state';
+import { AdminApiConfig } from './admin-api.config';
+import { AccessGuard } from './auth/access.guard';
+import { Authenticator } from './auth/authenticator';
+import { ProblemFilter } from './http/problem.filter';
+import { PublicController } from './http/public.controller';
+import { RateLimits } from './http/rate-limits';
+import { RoutesController } from './http/routes.controller';
+import { AdminHandlers } from './operations/admin-handlers';
+import { OperationCaller } from './operations/operation-caller';
+
+/** The REST API for operators: routes, tokens, rate limits. All state is in Redis and behind the other services. */
+@Module({
+  imports: [
+    StateModule.forRootAsync({
+      inject: [AdminApiConfig, HealthRegistry, Metrics],
+      useFactory: (config: AdminApiConfig, readiness: HealthRegistry, metrics: Metrics) => ({
+        ...config.redisConfig(),
+        readiness,
+        metrics,
+      }),
+    }),
+  ],
+  controllers: [PublicController, RoutesController],
+  providers: [
+    AccessGuard,
+    Authenticator,
+    RateLimits,
+    AdminHandlers,
+    OperationCaller,
+    { provide: APP_FILTER, useClass: ProblemFilter },
+  ],
+})
+export class AdminApiModule implements OnApplicationBootstrap {
+  constructor(
+    private readonly credentials: CredentialStore,
+    private readonly config: AdminApiConfig,
+  ) {}
+
+  /** Without any token nobody could use the API: one is made, and shown once. */
+  async onApplicationBootstrap(): Promise<void> {
+    if (this.config.adminTokenSha256.length > 0) return;
+    const first = await this.credentials.createFirst();
+    if (first === undefined) return;
+    new Logger(AdminApiModule.name).warn('There was no token: a token with the role admin is printed on stdout');
+    process.stdout.write(`Admin token (shown only once): ${first.token}\n`);
+  }
+}

@@ -1,0 +1,53 @@
+import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { BroomwagonError, includesRole, type Route } from '@broomwagon/contracts';
+import type { Request } from 'express';
+import { RateLimits } from '../http/rate-limits';
+import { Authenticator } from './authenticator';
+import type { Identity } from './identity';
+
+const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
+/** Names the {@link Route} of a handler. */
+export const RouteOf = Reflector.createDecorator<Route>();
+
+const identities = new WeakMap<Request, Identity>();
+
+/** Who sent a request that the guard has let pass. */
+export function identityOf(request: Request): Identity {
+  return identities.get(request)!;
+}
+
+/** Lets a request pass whose token has the role of its route and its pool; before any of its body is read. */
+@Injectable()
+export class AccessGuard implements CanActivate {
+  constructor(
+    private readonly reflector: Reflector,
+    private readonly authenticator: Authenticator,
+    private readonly limits: RateLimits,
+  ) {}
+
+  /** @throws BroomwagonError RATE_LIMITED, UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const request = context.switchToHttp().getRequest<Request>();
+    await this.limits.takeOfAddress(request.ip ?? '');
+    const [, token] = BEARER.exec(request.get('Authorization') ?? '') ?? [];
+    const identity = token === undefined ? undefined : await this.authenticator.identify(token);
+    if (identity === undefined) {
+      throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');
+    }
+    await this.limits.takeOfToken(identity.id);
+    const { role } = this.reflector.get(RouteOf, context.getHandler());
+    const { pool } = request.params as { pool?: string };
+    if (!includesRole(identity.role, role)) {
+      throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}; the token has the role ${identity.role}`);
+    }
+    if (pool !== undefined && identity.pools !== undefined && !identity.pools.includes(pool)) {
+      throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
+    }
+    if (pool === undefined && role !== 'viewer' && identity.pools !== undefined) {
+      throw new BroomwagonError('FORBIDDEN', 'This needs a token for all pools');
+    }
+    identities.set(request, identity);
+    return true;
+  }
+}

@@ -1,0 +1,25 @@
+import type { Server } from 'node:http';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import helmet from 'helmet';
+import type { AdminApiConfig } from '../admin-api.config';
+
+/** A whole request, its body included, milliseconds; a caller that sends slower is cut off. */
+const REQUEST_MS = 30_000;
+const HEADERS_MS = 10_000;
+/** Longer than the idle timeout of common load balancers (60 s), which must not find a connection closed. */
+const KEEP_ALIVE_MS = 75_000;
+
+/** The HTTP server of admin-api; the body of a request is read after its token was checked. */
+export function httpServer(config: AdminApiConfig) {
+  return {
+    options: { bodyParser: false },
+    configure(application: NestExpressApplication): void {
+      application.set('trust proxy', config.trustedProxies);
+      application.use(helmet());
+      const server = application.getHttpServer() as Server;
+      server.requestTimeout = REQUEST_MS;
+      server.headersTimeout = HEADERS_MS;
+      server.keepAliveTimeout = KEEP_ALIVE_MS;
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import {
+  Catch,
+  HttpException,
+  Logger,
+  ServiceUnavailableException,
+  type ArgumentsHost,
+  type ExceptionFilter,
+} from '@nestjs/common';
+import { API_ROOT, BroomwagonError, ERROR_CODES, httpStatusOf, type Problem, ROUTES } from '@broomwagon/contracts';
+import type { Request, Response } from 'express';
+import { requestIdOf } from './request-id';
+
+/** Sent with 429 and 503 if the error names no time, milliseconds. */
+const RETRY_AFTER_MS = 1_000;
+/** The methods of each path. */
+const PATHS = new Map<string, { pattern: RegExp; methods: string[] }>();
+for (const { method, path } of ROUTES) {
+  const pattern = new RegExp(`^${API_ROOT}${path.replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);
+  const known = PATHS.get(path);
+  if (known) known.methods.push(method);
+  else PATHS.set(path, { pattern, methods: [method] });
+}
+
+/** Answers every error with problem details (RFC 9457). */
+@Catch()
+export class ProblemFilter implements ExceptionFilter {
+  private readonly logger = new Logger(ProblemFilter.name);
+
+  catch(cause: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    const request = http.getRequest<Request>();
+    const response = http.getResponse<Response>();
+    if (cause instanceof ServiceUnavailableException) {
+      // The answer of a health route.
+      response.status(cause.getStatus()).json(cause.getResponse());
+      return;
+    }
+    const error = typedError(cause, request, response);
+    if (error.code === 'INTERNAL') this.logger.error({ err: cause, requestId: requestIdOf(request) }, 'Request failed');
+    if (response.headersSent) response.destroy();
+    else sendProblem(error, request, response);
+  }
+}
+
+function sendProblem(error: BroomwagonError, request: Request, response: Response): void {
+  const { code, message, retryable, field, details } = error;
+  const status = httpStatusOf(code);
+  const isBusy = status === 429 || status === 503;
+  const retryAfterMs = error.retryAfterMs ?? (isBusy ? RETRY_AFTER_MS : undefined);
+  if (retryAfterMs !== undefined) response.set('Retry-After', String(Math.ceil(retryAfterMs / 1_000)));
+  if (code === 'UNAUTHENTICATED') response.set('WWW-Authenticate', 'Bearer');
+  const requestId = requestIdOf(request);
+  const problem: Problem = {
+    type: `urn:broomwagon:error:${code}`,
+    title: ERROR_CODES[code].about,
+    status,
+    detail: message,
+    instance: requestId,
+    code,
+    retryable,
+    ...(field === undefined ? {} : { field }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(details === undefined ? {} : { details }),
+  };
+  // What the caller still sends of a body that was refused is not read.
+  if (!request.complete) response.set('Connection', 'close');
+  response.status(status).type('application/problem+json').set('X-Request-Id', requestId).send(JSON.stringify(problem));
+}
+
+function typedError(cause: unknown, request: Request, response: Response): BroomwagonError {
+  if (cause instanceof BroomwagonError) return cause;
+  // Errors of Nest and Express: an unknown path, or a path that cannot be decoded.
+  const status = cause instanceof HttpException ? cause.getStatus() : (cause as { status?: unknown }).status;
+  if (status === 404) {
+    const found = [...PATHS.values()].find(({ pattern }) => pattern.test(request.path));
+    if (!found) return new BroomwagonError('ROUTE_NOT_FOUND', 'There is no such path');
+    response.set('Allow', found.methods.join(', '));
+    return new BroomwagonError('METHOD_NOT_ALLOWED', `The path has the methods ${found.methods.join(', ')}`);
+  }
+  if (status === 400) return new BroomwagonError('VALIDATION_FAILED', 'The path is not a valid URL');
+  return new BroomwagonError('INTERNAL', 'Internal error; the log has it with the id of this request');
+}

@@ -1,0 +1,7 @@
+import 'reflect-metadata';
+import { runService } from '@broomwagon/platform';
+import { AdminApiConfig } from './admin-api.config';
+import { AdminApiModule } from './admin-api.module';
+import { httpServer } from './http/http-server';
+
+void runService(AdminApiModule, { app: 'admin-api', configType: AdminApiConfig, http: httpServer });

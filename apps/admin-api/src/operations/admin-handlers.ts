@@ -1,0 +1,30 @@
+import { Injectable } from '@nestjs/common';
+import type { AdminOperationName, AdminReplyOf, AdminRequestOf } from '@broomwagon/contracts';
+import { CredentialStore, PoolDirectory } from '@broomwagon/state';
+import type { Identity } from '../auth/identity';
+
+type Handlers = {
+  [Name in AdminOperationName]: (body: AdminRequestOf<Name>, identity: Identity) => Promise<AdminReplyOf<Name>>;
+};
+
+/** The operations of ADMIN_OPERATIONS: one entry each. */
+@Injectable()
+export class AdminHandlers {
+  private readonly handlers: Handlers;
+
+  constructor(credentials: CredentialStore, directory: PoolDirectory) {
+    this.handlers = {
+      'pool.list': async (_, { pools: allowed }) => {
+        const pools = await directory.list();
+        return { pools: pools.filter((pool) => allowed?.includes(pool) ?? true) };
+      },
+      'token.create': (request) => credentials.create(request),
+      'token.list': async () => ({ tokens: await credentials.list() }),
+      'token.revoke': async ({ tokenId }) => ({ revoked: await credentials.revoke(tokenId) }),
+    };
+  }
+
+  handle(operation: AdminOperationName, request: object, identity: Identity): Promise<object> {
+    return this.handlers[operation](request as never, identity);
+  }
+}

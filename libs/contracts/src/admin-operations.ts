@@ -1,0 +1,21 @@
+import * as admin from './admin.dto';
+import { operation, type Operation, OPERATIONS } from './operations';
+
+const api = 'admin-api';
+
+/** Operations that admin-api handles itself: they concern more than one pool, or secrets, and are not on NATS. */
+export const ADMIN_OPERATIONS = {
+  'pool.list': operation<admin.ListPoolsReply>()(api, admin.ListPoolsRequest),
+  'token.create': operation<admin.CreateTokenReply>()(api, admin.CreateTokenRequest),
+  'token.list': operation<admin.ListTokensReply>()(api, admin.ListTokensRequest),
+  'token.revoke': operation<admin.RevokeTokenReply>()(api, admin.RevokeTokenRequest),
+} as const;
+
+export type AdminOperationName = keyof typeof ADMIN_OPERATIONS;
+/** All operations that have a route. */
+export const REST_OPERATIONS = { ...OPERATIONS, ...ADMIN_OPERATIONS };
+export type RestOperationName = keyof typeof REST_OPERATIONS;
+export type AdminRequestOf<Name extends AdminOperationName> =
+  (typeof ADMIN_OPERATIONS)[Name] extends Operation<infer Request, unknown> ? Request : never;
+export type AdminReplyOf<Name extends AdminOperationName> =
+  (typeof ADMIN_OPERATIONS)[Name] extends Operation<object, infer Reply> ? Reply : never;

@@ -1,0 +1,96 @@
+import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
+import type { ErrorCode } from './errors';
+import { IsId, IsName, POOL_PATTERN, type PoolName } from './ids';
+import type { Integer } from './integers';
+import { LIMITS } from './limits';
+
+export const ROLES = ['viewer', 'operator', 'admin'] as const;
+/**
+ * What a caller of admin-api may do; each role may also do what the roles before it may. `viewer`: read. `operator`:
+ * change what runs: servers, requests, rounds, queues, pauses. `admin`: change configuration and tokens, delete.
+ */
+export type Role = (typeof ROLES)[number];
+
+/** True if the role may do what the other role may. */
+export function includesRole(role: Role, other: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(other);
+}
+
+/** `pool.list`: the pools that have state in Redis and that the caller may use. */
+export class ListPoolsRequest {}
+export interface ListPoolsReply {
+  /** The pools, sorted. */
+  pools: PoolName[];
+}
+
+/** `token.create`: makes a bearer token. For a rotation, create the second token, then revoke the first. */
+export class CreateTokenRequest {
+  /** Who uses the token; the audit log has this name. Several tokens may have one name. */
+  @IsName() name!: string;
+  /** What the token allows. */
+  @IsIn(ROLES) role!: Role;
+  /** The pools it is for; absent: all pools. */
+  @IsOptional() @IsArray() @ArrayMaxSize(LIMITS.page) @Matches(POOL_PATTERN, { each: true }) pools?: PoolName[];
+  /** Time until it expires, milliseconds; absent: it does not expire. */
+  @IsOptional() @IsInt() @Min(1_000) @Max(315_360_000_000) expiresInMs?: Integer;
+}
+/** A token without its secret, which is stored as a hash only. */
+export interface TokenStatus {
+  /** Id of the token. */
+  tokenId: string;
+  /** Who uses it. */
+  name: string;
+  /** What it allows. */
+  role: Role;
+  /** The pools it is for; absent: all pools. */
+  pools?: PoolName[];
+  /** When it was made, milliseconds since 1970. */
+  createdAtMs: Integer;
+  /** When it expires, milliseconds since 1970; absent: never. */
+  expiresAtMs?: Integer;
+}
+export interface CreateTokenReply extends TokenStatus {
+  /** The token; it is shown only here. Send it as `Authorization: Bearer TOKEN`. */
+  token: string;
+}
+
+/** `token.list`: all tokens, without their secrets. */
+export class ListTokensRequest {}
+export interface ListTokensReply {
+  /** The tokens, oldest first. */
+  tokens: TokenStatus[];
+}
+
+/** `token.revoke`: deletes a token. Every replica refuses it within five seconds. */
+export class RevokeTokenRequest {
+  /** Id of the token. */
+  @IsId() tokenId!: string;
+}
+export interface RevokeTokenReply {
+  /** False if there was no such token. */
+  revoked: boolean;
+}
+
+/** Body of every error of admin-api, `application/problem+json` (RFC 9457). */
+export interface Problem {
+  /** URI of the kind of error, `urn:broomwagon:error:<code>`. */
+  type: string;
+  /** What the code means. */
+  title: string;
+  /** HTTP status. */
+  status: Integer;
+  /** What is wrong, as text. */
+  detail: string;
+  /** Id of the request, as in the header `X-Request-Id`, the logs and the audit log. */
+  instance: string;
+  /** Stable name of the error, the same as over NATS. */
+  code: ErrorCode;
+  /** The same request may succeed later. */
+  retryable: boolean;
+  /** Path of the first wrong field, e.g. `labels.zone`. */
+  field?: string;
+  /** Time after which the request may be sent again, milliseconds. */
+  retryAfterMs?: Integer;
+  /** More about this error, depending on its code. */
+  details?: unknown;
+}

@@ -1,0 +1,136 @@
+import type { RestOperationName } from './admin-operations';
+import type { Role } from './admin.dto';
+
+export type HttpMethod = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
+
+/**
+ * One route of admin-api. A `{field}` of the path is the field of the request with this name; all other fields come
+ * from the query (GET, DELETE) or from the JSON body. The pool is the pool of the subject.
+ */
+export interface Route {
+  readonly method: HttpMethod;
+  /** Below {@link API_ROOT}. */
+  readonly path: string;
+  readonly operation: RestOperationName;
+  /** The lowest role that may use it. */
+  readonly role: Role;
+  /** Name in generated clients; default: the operation in camel case. */
+  readonly id?: string;
+  /** What it does; default: the comment of the request class. */
+  readonly about?: string;
+  /** Fields whose value the path or the verb implies; a caller cannot give them. */
+  readonly values?: Readonly<Record<string, unknown>>;
+  /** The only other fields that a caller may give; default: all. */
+  readonly fields?: readonly string[];
+  /** The field that makes a repeat harmless; absent from the body, it is the header `Idempotency-Key`, or random. */
+  readonly idField?: string;
+  /** An absent `trainerEpoch` is that of the present trainer of the job: an operator acts in its place. */
+  readonly asTrainer?: true;
+  /** The read that shows what the operation changes, before and after it, with the same path; for the audit log. */
+  readonly shows?: RestOperationName;
+}
+
+export const API_ROOT = '/api/v1';
+const SERVER = '/pools/{pool}/servers/{serverId}';
+const JOB = '/pools/{pool}/jobs/{job}';
+const ROUND = `${JOB}/rounds/{roundId}`;
+const PLAN = '/pools/{pool}/rebalance/plans/{planId}';
+
+type Extras = Omit<Route, 'method' | 'path' | 'operation' | 'role'>;
+const reads = (path: string, operation: RestOperationName, extras: Extras = {}): Route => ({
+  method: 'GET',
+  path,
+  operation,
+  role: 'viewer',
+  ...extras,
+});
+const changes = (
+  role: Role,
+  method: HttpMethod,
+  path: string,
+  operation: RestOperationName,
+  extras: Extras = {},
+): Route => ({ method, path, operation, role, ...extras });
+
+/**
+ * All routes of admin-api: the running routes, docs/protocol/openapi.json and the tests of every route come from this
+ * table. A route with a fixed segment is before one that has a field in its place.
+ */
+export const ROUTES: readonly Route[] = [
+  reads('/pools', 'pool.list'),
+  reads('/pools/{pool}', 'lb.status'),
+  changes('admin', 'DELETE', '/pools/{pool}', 'pool.delete'),
+  reads('/pools/{pool}/config', 'pool.settings'),
+  changes('admin', 'PATCH', '/pools/{pool}/config', 'pool.configure', { shows: 'pool.settings' }),
+  changes('operator', 'POST', '/pools/{pool}/pause', 'pool.pause'),
+  changes('operator', 'POST', '/pools/{pool}/resume', 'pool.resume'),
+
+  reads('/pools/{pool}/servers', 'server.list'),
+  changes('operator', 'POST', '/pools/{pool}/servers', 'server.register'),
+  changes('operator', 'PATCH', SERVER, 'server.update'),
+  changes('operator', 'DELETE', SERVER, 'server.remove'),
+  changes('operator', 'POST', `${SERVER}/drain`, 'server.drain'),
+  changes('operator', 'POST', `${SERVER}/undrain`, 'server.uncordon', { id: 'serverUndrain' }),
+  changes('operator', 'POST', `${SERVER}/cordon`, 'server.cordon'),
+  changes('operator', 'POST', `${SERVER}/uncordon`, 'server.uncordon'),
+  changes('operator', 'POST', `${SERVER}/fence`, 'server.fence'),
+  changes('operator', 'POST', `${SERVER}/reconcile`, 'server.reconcile'),
+
+  reads('/pools/{pool}/workers', 'worker.list'),
+  changes('operator', 'POST', '/pools/{pool}/workers/{workerId}/deregister', 'worker.deregister'),
+  reads('/pools/{pool}/leases', 'lb.leases'),
+  changes('operator', 'DELETE', '/pools/{pool}/leases/{leaseId}', 'lb.release', {
+    about: 'Releases a lease.',
+    values: { outcome: 'aborted' },
+  }),
+  changes('operator', 'DELETE', '/pools/{pool}/sessions', 'lb.clear-sessions'),
+  changes('operator', 'DELETE', '/pools/{pool}/sessions/{sessionId}', 'lb.finish-session'),
+  reads('/pools/{pool}/decisions', 'lb.decisions'),
+
+  reads('/pools/{pool}/requests', 'request.list'),
+  changes('operator', 'POST', '/pools/{pool}/requests/abort', 'request.abort', { idField: 'abortId' }),
+  reads('/pools/{pool}/requests/{requestId}/segments', 'request.segments'),
+
+  reads('/pools/{pool}/jobs', 'job.list'),
+  reads(JOB, 'job.status'),
+  changes('admin', 'DELETE', JOB, 'job.delete'),
+  reads(`${JOB}/quota`, 'job.configure', {
+    id: 'jobQuota',
+    about: 'Returns the quota of a job.',
+    fields: [],
+  }),
+  changes('admin', 'PATCH', `${JOB}/quota`, 'job.configure', { fields: ['quota'] }),
+  reads(`${JOB}/ledger`, 'job.ledger', { fields: [] }),
+  reads(`${JOB}/snapshots`, 'job.snapshots'),
+  reads(ROUND, 'round.status', { fields: [] }),
+  reads(`${ROUND}/ledger`, 'job.ledger', { id: 'roundLedger', about: 'Cost of the tail policy in one round.' }),
+  changes('operator', 'POST', `${ROUND}/cancel`, 'round.cancel', { asTrainer: true, shows: 'round.status' }),
+  reads(`${JOB}/longtail`, 'longtail.list'),
+  reads(`${JOB}/longtail/stats`, 'longtail.stats', { about: 'Size of the long-tail queue.' }),
+  changes('operator', 'POST', `${JOB}/longtail/requeue`, 'longtail.requeue'),
+  changes('operator', 'POST', `${JOB}/longtail/drop`, 'longtail.drop', { asTrainer: true }),
+
+  reads('/pools/{pool}/rebalance', 'rebalance.configure', {
+    id: 'rebalanceSettings',
+    about: 'Returns the settings of the rebalancer.',
+    fields: [],
+  }),
+  changes('admin', 'PATCH', '/pools/{pool}/rebalance', 'rebalance.configure'),
+  changes('operator', 'POST', '/pools/{pool}/rebalance/plans', 'rebalance.plan', { idField: 'planId' }),
+  reads(PLAN, 'rebalance.status'),
+  changes('operator', 'POST', `${PLAN}/execute`, 'rebalance.execute'),
+
+  reads('/pools/{pool}/weights', 'weights.status'),
+  changes('operator', 'POST', '/pools/{pool}/weights', 'weights.begin', { idField: 'syncId' }),
+  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/commit', 'weights.commit'),
+  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/rollback', 'weights.rollback'),
+
+  { method: 'GET', path: '/tokens', operation: 'token.list', role: 'admin' },
+  changes('admin', 'POST', '/tokens', 'token.create'),
+  changes('admin', 'DELETE', '/tokens/{tokenId}', 'token.revoke'),
+];
+
+/** The fields in a path, in order. */
+export function fieldsOfPath(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => field!);
+}

@@ -1,0 +1,109 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { CreateTokenReply, CreateTokenRequest, TokenStatus } from '@broomwagon/contracts';
+import { answerOf } from '../redis';
+import type { RedisClient } from '../redis-cluster';
+
+/** A token as Redis has it. */
+interface StoredToken extends TokenStatus {
+  /** SHA-256 of the whole token, hexadecimal. A fast hash is enough for 256 random bits. */
+  hash: string;
+}
+
+const TOKEN = /^bw_([0-9a-f]{16})_[\w-]{43}$/;
+/** Id of the token that is made when there is none. */
+const FIRST_ID = '0'.repeat(16);
+
+/**
+ * Bearer tokens of people and programs, `bw_<tokenId>_<256 random bits>`: one hash in Redis, with the id as its field.
+ * A field is written once and deleted once, so each call is one command.
+ */
+export class CredentialStore {
+  private readonly key: string;
+
+  constructor(
+    private readonly redis: RedisClient,
+    keyPrefix: string,
+  ) {
+    this.key = `${keyPrefix}:credentials`;
+  }
+
+  /** Makes a token and deletes those that have expired. @throws BroomwagonError UNAVAILABLE */
+  async create(request: CreateTokenRequest): Promise<CreateTokenReply> {
+    const made = newToken(randomBytes(8).toString('hex'), request);
+    const expired = (await this.all()).filter(isExpired).map(({ tokenId }) => tokenId);
+    if (expired.length > 0) await answerOf(this.redis.hdel(this.key, ...expired));
+    await answerOf(this.redis.hset(this.key, made.stored.tokenId, JSON.stringify(made.stored)));
+    return { ...withoutHash(made.stored), token: made.token };
+  }
+
+  /**
+   * Makes an admin token if there is no token at all. Of several replicas that start at the same time, one makes it.
+   * @returns undefined for all others
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  async createFirst(): Promise<CreateTokenReply | undefined> {
+    if ((await answerOf(this.redis.hlen(this.key))) > 0) return undefined;
+    const { token, stored } = newToken(FIRST_ID, { name: 'first-start', role: 'admin' });
+    const isMade = await answerOf(this.redis.hsetnx(this.key, FIRST_ID, JSON.stringify(stored)));
+    return isMade === 1 ? { ...withoutHash(stored), token } : undefined;
+  }
+
+  /** The token that a caller shows; undefined if it is unknown, revoked or expired. @throws BroomwagonError UNAVAILABLE */
+  async find(token: string): Promise<TokenStatus | undefined> {
+    const [, tokenId] = TOKEN.exec(token) ?? [];
+    if (tokenId === undefined) return undefined;
+    const text = await answerOf(this.redis.hget(this.key, tokenId));
+    if (text === null) return undefined;
+    const stored = JSON.parse(text) as StoredToken;
+    return isHashOf(stored.hash, token) && !isExpired(stored) ? withoutHash(stored) : undefined;
+  }
+
+  /** Oldest first. @throws BroomwagonError UNAVAILABLE */
+  async list(): Promise<TokenStatus[]> {
+    return (await this.all()).map(withoutHash).toSorted((a, b) => a.createdAtMs - b.createdAtMs);
+  }
+
+  /** @returns false if there was no such token; @throws BroomwagonError UNAVAILABLE */
+  async revoke(tokenId: string): Promise<boolean> {
+    return (await answerOf(this.redis.hdel(this.key, tokenId))) === 1;
+  }
+
+  private async all(): Promise<StoredToken[]> {
+    const texts = await answerOf(this.redis.hvals(this.key));
+    return texts.map((text) => JSON.parse(text) as StoredToken);
+  }
+}
+
+/** SHA-256 of a token, hexadecimal. */
+export function hashOfToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/** Compares in constant time. @param hash SHA-256, hexadecimal */
+export function isHashOf(hash: string, token: string): boolean {
+  return timingSafeEqual(Buffer.from(hash, 'hex'), Buffer.from(hashOfToken(token), 'hex'));
+}
+
+function newToken(tokenId: string, { name, role, pools, expiresInMs }: CreateTokenRequest) {
+  const token = `bw_${tokenId}_${randomBytes(32).toString('base64url')}`;
+  const createdAtMs = Date.now();
+  const stored: StoredToken = {
+    tokenId,
+    name,
+    role,
+    ...(pools && { pools }),
+    createdAtMs,
+    ...(expiresInMs && { expiresAtMs: createdAtMs + expiresInMs }),
+    hash: hashOfToken(token),
+  };
+  return { token, stored };
+}
+
+function isExpired({ expiresAtMs = Infinity }: TokenStatus): boolean {
+  return expiresAtMs <= Date.now();
+}
+
+function withoutHash(stored: StoredToken): TokenStatus {
+  const { hash: _hash, ...status } = stored;
+  return status;
+}

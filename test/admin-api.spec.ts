@@ -1,0 +1,324 @@
+import { createConfig, lint } from '@redocly/openapi-core';
+import { includesRole, ROLES, type Epoch, type Route, ROUTES } from '@broomwagon/contracts';
+import { CredentialStore, connectRedis, hashOfToken } from '@broomwagon/state';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AdminApi, type Fields } from './system/admin-api';
+import { RedisView } from './system/redis-view';
+import { ServiceBench } from './system/service-bench';
+
+const nameOf = ({ method, path }: Route) => `${method} ${path}`;
+
+let bench: ServiceBench;
+let api: AdminApi;
+let tokens: [who: string, token: string][];
+let workerEpoch: Epoch;
+let serverEpoch: Epoch;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({ logLevel: 'silent', eventsRelay: false }, 3);
+  api = await AdminApi.start(bench.prefix);
+  await fillPool();
+  tokens = [
+    ['viewer', await api.createToken('viewer', [bench.pool])],
+    ['operator', await api.createToken('operator', [bench.pool])],
+    ['admin of another pool', await api.createToken('admin', ['another'])],
+  ];
+});
+afterAll(async () => {
+  await api?.close();
+  await bench?.close();
+});
+
+/** Another pool with a server, a worker with a lease, and a job with an open round. */
+async function fillPool(): Promise<void> {
+  await bench.begin();
+  const { client, pool, engine } = bench;
+  // Not probed: its load would change the state of the pool at any time.
+  const server = { serverId: 's1', endpoint: engine.url, dialect: 'vllm' as const, maxInflight: 64, probe: false };
+  await client.call(pool, 'server.register', server);
+  await bench.submit(2);
+  const registered = await client.call(pool, 'worker.register', {
+    workerId: 'w',
+    registrationId: 'r',
+    ttlMs: 600_000,
+  });
+  workerEpoch = registered.workerEpoch;
+  const holder = { workerId: 'w', workerEpoch };
+  const grant = { acquireId: 'a', requestId: 'r', sessionId: 's', ...holder, waitMs: 10_000 };
+  serverEpoch = (await client.call(pool, 'lb.acquire', grant)).epoch;
+}
+
+/** A body that each route accepts, beside what {@link idsOf} gives. */
+const RIGHT: Record<string, () => Fields> = {
+  'PATCH /pools/{pool}/config': () => ({ slowStartMs: 1_000 }),
+  'POST /pools/{pool}/servers': () => ({
+    serverId: 's2',
+    endpoint: bench.engine.url,
+    dialect: 'vllm',
+    maxInflight: 4,
+    instanceId: 'i2',
+  }),
+  'PATCH /pools/{pool}/servers/{serverId}': () => ({ maxInflight: 65 }),
+  'POST /pools/{pool}/servers/{serverId}/drain': () => ({ deadlineMs: 60_000 }),
+  'POST /pools/{pool}/servers/{serverId}/fence': () => ({ epoch: serverEpoch }),
+  'POST /pools/{pool}/workers/{workerId}/deregister': () => ({ workerEpoch }),
+  'GET /pools/{pool}/requests': () => ({ job: 'job' }),
+  'POST /pools/{pool}/requests/abort': () => ({ requestIds: ['job/g0/0'] }),
+  'PATCH /pools/{pool}/jobs/{job}/quota': () => ({ quota: { weight: 2 } }),
+  'POST /pools/{pool}/jobs/{job}/rounds/{roundId}/cancel': () => ({ mode: 'drop' }),
+  'POST /pools/{pool}/jobs/{job}/longtail/requeue': () => ({
+    workerId: 'w',
+    workerEpoch,
+    requests: [{ requestId: 'job/g0/0', attempt: '1-a' }],
+  }),
+  'POST /pools/{pool}/jobs/{job}/longtail/drop': () => ({ groupIds: ['g0'], reason: 'test' }),
+  'PATCH /pools/{pool}/rebalance': () => ({ mode: 'off' }),
+  'POST /pools/{pool}/rebalance/plans': () => ({ planId: 'p1' }),
+  'POST /pools/{pool}/weights': () => ({ syncId: 'y1', version: 2, mode: 'keep' }),
+  'POST /tokens': () => ({ name: 'somebody', role: 'viewer' }),
+  'DELETE /pools/{pool}': () => ({ force: true }),
+  'DELETE /pools/{pool}/jobs/{job}': () => ({ force: true }),
+};
+/** What removes others is called last. */
+const LAST = ['worker.deregister', 'server.remove', 'job.delete', 'pool.delete'];
+/** An answer that is right although it is an error. */
+const REFUSED: Record<string, string> = {
+  // The sync ends with the commit before.
+  'POST /pools/{pool}/weights/{syncId}/rollback': 'WEIGHT_SYNC_ENDED',
+};
+
+function idsOf(route: Route): Fields {
+  const ids: Fields = {
+    pool: bench.pool,
+    serverId: 's1',
+    workerId: 'w',
+    leaseId: '1.a',
+    sessionId: 's',
+    requestId: 'job/g0/0',
+    job: 'job',
+    roundId: 'r1',
+    planId: 'p1',
+    syncId: 'y1',
+    tokenId: 'unknown',
+  };
+  return Object.fromEntries(Object.entries(ids).filter(([name]) => route.path.includes(`{${name}}`)));
+}
+
+function rightFields(route: Route): Fields {
+  return { ...idsOf(route), ...RIGHT[nameOf(route)]?.() };
+}
+
+describe('every route', () => {
+  it.each(ROUTES.map((route) => [nameOf(route), route] as const))(
+    '%s asks for its role and its pool',
+    async (_, route) => {
+      const answers: Record<string, number> = {};
+      const others: [string, string][] = [
+        ['nobody', ''],
+        ['unknown', `bw_${'a'.repeat(16)}_${'b'.repeat(43)}`],
+        ['garbage', 'x'.repeat(4_000)],
+        ...tokens,
+      ];
+      // With a body that is refused, so that nothing changes where the token is enough.
+      const wrong = { ...idsOf(route), notAField: 1 };
+      for (const [who, token] of others) answers[who] = (await api.call(route, wrong, { token })).status;
+      const hasPool = route.path.includes('{pool}');
+      const allowed = (role: 'viewer' | 'operator') =>
+        includesRole(role, route.role) && (hasPool || route.role === 'viewer') ? 400 : 403;
+      expect(answers).toEqual({
+        nobody: 401,
+        unknown: 401,
+        garbage: 401,
+        viewer: allowed('viewer'),
+        operator: allowed('operator'),
+        'admin of another pool': hasPool || route.role !== 'viewer' ? 403 : 400,
+      });
+      expect(route.method === 'GET' || answers.viewer === 403).toBe(true);
+    },
+  );
+
+  it('answers right input as the document says', async () => {
+    const last = (route: Route) => LAST.indexOf(route.operation);
+    const wrong: string[] = [];
+    for (const route of ROUTES.toSorted((a, b) => last(a) - last(b))) {
+      const answer = await api.call(route, rightFields(route));
+      const fault = api.fault(route, answer);
+      const code = REFUSED[nameOf(route)];
+      if (fault) wrong.push(`${nameOf(route)}: ${fault}`);
+      else if (answer.body.code !== code) wrong.push(`${nameOf(route)}: ${JSON.stringify(answer.body)}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('answers wrong and hostile input with a problem, and changes nothing', async () => {
+    await fillPool();
+    const redis = new RedisView(testRedisUrl(), bench.prefix, bench.pool);
+    const state = async () => ofPool(await redis.dump());
+    const before = await state();
+    const found: string[] = [];
+    const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 200 });
+    const hostile = fc.oneof(
+      fc.constantFrom<unknown>(
+        -1,
+        1e300,
+        '\u0000',
+        '__proto__',
+        '../..',
+        '%00',
+        "'; FLUSHALL",
+        'x'.repeat(2_000),
+        {},
+        [],
+      ),
+      fc.anything({ withNullPrototype: true }),
+    );
+    const attack = fc.record({
+      field: text,
+      value: hostile,
+      id: text,
+      kind: fc.constantFrom('unknown', 'path', 'text', 'type', 'field'),
+    });
+    const send = async (
+      route: Route,
+      { field, value, id, kind }: { field: string; value: unknown; id: string; kind: string },
+    ) => {
+      const right = rightFields(route);
+      const [some] = Object.keys(RIGHT[nameOf(route)]?.() ?? {});
+      const headers: Record<string, string> = kind === 'type' ? { 'Content-Type': 'text/xml' } : {};
+      if (kind === 'path') return api.call(route, { ...right, ...hostileIds(route, id), unknown_: 1 }, {});
+      if (kind === 'field' && some) {
+        const fields = { ...right, [some]: value };
+        // A value that happens to be right is sent with a field that is not.
+        return api.call(route, api.accepts(route, fields) ? { ...fields, unknown_: 1 } : fields, {});
+      }
+      if (kind === 'text' && !['GET', 'DELETE'].includes(route.method))
+        return api.send(route.method, pathOf(route), `{${id}`);
+      return api.call(route, { ...right, [`_${field}`]: value ?? 1 }, { headers });
+    };
+    const attackRoute = async (route: Route): Promise<void> => {
+      await fc.assert(
+        fc.asyncProperty(attack, async (one) => {
+          const answer = await send(route, one);
+          const fault = api.fault(route, answer);
+          if (fault || answer.status >= 500 || answer.status === 200)
+            found.push(`${nameOf(route)} ${JSON.stringify(one)}: ${fault ?? JSON.stringify(answer.body)}`);
+        }),
+        { numRuns: 15 },
+      );
+    };
+    await Promise.all(ROUTES.map(attackRoute));
+    expect(found).toEqual([]);
+    expect(await state()).toEqual(before);
+  });
+});
+
+function pathOf(route: Route): string {
+  const ids = idsOf(route);
+  return route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(ids[name])));
+}
+
+function hostileIds(route: Route, id: string): Fields {
+  const { pool, ...ids } = idsOf(route);
+  return { pool, ...Object.fromEntries(Object.keys(ids).map((name) => [name, id])) };
+}
+
+function ofPool(dump: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(dump).filter(([key]) => key.includes(`{${bench.pool}}`)));
+}
+
+describe('the server', () => {
+  it('answers an unknown path, another method, another type and a body that is too large', async () => {
+    const path = `/pools/${bench.pool}/pause`;
+    const answers = [
+      await api.send('GET', '/nothing'),
+      await api.send('GET', path),
+      await api.send('POST', path, '{}', { headers: { 'Content-Type': 'text/plain' } }),
+      await api.send('POST', path, JSON.stringify({ a: 'x'.repeat(1_000_001) })),
+      await api.send('POST', path, '[1]'),
+      await api.send('POST', '/pools/%E0%A4%A/pause'),
+      await api.send('POST', '/pools/a%2Eb/pause'),
+    ];
+    expect(answers.map(({ status, body }) => [status, body.code])).toEqual([
+      [404, 'ROUTE_NOT_FOUND'],
+      [405, 'METHOD_NOT_ALLOWED'],
+      [415, 'UNSUPPORTED_MEDIA_TYPE'],
+      [413, 'PAYLOAD_TOO_LARGE'],
+      [400, 'MALFORMED_JSON'],
+      [400, 'VALIDATION_FAILED'],
+      [400, 'VALIDATION_FAILED'],
+    ]);
+    expect(answers[1]!.headers.get('Allow')).toBe('POST');
+    for (const { headers } of answers) {
+      expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
+      expect(headers.get('Access-Control-Allow-Origin')).toBeNull();
+      expect(headers.get('X-Request-Id')).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+
+  it('shows its health and its document without a token, and nothing else', async () => {
+    for (const path of ['health', 'livez', 'readyz', 'metrics', 'version', 'openapi.json']) {
+      expect((await fetch(`${api.url}/${path}`)).status, path).toBe(200);
+    }
+    const { paths } = (await (await fetch(`${api.url}/openapi.json`)).json()) as { paths: object };
+    expect(Object.keys(paths)).toHaveLength(new Set(ROUTES.map(({ path }) => path)).size);
+  });
+
+  it('answers 429 with Retry-After above the limit of a token', async () => {
+    const limited = await AdminApi.start(bench.prefix, { rateLimitPerToken: 3 });
+    const answers = [];
+    for (let call = 0; call < 12; call++) answers.push(await limited.send('GET', '/pools'));
+    await limited.close();
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused[0]!.body).toMatchObject({ code: 'RATE_LIMITED', retryable: true });
+    expect(refused[0]!.headers.get('Retry-After')).toBe('1');
+  });
+});
+
+describe('tokens', () => {
+  it('are stored as hashes, live side by side during a rotation, and are refused when revoked or expired', async () => {
+    const make = async (more: object = {}) =>
+      (await api.send('POST', '/tokens', JSON.stringify({ name: 'ci', role: 'viewer', ...more }))).body;
+    const [first, second] = [await make(), await make()];
+    const statusOf = async (token: string) => (await api.send('GET', '/pools', undefined, { token })).status;
+    expect([await statusOf(first.token), await statusOf(second.token)]).toEqual([200, 200]);
+    const redis = connectRedis({ url: testRedisUrl() });
+    const stored = await redis.hget(`${bench.prefix}:credentials`, first.tokenId);
+    redis.disconnect();
+    expect(stored).toContain(hashOfToken(first.token));
+    expect(stored).not.toContain(first.token.split('_')[2]);
+    const { body } = await api.send('GET', '/tokens');
+    expect(body.tokens).toContainEqual(expect.objectContaining({ tokenId: first.tokenId, name: 'ci' }));
+    expect(JSON.stringify(body)).not.toContain(hashOfToken(first.token));
+    expect((await api.send('DELETE', `/tokens/${first.tokenId}`)).body).toEqual({ revoked: true });
+    await expect.poll(() => statusOf(first.token)).toBe(401);
+    expect(await statusOf(second.token)).toBe(200);
+    const short = await make({ expiresInMs: 1_000 });
+    await expect.poll(() => statusOf(short.token)).toBe(401);
+  });
+
+  it('are made once at the first start, by one of several replicas', async () => {
+    const { pool: prefix } = testPool();
+    const redis = connectRedis({ url: testRedisUrl() });
+    const made = await Promise.all(Array.from({ length: 8 }, () => new CredentialStore(redis, prefix).createFirst()));
+    const [first, ...others] = made.filter((one) => one !== undefined);
+    expect(others).toEqual([]);
+    expect(await new CredentialStore(redis, prefix).find(first!.token)).toMatchObject({ role: 'admin' });
+    expect(await new CredentialStore(redis, prefix).createFirst()).toBeUndefined();
+    redis.disconnect();
+    await flushPrefix(testRedisUrl(), `${prefix}:`);
+  });
+});
+
+it('has a document that a public linter accepts', async () => {
+  const config = await createConfig({ extends: ['recommended'] });
+  const problems = await lint({ ref: 'docs/protocol/openapi.json', config });
+  expect(problems.map(({ ruleId, message, location }) => [ruleId, message, location[0]?.pointer])).toEqual([]);
+});
+
+it('knows a role for each number of rights', () => {
+  for (const role of ROLES)
+    for (const other of ROLES) expect(includesRole(role, other)).toBe(ROLES.indexOf(role) >= ROLES.indexOf(other));
+});

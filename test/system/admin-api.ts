@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import type { Role, Route } from '@broomwagon/contracts';
+import { API_ROOT, fieldsOfPath } from '@broomwagon/contracts';
+import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import { hashOfToken } from '@broomwagon/state';
+import { testNatsUrl, testRedisUrl } from '@broomwagon/testing';
+import addFormats from 'ajv-formats';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
+import { AdminApiConfig } from '../../apps/admin-api/src/admin-api.config';
+import { AdminApiModule } from '../../apps/admin-api/src/admin-api.module';
+import { httpServer } from '../../apps/admin-api/src/http/http-server';
+
+/** A reply of the API. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // oxlint-disable-next-line typescript/no-explicit-any
+  body: any;
+}
+/** Fields of a call, wherever the route takes them from. */
+export type Fields = Record<string, unknown>;
+export interface Call {
+  token?: string;
+  headers?: Record<string, string>;
+}
+
+const ROOT_TOKEN = 'token-of-the-tests';
+export const OPENAPI = JSON.parse(readFileSync('docs/protocol/openapi.json', 'utf8')) as {
+  paths: Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>;
+  components: object;
+};
+
+/** One replica of admin-api in this process, and calls of it. */
+export class AdminApi {
+  readonly tokens = new Map<Role, string>();
+  private readonly ajv = new Ajv2020({ strict: false });
+  private readonly validators = new Map<string, ValidateFunction>();
+
+  private constructor(private readonly service: RunningService<AdminApiConfig>) {
+    addFormats(this.ajv);
+    this.ajv.addSchema({ $id: 'openapi', ...OPENAPI });
+  }
+
+  /** @param prefix of the keys in Redis */
+  static async start(prefix: string, settings: Partial<AdminApiConfig> = {}): Promise<AdminApi> {
+    const config = Object.assign(new AdminApiConfig(), {
+      natsUrl: testNatsUrl(),
+      redisUrl: testRedisUrl(),
+      redisKeyPrefix: prefix,
+      logLevel: 'silent',
+      adminTokenSha256: [hashOfToken(ROOT_TOKEN)],
+      rateLimitPerToken: 1e6,
+      rateLimitPerAddress: 1e6,
+      ...settings,
+    });
+    const service = await bootstrapService(AdminApiModule, {
+      app: 'admin-api',
+      configType: AdminApiConfig,
+      config,
+      http: httpServer,
+    });
+    return new AdminApi(service);
+  }
+
+  close(): Promise<void> {
+    return this.service.close();
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.service.httpPort}`;
+  }
+
+  async createToken(role: Role, pools?: string[]): Promise<string> {
+    const { status, body } = await this.send('POST', '/tokens', JSON.stringify({ name: role, role, pools }));
+    if (status !== 200) throw new Error(JSON.stringify(body));
+    return body.token;
+  }
+
+  /** A call of a route with its fields where they belong. */
+  async call(route: Route, fields: Fields, call: Call = {}): Promise<Answer> {
+    const inPath = fieldsOfPath(route.path);
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(fields[name])));
+    const others = Object.fromEntries(Object.entries(fields).filter(([name]) => !inPath.includes(name)));
+    const inQuery = route.method === 'GET' || route.method === 'DELETE';
+    const query = new URLSearchParams();
+    if (inQuery) for (const [name, value] of Object.entries(others)) query.append(name, textOf(value));
+    const body = inQuery || Object.keys(others).length === 0 ? undefined : JSON.stringify(others);
+    return this.send(route.method, `${path}${query.size > 0 ? `?${query}` : ''}`, body, call);
+  }
+
+  async send(method: string, path: string, body?: string, { token, headers }: Call = {}): Promise<Answer> {
+    const response = await fetch(`${this.url}${API_ROOT}${path}`, {
+      method,
+      body,
+      headers: {
+        ...(token === '' ? {} : { Authorization: `Bearer ${token ?? ROOT_TOKEN}` }),
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+    });
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get('Content-Type') ?? '');
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  /** Why an answer is not what docs/protocol/openapi.json says; undefined if it is. */
+  fault({ method, path }: Route, { status, headers, body }: Answer): string | undefined {
+    const type = headers.get('Content-Type')?.split(';')[0];
+    const wanted = status === 200 ? 'application/json' : 'application/problem+json';
+    if (type !== wanted) return `${status}: the type is ${type}`;
+    const pointer =
+      status === 200
+        ? `/paths/${escaped(API_ROOT + path)}/${method.toLowerCase()}/responses/200/content/application~1json/schema`
+        : '/components/schemas/Problem';
+    const validator = this.validator(pointer);
+    return validator(body) ? undefined : `${status}: ${this.ajv.errorsText(validator.errors)}`;
+  }
+
+  /** True if the document accepts these fields as the body of a route; for query parameters it is not known. */
+  accepts({ method, path }: Route, fields: Fields): boolean {
+    if (method === 'GET' || method === 'DELETE') return true;
+    const inPath = fieldsOfPath(path);
+    const sent = Object.fromEntries(
+      Object.entries(fields).filter(([name, value]) => !inPath.includes(name) && value != null),
+    );
+    const operation = `/paths/${escaped(API_ROOT + path)}/${method.toLowerCase()}`;
+    return (
+      this.validator(`${operation}/requestBody/content/application~1json/schema`)(JSON.parse(JSON.stringify(sent))) ===
+      true
+    );
+  }
+
+  private validator(pointer: string): ValidateFunction {
+    let validator = this.validators.get(pointer);
+    if (!validator) {
+      validator = this.ajv.compile({ $ref: `openapi#${encodeURI(pointer)}` });
+      this.validators.set(pointer, validator);
+    }
+    return validator;
+  }
+}
+
+function escaped(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
