@@ -1,4 +1,4 @@
-import { checkRedisAccess, connectRedis, FunctionRunner, RoutingStore } from '@broomwagon/state';
+import { checkRedisAccess, connectRedis, FunctionRunner, WorkerStore } from '@broomwagon/state';
 import { RedisSentinels, testPool } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -13,9 +13,9 @@ describe('Sentinels', () => {
   it('lead to the primary, and to its successor', async () => {
     const redis = connectRedis({ url: sentinels.url });
     await checkRedisAccess(redis, prefix);
-    const routing = new RoutingStore(new FunctionRunner(redis, prefix));
+    const workers = new WorkerStore(new FunctionRunner(redis, prefix));
     const register = (workerId: string) =>
-      routing.registerWorker('p', { workerId, registrationId: 'r', ttlMs: 600_000 }).catch((error: unknown) => error);
+      workers.register('p', { workerId, registrationId: 'r', ttlMs: 600_000 }).catch((error: unknown) => error);
     expect(await register('before')).toMatchObject({ workerEpoch: expect.any(String) as string });
     const failover = sentinels.failOver();
     await expect.poll(() => register('during')).toMatchObject({ code: 'UNAVAILABLE', retryable: true });

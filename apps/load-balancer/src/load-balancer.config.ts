@@ -19,11 +19,6 @@ export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   @Env('SESSION_IDLE_MS', 'idle time after which a session is forgotten', { min: 1_000 })
   sessionIdleMs: number = 14_400_000;
 
-  @Env('MAX_SESSIONS', 'maximum sessions of a pool; above it the session that was idle longest is forgotten', {
-    min: 1,
-  })
-  maxSessions: number = 200_000;
-
   @Env('MAX_WAITERS', 'maximum waiting acquires of a pool; more are answered QUEUE_FULL', { min: 0 })
   maxWaiters: number = 100_000;
 

@@ -30,7 +30,7 @@ import { WorkerController } from './workers/worker.controller';
       inject: [LoadBalancerConfig, HealthRegistry, Metrics],
       useFactory: (config: LoadBalancerConfig, readiness: HealthRegistry, metrics: Metrics) => ({
         ...config.redisConfig(),
-        routing: { mostSessions: config.maxSessions, mostWaiters: config.maxWaiters },
+        leases: { maxWaiters: config.maxWaiters },
         readiness,
         metrics,
       }),

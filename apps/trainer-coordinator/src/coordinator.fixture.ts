@@ -18,7 +18,7 @@ import {
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type RequestOptions } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
-import { formatPayloadRef, connectRedis, RoundStore, RoutingStore, FunctionRunner } from '@broomwagon/state';
+import { connectRedis, formatPayloadRef, FunctionRunner, RoundStore, WorkerStore } from '@broomwagon/state';
 import { flushPrefix, readToEnd, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorModule } from './coordinator.module';
@@ -36,7 +36,7 @@ export class CoordinatorFixture {
     private readonly runner: FunctionRunner,
     readonly client: TypedClient,
     readonly redis: ReturnType<typeof connectRedis>,
-    readonly routing: RoutingStore,
+    readonly workers: WorkerStore,
     readonly rounds: RoundStore,
     private readonly services: RunningService[],
   ) {}
@@ -70,8 +70,8 @@ export class CoordinatorFixture {
     const redis = connectRedis({ url: testRedisUrl() });
     const runner = new FunctionRunner(redis, prefix);
     const client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
-    const [routing, rounds] = [new RoutingStore(runner), new RoundStore(runner)];
-    return new CoordinatorFixture(prefix, runner, client, redis, routing, rounds, services);
+    const [workers, rounds] = [new WorkerStore(runner), new RoundStore(runner)];
+    return new CoordinatorFixture(prefix, runner, client, redis, workers, rounds, services);
   }
 
   /** The pool of this test. */
@@ -149,7 +149,7 @@ export class CoordinatorFixture {
   }
 
   async worker(workerId: string): Promise<FixtureWorker> {
-    const { workerEpoch } = await this.routing.registerWorker(this.pool, {
+    const { workerEpoch } = await this.workers.register(this.pool, {
       workerId: encodeId(workerId),
       registrationId: `r-${Math.random()}`,
       ttlMs: 600_000,

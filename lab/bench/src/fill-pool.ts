@@ -1,14 +1,19 @@
-import type { RoutingStore } from '@broomwagon/state';
+import type { ServerRegistration, ServerStore, WorkerStore } from '@broomwagon/state';
 import type { BenchWorker } from './generator/jobs';
 
 const PAGE = 128;
 /** Nothing expires while it is measured. */
 export const LONG_MS = 86_400_000;
-type Server = Parameters<RoutingStore['registerServer']>[1];
+type Server = ServerRegistration;
+
+export interface Stores {
+  servers: Pick<ServerStore, 'register'>;
+  workers: Pick<WorkerStore, 'register'>;
+}
 
 /** Registers servers with room for everything, and workers. @param fields of each server, instead of the usual ones */
 export async function fillPool(
-  routing: Pick<RoutingStore, 'registerServer' | 'registerWorker'>,
+  { servers: registry, workers: epochs }: Stores,
   pool: string,
   servers: number,
   workers = 8,
@@ -16,13 +21,13 @@ export async function fillPool(
 ): Promise<BenchWorker[]> {
   for (let first = 0; first < servers; first += PAGE) {
     const page = Array.from({ length: Math.min(PAGE, servers - first) }, (_, offset) => first + offset);
-    await Promise.all(page.map((index) => routing.registerServer(pool, { ...serverOf(index), ...fields })));
+    await Promise.all(page.map((index) => registry.register(pool, { ...serverOf(index), ...fields })));
   }
   const ids = Array.from({ length: workers }, (_, index) => `worker-${index}`);
   return Promise.all(
     ids.map(async (workerId) => {
       const registration = { workerId, registrationId: 'bench', ttlMs: LONG_MS };
-      return { workerId, workerEpoch: (await routing.registerWorker(pool, registration)).workerEpoch };
+      return { workerId, workerEpoch: (await epochs.register(pool, registration)).workerEpoch };
     }),
   );
 }

@@ -2,7 +2,15 @@ import { join } from 'node:path';
 import { mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { connectRedis, ROUTING_BOUNDS, RoutingStore, FunctionRunner, type RedisClient } from '@broomwagon/state';
+import {
+  connectRedis,
+  FunctionRunner,
+  LeaseBounds,
+  LeaseStore,
+  ServerStore,
+  WorkerStore,
+  type RedisClient,
+} from '@broomwagon/state';
 import { freePort, ProcessGroup, provideServices, type ServerHandle, type Services } from '@broomwagon/testing';
 import { Child } from './child';
 import { fillPool, LONG_MS } from './fill-pool';
@@ -16,17 +24,22 @@ const PAGE = 128;
 /** The state of pools in one Redis, written as the load-balancer would. */
 export class PoolState {
   readonly redis: RedisClient;
-  readonly store: RoutingStore;
+  readonly leases: LeaseStore;
+  readonly servers: ServerStore;
+  readonly workers: WorkerStore;
 
   constructor(readonly server: ServerHandle) {
     this.redis = connectRedis({ url: server.url, commandTimeoutMs: 60_000 });
+    const runner = new FunctionRunner(this.redis, KEY_PREFIX);
     // What was released is forgotten at once: the memory of leases is measured, not that of the past.
-    this.store = new RoutingStore(new FunctionRunner(this.redis, KEY_PREFIX), { ...ROUTING_BOUNDS, rememberMs: 1 });
+    this.leases = new LeaseStore(runner, { ...new LeaseBounds(), rememberMs: 1 });
+    this.servers = new ServerStore(runner);
+    this.workers = new WorkerStore(runner);
   }
 
   /** Servers with room for everything, and workers. */
   fill(pool: string, servers: number, workers?: number): Promise<BenchWorker[]> {
-    return fillPool(this.store, pool, servers, workers);
+    return fillPool(this, pool, servers, workers);
   }
 
   /** Takes so many leases that stay; each of a session of its own if asked. */
@@ -39,7 +52,7 @@ export class PoolState {
         ...(withSessions ? { sessionId: `session-${first + offset}` } : {}),
         ...workers[(first + offset) % workers.length]!,
       }));
-      const { results } = await this.store.acquire(pool, items);
+      const { results } = await this.leases.acquire(pool, items);
       const refused = results.find((result) => !('seq' in result));
       if (refused) throw new Error(`Not granted: ${JSON.stringify(refused)}`);
     });
@@ -48,7 +61,7 @@ export class PoolState {
 
   async release(pool: string, acquireIds: readonly string[]): Promise<void> {
     await inPages(acquireIds, (page) =>
-      this.store.release(
+      this.leases.release(
         pool,
         page.map((acquireId) => ({ acquireId })),
       ),

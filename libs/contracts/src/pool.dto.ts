@@ -58,10 +58,7 @@ export class PoolSettings {
   groupSpreadAboveKvUse?: number;
   /** Idle time after which a session is forgotten, milliseconds. Default: SESSION_IDLE_MS of the load-balancer. */
   @IsOptional() @IsInt() @Min(1_000) @Max(2_592_000_000) sessionIdleMs?: Integer;
-  /**
-   * Maximum sessions; above it the session that was idle longest is forgotten. Default: MAX_SESSIONS of the
-   * load-balancer.
-   */
+  /** Maximum sessions; above it the session that was idle longest is forgotten. Default 200,000. */
   @IsOptional() @IsInt() @Min(1) @Max(10_000_000) maxSessions?: Integer;
   /** Every n-th decision is stored with its full snapshot. Default 1,000. */
   @IsOptional() @IsInt() @Min(1) @Max(1_000_000_000) decisionSampleEvery?: Integer;

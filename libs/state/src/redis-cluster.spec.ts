@@ -1,6 +1,9 @@
 import { RedisCluster, testPool } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keysBelow } from './audit';
+import { PoolStore } from './pools';
+import { ServerStore } from './servers';
+import { WorkerStore } from './workers';
 import { FunctionRunner, theLibrary } from './library/function-runner';
 import { LIBRARIES_KEY, LibraryUpkeep } from './library/library-upkeep';
 import { connectRedis } from './redis';
@@ -8,7 +11,6 @@ import { checkRedisAccess } from './redis-access';
 import { primariesOf, type RedisClient } from './redis-cluster';
 import { RedisMemory } from './redis-memory';
 import { PoolDirectory } from './pools';
-import { RoutingStore } from './routing';
 
 const PRIMARIES = 3;
 const POOLS = Array.from({ length: 12 }, (_, index) => `pool-${index}`);
@@ -18,21 +20,24 @@ describe('a Redis Cluster', () => {
   let cluster: RedisCluster;
   let redis: RedisClient;
   let runner: FunctionRunner;
-  let routing: RoutingStore;
+  let servers: ServerStore;
+  let workers: WorkerStore;
+  let pools: PoolStore;
   const librariesOf = () =>
     Promise.all(primariesOf(redis).map(async (primary) => JSON.stringify(await primary.function('LIST'))));
-  const registered = async (pool: string) =>
-    (await routing.listServers(pool, '0')).servers.map(({ serverId }) => serverId);
+  const registered = async (pool: string) => (await servers.list(pool)).servers.map(({ serverId }) => serverId);
 
   beforeAll(async () => {
     cluster = await RedisCluster.start({ primaries: PRIMARIES, replicas: 0 });
     redis = connectRedis({ url: cluster.url });
     runner = new FunctionRunner(redis, prefix);
-    routing = new RoutingStore(runner);
+    servers = new ServerStore(runner);
+    workers = new WorkerStore(runner);
+    pools = new PoolStore(runner);
     await checkRedisAccess(redis, prefix);
     const server = { serverId: 's', endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const, instanceId: 'i' };
     for (const pool of POOLS) {
-      await routing.registerServer(pool, { ...server, maxInflight: 1, weight: 1, weightVersion: 0, model: 'm' });
+      await servers.register(pool, { ...server, maxInflight: 1, weight: 1, weightVersion: 0, model: 'm' });
     }
   });
   afterAll(async () => {
@@ -93,15 +98,15 @@ describe('a Redis Cluster', () => {
     const pool = POOLS[1]!;
     const end = await cluster.beginMove(runner.rootKey(pool));
     const before = await cluster.primaryOf(runner.rootKey(pool));
-    const epochs = async () => (await routing.listServers(pool, '0')).servers;
+    const epochs = async () => (await servers.list(pool)).servers;
     await expect(epochs()).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
-    await expect(
-      routing.registerWorker(pool, { workerId: 'w', registrationId: 'r', ttlMs: 60_000 }),
-    ).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    await expect(workers.register(pool, { workerId: 'w', registrationId: 'r', ttlMs: 60_000 })).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+    });
     await end();
     expect(await cluster.primaryOf(runner.rootKey(pool))).not.toBe(before);
     expect(await registered(pool)).toEqual(['s']);
-    expect((await routing.status(pool)).workers).toBe(0);
+    expect((await pools.status(pool)).workers).toBe(0);
   });
 
   it.each([
@@ -137,7 +142,7 @@ describe('a Redis Cluster', () => {
       cluster.servers.map(({ port }) => [`127.0.0.1:${port}`, { host: 'localhost', port }]),
     );
     const mapped = connectRedis({ url: `redis+cluster://localhost:${cluster.servers[0]!.port}`, natMap });
-    expect(await new RoutingStore(new FunctionRunner(mapped, prefix)).status(POOLS[2]!)).toMatchObject({ leases: 0 });
+    expect(await new PoolStore(new FunctionRunner(mapped, prefix)).status(POOLS[2]!)).toMatchObject({ leases: 0 });
     expect(primariesOf(mapped).map(({ options }) => options.host)).toEqual(Array(PRIMARIES).fill('localhost'));
     mapped.disconnect();
   });

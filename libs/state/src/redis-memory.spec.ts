@@ -37,7 +37,7 @@ const WAIT = { name: 'wait', overProvision: 1, shortfall: 'accept-fewer' } as co
 const STORE_FULL = { code: 'STORE_FULL', retryable: true, retryAfterMs: 1_000 };
 
 it('ends work and frees memory when Redis is at its maxmemory, and takes new work in again afterwards', async () => {
-  await test.routing.registerServer(test.pool, {
+  await test.servers.register(test.pool, {
     serverId: 's1',
     instanceId: 'i1',
     endpoint: 'http://s1',
@@ -48,7 +48,7 @@ it('ends work and frees memory when Redis is at its maxmemory, and takes new wor
     weightVersion: 1,
   });
   const acquire = (acquireId: string) =>
-    test.routing.acquire(test.pool, [{ acquireId, requestId: 'job/g0/0', ...test.holder }]);
+    test.leases.acquire(test.pool, [{ acquireId, requestId: 'job/g0/0', ...test.holder }]);
   const { results } = await acquire('a1');
   const round = await test.open({ policy: WAIT, neededGroups: 3, samples: 1 });
   const [first, second] = await test.claim(2);
@@ -64,9 +64,9 @@ it('ends work and frees memory when Redis is at its maxmemory, and takes new wor
   }
 
   const { workerId, workerEpoch } = test.holder;
-  await test.routing.heartbeatWorker(test.pool, workerId, workerEpoch);
-  await test.routing.release(test.pool, [{ acquireId: 'a1', seq: (results[0] as { seq: number }).seq }]);
-  expect(await test.routing.status(test.pool)).toMatchObject({ leases: 0, workers: 1 });
+  await test.workers.heartbeat(test.pool, { workerId, workerEpoch });
+  await test.leases.release(test.pool, [{ acquireId: 'a1', seq: (results[0] as { seq: number }).seq }]);
+  expect(await test.pools.status(test.pool)).toMatchObject({ leases: 0, workers: 1 });
   await test.save(first!, 1);
   expect(await test.complete(first!)).toMatchObject({ state: 'finished' });
   expect(await test.fail(second!)).toMatchObject({ state: 'pending' });

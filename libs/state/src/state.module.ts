@@ -18,6 +18,7 @@ import { LedgerStore, PromptMemoryStore } from './ledger';
 import { FunctionRunner } from './library/function-runner';
 import { LibraryUpkeep } from './library/library-upkeep';
 import { ReplicaMarks } from './library/schema-version';
+import { LeaseBounds, LeaseStore } from './leases';
 import { LongtailStore } from './longtail';
 import { MoveStore } from './moves';
 import { connectRedis, type RedisConnectionOptions } from './redis';
@@ -28,15 +29,17 @@ import { RemovalStore } from './removals';
 import { ClaimBounds, RequestStore } from './requests';
 import { EventOutbox, RoundStore } from './rounds';
 import { PoolDirectory, PoolStore } from './pools';
-import { RoutingBounds, RoutingStore } from './routing';
 import { ServerStore } from './servers';
+import { SessionStore } from './sessions';
+import { WaiterStore } from './waiters';
 import { WeightStore } from './weights';
+import { WorkerStore } from './workers';
 
 /** What an app says of its state, and where the state reports to. */
 export interface StateOptions extends RedisConnectionOptions {
   /** First part of every key. */
   keyPrefix: string;
-  routing?: Partial<RoutingBounds>;
+  leases?: Partial<LeaseBounds>;
   claims?: Partial<ClaimBounds>;
   /** Collects what the app cannot work without. */
   readiness: { addReadiness(name: string, check: () => Promise<unknown>): void };
@@ -54,6 +57,7 @@ const STORES = [
   SnapshotStore,
   InspectionStore,
   JobStore,
+  LeaseStore,
   LedgerStore,
   LongtailStore,
   MoveStore,
@@ -62,9 +66,11 @@ const STORES = [
   RemovalStore,
   RequestStore,
   RoundStore,
-  RoutingStore,
   ServerStore,
+  SessionStore,
+  WaiterStore,
   WeightStore,
+  WorkerStore,
 ];
 
 function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
@@ -95,9 +101,9 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
         new FunctionRunner(redis, keyPrefix, memory),
     },
     {
-      provide: RoutingBounds,
+      provide: LeaseBounds,
       inject: [MODULE_OPTIONS_TOKEN],
-      useFactory: ({ routing }: StateOptions) => Object.assign(new RoutingBounds(), routing),
+      useFactory: ({ leases }: StateOptions) => Object.assign(new LeaseBounds(), leases),
     },
     {
       provide: ClaimBounds,

@@ -13,8 +13,8 @@ import {
   decisionOf,
   leaseGrantOf,
   leaseIdOf,
+  LeaseStore,
   refusalOf,
-  RoutingStore,
   wireRefusalOf,
   type AcquireEntry,
   type AcquireResult,
@@ -40,7 +40,7 @@ export class AcquireService {
   );
 
   constructor(
-    private readonly store: RoutingStore,
+    private readonly store: LeaseStore,
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 

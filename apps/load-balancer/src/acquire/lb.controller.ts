@@ -7,7 +7,6 @@ import {
   ClearSessionsRequest,
   DecisionsRequest,
   FinishSessionRequest,
-  LIMITS,
   ListLeasesRequest,
   LoadBalancerStatusRequest,
   ReleaseManyRequest,
@@ -15,7 +14,7 @@ import {
   TransferLeaseRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { InspectionStore, leaseIdOf, PoolStore, RoutingStore } from '@broomwagon/state';
+import { InspectionStore, leaseIdOf, LeaseStore, PoolStore, ServerStore, SessionStore } from '@broomwagon/state';
 import { AcquireService } from './acquire.service';
 import { ReleaseService } from './release.service';
 import { TransferService } from './transfer.service';
@@ -29,7 +28,9 @@ export class LbController {
     private readonly releases: ReleaseService,
     private readonly transfers: TransferService,
     private readonly waiters: WaiterAnswersService,
-    private readonly routing: RoutingStore,
+    private readonly leaseStore: LeaseStore,
+    private readonly sessions: SessionStore,
+    private readonly servers: ServerStore,
     private readonly pools: PoolStore,
     private readonly inspections: InspectionStore,
   ) {}
@@ -46,7 +47,7 @@ export class LbController {
 
   @Operation('lb.cancel')
   async cancel(body: CancelAcquireRequest, { pool }: MessageContext) {
-    const { cancelled, reason, seq, ...waiting } = await this.routing.cancel(pool, body, body.acquireId);
+    const { cancelled, reason, seq, ...waiting } = await this.leaseStore.cancel(pool, body);
     this.waiters.send(waiting);
     return { cancelled, reason, ...(seq === undefined ? {} : { leaseId: leaseIdOf(seq, body.acquireId) }) };
   }
@@ -68,25 +69,18 @@ export class LbController {
 
   @Operation('lb.finish-session')
   finishSession({ sessionId }: FinishSessionRequest, { pool }: MessageContext) {
-    return this.routing.finishSession(pool, sessionId);
+    return this.sessions.finish(pool, sessionId);
   }
 
   @Operation('lb.clear-sessions')
   async clearSessions(_body: ClearSessionsRequest, { pool }: MessageContext) {
-    let cleared = 0;
-    let cursor = '0';
-    do {
-      const page = await this.pools.clearSessions(pool, cursor);
-      cleared += page.cleared;
-      cursor = page.cursor;
-    } while (cursor !== '0');
-    return { cleared };
+    return { cleared: await this.sessions.clear(pool) };
   }
 
   /** Totals and the first page of servers by id. */
   @Operation('lb.status')
   async status(_body: LoadBalancerStatusRequest, { pool }: MessageContext) {
-    const [totals, page] = await Promise.all([this.routing.status(pool), this.routing.listServers(pool, '0')]);
+    const [totals, page] = await Promise.all([this.pools.status(pool), this.servers.list(pool)]);
     const perServer = page.servers
       .map(({ serverId, state, epoch, inflight, maxInflight }) => ({ serverId, state, epoch, inflight, maxInflight }))
       .sort((one, other) => (one.serverId < other.serverId ? -1 : 1));
@@ -102,11 +96,7 @@ export class LbController {
   }
 
   @Operation('lb.decisions')
-  async decisions({ full = false, limit = LIMITS.page, cursor }: DecisionsRequest, { pool }: MessageContext) {
-    const before = cursor === undefined ? undefined : Number(cursor);
-    const page = { before, limit: full ? Math.min(limit, LIMITS.explainsPerCall) : limit, full };
-    const { decisions, more } = await this.pools.decisions(pool, page);
-    const last = decisions.at(-1);
-    return { decisions, ...(more && last ? { cursor: String(last.seq) } : {}) };
+  decisions(body: DecisionsRequest, { pool }: MessageContext) {
+    return this.inspections.decisions(pool, body);
   }
 }

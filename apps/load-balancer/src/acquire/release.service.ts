@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, type ReleaseItem, type ReleaseManyReply, type ReleaseReply } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { parseLeaseId, RoutingStore, type ReleaseEntry } from '@broomwagon/state';
+import { LeaseStore, parseLeaseId, type ReleaseEntry } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { PAGE_BY_PAGE, pagesOf, PoolCoalescers } from './pool-coalescers';
 import { WaiterAnswersService } from './waiter-answers.service';
@@ -19,7 +19,7 @@ export class ReleaseService {
   );
 
   constructor(
-    private readonly store: RoutingStore,
+    private readonly store: LeaseStore,
     private readonly waiters: WaiterAnswersService,
     private readonly metrics: LoadBalancerMetrics,
   ) {}

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError, type LeaseGrant, type TransferLeaseRequest } from '@broomwagon/contracts';
-import { leaseGrantOf, parseLeaseId, RoutingStore } from '@broomwagon/state';
+import { leaseGrantOf, LeaseStore, parseLeaseId } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { WaiterAnswersService } from './waiter-answers.service';
 
@@ -10,7 +10,7 @@ export class TransferService {
   private readonly logger = new Logger(TransferService.name);
 
   constructor(
-    private readonly store: RoutingStore,
+    private readonly store: LeaseStore,
     private readonly waiters: WaiterAnswersService,
     private readonly metrics: LoadBalancerMetrics,
   ) {}

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { MessagingClient } from '@broomwagon/messaging';
 import { InEachPool } from '@broomwagon/platform';
-import { leaseGrantOf, refusalOf, RoutingStore, type WaiterAnswers } from '@broomwagon/state';
+import { leaseGrantOf, refusalOf, WaiterStore, type WaiterAnswers } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
 /** Waiters are answered this late at most. */
@@ -16,7 +16,7 @@ export class WaiterAnswersService {
   private readonly logger = new Logger(WaiterAnswersService.name);
 
   constructor(
-    private readonly store: RoutingStore,
+    private readonly store: WaiterStore,
     private readonly messaging: MessagingClient,
     private readonly metrics: LoadBalancerMetrics,
   ) {}
@@ -48,7 +48,7 @@ export class WaiterAnswersService {
   async expire(pool: string): Promise<void> {
     let reply;
     do {
-      reply = await this.store.expireWaiters(pool);
+      reply = await this.store.expire(pool);
       this.send(reply);
     } while (reply.more);
     // Room and a waiter never meet without a grant, unless a process died in between.
@@ -59,7 +59,7 @@ export class WaiterAnswersService {
   async grant(pool: string): Promise<void> {
     let more = true;
     while (more) {
-      const reply = await this.store.grantWaiters(pool);
+      const reply = await this.store.grant(pool);
       this.send(reply);
       more = reply.more;
     }

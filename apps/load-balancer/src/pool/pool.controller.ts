@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { ConfigurePoolRequest, PausePoolRequest, PoolSettingsRequest, ResumePoolRequest } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { PoolDirectory, RoutingStore } from '@broomwagon/state';
+import { PoolDirectory, PoolStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { PoolSettingsService } from './pool-settings.service';
 
@@ -10,7 +10,7 @@ import { PoolSettingsService } from './pool-settings.service';
 export class PoolController {
   constructor(
     private readonly settings: PoolSettingsService,
-    private readonly routing: RoutingStore,
+    private readonly store: PoolStore,
     private readonly pools: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
   ) {}
@@ -37,7 +37,7 @@ export class PoolController {
 
   private async setPaused(pool: string, isPaused: boolean) {
     await this.pools.add(pool);
-    const { paused, changed, ...waiting } = await this.routing.pausePool(pool, isPaused);
+    const { paused, changed, ...waiting } = await this.store.pause(pool, isPaused);
     this.waiters.sendAll(pool, waiting);
     return { paused, changed };
   }

@@ -1,7 +1,7 @@
 import type { WeightSyncMode } from '@broomwagon/contracts';
 import { Alarms, Metrics } from '@broomwagon/platform';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { connectRedis, PoolDirectory, RoutingStore, FunctionRunner, WeightStore } from '@broomwagon/state';
+import { connectRedis, FunctionRunner, PoolDirectory, ServerStore, WeightStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { EngineHealth } from './engine-health';
@@ -37,16 +37,16 @@ it('lets an engine of two pools go on when neither pauses it, and one that was a
   const counts = new LoadBalancerMetrics(new Metrics('load-balancer'));
   const service = new EnginePausesService(weights, engine, directory, alarms, counts);
   const about = { endpoint: 'http://e', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
-  const capabilities = JSON.stringify({ pauseModes: ['keep'] });
+  const capabilities = { pauseModes: ['keep' as const] };
   for (const pool of ['one', 'two']) {
     await directory.add(pool);
-    await new RoutingStore(runner).registerServer(pool, { serverId: `in-${pool}`, ...about, capabilities });
+    await new ServerStore(runner).register(pool, { serverId: `in-${pool}`, ...about, capabilities });
     const mode: WeightSyncMode = 'keep';
     await weights.begin(pool, { syncId: pool, version: 2, mode, deadlineMs: 60_000 });
     await service.tell(pool);
   }
   expect(engine.paused).toBe(true);
-  await new RoutingStore(runner).removeServer('one', 'in-one');
+  await new ServerStore(runner).remove('one', 'in-one');
   await service.tell('one');
   expect(engine.paused).toBe(true);
   expect(await weights.engineResumes('one', '0')).toMatchObject({ steps: [] });
@@ -71,9 +71,9 @@ it('lets an engine go on when Redis has lost the record of its pause, once', asy
     new LoadBalancerMetrics(new Metrics('load-balancer')),
   );
   const about = { endpoint: 'http://lost', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
-  const capabilities = JSON.stringify({ pauseModes: ['keep'] });
+  const capabilities = { pauseModes: ['keep' as const] };
   await directory.add('lost');
-  await new RoutingStore(runner).registerServer('lost', { serverId: 's', ...about, capabilities });
+  await new ServerStore(runner).register('lost', { serverId: 's', ...about, capabilities });
   await weights.begin('lost', { syncId: 'first', version: 2, mode: 'keep', deadlineMs: 60_000 });
   await service.tell('lost');
   await service.tell('lost');
@@ -96,9 +96,9 @@ it('counts an engine that could not be told for an hour once, however many repli
   const counts = new LoadBalancerMetrics(metrics);
   const replica = () => new EnginePausesService(weights, engine, directory, alarms, counts);
   const [service, other] = [replica(), replica()];
-  const capabilities = JSON.stringify({ pauseModes: ['keep'] });
+  const capabilities = { pauseModes: ['keep' as const] };
   const about = { endpoint: 'http://gone', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
-  await new RoutingStore(runner).registerServer('three', { serverId: 's', ...about, capabilities });
+  await new ServerStore(runner).register('three', { serverId: 's', ...about, capabilities });
   await weights.begin('three', { syncId: 'three', version: 2, mode: 'keep', deadlineMs: 60_000 });
   // A call of each, neither of them confirmed.
   engine.away = true;

@@ -1,4 +1,4 @@
-import { RoutingStore } from '@broomwagon/state';
+import { ServerStore } from '@broomwagon/state';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { TestEngine } from '../engine.fixture';
 import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
@@ -28,10 +28,10 @@ it('300 servers that accept connections and answer nothing become suspect, and n
   await Promise.all(well.map(({ url }, index) => lb.server(`well-${index}`, 100, { endpoint: url })));
   await expect.poll(lb.status).toMatchObject({ readyServers: HANGING + WELL });
 
-  const reviews = vi.spyOn(RoutingStore.prototype, 'reviewServers');
+  const reviews = vi.spyOn(ServerStore.prototype, 'review');
   hanging.hangs = true;
   const suspected = async () => {
-    const replies = reviews.mock.results.map(({ value }) => value as ReturnType<RoutingStore['reviewServers']>);
+    const replies = reviews.mock.results.map(({ value }) => value as ReturnType<ServerStore['review']>);
     return (await Promise.all(replies)).flatMap((reply) => reply.suspected).sort();
   };
   await expect.poll(async () => (await suspected()).length).toBeGreaterThanOrEqual(HANGING);

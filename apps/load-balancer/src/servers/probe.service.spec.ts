@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { EngineReport } from '@broomwagon/engines';
 import { Alarms, loadConfig, Metrics } from '@broomwagon/platform';
-import { connectRedis, FunctionRunner, RoutingStore, ServerStore } from '@broomwagon/state';
+import { connectRedis, FunctionRunner, ServerStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
@@ -16,7 +16,6 @@ import { ProbeService } from './probe.service';
 const { pool: prefix } = testPool();
 const redis = connectRedis({ url: testRedisUrl() });
 const runner = new FunctionRunner(redis, prefix);
-const store = new RoutingStore(runner);
 const servers = new ServerStore(runner);
 const unavailable = new BroomwagonError('UNAVAILABLE', 'Redis does not answer');
 let pool: string;
@@ -24,7 +23,7 @@ let pools = 0;
 beforeEach(async () => {
   pool = `p${pools++}`;
   const about = { endpoint: 'http://a', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
-  await store.registerServer(pool, { serverId: 'a', ...about, capabilities: '{}' });
+  await servers.register(pool, { serverId: 'a', ...about, capabilities: {} });
 });
 afterAll(async () => {
   redis.disconnect();
@@ -37,12 +36,11 @@ class NewWeights extends EngineHealth {
   override report = (): Promise<EngineReport> => Promise.resolve({ weightVersion: 2 });
 }
 
-function prober(mayTake: () => Promise<boolean>, routing: RoutingStore = store): ProbeService {
+function prober(mayTake: () => Promise<boolean>, store = servers): ProbeService {
   const metrics = new Metrics('load-balancer');
   const config = loadConfig(LoadBalancerConfig, { env: { NATS_URL: 'nats://x', REDIS_URL: testRedisUrl() } });
   return new ProbeService(
-    routing,
-    servers,
+    store,
     new NewWeights(),
     { sendAll: () => undefined } as unknown as WaiterAnswersService,
     { soon: () => undefined } as unknown as SweepService,
@@ -52,7 +50,7 @@ function prober(mayTake: () => Promise<boolean>, routing: RoutingStore = store):
     config,
   );
 }
-const version = async () => (await store.listServers(pool, '0')).servers[0]!.weightVersion;
+const version = async () => (await servers.list(pool)).servers[0]!.weightVersion;
 
 it('goes on when Redis does not answer while an engine has news', async () => {
   const unhandled: unknown[] = [];
@@ -60,8 +58,8 @@ it('goes on when Redis does not answer while an engine has news', async () => {
   process.on('unhandledRejection', note);
   let answers = false;
   const mayTake = () => (answers ? Promise.resolve(true) : Promise.reject(unavailable));
-  const reviewServers = () => Promise.reject(unavailable);
-  const failing = Object.assign(Object.create(store) as RoutingStore, { reviewServers });
+  const review = () => Promise.reject(unavailable);
+  const failing = Object.assign(Object.create(servers) as ServerStore, { review });
   await expect(prober(mayTake, failing).probe(pool)).rejects.toBe(unavailable);
   const probe = prober(mayTake);
   await probe.probe(pool);

@@ -4,11 +4,10 @@ import { NO_VERSION } from '@broomwagon/engines';
 import { Alarms, InEachPool } from '@broomwagon/platform';
 import { adaptiveLimit } from '@broomwagon/policies';
 import {
-  RoutingStore,
   ServerStore,
   type DueLimit,
   type EngineWord,
-  type HeartbeatServersReply,
+  type HeardServers,
   type LoadReport,
   type ServerChange,
   type ServerUpdate,
@@ -56,7 +55,6 @@ export class ProbeService implements OnModuleDestroy {
   private stopped = false;
 
   constructor(
-    private readonly store: RoutingStore,
     private readonly servers: ServerStore,
     private readonly health: EngineHealth,
     private readonly waiters: WaiterAnswersService,
@@ -87,10 +85,8 @@ export class ProbeService implements OnModuleDestroy {
   async probe(pool: string): Promise<void> {
     const there: ServerStatus[] = [];
     const loads: Promise<LoadReport | undefined>[] = [];
-    let cursor = '0';
-    do {
-      const page = await this.store.listServers(pool, cursor);
-      for (const servers of pagesOf(page.servers)) {
+    for await (const page of this.servers.pages(pool)) {
+      for (const servers of pagesOf(page)) {
         // One that is not to be probed counts as answering.
         const asked = servers.filter(({ probe }) => probe !== false);
         const answered = await this.probes.ask(pool, asked);
@@ -100,8 +96,7 @@ export class ProbeService implements OnModuleDestroy {
         this.describeSome(pool, answered);
         there.push(...asked);
       }
-      cursor = page.cursor;
-    } while (cursor !== '0');
+    }
     this.probes.askSlow(pool, there);
     await this.review(pool);
     await this.reportAll(pool, await Promise.all(loads));
@@ -160,9 +155,9 @@ export class ProbeService implements OnModuleDestroy {
     this.metrics.drift(pool, drifts);
   }
 
-  private async heard(pool: string, serverIds: ServerId[]): Promise<HeartbeatServersReply | undefined> {
+  private async heard(pool: string, serverIds: ServerId[]): Promise<HeardServers | undefined> {
     if (this.stopped) return undefined;
-    const reply = await this.store.heardFrom(pool, serverIds);
+    const reply = await this.servers.heardFrom(pool, serverIds);
     for (const serverId of reply.revived) {
       this.logger.log({ pool, serverId }, 'A failed server has come back with a new epoch');
     }
@@ -231,7 +226,7 @@ export class ProbeService implements OnModuleDestroy {
     };
     let offset: number | undefined = 0;
     while (offset !== undefined) {
-      const reply = await this.store.reviewServers(pool, limits, offset);
+      const reply = await this.servers.review(pool, limits, offset);
       this.waiters.sendAll(pool, reply);
       for (const serverId of reply.suspected)
         this.logger.warn({ pool, serverId }, 'A server is silent and now suspect');

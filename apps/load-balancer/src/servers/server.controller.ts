@@ -12,7 +12,7 @@ import {
   UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { RoutingStore } from '@broomwagon/state';
+import { ServerStore } from '@broomwagon/state';
 import { SweepService } from '../upkeep/sweep.service';
 import { ServersService } from './servers.service';
 
@@ -21,7 +21,7 @@ import { ServersService } from './servers.service';
 export class ServerController {
   constructor(
     private readonly servers: ServersService,
-    private readonly routing: RoutingStore,
+    private readonly store: ServerStore,
     private readonly sweeper: SweepService,
   ) {}
 
@@ -62,7 +62,7 @@ export class ServerController {
 
   @Operation('server.remove')
   async remove({ serverId }: RemoveServerRequest, { pool }: MessageContext) {
-    const reply = await this.routing.removeServer(pool, serverId);
+    const reply = await this.store.remove(pool, serverId);
     this.sweeper.soon(pool);
     return reply;
   }
@@ -73,8 +73,7 @@ export class ServerController {
   }
 
   @Operation('server.list')
-  async list({ cursor: from = '0' }: ListServersRequest, { pool }: MessageContext) {
-    const { servers, cursor } = await this.routing.listServers(pool, from);
-    return { servers, ...(cursor === '0' ? {} : { cursor }) };
+  list({ cursor }: ListServersRequest, { pool }: MessageContext) {
+    return this.store.list(pool, cursor);
   }
 }

@@ -13,7 +13,7 @@ import type {
   UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { EngineAccess } from '@broomwagon/engines';
-import { PoolDirectory, RoutingStore, ServerStore, type ServerChange, type ServerStart } from '@broomwagon/state';
+import { PoolDirectory, ServerStore, type ServerChange, type ServerStart } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
@@ -27,11 +27,10 @@ export class ServersService {
   private readonly logger = new Logger(ServersService.name);
 
   constructor(
-    private readonly store: RoutingStore,
     private readonly pools: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
-    private readonly changes: ServerStore,
+    private readonly store: ServerStore,
     private readonly access: EngineAccess,
     private readonly metrics: LoadBalancerMetrics,
     private readonly prober: ProbeService,
@@ -46,16 +45,13 @@ export class ServersService {
   async register(pool: string, request: RegisterServerRequest, discovered = false): Promise<RegisterServerReply> {
     this.access.check(request.endpoint);
     await this.pools.add(pool);
-    const { capabilities, labels, ...rest } = request;
     const { endpoint, dialect, instanceId } = request;
     const taken = discovered ? {} : await this.takenVersion(pool, request, { endpoint, dialect, instanceId });
-    const reply = await this.store.registerServer(pool, {
-      ...rest,
+    const reply = await this.store.register(pool, {
+      ...request,
       ...taken.change,
       weight: request.weight ?? 1,
-      capabilities: capabilities && JSON.stringify(capabilities),
-      lacks: lackedFeatures(capabilities),
-      labels: labels && JSON.stringify(labels),
+      lacks: lackedFeatures(request.capabilities),
       discovered,
     });
     this.waiters.sendAll(pool, reply);
@@ -68,10 +64,8 @@ export class ServersService {
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
   async heartbeat(pool: string, request: ServerHeartbeatRequest): Promise<ServerHeartbeatReply> {
-    const { weightVersion } = request;
     const taken = await this.takenVersion(pool, request);
-    const version = taken.change ? undefined : weightVersion;
-    const reply = await this.store.heartbeatServer(pool, request.serverId, request.epoch, version);
+    const reply = await this.store.heartbeat(pool, { ...request, ...taken.change });
     this.waiters.sendAll(pool, reply);
     const { requiredWeightVersion } = reply;
     return {
@@ -94,18 +88,18 @@ export class ServersService {
   /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async update(pool: string, request: UpdateServerRequest): Promise<ServerChangeReply> {
     const taken = await this.takenVersion(pool, request);
-    const change = await this.changes.update(pool, { ...request, ...taken.change });
+    const change = await this.store.update(pool, { ...request, ...taken.change });
     return { ...this.changed(pool, change), ...taken.reply };
   }
 
   /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async cordon(pool: string, serverId: string, cordoned: boolean): Promise<ServerChangeReply> {
-    return this.changed(pool, await this.changes.cordon(pool, serverId, cordoned));
+    return this.changed(pool, await this.store.cordon(pool, serverId, cordoned));
   }
 
   /** The end of the drain is upkeep's. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async drain(pool: string, request: DrainServerRequest): Promise<ServerChangeReply> {
-    return this.changed(pool, await this.changes.drain(pool, request.serverId, request.deadlineMs));
+    return this.changed(pool, await this.store.drain(pool, request.serverId, request.deadlineMs));
   }
 
   /** Waiters of a server that takes no leases now are moved by the sweep. */
@@ -117,7 +111,7 @@ export class ServersService {
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async fence(pool: string, { serverId, epoch, reason }: FenceServerRequest): Promise<FenceServerReply> {
-    const reply = await this.changes.fence(pool, serverId, epoch, reason ?? '');
+    const reply = await this.store.fence(pool, serverId, epoch, reason ?? '');
     if (reply.changed) {
       this.metrics.serversFenced.inc();
       this.logger.warn({ pool, serverId, epoch, reason }, 'A server was fenced; its leases have expired');
@@ -128,7 +122,7 @@ export class ServersService {
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
   async reconcile(pool: string, request: ReconcileServerRequest): Promise<ReconcileServerReply> {
-    const page = await this.changes.reconcile(pool, request.serverId, request.cursor ?? '0', request.epoch);
+    const page = await this.store.reconcile(pool, request);
     const { answers, servers, more, cursor, ...reply } = page;
     this.waiters.sendAll(pool, { answers, servers, more });
     return { ...reply, ...(cursor === '0' ? {} : { cursor }) };

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { failpoint, InEachPool } from '@broomwagon/platform';
-import { RoutingStore } from '@broomwagon/state';
+import { LeaseStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
@@ -15,7 +15,7 @@ export class SweepService {
   private readonly underWay = new Map<string, Promise<void>>();
 
   constructor(
-    private readonly store: RoutingStore,
+    private readonly store: LeaseStore,
     private readonly waiters: WaiterAnswersService,
     private readonly metrics: LoadBalancerMetrics,
   ) {}

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Alarms, InEachPool, Periodically } from '@broomwagon/platform';
-import { PoolDirectory, RoutingStore, ServerStore } from '@broomwagon/state';
+import { PoolDirectory, PoolStore, ServerStore, SessionStore, WorkerStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
@@ -22,7 +22,9 @@ export class UpkeepService {
   private readonly logger = new Logger(UpkeepService.name);
 
   constructor(
-    private readonly store: RoutingStore,
+    private readonly pools: PoolStore,
+    private readonly workers: WorkerStore,
+    private readonly sessions: SessionStore,
     private readonly servers: ServerStore,
     private readonly directory: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
@@ -49,7 +51,7 @@ export class UpkeepService {
 
   @InEachPool('totals', TOTALS_INTERVAL_MS)
   async showTotals(pool: string): Promise<void> {
-    this.metrics.totals(pool, await this.store.status(pool));
+    this.metrics.totals(pool, await this.pools.status(pool));
   }
 
   @InEachPool('warm-servers', upkeepInterval)
@@ -61,7 +63,7 @@ export class UpkeepService {
   async expireWorkers(pool: string): Promise<void> {
     let more = true;
     while (more) {
-      const reply = await this.store.expireWorkers(pool, OUTAGE_AFTER_MS);
+      const reply = await this.workers.expire(pool, OUTAGE_AFTER_MS);
       more = reply.more;
       const alarm = reply.held && `workers-${reply.held}`;
       this.alarms.look(pool, 'workers', alarm, 'No worker expires for one time to live');
@@ -91,6 +93,6 @@ export class UpkeepService {
   @InEachPool('evict-sessions', SESSIONS_INTERVAL_MS)
   async evictSessions(pool: string): Promise<void> {
     let more = true;
-    while (more) ({ more } = await this.store.evictSessions(pool, this.config.sessionIdleMs));
+    while (more) ({ more } = await this.sessions.evict(pool, this.config.sessionIdleMs));
   }
 }

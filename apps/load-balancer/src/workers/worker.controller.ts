@@ -7,7 +7,7 @@ import {
   WorkerHeartbeatRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { InspectionStore, PoolDirectory, RoutingStore } from '@broomwagon/state';
+import { InspectionStore, PoolDirectory, WorkerStore } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { SweepService } from '../upkeep/sweep.service';
 
@@ -15,7 +15,7 @@ import { SweepService } from '../upkeep/sweep.service';
 @Controller()
 export class WorkerController {
   constructor(
-    private readonly routing: RoutingStore,
+    private readonly workers: WorkerStore,
     private readonly inspections: InspectionStore,
     private readonly pools: PoolDirectory,
     private readonly sweeper: SweepService,
@@ -26,26 +26,25 @@ export class WorkerController {
   @Operation('worker.register')
   async register({ ttlMs = this.config.workerTtlMs, ...body }: RegisterWorkerRequest, { pool }: MessageContext) {
     await this.pools.add(pool);
-    const reply = await this.routing.registerWorker(pool, { ...body, ttlMs });
+    const reply = await this.workers.register(pool, { ...body, ttlMs });
     this.sweeper.soon(pool);
     return reply;
   }
 
   @Operation('worker.heartbeat')
-  heartbeat({ workerId, workerEpoch }: WorkerHeartbeatRequest, { pool }: MessageContext) {
-    return this.routing.heartbeatWorker(pool, workerId, workerEpoch);
+  heartbeat(body: WorkerHeartbeatRequest, { pool }: MessageContext) {
+    return this.workers.heartbeat(pool, body);
   }
 
   @Operation('worker.sync')
-  async sync({ kind, cursor: from = '0', ...worker }: SyncWorkerRequest, { pool }: MessageContext) {
-    const { items, cursor } = await this.routing.syncWorker(pool, worker, kind, from);
-    return { items, ...(cursor === '0' ? {} : { cursor }) };
+  sync(body: SyncWorkerRequest, { pool }: MessageContext) {
+    return this.workers.sync(pool, body);
   }
 
   /** What the epoch still holds is returned at once. */
   @Operation('worker.deregister')
-  async deregister({ workerId, workerEpoch }: DeregisterWorkerRequest, { pool }: MessageContext) {
-    const reply = await this.routing.deregisterWorker(pool, workerId, workerEpoch);
+  async deregister(body: DeregisterWorkerRequest, { pool }: MessageContext) {
+    const reply = await this.workers.deregister(pool, body);
     this.sweeper.soon(pool);
     return reply;
   }

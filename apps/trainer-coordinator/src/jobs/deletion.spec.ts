@@ -1,5 +1,5 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import { DeletionStore, openPayloadStore, PoolDirectory, FunctionRunner, type PayloadStore } from '@broomwagon/state';
+import { DeletionStore, FunctionRunner, openPayloadStore, type PayloadStore, PoolDirectory } from '@broomwagon/state';
 import { testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
@@ -108,7 +108,7 @@ describe('pool.delete', () => {
       details: { inUse: ['live workers', 'open rounds'] },
     });
     await call(pool, 'round.cancel', { ...round, mode: 'drop', reason: 'test' });
-    await fixture.routing.deregisterWorker(pool, workerId, workerEpoch);
+    await fixture.workers.deregister(pool, { workerId, workerEpoch });
     expect(await call(pool, 'pool.delete', {})).toEqual({ pool, jobs: 1 });
     expect(await keysOf(job)).toEqual([]);
     const left = await fixture.redis.keys(`${fixture.rootKey}:*`);

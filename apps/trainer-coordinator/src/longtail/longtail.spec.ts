@@ -132,7 +132,7 @@ describe('what is given up', () => {
         segment: fixture.segmentOf(sibling, 5),
       });
       await requeue([mine]);
-      await fixture.routing.deregisterWorker(fixture.pool, worker.workerId, worker.workerEpoch);
+      await fixture.workers.deregister(fixture.pool, worker);
       await expect.poll(async () => (await queue()).groups).toMatchObject([{ tokens: 9 }]);
       expect(await counts()).toMatchObject({ unfinished: 2, pending: 0, cutting: 0 });
     });

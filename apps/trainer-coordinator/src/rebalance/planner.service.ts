@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { PoolName, RebalanceSettings, ServerStatus } from '@broomwagon/contracts';
 import { planTierCost, planTierMin, type RebalancePlan } from '@broomwagon/policies';
-import { MoveStore, RoutingStore } from '@broomwagon/state';
+import { MoveStore, ServerStore } from '@broomwagon/state';
 import { fleetSnapshots } from './fleet-snapshot';
 
 /** Makes plans from what stands in Redis; moves nothing. */
@@ -9,7 +9,7 @@ import { fleetSnapshots } from './fleet-snapshot';
 export class PlannerService {
   constructor(
     private readonly moves: MoveStore,
-    private readonly routing: RoutingStore,
+    private readonly serverStore: ServerStore,
   ) {}
 
   /** One plan for the pool. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
@@ -26,12 +26,9 @@ export class PlannerService {
   /** All servers of the pool, with their loads. @throws BroomwagonError UNAVAILABLE */
   async servers(pool: PoolName): Promise<ServerStatus[]> {
     const servers = new Map<string, ServerStatus>();
-    let cursor = '0';
-    do {
-      const page = await this.routing.listServers(pool, cursor);
-      for (const server of page.servers) servers.set(server.serverId, server);
-      ({ cursor } = page);
-    } while (cursor !== '0');
+    for await (const page of this.serverStore.pages(pool)) {
+      for (const server of page) servers.set(server.serverId, server);
+    }
     return [...servers.values()];
   }
 }

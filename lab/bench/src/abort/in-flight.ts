@@ -7,7 +7,7 @@ import {
 } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { roundTerms } from '@broomwagon/policies';
-import { RequestStore, RoundStore, FunctionRunner } from '@broomwagon/state';
+import { FunctionRunner, RequestStore, RoundStore } from '@broomwagon/state';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX, type PoolState } from '../stage';
 
@@ -129,7 +129,7 @@ export class InFlight {
   private async run(state: PoolState, requests: RequestStore, worker: BenchWorker, claimId: string): Promise<void> {
     const { claims } = await requests.claim(this.pool, { claimId, ...worker, max: LIMITS.claimsPerCall });
     if (claims.length === 0) throw new Error('Nothing to claim');
-    await state.store.acquire(
+    await state.leases.acquire(
       this.pool,
       claims.map(({ requestId }) => ({ acquireId: `of:${requestId.replaceAll('/', ':')}`, requestId, ...worker })),
       true,
@@ -142,7 +142,7 @@ export class InFlight {
   }
 
   private async route(state: PoolState, worker: BenchWorker, sessionId: string): Promise<void> {
-    await state.store.acquire(this.pool, [{ acquireId: sessionId, requestId: sessionId, sessionId, ...worker }], true);
+    await state.leases.acquire(this.pool, [{ acquireId: sessionId, requestId: sessionId, sessionId, ...worker }], true);
     this.sessions.push(sessionId);
   }
 }

@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path';
 import { newEpoch } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import type * as State from '@broomwagon/state';
-import type { AcquireEntry, RequestStore, RoundStore, RoutingStore } from '@broomwagon/state';
+import type { AcquireEntry, LeaseStore, RequestStore, RoundStore } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
-import { fillPool, LONG_MS } from '../fill-pool';
+import { fillPool, LONG_MS, type Stores } from '../fill-pool';
 import type { BenchWorker } from '../generator/jobs';
 
 const POLICY = { name: 'resume', overProvision: 0, shortfall: 'accept-fewer' } as const;
@@ -14,6 +14,11 @@ export const LABELS = { rack: 'r1' };
 type AnyState = typeof State & {
   /** What builds before Redis Functions call the runner. */
   ScriptRunner?: typeof State.FunctionRunner;
+  /** The store of leases, servers and workers, in builds before there was one for each. */
+  RoutingStore?: new (runner: State.FunctionRunner) => LeaseStore & {
+    registerServer(pool: string, server: object): ReturnType<State.ServerStore['register']>;
+    registerWorker(pool: string, worker: object): ReturnType<State.WorkerStore['register']>;
+  };
 };
 
 /** Which build it is of is known at run time only. */
@@ -24,10 +29,11 @@ function required<T>(module: string): T {
 
 /** The state library of a built checkout, with pools of its own in a Redis that others use too. */
 export class Build {
-  readonly routing: RoutingStore;
+  readonly leases: LeaseStore;
   readonly rounds: RoundStore;
   readonly requests: RequestStore;
   private readonly workers = new Map<string, BenchWorker[]>();
+  private readonly stores: Stores;
   private last = 0;
 
   private readonly folder: string;
@@ -43,7 +49,17 @@ export class Build {
     const state: AnyState = required(join(this.folder, 'libs/state/src'));
     this.state = state;
     const runner = new (state.ScriptRunner ?? state.FunctionRunner)(redis, prefix);
-    this.routing = new state.RoutingStore(runner);
+    const old = state.RoutingStore && new state.RoutingStore(runner);
+    this.leases = old ?? new state.LeaseStore(runner);
+    this.stores = old
+      ? {
+          servers: {
+            register: (pool, { labels, ...server }) =>
+              old.registerServer(pool, { ...server, labels: JSON.stringify(labels) }),
+          },
+          workers: { register: (pool, worker) => old.registerWorker(pool, worker) },
+        }
+      : { servers: new state.ServerStore(runner), workers: new state.WorkerStore(runner) };
     this.rounds = new state.RoundStore(runner);
     this.requests = new state.RequestStore(runner);
   }
@@ -69,8 +85,8 @@ export class Build {
 
   /** A pool with servers that have room for everything, and eight workers. */
   async fill(pool: string, servers: number): Promise<void> {
-    const fields = { weightVersion: 1, labels: JSON.stringify(LABELS) };
-    this.workers.set(pool, await fillPool(this.routing, pool, servers, 8, fields));
+    const fields = { weightVersion: 1, labels: LABELS };
+    this.workers.set(pool, await fillPool(this.stores, pool, servers, 8, fields));
   }
 
   nextId(): string {

@@ -99,10 +99,10 @@ class Cost {
   private async lone(build: Build, pool: Pool, request: string, note = ''): Promise<void> {
     const items = build.entries(pool, CALLS, WISHES[request]!);
     await this.note(build, `acquire ${request}${note}`, CALLS, async () => {
-      for (const item of items) granted(await build.routing.acquire(pool, [item]));
+      for (const item of items) granted(await build.leases.acquire(pool, [item]));
     });
     await this.note(build, `release ${request}${note}`, CALLS, async () => {
-      for (const { acquireId } of items) await build.routing.release(pool, [{ acquireId }]);
+      for (const { acquireId } of items) await build.leases.release(pool, [{ acquireId }]);
     });
   }
 
@@ -110,10 +110,10 @@ class Cost {
   private async batches(build: Build): Promise<void> {
     const pages = pagesOf(build.entries('some', BATCHES * BATCH, WISHES.plain!), BATCH);
     await this.note(build, `acquire in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
-      for (const page of pages) granted(await build.routing.acquire('some', page));
+      for (const page of pages) granted(await build.leases.acquire('some', page));
     });
     await this.note(build, `release in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
-      for (const page of pages) await build.routing.release('some', page.map(nameOf));
+      for (const page of pages) await build.leases.release('some', page.map(nameOf));
     });
   }
 
@@ -121,10 +121,10 @@ class Cost {
   private async burst(build: Build): Promise<void> {
     const pages = pagesOf(build.entries('some', BURST, WISHES.plain!), LIMITS.page);
     await this.note(build, `acquire in a burst of ${BURST}`, BURST, async () => {
-      for (const reply of await Promise.all(pages.map((page) => build.routing.acquire('some', page)))) granted(reply);
+      for (const reply of await Promise.all(pages.map((page) => build.leases.acquire('some', page)))) granted(reply);
     });
     await this.note(build, `release in a burst of ${BURST}`, BURST, async () => {
-      await Promise.all(pages.map((page) => build.routing.release('some', page.map(nameOf))));
+      await Promise.all(pages.map((page) => build.leases.release('some', page.map(nameOf))));
     });
   }
 

@@ -1,4 +1,4 @@
-import { RoutingStore, FunctionRunner, type AcquireEntry } from '@broomwagon/state';
+import { type AcquireEntry, FunctionRunner, LeaseStore } from '@broomwagon/state';
 import { Redis } from 'ioredis';
 import { AcquireBodies } from './acquire-bodies';
 import type { Job, JobResult } from './jobs';
@@ -7,7 +7,7 @@ import { Measurement } from './measurement';
 /** The acquire script by EVALSHA, as the store calls it, one acquire a call, `window` calls in flight. */
 export async function scriptLoad(job: Extract<Job, { kind: 'script' }>): Promise<JobResult> {
   const redis = new Redis(job.redisUrl, { enableAutoPipelining: false });
-  const store = new RoutingStore(new FunctionRunner(redis, job.keyPrefix));
+  const leases = new LeaseStore(new FunctionRunner(redis, job.keyPrefix));
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);
   const held: string[] = [];
@@ -16,7 +16,7 @@ export async function scriptLoad(job: Extract<Job, { kind: 'script' }>): Promise
       const acquireId = bodies.nextId();
       const item = JSON.parse(bodies.acquire(acquireId)) as AcquireEntry;
       const beganAtMs = performance.now();
-      const { results } = await store.acquire(job.pool, [item]);
+      const { results } = await leases.acquire(job.pool, [item]);
       if (!('seq' in results[0]!)) throw new Error(`Not granted: ${JSON.stringify(results[0])}`);
       measurement.ended(beganAtMs);
       held.push(acquireId);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { roundTerms } from '@broomwagon/policies';
-import { PoolDirectory, RoundStore, FunctionRunner } from '@broomwagon/state';
+import { FunctionRunner, PoolDirectory, RoundStore } from '@broomwagon/state';
 import { waitUntil } from '@broomwagon/testing';
 import { cpuSecondsOf } from '../generator/cpu-time';
 import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
@@ -53,6 +53,6 @@ async function useOnce(state: PoolState, pool: string): Promise<void> {
     orphanAfterMs: 86_400_000,
   });
   await rounds.cancel(pool, { job: 'job', roundId: 'r1', trainerEpoch, mode: 'drop', reason: 'bench' });
-  await state.store.deregisterWorker(pool, worker!.workerId, worker!.workerEpoch);
-  await state.store.removeServer(pool, 'server-0');
+  await state.workers.deregister(pool, worker!);
+  await state.servers.remove(pool, 'server-0');
 }

@@ -1,5 +1,5 @@
 import { subjectOf } from '@broomwagon/contracts';
-import { leaseGrantOf, parseLeaseId, RoutingStore, FunctionRunner, type AcquireEntry } from '@broomwagon/state';
+import { type AcquireEntry, FunctionRunner, leaseGrantOf, LeaseStore, parseLeaseId } from '@broomwagon/state';
 import { Redis } from 'ioredis';
 import { connect, type Msg } from 'nats';
 import { answerParent } from '../child';
@@ -18,18 +18,18 @@ interface Setup {
 answerParent<Setup, void>(async ({ natsUrl, redisUrl, keyPrefix, pool }) => {
   const nats = await connect({ servers: natsUrl });
   const redis = new Redis(redisUrl, { enableAutoPipelining: false });
-  const store = new RoutingStore(new FunctionRunner(redis, keyPrefix));
+  const leases = new LeaseStore(new FunctionRunner(redis, keyPrefix));
 
   async function acquire(message: Msg): Promise<void> {
     const body = JSON.parse(Buffer.from(message.data).toString()) as AcquireEntry;
-    const { results, servers } = await store.acquire(pool, [body]);
+    const { results, servers } = await leases.acquire(pool, [body]);
     const result = results[0]!;
     if (!('seq' in result)) throw new Error(`Not granted: ${JSON.stringify(result)}`);
     message.respond(JSON.stringify(leaseGrantOf(body.acquireId, result, servers)));
   }
   async function release(message: Msg): Promise<void> {
     const { leaseId } = JSON.parse(Buffer.from(message.data).toString()) as { leaseId: string };
-    const { results } = await store.release(pool, [parseLeaseId(leaseId)!]);
+    const { results } = await leases.release(pool, [parseLeaseId(leaseId)!]);
     message.respond(JSON.stringify(results[0]));
   }
   nats.subscribe(subjectOf(pool, 'lb.acquire'), { queue: 'raw', callback: (_, message) => void acquire(message) });

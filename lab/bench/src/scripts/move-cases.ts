@@ -1,5 +1,5 @@
 import { LIMITS, type Claim } from '@broomwagon/contracts';
-import { AbortStore, MoveStore, RequestStore, RoutingStore } from '@broomwagon/state';
+import { AbortStore, LeaseStore, MoveStore, RequestStore, WorkerStore } from '@broomwagon/state';
 import type { BenchWorker } from '../generator/jobs';
 import type { TimedRunner } from './timed-runner';
 
@@ -11,7 +11,8 @@ const INPUT = 'requests that run under leases';
 export class MoveCases {
   private readonly moves;
   private readonly requests;
-  private readonly routing;
+  private readonly leases;
+  private readonly workers;
   private readonly aborts;
   private repeat = 0;
 
@@ -21,7 +22,8 @@ export class MoveCases {
   ) {
     this.moves = new MoveStore(runner);
     this.requests = new RequestStore(runner);
-    this.routing = new RoutingStore(runner);
+    this.leases = new LeaseStore(runner);
+    this.workers = new WorkerStore(runner);
     this.aborts = new AbortStore(runner);
   }
 
@@ -35,8 +37,8 @@ export class MoveCases {
       ...worker,
     }));
     const others = claims.map((_, index) => ({ acquireId: `o${this.repeat}-${index}`, requestId: 'call', ...worker }));
-    await this.routing.acquire(pool, leases);
-    const { results } = await this.routing.acquire(pool, others);
+    await this.leases.acquire(pool, leases);
+    const { results } = await this.leases.acquire(pool, others);
     for (const { requestId, attempt } of claims) {
       await this.requests.save(pool, { requestId, attempt, ...worker, tokens: 0, serverId: 'server-1' });
     }
@@ -68,11 +70,11 @@ export class MoveCases {
 
   /** The worker dies with all it has. */
   async endWorker(worker: BenchWorker): Promise<void> {
-    const { pool, routing, requests } = this;
+    const { pool, leases, workers, requests } = this;
     await this.runner.measure('a worker with all it may have', async () => {
-      await routing.deregisterWorker(pool, worker.workerId, worker.workerEpoch);
+      await workers.deregister(pool, worker);
       for (let more = true; more;) ({ more } = await requests.expiredAttempts(pool));
     });
-    while ((await routing.sweep(pool)).more);
+    while ((await leases.sweep(pool)).more);
   }
 }

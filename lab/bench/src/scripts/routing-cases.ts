@@ -2,12 +2,15 @@ import { LIMITS, MAX_LABELS } from '@broomwagon/contracts';
 import {
   AbortStore,
   InspectionStore,
+  LeaseBounds,
+  LeaseStore,
   PoolStore,
-  ROUTING_BOUNDS,
-  RoutingStore,
   ServerStore,
+  SessionStore,
   transition,
+  WaiterStore,
   WeightStore,
+  WorkerStore,
   type AcquireEntry,
 } from '@broomwagon/state';
 import type { BenchWorker } from '../generator/jobs';
@@ -32,9 +35,12 @@ const labels = Object.fromEntries(range(MAX_LABELS).map((index) => [`label-${ind
 
 /** A pool with very many servers, leases and sessions. */
 export class RoutingCases {
-  private readonly routing;
+  private readonly leases;
   private readonly servers;
-  private readonly settings;
+  private readonly pools;
+  private readonly sessions;
+  private readonly parked;
+  private readonly epochs;
   private readonly weights;
   private readonly inspections;
   private readonly aborts;
@@ -47,9 +53,12 @@ export class RoutingCases {
     private readonly state: PoolState,
     private readonly pool: string,
   ) {
-    this.routing = new RoutingStore(runner, { ...ROUTING_BOUNDS, rememberMs: 1 });
+    this.leases = new LeaseStore(runner, { ...new LeaseBounds(), rememberMs: 1 });
     this.servers = new ServerStore(runner);
-    this.settings = new PoolStore(runner);
+    this.pools = new PoolStore(runner);
+    this.sessions = new SessionStore(runner);
+    this.parked = new WaiterStore(runner);
+    this.epochs = new WorkerStore(runner);
     this.weights = new WeightStore(runner);
     this.inspections = new InspectionStore(runner);
     this.aborts = new AbortStore(runner);
@@ -63,12 +72,11 @@ export class RoutingCases {
     for (const serverId of serverIds) await this.servers.update(pool, { serverId, labels });
     // Engines that are paused while weights change; they take no leases yet.
     for (const index of range(PAGE)) {
-      const capabilities = JSON.stringify({ pauseModes: ['keep'] });
-      await this.routing.registerServer(pool, {
+      await this.servers.register(pool, {
         ...SERVER,
         serverId: `engine-${index}`,
         endpoint: `http://10.1.0.${index}:8000`,
-        capabilities,
+        capabilities: { pauseModes: ['keep'] },
       });
     }
   }
@@ -81,9 +89,9 @@ export class RoutingCases {
     for (const [what, request, count] of this.requests()) {
       await measure(`acquires ${what}`, () => this.acquireMany(worker, request, count));
     }
-    await this.settings.configure(this.pool, { decisionSampleEvery: 1 });
+    await this.pools.configure(this.pool, { decisionSampleEvery: 1 });
     await measure('acquires that are all sampled', () => this.acquireMany(worker, { excludeServers: ['none'] }));
-    await this.settings.configure(this.pool, {}, ['decisionSampleEvery']);
+    await this.pools.configure(this.pool, {}, ['decisionSampleEvery']);
     await measure('upkeep', () => this.upkeep(worker));
     await measure('lists', () => this.lists(worker));
     await measure('servers', () => this.changeServers());
@@ -112,14 +120,14 @@ export class RoutingCases {
 
   private async acquireMany(worker: BenchWorker, request: Partial<AcquireEntry>, count = BATCH): Promise<void> {
     const items = this.entries(worker, request, count);
-    const { results } = await this.routing.acquire(this.pool, items);
+    const { results } = await this.leases.acquire(this.pool, items);
     const [granted] = results;
     if (granted !== undefined && 'seq' in granted) {
       const { acquireId } = items[0]!;
       const transfer = { transferId: `t-${acquireId}`, acquireId, ...worker, targetServerId: 'server-200' };
-      await this.routing.transfer(this.pool, transfer).catch(() => undefined);
+      await this.leases.transfer(this.pool, transfer).catch(() => undefined);
     }
-    await this.routing.release(
+    await this.leases.release(
       this.pool,
       items.map(({ acquireId }) => ({ acquireId })),
     );
@@ -135,18 +143,18 @@ export class RoutingCases {
   }
 
   private async upkeep(worker: BenchWorker): Promise<void> {
-    const { pool, routing, servers } = this;
-    await routing.sweep(pool);
-    await routing.grantWaiters(pool);
-    await routing.expireWorkers(pool, 10_000);
-    await routing.evictSessions(pool, 1);
-    await routing.heartbeatWorker(pool, worker.workerId, worker.workerEpoch);
-    await routing.heardFrom(pool, serverIds);
-    await routing.reviewServers(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS }, 0);
+    const { pool, leases, parked, epochs, sessions, servers } = this;
+    await leases.sweep(pool);
+    await parked.grant(pool);
+    await epochs.expire(pool, 10_000);
+    await sessions.evict(pool, 1);
+    await epochs.heartbeat(pool, worker);
+    await servers.heardFrom(pool, serverIds);
+    await servers.review(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS }, 0);
     await servers.warm(pool);
     await servers.endDrains(pool, 0);
     await this.runner.run(transition<object, object>('pools/activity'), pool, {});
-    const { servers: listed } = await routing.listServers(pool, '0');
+    const { servers: listed } = await servers.list(pool);
     const known = listed.map(({ serverId, epoch }) => ({ serverId, epoch }));
     await servers.reportLoads(
       pool,
@@ -159,15 +167,16 @@ export class RoutingCases {
   }
 
   private async lists(worker: BenchWorker): Promise<void> {
-    const { pool, routing, inspections } = this;
-    await routing.status(pool);
-    for (let cursor = '0', page = 0; page < 4; page++) ({ cursor } = await routing.listServers(pool, cursor));
+    const { pool, pools, servers, epochs, inspections } = this;
+    await pools.status(pool);
+    let pages = 0;
+    for await (const _ of servers.pages(pool)) if (++pages === 4) break;
     await inspections.workers(pool);
     for (const selector of [{}, { serverId: 'server-0' }, { workerId: worker.workerId }]) {
       await inspections.leases(pool, selector);
     }
-    for (const kind of ['leases', 'attempts'] as const) await routing.syncWorker(pool, worker, kind, '0');
-    for (const full of [false, true]) await this.settings.decisions(pool, { limit: PAGE, full });
+    for (const kind of ['leases', 'attempts'] as const) await epochs.sync(pool, { ...worker, kind });
+    for (const full of [false, true]) await inspections.decisions(pool, { full });
     await this.aborts.leasesOf(
       pool,
       range(256).map((index) => `job/group-${index}/0`),
@@ -175,52 +184,52 @@ export class RoutingCases {
   }
 
   private async changeServers(): Promise<void> {
-    const { pool, servers, routing } = this;
+    const { pool, servers } = this;
     const serverId = 'server-300';
     const { epoch } = (await servers.update(pool, { serverId, maxInflight: 1_000_000 })) as { epoch: string };
     for (let cursor = '0', page = 0; page < 2 && (page === 0 || cursor !== '0'); page++) {
-      ({ cursor } = await servers.reconcile(pool, serverId, cursor));
+      ({ cursor } = await servers.reconcile(pool, { serverId, cursor }));
     }
     for (const cordoned of [true, false]) await servers.cordon(pool, serverId, cordoned);
     await servers.drain(pool, serverId, LONG_MS);
     await servers.cordon(pool, serverId, false);
     await servers.fence(pool, serverId, epoch, 'bench');
-    await routing.registerServer(pool, { ...SERVER, serverId, probe: false, instanceId: `again-${this.repeat}` });
+    await servers.register(pool, { ...SERVER, serverId, probe: false, instanceId: `again-${this.repeat}` });
   }
 
   private async changeSettings(): Promise<void> {
-    const { pool, servers, settings, routing } = this;
-    const { version } = await settings.configure(pool, { policy: 'least-tokens' });
+    const { pool, servers, pools, sessions } = this;
+    const { version } = await pools.configure(pool, { policy: 'least-tokens' });
     await servers.rescore(pool, '0');
-    await settings.finish(pool, version);
-    await settings.configure(pool, {}, ['policy']);
-    await settings.settings(pool);
-    await settings.clearSessions(pool, '0');
-    await routing.finishSession(pool, 'one');
+    await pools.finish(pool, version);
+    await pools.configure(pool, {}, ['policy']);
+    await pools.settings(pool);
+    await sessions.clear(pool);
+    await sessions.finish(pool, 'one');
   }
 
   /** As many as one script answers, and more, each restricted. */
   private async waiters(worker: BenchWorker): Promise<void> {
-    const { pool, routing } = this;
+    const { pool, pools, leases, parked } = this;
     const request = {
       waitMs: LIMITS.waitMs,
       replyTo: '_INBOX.bench',
       excludeServers: serverIds.slice(0, LIMITS.excludedServers),
     };
-    await routing.pausePool(pool, true);
-    const parked = this.entries(worker, request, 2 * PAGE);
-    await routing.acquire(pool, parked);
-    await routing.cancel(pool, worker, parked[0]!.acquireId);
-    await routing.pausePool(pool, false);
-    while ((await routing.grantWaiters(pool)).more);
+    await pools.pause(pool, true);
+    const early = this.entries(worker, request, 2 * PAGE);
+    await leases.acquire(pool, early);
+    await leases.cancel(pool, { ...worker, acquireId: early[0]!.acquireId });
+    await pools.pause(pool, false);
+    while ((await parked.grant(pool)).more);
     const late = this.entries(worker, { ...request, waitMs: 1 }, PAGE);
-    await routing.pausePool(pool, true);
-    await routing.acquire(pool, late);
-    await routing.expireWaiters(pool);
-    await routing.pausePool(pool, false);
-    await routing.release(
+    await pools.pause(pool, true);
+    await leases.acquire(pool, late);
+    await parked.expire(pool);
+    await pools.pause(pool, false);
+    await leases.release(
       pool,
-      parked.map(({ acquireId }) => ({ acquireId })),
+      early.map(({ acquireId }) => ({ acquireId })),
     );
   }
 
@@ -244,12 +253,12 @@ export class RoutingCases {
   }
 
   private async endWorker(worker: BenchWorker): Promise<void> {
-    const { pool, routing } = this;
-    await routing.deregisterWorker(pool, worker.workerId, worker.workerEpoch);
-    for (let page = 0; page < 8; page++) await routing.sweep(pool);
+    const { pool, leases, epochs, servers } = this;
+    await epochs.deregister(pool, worker);
+    for (let page = 0; page < 8; page++) await leases.sweep(pool);
     const removed = `server-${400 + this.repeat}`;
-    await routing.removeServer(pool, removed);
-    await routing.sweep(pool);
-    await routing.registerWorker(pool, { ...worker, registrationId: `again-${this.repeat}`, ttlMs: LONG_MS });
+    await servers.remove(pool, removed);
+    await leases.sweep(pool);
+    await epochs.register(pool, { ...worker, registrationId: `again-${this.repeat}`, ttlMs: LONG_MS });
   }
 }

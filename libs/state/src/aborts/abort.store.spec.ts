@@ -5,7 +5,7 @@ import { AbortStore } from './abort.store';
 import type { AbortSelector } from './abort.types';
 
 const test = new TestPools();
-const { redis, rounds, routing } = test;
+const { redis, rounds, leases, servers } = test;
 const aborts = new AbortStore(test.runner);
 const job = 'job';
 let pool: string;
@@ -120,7 +120,7 @@ describe('AbortStore', () => {
 
   it('finds every lease of a request that no round knows, and no other', async () => {
     const { holder } = test;
-    await routing.registerServer(pool, {
+    await servers.register(pool, {
       serverId: 'server',
       endpoint: 'http://10.0.0.1:8000',
       dialect: 'vllm',
@@ -133,13 +133,13 @@ describe('AbortStore', () => {
     });
     const take = async (requestId: string, count: number) => {
       const items = Array.from({ length: count }, (_, n) => ({ acquireId: `${requestId}.${n}`, requestId, ...holder }));
-      const { results } = await routing.acquire(pool, items);
+      const { results } = await leases.acquire(pool, items);
       return results.map((result, n) => ('seq' in result ? `${result.seq}.${items[n]!.acquireId}` : 'refused'));
     };
     await take('other', 3);
     const held = [...(await take('turns', 128)), ...(await take('one', 1))];
     expect(await redis.scard(test.key('request-leases:turns'))).toBe(128);
-    await routing.release(pool, [{ acquireId: 'turns.0' }]);
+    await leases.release(pool, [{ acquireId: 'turns.0' }]);
     await begin({ requestIds: ['turns', 'one', 'nobody'] });
     const pages = await selectAll();
     expect(pages.length).toBeGreaterThan(1);
@@ -148,7 +148,7 @@ describe('AbortStore', () => {
     expect(results.filter(({ outcome }) => outcome === 'not-found').map(({ requestId }) => requestId)).toEqual([
       'nobody',
     ]);
-    await routing.release(
+    await leases.release(
       pool,
       Array.from({ length: 128 }, (_, n) => ({ acquireId: `turns.${n}` })),
     );
@@ -167,7 +167,7 @@ describe('AbortStore', () => {
       waitMs: 60_000,
       replyTo: `inbox.${requestId}`,
     }));
-    await routing.acquire(pool, items);
+    await leases.acquire(pool, items);
     const answered = async (selector: AbortSelector, abortId: string) => {
       await begin(selector, abortId);
       return (await selectAll(abortId)).flatMap(({ answers }) => answers.map(({ replyTo, error }) => [replyTo, error]));

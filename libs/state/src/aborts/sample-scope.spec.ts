@@ -6,7 +6,7 @@ import { AbortStore } from './abort.store';
 import type { AbortSelector } from './abort.types';
 
 const test = new TestPools();
-const { rounds, requests, routing } = test;
+const { rounds, requests, workers } = test;
 const aborts = new AbortStore(test.runner);
 const longtail = new LongtailStore(test.runner);
 const job = 'job';
@@ -140,7 +140,7 @@ describe('an abort of one sample', () => {
     expect(await aborts.endOverdue(test.pool, { attempts, leaseIds: [] })).toMatchObject({ ended: 1 });
     expect(await resultsOf(abortId)).toMatchObject([{ outcome: 'aborted', tokenCount: 5, fenced: true }]);
     await alone(first);
-    await routing.deregisterWorker(test.pool, test.holder.workerId, test.holder.workerEpoch);
+    await workers.deregister(test.pool, test.holder);
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(test.pool));
     expect(await test.states()).toMatchObject({ dropped: 2, pending: 1, cutting: 0 });
   });
@@ -166,7 +166,7 @@ describe('an abort of one sample', () => {
     const [, second] = (await test.claim(3)) as [Claim, Claim, Claim];
     await alone(second);
     await expect.poll(() => rounds.expire(test.pool)).toHaveLength(1);
-    await routing.deregisterWorker(test.pool, test.holder.workerId, test.holder.workerEpoch);
+    await workers.deregister(test.pool, test.holder);
     await rounds.cut(test.pool, { job, roundId: 'r1' }, 0);
     expect(await test.states()).toMatchObject({ submitted: 3, dropped: 1, unfinished: 2 });
   });

@@ -8,7 +8,7 @@ import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import { RoundStore } from '../rounds';
 import { readAndClose } from '../rounds/test-pools.fixture';
-import { RoutingStore } from '../routing';
+import { WorkerStore } from '../workers';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolAudit } from './pool-audit';
 
@@ -16,10 +16,10 @@ const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
 const payloads = new RedisPayloadStore(connectRedis({ url: testRedisUrl() }), prefix, 1_000_000);
-const [rounds, requests, routing, snapshots] = [
+const [rounds, requests, workers, snapshots] = [
   new RoundStore(runner),
   new RequestStore(runner),
-  new RoutingStore(runner),
+  new WorkerStore(runner),
   new SnapshotStore(runner),
 ];
 const audit = new PoolAudit(redis, runner, payloads);
@@ -59,7 +59,7 @@ async function open(step: number, neededGroups: number, newGroups: number, train
 /** A snapshot with a queue of two groups, then an open round with an accepted group, held and pending requests. */
 async function jobInUse() {
   const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
-  const { workerEpoch } = await routing.registerWorker(pool, worker);
+  const { workerEpoch } = await workers.register(pool, worker);
   const holder = { workerId: 'w', workerEpoch };
   const fence = ({ requestId, attempt }: Claim) => ({ requestId, attempt, ...holder });
   const tokensOf = async ({ requestId, attempt }: Claim) => {

@@ -28,7 +28,7 @@ async function pool() {
   await test.release((await test.acquire(worker, { sessionId: 'idle' })).acquireId);
   for (let n = 0; n < 5; n++)
     await test.acquire(worker, { acquireId: `p${n}`, waitMs: 20_000, replyTo: `inbox.p${n}` });
-  const { servers } = await test.store.listServers(test.pool, '0');
+  const { servers } = await test.servers.list(test.pool);
   return { epoch, worker, servers };
 }
 const checksOf = (findings: { check: string }[]) => [...new Set(findings.map(({ check }) => check))].sort();
@@ -45,8 +45,8 @@ it('finds the counts of a pool in use balanced, of an empty one too', async () =
 
 it('finds nothing wrong while void leases are on their way back', async () => {
   const { worker } = await pool();
-  await test.store.removeServer(test.pool, 'a');
-  await test.store.deregisterWorker(test.pool, 'w', worker.workerEpoch);
+  await test.servers.remove(test.pool, 'a');
+  await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch: worker.workerEpoch });
   expect((await audit.run(test.pool)).findings).toEqual([]);
   await test.sweep();
   expect((await audit.run(test.pool)).findings).toEqual([]);
@@ -94,8 +94,8 @@ const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unkno
     'a server that has room and is not eligible',
     async ({ worker }) => {
       await test.release('a0');
-      await test.store.expireWaiters(test.pool);
-      await test.store.cancel(test.pool, worker, 'p1');
+      await test.waiters.expire(test.pool);
+      await test.leases.cancel(test.pool, { ...worker, acquireId: 'p1' });
       for (const id of ['p0', 'p2', 'p3', 'p4']) await test.release(id);
       await test.redis.zrem(key('eligible'), 'a', 'b:1');
     },

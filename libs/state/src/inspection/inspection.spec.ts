@@ -16,7 +16,7 @@ it('lists the workers that live, the longest silent first, with what each holds'
   await test.acquire(busy);
   await test.acquire(busy);
   await test.redis.zincrby(`${test.root}:workers`, -3_000, 'busy');
-  await test.store.deregisterWorker(test.pool, 'gone', (await test.worker('gone')).workerEpoch);
+  await test.workers.deregister(test.pool, await test.worker('gone'));
   const { workers, cursor } = await inspection.workers(test.pool);
   expect(cursor).toBeUndefined();
   expect(workers).toEqual([
@@ -60,7 +60,7 @@ it('pages through all leases of a pool', async () => {
   await test.server('a', 400);
   const worker = await test.worker('w');
   const items = Array.from({ length: 300 }, (_, n) => ({ acquireId: `a${n}`, requestId: 'r', ...worker }));
-  for (let from = 0; from < 300; from += 100) await test.store.acquire(test.pool, items.slice(from, from + 100));
+  for (let from = 0; from < 300; from += 100) await test.leases.acquire(test.pool, items.slice(from, from + 100));
   for (const selector of [{}, { serverId: 'a' }, { workerId: 'w' }]) {
     const seen = new Set<string>();
     for (let cursor: string | undefined = '0'; cursor !== undefined;) {

@@ -1,22 +1,29 @@
 import { Injectable } from '@nestjs/common';
-import type {
-  ListLeasesReply,
-  ListLeasesRequest,
-  ListRequestsReply,
-  ListRequestsRequest,
-  ListWorkersReply,
-  PoolName,
+import {
+  LIMITS,
+  type DecisionsReply,
+  type DecisionsRequest,
+  type ListLeasesReply,
+  type ListLeasesRequest,
+  type ListRequestsReply,
+  type ListRequestsRequest,
+  type ListWorkersReply,
+  type PoolName,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
 
 interface Cursor {
   cursor: string;
 }
+type RawDecisions = Pick<DecisionsReply, 'decisions'> & { more: boolean };
 
 const workers = transition<Cursor, ListWorkersReply & Cursor>('inspection/workers');
 const leases = transition<ListLeasesRequest & Cursor, ListLeasesReply & Cursor>('inspection/leases');
 const requests = transition<ListRequestsRequest & Cursor & { minAgeMs: number }, ListRequestsReply & Cursor>(
   'inspection/requests',
+);
+const decisions = transition<Omit<Required<DecisionsRequest>, 'cursor'> & { before?: number }, RawDecisions>(
+  'inspection/decisions',
 );
 
 /** Who holds what, page by page. Changes nothing; every method throws UNAVAILABLE too. */
@@ -42,6 +49,20 @@ export class InspectionStore {
   ): Promise<ListRequestsReply> {
     const page = await this.scripts.run(requests, pool, { ...selector, minAgeMs, cursor });
     return { requests: page.requests, ...next(page) };
+  }
+
+  /** Recent decisions, the latest first. */
+  async decisions(
+    pool: PoolName,
+    { full = false, limit = LIMITS.page, cursor }: DecisionsRequest,
+  ): Promise<DecisionsReply> {
+    const page = await this.scripts.run(decisions, pool, {
+      full,
+      limit: full ? Math.min(limit, LIMITS.explainsPerCall) : limit,
+      before: cursor === undefined ? undefined : Number(cursor),
+    });
+    const last = page.decisions.at(-1);
+    return { decisions: page.decisions, ...(page.more && last ? { cursor: String(last.seq) } : {}) };
   }
 }
 

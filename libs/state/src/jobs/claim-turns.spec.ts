@@ -7,17 +7,17 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import { RoundStore } from '../rounds';
-import { RoutingStore } from '../routing';
+import { WorkerStore } from '../workers';
 import { FunctionRunner } from '../library/function-runner';
 import { JobStore } from './job.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
-const [rounds, requests, routing, jobs] = [
+const [rounds, requests, workers, jobs] = [
   new RoundStore(runner),
   new RequestStore(runner),
-  new RoutingStore(runner),
+  new WorkerStore(runner),
   new JobStore(runner),
 ];
 const NAMES = ['a', 'b', 'c'];
@@ -43,7 +43,7 @@ async function openJobs() {
     epochs.set(round.job, opened.trainerEpoch);
   }
   const worker = { workerId: 'w', registrationId: 'r', ttlMs: 600_000 };
-  const { workerEpoch } = await routing.registerWorker(pool, worker);
+  const { workerEpoch } = await workers.register(pool, worker);
   const holder = { workerId: 'w', workerEpoch };
   const submitted = new Map(NAMES.map((job) => [job, 0]));
   const held = new Map<string, Claim[]>(NAMES.map((job) => [job, []]));

@@ -4,8 +4,7 @@ ARGV[1] JSON:
                    contextTokens?, weightVersion?, minWeightVersion?, maxWeightLag?, excludeServers?, labels?, needs?,
                    dpRank?, boundServerId?, boundServerEpoch?, explain?, waitMs?, replyTo?}; at most 128. Without
                    replyTo an item is never parked
-  mostSessions     number: sessions kept; above it the longest idle one goes
-  mostWaiters      number: parked acquires of the pool
+  maxWaiters       number: maximum parked acquires of the pool
 Reply: results     list, in the order of the items: the line of the ring of decisions (routing/decisions.lua), or with
                    a rank or a snapshot, or in a repeat, {seq, serverId, branch, inflight, policy, policyVersion, key,
                    best, eligible, via?, snapshot?, dpRank?} | {parked} | {error, reason?}; a repeat that is no longer
@@ -93,7 +92,7 @@ local function acquire(tx, args, item, past, servers)
   end
   local server, choice = Waiters.place_of(tx, item)
   if server then
-    local line = Leases.grant(tx, item, server, choice, args.mostSessions)
+    local line = Leases.grant(tx, item, server, choice)
     if choice.snapshot or (item.sessionId and Leases.rank_of(tx, item.sessionId, server)) then
       return Leases.granted(tx, item, server, line, choice, servers)
     end
@@ -107,7 +106,7 @@ local function acquire(tx, args, item, past, servers)
     return { error = code, reason = reason }
   end
   -- No lane: too many different restrictions are waiting.
-  if tx.waiters >= args.mostWaiters or not lane then return { error = 'QUEUE_FULL' } end
+  if tx.waiters >= args.maxWaiters or not lane then return { error = 'QUEUE_FULL' } end
   Waiters.park(tx, item, lane)
   tx.is_quiet = false
   tx.waiters = tx.waiters + 1

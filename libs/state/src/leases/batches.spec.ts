@@ -5,14 +5,15 @@ import { afterAll, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from '../pools/pool.store';
-import { RoutingStore } from '../routing/routing.store';
-import type { AcquireEntry, ReleaseEntry } from '../routing/routing.types';
+import { LeaseStore, type AcquireEntry, type ReleaseEntry } from './lease.store';
+import { WorkerStore } from '../workers/worker.store';
 import { ServerStore } from '../servers/server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
-const store = new RoutingStore(runner);
+const leases = new LeaseStore(runner);
+const workers = new WorkerStore(runner);
 const pools = new PoolStore(runner);
 const servers = new ServerStore(runner);
 let runs = 0;
@@ -63,7 +64,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
   // What is compared does not depend on the epochs, which are random.
   const serverEpochs: Epoch[] = [];
   for (const [index, maxInflight] of test.capacities.entries()) {
-    const { epoch } = await store.registerServer(pool, {
+    const { epoch } = await servers.register(pool, {
       serverId: `s${index}`,
       instanceId: 'i',
       endpoint: 'http://127.0.0.1:1',
@@ -78,7 +79,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
   await servers.rescore(pool, '0');
   const workerEpochs: Record<string, Epoch> = {};
   for (const workerId of ['w1', 'w2']) {
-    const { workerEpoch } = await store.registerWorker(pool, { workerId, registrationId: 'r', ttlMs: 3_600_000 });
+    const { workerEpoch } = await workers.register(pool, { workerId, registrationId: 'r', ttlMs: 3_600_000 });
     workerEpochs[workerId] = workerEpoch;
   }
   const answers: unknown[] = [];
@@ -86,7 +87,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
     for (const items of pagesOf(acquires, perScript)) {
       answers.push(
         ...(
-          await store.acquire(
+          await leases.acquire(
             pool,
             items.map((item) => ({ ...item, workerEpoch: workerEpochs[item.workerId]! })),
           )
@@ -95,7 +96,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
     }
     for (const items of pagesOf(releases, perScript)) {
       const entries: ReleaseEntry[] = items.map((n) => ({ acquireId: `a${n}` }));
-      answers.push(...(await store.release(pool, entries)).results);
+      answers.push(...(await leases.release(pool, entries)).results);
     }
   }
   return { answers: answers.map(withoutSnapshot), ...(await leftIn(runner.rootKey(pool), serverEpochs, workerEpochs)) };

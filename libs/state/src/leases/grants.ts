@@ -1,6 +1,7 @@
 import {
   BroomwagonError,
   ERROR_CODES,
+  type AcquireManyReply,
   type Decision,
   type DecisionBranch,
   type ErrorCode,
@@ -8,9 +9,24 @@ import {
   type LeaseId,
   type RoutingPolicy,
   type ServerId,
+  type UnservedReason,
   type WireError,
 } from '@broomwagon/contracts';
-import type { Granted, Refused, ServerTable } from '../routing/routing.types';
+
+/** The servers named in a reply, each once. */
+export type ServerTable = AcquireManyReply['servers'];
+
+/** A lease that was granted, with the receipt of the choice. */
+export interface Granted extends Decision, Pick<LeaseGrant, 'serverId' | 'dpRank'> {
+  /** Sequence of the lease: the first part of its leaseId. */
+  seq: number;
+}
+/** A typed error of one item. */
+export interface Refused {
+  error: ErrorCode;
+  /** Why no server takes it, for some codes. */
+  reason?: UnservedReason;
+}
 
 /** `<seq>.<acquireId>`. */
 export function leaseIdOf(seq: number, acquireId: string): LeaseId {

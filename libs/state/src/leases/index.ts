@@ -1,1 +1,2 @@
 export * from './grants';
+export * from './lease.store';

@@ -58,7 +58,7 @@ end
 
 -- Gives this server to who asks. `choice`: the receipt, as Choose.server makes it. Returns the line of the ring of
 -- decisions.
-function Leases.grant(tx, item, server, choice, most_sessions)
+function Leases.grant(tx, item, server, choice)
   local seq = next_sequence(tx)
   local acquire_id, holder, seq_text = item.acquireId, tx.holders[item.workerId], Format.integer(seq)
   local asked = choice.isRestricted and Restrictions.asked_text(item) or nil
@@ -67,7 +67,7 @@ function Leases.grant(tx, item, server, choice, most_sessions)
   holder.digest = holder.digest + seq
   if item.contextTokens then count_tokens(tx, server.id, server.epoch, item.contextTokens, 1) end
   if item.sessionId then
-    Sessions.bind(tx, item.sessionId, server, most_sessions, item.dpRank)
+    Sessions.bind(tx, item.sessionId, server, item.dpRank)
     Sessions.count(tx, server.id, server.epoch, -1)
   end
   if item.groupId then

@@ -26,8 +26,8 @@ it('shares by weight, and never above the capacity of a server', async () => {
   await test.server('tiny', 2, { weight: 5 });
   const worker = await test.worker('w');
   const items = Array.from({ length: 82 }, (_, n) => ({ acquireId: `a${n}`, requestId: 'r', ...worker }));
-  await test.store.acquire(test.pool, items);
-  const { servers } = await test.store.listServers(test.pool, '0');
+  await test.leases.acquire(test.pool, items);
+  const { servers } = await test.servers.list(test.pool);
   const inflight = Object.fromEntries(servers.map((server) => [server.serverId, server.inflight]));
   expect(inflight.tiny).toBe(2);
   expect(Math.abs(inflight.big! - 60)).toBeLessThanOrEqual(3);
@@ -49,7 +49,7 @@ it('refuses at once, and tells an empty pool from one that is full, and both fro
   expect(await refusal({ excludeServers: ['a', 'b'] })).toMatchObject({ reason: 'none-fits' });
   await test.servers.cordon(test.pool, 'a', true);
   expect(await refusal()).toMatchObject({ error: 'NO_SERVER_AVAILABLE', reason: 'none-ready' });
-  await test.store.pausePool(test.pool, true);
+  await test.pools.pause(test.pool, true);
   expect(await refusal()).toMatchObject({ error: 'POOL_PAUSED', reason: 'paused' });
 });
 
@@ -61,7 +61,7 @@ it('gives a repeated acquire its lease, also after its release while that is rem
   expect((await test.release('x')).results).toEqual([{ released: true, reason: 'released' }]);
   expect((await test.release('x', first.seq)).results).toEqual([{ released: false, reason: 'already-released' }]);
   expect(await test.acquire(worker, { acquireId: 'x' })).toMatchObject({ seq: first.seq, branch: 'repeated' });
-  expect((await test.store.status(test.pool)).leases).toBe(0);
+  expect((await test.pools.status(test.pool)).leases).toBe(0);
   // Forgotten after rememberMs; then it is a new acquire.
   await expect.poll(async () => (await test.acquire(worker, { acquireId: 'x' })).seq).toBeGreaterThan(first.seq);
 });
@@ -73,7 +73,7 @@ it('does not let a late release of an older lease of the same acquireId touch th
   await test.release('x');
   await expect.poll(async () => (await test.acquire(worker, { acquireId: 'x' })).branch).toBe('least-loaded');
   expect((await test.release('x', first.seq)).results[0]).toEqual({ released: false, reason: 'already-released' });
-  expect((await test.store.status(test.pool)).leases).toBe(1);
+  expect((await test.pools.status(test.pool)).leases).toBe(1);
 });
 
 it('refuses an acquire whose release came first (tombstone), and an unknown lease changes nothing', async () => {
@@ -83,7 +83,7 @@ it('refuses an acquire whose release came first (tombstone), and an unknown leas
   expect((await test.release('late')).results[0]).toEqual({ released: false, reason: 'tombstone' });
   expect(await test.acquire(worker, { acquireId: 'late' })).toMatchObject({ error: 'RELEASED' });
   expect((await test.release('never', 77)).results[0]).toEqual({ released: false, reason: 'unknown' });
-  expect((await test.store.status(test.pool)).leases).toBe(0);
+  expect((await test.pools.status(test.pool)).leases).toBe(0);
 });
 
 it('keeps a session on its server while the others are emptier, and refuses rather than move it when full', async () => {
@@ -98,7 +98,7 @@ it('keeps a session on its server while the others are emptier, and refuses rath
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'SERVERS_FULL' });
   expect(await test.acquire(worker)).not.toMatchObject({ serverId: first.serverId });
   // A new start of the engine has lost the session's cache: it is bound anew.
-  await test.store.removeServer(test.pool, first.serverId);
+  await test.servers.remove(test.pool, first.serverId);
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ branch: 'least-loaded' });
 });
 
@@ -108,25 +108,12 @@ it('forgets finished and idle sessions, never one with leases', async () => {
   const kept = await test.acquire(worker, { sessionId: 'kept' });
   const { acquireId } = await test.acquire(worker, { sessionId: 'idle' });
   await test.release(acquireId);
-  expect(await test.store.evictSessions(test.pool, 0)).toEqual({ evicted: 1, more: false });
-  expect(await test.store.finishSession(test.pool, 'idle')).toEqual({ finished: false });
-  expect(await test.store.finishSession(test.pool, 'kept')).toEqual({ finished: true });
-  expect((await test.store.status(test.pool)).sessions).toBe(1);
+  expect(await test.sessions.evict(test.pool, 0)).toEqual({ evicted: 1, more: false });
+  expect(await test.sessions.finish(test.pool, 'idle')).toEqual({ finished: false });
+  expect(await test.sessions.finish(test.pool, 'kept')).toEqual({ finished: true });
+  expect((await test.pools.status(test.pool)).sessions).toBe(1);
   await test.release(kept.acquireId);
-  expect((await test.store.status(test.pool)).sessions).toBe(0);
-});
-
-it('bounds sessions by forgetting the longest idle one', async () => {
-  await test.close();
-  test = openTestStore({ mostSessions: 2 });
-  await test.server('a');
-  const worker = await test.worker('w');
-  for (const sessionId of ['one', 'two', 'three']) {
-    const { acquireId } = await test.acquire(worker, { sessionId });
-    await test.release(acquireId);
-  }
-  expect((await test.store.status(test.pool)).sessions).toBe(2);
-  expect(await test.store.finishSession(test.pool, 'one')).toEqual({ finished: false });
+  expect((await test.pools.status(test.pool)).sessions).toBe(0);
 });
 
 it('needs at most 700 bytes of Redis for a lease with all its indexes', async () => {
@@ -140,7 +127,7 @@ it('needs at most 700 bytes of Redis for a lease with all its indexes', async ()
       requestId: `job-2026-11/group-${page + n}/3`,
       ...worker,
     }));
-    await test.store.acquire(test.pool, items);
+    await test.leases.acquire(test.pool, items);
   }
   let bytes = 0;
   for await (const keys of keysBelow(test.redis, `${test.root}:`)) {

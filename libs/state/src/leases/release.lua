@@ -2,7 +2,6 @@
 ARGV[1] JSON:
   items            list of {acquireId, seq?, outcome?}; at most 128. With seq only that very lease is meant; outcome is
                    'finished' or 'failed', for the breaker
-  mostSessions     number: as in acquire
   rememberMs       number: how long the answer, or the tombstone, is kept
 Reply: results     list, in the order of the items: {released, reason}
        answers     list for parked callers: {acquireId, replyTo, seq, serverId, branch, inflight} | {.., error, reason?}
@@ -64,7 +63,7 @@ return function(tx, args)
   for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
   LeaseTable.read(tx, acquire_ids)
   for index, item in ipairs(args.items) do results[index] = release(item) end
-  local more = touched[1] ~= nil and Waiters.grant(tx, touched, args.mostSessions, answers, servers)
+  local more = touched[1] ~= nil and Waiters.grant(tx, touched, answers, servers)
   Leases.save(tx)
   return '{"results":[' .. table.concat(results, ',') .. '],"answers":' .. Reply.list(answers)
     .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)

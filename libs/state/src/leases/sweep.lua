@@ -1,7 +1,6 @@
 --[[ One page of the work that a flipped flag left behind: returns the leases of one expired worker or server epoch, or
 moves waiters out of the lane of a server that takes no leases now. Room made goes to waiters.
-ARGV[1] JSON:
-  mostSessions     number: as in acquire
+ARGV[1] JSON: {}
 Reply: returned    number: leases returned
        answers, servers as in leases/release
        more        true when there is further work
@@ -9,7 +8,7 @@ Reply: returned    number: leases returned
 Resumable: what is done is out of the index; any replica may run the next page.
 Errors: none. Events: none.
 Flags: allow-oom ]]
-return function(tx, args)
+return function(tx)
   local PAGE = 64
   local now = tx.now
   local answers, servers = {}, {}
@@ -25,7 +24,7 @@ return function(tx, args)
     for _, acquire_id in ipairs(page) do
       local waiter = Parked.get(tx, acquire_id)
       if waiter then
-        Waiters.settle(tx, waiter, args.mostSessions, answers, servers)
+        Waiters.settle(tx, waiter, answers, servers)
       else
         redis.call('ZREM', tx.key:serverLane(server_id), acquire_id)
       end
@@ -55,7 +54,7 @@ return function(tx, args)
       end
     end
     if #page < PAGE then redis.call('SREM', tx.key.expiredLeaseEpochs, owner) end
-    grants_left = Waiters.grant(tx, touched, args.mostSessions, answers, servers)
+    grants_left = Waiters.grant(tx, touched, answers, servers)
   end
 
   local lane = redis.call('SRANDMEMBER', tx.key.rehomedLanes)

@@ -6,7 +6,6 @@ ARGV[1] JSON:
   seq?             number: only that very lease is meant
   workerId, workerEpoch   its holder
   targetServerId, targetEpoch?   where to; with an epoch only while that is the current one
-  mostSessions     number: as in acquire
   rememberMs       number
 Reply: granted     the lease as in acquire, branch `transferred`
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
@@ -80,7 +79,7 @@ return function(tx, args)
   local granted = cjson.encode(moved)
   local answer = '{"granted":' .. granted .. ',"servers":' .. Reply.servers(servers)
   redis.call('SET', tx.key:transfer(args.transferId), what .. '\n' .. answer .. '}', 'PX', args.rememberMs)
-  local more = Waiters.grant(tx, { source.id }, args.mostSessions, answers, waiter_servers)
+  local more = Waiters.grant(tx, { source.id }, answers, waiter_servers)
   Leases.save(tx)
   return answer .. ',"answers":' .. Reply.list(answers) .. ',"waiterServers":' .. Reply.servers(waiter_servers)
     .. ',"more":' .. tostring(more) .. '}'

@@ -13,9 +13,9 @@ afterEach(() => test.close());
 
 let transfers = 0;
 const transfer = (acquireId: string, targetServerId: string, more: object = {}) =>
-  test.store.transfer(test.pool, { transferId: `t${++transfers}`, acquireId, targetServerId, ...worker, ...more });
+  test.leases.transfer(test.pool, { transferId: `t${++transfers}`, acquireId, targetServerId, ...worker, ...more });
 const inflight = async () => {
-  const { servers } = await test.store.listServers(test.pool, '0');
+  const { servers } = await test.servers.list(test.pool);
   return Object.fromEntries(servers.map(({ serverId, inflight: leases }) => [serverId, leases]));
 };
 
@@ -80,10 +80,10 @@ it('refuses what cannot be, with a reason, and changes nothing', async () => {
   for (const [ask, error] of refusals) {
     await expect(ask()).rejects.toMatchObject(error);
   }
-  await test.store.pausePool(test.pool, true);
+  await test.pools.pause(test.pool, true);
   const paused = { code: 'POOL_PAUSED', retryAfterMs: 250, details: { reason: 'paused' } };
   await expect(transfer(lease.acquireId, 'other')).rejects.toMatchObject(paused);
-  await test.store.pausePool(test.pool, false);
+  await test.pools.pause(test.pool, false);
   expect(await inflight()).toMatchObject({ a: 1, other: 0, old: 0 });
   expect(await test.acquire(worker, { sessionId: 's', weightVersion: 7 })).toMatchObject({ serverId: 'a' });
 });

@@ -1,7 +1,8 @@
 import { flushPrefix, startRedis, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
-import { RoutingStore } from '../routing';
+import { PoolStore } from '../pools/pool.store';
+import { ServerStore } from '../servers/server.store';
 import { FunctionRunner, loadLibrary, theLibrary } from './function-runner';
 import { LIBRARIES_KEY, LibraryUpkeep } from './library-upkeep';
 
@@ -14,19 +15,19 @@ afterAll(async () => {
 });
 
 it('gives a script half a surrogate pair, as an engine may name its model, as U+FFFD', async () => {
-  const routing = new RoutingStore(new FunctionRunner(redis, prefix));
+  const servers = new ServerStore(new FunctionRunner(redis, prefix));
   const server = { serverId: 's', endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const, instanceId: 'i' };
   const model = 'tiny \ud83d, \\ud83d and 😀';
-  await routing.registerServer('p', { ...server, maxInflight: 1, weight: 1, weightVersion: 0, model });
-  const { servers } = await routing.listServers('p', '0');
-  expect(servers[0]!.model).toBe('tiny \ufffd, \\ud83d and 😀');
+  await servers.register('p', { ...server, maxInflight: 1, weight: 1, weightVersion: 0, model });
+  const listed = await servers.list('p');
+  expect(listed.servers[0]!.model).toBe('tiny \ufffd, \\ud83d and 😀');
 });
 
 it('loads the library again after FUNCTION FLUSH and FLUSHALL, once for many calls', async () => {
   const own = await startRedis();
   const connection = connectRedis({ url: own.url });
-  const routing = new RoutingStore(new FunctionRunner(connection, prefix));
-  const leases = async () => (await routing.status('p')).leases;
+  const pools = new PoolStore(new FunctionRunner(connection, prefix));
+  const leases = async () => (await pools.status('p')).leases;
   expect(await leases()).toBe(0);
   await connection.function('FLUSH');
   expect(await Promise.all(Array.from({ length: 20 }, leases))).toEqual(Array<number>(20).fill(0));

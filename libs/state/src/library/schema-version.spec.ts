@@ -1,15 +1,16 @@
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
-import { RoutingStore } from '../routing';
 import { buildLibrary } from './function-library';
+import { PoolStore } from '../pools';
+import { WorkerStore } from '../workers';
 import { FunctionRunner, LUA_ROOT } from './function-runner';
 import { ReplicaMarks } from './schema-version';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 let pool: string;
-let pools = 0;
+let used = 0;
 
 /** A replica of a release with this schema version. */
 const replicas = [1, 2, 3, 4].map((version) => {
@@ -17,22 +18,23 @@ const replicas = [1, 2, 3, 4].map((version) => {
   return {
     version,
     marks: new ReplicaMarks(redis, prefix, version, `host-${version}`),
-    routing: new RoutingStore(runner),
+    pools: new PoolStore(runner),
+    workers: new WorkerStore(runner),
   };
 });
 const [first, second, third, fourth] = replicas as [Replica, Replica, Replica, Replica];
 type Replica = (typeof replicas)[number];
 
 beforeEach(() => {
-  pool = `p${pools++}`;
+  pool = `p${used++}`;
 });
 afterAll(async () => {
   await redis.quit();
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 });
 
-const use = ({ routing }: Replica, workerId = 'w') =>
-  routing.registerWorker(pool, { workerId, registrationId: 'r', ttlMs: 60_000 });
+const use = ({ workers }: Replica, workerId = 'w') =>
+  workers.register(pool, { workerId, registrationId: 'r', ttlMs: 60_000 });
 const stored = () => redis.hget(`${prefix}:{${pool}}:meta`, 'schemaVersion');
 
 it('is written by the first that uses a pool, and stays', async () => {
@@ -45,11 +47,11 @@ it('is written by the first that uses a pool, and stays', async () => {
 it('is raised by the next release, and the one before goes on with what both have written', async () => {
   const { workerEpoch } = await use(first);
   // A transition that only reads raises it too: a new replica looks at every pool at its start.
-  expect(await second.routing.status(pool)).toMatchObject({ workers: 1 });
+  expect(await second.pools.status(pool)).toMatchObject({ workers: 1 });
   expect(await stored()).toBe('2');
   await use(second, 'other');
-  expect(await first.routing.heartbeatWorker(pool, 'w', workerEpoch)).toMatchObject({ ttlMs: 60_000 });
-  expect(await first.routing.status(pool)).toMatchObject({ workers: 2 });
+  expect(await first.workers.heartbeat(pool, { workerId: 'w', workerEpoch })).toMatchObject({ ttlMs: 60_000 });
+  expect(await first.pools.status(pool)).toMatchObject({ workers: 2 });
   expect(await stored()).toBe('2');
 });
 
@@ -64,8 +66,8 @@ it('is refused by a release that is too old, and by one that is too new; nothing
   });
   expect(await keys()).toEqual(before);
   await redis.hset(`${prefix}:{${pool}}:meta`, 'schemaVersion', 1);
-  for (const { routing } of [third, fourth]) {
-    await expect(routing.status(pool)).rejects.toMatchObject({
+  for (const { pools } of [third, fourth]) {
+    await expect(pools.status(pool)).rejects.toMatchObject({
       code: 'SCHEMA_UNSUPPORTED',
       message: expect.stringContaining('run a release of each schema between') as string,
     });
@@ -76,7 +78,7 @@ it('is refused by a release that is too old, and by one that is too new; nothing
 it('is raised only when no live replica is older than the version before', async () => {
   await use(second);
   await first.marks.write();
-  await expect(third.routing.status(pool)).rejects.toMatchObject({
+  await expect(third.pools.status(pool)).rejects.toMatchObject({
     code: 'SCHEMA_UNSUPPORTED',
     message: expect.stringContaining('host-1 (schema 1). Update them to a release of schema 2, or stop them') as string,
   });
@@ -84,7 +86,7 @@ it('is raised only when no live replica is older than the version before', async
   // A replica of the version before reads what the new one writes.
   await second.marks.write();
   await first.marks.remove();
-  expect(await third.routing.status(pool)).toMatchObject({ workers: 1 });
+  expect(await third.pools.status(pool)).toMatchObject({ workers: 1 });
   expect(await stored()).toBe('3');
   await second.marks.remove();
 });

@@ -2,15 +2,13 @@ import type { Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
 import { TestPools } from '../rounds/test-pools.fixture';
-import { ServerStore } from '../servers';
 import { MoveStore } from './move.store';
 import type { KeptMove } from './move.types';
 
 const test = new TestPools();
-const { redis, runner, rounds, requests, routing } = test;
+const { redis, runner, rounds, requests, leases, workers, servers } = test;
 const moves = new MoveStore(runner);
 const aborts = new AbortStore(runner);
-const servers = new ServerStore(runner);
 const FIRST = 'job/g0/0';
 const SECOND = 'job/g1/0';
 let pool: string;
@@ -26,7 +24,7 @@ beforeEach(async () => {
 afterAll(() => test.close());
 
 const server = (serverId: string, maxInflight = 2) =>
-  routing.registerServer(pool, {
+  servers.register(pool, {
     serverId,
     endpoint: 'http://e',
     dialect: 'vllm',
@@ -46,7 +44,7 @@ async function run(serverId = 'a') {
     boundServerId: serverId,
     contextTokens: 30,
   };
-  const { results } = await routing.acquire(pool, [{ ...item, ...holder }]);
+  const { results } = await leases.acquire(pool, [{ ...item, ...holder }]);
   expect(results[0]).toMatchObject({ serverId });
   await requests.save(pool, { ...test.fence(claimed), tokens: 0, serverId });
   return claimed;
@@ -153,7 +151,7 @@ describe('a move', () => {
     expect(await requests.save(pool, { ...test.fence(claimed), tokens: 0 })).toEqual({ action: 'continue' });
 
     const again = await execute([{ requestId: FIRST, toServerId: 'b' }]);
-    await routing.registerWorker(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });
+    await workers.register(pool, { workerId: 'w', registrationId: 'new', ttlMs: 600_000 });
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: 60_000 })).toMatchObject({ pending: 1 });
     expect(await statesOf(again.planId)).toEqual(['moved']);
     expect(await counts()).toMatchObject({ cutting: 0, pending: 2 });
@@ -188,7 +186,7 @@ describe('a move', () => {
   });
 
   it('leaves a lease of one that only routes to its holder', async () => {
-    const { results } = await routing.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', ...holder }]);
+    const { results } = await leases.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', ...holder }]);
     const { seq, serverId } = results[0] as { seq: number; serverId: string };
     const leaseId = `${seq}.loop`;
     const target = serverId === 'a' ? 'b' : 'a';
@@ -210,11 +208,11 @@ describe('a move', () => {
     expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
     await execute([{ leaseId, toServerId: target }]);
     expect(await rounds.due(pool)).toMatchObject({ moving: 1 });
-    await routing.transfer(pool, { transferId: 't', acquireId: 'loop', targetServerId: target, ...holder });
+    await leases.transfer(pool, { transferId: 't', acquireId: 'loop', targetServerId: target, ...holder });
     expect((await statesOf(planId))[0]).toBe('moved');
     expect(await repeated()).toMatchObject({ leases: [], expired: 0 });
     expect(await rounds.due(pool)).toMatchObject({ moving: 0 });
-    await routing.release(pool, [{ acquireId: 'loop' }]);
+    await leases.release(pool, [{ acquireId: 'loop' }]);
     expect((await statesOf(planId))[0]).toBe('completed-first');
   });
 });
@@ -222,7 +220,7 @@ describe('a move', () => {
 it('reads what runs, for a plan', async () => {
   const claimed = await run();
   await test.save(claimed, 7);
-  await routing.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', contextTokens: 500, ...holder }]);
+  await leases.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', contextTokens: 500, ...holder }]);
   expect(await moves.calls(pool)).toEqual({
     running: [
       expect.objectContaining({

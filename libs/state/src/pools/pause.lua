@@ -3,7 +3,6 @@ leases that are there run on. After a resume room goes to those who wait, unless
 now: then after that.
 ARGV[1] JSON:
   paused           boolean
-  mostSessions     number: as in acquire
 Reply: paused, changed   booleans; answers, servers, more as in leases/release
 Errors: none. Events: none.
 Flags: allow-oom ]]
@@ -20,7 +19,7 @@ return function(tx, args)
   local more = false
   if not args.paused then
     local ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
-    more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
+    more = Waiters.grant(tx, ids, answers, servers)
   end
   Leases.save(tx)
   return '{"paused":' .. tostring(args.paused) .. ',"changed":' .. tostring(changed) .. ',"answers":'

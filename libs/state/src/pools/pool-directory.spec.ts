@@ -18,7 +18,7 @@ it('lets a pool with nothing to look after fall asleep, and wakes it with its ne
   expect(await directory.awake()).toEqual([pool]);
   expect(await directory.activityOf(pool)).toMatchObject({ awake: true, inUse: ['live workers'], servers: 0, jobs: 0 });
 
-  await test.store.deregisterWorker(pool, workerId, workerEpoch);
+  await test.workers.deregister(pool, { workerId, workerEpoch });
   await test.sweep();
   await new RequestStore(test.runner).expiredAttempts(pool);
   await directory.review(nowMs + 60_000);
@@ -39,7 +39,7 @@ it('lets a pool with nothing to look after fall asleep, and wakes it with its ne
   await test.server('s1');
   await directory.reviewAsleep();
   expect(await directory.awake()).toEqual([pool]);
-  await test.store.removeServer(pool, 's1');
+  await test.servers.remove(pool, 's1');
   await test.sweep();
 
   // Engines that load are probed until they answer; those that have not come for an hour are not waited for.

@@ -1,12 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import {
   POOL_SETTING_NAMES,
-  type DecisionRecord,
+  type LoadBalancerStatus,
+  type PausePoolReply,
   type PoolSettings,
   type PoolSettingsReply,
   type RoutingPolicy,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
+import type { WaiterAnswers } from '../waiters/waiter.store';
 
 /** Settings of a pool, and whether its servers stand where these say. */
 export interface StoredSettings extends PoolSettingsReply {
@@ -20,21 +22,19 @@ interface RawSettings {
   policy: RoutingPolicy;
   nextPolicy?: RoutingPolicy;
 }
-export interface DecisionPage {
-  decisions: DecisionRecord[];
-  more: boolean;
-}
+/** Totals of a pool. */
+export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 
-const SCRIPTS = {
+const TRANSITIONS = {
   configure: transition<{ set: Record<string, string>; reset: readonly string[] }, RawSettings>('pools/configure'),
   finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
   settings: transition<object, RawSettings>('pools/read-settings'),
-  decisions: transition<{ before?: number; limit: number; full: boolean }, DecisionPage>('routing/read-decisions'),
-  clearSessions: transition<{ cursor: string }, { cleared: number; cursor: string }>('sessions/clear'),
+  pause: transition<{ paused: boolean }, PausePoolReply & WaiterAnswers>('pools/pause'),
+  status: transition<object, PoolTotals>('pools/status'),
 };
 const TEXTS = new Set<string>(['policy', 'groupPlacement']);
 
-/** Settings of pools, recent decisions and all sessions at once: one method, one script. */
+/** Settings and totals of pools. */
 @Injectable()
 export class PoolStore {
   constructor(private readonly runner: FunctionRunner) {}
@@ -43,26 +43,25 @@ export class PoolStore {
   async configure(pool: string, set: PoolSettings, reset: readonly string[] = []): Promise<StoredSettings> {
     const texts: Record<string, string> = {};
     for (const name of POOL_SETTING_NAMES) if (set[name] != null) texts[name] = String(set[name]);
-    return settingsOf(await this.runner.run(SCRIPTS.configure, pool, { set: texts, reset }));
+    return settingsOf(await this.runner.run(TRANSITIONS.configure, pool, { set: texts, reset }));
   }
 
   /** After a pass over all servers that began when the settings had this version. */
   async finish(pool: string, version: number): Promise<StoredSettings> {
-    return settingsOf(await this.runner.run(SCRIPTS.finish, pool, { version }));
+    return settingsOf(await this.runner.run(TRANSITIONS.finish, pool, { version }));
   }
 
   async settings(pool: string): Promise<StoredSettings> {
-    return settingsOf(await this.runner.run(SCRIPTS.settings, pool, {}));
+    return settingsOf(await this.runner.run(TRANSITIONS.settings, pool, {}));
   }
 
-  /** @param page `before`: only those of earlier leases; `limit` at most 128 */
-  decisions(pool: string, page: { before?: number; limit: number; full: boolean }): Promise<DecisionPage> {
-    return this.runner.run(SCRIPTS.decisions, pool, page);
+  /** Pauses the pool, or resumes it and grants free room to waiters. */
+  pause(pool: string, paused: boolean): Promise<PausePoolReply & WaiterAnswers> {
+    return this.runner.run(TRANSITIONS.pause, pool, { paused });
   }
 
-  /** One page; begin with cursor `0`, which also ends it. */
-  clearSessions(pool: string, cursor: string): Promise<{ cleared: number; cursor: string }> {
-    return this.runner.run(SCRIPTS.clearSessions, pool, { cursor });
+  status(pool: string): Promise<PoolTotals> {
+    return this.runner.run(TRANSITIONS.status, pool, {});
   }
 }
 

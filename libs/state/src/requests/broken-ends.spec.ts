@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();
-const { redis, rounds, requests, routing } = test;
+const { redis, rounds, requests, workers } = test;
 const job = 'job';
 const MOST_BROKEN_ENDS = 4;
 let broken: Claim;
@@ -71,11 +71,11 @@ describe.each(BREAKS)('an attempt with %s', (_, refused, breakIt) => {
   it('ends when its worker dies', async () => {
     await breakIt();
     const { workerId, workerEpoch } = test.holder;
-    await routing.deregisterWorker(test.pool, workerId, workerEpoch);
+    await workers.deregister(test.pool, { workerId, workerEpoch });
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(test.pool));
     expect((await rounds.due(test.pool)).expiredEpochs).toBe(0);
     const registration = { workerId: 'w', registrationId: 'again', ttlMs: 600_000 };
-    test.holder = { workerId: 'w', ...(await routing.registerWorker(test.pool, registration)) };
+    test.holder = { workerId: 'w', ...(await workers.register(test.pool, registration)) };
     others = [];
     await expectItGoesOn();
   });

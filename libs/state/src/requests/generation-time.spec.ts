@@ -3,7 +3,7 @@ import { afterAll, beforeEach, expect, it } from 'vitest';
 import { segmentOf, TestPools, type TestRound } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();
-const { requests, routing } = test;
+const { requests, workers } = test;
 const RETURNED = { countsAsFailure: false, retryable: true, reason: 'engine-error' as const };
 beforeEach(() => test.fresh());
 afterAll(() => test.close());
@@ -30,7 +30,7 @@ it('adds up what the attempts of a sample have generated, however they end', asy
   // Its worker dies: the time of its last partial save counts.
   await save(second, 300, 3);
   const registration = { workerId: 'w', registrationId: test.unique('r'), ttlMs: 60_000 };
-  const { workerEpoch } = await routing.registerWorker(test.pool, registration);
+  const { workerEpoch } = await workers.register(test.pool, registration);
   test.holder = { workerId: 'w', workerEpoch };
   while ((await requests.expiredAttempts(test.pool)).more);
   const third = await claim();

@@ -15,7 +15,7 @@ const MOST_TURNS = 40;
 const JOB = 'job';
 
 const test = new TestPools();
-const { redis, rounds, routing, runner } = test;
+const { redis, rounds, workers, runner } = test;
 const aborts = new AbortStore(runner);
 const longtail = new LongtailStore(runner);
 const snapshots = new SnapshotStore(runner);
@@ -133,7 +133,7 @@ class World {
       }
       this.held.push(...(await test.claim(8)));
       for (const claim of this.held) await this.end(claim, () => test.complete(claim));
-      if (this.decide(4) === 0) await routing.syncWorker(this.pool, test.holder, 'attempts', '0');
+      if (this.decide(4) === 0) await workers.sync(this.pool, { ...test.holder, kind: 'attempts' });
     }
     const status = await rounds.status(this.pool, { job: JOB, roundId: round.roundId });
     expect(status).toBe('closed and folded');

@@ -4,7 +4,7 @@ import { LongtailStore } from '../longtail';
 import { TestPools } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();
-const { redis, rounds, requests, routing } = test;
+const { redis, rounds, requests, workers } = test;
 const job = 'job';
 let pool: string;
 let holder: { workerId: string; workerEpoch: Epoch };
@@ -34,7 +34,7 @@ describe('what an index names and is not there', () => {
   it('returns what a void worker had beside a request that is gone', async () => {
     expect(await claim(10)).toHaveLength(6);
     await lose('request:job/g1/0');
-    await routing.deregisterWorker(pool, holder.workerId, holder.workerEpoch);
+    await workers.deregister(pool, holder);
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(pool));
     expect((await rounds.due(pool)).expiredEpochs).toBe(0);
     expect(await counts()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
@@ -45,7 +45,7 @@ describe('what an index names and is not there', () => {
     expect(await claim(1)).toHaveLength(1);
     await lose('group:job/g0');
     expect(idsOf(await claim(10))).toEqual(['job/g1/0', 'job/g1/1', 'job/g2/0', 'job/g2/1']);
-    await routing.deregisterWorker(pool, holder.workerId, holder.workerEpoch);
+    await workers.deregister(pool, holder);
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(pool));
     expect(await counts()).toMatchObject({ submitted: 6, pending: 4, claimed: 0, dropped: 2 });
     expect(await redis.keys(test.key('*:job/g0*'))).toEqual([]);
@@ -60,7 +60,7 @@ describe('what an index names and is not there', () => {
         code: 'REQUEST_NOT_FOUND',
       });
       expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
-      const { items } = await routing.syncWorker(pool, holder, 'attempts', '0');
+      const { items } = await workers.sync(pool, { ...holder, kind: 'attempts' });
       expect(items.map(({ id }) => id)).toEqual([third!.requestId]);
       expect(await counts()).toMatchObject({ submitted: 6, pending: 3, claimed: 1, dropped: 2 });
     },
@@ -69,8 +69,8 @@ describe('what an index names and is not there', () => {
   it('ends the group of a request that is gone and of which its worker knows nothing', async () => {
     await claim(2);
     await lose('request:job/g0/0');
-    await routing.syncWorker(pool, holder, 'attempts', '0');
-    expect((await routing.syncWorker(pool, holder, 'attempts', '0')).items).toEqual([]);
+    await workers.sync(pool, { ...holder, kind: 'attempts' });
+    expect((await workers.sync(pool, { ...holder, kind: 'attempts' })).items).toEqual([]);
     expect(await rounds.status(pool, { job })).toMatchObject({ failedGroups: 1, shortfallGroups: 1 });
     expect(await redis.keys(test.key('worker-attempts:*'))).toEqual([]);
   });

@@ -18,7 +18,7 @@ import { LongtailStore } from '../longtail';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import type { AttemptFence } from '../requests';
-import { RoutingStore } from '../routing';
+import { WorkerStore } from '../workers/worker.store';
 import { FunctionRunner } from '../library/function-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 import { RECOUNT } from './recount.fixture';
@@ -37,7 +37,7 @@ export const aborts = new AbortStore(runner);
 export const longtail = new LongtailStore(runner);
 export const ledgers = new LedgerStore(runner);
 const requests = new RequestStore(runner);
-const routing = new RoutingStore(runner);
+const workers = new WorkerStore(runner);
 /** Data sets per property; more for a search that takes its time. */
 export const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 10);
 let pools = 0;
@@ -271,7 +271,7 @@ export class World {
   /** The worker is gone and comes again; what it still sends is refused. */
   async expiredWorker(): Promise<void> {
     const workerId = this.pick([...this.workers.keys()]);
-    await routing.deregisterWorker(this.pool, workerId, this.workers.get(workerId)!);
+    await workers.deregister(this.pool, { workerId, workerEpoch: this.workers.get(workerId)! });
     await this.register(workerId);
   }
 
@@ -357,7 +357,7 @@ export class World {
    * All workers are gone, also those who never heard of an abort: what they had is returned, and what waited is folded.
    */
   async stopWorkers(): Promise<void> {
-    for (const [workerId, epoch] of this.workers) await routing.deregisterWorker(this.pool, workerId, epoch);
+    for (const [workerId, epoch] of this.workers) await workers.deregister(this.pool, { workerId, workerEpoch: epoch });
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(this.pool));
     await this.settle();
   }
@@ -368,7 +368,7 @@ export class World {
   }
 
   private async register(workerId: string): Promise<void> {
-    const { workerEpoch } = await routing.registerWorker(this.pool, {
+    const { workerEpoch } = await workers.register(this.pool, {
       workerId,
       registrationId: `reg${this.registrations++}`,
       ttlMs: 600_000,

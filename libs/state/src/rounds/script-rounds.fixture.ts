@@ -25,7 +25,7 @@ import { type AbortSelector, AbortStore } from '../aborts';
 import { FunctionRunner } from '../library/function-runner';
 import { connectRedis } from '../redis';
 import { type AttemptFence, RequestStore } from '../requests';
-import { RoutingStore } from '../routing';
+import { WorkerStore } from '../workers/worker.store';
 import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
 import { readJob } from './read-job.fixture';
 import { RoundStore } from './round.store';
@@ -34,7 +34,7 @@ const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
 const requests = new RequestStore(runner);
-const routing = new RoutingStore(runner);
+const workers = new WorkerStore(runner);
 const rounds = new RoundStore(runner);
 const aborts = new AbortStore(runner);
 const JOB = 'job';
@@ -124,7 +124,7 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async expireWorker(workerId: string): Promise<void> {
-    await routing.deregisterWorker(this.pool, workerId, this.epochs.get(workerId)!);
+    await workers.deregister(this.pool, { workerId, workerEpoch: this.epochs.get(workerId)! });
     for (let more = true; more;) ({ more } = await requests.expiredAttempts(this.pool));
     await this.register(workerId);
   }
@@ -231,7 +231,7 @@ export class ScriptRounds implements RoundFollower {
 
   private async register(workerId: string): Promise<void> {
     const registrationId = `reg${this.calls++}`;
-    const { workerEpoch } = await routing.registerWorker(this.pool, { workerId, registrationId, ttlMs: 600_000 });
+    const { workerEpoch } = await workers.register(this.pool, { workerId, registrationId, ttlMs: 600_000 });
     this.epochs.set(workerId, workerEpoch);
   }
 

@@ -4,7 +4,7 @@ import { segmentOf, TestPools } from './test-pools.fixture';
 
 /** What Redis gives twice when it is set back: everything it counts. Fences must not be among it. */
 const test = new TestPools();
-const { redis, rounds, requests, routing } = test;
+const { redis, rounds, requests, workers, servers } = test;
 const job = 'job';
 let pool: string;
 
@@ -59,13 +59,12 @@ it('gives each of two trainers that open a job its own epoch, though Redis forgo
 
 it('fences a worker whose registration Redis forgot, though another one has registered under its name since', async () => {
   const setBack = await snapshot();
-  const register = (registrationId: string) =>
-    routing.registerWorker(pool, { workerId: 'w', registrationId, ttlMs: 60_000 });
+  const register = (registrationId: string) => workers.register(pool, { workerId: 'w', registrationId, ttlMs: 60_000 });
   const { workerEpoch: forgotten } = await register('two');
   await setBack();
   const { workerEpoch } = await register('three');
   expect(workerEpoch).not.toBe(forgotten);
-  await expect(routing.heartbeatWorker(pool, 'w', forgotten)).rejects.toMatchObject(FENCED);
+  await expect(workers.heartbeat(pool, { workerId: 'w', workerEpoch: forgotten })).rejects.toMatchObject(FENCED);
   const claim = { claimId: 'c', workerId: 'w', workerEpoch: forgotten, max: 1 };
   await expect(requests.claim(pool, claim)).rejects.toMatchObject(FENCED);
   expect(await register('three')).toMatchObject({ workerEpoch });
@@ -73,7 +72,7 @@ it('fences a worker whose registration Redis forgot, though another one has regi
 
 it('tells two starts of a server apart that Redis would have counted alike', async () => {
   const server = (instanceId: string) =>
-    routing.registerServer(pool, {
+    servers.register(pool, {
       serverId: 's',
       instanceId,
       endpoint: 'http://s',
@@ -87,8 +86,8 @@ it('tells two starts of a server apart that Redis would have counted alike', asy
   await setBack();
   const { epoch: third } = await server('three');
   expect(third).not.toBe(second);
-  await expect(routing.heartbeatServer(pool, 's', second)).rejects.toMatchObject(FENCED);
-  expect(await routing.heartbeatServer(pool, 's', third)).toMatchObject({ states: { s: 'ready' } });
+  await expect(servers.heartbeat(pool, { serverId: 's', epoch: second })).rejects.toMatchObject(FENCED);
+  expect(await servers.heartbeat(pool, { serverId: 's', epoch: third })).toMatchObject({ states: { s: 'ready' } });
 });
 
 it('does not take what is said about an attempt for a later one of the same number, worker and epoch', async () => {
@@ -104,7 +103,7 @@ it('does not take what is said about an attempt for a later one of the same numb
   await expect(test.save(forgotten, 3)).rejects.toMatchObject(fenced);
   await expect(test.fail(forgotten, 3)).rejects.toMatchObject(fenced);
   await expect(test.complete(forgotten)).rejects.toMatchObject(fenced);
-  const { items } = await routing.syncWorker(pool, test.holder, 'attempts', '0');
+  const { items } = await workers.sync(pool, { ...test.holder, kind: 'attempts' });
   expect(items).toMatchObject([{ id: claimed.requestId, attempt: claimed.attempt }]);
   expect(await test.complete(claimed)).toMatchObject({ state: 'finished', groupAccepted: true });
   expect(await redis.hget(test.key(`request:${claimed.requestId}`), 'segments')).toBe(

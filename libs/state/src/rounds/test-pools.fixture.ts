@@ -4,7 +4,11 @@ import { flushPrefix, readToEnd, testPool, testRedisUrl } from '@broomwagon/test
 import { connectRedis } from '../redis';
 import { RedisMemory } from '../redis-memory';
 import { RequestStore } from '../requests';
-import { RoutingStore } from '../routing';
+import { LeaseStore } from '../leases';
+import { PoolStore } from '../pools';
+import { ServerStore } from '../servers';
+import { WaiterStore } from '../waiters';
+import { WorkerStore } from '../workers';
 import { FunctionRunner } from '../library/function-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 
@@ -37,10 +41,14 @@ export class TestPools {
   readonly runner = new FunctionRunner(this.redis, this.prefix, this.memory);
   readonly rounds = new RoundStore(this.runner);
   readonly requests = new RequestStore(this.runner);
-  readonly routing = new RoutingStore(this.runner);
+  readonly leases = new LeaseStore(this.runner);
+  readonly workers = new WorkerStore(this.runner);
+  readonly waiters = new WaiterStore(this.runner);
+  readonly servers = new ServerStore(this.runner);
+  readonly pools = new PoolStore(this.runner);
   pool = '';
   holder = { workerId: 'w', workerEpoch: 'e0' };
-  private pools = 0;
+  private used = 0;
   private calls = 0;
   private submitted = 0;
 
@@ -49,9 +57,9 @@ export class TestPools {
 
   /** The next test has a pool of its own. */
   async fresh(): Promise<void> {
-    this.pool = `pool-${this.pools++}`;
+    this.pool = `pool-${this.used++}`;
     this.submitted = 0;
-    const { workerEpoch } = await this.routing.registerWorker(this.pool, {
+    const { workerEpoch } = await this.workers.register(this.pool, {
       workerId: 'w',
       registrationId: 'r',
       ttlMs: 600_000,

@@ -1,11 +1,15 @@
+import type { DecisionsReply } from '@broomwagon/contracts';
 import { chooseServer, replayDecision } from '@broomwagon/models';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { InspectionStore } from '../inspection';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 
 let test: TestStore;
+let inspections: InspectionStore;
 let worker: Awaited<ReturnType<typeof openTestWorker>>;
 beforeEach(async () => {
   test = openTestStore();
+  inspections = new InspectionStore(test.runner);
   worker = await openTestWorker(test);
 });
 afterEach(() => test.close());
@@ -22,19 +26,19 @@ describe('decisions', () => {
         requestId: 'r',
         ...worker.holder,
       }));
-      await test.store.acquire(test.pool, items);
+      await test.leases.acquire(test.pool, items);
     }
     const seen: number[] = [];
-    for (let before: number | undefined, more = true; more;) {
-      const page = await test.pools.decisions(test.pool, { before, limit: 100, full: false });
+    let cursor: string | undefined;
+    do {
+      const page: DecisionsReply = await inspections.decisions(test.pool, { cursor, limit: 100 });
       seen.push(...page.decisions.map(({ seq }) => seq));
-      before = seen.at(-1);
-      ({ more } = page);
-    }
+      ({ cursor } = page);
+    } while (cursor !== undefined);
     expect(seen).toEqual(Array.from({ length: seen.length }, (_, n) => 601 - n));
     expect(seen.length).toBeGreaterThanOrEqual(512);
     expect(seen.length).toBeLessThan(576);
-    const { decisions } = await test.pools.decisions(test.pool, { limit: 1, full: false });
+    const { decisions } = await inspections.decisions(test.pool, { limit: 1 });
     expect(decisions[0]).toMatchObject({ acquireId: 'x599', decision: { branch: 'tie', key: 120, eligible: 5 } });
     expect(decisions[0]!.decision.best).toHaveLength(4);
   });
@@ -47,7 +51,7 @@ describe('decisions', () => {
     expect(replayDecision(explained.snapshot!)).toMatchObject({ server: explained.serverId, branch: 'tie' });
     await test.configure({ decisionSampleEvery: 10 });
     await worker.placesOf(30);
-    const { decisions } = await test.pools.decisions(test.pool, { limit: 16, full: true });
+    const { decisions } = await inspections.decisions(test.pool, { full: true });
     expect(decisions.map(({ seq }) => seq)).toEqual([30, 20, 10, 1]);
     for (const { decision, serverId } of decisions) {
       expect(chooseServer(decision.snapshot!)).toMatchObject({ server: serverId, branch: decision.branch });

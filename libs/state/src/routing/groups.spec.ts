@@ -52,7 +52,7 @@ describe('siblings of a group', () => {
     expect((await worker.acquire({ ...sibling(8), contextTokens: 2_047 })).branch).not.toBe('group-affinity');
     const together = await worker.acquire(sibling(9));
     expect(together.branch).toBe('group-affinity');
-    const { servers: list } = await test.store.listServers(test.pool, '0');
+    const { servers: list } = await test.servers.list(test.pool);
     for (const { serverId, epoch } of list) {
       await test.servers.reportLoads(test.pool, [{ serverId, epoch, running: 0, waiting: 0, kvUse: 0.71 }]);
     }
@@ -78,7 +78,7 @@ it('needs at most 700 bytes of Redis for a lease of a sibling, with all indexes'
       contextTokens: 1_234,
       ...worker.holder,
     }));
-    await test.store.acquire(test.pool, items);
+    await test.leases.acquire(test.pool, items);
   }
   let bytes = 0;
   for await (const keys of keysBelow(test.redis, `${test.root}:`)) {

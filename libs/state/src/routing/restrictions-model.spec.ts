@@ -1,7 +1,7 @@
 import { ROUTING_POLICIES, type EngineFeature, type Labels } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
-import { closeStores, Pair, pools, replayed, servers, store } from './routing-model.fixture';
+import { closeStores, Pair, pools, replayed, servers, leases, workers } from './routing-model.fixture';
 
 /** Sequences in one run of this test; `MODEL_RUNS=100` looks deeper. */
 const RUNS = Math.ceil(Number(process.env.MODEL_RUNS ?? 100) / 20);
@@ -48,13 +48,13 @@ it('finds of many servers the one that the reference model finds, and refuses wh
       pair.model.configure({ policy });
       await pools.finish(pair.pool, version);
       const registration = { workerId: 'w', registrationId: 'one', ttlMs: 3_600_000 };
-      pair.begin((await store.registerWorker(pair.pool, registration)).workerEpoch);
+      pair.begin((await workers.register(pair.pool, registration)).workerEpoch);
       const workerEpoch = pair.model.registerWorker('w', 'one');
       for (const [n, { labels, lacks, ...one }] of fleet.entries()) {
         const common = { serverId: `s${n}`, instanceId: 'i', weight: 1, ...one };
-        const { epoch } = await store.registerServer(pair.pool, {
+        const { epoch } = await servers.register(pair.pool, {
           ...common,
-          labels: labels && JSON.stringify(labels),
+          labels,
           lacks: lacks.join(','),
           endpoint: 'http://127.0.0.1:1',
           dialect: 'vllm',
@@ -69,11 +69,11 @@ it('finds of many servers the one that the reference model finds, and refuses wh
           .flat()
           .map((one) => ({ acquireId: `a${sequence++}`, workerId: 'w', workerEpoch, ...one }));
         const expected = items.map((item) => pair.model.acquire({ ...item, waits: false }));
-        const { results } = await store.acquire(pair.pool, items);
+        const { results } = await leases.acquire(pair.pool, items);
         expect(results.map(replayed)).toEqual(expected);
         const moved = items[0]!.acquireId;
         expect(pair.model.release(moved).answers).toEqual([]);
-        await store.release(pair.pool, [{ acquireId: moved }]);
+        await leases.release(pair.pool, [{ acquireId: moved }]);
         const changed = { serverId: `s${sequence % SERVERS}`, weightVersion: 8 };
         Object.assign(pair.model.servers.get(changed.serverId)!, changed);
         await servers.update(pair.pool, changed);

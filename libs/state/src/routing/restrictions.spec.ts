@@ -2,7 +2,7 @@ import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, type TestStore } from './routing-store.fixture';
 import type { ServerStore } from '../servers/server.store';
-import type { AcquireEntry, Granted } from './routing.types';
+import type { AcquireEntry, Granted } from '../leases';
 
 let test: TestStore;
 let servers: ServerStore;
@@ -39,7 +39,7 @@ describe('restrictions', () => {
     expect(await only({ labels: { zone: 'z' } })).toEqual(['mid']);
     expect(await acquire({ labels: { zone: 'other' } })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
     // The newest one is gone: the lag is counted from the next.
-    await test.store.removeServer(test.pool, 'new');
+    await test.servers.remove(test.pool, 'new');
     expect(await only({ maxWeightLag: 0 })).toEqual(['mid']);
   });
 
@@ -47,7 +47,7 @@ describe('restrictions', () => {
     await Promise.all(Array.from({ length: 700 }, (_, n) => test.server(`server-${n}`)));
     const { epoch } = await test.server('wanted', 100, { weightVersion: 7 });
     for (let n = 0; n < 3; n++) await acquire({ minWeightVersion: 7 });
-    const slowScans = async () => (await test.store.status(test.pool)).slowScans;
+    const slowScans = async () => (await test.pools.status(test.pool)).slowScans;
     const before = await slowScans();
     const best = [{ serverId: 'wanted', key: 3 }];
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 3, best, eligible: 701 });
@@ -57,12 +57,12 @@ describe('restrictions', () => {
     await test.redis.hdel(`${test.root}:servers:index-entries`, 'wanted');
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 4 });
     expect(await slowScans()).toBe(before + 1);
-    await test.store.heardFrom(test.pool, ['wanted']);
+    await test.servers.heardFrom(test.pool, ['wanted']);
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
     expect(await slowScans()).toBe(before + 1);
     // Changed by such a version: it is not taken for what it was, and found as what it is from its next heartbeat on.
     const changeWithoutTraits = async (from: number, to: number) => {
-      await test.store.heartbeatServer(test.pool, 'wanted', epoch, to);
+      await test.servers.heartbeat(test.pool, { serverId: 'wanted', epoch, weightVersion: to });
       await test.redis.hset(`${test.root}:servers:index-entries`, 'wanted', `@${from}|`);
       await test.redis.smove(`${test.root}:servers:with:@${to}|`, `${test.root}:servers:with:@${from}|`, 'wanted');
       await test.redis.sadd(`${test.root}:servers:version-entries`, `@${from}|`);
@@ -70,7 +70,7 @@ describe('restrictions', () => {
     await changeWithoutTraits(7, 9);
     expect(await acquire({ weightVersion: 7 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
     await changeWithoutTraits(9, 8);
-    await test.store.heardFrom(test.pool, ['wanted']);
+    await test.servers.heardFrom(test.pool, ['wanted']);
     expect(await acquire({ weightVersion: 8 })).toMatchObject({ serverId: 'wanted', key: 6 });
   });
 
@@ -81,7 +81,7 @@ describe('restrictions', () => {
     for (const n of [100, 104, 108]) {
       await servers.update(test.pool, { serverId: `server-${n}`, labels: { zone: 'z' } });
     }
-    const { results } = await test.store.acquire(
+    const { results } = await test.leases.acquire(
       test.pool,
       Array.from({ length: 8 }, (_, n) => ({
         acquireId: `b${n}`,
@@ -100,7 +100,7 @@ describe('restrictions', () => {
     expect(places[6]).toBe('SERVERS_FULL');
     expect(places[7]).toBe('server-102');
     expect((await test.redis.keys(`${test.root}:narrowed*`)).length).toBe(0);
-    for (let n = 0; n < 120; n++) await test.store.removeServer(test.pool, `server-${n}`);
+    for (let n = 0; n < 120; n++) await test.servers.remove(test.pool, `server-${n}`);
     expect(await test.redis.keys(`${test.root}:servers:*`)).toEqual([]);
   });
 

@@ -11,17 +11,21 @@ import { expect } from 'vitest';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from '../pools/pool.store';
-import { RoutingStore } from './routing.store';
-import type { Granted, WaiterAnswer } from './routing.types';
+import { LeaseStore } from '../leases/lease.store';
+import { WorkerStore } from '../workers/worker.store';
+import type { Granted } from '../leases/grants';
+import { SessionStore } from '../sessions/session.store';
+import type { WaiterAnswer } from '../waiters/waiter.store';
 import { ServerStore } from '../servers/server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
-// The plain scripts are asked each time, so that any mix of them and the full ones is met.
-export const store = new RoutingStore(runner);
+export const leases = new LeaseStore(runner);
+export const workers = new WorkerStore(runner);
 export const pools = new PoolStore(runner);
 export const servers = new ServerStore(runner);
+export const sessions = new SessionStore(runner);
 let opened = 0;
 
 /** Ends the connection and removes all keys. */
@@ -68,7 +72,7 @@ export class Pair {
     const answers: WaiterAnswer[] = [];
     let more = true;
     while (more) {
-      const page = await store.sweep(this.pool);
+      const page = await leases.sweep(this.pool);
       answers.push(...page.answers);
       more = page.more;
     }
@@ -90,22 +94,22 @@ export class Pair {
 
   /** In-flight == leases == sum over worker epochs, and all as the model has it. */
   async compareCounts(): Promise<void> {
-    const status = await store.status(this.pool);
+    const status = await pools.status(this.pool);
     expect(status.leases).toBe(this.model.leases.size);
     expect(await this.acquiresByRequest()).toEqual(this.modelAcquiresByRequest());
     expect(status.waiters).toBe(this.model.lanes.size);
     expect(this.waiting.size).toBe(this.model.lanes.size);
     expect(status.sessions).toBe(this.model.sessions.size);
-    const { servers } = await store.listServers(this.pool, '0');
-    const inflight = Object.fromEntries(servers.map((server) => [server.serverId, server.inflight]));
+    const listed = (await servers.list(this.pool)).servers;
+    const inflight = Object.fromEntries(listed.map((server) => [server.serverId, server.inflight]));
     const expected = [...this.model.servers.keys()].map((id) => [id, this.model.inflight(id)] as const);
     expect(inflight).toEqual(Object.fromEntries(expected));
-    for (const server of servers) expect(server.inflight).toBeLessThanOrEqual(server.maxInflight);
+    for (const server of listed) expect(server.inflight).toBeLessThanOrEqual(server.maxInflight);
     if (this.hasExpired) return;
-    expect(servers.reduce((sum, server) => sum + server.inflight, 0)).toBe(status.leases);
+    expect(listed.reduce((sum, server) => sum + server.inflight, 0)).toBe(status.leases);
     let ofWorkers = 0;
     for (const [workerId, epoch] of this.workerEpochs) {
-      const held = await store.heartbeatWorker(this.pool, workerId, epoch).catch(() => undefined);
+      const held = await workers.heartbeat(this.pool, { workerId, workerEpoch: epoch }).catch(() => undefined);
       const { count, digest } = this.model.heldBy(workerId, epoch);
       if (held) expect([held.leaseCount, held.leaseDigest]).toEqual([count, digest]);
       ofWorkers += held?.leaseCount ?? 0;

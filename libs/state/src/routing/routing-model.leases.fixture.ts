@@ -2,7 +2,7 @@ import type { BroomwagonError, EngineFeature, Labels } from '@broomwagon/contrac
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import { acquireId, command, rarely, serverId, workerId } from './routing-model.commands.fixture';
-import { pools, replayed, store } from './routing-model.fixture';
+import { leases, replayed, sessions } from './routing-model.fixture';
 
 /** Transfers that moved a lease so far, repeats included. */
 export let transfers = 0;
@@ -35,7 +35,7 @@ export const acquire = fc
       const expected = pair.model.acquire({ ...wanted, workerEpoch });
       const { waits, ...item } = wanted;
       const parking = waits ? { waitMs: 30_000, replyTo: `inbox.${wanted.acquireId}` } : {};
-      const { results } = await store.acquire(pair.pool, [{ ...item, ...parking, workerEpoch }]);
+      const { results } = await leases.acquire(pair.pool, [{ ...item, ...parking, workerEpoch }]);
       expect(results.map(replayed)).toEqual([expected]);
       // An acquire that may wait no longer takes its waiter with it: its answer is the only one.
       if (!('parked' in expected) && pair.model.lanes.get(wanted.acquireId) === undefined) {
@@ -52,7 +52,7 @@ export const release = fc
       const given = pair.sequences.get(id) ?? [];
       const seq = by === 'acquireId' ? undefined : ((by === 'leaseId' ? given.at(-1) : given[0]) ?? 999_999);
       const expected = pair.model.release(id, seq);
-      const reply = await store.release(pair.pool, [{ acquireId: id, seq }]);
+      const reply = await leases.release(pair.pool, [{ acquireId: id, seq }]);
       expect(reply.results).toEqual([{ released: expected.released, reason: expected.reason }]);
       pair.compareAnswers(reply.answers, expected.answers);
     }),
@@ -87,7 +87,7 @@ export const transfer = fc
         const entry = (repeats && pair.transfers[nth % pair.transfers.length]) || fresh;
         pair.transfers.push(entry);
         const expected = pair.model.transfer(entry);
-        const real = await store.transfer(pair.pool, entry).catch((error: BroomwagonError) => ({ code: error.code }));
+        const real = await leases.transfer(pair.pool, entry).catch((error: BroomwagonError) => ({ code: error.code }));
         if ('error' in expected.answer) return expect(real).toEqual({ code: expected.answer.error });
         if ('code' in real) throw new Error(`refused: ${real.code}`);
         expect(real.granted).toEqual(expected.answer);
@@ -100,13 +100,13 @@ export const transfer = fc
 export const finishSession = fc.constantFrom('x', 'y').map((sessionId) =>
   command(`finish ${sessionId}`, async (pair) => {
     const finished = pair.model.finishSession(sessionId);
-    expect(await store.finishSession(pair.pool, sessionId)).toEqual({ finished });
+    expect(await sessions.finish(pair.pool, sessionId)).toEqual({ finished });
   }),
 );
 
 export const clearSessions = fc.constant(
   command('clear sessions', async (pair) => {
-    expect((await pools.clearSessions(pair.pool, '0')).cleared).toBe(pair.model.clearSessions());
+    expect(await sessions.clear(pair.pool)).toBe(pair.model.clearSessions());
   }),
 );
 
@@ -114,8 +114,8 @@ export const cancel = fc.record({ acquireId, workerId }).map(({ acquireId: id, w
   command(`cancel ${id} by ${by}`, async (pair) => {
     const workerEpoch = pair.workerEpochs.get(by) ?? 'e0';
     const expected = pair.model.cancel(id, by, workerEpoch);
-    const reply = await store
-      .cancel(pair.pool, { workerId: by, workerEpoch }, id)
+    const reply = await leases
+      .cancel(pair.pool, { workerId: by, workerEpoch, acquireId: id })
       .catch(({ code }: BroomwagonError) => ({ cancelled: false, reason: code, answers: [] }));
     expect([reply.cancelled, reply.reason]).toEqual([expected.cancelled, expected.reason]);
     pair.compareAnswers(reply.answers, expected.answers);

@@ -2,7 +2,7 @@ import { GROUP_PLACEMENTS, ROUTING_POLICIES, type EngineFeature, type Labels } f
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
 import { command, rarely, serverId, workerId } from './routing-model.commands.fixture';
-import { pools, servers, store } from './routing-model.fixture';
+import { pools, servers, workers } from './routing-model.fixture';
 
 export const registerServer = fc
   .record({
@@ -20,18 +20,16 @@ export const registerServer = fc
       // Fewer places than leases is legal; the bound of the test is then the leases that stand.
       const inflight = pair.model.inflight(registration.serverId);
       const maxInflight = Math.max(registration.maxInflight, inflight);
-      const labels = registration.labels && JSON.stringify(registration.labels);
       const lacks = registration.lacks?.join(',');
       const full = {
         ...registration,
-        labels,
         lacks,
         maxInflight,
         endpoint: 'http://127.0.0.1:1',
         dialect: 'vllm' as const,
         probe: false,
       };
-      const reply = await store.registerServer(pair.pool, full);
+      const reply = await servers.register(pair.pool, full);
       pair.begin(reply.epoch);
       const expected = pair.model.registerServer({ ...registration, maxInflight });
       pair.hasExpired = true;
@@ -44,7 +42,7 @@ export const removeServer = serverId.map((id) =>
   command(`remove ${id}`, async (pair) => {
     if (pair.hasExpired) await pair.sweep();
     pair.hasExpired = true;
-    expect(await store.removeServer(pair.pool, id)).toEqual({ removed: pair.model.removeServer(id) });
+    expect(await servers.remove(pair.pool, id)).toEqual({ removed: pair.model.removeServer(id) });
   }),
 );
 
@@ -118,7 +116,7 @@ export const registerWorker = fc
     command(`worker ${registration.workerId} ${registration.registrationId}`, async (pair) => {
       if (pair.hasExpired) await pair.sweep();
       pair.hasExpired = true;
-      const { workerEpoch } = await store.registerWorker(pair.pool, { ...registration, ttlMs: 3_600_000 });
+      const { workerEpoch } = await workers.register(pair.pool, { ...registration, ttlMs: 3_600_000 });
       pair.begin(workerEpoch);
       const expected = pair.model.registerWorker(registration.workerId, registration.registrationId);
       expect(workerEpoch).toBe(expected);
@@ -131,14 +129,14 @@ export const expiredWorker = workerId.map((id) =>
     if (pair.hasExpired) await pair.sweep();
     pair.hasExpired = true;
     pair.model.expiredWorker(id);
-    await store.deregisterWorker(pair.pool, id, pair.workerEpochs.get(id) ?? 'e0');
+    await workers.deregister(pair.pool, { workerId: id, workerEpoch: pair.workerEpochs.get(id) ?? 'e0' });
   }),
 );
 
 export const pausePool = fc.constantFrom(true, false, false, false).map((paused) =>
   command(paused ? 'pause' : 'resume', async (pair) => {
     const { changed, answers } = pair.model.pausePool(paused);
-    const reply = await store.pausePool(pair.pool, paused);
+    const reply = await pools.pause(pair.pool, paused);
     expect(reply).toMatchObject({ paused, changed });
     pair.compareAnswers(reply.answers, answers);
   }),

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { afterAll, expect, it, vi } from 'vitest';
-import { closeStores, Pair, pools, replays, store } from './routing-model.fixture';
+import { closeStores, Pair, pools, replays, workers, servers } from './routing-model.fixture';
 import {
   acquire,
   cancel,
@@ -68,14 +68,14 @@ it('does what the reference model does, whatever the order of commands, and its 
       await pools.finish(pair.pool, version);
       for (const id of ['w:1', 'w:2']) {
         const registration = { workerId: id, registrationId: 'one', ttlMs: 3_600_000 };
-        const { workerEpoch } = await store.registerWorker(pair.pool, registration);
+        const { workerEpoch } = await workers.register(pair.pool, registration);
         pair.begin(workerEpoch);
         pair.workerEpochs.set(id, pair.model.registerWorker(id, 'one'));
       }
       for (const id of ['s1', 's2', 's3']) {
         const registration = { serverId: id, instanceId: 'i1', maxInflight: 2, weight: 1, weightVersion: 0 };
         const more = { endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const, probe: false };
-        pair.begin((await store.registerServer(pair.pool, { ...registration, ...more })).epoch);
+        pair.begin((await servers.register(pair.pool, { ...registration, ...more })).epoch);
         pair.model.registerServer(registration);
       }
       await fc.asyncModelRun(() => ({ model: {}, real: pair }), list);

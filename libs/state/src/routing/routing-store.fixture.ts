@@ -3,27 +3,34 @@ import type { Epoch, PoolSettings } from '@broomwagon/contracts';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from '../pools/pool.store';
-import { RoutingStore } from './routing.store';
-import { ROUTING_BOUNDS, type AcquireEntry, type Granted, type RoutingBounds } from './routing.types';
+import type { Granted } from '../leases/grants';
+import { LeaseBounds, LeaseStore, type AcquireEntry } from '../leases/lease.store';
 import { ServerStore } from '../servers/server.store';
+import { SessionStore } from '../sessions/session.store';
+import { WaiterStore } from '../waiters/waiter.store';
+import { WorkerStore } from '../workers/worker.store';
 
 export type TestStore = ReturnType<typeof openTestStore>;
 
 /** Stores with one pool of its own. */
-export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
+export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
   const redis = connectRedis({ url: testRedisUrl() });
   const { pool: prefix, pool } = testPool();
   const runner = new FunctionRunner(redis, prefix);
-  const store = new RoutingStore(runner, { ...ROUTING_BOUNDS, ...bounds });
+  const leases = new LeaseStore(runner, { ...new LeaseBounds(), ...bounds });
   const pools = new PoolStore(runner);
   const servers = new ServerStore(runner);
+  const workers = new WorkerStore(runner);
   let sequence = 0;
   return {
     redis,
     runner,
-    store,
+    leases,
     pools,
     servers,
+    workers,
+    sessions: new SessionStore(runner),
+    waiters: new WaiterStore(runner),
     pool,
     root: `${prefix}:{${pool}}`,
     /** Registers a server with an instanceId of its own name; nobody probes it. */
@@ -32,7 +39,7 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
       maxInflight = 100,
       more: { weight?: number; weightVersion?: number; instanceId?: string; probe?: boolean } = {},
     ) {
-      return store.registerServer(pool, {
+      return servers.register(pool, {
         serverId,
         instanceId: serverId,
         endpoint: `http://${serverId}:8000`,
@@ -52,23 +59,23 @@ export function openTestStore(bounds: Partial<RoutingBounds> = {}) {
     },
     /** A fresh epoch of the worker. */
     async worker(workerId: string, ttlMs = 60_000) {
-      const { workerEpoch } = await store.registerWorker(pool, { workerId, registrationId: `r${++sequence}`, ttlMs });
+      const { workerEpoch } = await workers.register(pool, { workerId, registrationId: `r${++sequence}`, ttlMs });
       return { workerId, workerEpoch };
     },
     /** One acquire; its acquireId is new unless given. */
     async acquire(worker: { workerId: string; workerEpoch: Epoch }, wanted: Partial<AcquireEntry> = {}) {
       const item = { acquireId: `acquire-${++sequence}`, requestId: 'job/group/0', ...worker, ...wanted };
-      const { results } = await store.acquire(pool, [item]);
+      const { results } = await leases.acquire(pool, [item]);
       return { acquireId: item.acquireId, ...(results[0] as { seq: number; serverId: string; branch: string }) };
     },
     async release(acquireId: string, seq?: number, outcome?: 'finished' | 'failed') {
-      return store.release(pool, [{ acquireId, seq, outcome }]);
+      return leases.release(pool, [{ acquireId, seq, outcome }]);
     },
     /** Sweeps until nothing is left; the number of leases returned. */
     async sweep() {
       let returned = 0;
       for (let more = true; more;) {
-        const page = await store.sweep(pool);
+        const page = await leases.sweep(pool);
         returned += page.returned;
         ({ more } = page);
       }

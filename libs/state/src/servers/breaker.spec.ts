@@ -19,7 +19,7 @@ async function call(serverId: string, outcome?: 'finished' | 'failed') {
   expect(lease).toMatchObject({ serverId, branch: 'bound' });
   return (await test.release(lease.acquireId, lease.seq, outcome)).broken !== undefined;
 }
-const probe = async (serverId: string) => (await test.store.heardFrom(test.pool, [serverId])).states[serverId];
+const probe = async (serverId: string) => (await test.servers.heardFrom(test.pool, [serverId])).states[serverId];
 
 it('makes a server suspect whose calls fail one after the other, for a while, though it answers probes', async () => {
   for (const id of ['a', 'b', 'c']) await test.server(id);
@@ -53,6 +53,6 @@ it('is off unless it is configured, and never takes the last server', async () =
   await test.server('b');
   for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
   await configure(60_000);
-  await test.store.removeServer(test.pool, 'b');
+  await test.servers.remove(test.pool, 'b');
   for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
 });

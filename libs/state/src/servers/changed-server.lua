@@ -1,10 +1,10 @@
 -- The end of every script that changed one server: new room goes to waiters.
 local ChangedServer = {}
 
-function ChangedServer.reply(tx, server, most_sessions)
+function ChangedServer.reply(tx, server)
   local answers, servers = {}, {}
   Servers.publish(tx, server)
-  local more = Waiters.grant(tx, { server.id }, most_sessions, answers, servers)
+  local more = Waiters.grant(tx, { server.id }, answers, servers)
   Leases.save(tx)
   return '{"serverId":' .. cjson.encode(server.id) .. ',"epoch":"' .. server.epoch
     .. '","state":"' .. Servers.shown_state(tx, server) .. '","inflight":' .. server.load .. ',"capacity":'

@@ -1,8 +1,5 @@
 --[[ Keeps new leases from a server while those it has run on, or ends that; the end also takes a drain back.
-ARGV[1] JSON:
-  serverId
-  cordoned         boolean
-  mostSessions     number: as in acquire
+ARGV[1] JSON: {serverId; cordoned: boolean}
 Reply: as in servers/update
 Errors: SERVER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
@@ -17,5 +14,5 @@ return function(tx, args)
     ServerHash.change(tx, server.id, { cordoned = false, drainUntilMs = false })
     redis.call('ZREM', tx.key.drainingServers, server.id)
   end
-  return ChangedServer.reply(tx, server, args.mostSessions)
+  return ChangedServer.reply(tx, server)
 end

@@ -3,7 +3,6 @@ only bring the deadline forward.
 ARGV[1] JSON:
   serverId
   deadlineMs       number: from now on
-  mostSessions     number: as in acquire
 Reply: as in servers/update
 Errors: SERVER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
@@ -14,5 +13,5 @@ return function(tx, args)
   server.drainUntilMs = math.min(server.drainUntilMs or math.huge, now + args.deadlineMs)
   ServerHash.change(tx, server.id, { drainUntilMs = server.drainUntilMs })
   redis.call('ZADD', tx.key.drainingServers, Format.integer(server.drainUntilMs), server.id)
-  return ChangedServer.reply(tx, server, args.mostSessions)
+  return ChangedServer.reply(tx, server)
 end

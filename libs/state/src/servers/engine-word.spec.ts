@@ -10,7 +10,7 @@ beforeEach(() => {
 afterEach(() => test.close());
 
 async function listed(serverId = 'a') {
-  const { servers } = await test.store.listServers(test.pool, '0');
+  const { servers } = await test.servers.list(test.pool);
   return servers.find((server) => server.serverId === serverId)!;
 }
 async function say(said: EngineWord) {
@@ -21,9 +21,9 @@ async function say(said: EngineWord) {
 async function failAndAnswer() {
   const { epoch } = await listed();
   await test.redis.zadd(`${test.root}:servers:watched`, Date.now() - 60_000, 'a');
-  await test.store.reviewServers(test.pool, LIMITS, 0);
+  await test.servers.review(test.pool, LIMITS, 0);
   expect(await listed()).toMatchObject({ state: 'failed', weightVersion: 0 });
-  await test.store.heardFrom(test.pool, ['a']);
+  await test.servers.heardFrom(test.pool, ['a']);
   expect((await listed()).epoch).not.toBe(epoch);
 }
 
@@ -54,7 +54,7 @@ it('lets the restart of a fenced server bring it back', async () => {
   await say({ startedAtSeconds: 100 });
   expect((await listed()).state).toBe('failed');
   await say({ startedAtSeconds: 101 });
-  await test.store.heardFrom(test.pool, ['a']);
+  await test.servers.heardFrom(test.pool, ['a']);
   expect((await listed()).state).toBe('ready');
 });
 
@@ -84,7 +84,7 @@ it('takes the word of a trainer that names the start again for what it was befor
   await test.server('a', 1, { weightVersion: 3 });
   await failAndAnswer();
   // Found by a list, which only knows that something answers.
-  await test.store.registerServer(test.pool, {
+  await test.servers.register(test.pool, {
     serverId: 'a',
     instanceId: 'a',
     endpoint: 'http://a:8000',

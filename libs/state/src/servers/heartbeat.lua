@@ -5,7 +5,6 @@ ARGV[1] JSON:
   serverIds        list of string, at most 128
   epoch?           string: of a server's own heartbeat (then one serverId); a probe gives none
   weightVersion?   number: of a server's own heartbeat: the weights it has now
-  mostSessions     number: as in acquire
 Reply: states      object: serverId -> state; an unknown one is missing
        revived     list of serverId that were failed
        requiredWeightVersion?   number: what a server must have to take leases
@@ -69,7 +68,7 @@ return function(tx, args)
     end
   end
   local answers, servers = {}, {}
-  local more = Waiters.grant(tx, changed, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, changed, answers, servers)
   Leases.save(tx)
   return '{"states":' .. cjson.encode(states) .. ',"revived":' .. Reply.list(revived) .. ',"answers":'
     .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)

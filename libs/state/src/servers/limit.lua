@@ -1,7 +1,6 @@
 --[[ Sets how many leases servers may have now, below their maxInflight: what adaptive concurrency decided.
 ARGV[1] JSON:
   limits           list of {serverId, epoch, from, to}, at most 128; passed over when the epoch or `from` is not current
-  mostSessions     number: as in acquire
 Reply: limited     list of serverId
        answers, servers, more as in leases/release
 Errors: none. Events: none.
@@ -22,7 +21,7 @@ return function(tx, args)
       table.insert(limited, server.id)
     end
   end
-  local more = Waiters.grant(tx, limited, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, limited, answers, servers)
   Leases.save(tx)
   return '{"limited":' .. Reply.list(limited) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
     .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'

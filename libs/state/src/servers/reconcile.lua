@@ -5,7 +5,6 @@ ARGV[1] JSON:
   serverId
   epoch?           string: only while this is its epoch
   cursor           string, '0' to begin
-  mostSessions     number: as in acquire
 Reply: leases      number: all of its leases afterwards
        engineRunning?, engineWaiting?, reportAgeMs?, drift?   what the engine last said, and leases less that; absent
                    when it says nothing
@@ -55,7 +54,7 @@ return function(tx, args)
       end
     end
   end
-  local more = returned > 0 and Waiters.grant(tx, { server.id }, args.mostSessions, answers, servers)
+  local more = returned > 0 and Waiters.grant(tx, { server.id }, answers, servers)
   Leases.save(tx)
   local report = LoadReport.of(tx, server, now)
   local reply = { leases = server.load, returned = returned, cursor = page[1] }

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => test.close());
 
-const reconcile = (epoch?: Epoch) => servers.reconcile(test.pool, 'a', '0', epoch);
+const reconcile = (epoch?: Epoch) => servers.reconcile(test.pool, { serverId: 'a', epoch });
 
 it('returns the leases of dead worker epochs at once, and grants their room to who waits', async () => {
   const { epoch } = await test.server('a', 3);
@@ -20,9 +20,9 @@ it('returns the leases of dead worker epochs at once, and grants their room to w
   const lost = [await test.acquire(dead), await test.acquire(dead)];
   const kept = await test.acquire(alive);
   const wait = { acquireId: 'waits', requestId: 'r', ...alive, waitMs: 60_000, replyTo: 'inbox' };
-  await test.store.acquire(test.pool, [wait]);
+  await test.leases.acquire(test.pool, [wait]);
   await servers.reportLoads(test.pool, [{ serverId: 'a', epoch, running: 1, waiting: 0 }]);
-  await test.store.deregisterWorker(test.pool, 'dead', dead.workerEpoch);
+  await test.workers.deregister(test.pool, { workerId: 'dead', workerEpoch: dead.workerEpoch });
 
   const page = await reconcile(epoch);
   const holders = [{ workerId: 'alive', workerEpoch: alive.workerEpoch, leases: 1 }];
@@ -43,17 +43,16 @@ it('asks a live holder until its sync begins, then no more, and takes nothing fr
   const onServer = (by: typeof worker, serverId: string) => test.acquire(by, { boundServerId: serverId });
   const [held, forgotten] = [await onServer(worker, 'a'), await onServer(worker, 'a')];
   await onServer(other, 'b');
-  const asked = async (of: typeof worker) =>
-    (await test.store.heartbeatWorker(test.pool, of.workerId, of.workerEpoch)).syncAsked;
+  const asked = async (of: typeof worker) => (await test.workers.heartbeat(test.pool, of)).syncAsked;
   expect(await asked(worker)).toBeUndefined();
   expect(await reconcile()).toMatchObject({ leases: 2, returned: 0, holders: [{ workerId: 'w', leases: 2 }] });
   expect(await asked(other)).toBeUndefined();
   // A reply that is lost must not lose the question.
   expect([await asked(worker), await asked(worker)]).toEqual([true, true]);
 
-  await test.store.syncWorker(test.pool, worker, 'attempts', '0');
+  await test.workers.sync(test.pool, { ...worker, kind: 'attempts' });
   expect(await asked(worker)).toBe(true);
-  const { items } = await test.store.syncWorker(test.pool, worker, 'leases', '0');
+  const { items } = await test.workers.sync(test.pool, { ...worker, kind: 'leases' });
   expect(await asked(worker)).toBeUndefined();
   const known = items.map(({ id }) => parseLeaseId(id)!);
   expect(known.map(({ acquireId }) => acquireId).sort()).toEqual([held.acquireId, forgotten.acquireId].sort());
@@ -70,12 +69,12 @@ it('visits every lease page by page', async () => {
       requestId: 'r',
       ...by,
     }));
-    await test.store.acquire(test.pool, items);
+    await test.leases.acquire(test.pool, items);
   }
-  await test.store.deregisterWorker(test.pool, 'dead', dead.workerEpoch);
+  await test.workers.deregister(test.pool, { workerId: 'dead', workerEpoch: dead.workerEpoch });
   let [cursor, pages, returned] = ['0', 0, 0];
   do {
-    const page = await servers.reconcile(test.pool, 'a', cursor);
+    const page = await servers.reconcile(test.pool, { serverId: 'a', cursor });
     ({ cursor } = page);
     returned += page.returned;
     pages++;

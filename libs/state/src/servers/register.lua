@@ -14,7 +14,6 @@ ARGV[1] JSON:
                    starts anew. A start (`started-<seconds>`) that is not later than the known one is no new start: of
                    several processes behind one address any may have answered
   newEpoch         string: the epoch that begins unless the same one goes on
-  mostSessions     number: as in acquire
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts anew.
 Reply: serverId, epoch, state (`removed` and an empty epoch for one that stays away); answers, servers, more as in
@@ -90,7 +89,7 @@ return function(tx, args)
   Servers.publish(tx, server)
 
   local answers, servers = {}, {}
-  local more = Waiters.grant(tx, { id }, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, { id }, answers, servers)
   Leases.save(tx)
   return '{"serverId":' .. cjson.encode(id) .. ',"epoch":"' .. epoch .. '","state":"' .. Servers.shown_state(tx, server)
     .. '","answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers)

@@ -1,7 +1,6 @@
 --[[ Puts one page of servers where the settings of the pool say, after these were changed; new room goes to waiters.
 ARGV[1] JSON:
   cursor           string, '0' to begin
-  mostSessions     number: as in acquire
 Reply: cursor      string, '0' at the end
        answers, servers, more as in leases/release
 Errors: none. Events: none.
@@ -22,7 +21,7 @@ return function(tx, args)
       end
     end
   end
-  local more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, ids, answers, servers)
   Leases.save(tx)
   return '{"cursor":' .. cjson.encode(page[1]) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
     .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'

@@ -7,7 +7,6 @@ ARGV[1] JSON:
   suspectAfterMs, failedAfterMs   number
   offset                          number: where the page of 128 begins, by silence
   newEpoch                        string: the epoch of those that fail
-  mostSessions                    number: as in acquire
 Reply: silent      number: servers silent for suspectAfterMs
        watched     number
        held        true in a mass failure: an alarm
@@ -50,7 +49,7 @@ return function(tx, args)
     end
   end
   local answers, servers = {}, {}
-  local more = Waiters.grant(tx, regained, args.mostSessions, answers, servers)
+  local more = Waiters.grant(tx, regained, answers, servers)
   -- Failed ones left the set, so the next page begins that much earlier.
   local next_page = #page == 2 * PAGE and ',"next":' .. (args.offset + PAGE - #failed) or ''
   Leases.save(tx)

@@ -15,7 +15,7 @@ async function silence(ageMs: number, ...serverIds: string[]) {
   await test.redis.zadd(`${test.root}:servers:watched`, ...serverIds.flatMap((id) => [Date.now() - ageMs, id]));
 }
 async function states() {
-  const { servers: list } = await test.store.listServers(test.pool, '0');
+  const { servers: list } = await test.servers.list(test.pool);
   return Object.fromEntries(list.map(({ serverId, state }) => [serverId, state]));
 }
 const waiting = (acquireId: string, more: object = {}) => ({
@@ -25,7 +25,7 @@ const waiting = (acquireId: string, more: object = {}) => ({
   ...more,
 });
 const discovered = (serverId: string, instanceId = serverId) =>
-  test.store.registerServer(test.pool, {
+  test.servers.register(test.pool, {
     serverId,
     instanceId,
     endpoint: `http://${serverId}:8000`,
@@ -53,7 +53,7 @@ it('takes an earlier start at a listed address for another process of the engine
   for (const startedAtSeconds of [90, 100.25]) {
     await servers.update(test.pool, { serverId: 'a', epoch, said: { startedAtSeconds } });
   }
-  const { servers: list } = await test.store.listServers(test.pool, '0');
+  const { servers: list } = await test.servers.list(test.pool);
   expect(list).toMatchObject([{ epoch, inflight: 1, engineStartedAtSeconds: 100.25 }]);
   const second = await discovered('a', 'started-200');
   expect(second.epoch).not.toBe(epoch);
@@ -84,13 +84,11 @@ it('changes a server and keeps its leases, its epoch, and what was not named', a
     capacity: 3,
     answers: [{ acquireId: 'next' }],
   });
-  const [server] = (await test.store.listServers(test.pool, '0')).servers;
+  const [server] = (await test.servers.list(test.pool)).servers;
   expect(server).toMatchObject({ epoch, inflight: 2, maxInflight: 3, weight: 2, labels });
   // What a list finds again keeps what was set by name.
   await discovered('a');
-  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([
-    { epoch, inflight: 2, maxInflight: 3 },
-  ]);
+  expect((await test.servers.list(test.pool)).servers).toMatchObject([{ epoch, inflight: 2, maxInflight: 3 }]);
 });
 
 it('never resets the count of a live server that is added again', async () => {
@@ -98,7 +96,7 @@ it('never resets the count of a live server that is added again', async () => {
   const worker = await test.worker('w');
   for (let n = 0; n < 3; n++) await test.acquire(worker);
   await test.server('a', 5);
-  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 3 }]);
+  expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 3 }]);
 });
 
 it('cordons: no new leases, also not for its sessions; those it has run on; a restart does not end it', async () => {
@@ -108,10 +106,10 @@ it('cordons: no new leases, also not for its sessions; those it has run on; a re
   expect(await servers.cordon(test.pool, 'a', true)).toMatchObject({ state: 'cordoned', inflight: 1 });
   await servers.cordon(test.pool, 'a', true);
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
-  await test.store.heardFrom(test.pool, ['a']);
+  await test.servers.heardFrom(test.pool, ['a']);
   expect((await test.release(held.acquireId)).results).toEqual([{ released: true, reason: 'released' }]);
   await test.acquire(worker, waiting('w1'));
-  const again = await test.store.registerServer(test.pool, {
+  const again = await test.servers.register(test.pool, {
     serverId: 'a',
     instanceId: 'another start',
     endpoint: 'http://a:8000',
@@ -135,12 +133,12 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
   expect(fenced).toMatchObject({ changed: true, state: 'failed' });
   expect(await fence()).toEqual({ ...fenced, changed: false });
   expect((await test.release(held.acquireId)).results).toEqual([{ released: false, reason: 'fenced' }]);
-  const answered = await test.store.heardFrom(test.pool, ['a']);
+  const answered = await test.servers.heardFrom(test.pool, ['a']);
   expect(answered).toMatchObject({ states: { a: 'failed' }, revived: [] });
   expect(await test.server('a', 1)).toMatchObject({ epoch: fenced.epoch, state: 'failed', answers: [] });
   expect(await test.sweep()).toBe(1);
   await test.server('b', 1);
-  expect((await test.store.status(test.pool)).waiters).toBe(0);
+  expect((await test.pools.status(test.pool)).waiters).toBe(0);
   const again = {
     serverId: 'a',
     endpoint: 'http://a',
@@ -149,7 +147,7 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
     weight: 1,
     probe: false,
   };
-  expect(await test.store.registerServer(test.pool, again)).toMatchObject({ state: 'ready' });
+  expect(await test.servers.register(test.pool, again)).toMatchObject({ state: 'ready' });
   expect(await fence()).toMatchObject({ changed: false, state: 'ready' });
   const events = (await test.redis.xrange(`${test.root}:events`, '-', '+')).map(([, fields]) => fields[1]);
   expect(events).toEqual(['server.fenced']);
@@ -183,12 +181,14 @@ it('voids at the deadline of a drain what still runs, and grants its waiters els
   expect((await test.release(held.acquireId, held.seq)).results).toEqual([{ released: false, reason: 'fenced' }]);
   const granted = [];
   for (let more = true; more;) {
-    const page = await test.store.sweep(test.pool);
+    const page = await test.leases.sweep(test.pool);
     granted.push(...page.answers);
     ({ more } = page);
   }
   expect(granted).toMatchObject([{ acquireId: 'next turn', serverId: 'b' }]);
-  expect(await test.store.syncWorker(test.pool, worker, 'leases', '0')).toMatchObject({ items: [expect.anything()] });
+  expect(await test.workers.sync(test.pool, { ...worker, kind: 'leases' })).toMatchObject({
+    items: [expect.anything()],
+  });
 });
 
 it('takes a drain back', async () => {
@@ -211,8 +211,12 @@ it('quarantines servers of another weight version than the pool wants until they
     state: 'ready',
     answers: [{ acquireId: 'for old', serverId: 'old' }],
   });
-  expect((await test.store.heartbeatServer(test.pool, 'new', epoch, 3)).states).toEqual({ new: 'quarantined' });
-  expect((await test.store.heartbeatServer(test.pool, 'new', epoch, 2)).states).toEqual({ new: 'ready' });
+  expect((await test.servers.heartbeat(test.pool, { serverId: 'new', epoch, weightVersion: 3 })).states).toEqual({
+    new: 'quarantined',
+  });
+  expect((await test.servers.heartbeat(test.pool, { serverId: 'new', epoch, weightVersion: 2 })).states).toEqual({
+    new: 'ready',
+  });
 });
 
 it('has a new start pending until it is heard of; as long as it loads it is neither silent nor failed', async () => {
@@ -222,17 +226,17 @@ it('has a new start pending until it is heard of; as long as it loads it is neit
   expect(first.state).toBe('pending');
   const { epoch } = await probed('heartbeats');
   for (const id of ['x', 'y', 'z']) await probed(id);
-  expect(await test.store.status(test.pool)).toMatchObject({ servers: 6, readyServers: 1 });
+  expect(await test.pools.status(test.pool)).toMatchObject({ servers: 6, readyServers: 1 });
   // Repeating it changes nothing, and most servers being pending is no mass failure.
   expect(await probed('probed')).toMatchObject({ epoch: first.epoch, state: 'pending' });
-  expect(await test.store.reviewServers(test.pool, LIMITS, 0)).toMatchObject({ watched: 1, silent: 0, held: false });
+  expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ watched: 1, silent: 0, held: false });
   await test.acquire(await test.worker('w'), waiting('next', { excludeServers: ['ready'] }));
-  expect(await test.store.heardFrom(test.pool, ['probed'])).toMatchObject({
+  expect(await test.servers.heardFrom(test.pool, ['probed'])).toMatchObject({
     states: { probed: 'ready' },
     answers: [{ acquireId: 'next', serverId: 'probed' }],
   });
-  await test.store.heartbeatServer(test.pool, 'heartbeats', epoch);
-  expect(await test.store.status(test.pool)).toMatchObject({ readyServers: 3 });
+  await test.servers.heartbeat(test.pool, { serverId: 'heartbeats', epoch });
+  expect(await test.pools.status(test.pool)).toMatchObject({ readyServers: 3 });
   // Another start is another thing to wait for.
   expect(await test.server('probed', 100, { probe: undefined, instanceId: 'i2' })).toMatchObject({ state: 'pending' });
   expect(await test.server('probed', 100, { instanceId: 'i2' })).toMatchObject({ state: 'ready' });
@@ -242,30 +246,30 @@ it('changes what describes a known instance, and never its state or when it was 
   for (const id of ['a', 'b', 'c', 'd', 'e']) await test.server(id, 100, { weightVersion: 1 });
   await silence(10_000, 'a');
   await silence(100_000, 'b');
-  const review = () => test.store.reviewServers(test.pool, LIMITS, 0);
+  const review = () => test.servers.review(test.pool, LIMITS, 0);
   expect(await review()).toMatchObject({ suspected: ['a'], failed: ['b'] });
   const again = (serverId: string) => test.server(serverId, 7, { probe: undefined, weightVersion: 2 });
   expect(await again('a')).toMatchObject({ state: 'suspect' });
   const { epoch, state } = await again('b');
   expect(state).toBe('failed');
-  expect(await test.store.status(test.pool)).toMatchObject({ readyServers: 3 });
-  const { servers: list } = await test.store.listServers(test.pool, '0');
+  expect(await test.pools.status(test.pool)).toMatchObject({ readyServers: 3 });
+  const { servers: list } = await test.servers.list(test.pool);
   expect(list.filter(({ maxInflight }) => maxInflight === 7).map(({ weightVersion }) => weightVersion)).toEqual([2, 2]);
   await silence(100_000, 'a');
   expect(await review()).toMatchObject({ failed: ['a'] });
   // What was told its new epoch by that may say itself that it is back.
-  expect((await test.store.heartbeatServer(test.pool, 'b', epoch)).states).toEqual({ b: 'ready' });
+  expect((await test.servers.heartbeat(test.pool, { serverId: 'b', epoch })).states).toEqual({ b: 'ready' });
 });
 
 it('holds the last server that takes leases, though others answer that take none', async () => {
   for (const id of ['a', 'b', 'c']) await test.server(id);
   for (const id of ['b', 'c']) await servers.cordon(test.pool, id, true);
   await silence(100_000, 'a');
-  expect(await test.store.reviewServers(test.pool, LIMITS, 0)).toMatchObject({ held: false, failed: [] });
+  expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ held: false, failed: [] });
   expect((await states()).a).toBe('suspect');
   const worker = await test.worker('w');
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
   // Another one takes leases again: now the silent one may fail.
   await servers.cordon(test.pool, 'b', false);
-  expect(await test.store.reviewServers(test.pool, LIMITS, 0)).toMatchObject({ failed: ['a'] });
+  expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ failed: ['a'] });
 });

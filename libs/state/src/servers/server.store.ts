@@ -1,35 +1,49 @@
 import { Injectable } from '@nestjs/common';
 import {
+  newEpoch,
   type EngineCapabilities,
   type Epoch,
   type FenceServerReply,
-  type Labels,
-  newEpoch,
+  type FenceServerRequest,
+  type ListServersReply,
   type ReconcileServerReply,
+  type ReconcileServerRequest,
+  type RegisterServerReply,
+  type RegisterServerRequest,
+  type RemoveServerReply,
   type ServerChangeReply,
+  type ServerHeartbeatReply,
+  type ServerHeartbeatRequest,
   type ServerId,
+  type ServerLoadReport,
+  type ServerState,
+  type ServerStatus,
+  type UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
-import { ROUTING_BOUNDS, RoutingBounds, type WaiterAnswers } from '../routing/routing.types';
+import type { WaiterAnswers } from '../waiters/waiter.store';
 
-type Bounded<Args> = Args & { mostSessions: number };
-
-/** What `server.update` changes; what is absent stays. */
-export interface ServerUpdate {
-  serverId: ServerId;
-  maxInflight?: number;
-  weight?: number;
-  weightVersion?: number;
-  labels?: Labels;
-  capabilities?: EngineCapabilities;
-  /** Features its engine does not have, commas between. */
+/** Features that the engine of a server does not have, separated by commas. */
+interface Lacking {
   lacks?: string;
+}
+/** A registration with its defaults filled in. */
+export interface ServerRegistration extends RegisterServerRequest, Lacking {
+  weight: number;
+  /** Found by a list: what was set for a known server by name goes before it. */
+  discovered?: boolean;
+}
+export interface RegisteredServer extends WaiterAnswers, RegisterServerReply {}
+
+/** What `server.update` or a probe changes; what is absent stays. */
+export interface ServerUpdate extends UpdateServerRequest, Lacking {
+  capabilities?: EngineCapabilities;
   /** Only while this is its epoch. */
   epoch?: Epoch;
-  /** What its engine says of itself, from a probe, and the word for its weights that was known when it was asked. */
+  /** What its engine reports, and the report of its weights that was known when it was asked. */
   said?: EngineWord & { knownWeightVersion?: number };
 }
-/** A later start than is known is a restart: a new epoch with unknown weights. */
+/** A later start than the known one is a restart: a new epoch with unknown weights. */
 export interface EngineWord {
   /** The engine's own time, seconds. */
   startedAtSeconds?: number;
@@ -39,41 +53,55 @@ export interface EngineWord {
   weightVersion?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
-export type ReconciledPage = ReconcileServerReply & WaiterAnswers & { cursor: string };
+export type ReconciledPage = ReconcileServerReply & WaiterAnswers & Cursor;
 
-/** What an engine said of its own load. */
-export interface LoadReport {
-  serverId: ServerId;
-  epoch: Epoch;
-  running: number;
-  waiting: number;
-  /** 0 to 1. */
-  kvUse?: number;
-  /** Since the engine started. */
-  preemptions?: number;
+export interface HeardServers extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
+  states: Record<ServerId, ServerState>;
+  /** Failed servers that came back, under a new epoch. */
+  revived: ServerId[];
+}
+/** All in milliseconds. */
+export interface ReviewLimits {
+  suspectAfterMs: number;
+  failedAfterMs: number;
+}
+export interface ReviewedServers extends WaiterAnswers {
+  silent: number;
+  watched: number;
+  /** More than half are silent at once: none fails, suspects still take leases. */
+  held: boolean;
+  suspected: ServerId[];
+  failed: ServerId[];
+  /** Where the next page begins. */
+  next?: number;
+}
+export interface RemovedServers {
+  removed: { serverId: ServerId; leases: number }[];
+  /** Where the next page begins. */
+  next?: number;
+}
+
+/** A load report of an engine. */
+export interface LoadReport extends Omit<ServerLoadReport, 'ageMs'>, Pick<ServerStatus, 'serverId' | 'epoch'> {
   /** Tokens of waiting requests that are not in its prefix cache. */
   uncachedTokens?: number;
 }
 /** A server whose capacity is to be decided anew, by this caller only. */
-export interface DueLimit {
-  serverId: ServerId;
-  epoch: Epoch;
-  /** Most leases now. */
+export interface DueLimit
+  extends
+    Pick<ServerStatus, 'serverId' | 'epoch' | 'maxInflight' | 'inflight'>,
+    Pick<ServerLoadReport, 'running' | 'waiting' | 'kvUse'> {
+  /** Maximum leases now. */
   limit: number;
-  maxInflight: number;
-  inflight: number;
-  running: number;
-  waiting: number;
-  kvUse?: number;
   /** Since the last decision. */
   newPreemptions: number;
 }
 export interface ReportLoadsReply {
-  /** Leases less what the engine has in hand. */
+  /** Leases minus running and waiting requests of the engine. */
   drifts: { serverId: ServerId; drift: number }[];
   due: DueLimit[];
 }
-/** A decision of adaptive concurrency; passed over when the epoch or `from` is not current any more. */
+/** A decision of adaptive concurrency; ignored when the epoch or `from` is not current any more. */
 export interface LimitChange {
   serverId: ServerId;
   epoch: Epoch;
@@ -81,68 +109,107 @@ export interface LimitChange {
   to: number;
 }
 
-const SCRIPTS = {
-  update: transition<
-    Bounded<
-      Omit<ServerUpdate, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string; newEpoch: Epoch }
-    >,
-    ServerChange
-  >('servers/update'),
-  cordon: transition<Bounded<{ serverId: ServerId; cordoned: boolean }>, ServerChange>('servers/cordon'),
-  drain: transition<Bounded<{ serverId: ServerId; deadlineMs: number }>, ServerChange>('servers/drain'),
-  fence: transition<{ serverId: ServerId; epoch: Epoch; newEpoch: Epoch; reason: string }, FenceServerReply>(
-    'servers/fence',
+interface Cursor {
+  /** `0` to begin, and at the end. */
+  cursor: string;
+}
+/** Stored as JSON text: cjson would write an empty list as an object. */
+type WithTexts<T extends object> = Omit<T, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string };
+type RawServerPage = Cursor & { servers: (Omit<ServerStatus, 'capabilities'> & { capabilities?: string })[] };
+
+const TRANSITIONS = {
+  register: transition<WithTexts<ServerRegistration> & { newEpoch: Epoch }, RegisteredServer>('servers/register'),
+  heartbeat: transition<{ serverIds: ServerId[]; epoch?: Epoch; weightVersion?: number }, HeardServers>(
+    'servers/heartbeat',
   ),
-  reconcile: transition<Bounded<{ serverId: ServerId; epoch?: Epoch; cursor: string }>, ReconciledPage>(
-    'servers/reconcile',
-  ),
-  endDrains: transition<
-    { offset: number; rememberMs: number },
-    { removed: { serverId: ServerId; leases: number }[]; next?: number }
-  >('servers/end-drains'),
-  warm: transition<Bounded<object>, WaiterAnswers & { warming: number }>('servers/warm'),
-  rescore: transition<Bounded<{ cursor: string }>, WaiterAnswers & { cursor: string }>('servers/rescore'),
+  review: transition<ReviewLimits & { offset: number; newEpoch: Epoch }, ReviewedServers>('servers/review'),
+  remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
+  list: transition<Cursor, RawServerPage>('servers/list'),
+  update: transition<WithTexts<ServerUpdate> & { newEpoch: Epoch }, ServerChange>('servers/update'),
+  cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/cordon'),
+  drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/drain'),
+  fence: transition<Required<FenceServerRequest> & { newEpoch: Epoch }, FenceServerReply>('servers/fence'),
+  reconcile: transition<ReconcileServerRequest & Cursor, ReconciledPage>('servers/reconcile'),
+  endDrains: transition<{ offset: number; rememberMs: number }, RemovedServers>('servers/end-drains'),
+  warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
+  rescore: transition<Cursor, WaiterAnswers & Cursor>('servers/rescore'),
   reportLoads: transition<{ reports: LoadReport[] }, ReportLoadsReply>('servers/report-loads'),
-  limit: transition<Bounded<{ limits: LimitChange[] }>, WaiterAnswers & { limited: ServerId[] }>('servers/limit'),
+  limit: transition<{ limits: LimitChange[] }, WaiterAnswers & { limited: ServerId[] }>('servers/limit'),
 };
 
 /** A drained server that a list still finds stays away for this long, or until it starts anew. */
 const DRAINED_STAYS_AWAY_MS = 3_600_000;
 
-/** What is asked of servers by name, and how much they may take: one method, one script. */
+/** The registry of servers, their states and capacities. */
 @Injectable()
 export class ServerStore {
-  constructor(
-    private readonly runner: FunctionRunner,
-    private readonly bounds: RoutingBounds = ROUTING_BOUNDS,
-  ) {}
+  constructor(private readonly runner: FunctionRunner) {}
+
+  register(pool: string, registration: ServerRegistration): Promise<RegisteredServer> {
+    return this.runner.run(TRANSITIONS.register, pool, { ...withTexts(registration), newEpoch: newEpoch() });
+  }
+
+  /** A server's own heartbeat. @throws BroomwagonError SERVER_NOT_FOUND or FENCED */
+  heartbeat(pool: string, { serverId, ...heard }: ServerHeartbeatRequest): Promise<HeardServers> {
+    return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds: [serverId], ...heard });
+  }
+
+  /** At most 128 servers whose endpoints answered a probe. */
+  heardFrom(pool: string, serverIds: ServerId[]): Promise<HeardServers> {
+    return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds });
+  }
+
+  /** One page of the servers that were not heard of: suspect, then failed; begin with offset 0. */
+  review(pool: string, limits: ReviewLimits, offset: number): Promise<ReviewedServers> {
+    return this.runner.run(TRANSITIONS.review, pool, { ...limits, offset, newEpoch: newEpoch() });
+  }
+
+  remove(pool: string, serverId: ServerId): Promise<RemoveServerReply> {
+    return this.runner.run(TRANSITIONS.remove, pool, { serverId });
+  }
+
+  /** One page, in no order. */
+  async list(pool: string, from = '0'): Promise<ListServersReply> {
+    const { servers, cursor } = await this.runner.run(TRANSITIONS.list, pool, { cursor: from });
+    return {
+      servers: servers.map(({ capabilities, ...server }) => ({
+        ...server,
+        ...(capabilities !== undefined && { capabilities: JSON.parse(capabilities) as EngineCapabilities }),
+      })),
+      ...(cursor === '0' ? {} : { cursor }),
+    };
+  }
+
+  /** All servers of the pool, page by page. */
+  async *pages(pool: string): AsyncGenerator<ServerStatus[]> {
+    let cursor: string | undefined;
+    do {
+      const page: ListServersReply = await this.list(pool, cursor);
+      yield page.servers;
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+  }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED */
-  update(pool: string, { labels, capabilities, ...rest }: ServerUpdate): Promise<ServerChange> {
-    return this.runner.run(SCRIPTS.update, pool, {
-      ...rest,
-      labels: labels == null ? undefined : JSON.stringify(labels),
-      capabilities: capabilities && JSON.stringify(capabilities),
-      newEpoch: newEpoch(),
-      mostSessions: this.bounds.mostSessions,
-    });
+  update(pool: string, update: ServerUpdate): Promise<ServerChange> {
+    return this.runner.run(TRANSITIONS.update, pool, { ...withTexts(update), newEpoch: newEpoch() });
   }
 
   /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND */
   cordon(pool: string, serverId: ServerId, cordoned: boolean): Promise<ServerChange> {
-    return this.runner.run(SCRIPTS.cordon, pool, { serverId, cordoned, mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.cordon, pool, { serverId, cordoned });
   }
 
   /** @param deadlineMs from now @throws BroomwagonError SERVER_NOT_FOUND */
   drain(pool: string, serverId: ServerId, deadlineMs: number): Promise<ServerChange> {
-    return this.runner.run(SCRIPTS.drain, pool, { serverId, deadlineMs, mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.drain, pool, { serverId, deadlineMs });
   }
 
   /**
    * The epoch is expired as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND
    */
   fence(pool: string, serverId: ServerId, epoch: Epoch, reason: string): Promise<FenceServerReply> {
-    return this.runner.run(SCRIPTS.fence, pool, { serverId, epoch, newEpoch: newEpoch(), reason });
+    return this.runner.run(TRANSITIONS.fence, pool, { serverId, epoch, reason, newEpoch: newEpoch() });
   }
 
   /**
@@ -150,36 +217,41 @@ export class ServerStore {
    * `0`, which also ends it.
    * @throws BroomwagonError SERVER_NOT_FOUND, FENCED
    */
-  reconcile(pool: string, serverId: ServerId, cursor: string, epoch?: Epoch): Promise<ReconciledPage> {
-    const { mostSessions } = this.bounds;
-    return this.runner.run(SCRIPTS.reconcile, pool, { serverId, epoch, cursor, mostSessions });
+  reconcile(pool: string, { cursor = '0', ...request }: ReconcileServerRequest): Promise<ReconciledPage> {
+    return this.runner.run(TRANSITIONS.reconcile, pool, { ...request, cursor });
   }
 
   /** One page of removing what has drained; begin with offset 0. */
-  endDrains(
-    pool: string,
-    offset: number,
-  ): Promise<{ removed: { serverId: ServerId; leases: number }[]; next?: number }> {
-    return this.runner.run(SCRIPTS.endDrains, pool, { offset, rememberMs: DRAINED_STAYS_AWAY_MS });
+  endDrains(pool: string, offset: number): Promise<RemovedServers> {
+    return this.runner.run(TRANSITIONS.endDrains, pool, { offset, rememberMs: DRAINED_STAYS_AWAY_MS });
   }
 
   /** Lets at most 128 servers in slow start take what they may by now. */
   warm(pool: string): Promise<WaiterAnswers & { warming: number }> {
-    return this.runner.run(SCRIPTS.warm, pool, { mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.warm, pool, {});
   }
 
-  /** One page of putting servers where changed settings say; begin with cursor `0`, which also ends it. */
-  rescore(pool: string, cursor: string): Promise<WaiterAnswers & { cursor: string }> {
-    return this.runner.run(SCRIPTS.rescore, pool, { cursor, mostSessions: this.bounds.mostSessions });
+  /** One page of scoring servers by changed settings; begin with cursor `0`, which also ends it. */
+  rescore(pool: string, cursor: string): Promise<WaiterAnswers & Cursor> {
+    return this.runner.run(TRANSITIONS.rescore, pool, { cursor });
   }
 
-  /** At most 128 reports; of unknown servers and other epochs they are passed over. */
+  /** At most 128 reports; those of unknown servers and other epochs are ignored. */
   reportLoads(pool: string, reports: LoadReport[]): Promise<ReportLoadsReply> {
-    return this.runner.run(SCRIPTS.reportLoads, pool, { reports });
+    return this.runner.run(TRANSITIONS.reportLoads, pool, { reports });
   }
 
   /** At most 128 changes. */
   limit(pool: string, limits: LimitChange[]): Promise<WaiterAnswers & { limited: ServerId[] }> {
-    return this.runner.run(SCRIPTS.limit, pool, { limits, mostSessions: this.bounds.mostSessions });
+    return this.runner.run(TRANSITIONS.limit, pool, { limits });
   }
+}
+
+function withTexts<T extends Pick<ServerUpdate, 'labels' | 'capabilities'>>(fields: T): WithTexts<T> {
+  const { labels, capabilities, ...rest } = fields;
+  return {
+    ...rest,
+    labels: labels && JSON.stringify(labels),
+    capabilities: capabilities && JSON.stringify(capabilities),
+  };
 }

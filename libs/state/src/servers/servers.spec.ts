@@ -13,9 +13,9 @@ async function silence(ageMs: number, ...serverIds: string[]) {
   const lastHeard = serverIds.flatMap((id) => [Date.now() - ageMs, id]);
   await test.redis.zadd(`${test.root}:servers:watched`, ...lastHeard);
 }
-const review = () => test.store.reviewServers(test.pool, LIMITS, 0);
+const review = () => test.servers.review(test.pool, LIMITS, 0);
 async function states() {
-  const { servers } = await test.store.listServers(test.pool, '0');
+  const { servers } = await test.servers.list(test.pool);
   return Object.fromEntries(servers.map(({ serverId, state }) => [serverId, state]));
 }
 
@@ -24,9 +24,9 @@ it('keeps the leases of a server that registers again with the same instanceId, 
   const worker = await test.worker('w');
   const lease = await test.acquire(worker);
   expect((await test.server('a', 50)).epoch).toBe(epoch);
-  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 1, maxInflight: 50 }]);
+  expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 1, maxInflight: 50 }]);
 
-  const again = await test.store.registerServer(test.pool, {
+  const again = await test.servers.register(test.pool, {
     serverId: 'a',
     endpoint: 'http://a:8000',
     dialect: 'vllm',
@@ -36,7 +36,7 @@ it('keeps the leases of a server that registers again with the same instanceId, 
     weightVersion: 0,
   });
   expect(again.epoch).not.toBe(epoch);
-  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 0 }]);
+  expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 0 }]);
   expect((await test.release(lease.acquireId, lease.seq)).results[0]).toEqual({ released: false, reason: 'fenced' });
   expect(await test.sweep()).toBe(1);
   expect((await test.release(lease.acquireId, lease.seq)).results[0]).toMatchObject({ released: false });
@@ -46,19 +46,19 @@ it('never undercounts a server that was removed and is back when a release comes
   const first = await test.server('a');
   const worker = await test.worker('w');
   const old = await test.acquire(worker);
-  expect(await test.store.removeServer(test.pool, 'a')).toEqual({ removed: true });
-  expect(await test.store.removeServer(test.pool, 'a')).toEqual({ removed: false });
+  expect(await test.servers.remove(test.pool, 'a')).toEqual({ removed: true });
+  expect(await test.servers.remove(test.pool, 'a')).toEqual({ removed: false });
   const second = await test.server('a');
   expect(second.epoch).not.toBe(first.epoch);
   await test.acquire(worker);
   await test.release(old.acquireId, old.seq);
   await test.sweep();
-  expect((await test.store.listServers(test.pool, '0')).servers).toMatchObject([{ inflight: 1 }]);
+  expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 1 }]);
 });
 
 it('makes a silent server suspect, then failed; its leases are void; heard again it has a new epoch', async () => {
   for (const id of ['a', 'b', 'c']) await test.server(id);
-  const before = (await test.store.listServers(test.pool, '0')).servers.find(({ serverId }) => serverId === 'a')!;
+  const before = (await test.servers.list(test.pool)).servers.find(({ serverId }) => serverId === 'a')!;
   const worker = await test.worker('w');
   const leases = [await test.acquire(worker), await test.acquire(worker), await test.acquire(worker)];
   await silence(6_000, 'a');
@@ -72,9 +72,9 @@ it('makes a silent server suspect, then failed; its leases are void; heard again
   expect((await test.release(onA.acquireId, onA.seq)).results[0]?.reason).toBe('fenced');
   expect(await test.sweep()).toBe(1);
 
-  expect((await test.store.heardFrom(test.pool, ['a'])).revived).toEqual(['a']);
+  expect((await test.servers.heardFrom(test.pool, ['a'])).revived).toEqual(['a']);
   expect(await states()).toMatchObject({ a: 'ready' });
-  const { servers } = await test.store.listServers(test.pool, '0');
+  const { servers } = await test.servers.list(test.pool);
   expect(servers.find(({ serverId }) => serverId === 'a')!.epoch).not.toBe(before.epoch);
   expect((await test.acquire(worker)).serverId).toBe('a');
 });
@@ -89,26 +89,30 @@ it('keeps all servers in use when most are silent at once, also the last one', a
   for (let n = 0; n < 6; n++) used.add((await test.acquire(worker)).serverId);
   expect(used).toEqual(new Set(['a', 'b', 'c']));
   // One is heard again: the other is alone in its silence, and fails.
-  await test.store.heardFrom(test.pool, ['a']);
+  await test.servers.heardFrom(test.pool, ['a']);
   expect(await review()).toMatchObject({ held: false, failed: ['b'] });
 });
 
 it('takes the heartbeat of a server only for its current epoch', async () => {
   const { epoch } = await test.server('a');
-  expect((await test.store.heartbeatServer(test.pool, 'a', epoch)).states).toEqual({ a: 'ready' });
-  await expect(test.store.heartbeatServer(test.pool, 'a', 'old')).rejects.toMatchObject({ code: 'FENCED' });
-  await expect(test.store.heartbeatServer(test.pool, 'b', epoch)).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
+  expect((await test.servers.heartbeat(test.pool, { serverId: 'a', epoch })).states).toEqual({ a: 'ready' });
+  await expect(test.servers.heartbeat(test.pool, { serverId: 'a', epoch: 'old' })).rejects.toMatchObject({
+    code: 'FENCED',
+  });
+  await expect(test.servers.heartbeat(test.pool, { serverId: 'b', epoch })).rejects.toMatchObject({
+    code: 'SERVER_NOT_FOUND',
+  });
 });
 
 it('lists many servers in pages, each once when nothing changes', async () => {
   const ids = Array.from({ length: 300 }, (_, n) => `server-${n}`);
   await Promise.all(ids.map((id) => test.server(id)));
   const seen: string[] = [];
-  let cursor = '0';
-  do {
-    const page = await test.store.listServers(test.pool, cursor);
-    seen.push(...page.servers.map(({ serverId }) => serverId));
-    cursor = page.cursor;
-  } while (cursor !== '0');
+  let pages = 0;
+  for await (const page of test.servers.pages(test.pool)) {
+    seen.push(...page.map(({ serverId }) => serverId));
+    pages++;
+  }
+  expect(pages).toBeGreaterThan(1);
   expect([...new Set(seen)].sort()).toEqual(ids.sort());
 });

@@ -8,7 +8,6 @@ ARGV[1] JSON:
   said?            {startedAtSeconds?, weightVersion?, knownWeightVersion?}: what its engine says of itself, and its
                    word before (servers/engine-report)
   newEpoch         string: the epoch that begins if that is a restart
-  mostSessions     number: as in acquire
 Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in leases/release
 Errors: SERVER_NOT_FOUND, FENCED. Events: none.
 Flags: allow-oom ]]
@@ -40,5 +39,5 @@ return function(tx, args)
     Servers.set_lacks(tx, server.id, args.lacks)
     server.lacks = nil
   end
-  return ChangedServer.reply(tx, server, args.mostSessions)
+  return ChangedServer.reply(tx, server)
 end

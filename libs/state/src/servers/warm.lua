@@ -1,12 +1,11 @@
 --[[ Lets servers in slow start take what they may by now; new room goes to waiters. At most 128, those that end first
 come first; all of them once per call while there are fewer.
-ARGV[1] JSON:
-  mostSessions     number: as in acquire
+ARGV[1] JSON: {}
 Reply: warming     number: servers still in slow start
        answers, servers, more as in leases/release
 Errors: none. Events: none.
 Flags: allow-oom ]]
-return function(tx, args)
+return function(tx)
   local PAGE = 128
   local answers, servers, ids = {}, {}, {}
   local more = false
@@ -21,7 +20,7 @@ return function(tx, args)
       end
       if not server or tonumber(page[index + 1]) <= now then redis.call('ZREM', tx.key.warmingServers, page[index]) end
     end
-    more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
+    more = Waiters.grant(tx, ids, answers, servers)
   end
   Leases.save(tx)
   return '{"warming":' .. redis.call('ZCARD', tx.key.warmingServers) .. ',"answers":' .. Reply.list(answers)

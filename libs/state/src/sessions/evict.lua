@@ -10,9 +10,8 @@ return function(tx, args)
   local idle_ms = Settings.number(tx, 'sessionIdleMs') or args.idleMs
   local limit = Format.integer(tx.now - idle_ms)
   local idle = redis.call('ZRANGEBYSCORE', tx.key.idleSessions, '-inf', limit, 'LIMIT', 0, PAGE)
-  local most = Settings.number(tx, 'maxSessions')
-  if #idle == 0 and most then
-    local surplus = redis.call('HLEN', tx.key.sessions) - most
+  if #idle == 0 then
+    local surplus = Sessions.surplus(tx)
     if surplus > 0 then idle = redis.call('ZRANGE', tx.key.idleSessions, 0, math.min(PAGE, surplus) - 1) end
   end
   local evicted = Sessions.evict(tx, idle)

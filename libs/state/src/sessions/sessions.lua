@@ -1,4 +1,7 @@
+-- The sessions of the pool: each is bound to one epoch of one server.
 local Sessions = {}
+
+local DEFAULT_MAX_SESSIONS = 200000
 
 function Tx.fields.known_bindings() return {} end -- sessionId -> binding, or false
 
@@ -59,10 +62,15 @@ function Sessions.evict(tx, session_ids)
   return evicted
 end
 
+-- How many sessions there are above the limit of the pool.
+function Sessions.surplus(tx)
+  return redis.call('HLEN', tx.key.sessions) - (Settings.number(tx, 'maxSessions') or DEFAULT_MAX_SESSIONS)
+end
+
 -- One more lease of the session, on this server from now on. Its rank stays while it is on the same server.
-function Sessions.bind(tx, session_id, server, most_sessions, dp_rank)
+function Sessions.bind(tx, session_id, server, dp_rank)
   local binding = Sessions.get(tx, session_id)
-  if not binding and redis.call('HLEN', tx.key.sessions) >= (Settings.number(tx, 'maxSessions') or most_sessions) then
+  if not binding and Sessions.surplus(tx) >= 0 then
     Sessions.evict(tx, redis.call('ZRANGE', tx.key.idleSessions, 0, 0))
   end
   local stays = binding and binding.serverId == server.id and binding.epoch == server.epoch

@@ -46,7 +46,7 @@ describe('sessions', () => {
       branch: 'repeated',
       dpRank: 3,
     });
-    await test.store.removeServer(test.pool, 'a');
+    await test.servers.remove(test.pool, 'a');
     expect((await test.server('a')).epoch).not.toBe(epoch);
     expect((await worker.acquire({ sessionId: 's' })).dpRank).toBeUndefined();
   });
@@ -55,17 +55,11 @@ describe('sessions', () => {
     await test.server('a');
     const kept = await worker.acquire({ sessionId: 'busy' });
     for (let n = 0; n < 300; n++) await test.release((await worker.acquire({ sessionId: `idle-${n}` })).acquireId);
-    let cleared = 0;
-    for (let cursor = ''; cursor !== '0';) {
-      const page = await test.pools.clearSessions(test.pool, cursor || '0');
-      cleared += page.cleared;
-      ({ cursor } = page);
-    }
-    expect(cleared).toBe(301);
-    expect((await test.store.status(test.pool)).sessions).toBe(1);
+    expect(await test.sessions.clear(test.pool)).toBe(301);
+    expect((await test.pools.status(test.pool)).sessions).toBe(1);
     expect((await worker.acquire({ sessionId: 'busy' })).branch).toBe('least-loaded');
     await test.release(kept.acquireId);
-    expect((await test.store.status(test.pool)).sessions).toBe(1);
+    expect((await test.pools.status(test.pool)).sessions).toBe(1);
   });
 
   it('go by the age and number of the settings, and those that went are counted', async () => {
@@ -73,10 +67,10 @@ describe('sessions', () => {
     await test.configure({ maxSessions: 2 });
     for (const sessionId of ['one', 'two', 'three'])
       await test.release((await worker.acquire({ sessionId })).acquireId);
-    expect(await test.store.status(test.pool)).toMatchObject({ sessions: 2, sessionsEvicted: 1 });
+    expect(await test.pools.status(test.pool)).toMatchObject({ sessions: 2, sessionsEvicted: 1 });
     await test.configure({ maxSessions: 1 });
-    expect((await test.store.evictSessions(test.pool, 3_600_000)).evicted).toBe(1);
-    expect(await test.store.status(test.pool)).toMatchObject({ sessions: 1, sessionsEvicted: 2 });
+    expect((await test.sessions.evict(test.pool, 3_600_000)).evicted).toBe(1);
+    expect(await test.pools.status(test.pool)).toMatchObject({ sessions: 1, sessionsEvicted: 2 });
     expect(await test.redis.hvals(`${test.root}:servers:sessions`)).toEqual(['1']);
   });
 
@@ -101,7 +95,7 @@ describe('sessions', () => {
           if (kind === 'release') await test.release(turns.get(name)?.shift() ?? 'nobody');
           if (kind === 'register') await test.server(server, 2);
           if (kind === 'restart') await test.server(server, 2, { instanceId: `start ${n}` });
-          if (kind === 'remove') await test.store.removeServer(test.pool, server);
+          if (kind === 'remove') await test.servers.remove(test.pool, server);
           if (kind !== 'turn') await test.sweep();
           await expectOneServerEach();
         }
@@ -115,7 +109,7 @@ describe('sessions', () => {
 /** Leases on current epochs of servers, by session: they may only be in one place. */
 async function expectOneServerEach() {
   const current = new Set<string>();
-  for (const { serverId, epoch } of (await test.store.listServers(test.pool, '0')).servers) {
+  for (const { serverId, epoch } of (await test.servers.list(test.pool)).servers) {
     current.add(`${serverId}:${epoch}`);
   }
   const places = new Map<string, string>();

@@ -2,7 +2,7 @@ import { slowStartCapacity } from '@broomwagon/models';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openTestStore, type TestStore } from '../routing/routing-store.fixture';
-import type { WaiterAnswers } from '../routing/routing.types';
+import type { WaiterAnswers } from './waiter.store';
 import type { ServerStore } from '../servers/server.store';
 
 let test: TestStore;
@@ -26,7 +26,7 @@ async function configure(settings: Record<string, number>) {
   return servers.rescore(test.pool, '0');
 }
 async function status(serverId: string) {
-  const { servers: list } = await test.store.listServers(test.pool, '0');
+  const { servers: list } = await test.servers.list(test.pool);
   return list.find((server) => server.serverId === serverId)!;
 }
 
@@ -41,7 +41,7 @@ it('never grants more leases than the pool may have, and gives a freed one to a 
   await test.acquire(worker, waiting('first'));
   await test.acquire(worker, waiting('second'));
   expect(ids(await test.release(held[0]!.acquireId))).toEqual(['first']);
-  expect((await test.store.status(test.pool)).leases).toBe(3);
+  expect((await test.pools.status(test.pool)).leases).toBe(3);
   expect(ids(await configure({ poolMaxInflight: 4 }))).toEqual(['second']);
 });
 
@@ -49,28 +49,28 @@ it('parks or refuses while the pool is paused, and grants in order when it is re
   await test.server('a', 2);
   const worker = await test.worker('w');
   const before = await test.acquire(worker, { acquireId: 'before' });
-  expect(await test.store.pausePool(test.pool, true)).toMatchObject({ paused: true, changed: true });
-  expect(await test.store.pausePool(test.pool, true)).toMatchObject({ paused: true, changed: false });
+  expect(await test.pools.pause(test.pool, true)).toMatchObject({ paused: true, changed: true });
+  expect(await test.pools.pause(test.pool, true)).toMatchObject({ paused: true, changed: false });
   expect(await test.acquire(worker)).toMatchObject({ error: 'POOL_PAUSED' });
   expect(await test.acquire(worker, waiting('one'))).toMatchObject({ parked: true });
   expect(await test.acquire(worker, waiting('two'))).toMatchObject({ parked: true });
   // What was granted stays, and is answered again.
   expect(await test.acquire(worker, { acquireId: 'before' })).toMatchObject({ seq: before.seq, branch: 'repeated' });
   expect((await test.release('before')).answers).toEqual([]);
-  expect((await test.store.grantWaiters(test.pool)).answers).toEqual([]);
-  expect(ids(await test.store.pausePool(test.pool, false))).toEqual(['one', 'two']);
-  expect(await test.store.pausePool(test.pool, false)).toMatchObject({ paused: false, changed: false });
+  expect((await test.waiters.grant(test.pool)).answers).toEqual([]);
+  expect(ids(await test.pools.pause(test.pool, false))).toEqual(['one', 'two']);
+  expect(await test.pools.pause(test.pool, false)).toMatchObject({ paused: false, changed: false });
 });
 
 it('answers parked acquires at their own deadline while the pool is paused, and says why', async () => {
   const worker = await test.worker('w');
   await test.acquire(worker, waiting('before', { waitMs: 1 }));
-  await test.store.pausePool(test.pool, true);
+  await test.pools.pause(test.pool, true);
   await test.acquire(worker, waiting('within', { waitMs: 1 }));
   await test.acquire(worker, waiting('later', { waitMs: 20_000 }));
   const ended: { acquireId: string }[] = [];
   const expire = async () => {
-    ended.push(...(await test.store.expireWaiters(test.pool)).answers);
+    ended.push(...(await test.waiters.expire(test.pool)).answers);
     return ended;
   };
   const paused = (acquireId: string) => expect.objectContaining({ acquireId, error: 'POOL_PAUSED' }) as unknown;
@@ -122,7 +122,7 @@ it('is fair to any workers: over any prefix of the grants nobody with a backlog 
       let page: WaiterAnswers = await test.server(`${run}-s`, 1_000);
       const order = ids(page);
       while (page.more) {
-        page = await test.store.grantWaiters(test.pool);
+        page = await test.waiters.grant(test.pool);
         order.push(...ids(page));
       }
       expect(new Set(order).size).toBe(items.length);
@@ -134,7 +134,7 @@ it('is fair to any workers: over any prefix of the grants nobody with a backlog 
           if (left[other]! > 0) expect(granted[worker]! - granted[other]!).toBeLessThanOrEqual(8);
         }
       }
-      await test.store.removeServer(test.pool, `${run}-s`);
+      await test.servers.remove(test.pool, `${run}-s`);
       await test.sweep();
     }),
     { numRuns: 15 },
@@ -148,17 +148,28 @@ it('ends the waiting of a cancelled acquire with exactly one answer, and takes n
   const [worker, other] = [await test.worker('w'), await test.worker('other')];
   const held = await test.acquire(worker, { acquireId: 'held' });
   await test.acquire(worker, waiting('parked'));
-  expect(await test.store.cancel(test.pool, other, 'parked')).toMatchObject({ cancelled: false, reason: 'fenced' });
-  expect(await test.store.cancel(test.pool, worker, 'parked')).toMatchObject({
+  expect(await test.leases.cancel(test.pool, { ...other, acquireId: 'parked' })).toMatchObject({
+    cancelled: false,
+    reason: 'fenced',
+  });
+  expect(await test.leases.cancel(test.pool, { ...worker, acquireId: 'parked' })).toMatchObject({
     cancelled: true,
     reason: 'cancelled',
     answers: [{ acquireId: 'parked', replyTo: 'inbox.parked', error: 'RELEASED' }],
   });
-  expect(await test.store.cancel(test.pool, worker, 'parked')).toMatchObject({ reason: 'tombstone', answers: [] });
-  expect(await test.store.cancel(test.pool, worker, 'held')).toMatchObject({ reason: 'granted', seq: held.seq });
+  expect(await test.leases.cancel(test.pool, { ...worker, acquireId: 'parked' })).toMatchObject({
+    reason: 'tombstone',
+    answers: [],
+  });
+  expect(await test.leases.cancel(test.pool, { ...worker, acquireId: 'held' })).toMatchObject({
+    reason: 'granted',
+    seq: held.seq,
+  });
   expect((await test.release('held')).answers).toEqual([]);
-  expect(await test.store.cancel(test.pool, worker, 'held')).toMatchObject({ reason: 'released' });
-  expect(await test.store.cancel(test.pool, worker, 'not yet')).toMatchObject({ reason: 'tombstone' });
+  expect(await test.leases.cancel(test.pool, { ...worker, acquireId: 'held' })).toMatchObject({ reason: 'released' });
+  expect(await test.leases.cancel(test.pool, { ...worker, acquireId: 'not yet' })).toMatchObject({
+    reason: 'tombstone',
+  });
   expect(await test.acquire(worker, waiting('not yet'))).toMatchObject({ error: 'RELEASED' });
 });
 

@@ -1,12 +1,11 @@
 --[[ Gives room that is there to those who wait: after an event that made more of it than one script hands out, and
 periodically, so that no waiter depends on a single call. It looks at the first servers of the policy's order, and at a
 page of the others that moves on with each call: who waits for one of those is found too.
-ARGV[1] JSON:
-  mostSessions     number: as in acquire
+ARGV[1] JSON: {}
 Reply: answers, servers, more as in leases/release.
 Errors: none. Events: none.
 Flags: allow-oom ]]
-return function(tx, args)
+return function(tx)
   local answers, servers = {}, {}
   local more = false
   if redis.call('HLEN', tx.key.acquireWaiters) > 0 then
@@ -18,7 +17,7 @@ return function(tx, args)
       for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, from,
         from + Waiters.SERVERS_LOOKED_AT - 1)) do table.insert(ids, id) end
     end
-    more = Waiters.grant(tx, ids, args.mostSessions, answers, servers)
+    more = Waiters.grant(tx, ids, answers, servers)
   end
   Leases.save(tx)
   return '{"answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers)

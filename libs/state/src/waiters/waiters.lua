@@ -43,7 +43,7 @@ end
 
 -- Answers the waiter if it can be granted or never will be; else puts it into the lane it belongs to now.
 -- True when it left the lane it stood in.
-function Waiters.settle(tx, waiter, most_sessions, answers, servers)
+function Waiters.settle(tx, waiter, answers, servers)
   local code, reason = Waiters.error(tx, waiter)
   if code then
     Parked.remove(tx, waiter)
@@ -53,7 +53,7 @@ function Waiters.settle(tx, waiter, most_sessions, answers, servers)
   local server, choice = Waiters.place_of(tx, waiter)
   if server then
     Parked.remove(tx, waiter, true)
-    local line = Leases.grant(tx, waiter, server, choice, most_sessions)
+    local line = Leases.grant(tx, waiter, server, choice)
     local answer = Leases.granted(tx, waiter, server, line, choice, servers)
     answer.acquireId = waiter.acquireId
     answer.replyTo = waiter.replyTo
@@ -103,7 +103,7 @@ local function first_waiter_for(tx, server, skipped)
 end
 
 -- Grants waiters while these servers and the pool have room; true when the bound of one script was reached first.
-function Waiters.grant(tx, server_ids, most_sessions, answers, servers)
+function Waiters.grant(tx, server_ids, answers, servers)
   if redis.call('HLEN', tx.key.acquireWaiters) == 0 or not Settings.takes_leases(tx) then return false end
   -- Room of the pool can be used on any server, not only on that which made it.
   if Settings.get(tx, 'poolMaxInflight') then
@@ -119,7 +119,7 @@ function Waiters.grant(tx, server_ids, most_sessions, answers, servers)
       work = work + 1
       local waiter, leaves = first_waiter_for(tx, server, skipped)
       if not waiter then break end
-      if Waiters.settle(tx, waiter, most_sessions, answers, servers) then
+      if Waiters.settle(tx, waiter, answers, servers) then
         work = work + WORK_OF_A_GRANT - 1
       elseif leaves then
         skipped[waiter.acquireId] = true

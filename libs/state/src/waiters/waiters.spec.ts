@@ -4,7 +4,7 @@ import { openTestStore } from '../routing/routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;
 beforeEach(() => {
-  test = openTestStore({ mostWaiters: 20 });
+  test = openTestStore({ maxWaiters: 20 });
 });
 afterEach(() => test.close());
 
@@ -47,7 +47,7 @@ it('grants waiters when a server registers or grows, as far as there is room', a
   for (let n = 0; n < 5; n++) await test.acquire(worker, waiting(`q${n}`));
   expect(inboxes(await test.server('a', 2))).toEqual(['inbox.q0', 'inbox.q1']);
   expect(inboxes(await test.server('a', 4))).toEqual(['inbox.q2', 'inbox.q3']);
-  expect((await test.store.status(test.pool)).waiters).toBe(1);
+  expect((await test.pools.status(test.pool)).waiters).toBe(1);
 });
 
 it('moves the answer of a repeated waiting acquire to the new inbox, in the old place', async () => {
@@ -75,8 +75,8 @@ it('moves the waiters of a server that is removed to where there is room', async
   await test.acquire(worker, { sessionId: 's' });
   await test.acquire(worker, waiting('next', { sessionId: 's' }));
   await test.server('b', 5);
-  await test.store.removeServer(test.pool, 'a');
-  const page = await test.store.sweep(test.pool);
+  await test.servers.remove(test.pool, 'a');
+  const page = await test.leases.sweep(test.pool);
   expect(page.answers).toMatchObject([{ replyTo: 'inbox.next', serverId: 'b' }]);
 });
 
@@ -99,7 +99,7 @@ it('lets a session that waits for its full server leave it when the margin break
   // Two on the other one: within the margin.
   await test.acquire(worker, waiting('long', { sessionId: 's', contextTokens: 1_000 }));
   await test.acquire(worker, waiting('short', { sessionId: 's' }));
-  expect((await test.store.grantWaiters(test.pool)).answers).toEqual([]);
+  expect((await test.waiters.grant(test.pool)).answers).toEqual([]);
   const { answers } = await test.release(busy[0]!.acquireId);
   expect(answers).toMatchObject([{ acquireId: 'short', serverId: 'busy', branch: 'waited', via: 'sticky-broken' }]);
 });
@@ -112,19 +112,19 @@ it('finds room for a waiter on any server, though no event of that server tells 
   await test.acquire(worker, { weightVersion: 1 });
   for (let n = 0; n < 100; n++) await test.server(`idle-${n}`);
   await test.acquire(worker, waiting('fresh weights', { maxWeightLag: 0 }));
-  await test.store.removeServer(test.pool, 'newest');
+  await test.servers.remove(test.pool, 'newest');
   const answers = [];
-  for (let call = 0; call < 2; call++) answers.push(...(await test.store.grantWaiters(test.pool)).answers);
+  for (let call = 0; call < 2; call++) answers.push(...(await test.waiters.grant(test.pool)).answers);
   expect(answers).toMatchObject([{ acquireId: 'fresh weights', serverId: 'middle' }]);
 });
 
 it('answers a waiter whose time is over once: WAIT_TIMEOUT, or NO_SERVER_AVAILABLE when there is none', async () => {
   const worker = await test.worker('w');
   const expired = async () => {
-    let reply = await test.store.expireWaiters(test.pool);
+    let reply = await test.waiters.expire(test.pool);
     await expect
       .poll(async () => {
-        if (reply.answers.length === 0) reply = await test.store.expireWaiters(test.pool);
+        if (reply.answers.length === 0) reply = await test.waiters.expire(test.pool);
         return reply.answers.length;
       })
       .toBe(1);
@@ -136,7 +136,7 @@ it('answers a waiter whose time is over once: WAIT_TIMEOUT, or NO_SERVER_AVAILAB
   await test.acquire(worker);
   await test.acquire(worker, waiting('y', { waitMs: 30 }));
   expect(await expired()).toMatchObject({ replyTo: 'inbox.y', error: 'WAIT_TIMEOUT', reason: 'servers-full' });
-  expect(await test.store.expireWaiters(test.pool)).toMatchObject({ answers: [], waiting: 0 });
+  expect(await test.waiters.expire(test.pool)).toMatchObject({ answers: [], waiting: 0 });
 });
 
 it('answers RELEASED to a waiter that is released, and FENCED to one whose worker epoch is void', async () => {
@@ -148,7 +148,7 @@ it('answers RELEASED to a waiter that is released, and FENCED to one whose worke
   expect((await test.release('given up')).answers).toEqual([
     { acquireId: 'given up', replyTo: 'inbox.given up', error: 'RELEASED' },
   ]);
-  await test.store.deregisterWorker(test.pool, 'w', worker.workerEpoch);
+  await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch: worker.workerEpoch });
   expect((await test.server('a', 5)).answers).toMatchObject([
     { replyTo: 'inbox.fenced', error: 'FENCED' },
     { replyTo: 'inbox.granted', serverId: 'a' },
@@ -168,13 +168,13 @@ it('hands out much room in pages, each waiter once', async () => {
   const worker = await test.worker('w');
   for (let page = 0; page < 3; page++) {
     const items = Array.from({ length: 100 }, (_, n) => waiting(`q${page * 100 + n}`, { requestId: 'r', ...worker }));
-    await test.store.acquire(test.pool, items as never);
+    await test.leases.acquire(test.pool, items as never);
   }
   let reply: { answers: { replyTo: string }[]; more: boolean } = await test.server('a', 1_000);
   const granted = inboxes(reply);
   expect(reply.more).toBe(true);
   while (reply.more) {
-    reply = await test.store.grantWaiters(test.pool);
+    reply = await test.waiters.grant(test.pool);
     granted.push(...inboxes(reply));
   }
   expect(new Set(granted).size).toBe(300);

@@ -1,3 +1,4 @@
+import type { EngineCapabilities } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { WeightStore } from './weight.store';
@@ -14,11 +15,11 @@ afterAll(() => test.close());
 const server = async (
   serverId: string,
   weightVersion: number,
-  pauseModes: string[],
+  pauseModes: EngineCapabilities['pauseModes'],
   endpoint = `http://${serverId}`,
 ) => {
-  await test.routing.registerServer(pool, {
-    capabilities: JSON.stringify({ pauseModes }),
+  await test.servers.register(pool, {
+    capabilities: { pauseModes },
     serverId,
     endpoint,
     dialect: 'vllm',
@@ -27,7 +28,7 @@ const server = async (
     weight: 1,
     weightVersion,
   });
-  await test.routing.heardFrom(pool, [serverId]);
+  await test.servers.heardFrom(pool, [serverId]);
 };
 const begin = (mode: 'abort' | 'keep', syncId = 'sync') =>
   weights.begin(pool, { syncId, version: 2, mode, deadlineMs: 60_000 });
@@ -42,10 +43,10 @@ describe('engines that are paused while weights change', () => {
     await server('s2', 1, []);
     expect(await steps()).toEqual([]);
     const held = ['q1', 'q2'].map((acquireId) => ({ acquireId, requestId: 'free', ...test.holder }));
-    await test.routing.acquire(pool, held);
+    await test.leases.acquire(pool, held);
     await begin('abort');
     expect(await steps(), 'something runs').toEqual([]);
-    await test.routing.release(pool, held);
+    await test.leases.release(pool, held);
     for (const repeat of [1, 2]) expect(await steps(), `${repeat}`).toEqual([{ ...about, mode: 'abort' }]);
     expect(await weights.engineTold(pool, { ...about, mode: 'abort' }, 60_000)).toEqual({ late: false });
     expect(await steps()).toEqual([]);
@@ -76,7 +77,7 @@ describe('engines that are paused while weights change', () => {
     for (const step of await steps()) await weights.engineTold(pool, step, 60_000);
     expect(await weights.engineSteps(pool, '0')).toMatchObject({ steps: [], resumes: true });
     expect(await resumes()).toEqual([]);
-    await test.routing.removeServer(pool, 's1');
+    await test.servers.remove(pool, 's1');
     await server('s2', 1, ['keep'], 'http://elsewhere');
     expect((await resumes()).map(({ endpoint }) => endpoint).sort()).toEqual(['http://s1', 'http://s2']);
     expect((await steps()).map(({ endpoint }) => endpoint)).toEqual(['http://elsewhere']);
@@ -129,16 +130,16 @@ describe('engines that are paused while weights change', () => {
     // It answers, and cannot be told all the same.
     expect(await resumes()).toEqual([]);
     await test.redis.zadd(test.key('servers:watched'), Date.now() - 60_000, 's1');
-    expect((await test.routing.reviewServers(pool, limits, 0)).failed).toEqual(['s1']);
+    expect((await test.servers.review(pool, limits, 0)).failed).toEqual(['s1']);
     expect(await resumes()).toEqual([]);
-    await test.routing.heardFrom(pool, ['s1']);
+    await test.servers.heardFrom(pool, ['s1']);
     await resumes();
     expect(await resumes()).toEqual([about]);
     await weights.engineTold(pool, about, 60_000);
     expect([await resumes(), await test.redis.exists(at)]).toEqual([[], 0]);
 
     await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
-    await test.routing.removeServer(pool, 's1');
+    await test.servers.remove(pool, 's1');
     expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], givenUp: [] });
     expect(await test.redis.exists(at)).toBe(0);
   });

@@ -7,7 +7,7 @@ import { PoolStore } from '../pools';
 import { WeightStore, type BeginSyncArgs } from './weight.store';
 
 const test = new TestPools();
-const { redis, runner, rounds, requests, routing } = test;
+const { redis, runner, rounds, requests, leases, waiters, servers, pools } = test;
 const weights = new WeightStore(runner);
 const aborts = new AbortStore(runner);
 let pool: string;
@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterAll(() => test.close());
 
 const server = (serverId: string, weightVersion = 1) =>
-  routing.registerServer(pool, {
+  servers.register(pool, {
     serverId,
     endpoint: 'http://e',
     dialect: 'vllm',
@@ -39,11 +39,11 @@ const claim = (more: { waitMs?: number; replyTo?: string } = {}) =>
   requests.claim(pool, { claimId: test.unique('c'), ...test.holder, max: 8, ...more });
 async function acquire(more: { requestId?: string; waitMs?: number; replyTo?: string } = {}) {
   const acquireId = test.unique('q');
-  const { results } = await routing.acquire(pool, [{ acquireId, requestId: 'free', ...test.holder, ...more }]);
+  const { results } = await leases.acquire(pool, [{ acquireId, requestId: 'free', ...test.holder, ...more }]);
   return { acquireId, result: results[0]! };
 }
 const stop = (fenceAfterMs = 60_000) => weights.stop(pool, { syncId: 'sync', cursor: '0', fenceAfterMs });
-const release = (acquireId: string) => routing.release(pool, [{ acquireId }]);
+const release = (acquireId: string) => leases.release(pool, [{ acquireId }]);
 const states = () => test.states();
 
 /** An open round with one group, of weight version 1. */
@@ -77,13 +77,13 @@ describe('a change of weights', () => {
     expect(await claim({ waitMs: 20_000, replyTo: 'inbox' })).toMatchObject({ parked: true });
     expect((await acquire()).result).toEqual({ error: 'POOL_PAUSED', reason: 'weights-changing' });
     expect((await acquire({ waitMs: 20_000, replyTo: 'inbox' })).result).toEqual({ parked: true });
-    expect((await routing.expireWaiters(pool)).answers).toEqual([]);
+    expect((await waiters.expire(pool)).answers).toEqual([]);
     expect((await requests.expireClaims(pool)).replyTo).toEqual([]);
     expect((await requests.grantClaims(pool)).grants).toEqual([]);
     await server('s1', 2);
     expect(await end('committed')).toMatchObject({ state: 'committed', confirmedServers: 1, reason: 'asked' });
     expect((await requests.grantClaims(pool)).grants).toMatchObject([{ claims: [{ weightVersion: 2 }] }]);
-    expect((await routing.grantWaiters(pool)).answers).toMatchObject([{ serverId: 's1', replyTo: 'inbox' }]);
+    expect((await waiters.grant(pool)).answers).toMatchObject([{ serverId: 's1', replyTo: 'inbox' }]);
   });
 
   it('answers claims and acquires at their own deadline, and says why', async () => {
@@ -95,7 +95,7 @@ describe('a change of weights', () => {
       .poll(() => requests.expireClaims(pool))
       .toEqual({ replyTo: ['inbox'], paused: 'weights-changing', more: false });
     await expect
-      .poll(async () => (await routing.expireWaiters(pool)).answers)
+      .poll(async () => (await waiters.expire(pool)).answers)
       .toMatchObject([{ replyTo: 'inbox', error: 'POOL_PAUSED' }]);
     await end('rolled-back');
     await run();
@@ -189,9 +189,9 @@ describe('a change of weights', () => {
     await end('committed');
     expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['ready', true] });
     expect((await acquire()).result).toMatchObject({ serverId: 's2' });
-    const heard = await routing.heartbeatServer(pool, 's1', epoch);
+    const heard = await servers.heartbeat(pool, { serverId: 's1', epoch });
     expect(heard).toMatchObject({ states: { s1: 'quarantined' }, requiredWeightVersion: 2 });
-    await routing.heartbeatServer(pool, 's1', epoch, 2);
+    await servers.heartbeat(pool, { serverId: 's1', epoch, weightVersion: 2 });
     expect((await acquire()).result).toMatchObject({ serverId: 's1' });
 
     await begin({ syncId: 'next', version: 3, mode: 'keep' });
@@ -308,15 +308,15 @@ describe('a change of weights', () => {
   it('nests with a pause by hand: the pool goes on when both are over', async () => {
     const parked = () => acquire({ waitMs: 1_000, replyTo: 'inbox' });
     await begin();
-    expect(await routing.pausePool(pool, true)).toMatchObject({ changed: true });
+    expect(await pools.pause(pool, true)).toMatchObject({ changed: true });
     await end('rolled-back');
     expect((await parked()).result).toEqual({ parked: true });
-    expect((await routing.grantWaiters(pool)).answers).toEqual([]);
+    expect((await waiters.grant(pool)).answers).toEqual([]);
     await expect(claim()).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true, retryAfterMs: 250 });
     await begin({ syncId: 'second' });
-    expect((await routing.pausePool(pool, false)).answers).toEqual([]);
-    expect((await routing.grantWaiters(pool)).answers).toEqual([]);
+    expect((await pools.pause(pool, false)).answers).toEqual([]);
+    expect((await waiters.grant(pool)).answers).toEqual([]);
     await end('rolled-back', { syncId: 'second' });
-    expect((await routing.grantWaiters(pool)).answers).toHaveLength(1);
+    expect((await waiters.grant(pool)).answers).toHaveLength(1);
   });
 });

@@ -14,25 +14,27 @@ const silence = (workerId: string) => test.redis.zadd(`${test.root}:workers`, 1,
 
 it('gives one epoch to a repeated registration and a later one to the next, which fences the first', async () => {
   const register = (registrationId: string) =>
-    test.store.registerWorker(test.pool, { workerId: 'w', registrationId, ttlMs: 5_000 });
+    test.workers.register(test.pool, { workerId: 'w', registrationId, ttlMs: 5_000 });
   const first = await register('one');
   expect(await register('one')).toMatchObject({ workerEpoch: first.workerEpoch, ttlMs: 5_000 });
   const second = await register('two');
   expect(second.workerEpoch).not.toBe(first.workerEpoch);
   await test.server('a');
   expect(await test.acquire({ workerId: 'w', workerEpoch: first.workerEpoch })).toMatchObject({ error: 'FENCED' });
-  const beat = test.store.heartbeatWorker(test.pool, 'w', first.workerEpoch);
+  const beat = test.workers.heartbeat(test.pool, { workerId: 'w', workerEpoch: first.workerEpoch });
   await expect(beat).rejects.toMatchObject({ code: 'FENCED' });
-  expect(await test.store.deregisterWorker(test.pool, 'w', first.workerEpoch)).toEqual({ deregistered: false });
+  expect(await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch: first.workerEpoch })).toEqual({
+    deregistered: false,
+  });
 });
 
 it('tells a worker that was never registered from one whose epoch is void', async () => {
   const { workerEpoch } = await test.worker('w');
-  await test.store.deregisterWorker(test.pool, 'w', workerEpoch);
+  await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch });
   const calls = (workerId: string) => [
-    test.store.heartbeatWorker(test.pool, workerId, workerEpoch),
-    test.store.syncWorker(test.pool, { workerId, workerEpoch }, 'leases', '0'),
-    test.store.transfer(test.pool, {
+    test.workers.heartbeat(test.pool, { workerId, workerEpoch }),
+    test.workers.sync(test.pool, { workerId, workerEpoch, kind: 'leases' }),
+    test.leases.transfer(test.pool, {
       transferId: `t-${workerId}`,
       acquireId: 'a',
       workerId,
@@ -45,10 +47,14 @@ it('tells a worker that was never registered from one whose epoch is void', asyn
     await expect(call).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND', field: 'workerId' });
   expect(await test.acquire({ workerId: 'w', workerEpoch })).toMatchObject({ error: 'FENCED' });
   expect(await test.acquire({ workerId: 'v', workerEpoch })).toMatchObject({ error: 'WORKER_NOT_FOUND' });
-  expect(await test.store.cancel(test.pool, { workerId: 'w', workerEpoch }, 'a')).toMatchObject({ reason: 'fenced' });
+  expect(await test.leases.cancel(test.pool, { workerId: 'w', workerEpoch, acquireId: 'a' })).toMatchObject({
+    reason: 'fenced',
+  });
   const unknown = { code: 'WORKER_NOT_FOUND' };
-  await expect(test.store.cancel(test.pool, { workerId: 'v', workerEpoch }, 'a')).rejects.toMatchObject(unknown);
-  await expect(test.store.deregisterWorker(test.pool, 'v', workerEpoch)).rejects.toMatchObject(unknown);
+  await expect(test.leases.cancel(test.pool, { workerId: 'v', workerEpoch, acquireId: 'a' })).rejects.toMatchObject(
+    unknown,
+  );
+  await expect(test.workers.deregister(test.pool, { workerId: 'v', workerEpoch })).rejects.toMatchObject(unknown);
 });
 
 it('tells a heartbeat the count and digest of its leases, and a sync their ids', async () => {
@@ -59,10 +65,10 @@ it('tells a heartbeat the count and digest of its leases, and a sync their ids',
   const gone = held.pop()!;
   await test.release(gone.acquireId);
   const digest = held.reduce((sum, { seq }) => sum + seq, 0);
-  const beat = await test.store.heartbeatWorker(test.pool, 'w', worker.workerEpoch);
+  const beat = await test.workers.heartbeat(test.pool, { workerId: 'w', workerEpoch: worker.workerEpoch });
   expect(beat).toMatchObject({ leaseCount: 4, leaseDigest: digest, attemptCount: 0 });
-  const { items, cursor } = await test.store.syncWorker(test.pool, worker, 'leases', '0');
-  expect(cursor).toBe('0');
+  const { items, cursor } = await test.workers.sync(test.pool, { ...worker, kind: 'leases' });
+  expect(cursor).toBeUndefined();
   expect(items.map(({ id }) => parseLeaseId(id)?.acquireId).sort()).toEqual(held.map((one) => one.acquireId).sort());
 });
 
@@ -71,16 +77,16 @@ it('returns the leases of a dead worker in pages, all of them, and only its own'
   const [dead, alive] = [await test.worker('dead'), await test.worker('alive')];
   for (let page = 0; page < 3; page++) {
     const items = Array.from({ length: 100 }, (_, n) => ({ acquireId: `d${page}-${n}`, requestId: 'r', ...dead }));
-    await test.store.acquire(test.pool, items);
+    await test.leases.acquire(test.pool, items);
   }
   const kept = await test.acquire(alive);
   await silence('dead');
-  expect(await test.store.expireWorkers(test.pool, LONG_GAP_MS)).toEqual({ expired: ['dead'], more: false });
+  expect(await test.workers.expire(test.pool, LONG_GAP_MS)).toEqual({ expired: ['dead'], more: false });
   // Void at once, returned page by page.
   expect((await test.release('d0-0')).results[0]).toEqual({ released: false, reason: 'fenced' });
-  expect((await test.store.sweep(test.pool)).returned).toBe(64);
+  expect((await test.leases.sweep(test.pool)).returned).toBe(64);
   expect(await test.sweep()).toBe(236);
-  expect(await test.store.status(test.pool)).toMatchObject({ leases: 1, expiredEpochs: 0, workers: 1 });
+  expect(await test.pools.status(test.pool)).toMatchObject({ leases: 1, expiredEpochs: 0, workers: 1 });
   expect((await test.release(kept.acquireId, kept.seq)).results[0]).toEqual({ released: true, reason: 'released' });
 });
 
@@ -88,10 +94,10 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
   await test.server('a');
   const worker = await test.worker('w');
   await test.acquire(worker, { sessionId: 's' });
-  await test.store.deregisterWorker(test.pool, 'w', worker.workerEpoch);
-  await test.store.removeServer(test.pool, 'a');
+  await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch: worker.workerEpoch });
+  await test.servers.remove(test.pool, 'a');
   await test.sweep();
-  await test.store.evictSessions(test.pool, 0);
+  await test.sessions.evict(test.pool, 0);
   const left = await test.redis.keys(`${test.root}:*`);
   // The attempts of the epoch are the trainer-coordinator's to return; that it was there is forgotten after a day.
   expect(await test.redis.ttl(`${test.root}:former-worker:w`)).toBeGreaterThan(86_000);
@@ -101,7 +107,7 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
 it('expires nobody for one time to live when many would expire together, then does', async () => {
   for (const id of ['a', 'b', 'c', 'd']) await test.worker(id, 500);
   await Promise.all([silence('a'), silence('b')]);
-  expect(await test.store.expireWorkers(test.pool, LONG_GAP_MS)).toEqual({ expired: [], held: 'mass', more: false });
+  expect(await test.workers.expire(test.pool, LONG_GAP_MS)).toEqual({ expired: [], held: 'mass', more: false });
   // One was heard again; the other stays silent.
   await test.redis.zadd(
     `${test.root}:workers`,
@@ -112,15 +118,15 @@ it('expires nobody for one time to live when many would expire together, then do
     Date.now() + 60_000,
     'd',
   );
-  await expect.poll(async () => (await test.store.expireWorkers(test.pool, LONG_GAP_MS)).expired).toEqual(['b']);
+  await expect.poll(async () => (await test.workers.expire(test.pool, LONG_GAP_MS)).expired).toEqual(['b']);
 });
 
 it('expires nobody for one time to live after an outage', async () => {
   const { workerEpoch } = await test.worker('w', 2_000);
-  await test.store.expireWorkers(test.pool, LONG_GAP_MS);
+  await test.workers.expire(test.pool, LONG_GAP_MS);
   await silence('w');
   await test.redis.hset(`${test.root}:meta`, 'reaperTickMs', Date.now() - LONG_GAP_MS - 60_000);
-  expect(await test.store.expireWorkers(test.pool, LONG_GAP_MS)).toMatchObject({ expired: [], held: 'outage' });
-  await test.store.heartbeatWorker(test.pool, 'w', workerEpoch);
-  await expect.poll(async () => (await test.store.expireWorkers(test.pool, LONG_GAP_MS)).expired).toEqual(['w']);
+  expect(await test.workers.expire(test.pool, LONG_GAP_MS)).toMatchObject({ expired: [], held: 'outage' });
+  await test.workers.heartbeat(test.pool, { workerId: 'w', workerEpoch });
+  await expect.poll(async () => (await test.workers.expire(test.pool, LONG_GAP_MS)).expired).toEqual(['w']);
 });

@@ -1,0 +1,184 @@
+import { Injectable } from '@nestjs/common';
+import type {
+  AcquireItem,
+  AcquireManyRequest,
+  CancelAcquireReply,
+  CancelAcquireRequest,
+  ReleaseManyReply,
+  ServerId,
+  TransferLeaseRequest,
+} from '@broomwagon/contracts';
+import { transition, FunctionRunner } from '../library/function-runner';
+import type { WaiterAnswers } from '../waiters/waiter.store';
+import { grantedOf, type Granted, type Refused, type ServerTable } from './grants';
+
+/** One acquire: the request, its worker, and where a parked call is answered. */
+export interface AcquireEntry extends AcquireItem, Pick<AcquireManyRequest, 'workerId' | 'workerEpoch'> {
+  /** Inbox of the caller; without it the acquire is never parked. */
+  replyTo?: string;
+}
+export type AcquireResult = Granted | Refused | { parked: true };
+export interface AcquiredPage {
+  results: AcquireResult[];
+  servers: ServerTable;
+}
+/** One release. With `seq` only the lease of that sequence is meant. */
+export interface ReleaseEntry {
+  acquireId: string;
+  seq?: number;
+  /** For the breaker; absent when the outcome does not count for or against the server. */
+  outcome?: 'finished' | 'failed';
+}
+export interface ReleasedPage extends WaiterAnswers, ReleaseManyReply {
+  /** Servers that the breaker made suspect. */
+  broken?: ServerId[];
+}
+/** A transfer. With `seq` only the lease of that sequence is meant. */
+export interface TransferEntry extends Omit<TransferLeaseRequest, 'leaseId' | 'reason'> {
+  acquireId: string;
+  seq?: number;
+}
+/** The answers of waiters are absent in a repeat. */
+export interface Transferred {
+  granted: Granted;
+  servers: ServerTable;
+  answers?: WaiterAnswers['answers'];
+  waiterServers?: ServerTable;
+  more?: boolean;
+}
+/** The answer of a cancelled waiter stands in `answers`. */
+export interface Cancelled extends WaiterAnswers, Omit<CancelAcquireReply, 'leaseId'> {
+  /** Of the lease, when it was granted. */
+  seq?: number;
+}
+export interface SweptPage extends WaiterAnswers {
+  /** Leases returned. */
+  returned: number;
+  grantsLeft: boolean;
+}
+
+/** Bounds of the leases of a pool. */
+export class LeaseBounds {
+  /** Maximum parked acquires. */
+  maxWaiters = 100_000;
+  /** How long the answer of a released acquire, or a tombstone, is kept, milliseconds. */
+  rememberMs = 120_000;
+}
+
+/** A fresh grant is its line of the ring of decisions. */
+type RawAcquiredPage = Omit<AcquiredPage, 'results'> & { results: (AcquireResult | string)[] };
+
+const TRANSITIONS = {
+  acquire: transition<{ items: AcquireEntry[]; maxWaiters: number }, RawAcquiredPage>('leases/acquire'),
+  release: transition<{ items: ReleaseEntry[]; rememberMs: number }, ReleasedPage>('leases/release'),
+  transfer: transition<TransferEntry & { rememberMs: number }, Transferred>('leases/transfer'),
+  cancel: transition<CancelAcquireRequest & { rememberMs: number }, Cancelled>('leases/cancel'),
+  sweep: transition<object, SweptPage>('leases/sweep'),
+};
+
+/** Leases: granted, returned, moved. */
+@Injectable()
+export class LeaseStore {
+  constructor(
+    private readonly runner: FunctionRunner,
+    private readonly bounds: LeaseBounds = new LeaseBounds(),
+  ) {}
+
+  /**
+   * Grants, parks or refuses acquires, which may be of many workers, in their order.
+   * @param brief without the parts of receipts that only their readers need, but for items that `explain`
+   */
+  async acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquiredPage> {
+    const { maxWaiters } = this.bounds;
+    // All pages are sent at once, in their order.
+    const pages = await Promise.all(
+      acquirePages(items).map((page) =>
+        this.runner.run(TRANSITIONS.acquire, pool, { items: page.map(withoutEmpty), maxWaiters }),
+      ),
+    );
+    const servers: ServerTable = {};
+    for (const page of pages) Object.assign(servers, page.servers);
+    const results = pages.flatMap((page) =>
+      page.results.map((result) => (typeof result === 'string' ? grantedOf(result, brief) : result)),
+    );
+    return { results, servers };
+  }
+
+  async release(pool: string, items: ReleaseEntry[]): Promise<ReleasedPage> {
+    const { rememberMs } = this.bounds;
+    const reply: ReleasedPage = { results: [], answers: [], servers: {}, more: false };
+    const pages = await Promise.all(
+      releasePages(items).map((page) => this.runner.run(TRANSITIONS.release, pool, { items: page, rememberMs })),
+    );
+    for (const page of pages) {
+      reply.results.push(...page.results);
+      reply.answers.push(...page.answers);
+      Object.assign(reply.servers, page.servers);
+      reply.more ||= page.more;
+      if (page.broken) reply.broken = [...(reply.broken ?? []), ...page.broken];
+    }
+    return reply;
+  }
+
+  /**
+   * Moves a live lease to a named server.
+   * @throws BroomwagonError LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL,
+   *   SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED; nothing was changed
+   */
+  transfer(pool: string, entry: TransferEntry): Promise<Transferred> {
+    return this.runner.run(TRANSITIONS.transfer, pool, { ...entry, rememberMs: this.bounds.rememberMs });
+  }
+
+  /** Ends the wait of an acquire; a granted lease stays. @throws BroomwagonError WORKER_NOT_FOUND */
+  cancel(pool: string, request: CancelAcquireRequest): Promise<Cancelled> {
+    return this.runner.run(TRANSITIONS.cancel, pool, { ...request, rememberMs: this.bounds.rememberMs });
+  }
+
+  /** One page of returning expired leases and moving waiters of lost servers. */
+  sweep(pool: string): Promise<SweptPage> {
+    return this.runner.run(TRANSITIONS.sweep, pool, {});
+  }
+}
+
+/** What one transition may do, in units of the simplest acquire: it takes at most 2 ms. */
+const WORK_PER_CALL = 64;
+const WORK_OF_RESTRICTED = 8;
+const WORK_IN_GROUP = 2;
+/** Leases that one transition returns in 2 ms. */
+const RELEASES_PER_CALL = 64;
+
+function releasePages(items: readonly ReleaseEntry[]): ReleaseEntry[][] {
+  return Array.from({ length: Math.ceil(items.length / RELEASES_PER_CALL) }, (_, page) =>
+    items.slice(page * RELEASES_PER_CALL, (page + 1) * RELEASES_PER_CALL),
+  );
+}
+
+function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
+  const pages: AcquireEntry[][] = [];
+  let left = 0;
+  for (const item of items) {
+    const work = workOf(item);
+    if (left < work) {
+      pages.push([]);
+      left = WORK_PER_CALL;
+    }
+    pages.at(-1)!.push(item);
+    left -= work;
+  }
+  return pages;
+}
+
+function workOf(item: AcquireEntry): number {
+  if (item.explain) return WORK_PER_CALL;
+  const { weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs } = item;
+  const constraints = [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs];
+  if (constraints.some((one) => one != null)) return WORK_OF_RESTRICTED;
+  return item.groupId == null ? 1 : WORK_IN_GROUP;
+}
+
+/** Without null and empty lists: null is true in Lua, and cjson makes an empty list an object. */
+function withoutEmpty(item: AcquireEntry): AcquireEntry {
+  const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.length === 0);
+  if (!Object.values(item).some(isEmpty)) return item;
+  return Object.fromEntries(Object.entries(item).filter(([, value]) => !isEmpty(value))) as unknown as AcquireEntry;
+}

@@ -1,2 +1,0 @@
-export * from './routing.store';
-export * from './routing.types';
