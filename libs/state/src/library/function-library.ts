@@ -57,7 +57,12 @@ export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): Func
   const sources = readSources(root);
   const transitions = sources.filter(({ text }) => text.startsWith('--[['));
   const modules = modulesInOrder(sources.filter((source) => !transitions.includes(source)));
-  const lines = [`local SCHEMA_VERSION = ${schemaVersion}`, `local ${[...modules.keys()].join(', ')}`];
+  const lines = [
+    `local SCHEMA_VERSION = ${schemaVersion}`,
+    `local function globals() return ${GLOBALS} end`,
+    `local ${GLOBALS} = redis`,
+    `local ${[...modules.keys()].join(', ')}`,
+  ];
   const origins: { from: number; file: string }[] = [];
   const add = (source: Source, before: string, after: string): void => {
     lines.push(before);
@@ -95,9 +100,20 @@ export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): Func
   };
 }
 
+/**
+ * What the sources use of Lua and Redis. Each is a local variable of the library, since Redis finds a global by a
+ * metatable. While the library is loaded Redis has `redis` only, so the first call sets the others.
+ */
+const GLOBALS =
+  'redis, cjson, string, math, table, struct, ipairs, pairs, next, tonumber, tostring, type, unpack, rawget, rawset, ' +
+  'setmetatable, pcall, error';
+
 /** Opens the transition, reads its arguments, and does it, unless the pool is of a schema that it does not know. */
 const REGISTER = `local function transition(name, flags, body)
   redis.register_function({ function_name = PREFIX .. name, flags = flags, callback = function(keys, argv)
+    if not string then
+      ${GLOBALS} = globals()
+    end
     local tx = Tx.open(keys[1] .. ':')
     local refusal = name ~= 'pools_raise_schema' and Tx.refusal(tx)
     return refusal or body(tx, cjson.decode(argv[1]), argv)
