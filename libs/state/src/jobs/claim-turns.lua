@@ -37,14 +37,25 @@ function ClaimTurns.next(tx, only)
   local turn = redis.call('ZRANGE', tx.key.claimableJobs, 0, 0, 'WITHSCORES')
   if not turn[1] then return nil end
   redis.call('HSET', tx.key.meta, 'servicePresent', turn[2])
-  if not only then return turn[1], tonumber(turn[2]) end
+  if not only or only == turn[1] then return turn[1], tonumber(turn[2]) end
   local service = redis.call('ZSCORE', tx.key.claimableJobs, only)
   if service then return only, tonumber(service) end
 end
 
+-- Share of a job and the most that workers may have of it, nil for no bound; read once.
+function Tx.fields.job_quotas() return {} end
+local function quota_of(tx, job)
+  local quota = tx.job_quotas[job]
+  if not quota then
+    local field = redis.call('HMGET', tx.key:jobQuota(job), 'weight', 'maxInFlight')
+    quota = { weight = tonumber(field[1] or ClaimTurns.DEFAULT_WEIGHT), maxInFlight = tonumber(field[2] or nil) }
+    tx.job_quotas[job] = quota
+  end
+  return quota
+end
+
 function ClaimTurns.charge(tx, job, service, given)
-  local weight = tonumber(redis.call('HGET', tx.key:jobQuota(job), 'weight') or ClaimTurns.DEFAULT_WEIGHT)
-  local after = Format.integer(service + math.floor(given * SERVICE_OF_ONE / weight))
+  local after = Format.integer(service + math.floor(given * SERVICE_OF_ONE / quota_of(tx, job).weight))
   redis.call('HSET', tx.key.jobService, job, after)
   if redis.call('EXISTS', tx.key:pending(job)) == 1 then
     redis.call('ZADD', tx.key.claimableJobs, 'XX', after, job)
@@ -60,7 +71,7 @@ end
 
 -- How many more requests workers may have of it.
 function ClaimTurns.room_of(tx, job)
-  local cap = tonumber(redis.call('HGET', tx.key:jobQuota(job), 'maxInFlight') or nil)
+  local cap = quota_of(tx, job).maxInFlight
   return cap and math.max(0, cap - ClaimTurns.held_by_workers(tx, job)) or math.huge
 end
 

@@ -21,6 +21,21 @@ function Counts.add(tx, hash, job, field, by)
   return count
 end
 
+-- Changes many fields with two calls and sets others; both flat lists of name and number. Returns what the changed
+-- fields are then, in their order.
+function Counts.add_many(tx, hash, job, changes, fields)
+  local names, counts = {}, {}
+  for position = 1, #changes, 2 do names[#names + 1] = changes[position] end
+  for index, before in ipairs(redis.call('HMGET', hash, unpack(names))) do
+    local count = tonumber(before or 0) + changes[2 * index]
+    if count < 0 then mark_miscount(tx, job) end
+    counts[index] = count
+    fields[#fields + 1], fields[#fields + 2] = names[index], count
+  end
+  redis.call('HSET', hash, unpack(fields))
+  return counts
+end
+
 function Counts.add_requests(tx, job, state, by) Counts.add(tx, tx.key:counts(job), job, state, by) end
 
 -- A recount goes through the requests in pages. Those it has been to carry its id; what becomes of them since is

@@ -3,19 +3,21 @@
 -- that were cut without an end, which the job counts in a hash of its own for as long as they stand so.
 local Ledger = {}
 
-function Tx.fields.ledger_hashes() return {} end
+function Tx.fields.ledgers() return {} end -- job/roundId -> 'round', 'job' or 'both': where its counters are
+
+function Ledger.note_round(tx, job, round_id, state, is_folded)
+  tx.ledgers[job .. '/' .. round_id] = not state and 'job' or is_folded and 'both' or 'round'
+end
 
 function Ledger.count(tx, job, round_id, name, by)
   local id = job .. '/' .. round_id
-  local hashes = tx.ledger_hashes[id]
-  if not hashes then
-    local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'ledgerFolded')
-    hashes = {}
-    if field[1] then table.insert(hashes, tx.key:roundLedger(job, round_id)) end
-    if field[2] or not field[1] then table.insert(hashes, tx.key:jobLedger(job)) end
-    tx.ledger_hashes[id] = hashes
+  if not tx.ledgers[id] then
+    Ledger.note_round(tx, job, round_id, unpack(redis.call('HMGET', tx.key:round(job, round_id), 'state',
+      'ledgerFolded')))
   end
-  for _, hash in ipairs(hashes) do redis.call('HINCRBY', hash, name, Format.integer(by)) end
+  local where = tx.ledgers[id]
+  if where ~= 'job' then redis.call('HINCRBY', tx.key:roundLedger(job, round_id), name, Format.integer(by)) end
+  if where ~= 'round' then redis.call('HINCRBY', tx.key:jobLedger(job), name, Format.integer(by)) end
 end
 
 -- Whether a counter of a round is one of its job too. Samples cut without an end are counted by the job for as long as

@@ -39,13 +39,14 @@ end
 local function discard_all(tx, round, group)
   for _, request in ipairs(Recovery.requests_of(tx, group)) do
     if request.state == 'finished' then
-      KeptTokens.waste(tx, request, round, 'unaccepted')
+      KeptTokens.waste(tx, request, group, round, 'unaccepted')
       Requests.move(tx, request, group, 'unfinished')
     elseif request.state == 'unfinished' then
-      KeptTokens.waste(tx, request, round, 'cut')
+      KeptTokens.waste(tx, request, group, round, 'cut')
     end
   end
   redis.call('HDEL', tx.key:group(group.job, group.groupId), 'oldestVersion')
+  group.made = nil
 end
 
 -- A group of a completed round, or one that has left its round, with nothing live any more goes to the long-tail queue,
@@ -94,13 +95,12 @@ end
 
 -- Ends a request with its tokens: they are in the answer of its abort until its group is forgotten, and are waste.
 function Longtail.drop_request(tx, group, request, segment, tokens)
-  KeptTokens.keep(tx, request, segment, tokens)
+  KeptTokens.keep(tx, request, group, segment, tokens)
   if request.tokens > 0 then
     -- The summary of its last round may be gone; then the ledger of the job has it.
     Ledger.count(tx, request.job, group.roundId, 'waste.' .. (request.stopped or 'aborted'), request.tokens)
     if request.state ~= 'finished' then Ledger.count_lost(tx, request.job, group.roundId, request.tokens) end
-    if request.stopped then redis.call('HINCRBY', tx.key:group(group.job, group.groupId), 'tokens',
-      0 - request.tokens) end
+    if request.stopped then KeptTokens.add(tx, request, group, -request.tokens) end
   end
   Requests.move(tx, request, group, 'dropped')
   Events.add(tx, 'request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })
@@ -111,7 +111,7 @@ function Longtail.end_surplus(tx, round, group, request, segment, tokens)
   if request.stopped then
     Longtail.drop_request(tx, group, request, segment, tokens)
   else
-    KeptTokens.waste(tx, request, round, 'surplus', segment, tokens)
+    KeptTokens.waste(tx, request, group, round, 'surplus', segment, tokens)
     Requests.move(tx, request, group, 'dropped')
   end
   if group.live > 0 then return end
@@ -199,9 +199,9 @@ function Longtail.cut_request(tx, round, group, request, segment, tokens)
     redis.call('HSET', tx.key:group(group.job, group.groupId), 'cutStarted', 1)
   end
   if round.discards then
-    KeptTokens.waste(tx, request, round, 'cut', segment, tokens)
+    KeptTokens.waste(tx, request, group, round, 'cut', segment, tokens)
   else
-    KeptTokens.keep(tx, request, segment, tokens)
+    KeptTokens.keep(tx, request, group, segment, tokens)
   end
   Requests.move(tx, request, group, 'unfinished')
   if group.live == 0 then Longtail.settle_group(tx, round, group) end
@@ -219,7 +219,7 @@ function Longtail.fail_group(tx, round, group, aborts)
   for _, sibling in ipairs(Recovery.requests_of(tx, group)) do
     if sibling.state ~= 'failed' and sibling.state ~= 'dropped' then
       if Requests.HELD[sibling.state] then table.insert(aborts, Requests.fence(sibling)) end
-      KeptTokens.waste(tx, sibling, round, 'failed')
+      KeptTokens.waste(tx, sibling, group, round, 'failed')
       Requests.move(tx, sibling, group, 'dropped')
     end
   end
@@ -235,7 +235,7 @@ end
 
 -- One request failed for good; so does its group, unless it has enough others.
 function Longtail.fail_request(tx, round, group, request, aborts, segment, tokens)
-  KeptTokens.waste(tx, request, round, 'failed', segment, tokens)
+  KeptTokens.waste(tx, request, group, round, 'failed', segment, tokens)
   Requests.move(tx, request, group, 'failed')
   if not goes_on(tx, group) then return Longtail.fail_group(tx, round, group, aborts) end
   if Rounds.is_whole(group) then Longtail.place_whole(tx, round, group, aborts) end

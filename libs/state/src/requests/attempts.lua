@@ -36,6 +36,7 @@ function Attempts.load(tx, args)
     Attempts.forget_entry(tx, request, args.workerId, args.workerEpoch)
     return nil, Reply.fail('FENCED', 'Another attempt has the request now', 'attempt')
   end
+  tx.was_held = Requests.HELD[request.state] or false -- before anything has changed, see broken-ends.lua
   local group, round = Recovery.owners_of(tx, request)
   if not group then
     -- Lost: what is left of its group was dropped just now.
@@ -81,8 +82,8 @@ function Attempts.put_back(tx, round, group, request, aborts, why)
       return Longtail.fail_request(tx, round, group, request, aborts, why.segment, why.tokens or 0)
     end
   end
-  KeptTokens.keep(tx, request, why.segment, why.tokens or 0)
-  Requests.move(tx, request, group, 'pending', true)
+  KeptTokens.keep(tx, request, group, why.segment, why.tokens or 0)
+  Requests.move(tx, request, group, 'pending', nil, true)
 end
 
 -- Gives back an attempt of an expired worker epoch; no failure of the request. True when it is pending again.

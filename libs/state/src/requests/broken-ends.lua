@@ -51,10 +51,11 @@ end
 
 -- Runs `ending`, which answers how an attempt has ended.
 function BrokenEnds.end_in_any_case(tx, args, ending)
-  local held = tx.key:workerAttempts(args.workerId, args.workerEpoch)
-  local may_give_up = is_held(tx, args, held)
   local is_well, answer = pcall(ending)
   if is_well then return answer end
+  local held = tx.key:workerAttempts(args.workerId, args.workerEpoch)
+  local may_give_up = tx.was_held
+  if may_give_up == nil then may_give_up = is_held(tx, args, held) end
   if not may_give_up or not BrokenEnds.give_up(tx, args.requestId, held, answer) then
     return redis.error_reply('ERR ' .. text_of(answer))
   end

@@ -23,7 +23,7 @@ return function(tx, args)
   local claims, again = Claims.take(tx, { id = args.workerId, epoch = args.workerEpoch }, args.newAttempt, args.max,
     job, now)
   if #claims > 0 then
-    Claims.forget_waiter(tx, args.claimId, job)
+    if Claims.load_waiter(tx, args.claimId) then Claims.forget_waiter(tx, args.claimId, job) end
     return Claims.keep_answer(tx, args.claimId, claims, args.keptMs)
   end
   if again then return '{"claims":[],"again":true}' end

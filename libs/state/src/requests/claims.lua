@@ -11,11 +11,6 @@ function Claims.pause_reason(tx)
   return field[2] and 'weights-changing' or field[1] and 'paused' or nil
 end
 
-local function is_orphaned(tx, job, now)
-  local field = redis.call('HMGET', tx.key:job(job), 'trainerSeenAtMs', 'orphanAfterMs')
-  return now - tonumber(field[1] or 0) > tonumber(field[2] or 0)
-end
-
 -- Of the round, or newer when the weights of the pool have changed since it was opened.
 local function claim_version(tx, round)
   tx.pool_weight_version = tx.pool_weight_version or tonumber(redis.call('HGET', tx.key.weights, 'version') or nil) or 0
@@ -94,9 +89,8 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt, now)
         if round.concurrency > 0 then round.inFlight = round.inFlight + 1 end
         request.attempt = next_attempt(request.attempt, new_attempt)
         request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
-        redis.call('HSET', tx.key:request(id), 'attempt', request.attempt, 'workerId', worker.id, 'workerEpoch',
-          worker.epoch, 'claimedAtMs', Format.integer(now), 'started', 0)
-        Requests.move(tx, request, group, 'claimed')
+        Requests.move(tx, request, group, 'claimed', { 'attempt', request.attempt, 'workerId', worker.id,
+          'workerEpoch', worker.epoch, 'claimedAtMs', Format.integer(now), 'started', 0 })
         table.insert(claims, claim_json(tx, request, group, round))
         tx.claimed_bytes = tx.claimed_bytes + #claims[#claims]
       else
@@ -119,7 +113,7 @@ function Claims.take(tx, worker, new_attempt, max, only, now)
     if not job then break end
     jobs = jobs + 1
     local is_blocked = redis.call('HEXISTS', tx.key.blockedJobs, job) == 1
-    local most = (is_blocked or is_orphaned(tx, job, now)) and 0 or math.min(max - #claims, ClaimTurns.room_of(tx, job))
+    local most = (is_blocked or now > Jobs.read(tx, job).orphanedAtMs) and 0 or math.min(max - #claims, ClaimTurns.room_of(tx, job))
     if most == 0 then
       ClaimTurns.withhold(tx, job)
     else

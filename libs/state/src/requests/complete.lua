@@ -45,10 +45,9 @@ return function(tx, args)
       return answer('unfinished')
     end
 
-    KeptTokens.keep(tx, request, Reply.optional(args.segment), args.tokens)
-    redis.call('HSET', tx.key:request(request.id), 'finishReason', args.finishReason)
-    KeptTokens.note_length(tx, request)
-    Requests.move(tx, request, group, 'finished')
+    KeptTokens.keep(tx, request, group, Reply.optional(args.segment), args.tokens)
+    KeptTokens.note_length(tx, request, group)
+    Requests.move(tx, request, group, 'finished', { 'finishReason', args.finishReason })
     Rounds.bump(tx, round, 'requestsDone', 1)
     Dispatch.follow_probe(tx, group)
     Ledger.count_ended(tx, request.job, round.roundId, request.tokens, args.finishReason == 'length')

@@ -23,10 +23,9 @@ end
 
 -- A sample of a group whose length nobody knew has finished: the longest one stands for those that are still pending.
 function Dispatch.follow_probe(tx, group)
-  local hash = tx.key:group(group.job, group.groupId)
-  local field = redis.call('HMGET', hash, 'probing', 'longest', 'placeInQueue')
-  if field[1] ~= '1' then return end
-  local place = tonumber(field[3]) - ahead_of(tonumber(field[2] or 0))
+  local made = Rounds.made(tx, group)
+  if not made.isProbing then return end
+  local place = made.placeInQueue - ahead_of(made.longest)
   for index = 0, group.launched - 1 do
     local id = Requests.id_of(group.job, group.groupId, index)
     if redis.call('ZSCORE', tx.key:pending(group.job), id) then

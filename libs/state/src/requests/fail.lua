@@ -42,7 +42,7 @@ return function(tx, args)
       Attempts.end_unwanted(tx, round, group, request, args.segment, args.tokens)
       return answer()
     end
-    if args.missingRef and round then KeptTokens.lose_from(tx, request, round, args.missingRef) end
+    if args.missingRef and round then KeptTokens.lose_from(tx, request, group, round, args.missingRef) end
     local segment = args.segment
     if Rounds.is_cut(round, group) then
       Longtail.cut_request(tx, round, group, request, segment, args.tokens)

@@ -9,14 +9,15 @@ function KeptTokens.made_by_attempt(request, segment, tokens)
   return nil, 0
 end
 
--- What bounds and histories need to know of a group without looking at its requests.
-local function note_tokens(tx, request, count, version)
-  local group = tx.key:group(request.job, request.groupId)
-  redis.call('HINCRBY', group, 'tokens', count)
-  local known = redis.call('HMGET', group, 'longest', 'oldestVersion')
-  if request.tokens > tonumber(known[1] or 0) then redis.call('HSET', group, 'longest', request.tokens) end
-  if version and (not known[2] or version < tonumber(known[2])) then redis.call('HSET', group, 'oldestVersion',
-    version) end
+-- Adds tokens of a request to what bounds and histories need of its group without reading the requests. `version`: that
+-- of the weights that made them, when they are new.
+function KeptTokens.add(tx, request, group, count, version)
+  local made = Rounds.made(tx, group)
+  made.tokens, made.longest = made.tokens + count, math.max(made.longest, request.tokens)
+  if version then made.oldestVersion = math.min(made.oldestVersion or version, version) end
+  local fields = { 'tokens', made.tokens, 'longest', made.longest }
+  if version then fields[5], fields[6] = 'oldestVersion', made.oldestVersion end
+  redis.call('HSET', tx.key:group(request.job, request.groupId), unpack(fields))
 end
 
 -- Frees the payload of a segment, JSON or nil, unless the request or a snapshot of the job names it.
@@ -31,15 +32,17 @@ function KeptTokens.free_unused(tx, request, segment)
 end
 
 -- Ends the attempt's tokens: they become a segment of the sample.
-function KeptTokens.keep(tx, request, segment, tokens)
+function KeptTokens.keep(tx, request, group, segment, tokens)
   local made, count = KeptTokens.made_by_attempt(request, segment, tokens)
-  if made and count > 0 then
+  local is_kept = made and count > 0
+  local unused = not (is_kept and made == segment) and segment
+  if is_kept then
     made = MixedWeights.mark(tx, request, made)
     request.segments = request.segments == '[]' and '[' .. made .. ']'
       or string.sub(request.segments, 1, -2) .. ',' .. made .. ']'
     request.tokens = request.tokens + count
     redis.call('HSET', tx.key:request(request.id), 'segments', request.segments, 'tokens', request.tokens)
-    note_tokens(tx, request, count, cjson.decode(made).weightVersion)
+    KeptTokens.add(tx, request, group, count, cjson.decode(made).weightVersion)
   end
   local saved = request.savedSegment
   if saved then
@@ -47,12 +50,12 @@ function KeptTokens.keep(tx, request, segment, tokens)
     request.savedSegment, request.savedTokens = nil, 0
   end
   KeptTokens.free_unused(tx, request, saved)
-  KeptTokens.free_unused(tx, request, segment)
+  KeptTokens.free_unused(tx, request, unused)
   return count
 end
 
 -- A payload is gone from its store: its tokens are made again, and so are those that continued them.
-function KeptTokens.lose_from(tx, request, round, ref)
+function KeptTokens.lose_from(tx, request, group, round, ref)
   local kept, lost, is_lost = {}, 0, false
   for _, made in ipairs(cjson.decode(request.segments)) do
     is_lost = is_lost or made.ref == ref
@@ -63,28 +66,29 @@ function KeptTokens.lose_from(tx, request, round, ref)
   if lost == 0 then return end
   request.segments, request.tokens = Reply.list(kept), request.tokens - lost
   redis.call('HSET', tx.key:request(request.id), 'segments', request.segments, 'tokens', request.tokens)
-  redis.call('HINCRBY', tx.key:group(request.job, request.groupId), 'tokens', 0 - lost)
+  KeptTokens.add(tx, request, group, -lost)
   Ledger.count(tx, request.job, round.roundId, 'waste.missing', lost)
   Ledger.count_lost(tx, request.job, round.roundId, lost)
 end
 
 -- Of a finished sample: what its siblings may come to.
-function KeptTokens.note_length(tx, request)
-  local hash = tx.key:group(request.job, request.groupId)
-  local longest = tonumber(redis.call('HGET', hash, 'longestTokens') or nil) or 0
-  if request.tokens > longest then redis.call('HSET', hash, 'longestTokens', request.tokens) end
+function KeptTokens.note_length(tx, request, group)
+  local made = Rounds.made(tx, group)
+  if request.tokens <= made.longestTokens then return end
+  made.longestTokens = request.tokens
+  redis.call('HSET', tx.key:group(request.job, request.groupId), 'longestTokens', request.tokens)
 end
 
 -- Throws all tokens of the request away, with the time they took, and counts them as waste of the round.
-function KeptTokens.waste(tx, request, round, reason, segment, tokens)
-  KeptTokens.keep(tx, request, segment, tokens or 0)
+function KeptTokens.waste(tx, request, group, round, reason, segment, tokens)
+  KeptTokens.keep(tx, request, group, segment, tokens or 0)
   redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
   if request.tokens == 0 then return end
   local kept = KeptRefs.refs_in_snapshots(tx, request.job, request.groupId)
   for _, made in ipairs(cjson.decode(request.segments)) do
     if not kept[made.ref] then FreedPayloads.free(tx, made.ref) end
   end
-  redis.call('HINCRBY', tx.key:group(request.job, request.groupId), 'tokens', 0 - request.tokens)
+  KeptTokens.add(tx, request, group, -request.tokens)
   Ledger.count(tx, request.job, round.roundId, 'waste.' .. reason, request.tokens)
   if request.state ~= 'finished' then Ledger.count_lost(tx, request.job, round.roundId, request.tokens) end
   request.segments, request.tokens = '[]', 0

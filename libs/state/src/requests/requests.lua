@@ -50,10 +50,12 @@ function Requests.enqueue(tx, job, ids, front, ahead)
   return last - #ids + 1
 end
 
--- `front` only matters for `pending`; `group` gets the counters as they are afterwards.
-function Requests.move(tx, request, group, to, front)
+-- `group` gets the counters as they are afterwards. `fields`: others of the request that change, a flat list; nil for
+-- none. `front` only matters for `pending`.
+local NO_FIELDS = {}
+function Requests.move(tx, request, group, to, fields, front)
   local from = request.state
-  redis.call('HSET', tx.key:request(request.id), 'state', to)
+  redis.call('HSET', tx.key:request(request.id), 'state', to, unpack(fields or NO_FIELDS))
   Counts.add_requests(tx, request.job, from, -1)
   Counts.add_requests(tx, request.job, to, 1)
   Counts.count_again(tx, request, from, to)

@@ -69,7 +69,7 @@ return function(tx, args)
     local trained, unfinished = 0, group.samples - group.finished
     GroupDeletion.delete(tx, job, group.groupId, group.launched, group.promptRef, function(request)
       if Requests.HELD[request.state] then table.insert(aborts, Requests.fence(request)) end
-      KeptTokens.keep(tx, request, nil, 0)
+      KeptTokens.keep(tx, request, group, nil, 0)
       local is_wanted = trained < group.samples
       if request.state ~= 'finished' then
         is_wanted = unfinished > 0

@@ -1,13 +1,16 @@
 -- How a round gets its groups. What becomes of the others: longtail/longtail.lua.
 local Rounds = {}
 
--- A large abort is a number that every script compares: of the round, its job or the pool, all groups submitted up to
--- it are aborted. Returns the highest and the abortId, or -1.
-local function abort_flag(tx, job, round_id)
-  local up_to, abort_id = -1, nil
-  for _, owner in ipairs({ tx.key:round(job, round_id), tx.key:job(job), tx.key.meta }) do
-    local flag = redis.call('HMGET', owner, 'abortedUpTo', 'abortedBy')
-    if flag[1] and tonumber(flag[1]) > up_to then up_to, abort_id = tonumber(flag[1]), flag[2] end
+function Tx.fields.abort_of_pool(tx)
+  local field = redis.call('HMGET', tx.key.meta, 'abortedUpTo', 'abortedBy')
+  return { abortedUpTo = tonumber(field[1] or -1), abortedBy = field[2] }
+end
+
+-- A large abort is a number that every transition compares: of the round, its job or the pool, all groups submitted up
+-- to that number are aborted. Returns the highest and the abortId, or -1.
+local function abort_flag(tx, job, up_to, abort_id)
+  for _, owner in ipairs({ Jobs.read(tx, job), tx.abort_of_pool }) do
+    if owner.abortedUpTo > up_to then up_to, abort_id = owner.abortedUpTo, owner.abortedBy end
   end
   return up_to, abort_id
 end
@@ -17,9 +20,11 @@ function Rounds.load(tx, job, round_id)
     'liveGroups',
     'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
     'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
-    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope')
+    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope', 'abortedUpTo', 'abortedBy',
+    'ledgerFolded', 'longestTokens')
+  Ledger.note_round(tx, job, round_id, field[1], field[28])
   if not field[1] then return nil end
-  local aborted_up_to, aborted_by = abort_flag(tx, job, round_id)
+  local aborted_up_to, aborted_by = abort_flag(tx, job, tonumber(field[26] or -1), field[27] or nil)
   return {
     job = job, roundId = round_id, state = field[1], needed = tonumber(field[2]), accepted = tonumber(field[3]),
     live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]),
@@ -31,7 +36,7 @@ function Rounds.load(tx, job, round_id)
     hasQuotas = field[18] == '1', sampleOverProvision = tonumber(field[19] or 1), maxCuts = tonumber(field[20] or 0),
     maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1),
       openedAtMs = tonumber(field[23]),
-    maxReturns = tonumber(field[24]), abortScope = field[25] or 'group',
+    maxReturns = tonumber(field[24]), abortScope = field[25] or 'group', longestTokens = tonumber(field[29] or 0),
   }
 end
 
@@ -51,6 +56,19 @@ function Rounds.load_group(tx, job, group_id)
     taken = field[15] == '1', gated = field[16] == '1', minSamples = tonumber(field[17] or field[2]),
     timeoutMs = tonumber(field[18] or nil),
   }
+end
+
+-- What the samples of a group came to, read once. Whoever changes the hash changes or forgets `group.made`.
+function Rounds.made(tx, group)
+  if not group.made then
+    local field = redis.call('HMGET', tx.key:group(group.job, group.groupId), 'tokens', 'longest', 'oldestVersion',
+      'longestTokens', 'lengthBin', 'lengthKind', 'probing', 'placeInQueue')
+    group.made = { tokens = tonumber(field[1] or 0), longest = tonumber(field[2] or 0),
+      oldestVersion = tonumber(field[3] or nil), longestTokens = tonumber(field[4] or 0),
+      lengthBin = tonumber(field[5] or nil), lengthKind = field[6] or nil, isProbing = field[7] == '1',
+      placeInQueue = tonumber(field[8] or nil) }
+  end
+  return group.made
 end
 
 function Rounds.takes_results(round) return round.state == 'open' or round.state == 'opening' end
@@ -114,19 +132,16 @@ function Rounds.accept_group(tx, round, group)
   end
   Places.take(tx, round, group)
   redis.call('HSET', group_key, 'state', 'accepted')
-  redis.call('HDEL', group_key, 'pinned', 'held')
+  if group.pinned or group.held then redis.call('HDEL', group_key, 'pinned', 'held') end
   redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group.groupId)
   redis.call('RPUSH', tx.key:roundAccepted(round.job, round.roundId), group.groupId)
   group.state, group.pinned, group.held = 'accepted', false, false
-  round.accepted = Rounds.bump(tx, round, 'acceptedGroups', 1)
-  round.live = Rounds.bump(tx, round, 'liveGroups', -1)
-  Rounds.bump(tx, round, 'acceptedRequests', group.samples)
-  local made = redis.call('HMGET', group_key, 'tokens', 'longest')
-  Rounds.bump(tx, round, 'acceptedTokens', made[1] or 0)
-  local hash, kind = tx.key:round(round.job, round.roundId), group.taken and 'tail' or 'bulk'
-  local longest = math.max(tonumber(made[2] or 0), tonumber(redis.call('HGET', hash, 'longestTokens') or 0))
-  Rounds.bump(tx, round, kind .. 'Groups', 1)
-  redis.call('HSET', hash, kind .. 'Ms', Format.integer(tx.now - round.openedAtMs), 'longestTokens', longest)
+  local hash, kind, made = tx.key:round(round.job, round.roundId), group.taken and 'tail' or 'bulk', Rounds.made(tx, group)
+  round.longestTokens = math.max(round.longestTokens, made.longest)
+  round.accepted, round.live = unpack(Counts.add_many(tx, hash, round.job, {
+    'acceptedGroups', 1, 'liveGroups', -1, 'acceptedRequests', group.samples, 'acceptedTokens', made.tokens,
+    kind .. 'Groups', 1,
+  }, { kind .. 'Ms', Format.integer(tx.now - round.openedAtMs), 'longestTokens', round.longestTokens }))
   Lengths.count(tx, group, 'finished', round.step)
   Events.add(tx, 'round.progressed', { job = round.job, roundId = round.roundId, groupId = group.groupId,
     acceptedGroups = round.accepted, neededGroups = round.needed })

@@ -35,7 +35,7 @@ return function(tx, args)
   -- Discards what the round may not use.
   local function discard_old(group, requests)
     local function waste(request, reason)
-      KeptTokens.waste(tx, request, round, reason)
+      KeptTokens.waste(tx, request, group, round, reason)
       if request.state == 'finished' then Requests.move(tx, request, group, 'unfinished') end
     end
     local limit = round.maxVersionSpan >= 0 and round.weightVersion - round.maxVersionSpan or -1
@@ -64,6 +64,7 @@ return function(tx, args)
     end
     redis.call('HDEL', group_key, 'oldestVersion')
     if oldest then redis.call('HSET', group_key, 'oldestVersion', oldest) end
+    group.made = nil
   end
 
   local function take_group(group_id, is_urgent)
@@ -87,9 +88,9 @@ return function(tx, args)
     for _, request in ipairs(requests) do
       if request.state == 'unfinished' and room > 0 then
         room = room - 1
-        Requests.move(tx, request, group, 'pending', has_order)
+        Requests.move(tx, request, group, 'pending', nil, has_order)
       elseif request.state == 'unfinished' then
-        KeptTokens.waste(tx, request, round, 'surplus')
+        KeptTokens.waste(tx, request, group, round, 'surplus')
         Requests.move(tx, request, group, 'dropped')
       end
     end
