@@ -9,11 +9,11 @@ const BLOCK = /^ *```json(?: (\S+) (\S+))?\n([^]*?)^ *```$/gm;
 const INLINE = /`([a-z]+\.[a-z-]+) (\{[^`]*\})`/g;
 
 const schemas = new ProtocolSchemas();
-const pages = ['.', 'docs', 'libs', 'apps', 'lab', 'deploy', 'test'].flatMap((folder) =>
-  readdirSync(folder, { recursive: folder !== '.', encoding: 'utf8' })
-    .filter((file) => file.endsWith('.md') && !file.includes('node_modules'))
-    .map((file) => join(folder, file)),
+const FOLDERS = ['docs', 'libs', 'apps', 'lab', 'deploy', 'scripts', 'test'];
+const files = ['.', ...FOLDERS].flatMap((folder) =>
+  readdirSync(folder, { recursive: folder !== '.', encoding: 'utf8' }).map((file) => join(folder, file)),
 );
+const pages = files.filter((file) => file.endsWith('.md'));
 const examples = pages.flatMap((page) => {
   const text = readFileSync(page, 'utf8');
   const blocks = [...text.matchAll(BLOCK)].map(([, channel = '', kind = '', json]) => ({ page, channel, kind, json }));
@@ -30,4 +30,40 @@ it('finds the examples of the protocol page', () => {
 it.each(examples)('$page: $channel $kind fits its schema', ({ channel, kind, json }) => {
   expect(schemas.channelOf(`rollout.v1.pool.${channel}`), 'write ```json <operation> <kind>').toBe(channel);
   expect(schemas.fault(channel!, kind as MessageKind, JSON.parse(json!))).toBeUndefined();
+});
+
+/** In code of the text: a path from the root, or the end of the path of a file; `*` and `<name>` stand for any name. */
+const FILE_NAME = new RegExp(
+  `^(${FOLDERS.join('|')})/[\\w<>*./-]+$|^[\\w<*.][\\w<>*./-]*\\.(ts|mts|lua|mjs|cjs|json|md|yml)$`,
+);
+
+function isFile(name: string): boolean {
+  const pattern = name
+    .replaceAll('.', '\\.')
+    .replaceAll(/<[^>]*>|\*/g, '[^/]+')
+    .replace(/\/$/, '');
+  const path = new RegExp(`(^|/)${pattern}$`);
+  return files.some((file) => path.test(file));
+}
+
+/** All that the pages name, as `<page>: <name>`, except what exists. */
+function missing(names: (text: string) => string[], exists: (name: string) => boolean): string[] {
+  // A decision record describes the code at its date.
+  const current = pages.filter((page) => !page.startsWith('docs/decisions/'));
+  return current.flatMap((page) =>
+    names(readFileSync(page, 'utf8'))
+      .filter((name) => !exists(name))
+      .map((name) => `${page}: ${name}`),
+  );
+}
+
+it('names only files that exist', () => {
+  const namesIn = (text: string) => [...text.matchAll(/`([^`\n]+)`/g)].flatMap(([, code]) => code!.split(' '));
+  expect(missing((text) => namesIn(text).filter((name) => FILE_NAME.test(name)), isFile)).toEqual([]);
+});
+
+it('names only scripts that package.json has', () => {
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: object };
+  const namesIn = (text: string) => [...text.matchAll(/npm run (?:--\w+ )*(\w[\w:-]*)/g)].map(([, name]) => name!);
+  expect(missing(namesIn, (name) => Object.hasOwn(scripts, name))).toEqual([]);
 });
