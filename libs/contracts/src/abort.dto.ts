@@ -1,15 +1,5 @@
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  Equals,
-  IsArray,
-  IsIn,
-  IsInt,
-  IsOptional,
-  Max,
-  MaxLength,
-  Min,
-} from 'class-validator';
+import { IsList, IsWithin } from './rules';
+import { Equals, IsIn, IsOptional, MaxLength } from 'class-validator';
 import {
   IsCorrelationId,
   IsId,
@@ -41,14 +31,9 @@ export class AbortRequestsRequest {
   /** Id of this abort, for idempotency; use the same for the next page and to read the result later. */
   @IsId() abortId!: string;
   /** Requests of rounds, or requestIds of acquires by callers that only route. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.page)
-  @IsCorrelationId({ each: true })
-  requestIds?: RequestId[];
+  @IsOptional() @IsList(LIMITS.page, 1) @IsCorrelationId({ each: true }) requestIds?: RequestId[];
   /** With `requestIds`: acquires of unknown ones are answered ABORTED for this long, milliseconds. */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.refuseAcquiresMs) refuseAcquiresMs?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.refuseAcquiresMs) refuseAcquiresMs?: Integer;
   /**
    * Scope of an abort by `requestIds`, `sessionId`, `workerId` or `serverId`. `sample`: only the request; its group
    * continues while it has `minSamples` others, otherwise it is dropped. `group`: the whole group. Default:
@@ -73,7 +58,7 @@ export class AbortRequestsRequest {
    * Wait at most this long for the confirmations of the page, milliseconds.
    * @default 0
    */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
   /** Stored with the dropped requests. */
   @IsOptional() @MaxLength(256) reason?: string;
   /** Cursor of the previous page. */
@@ -82,7 +67,7 @@ export class AbortRequestsRequest {
    * Maximum results of the page.
    * @default 128
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
 /** Result for one aborted request. */

@@ -1,4 +1,5 @@
-import { ArrayMaxSize, IsArray, IsBoolean, IsIn, IsInt, IsOptional, Max, Min } from 'class-validator';
+import { IsList, IsWithin } from './rules';
+import { IsBoolean, IsIn, IsOptional } from 'class-validator';
 import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
 import { IsEpoch } from './epochs';
 import {
@@ -28,9 +29,9 @@ export class AcquireItem {
    * Priority among waiting acquires, from 0 (lowest) to 9.
    * @default 5
    */
-  @IsOptional() @IsInt() @Min(0) @Max(9) priority?: Integer;
+  @IsOptional() @IsWithin(0, 9) priority?: Integer;
   /** Context of the request, tokens. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) contextTokens?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.maxTokens) contextTokens?: Integer;
   /** Only a server with exactly this weight version. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Only a server with at least this weight version. */
@@ -38,21 +39,13 @@ export class AcquireItem {
   /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
   @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
   /** Not on these servers, for example one that has just failed. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(LIMITS.excludedServers)
-  @IsId({ each: true })
-  excludeServers?: ServerId[];
+  @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) excludeServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
   /** Only a server whose engine is not known to lack any of these. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(ENGINE_FEATURES.length)
-  @IsIn(ENGINE_FEATURES, { each: true })
-  needs?: EngineFeature[];
+  @IsOptional() @IsList(ENGINE_FEATURES.length) @IsIn(ENGINE_FEATURES, { each: true }) needs?: EngineFeature[];
   /** Data-parallel rank of the session; stored with its binding and returned to later turns. */
-  @IsOptional() @IsInt() @Min(0) @Max(65_535) dpRank?: Integer;
+  @IsOptional() @IsWithin(0, 65_535) dpRank?: Integer;
   /**
    * This server, if it can take the lease, regardless of session and policy; otherwise the usual choice, with the
    * branch `bound-unavailable`. The session is bound to the chosen server.
@@ -66,7 +59,7 @@ export class AcquireItem {
    * Wait at most this long for room, milliseconds; 0 = answer at once.
    * @default 0
    */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
 }
 
 /** `lb.acquire` */

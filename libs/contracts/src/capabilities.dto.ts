@@ -1,32 +1,15 @@
-import {
-  ArrayMaxSize,
-  IsArray,
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsOptional,
-  IsString,
-  Max,
-  MaxLength,
-  Min,
-} from 'class-validator';
+import { IsList, IsWithin } from './rules';
+import { IsBoolean, IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
 import { IsCounter, type Integer } from './integers';
 
 export const ENGINE_FEATURES = [
-  /** Accepts prompts as token ids, so resume is exact. */
   'tokenIdsIn',
-  /** Returns token ids. */
   'tokenIdsOut',
   'logprobs',
-  /** Has a route that stops a request by its id. */
   'abortById',
-  /** Stops a request whose connection is closed. */
   'abortOnDisconnect',
-  /** Reports its load. */
   'loadReport',
-  /** Has a route that resets its prefix cache, which new weights require. */
   'prefixCacheReset',
-  /** Returns the token ids of a text, so that a text prompt can be resumed by token ids. */
   'tokenize',
 ] as const;
 /**
@@ -60,13 +43,9 @@ export class EngineCapabilities implements Partial<Record<EngineFeature, boolean
   /** Returns the token ids of a text, so that a text prompt can be resumed by token ids. */
   @IsOptional() @IsBoolean() tokenize?: boolean;
   /** Supported pause modes; empty = none. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(PAUSE_MODES.length)
-  @IsIn(PAUSE_MODES, { each: true })
-  pauseModes?: PauseMode[];
+  @IsOptional() @IsList(PAUSE_MODES.length) @IsIn(PAUSE_MODES, { each: true }) pauseModes?: PauseMode[];
   /** Number of data-parallel ranks behind the address; 1 = no data parallelism. */
-  @IsOptional() @IsInt() @Min(1) @Max(65_536) dataParallelRanks?: Integer;
+  @IsOptional() @IsWithin(1, 65_536) dataParallelRanks?: Integer;
   /** Maximum prompt + response, tokens; absent if the engine does not report it. */
   @IsOptional() @IsCounter(1) maxModelTokens?: Integer;
   /** Version that the engine reports. */

@@ -1,4 +1,6 @@
-import { IsBoolean, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
+import { IsWithin } from './rules';
+import { type PageReply } from './common.dto';
+import { IsBoolean, IsOptional, Matches } from 'class-validator';
 import type { AcquireItem } from './acquire.dto';
 import type { EngineFeature } from './capabilities.dto';
 import type { ServerId } from './ids';
@@ -104,7 +106,7 @@ export class DecisionsRequest {
   /** Cursor of the previous page. */
   @IsOptional() @Matches(/^\d{1,16}$/, { message: 'cursor is not a cursor of lb.decisions' }) cursor?: string;
   /** Maximum entries of the page, at most 128 (default), or 16 with snapshots. */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
   /** Only decisions with a snapshot, which are stored separately. */
   @IsOptional() @IsBoolean() full?: boolean;
 }
@@ -120,9 +122,7 @@ export interface DecisionRecord {
   /** The choice. */
   decision: Decision;
 }
-export interface DecisionsReply {
+export interface DecisionsReply extends PageReply {
   /** The choices, latest first. */
   decisions: DecisionRecord[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }

@@ -1,13 +1,13 @@
+import { JobRequest } from './common.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
-import { IsId, type JobId, type PoolName } from './ids';
+import { type JobId, type PoolName } from './ids';
 import type { Integer } from './integers';
 
 /**
  * `job.delete`: deletes the job with its long-tail queue, snapshots, ledger, quota and payloads. While it answers
  * `deleting`, send the same body again. An unknown job is `deleted`.
  */
-export class DeleteJobRequest {
-  @IsId() job!: JobId;
+export class DeleteJobRequest extends JobRequest {
   /** Delete the job also while a round is open: the round is cancelled, and the trainer is fenced. */
   @IsOptional() @IsBoolean() force?: boolean;
 }

@@ -1,4 +1,5 @@
 export * from './abort.dto';
+export * from './common.dto';
 export * from './acquire.dto';
 export * from './admin.dto';
 export * from './admin-operations';

@@ -1,5 +1,5 @@
+import { type PageReply, ScanRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
-import { IsScanCursor } from './cursors';
 import {
   IsId,
   type GroupId,
@@ -14,12 +14,6 @@ import {
   IsWorkerId,
 } from './ids';
 import { IsCounter, type Integer } from './integers';
-
-/** Leases and requests of workers, for troubleshooting. Read-only; ages are in milliseconds by the clock of Redis. */
-class ScanRequest {
-  /** Cursor of the previous page. */
-  @IsOptional() @IsScanCursor() cursor?: string;
-}
 
 /** `worker.list`: one page of the live worker epochs. */
 export class ListWorkersRequest extends ScanRequest {}
@@ -40,11 +34,9 @@ export interface WorkerStatus {
   /** The worker was asked to prove its leases (`server.reconcile`) and has not begun. */
   syncAsked?: boolean;
 }
-export interface ListWorkersReply {
+export interface ListWorkersReply extends PageReply {
   /** The workers, longest silence first within the page. */
   workers: WorkerStatus[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }
 
 /**
@@ -73,26 +65,22 @@ export interface LeaseStatus {
   /** Time since the grant. */
   ageMs: Integer;
 }
-export interface ListLeasesReply {
+export interface ListLeasesReply extends PageReply {
   /** The leases, oldest first within the page. */
   leases: LeaseStatus[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }
 
 /**
  * `request.list`: one page of the requests that have not ended, of a round of a job or of a worker: exactly one of
  * `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
  */
-export class ListRequestsRequest {
+export class ListRequestsRequest extends ScanRequest {
   /** The job whose round is listed. */
   @IsOptional() @IsId() job?: JobId;
   /** With `job`; default: the round that is not closed, or the last one. */
   @IsOptional() @IsId() roundId?: RoundId;
   /** The requests of the live epoch of this worker, of any job and round. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
-  /** Cursor of the previous page. */
-  @IsOptional() @IsScanCursor() cursor?: string;
   /** Only attempts of at least this age, milliseconds. */
   @IsOptional() @IsCounter(0) minAgeMs?: Integer;
 }
@@ -116,9 +104,7 @@ export interface RequestStatus {
   /** The server it was moved to and does not run on yet. */
   boundServerId?: ServerId;
 }
-export interface ListRequestsReply {
+export interface ListRequestsReply extends PageReply {
   /** The requests of the page, unordered. */
   requests: RequestStatus[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }

@@ -1,6 +1,8 @@
+import { IsWithin } from './rules';
+import { JobRequest } from './common.dto';
 import { Type } from 'class-transformer';
-import { IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
-import { IsId, type JobId } from './ids';
+import { IsOptional, ValidateNested } from 'class-validator';
+import { type JobId } from './ids';
 import type { Integer } from './integers';
 
 /** Quota of a job in a pool. */
@@ -9,14 +11,13 @@ export class JobQuota {
    * Weight of the job: claims are shared among the jobs with pending requests in proportion to their weights.
    * @default 1
    */
-  @IsOptional() @IsInt() @Min(1) @Max(1_000) weight?: Integer;
+  @IsOptional() @IsWithin(1, 1_000) weight?: Integer;
   /** Maximum requests of the job that workers have at the same time; 0 stops its claims; absent = no limit. */
-  @IsOptional() @IsInt() @Min(0) @Max(100_000_000) maxInFlight?: Integer;
+  @IsOptional() @IsWithin(0, 100_000_000) maxInFlight?: Integer;
 }
 
 /** `job.configure`: replaces the quota of a job, also before its first round; without `quota` it only returns it. */
-export class ConfigureJobRequest {
-  @IsId() job!: JobId;
+export class ConfigureJobRequest extends JobRequest {
   /** The new quota, which replaces the old one as a whole; absent: no change. */
   @IsOptional() @ValidateNested() @Type(() => JobQuota) quota?: JobQuota;
 }

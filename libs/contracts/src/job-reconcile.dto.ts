@@ -1,16 +1,16 @@
-import { Type } from 'class-transformer';
-import { ArrayMaxSize, IsArray, IsBoolean, IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
+import { IsList, IsListOf, IsWithin } from './rules';
+import { StampedJobRequest, type StampedReply } from './common.dto';
+import { IsBoolean, IsOptional } from 'class-validator';
 import { IsEpoch } from './epochs';
-import { IsId, type Epoch, type GroupId, type JobId, type RoundId } from './ids';
+import { IsId, type Epoch, type GroupId, type RoundId } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
-import { IsStamp, type Stamp } from './stamp';
 
 /** A trained group. */
 export class TrainedGroup {
   @IsId() groupId!: GroupId;
   /** Number of its trained samples. */
-  @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) samples!: Integer;
+  @IsWithin(1, LIMITS.samplesPerGroup) samples!: Integer;
 }
 
 /**
@@ -18,32 +18,24 @@ export class TrainedGroup {
  * steps that Redis does not count as trained, oldest first, each in pages; `groupIds` asks which groups Redis knows.
  * All calls may be repeated.
  */
-export class ReconcileJobRequest {
-  @IsId() job!: JobId;
+export class ReconcileJobRequest extends StampedJobRequest {
   /** Epoch of the takeover; absent only if the takeover answered JOB_NOT_FOUND: then the job is created again. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /** Id of that `round.takeover`; required without `trainerEpoch`, so that a repeated call gets the same epoch. */
   @IsOptional() @IsId() takeoverId?: string;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
   /** A trained step; with `groups`. */
   @IsOptional() @IsCounter(1) step?: Integer;
   /**
    * Groups of that step. Each counts as trained once, in whatever state Redis has it, and also if Redis does not know
    * it.
    */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(LIMITS.groupsPerReconcile)
-  @ValidateNested({ each: true })
-  @Type(() => TrainedGroup)
-  groups?: TrainedGroup[];
+  @IsOptional() @IsListOf(() => TrainedGroup, LIMITS.groupsPerReconcile) groups?: TrainedGroup[];
   /** The last page of the step: the step counts as trained. */
   @IsOptional() @IsBoolean() isLast?: boolean;
   /** Groups that were submitted and not trained; the reply lists those that Redis does not know. */
-  @IsOptional() @IsArray() @ArrayMaxSize(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
+  @IsOptional() @IsList(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
 }
-export interface ReconcileJobReply {
+export interface ReconcileJobReply extends StampedReply {
   trainerEpoch: Epoch;
   /** Number of steps that Redis counts as trained. */
   stepsTrained: Integer;
@@ -55,5 +47,4 @@ export interface ReconcileJobReply {
   countedGroups: Integer;
   /** Groups of `groupIds` that Redis does not know: submit them again. */
   unknown: GroupId[];
-  stamp: Stamp;
 }

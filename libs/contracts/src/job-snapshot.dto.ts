@@ -1,22 +1,18 @@
+import { JobRequest, StampedJobRequest, type StampedReply, TrainerRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
 import { IsEpoch } from './epochs';
 import { IsId, type JobId, type Epoch } from './ids';
-import { IsStamp, type Stamp } from './stamp';
 import type { Integer } from './integers';
 
 /**
  * `job.snapshot`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens (by reference),
  * step and counters. The last two snapshots are kept.
  */
-export class SnapshotJobRequest {
-  @IsId() job!: JobId;
-  @IsEpoch() trainerEpoch!: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
+export class SnapshotJobRequest extends TrainerRequest {
   /** Name of the snapshot, for example the step; the same tag for another state is refused. */
   @IsId() tag!: string;
 }
-export interface SnapshotJobReply {
+export interface SnapshotJobReply extends StampedReply {
   /** As in the request. */
   tag: string;
   /** Steps trained. */
@@ -27,23 +23,19 @@ export interface SnapshotJobReply {
   groups: Integer;
   /** Requests of these groups. */
   requests: Integer;
-  stamp: Stamp;
 }
 
 /**
  * `job.restore`: returns the job to a snapshot and fences every earlier trainer. Groups submitted later are unknown
  * again: the trainer submits them again.
  */
-export class RestoreJobRequest {
-  @IsId() job!: JobId;
+export class RestoreJobRequest extends StampedJobRequest {
   /** Absent: the previous trainer is fenced, as by `round.takeover`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
   /** Tag of a complete snapshot. */
   @IsId() tag!: string;
 }
-export interface RestoreJobReply {
+export interface RestoreJobReply extends StampedReply {
   /** As in the request. */
   tag: string;
   /** `restoring`: not finished; send the same body again. */
@@ -56,13 +48,10 @@ export interface RestoreJobReply {
   submittedGroups: Integer;
   /** Groups of the long-tail queue. */
   groups: Integer;
-  stamp: Stamp;
 }
 
 /** `job.snapshots`: lists the snapshots that can be restored, oldest first. */
-export class ListSnapshotsRequest {
-  @IsId() job!: JobId;
-}
+export class ListSnapshotsRequest extends JobRequest {}
 /** A snapshot that can be restored. */
 export interface JobSnapshotStatus {
   /** Name of the snapshot. */

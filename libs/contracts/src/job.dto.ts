@@ -1,16 +1,11 @@
+import { type PageReply, ScanRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
-import { IsScanCursor } from './cursors';
-import { IsId, type JobId, type RoundId, type Epoch } from './ids';
+import { type JobId, type RoundId, type Epoch } from './ids';
 import type { Integer } from './integers';
 import type { LongtailStats } from './longtail.dto';
-import { IsStamp, type Stamp } from './stamp';
 
 /** `job.status`: state and request counts of a job. */
-export class JobStatusRequest {
-  @IsId() job!: JobId;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
-}
+export class JobStatusRequest extends StampedJobRequest {}
 /**
  * Requests by state; always submitted = pending + claimed + running + cutting + unfinished + finished + trained +
  * failed + dropped.
@@ -38,7 +33,7 @@ export interface RequestCounts {
   dropped: Integer;
 }
 /** State of a job. */
-export interface JobStatus {
+export interface JobStatus extends StampedReply {
   job: JobId;
   /** Epoch of its trainer. */
   trainerEpoch: Epoch;
@@ -58,19 +53,14 @@ export interface JobStatus {
   requests: RequestCounts;
   /** The round that is not closed, if any. */
   openRoundId?: RoundId;
-  stamp: Stamp;
 }
 
 /** `job.list`: one page of the jobs of the pool. */
-export class ListJobsRequest {
+export class ListJobsRequest extends ScanRequest {
   /** Only jobs with a round that is not closed. */
   @IsOptional() @IsBoolean() openOnly?: boolean;
-  /** Cursor of the previous page. */
-  @IsOptional() @IsScanCursor() cursor?: string;
 }
-export interface ListJobsReply {
+export interface ListJobsReply extends PageReply {
   /** The jobs, sorted within the page. */
   jobs: JobId[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }

@@ -1,16 +1,5 @@
-import { Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  IsArray,
-  IsIn,
-  IsInt,
-  IsOptional,
-  Max,
-  MaxLength,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsListOf, IsWithin } from './rules';
+import { IsIn, IsOptional, MaxLength } from 'class-validator';
 import { AcquireItem } from './acquire.dto';
 import type { Decision } from './decision.dto';
 import { IsEpoch } from './epochs';
@@ -20,10 +9,8 @@ import type { Integer } from './integers';
 import { LIMITS } from './limits';
 import type { EngineDialect, ServerState } from './server.dto';
 
-/** A granted lease: the right to run one request on a server. */
-export interface LeaseGrant {
-  leaseId: LeaseId;
-  serverId: ServerId;
+/** A server on which leases were granted. */
+export interface GrantedServer {
   /** Epoch of the server. */
   epoch: Epoch;
   /** Base URL of the engine. */
@@ -34,6 +21,11 @@ export interface LeaseGrant {
   model?: string;
   /** Version of the weights of the server. */
   weightVersion: Integer;
+}
+/** A granted lease: the right to run one request on a server. */
+export interface LeaseGrant extends GrantedServer {
+  leaseId: LeaseId;
+  serverId: ServerId;
   /** Data-parallel rank of the session on this server. */
   dpRank?: Integer;
   /** How the server was chosen. */
@@ -50,25 +42,7 @@ export class AcquireManyRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   /** The acquires, each with an acquireId of its own. */
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.acquiresPerCall)
-  @ValidateNested({ each: true })
-  @Type(() => AcquireItem)
-  acquires!: AcquireItem[];
-}
-/** A server on which leases were granted. */
-export interface GrantedServer {
-  /** Epoch of the server. */
-  epoch: Epoch;
-  /** Base URL of the engine. */
-  endpoint: string;
-  /** API of the engine. */
-  dialect: EngineDialect;
-  /** Model of the engine, if the server was registered with one. */
-  model?: string;
-  /** Version of the weights of the server. */
-  weightVersion: Integer;
+  @IsListOf(() => AcquireItem, LIMITS.acquiresPerCall, 1) acquires!: AcquireItem[];
 }
 /** A granted acquire; a refused one has `error`. */
 export interface GrantedItem {
@@ -136,7 +110,7 @@ export class ReleaseItem {
   /** How the call under it ended. */
   @IsIn(RELEASE_OUTCOMES) outcome!: ReleaseOutcome;
   /** Tokens generated under this lease. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokens?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.maxTokens) tokens?: Integer;
 }
 /** `lb.release`; may be sent without a reply subject. */
 export class ReleaseRequest extends ReleaseItem {}
@@ -149,12 +123,7 @@ export interface ReleaseReply {
 /** `lb.release-many` */
 export class ReleaseManyRequest {
   /** The leases. */
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.acquiresPerCall)
-  @ValidateNested({ each: true })
-  @Type(() => ReleaseItem)
-  releases!: ReleaseItem[];
+  @IsListOf(() => ReleaseItem, LIMITS.acquiresPerCall, 1) releases!: ReleaseItem[];
 }
 export interface ReleaseManyReply {
   /** In the order of the request. */

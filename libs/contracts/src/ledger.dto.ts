@@ -1,5 +1,6 @@
+import { JobRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
-import { IsId, type JobId, type RoundId } from './ids';
+import { IsId, type RoundId } from './ids';
 import type { Integer } from './integers';
 
 /** Lengths of samples, tokens. */
@@ -102,8 +103,7 @@ export interface LedgerAlarm {
 }
 
 /** `job.ledger`: the cost of the tail policy over all steps of a job or in one of its last rounds. */
-export class JobLedgerRequest {
-  @IsId() job!: JobId;
+export class JobLedgerRequest extends JobRequest {
   /** One of the last 16 rounds; absent: all steps of the job. */
   @IsOptional() @IsId() roundId?: RoundId;
 }

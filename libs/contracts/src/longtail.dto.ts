@@ -1,12 +1,13 @@
+import { IsList, IsListOf } from './rules';
+import { JobRequest, type StampedReply, TrainerRequest } from './common.dto';
 import { Type } from 'class-transformer';
-import { ArrayMaxSize, ArrayMinSize, IsArray, IsOptional, MaxLength, ValidateNested, Equals } from 'class-validator';
+import { IsOptional, MaxLength, ValidateNested, Equals } from 'class-validator';
 import { IsEpoch, IsAttempt } from './epochs';
 import type { WireError } from './errors';
 import {
   IsCorrelationId,
   IsId,
   type GroupId,
-  type JobId,
   type RequestId,
   type Epoch,
   type WorkerId,
@@ -16,12 +17,9 @@ import {
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
-import { IsStamp, type Stamp } from './stamp';
 
 /** `longtail.stats` */
-export class LongtailStatsRequest {
-  @IsId() job!: JobId;
-}
+export class LongtailStatsRequest extends JobRequest {}
 /** Size of a long-tail queue. */
 export interface LongtailStats {
   /** Groups of the queue. */
@@ -31,8 +29,7 @@ export interface LongtailStats {
 }
 
 /** `longtail.list`: one page of the queue, oldest first. */
-export class LongtailListRequest {
-  @IsId() job!: JobId;
+export class LongtailListRequest extends JobRequest {
   /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
@@ -69,17 +66,11 @@ export class RequeuedSample {
  * `longtail.requeue`: a worker, or an agent loop of the trainer, returns unfinished samples with their tokens. As after
  * a cut, the whole group goes to the long-tail queue, with its finished samples.
  */
-export class RequeueRequest {
-  @IsId() job!: JobId;
+export class RequeueRequest extends JobRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
   /** The samples, each with an answer of its own. */
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.page)
-  @ValidateNested({ each: true })
-  @Type(() => RequeuedSample)
-  requests!: RequeuedSample[];
+  @IsListOf(() => RequeuedSample, LIMITS.page, 1) requests!: RequeuedSample[];
 }
 /** Result for one returned sample. */
 export interface RequeueResult {
@@ -98,18 +89,9 @@ export interface RequeueReply {
  * `longtail.drop`: drops groups of the queue that will never be trained (for example prompts without variance): exactly
  * one of `groupIds` and `all`. Their payloads are deleted, and they count in `droppedGroups`.
  */
-export class DropLongtailRequest {
-  @IsId() job!: JobId;
-  @IsEpoch() trainerEpoch!: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
+export class DropLongtailRequest extends TrainerRequest {
   /** These groups. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.groupsPerSubmit)
-  @IsId({ each: true })
-  groupIds?: GroupId[];
+  @IsOptional() @IsList(LIMITS.groupsPerSubmit, 1) @IsId({ each: true }) groupIds?: GroupId[];
   /** All groups of the queue. */
   @IsOptional() @Equals(true) all?: true;
   /** Reason in the events and in the dropped groups. */
@@ -117,7 +99,7 @@ export class DropLongtailRequest {
   /** Cursor of the previous page, with `all`: groups that entered the queue after the first page stay. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
-export interface DropLongtailReply {
+export interface DropLongtailReply extends StampedReply {
   /** Groups that were dropped. */
   dropped: GroupId[];
   /** Groups that are not in the queue: trained, dropped before, in a round, or never submitted. */
@@ -128,5 +110,4 @@ export interface DropLongtailReply {
   tokens: Integer;
   /** Set if there are more results: send the same body with this cursor. */
   cursor?: Integer;
-  stamp: Stamp;
 }

@@ -1,4 +1,5 @@
-import { IsBase64, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
+import { IsWithin } from './rules';
+import { IsBase64, IsOptional, IsString, MaxLength } from 'class-validator';
 import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId } from './ids';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH } from './segment.dto';
@@ -18,9 +19,9 @@ export class PutPayloadRequest {
   /** Name among the payloads of the owner: `prompt`, or the attempt. */
   @IsId() name!: string;
   /** Index of this chunk, from 0. */
-  @IsInt() @Min(0) @Max(LIMITS.payloadChunks - 1) chunkIndex!: Integer;
+  @IsWithin(0, LIMITS.payloadChunks - 1) chunkIndex!: Integer;
   /** Chunks of the whole payload. */
-  @IsInt() @Min(1) @Max(LIMITS.payloadChunks) chunkCount!: Integer;
+  @IsWithin(1, LIMITS.payloadChunks) chunkCount!: Integer;
   /**
    * The chunk in base64. Services do not read payloads; all chunks together are JSON of {@link Prompt} for a prompt, of
    * {@link SegmentPayload} for the tokens of a segment.
@@ -42,7 +43,7 @@ export class GetPayloadRequest {
    * Index of the chunk, from 0.
    * @default 0
    */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.payloadChunks - 1) chunkIndex?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.payloadChunks - 1) chunkIndex?: Integer;
 }
 export interface GetPayloadReply {
   /** base64 */

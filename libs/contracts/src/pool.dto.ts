@@ -1,4 +1,5 @@
-import { ArrayMaxSize, IsArray, IsIn, IsInt, IsNumber, IsOptional, Max, Min, ValidateBy } from 'class-validator';
+import { IsDecimal, IsList, IsWithin } from './rules';
+import { IsIn, IsOptional, ValidateBy } from 'class-validator';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 
@@ -43,48 +44,40 @@ export class PoolSettings {
   /**
    * An acquire with more `contextTokens` than this stays, because another prefill would cost more. Unset = no limit.
    */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) affinityBreakMaxContextTokens?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.maxTokens) affinityBreakMaxContextTokens?: Integer;
   /** Default `group-spread`. */
   @IsOptional() @IsIn(GROUP_PLACEMENTS) groupPlacement?: GroupPlacement;
   /** Maximum leases of one group on one server with affinity; further leases go to other servers. Default 8. */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) groupAffinityCap?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.samplesPerGroup) groupAffinityCap?: Integer;
   /** `auto` spreads siblings with fewer `contextTokens` than this. Default 2,048. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) groupSpreadBelowTokens?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.maxTokens) groupSpreadBelowTokens?: Integer;
   /** `auto` spreads away from a server that reported a KV use above this, 0 to 1. Default 0.7. */
-  @IsOptional()
-  @IsNumber({ allowNaN: false, allowInfinity: false })
-  @Min(0)
-  @Max(1)
-  groupSpreadAboveKvUse?: number;
+  @IsOptional() @IsDecimal(0, 1) groupSpreadAboveKvUse?: number;
   /** Idle time after which a session is forgotten, milliseconds. Default: SESSION_IDLE_MS of the load-balancer. */
-  @IsOptional() @IsInt() @Min(1_000) @Max(2_592_000_000) sessionIdleMs?: Integer;
+  @IsOptional() @IsWithin(1_000, 2_592_000_000) sessionIdleMs?: Integer;
   /** Maximum sessions; above it the session that was idle longest is forgotten. Default 200,000. */
-  @IsOptional() @IsInt() @Min(1) @Max(10_000_000) maxSessions?: Integer;
+  @IsOptional() @IsWithin(1, 10_000_000) maxSessions?: Integer;
   /** Every n-th decision is stored with its full snapshot. Default 1,000. */
-  @IsOptional() @IsInt() @Min(1) @Max(1_000_000_000) decisionSampleEvery?: Integer;
+  @IsOptional() @IsWithin(1, 1_000_000_000) decisionSampleEvery?: Integer;
   /** Maximum leases of the whole pool. Unset = the sum of its servers. */
-  @IsOptional() @IsInt() @Min(1) @Max(1_000_000_000) poolMaxInflight?: Integer;
+  @IsOptional() @IsWithin(1, 1_000_000_000) poolMaxInflight?: Integer;
   /** A server that reports another weight version is `quarantined` until it reports this one. Unset = any version. */
   @IsOptional() @IsCounter(0) requiredWeightVersion?: Integer;
   /** Time in which a new or restarted server reaches its capacity, milliseconds. Default 0 = at once. */
-  @IsOptional() @IsInt() @Min(0) @Max(86_400_000) slowStartMs?: Integer;
+  @IsOptional() @IsWithin(0, 86_400_000) slowStartMs?: Integer;
   /** Share of its capacity with which a server in slow start begins. Default 0.1; at least one lease. */
-  @IsOptional()
-  @IsNumber({ allowNaN: false, allowInfinity: false })
-  @Min(0)
-  @Max(1)
-  slowStartFraction?: number;
+  @IsOptional() @IsDecimal(0, 1) slowStartFraction?: number;
   /**
    * Number of consecutive failed calls (released as `failed`: no connection, a broken stream, 5xx) that make a server
    * suspect although it answers probes, unless fewer than half of the servers would be left. Unset = off.
    */
-  @IsOptional() @IsInt() @Min(1) @Max(10_000) breakerFailures?: Integer;
+  @IsOptional() @IsWithin(1, 10_000) breakerFailures?: Integer;
   /** How long the server is then suspect, milliseconds. Default 10,000. */
-  @IsOptional() @IsInt() @Min(100) @Max(3_600_000) breakerOpenMs?: Integer;
+  @IsOptional() @IsWithin(100, 3_600_000) breakerOpenMs?: Integer;
   /** 1 = the capacity of each server follows its load reports (libs/policies/src/admission). Default 0 = off. */
   @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;
   /** Pause between two changes of a server's capacity, milliseconds. Default 2,000. */
-  @IsOptional() @IsInt() @Min(100) @Max(600_000) adaptIntervalMs?: Integer;
+  @IsOptional() @IsWithin(100, 600_000) adaptIntervalMs?: Integer;
 }
 
 /** Names of the settings, for `reset`. */
@@ -117,7 +110,7 @@ export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];
  */
 export class ConfigurePoolRequest extends PoolSettings {
   /** Names of settings to reset to their defaults before the others are set. */
-  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: PoolSettingName[];
+  @IsOptional() @IsList(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: PoolSettingName[];
 }
 
 /** `pool.settings`: returns the settings of the pool. */

@@ -1,15 +1,5 @@
-import { Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  IsArray,
-  IsBoolean,
-  IsInt,
-  IsOptional,
-  Max,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsList, IsListOf, IsWithin } from './rules';
+import { IsBoolean, IsOptional } from 'class-validator';
 import { IsCorrelationId } from './ids';
 import { LIMITS } from './limits';
 import type { Integer } from './integers';
@@ -19,13 +9,7 @@ export class KnownPrompt {
   /** Id of the prompt in the prompt memory. */
   @IsCorrelationId() promptId!: string;
   /** Lengths of its responses, tokens. */
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.samplesPerGroup)
-  @IsInt({ each: true })
-  @Min(0, { each: true })
-  @Max(LIMITS.maxTokens, { each: true })
-  lengths!: Integer[];
+  @IsList(LIMITS.samplesPerGroup, 1) @IsWithin(0, LIMITS.maxTokens, { each: true }) lengths!: Integer[];
   /** All of them ended at their token budget. */
   @IsOptional() @IsBoolean() atCap?: boolean;
 }
@@ -34,12 +18,7 @@ export class KnownPrompt {
  */
 export class RememberPromptsRequest {
   /** The prompts. */
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.page)
-  @ValidateNested({ each: true })
-  @Type(() => KnownPrompt)
-  prompts!: KnownPrompt[];
+  @IsListOf(() => KnownPrompt, LIMITS.page, 1) prompts!: KnownPrompt[];
 }
 export interface RememberPromptsReply {
   /** Lengths that were added. */
@@ -48,7 +27,7 @@ export interface RememberPromptsReply {
 /** `prompt.lengths`: returns the expected response lengths of prompts. */
 export class PromptLengthsRequest {
   /** Ids of the prompts in the prompt memory. */
-  @IsArray() @ArrayMinSize(1) @ArrayMaxSize(LIMITS.page) @IsCorrelationId({ each: true }) promptIds!: string[];
+  @IsList(LIMITS.page, 1) @IsCorrelationId({ each: true }) promptIds!: string[];
 }
 /** Expected response length of one prompt. */
 export interface PromptLengths {

@@ -1,17 +1,5 @@
-import { Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  IsArray,
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsNumber,
-  IsOptional,
-  Max,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsList, IsListOf, IsWithin } from './rules';
+import { IsBoolean, IsIn, IsNumber, IsOptional, Max, Min } from 'class-validator';
 import { IsAttempt, IsEpoch } from './epochs';
 import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type AttemptId, type Epoch } from './ids';
 import { IsCounter, type Integer } from './integers';
@@ -90,7 +78,7 @@ export class ConfigureRebalanceRequest {
   /** How moves are planned. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
   /** Batch sizes for which the engines have captured graphs; strictly descending. */
-  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsCounter(1, { each: true }) tiers?: Integer[];
+  @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
   /** A decode step takes stepBaseSeconds + stepPerSequenceSeconds x tier. */
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepBaseSeconds?: number;
   /** Time of a decode step for each sequence of its tier, seconds. */
@@ -102,7 +90,7 @@ export class ConfigureRebalanceRequest {
   /** Further time that a plan costs, seconds. */
   @IsOptional() @IsNumber() @Min(0) pauseSeconds?: number;
   /** Maximum moves of one request. */
-  @IsOptional() @IsInt() @Min(0) @Max(1_000) maxMovesPerRequest?: Integer;
+  @IsOptional() @IsWithin(0, 1_000) maxMovesPerRequest?: Integer;
   /** Minimum time between two moves of one request, milliseconds. */
   @IsOptional() @IsCounter(0) minMoveIntervalMs?: Integer;
   /** A request with fewer expected remaining tokens stays. */
@@ -125,12 +113,12 @@ export class PlanRebalanceRequest {
   /** Policy to use instead of that of the settings. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
   /** Batch tiers to use instead of those of the settings, strictly descending. */
-  @IsOptional() @IsArray() @ArrayMaxSize(64) @IsCounter(1, { each: true }) tiers?: Integer[];
+  @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
   /**
    * Maximum moves in the page.
    * @default 128
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
 /** A requested move: either requestId, or leaseId of a caller that only routes. */
@@ -152,18 +140,12 @@ export class ExecuteRebalanceRequest {
   /** A plan of `rebalance.plan`, or a new id for `moves`. */
   @IsId() planId!: string;
   /** Moves to execute instead of a stored plan. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.page)
-  @ValidateNested({ each: true })
-  @Type(() => WantedMove)
-  moves?: WantedMove[];
+  @IsOptional() @IsListOf(() => WantedMove, LIMITS.page, 1) moves?: WantedMove[];
   /**
    * Maximum moves in the page.
    * @default 128
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
 /** `rebalance.status`: returns a plan with the state of each move. */
@@ -176,7 +158,7 @@ export class RebalanceStatusRequest {
    * Maximum moves in the page.
    * @default 128
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
 export const MOVE_STATES = ['planned', 'sent', 'moved', 'completed-first', 'superseded', 'expired', 'refused'] as const;

@@ -1,7 +1,9 @@
+import { IsWithin } from './rules';
+import { WorkerRequest } from './common.dto';
 import { Type } from 'class-transformer';
-import { IsBoolean, IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min, ValidateNested } from 'class-validator';
+import { IsBoolean, IsIn, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import type { SamplingParameters } from './generation';
-import { IsAttempt, IsEpoch } from './epochs';
+import { IsAttempt } from './epochs';
 import {
   IsCorrelationId,
   IsId,
@@ -10,10 +12,8 @@ import {
   type RequestId,
   type RoundId,
   type ServerId,
-  type WorkerId,
   type AttemptId,
   type Epoch,
-  IsWorkerId,
 } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
@@ -23,18 +23,16 @@ import { MAX_REF_LENGTH, Segment } from './segment.dto';
  * `request.claim`: takes pending requests. An empty reply after waitMs is not an error; POOL_PAUSED: the pool is
  * paused.
  */
-export class ClaimRequest {
+export class ClaimRequest extends WorkerRequest {
   /** Id of the claim, for idempotency. */
   @IsId() claimId!: string;
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
   /** Maximum number of requests. */
-  @IsInt() @Min(1) @Max(LIMITS.claimsPerCall) max!: Integer;
+  @IsWithin(1, LIMITS.claimsPerCall) max!: Integer;
   /**
    * Wait at most this long for a request, milliseconds.
    * @default 0
    */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
   /** Claim requests of this job only, for a worker that cannot run those of other jobs. Default: any job. */
   @IsOptional() @IsId() job?: JobId;
 }
@@ -93,11 +91,9 @@ export interface RequestSegmentsReply {
 /** Maximum generation time of one attempt, milliseconds; more means that a clock was set forward. */
 const MAX_GENERATED_MS = 2 * LIMITS.timeoutMs;
 
-class AttemptMessage {
+class AttemptMessage extends WorkerRequest {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
 }
 
 /**
@@ -106,7 +102,7 @@ class AttemptMessage {
  */
 export class SaveRequest extends AttemptMessage {
   /** Generation time of the attempt so far, milliseconds; for a sample with `timeoutMs`. */
-  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: Integer;
+  @IsOptional() @IsWithin(0, MAX_GENERATED_MS) generatedMs?: Integer;
   /** The server it runs on; required with the first call of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
   /** Tokens of the attempt so far. */
@@ -175,7 +171,7 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  */
 export class FailRequest extends AttemptMessage {
   /** Generation time of the attempt, milliseconds; for a sample with `timeoutMs`. */
-  @IsOptional() @IsInt() @Min(0) @Max(MAX_GENERATED_MS) generatedMs?: Integer;
+  @IsOptional() @IsWithin(0, MAX_GENERATED_MS) generatedMs?: Integer;
   /** Why the attempt ends. */
   @IsIn(FAIL_REASONS) reason!: FailReason;
   /** False: a retry cannot help (the engine refused the request). */
@@ -190,7 +186,7 @@ export class FailRequest extends AttemptMessage {
    */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
   /** Tokens of this attempt that could not be stored; those after the last partial save count as waste. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.maxTokens) lostTokens?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.maxTokens) lostTokens?: Integer;
 }
 export interface FailReply {
   /** State of the request now. */

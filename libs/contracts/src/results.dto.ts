@@ -1,27 +1,17 @@
-import { Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  IsArray,
-  IsInt,
-  IsOptional,
-  IsString,
-  Max,
-  MaxLength,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsListOf, IsWithin } from './rules';
+import { RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
+import { IsOptional, IsString, MaxLength } from 'class-validator';
 import { IsEpoch } from './epochs';
-import { IsId, type GroupId, type JobId, type RequestId, type RoundId, type Epoch } from './ids';
+import { IsId, type GroupId, type RequestId, type RoundId, type Epoch } from './ids';
 import type { Integer } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import type { RoundState } from './round.dto';
 import { Segment } from './segment.dto';
-import { IsResultsCursor, IsStamp, type Stamp } from './stamp';
+import { IsResultsCursor } from './stamp';
 
 /** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
-export class RoundResultsRequest {
-  @IsId() job!: JobId;
+export class RoundResultsRequest extends StampedJobRequest {
   @IsId() roundId!: RoundId;
   /**
    * Cursor of the previous page; absent: from the beginning. GENERATION_CHANGED if Redis has lost groups that were read
@@ -32,12 +22,10 @@ export class RoundResultsRequest {
    * Maximum groups of the page.
    * @default 128
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerResultsPage) limit?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.groupsPerResultsPage) limit?: Integer;
   /** How long to wait for the next group or the end of the round, milliseconds. */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /** One finished sample. */
 export interface SampleResult {
@@ -74,7 +62,7 @@ export interface GroupResult {
    */
   digest?: string;
 }
-export interface RoundResultsReply {
+export interface RoundResultsReply extends StampedReply {
   /** State of the round. */
   state: RoundState;
   /** The groups, in the order of acceptance. */
@@ -85,7 +73,6 @@ export interface RoundResultsReply {
   complete: boolean;
   /** With the last page: cost of the policy in this round. Its `acceptance` reweights samples by length. */
   ledger?: LedgerSummary;
-  stamp: Stamp;
 }
 /** A group that was read completely. */
 export class ReadGroup {
@@ -95,26 +82,16 @@ export class ReadGroup {
 }
 
 /** `round.close`: marks the groups of the round as trained. */
-export class CloseRoundRequest {
-  @IsId() job!: JobId;
-  @IsId() roundId!: RoundId;
-  @IsEpoch() trainerEpoch!: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
+export class CloseRoundRequest extends RoundRequest {
   /**
    * Cursor of the last page of `round.results`: proves which groups were read. ROUND_MISMATCH if they differ from the
    * round.
    */
   @IsResultsCursor() cursor!: string;
   /** The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different groups. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(LIMITS.groupsPerClose)
-  @ValidateNested({ each: true })
-  @Type(() => ReadGroup)
-  groups?: ReadGroup[];
+  @IsOptional() @IsListOf(() => ReadGroup, LIMITS.groupsPerClose) groups?: ReadGroup[];
 }
-export interface CloseRoundReply {
+export interface CloseRoundReply extends StampedReply {
   roundId: RoundId;
   /** Steps trained, including this one. */
   stepsTrained: Integer;
@@ -122,5 +99,4 @@ export interface CloseRoundReply {
   trainedGroups: Integer;
   /** Their samples. */
   trainedRequests: Integer;
-  stamp: Stamp;
 }

@@ -1,7 +1,6 @@
+import { RoundRequest, type StampedReply } from './common.dto';
 import { IsIn, IsOptional, MaxLength } from 'class-validator';
-import { IsEpoch } from './epochs';
-import { IsId, type Epoch, type JobId, type RoundId } from './ids';
-import { IsStamp, type Stamp } from './stamp';
+import { type RoundId } from './ids';
 import type { Integer } from './integers';
 
 export const CANCEL_MODES = ['requeue', 'drop'] as const;
@@ -12,12 +11,7 @@ export type CancelMode = (typeof CANCEL_MODES)[number];
  * `round.cancel`: cancels a round that is not closed. Its step is not counted, and another round may be opened with
  * another roundId. Workers are told as in a cut.
  */
-export class CancelRoundRequest {
-  @IsId() job!: JobId;
-  @IsId() roundId!: RoundId;
-  @IsEpoch() trainerEpoch!: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
+export class CancelRoundRequest extends RoundRequest {
   /**
    * `requeue`: all its groups, also accepted ones, go to the long-tail queue with all tokens, under every policy.
    * `drop`: they are dropped, and their tokens count as waste.
@@ -29,7 +23,7 @@ export class CancelRoundRequest {
    */
   @IsOptional() @MaxLength(256) reason?: string;
 }
-export interface CancelRoundReply {
+export interface CancelRoundReply extends StampedReply {
   roundId: RoundId;
   /** Present state of the round. */
   state: 'cancelled';
@@ -37,5 +31,4 @@ export interface CancelRoundReply {
   mode: CancelMode;
   /** Number of groups that are requeued or dropped; `round.status` says `settled` when all are. */
   groups: Integer;
-  stamp: Stamp;
 }

@@ -1,36 +1,16 @@
+import { IsListOf, IsWithin } from './rules';
+import { JobRequest, RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  IsArray,
-  IsIn,
-  IsInt,
-  IsObject,
-  IsOptional,
-  IsString,
-  Max,
-  MaxLength,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsIn, IsObject, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import { ABORT_SCOPES, type AbortScope } from './abort.dto';
 import { IsEpoch } from './epochs';
 import type { Prompt, SamplingParameters } from './generation';
-import {
-  IsCorrelationId,
-  IsId,
-  type GroupId,
-  type JobId,
-  type RequestId,
-  type RoundId,
-  type Epoch,
-  IsName,
-} from './ids';
+import { IsCorrelationId, IsId, type GroupId, type RequestId, type RoundId, type Epoch, IsName } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import type { ReturnReason } from './request.dto';
 import { MAX_REF_LENGTH } from './segment.dto';
-import { IsStamp, type Stamp } from './stamp';
+import { type Stamp } from './stamp';
 import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
 
 export const ROUND_KINDS = ['short', 'long'] as const;
@@ -44,10 +24,9 @@ export const ROUND_STATES = ['opening', 'open', 'completed', 'closed', 'cancelle
 export type RoundState = (typeof ROUND_STATES)[number];
 
 /** `round.next`: returns the plan of the next round; every step trains exactly its groups. Read-only. */
-export class NextRoundRequest {
-  @IsId() job!: JobId;
+export class NextRoundRequest extends StampedJobRequest {
   /** Groups of one training step. */
-  @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) groupsPerStep!: Integer;
+  @IsWithin(1, LIMITS.groupsPerRound) groupsPerStep!: Integer;
   /** Groups of the data set that were never submitted. */
   @IsCounter(0) remainingGroups!: Integer;
   /** Groups that were never submitted, by domain; required with `domainQuotas`. */
@@ -56,8 +35,6 @@ export class NextRoundRequest {
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /** Epoch of an earlier open or takeover; a trainer that was taken over gets `FENCED`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /** Plan of a round. */
 export interface RoundPlan {
@@ -78,13 +55,10 @@ export interface RoundPlan {
   /** The choice of an adaptive policy; absent without one. */
   choice?: TailChoice;
 }
-export interface NextRoundReply extends RoundPlan {
-  stamp: Stamp;
-}
+export interface NextRoundReply extends RoundPlan, StampedReply {}
 
 /** `round.open`: opens a round and takes its groups from the long-tail queue; idempotent by planId. */
-export class OpenRoundRequest {
-  @IsId() job!: JobId;
+export class OpenRoundRequest extends StampedJobRequest {
   /** Id of the new round, chosen by the trainer; not used before in the job. */
   @IsId() roundId!: RoundId;
   /** As in the plan of `round.next`. */
@@ -94,11 +68,11 @@ export class OpenRoundRequest {
   /** As in the plan. */
   @IsIn(ROUND_KINDS) kind!: RoundKind;
   /** As in the plan. */
-  @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) neededGroups!: Integer;
+  @IsWithin(1, LIMITS.groupsPerRound) neededGroups!: Integer;
   /** Groups taken from the long-tail queue, as in the plan. */
-  @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) takeGroups!: Integer;
+  @IsWithin(0, LIMITS.groupsPerRound) takeGroups!: Integer;
   /** New groups that will be submitted; together with takeGroups at least neededGroups. */
-  @IsInt() @Min(0) @Max(LIMITS.groupsPerRound) newGroups!: Integer;
+  @IsWithin(0, LIMITS.groupsPerRound) newGroups!: Integer;
   /** Tail policy of the round, as for the plan. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /**
@@ -108,8 +82,6 @@ export class OpenRoundRequest {
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Epoch of an earlier open or takeover; absent for the first round of a job. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
   /**
    * Silence of the trainer after which claims stop, milliseconds.
    * @default 600000
@@ -122,7 +94,7 @@ export class OpenRoundRequest {
    */
   @IsOptional() @IsIn(ABORT_SCOPES) abortScope?: AbortScope;
 }
-export interface OpenRoundReply {
+export interface OpenRoundReply extends StampedReply {
   roundId: RoundId;
   /** Send this with every later call of the trainer. */
   trainerEpoch: Epoch;
@@ -130,12 +102,10 @@ export interface OpenRoundReply {
   state: RoundState;
   /** Groups taken from the long-tail queue. */
   takenGroups: Integer;
-  stamp: Stamp;
 }
 
 /** `round.takeover`: starts a new trainer of the job and fences the previous one. */
-export class TakeoverRoundRequest {
-  @IsId() job!: JobId;
+export class TakeoverRoundRequest extends JobRequest {
   /** Id of the takeover, for idempotency: a repeat gets the same epoch. */
   @IsId() takeoverId!: string;
 }
@@ -157,24 +127,24 @@ export class GroupSubmission {
   /** Id of the group, unique in its job. */
   @IsId() groupId!: GroupId;
   /** Number of samples to train. */
-  @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) samples!: Integer;
+  @IsWithin(1, LIMITS.samplesPerGroup) samples!: Integer;
   /**
    * Smallest number of samples to train if others are lost for good: aborted, timed out, or failed. The group waits for
    * all samples that can still finish, up to `samples`. Default: `samples`.
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.samplesPerGroup) minSamples?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.samplesPerGroup) minSamples?: Integer;
   /** The prompt inline, at most 32 kB; or promptRef. */
   @IsOptional() @IsObject() prompt?: Prompt;
   /** Reference of the prompt, stored before by `payload.put`; or prompt. */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
   /** Token budget of each sample. */
-  @IsInt() @Min(1) @Max(LIMITS.maxTokens) maxTokens!: Integer;
+  @IsWithin(1, LIMITS.maxTokens) maxTokens!: Integer;
   /**
    * Maximum generation time of a sample over all its attempts, milliseconds. Waiting for a worker or a server does not
    * count, nor does the time of tokens that a policy has thrown away. A sample that takes longer ends as by an abort in
    * the `abortScope` of its round. Default: none.
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.timeoutMs) timeoutMs?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.timeoutMs) timeoutMs?: Integer;
   /** Sampling parameters of all its samples, at most 4 kB of JSON. */
   @IsOptional() @IsObject() sampling?: SamplingParameters;
   /** Domain of the prompt, for `domainQuotas`, over-provision and long-tail statistics. */
@@ -187,38 +157,24 @@ export class GroupSubmission {
 }
 
 /** `round.submit`: submits one page of groups; a known group with the same contents is skipped. */
-export class SubmitGroupsRequest {
-  @IsId() job!: JobId;
-  @IsId() roundId!: RoundId;
-  @IsEpoch() trainerEpoch!: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
+export class SubmitGroupsRequest extends RoundRequest {
   /** The groups. */
-  @IsArray()
-  @ArrayMinSize(1)
-  @ArrayMaxSize(LIMITS.groupsPerSubmit)
-  @ValidateNested({ each: true })
-  @Type(() => GroupSubmission)
-  groups!: GroupSubmission[];
+  @IsListOf(() => GroupSubmission, LIMITS.groupsPerSubmit, 1) groups!: GroupSubmission[];
 }
-export interface SubmitGroupsReply {
+export interface SubmitGroupsReply extends StampedReply {
   /** Groups of the round so far, including those from the queue. */
   roundGroups: Integer;
   /** Groups that were added. */
   added: Integer;
   /** Groups that were already in the round. */
   repeated: Integer;
-  stamp: Stamp;
 }
 
 /** `round.status`: state of a round; default: the round that is not closed, or the last one. */
-export class RoundStatusRequest {
-  @IsId() job!: JobId;
+export class RoundStatusRequest extends StampedJobRequest {
   @IsOptional() @IsId() roundId?: RoundId;
   /** Counts as a call of the trainer, so that claims continue. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
-  /** Stamp of the last reply. */
-  @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /** Why a request failed for good. */
 export interface RequestFailure {

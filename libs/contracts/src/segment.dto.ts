@@ -1,6 +1,7 @@
-import { IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
+import { IsWithin } from './rules';
+import { IsOptional, IsString, MaxLength } from 'class-validator';
 import { IsAttempt, IsEpoch } from './epochs';
-import { IsId, type ServerId, type AttemptId, type Epoch } from './ids';
+import { IsId, type AttemptId, type Epoch, type ServerId } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 
@@ -18,7 +19,7 @@ export class Segment {
   /** Weight version. */
   @IsCounter(0) weightVersion!: Integer;
   /** Number of tokens. */
-  @IsInt() @Min(0) @Max(LIMITS.maxTokens) tokenCount!: Integer;
+  @IsWithin(0, LIMITS.maxTokens) tokenCount!: Integer;
   /** Reference of the payload with the tokens: JSON {@link SegmentPayload}. */
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
   /** Set if the weights changed meanwhile (mode `keep`): the tokens are from `weightVersion` up to this version. */

@@ -1,21 +1,11 @@
+import { IsDecimal, IsWithin } from './rules';
+import { type PageReply, ScanRequest, ServerRequest } from './common.dto';
 import { Type } from 'class-transformer';
-import {
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsNumber,
-  IsOptional,
-  IsUrl,
-  Matches,
-  Max,
-  MaxLength,
-  Min,
-  ValidateNested,
-} from 'class-validator';
+import { IsBoolean, IsIn, IsOptional, IsUrl, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
 import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
-import { IsCorrelationId, IsId, type ServerId, type WorkerId, type Epoch } from './ids';
+import { IsCorrelationId, type ServerId, type WorkerId, type Epoch } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { IsLabels, type Labels } from './labels';
 
@@ -44,9 +34,7 @@ export type ServerState = (typeof SERVER_STATES)[number];
  * and sessions expire, and the server is `pending` until it answers a probe (the call waits for the first one, for at
  * most a second) or sends a heartbeat. The same instanceId updates the description of the server, never its state.
  */
-export class RegisterServerRequest {
-  /** Id of the server, chosen by the caller. */
-  @IsId() serverId!: ServerId;
+export class RegisterServerRequest extends ServerRequest {
   /** Base URL of the engine. */
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
   @MaxLength(512)
@@ -59,12 +47,12 @@ export class RegisterServerRequest {
   /** Model of the engine, returned with leases. */
   @IsOptional() @MaxLength(256) model?: string;
   /** Maximum leases at the same time. */
-  @IsInt() @Min(1) @Max(1_000_000) maxInflight!: Integer;
+  @IsWithin(1, 1_000_000) maxInflight!: Integer;
   /**
    * Relative capacity: load counts as leases / weight.
    * @default 1
    */
-  @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
+  @IsOptional() @IsDecimal(0.001, 1_000) weight?: number;
   /** Weight version of the engine; absent = unknown. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Labels that an acquire may require, for example a zone or a GPU type. */
@@ -91,8 +79,7 @@ export interface RegisterServerReply extends WeightVersionReply {
 }
 
 /** `server.heartbeat`: keeps a server ready; for sidecars. The load-balancer also probes endpoints itself. */
-export class ServerHeartbeatRequest {
-  @IsId() serverId!: ServerId;
+export class ServerHeartbeatRequest extends ServerRequest {
   /** Epoch from the registration. */
   @IsEpoch() epoch!: Epoch;
   /** Present weight version of the engine; absent = unchanged. */
@@ -106,12 +93,11 @@ export interface ServerHeartbeatReply extends WeightVersionReply {
 }
 
 /** `server.update`: changes the given fields; absent ones stay, as do leases, sessions and epoch. SERVER_NOT_FOUND. */
-export class UpdateServerRequest {
-  @IsId() serverId!: ServerId;
+export class UpdateServerRequest extends ServerRequest {
   /** Maximum leases; a value below the present number only stops new leases. */
-  @IsOptional() @IsInt() @Min(1) @Max(1_000_000) maxInflight?: Integer;
+  @IsOptional() @IsWithin(1, 1_000_000) maxInflight?: Integer;
   /** Relative capacity: load counts as leases / weight. */
-  @IsOptional() @IsNumber({ allowNaN: false, allowInfinity: false }) @Min(0.001) @Max(1_000) weight?: number;
+  @IsOptional() @IsDecimal(0.001, 1_000) weight?: number;
   /** Present weight version of the engine. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** The new labels, which replace all old ones. */
@@ -121,19 +107,14 @@ export class UpdateServerRequest {
  * `server.drain`: stops new leases and removes the server with its last lease, or at the deadline with all remaining
  * ones (`worker.sync` tells their holders). A repeat can only make the deadline earlier.
  */
-export class DrainServerRequest {
-  @IsId() serverId!: ServerId;
+export class DrainServerRequest extends ServerRequest {
   /** Time until the deadline, milliseconds; at most 7 days. */
-  @IsInt() @Min(0) @Max(604_800_000) deadlineMs!: Integer;
+  @IsWithin(0, 604_800_000) deadlineMs!: Integer;
 }
 /** `server.cordon`: stops new leases; existing ones continue. It stays in force after a restart of the engine. */
-export class CordonServerRequest {
-  @IsId() serverId!: ServerId;
-}
+export class CordonServerRequest extends ServerRequest {}
 /** `server.uncordon`: ends a cordon, and a drain in progress. */
-export class UncordonServerRequest {
-  @IsId() serverId!: ServerId;
-}
+export class UncordonServerRequest extends ServerRequest {}
 export interface ServerChangeReply extends WeightVersionReply {
   serverId: ServerId;
   /** Current epoch of the server. */
@@ -153,8 +134,7 @@ export interface ServerChangeReply extends WeightVersionReply {
  * requests. Its leases and sessions expire, and late releases change nothing; it stays `failed` until it registers with
  * another instanceId.
  */
-export class FenceServerRequest {
-  @IsId() serverId!: ServerId;
+export class FenceServerRequest extends ServerRequest {
   /** The epoch to expire; another current epoch stays. */
   @IsEpoch() epoch!: Epoch;
   /** Text for the log and the event. */
@@ -175,8 +155,7 @@ export interface FenceServerReply {
  * Leases of expired worker epochs are returned at once; the next heartbeat asks live workers for a `worker.sync`, and
  * they return the leases they do not hold. Errors: SERVER_NOT_FOUND, FENCED.
  */
-export class ReconcileServerRequest {
-  @IsId() serverId!: ServerId;
+export class ReconcileServerRequest extends ServerRequest {
   /** Only if this is the current epoch. */
   @IsOptional() @IsEpoch() epoch?: Epoch;
   /** Cursor of the previous page. */
@@ -189,7 +168,7 @@ export interface LeaseHolder {
   /** Leases of the worker in this page. */
   leases: Integer;
 }
-export interface ReconcileServerReply {
+export interface ReconcileServerReply extends PageReply {
   /** Present leases of the server. */
   leases: Integer;
   /** Requests that its engine runs, as reported; these four fields are absent if it reports no load. */
@@ -204,24 +183,17 @@ export interface ReconcileServerReply {
   holders: LeaseHolder[];
   /** Leases of expired worker epochs in this page. */
   returned: Integer;
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }
 
 /** `server.remove`: removes a server; its leases expire at once, and later releases change nothing. */
-export class RemoveServerRequest {
-  @IsId() serverId!: ServerId;
-}
+export class RemoveServerRequest extends ServerRequest {}
 export interface RemoveServerReply {
   /** False if there was no such server. */
   removed: boolean;
 }
 
 /** `server.list`: one page of servers. */
-export class ListServersRequest {
-  /** Cursor of the previous page. */
-  @IsOptional() @IsScanCursor() cursor?: string;
-}
+export class ListServersRequest extends ScanRequest {}
 /** One server. */
 export interface ServerStatus {
   serverId: ServerId;
@@ -277,9 +249,7 @@ export interface ServerLoadReport {
   /** Age of the report, milliseconds. */
   ageMs: Integer;
 }
-export interface ListServersReply {
+export interface ListServersReply extends PageReply {
   /** The servers of the page. */
   servers: ServerStatus[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }

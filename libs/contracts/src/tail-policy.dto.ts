@@ -1,4 +1,5 @@
-import { IsIn, IsInt, IsBoolean, IsNumber, IsObject, IsOptional, Max, Min } from 'class-validator';
+import { IsWithin } from './rules';
+import { IsIn, IsBoolean, IsNumber, IsObject, IsOptional, Max, Min } from 'class-validator';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 
@@ -67,7 +68,7 @@ export class TailPolicy {
   /**
    * `drip`: groups each round takes from the long-tail queue; default: as many as the round launches beyond its need.
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.groupsPerRound) dripGroups?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.groupsPerRound) dripGroups?: Integer;
   /**
    * For `drip`. `adaptive`: computed from the pace of taken and new groups (TailSieve), starting at `dripGroups` or 1.
    * @default 'fixed'
@@ -79,7 +80,7 @@ export class TailPolicy {
    */
   @IsOptional() @IsBoolean() dripReserved?: boolean;
   /** For `fixed-concurrency`: maximum requests of the round that workers have at the same time. */
-  @IsOptional() @IsInt() @Min(1) @Max(1_000_000) concurrency?: Integer;
+  @IsOptional() @IsWithin(1, 1_000_000) concurrency?: Integer;
   /** Groups of each domain in a whole step; other domains share the rest. */
   @IsOptional() @IsObject() domainQuotas?: Record<string, Integer>;
   /** Tokens that fit into the KV caches of all engines; limits adaptive over-provision. */
@@ -114,13 +115,13 @@ export class TailPolicy {
    * Failures of one request before it fails for good.
    * @default 3
    */
-  @IsOptional() @IsInt() @Min(0) @Max(1_000) maxFailures?: Integer;
+  @IsOptional() @IsWithin(0, 1_000) maxFailures?: Integer;
   /**
    * Attempts of one request that may return unfinished for other reasons (its engine or worker dropped it, no server, a
    * full payload store, ...) before it fails for good. Cuts, moves and weight changes do not count.
    * @default 1000
    */
-  @IsOptional() @IsInt() @Min(0) @Max(1_000_000) maxReturns?: Integer;
+  @IsOptional() @IsWithin(0, 1_000_000) maxReturns?: Integer;
 }
 
 /**

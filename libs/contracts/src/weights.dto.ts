@@ -1,4 +1,6 @@
-import { IsIn, IsInt, IsOptional, Max, Min } from 'class-validator';
+import { IsWithin } from './rules';
+import { type PageReply, type StampedReply } from './common.dto';
+import { IsIn, IsOptional } from 'class-validator';
 import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
 import { IsId, type JobId, type ServerId, type Epoch } from './ids';
@@ -23,19 +25,19 @@ export class BeginWeightsRequest {
   /** Id of the change, for idempotency: a repeat returns its present state. */
   @IsId() syncId!: string;
   /** Version of the new weights; not below the version of the pool. */
-  @IsInt() @Min(0) @Max(1_000_000_000) version!: Integer;
+  @IsWithin(0, 1_000_000_000) version!: Integer;
   /** What happens to running requests. */
   @IsIn(WEIGHT_SYNC_MODES) mode!: WeightSyncMode;
   /**
    * Time until the rollback, milliseconds.
    * @default 120000
    */
-  @IsOptional() @IsInt() @Min(1_000) @Max(3_600_000) deadlineMs?: Integer;
+  @IsOptional() @IsWithin(1_000, 3_600_000) deadlineMs?: Integer;
   /**
    * Wait until no request runs, at most this long, milliseconds. Not for `keep`.
    * @default 0
    */
-  @IsOptional() @IsInt() @Min(0) @Max(LIMITS.waitMs) waitMs?: Integer;
+  @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
   /** With `trainerEpoch`: only this trainer, or one that took the job over, may end the change. */
   @IsOptional() @IsId() job?: JobId;
   /** Epoch of the trainer of `job`. */
@@ -92,9 +94,7 @@ export interface WeightSync {
   confirmedServers: Integer;
 }
 /** Reply of `weights.begin`, `weights.commit` and `weights.rollback`. */
-export interface WeightSyncReply extends WeightSync {
-  stamp: Stamp;
-}
+export interface WeightSyncReply extends WeightSync, StampedReply {}
 
 /** `weights.status`: state of the present change, or of `syncId`; with `cursor` also one page of servers. */
 export class WeightsStatusRequest {
@@ -124,14 +124,11 @@ export interface WeightServer {
   confirmed: boolean;
 }
 /** The weights of a pool. */
-export interface WeightsStatusReply {
+export interface WeightsStatusReply extends StampedReply, PageReply {
   /** Last committed version; absent before the first commit. */
   version?: Integer;
   /** The present change, or the requested one; absent without one. */
   sync?: WeightSync;
   /** One page of servers; empty without `cursor`. */
   servers: WeightServer[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
-  stamp: Stamp;
 }

@@ -1,5 +1,6 @@
-import { Type } from 'class-transformer';
-import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Max, Min, ValidateNested } from 'class-validator';
+import { IsList, IsListOf, IsWithin } from './rules';
+import { type PageReply, WorkerRequest } from './common.dto';
+import { IsIn, IsOptional } from 'class-validator';
 import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
 import {
@@ -26,7 +27,7 @@ export class RegisterWorkerRequest {
    * Time without a heartbeat after which the epoch expires, milliseconds.
    * @default 15000
    */
-  @IsOptional() @IsInt() @Min(500) @Max(3_600_000) ttlMs?: Integer;
+  @IsOptional() @IsWithin(500, 3_600_000) ttlMs?: Integer;
 }
 export interface RegisterWorkerReply {
   /** Send this with every later call of the worker. */
@@ -38,9 +39,7 @@ export interface RegisterWorkerReply {
 }
 
 /** `worker.heartbeat`: renews all leases and attempts of the epoch. FENCED if the epoch has expired. */
-export class WorkerHeartbeatRequest {
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
+export class WorkerHeartbeatRequest extends WorkerRequest {
   /** Number of leases that the worker holds. */
   @IsCounter(0) leaseCount!: Integer;
   /** Sum of the sequences of their leaseIds, modulo 2^40. */
@@ -70,9 +69,7 @@ export interface WorkerHeartbeatReply {
 }
 
 /** `worker.sync`: lists the leases or attempts of this epoch in Redis, page by page. */
-export class SyncWorkerRequest {
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
+export class SyncWorkerRequest extends WorkerRequest {
   /** What to list. */
   @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
   /** Cursor of the previous page. */
@@ -87,18 +84,13 @@ export interface HeldItem {
   /** Time of the grant or claim, milliseconds since 1970. */
   sinceMs: Integer;
 }
-export interface SyncWorkerReply {
+export interface SyncWorkerReply extends PageReply {
   /** leaseIds with the time of the grant, or requestIds (`attempt` set) with the time of the claim. */
   items: HeldItem[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: string;
 }
 
 /** `worker.deregister`: ends the epoch at once; its leases and attempts are returned. */
-export class DeregisterWorkerRequest {
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
-}
+export class DeregisterWorkerRequest extends WorkerRequest {}
 export interface DeregisterWorkerReply {
   /** False if the epoch had ended before. */
   deregistered: boolean;
@@ -126,14 +118,9 @@ export class AbortAttemptsCommand {
    */
   @IsIn(['cut', 'abort', 'move', 'expired']) cause!: 'cut' | 'abort' | 'move' | 'expired';
   /** The attempts. */
-  @IsArray() @ArrayMaxSize(LIMITS.page) attempts!: AbortedAttempt[];
+  @IsList(LIMITS.page) attempts!: AbortedAttempt[];
   /** The leases; absent if there are none. */
-  @IsOptional()
-  @IsArray()
-  @ArrayMaxSize(LIMITS.page)
-  @ValidateNested({ each: true })
-  @Type(() => AbortedLease)
-  leases?: AbortedLease[];
+  @IsOptional() @IsListOf(() => AbortedLease, LIMITS.page) leases?: AbortedLease[];
 }
 
 /** A lease to move to another server. */
@@ -154,5 +141,5 @@ export class MoveLeasesCommand {
   /** The plan of the moves. */
   @IsId() planId!: string;
   /** The leases. */
-  @IsArray() @ArrayMaxSize(LIMITS.page) @ValidateNested({ each: true }) @Type(() => MovedLease) leases!: MovedLease[];
+  @IsListOf(() => MovedLease, LIMITS.page) leases!: MovedLease[];
 }

@@ -1,0 +1,47 @@
+import { IsOptional } from 'class-validator';
+import { IsScanCursor } from './cursors';
+import { IsEpoch } from './epochs';
+import { IsId, IsWorkerId, type Epoch, type JobId, type RoundId, type ServerId, type WorkerId } from './ids';
+import { IsStamp, type Stamp } from './stamp';
+
+/** A request about one job. */
+export class JobRequest {
+  @IsId() job!: JobId;
+}
+/** A request about one job that fails if Redis has lost changes since the stamp. */
+export class StampedJobRequest extends JobRequest {
+  /** Stamp of the last reply. */
+  @IsOptional() @IsStamp() stamp?: Stamp;
+}
+/** A request of the trainer of a job. */
+export class TrainerRequest extends StampedJobRequest {
+  @IsEpoch() trainerEpoch!: Epoch;
+}
+/** A request of the trainer of a job about one round. */
+export class RoundRequest extends TrainerRequest {
+  @IsId() roundId!: RoundId;
+}
+/** A request about one server. */
+export class ServerRequest {
+  @IsId() serverId!: ServerId;
+}
+/** A request of a worker. */
+export class WorkerRequest {
+  @IsWorkerId() workerId!: WorkerId;
+  @IsEpoch() workerEpoch!: Epoch;
+}
+/** A request for one page of a scan. */
+export class ScanRequest {
+  /** Cursor of the previous page. */
+  @IsOptional() @IsScanCursor() cursor?: string;
+}
+
+/** A reply to a trainer. */
+export interface StampedReply {
+  stamp: Stamp;
+}
+/** One page of a list. */
+export interface PageReply {
+  /** Send this for the next page; absent on the last page. */
+  cursor?: string;
+}
