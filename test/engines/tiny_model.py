@@ -6,7 +6,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-CONTEXT = 16_384
+CONTEXT = 131_072
 
 folder = sys.argv[1]
 torch.manual_seed(1)

@@ -23,7 +23,7 @@ const bin = (name) => join(venv, 'bin', name);
 /** An engine that listens. `stop` resolves once it is gone. */
 export async function startVllm() {
   if (!existsSync(join(folder, 'installed'))) installVllm();
-  const model = join(folder, 'model');
+  const model = join(folder, 'model-128k');
   if (!existsSync(join(model, 'model.safetensors'))) run(bin('python'), [join(here(), 'tiny_model.py'), model]);
 
   const port = await freePort();

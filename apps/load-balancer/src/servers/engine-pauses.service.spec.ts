@@ -1,7 +1,6 @@
-import type { WeightSyncMode } from '@broomwagon/contracts';
 import { Alarms, Metrics } from '@broomwagon/platform';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { connectRedis, FunctionRunner, PoolDirectory, ServerStore, WeightStore } from '@broomwagon/state';
+import { connectRedis, FunctionRunner, PoolDirectory, RoundStore, ServerStore, WeightStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
 import { EngineHealth } from './engine-health';
@@ -11,12 +10,23 @@ const redis = connectRedis({ url: testRedisUrl() });
 const prefix = testPool().pool;
 const runner = new FunctionRunner(redis, prefix);
 const weights = new WeightStore(runner);
+const rounds = new RoundStore(runner);
+const servers = new ServerStore(runner);
 afterAll(async () => {
   redis.disconnect();
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 });
 
-/** One engine, which may be away. */
+const directory = new PoolDirectory(redis, prefix);
+const capabilities = { pauseModes: ['keep' as const] };
+const server = { dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i', capabilities };
+const begin = (pool: string) => weights.begin(pool, { syncId: pool, version: 2, mode: 'keep', deadlineMs: 60_000 });
+
+function replica(engine: EngineHealth, metrics = new Metrics('load-balancer')): EnginePausesService {
+  return new EnginePausesService(weights, engine, directory, new Alarms(metrics), new LoadBalancerMetrics(metrics));
+}
+
+/** One engine, which may be unreachable. */
 class OneEngine extends EngineHealth {
   paused = false;
   away = false;
@@ -32,21 +42,15 @@ class OneEngine extends EngineHealth {
 
 it('lets an engine of two pools go on when neither pauses it, and one that was away as soon as it is back', async () => {
   const engine = new OneEngine();
-  const directory = new PoolDirectory(redis, prefix);
-  const alarms = { look: () => undefined } as unknown as Alarms;
-  const counts = new LoadBalancerMetrics(new Metrics('load-balancer'));
-  const service = new EnginePausesService(weights, engine, directory, alarms, counts);
-  const about = { endpoint: 'http://e', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
-  const capabilities = { pauseModes: ['keep' as const] };
+  const service = replica(engine);
   for (const pool of ['one', 'two']) {
     await directory.add(pool);
-    await new ServerStore(runner).register(pool, { serverId: `in-${pool}`, ...about, capabilities });
-    const mode: WeightSyncMode = 'keep';
-    await weights.begin(pool, { syncId: pool, version: 2, mode, deadlineMs: 60_000 });
+    await servers.register(pool, { serverId: `in-${pool}`, endpoint: 'http://e', ...server });
+    await begin(pool);
     await service.tell(pool);
   }
   expect(engine.paused).toBe(true);
-  await new ServerStore(runner).remove('one', 'in-one');
+  await servers.remove('one', 'in-one');
   await service.tell('one');
   expect(engine.paused).toBe(true);
   expect(await weights.engineResumes('one', '0')).toMatchObject({ steps: [] });
@@ -59,47 +63,41 @@ it('lets an engine of two pools go on when neither pauses it, and one that was a
   expect(await weights.engineSteps('two', '0')).toMatchObject({ resumes: false });
 });
 
-it('lets an engine go on when Redis has lost the record of its pause, once', async () => {
-  const engine = new OneEngine();
-  const directory = new PoolDirectory(redis, prefix);
-  const alarms = { look: () => undefined } as unknown as Alarms;
-  const service = new EnginePausesService(
-    weights,
-    engine,
-    directory,
-    alarms,
-    new LoadBalancerMetrics(new Metrics('load-balancer')),
-  );
-  const about = { endpoint: 'http://lost', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
-  const capabilities = { pauseModes: ['keep' as const] };
-  await directory.add('lost');
-  await new ServerStore(runner).register('lost', { serverId: 's', ...about, capabilities });
-  await weights.begin('lost', { syncId: 'first', version: 2, mode: 'keep', deadlineMs: 60_000 });
-  await service.tell('lost');
-  await service.tell('lost');
-  expect(engine.paused).toBe(true);
-  // Set back to before the change.
-  await redis.del(`${runner.rootKey('lost')}:weights:engines`, `${runner.rootKey('lost')}:weights:sync`);
-  await service.tell('lost');
-  expect(engine.paused).toBe(false);
-  // What somebody else pauses later is not ours.
-  engine.paused = true;
-  await service.tell('lost');
-  expect(engine.paused).toBe(true);
-});
+it.each(['the same replica', 'another replica, after a new generation'])(
+  'resumes an engine, once, when Redis has lost the record of its pause: %s',
+  async (who) => {
+    const engine = new OneEngine();
+    const service = replica(engine);
+    const isKilled = who !== 'the same replica';
+    const pool = isKilled ? 'killed' : 'lost';
+    await directory.add(pool);
+    await rounds.due(pool);
+    await servers.register(pool, { serverId: 's', endpoint: `http://${pool}`, ...server });
+    await servers.heardFrom(pool, ['s']);
+    await begin(pool);
+    await expect.poll(() => service.tell(pool).then(() => engine.paused)).toBe(true);
+    const root = runner.rootKey(pool);
+    await redis.del(`${root}:weights:engines`, `${root}:weights:sync`);
+    if (isKilled) {
+      await redis.hset(`${root}:meta`, 'generationOf', 'another process');
+      await rounds.due(pool);
+    }
+    const next = isKilled ? replica(engine) : service;
+    await next.tell(pool);
+    expect(engine.paused).toBe(false);
+    // A later pause by somebody else is left alone.
+    engine.paused = true;
+    await next.tell(pool);
+    expect(engine.paused).toBe(true);
+  },
+);
 
 it('counts an engine that could not be told for an hour once, however many replicas have paused it', async () => {
   const engine = new OneEngine();
-  const directory = new PoolDirectory(redis, prefix);
   const metrics = new Metrics('load-balancer');
-  const alarms = new Alarms(metrics);
-  const counts = new LoadBalancerMetrics(metrics);
-  const replica = () => new EnginePausesService(weights, engine, directory, alarms, counts);
-  const [service, other] = [replica(), replica()];
-  const capabilities = { pauseModes: ['keep' as const] };
-  const about = { endpoint: 'http://gone', dialect: 'vllm' as const, maxInflight: 1, weight: 1, instanceId: 'i' };
-  await new ServerStore(runner).register('three', { serverId: 's', ...about, capabilities });
-  await weights.begin('three', { syncId: 'three', version: 2, mode: 'keep', deadlineMs: 60_000 });
+  const [service, other] = [replica(engine, metrics), replica(engine, metrics)];
+  await servers.register('three', { serverId: 's', endpoint: 'http://gone', ...server });
+  await begin('three');
   // A call of each, neither of them confirmed.
   engine.away = true;
   for (const one of [service, other]) await one.tell('three');

@@ -3,7 +3,8 @@
 local Keys = {}
 
 local NAMES = {
-  meta = 'meta', -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, chosenSequence, pendingSequence, ...
+  -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua), ...
+  meta = 'meta',
   settings = 'settings', -- hash: what pool.configure set, `paused`, and `syncing`: the weight version that is coming
   -- servers (load-balancer)
   servers = 'servers', -- zset: all registered serverIds by last heartbeat, ms

@@ -15,7 +15,7 @@ ARGV[1] JSON:
                    several processes behind one address any may have answered
   newEpoch         string: the epoch that begins unless the same one goes on
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
-starts anew.
+starts anew. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
 Reply: serverId, epoch, state (`removed` and an empty epoch for one that stays away); answers, servers, more as in
   leases/release
 Errors: none. Events: none.
@@ -85,6 +85,7 @@ return function(tx, args)
   if state == 'ready' and not was_heard then redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id) end
   tx.known_servers[id] = nil
   local server = Servers.get(tx, id)
+  if not known then PausedEngines.resume_unrecorded(tx, server) end
   if not was_heard then Servers.begin_slow_start(tx, server) end
   Servers.publish(tx, server)
 

@@ -35,6 +35,9 @@ return function(tx, args)
   for _, field in ipairs({ 'labels', 'capabilities' }) do
     if Reply.optional(args[field]) then ServerHash.set(tx, server.id, field, args[field]) end
   end
+  if Reply.optional(args.capabilities) and redis.call('HEXISTS', tx.key:server(server.id), 'maybePaused') == 1 then
+    PausedEngines.resume_unrecorded(tx, server)
+  end
   if Reply.optional(args.lacks) then
     Servers.set_lacks(tx, server.id, args.lacks)
     server.lacks = nil

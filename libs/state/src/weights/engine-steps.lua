@@ -5,7 +5,8 @@ Reply: steps     list of {serverId, endpoint, dialect, syncId, mode}
        cursor    string, '0' at the end
        resumes   boolean: some are paused, and weights/engine-resumes says which of them are to go on
 What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that only its
-callers can reach, is left alone.
+callers can reach, is left alone. While no weights change, engines whose entries Redis may have lost are recorded as
+engines to resume, one page at each call.
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -14,9 +15,7 @@ return function(tx, args)
   local steps, cursor = {}, '0'
 
   local function can_pause(server)
-    if not server.probed then return false end
-    local packed = redis.call('HGET', tx.key:server(server.id), 'capabilities')
-    for _, mode in ipairs(packed and cjson.decode(packed).pauseModes or {}) do
+    for _, mode in ipairs(PausedEngines.modes_of(tx, server) or {}) do
       if mode == sync.mode then return true end
     end
     return false
@@ -43,6 +42,8 @@ return function(tx, args)
           syncId = sync.syncId, mode = sync.mode })
       end
     end
+  else
+    PausedEngines.review(tx)
   end
   return '{"steps":' .. Reply.list(steps) .. ',"cursor":' .. cjson.encode(cursor)
     .. ',"resumes":' .. tostring(redis.call('EXISTS', tx.key.pausedEngines) == 1) .. '}'

@@ -9,6 +9,9 @@ let pool: string;
 beforeEach(async () => {
   await test.fresh();
   ({ pool } = test);
+  // The generation of the pool begins before its servers are registered.
+  await test.rounds.due(pool);
+  await steps();
 });
 afterAll(() => test.close());
 
@@ -30,6 +33,12 @@ const server = async (
   });
   await test.servers.heardFrom(pool, [serverId]);
 };
+/** Confirms that each engine that is to be resumed now was resumed. */
+const resumeAll = async () => {
+  const told = [...(await resumes()), ...(await resumes())];
+  for (const step of told) await weights.engineTold(pool, step, 60_000);
+  return [...new Set(told.map(({ serverId }) => serverId))].sort();
+};
 const begin = (mode: 'abort' | 'keep', syncId = 'sync') =>
   weights.begin(pool, { syncId, version: 2, mode, deadlineMs: 60_000 });
 const rollBack = (syncId = 'sync') => weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
@@ -41,6 +50,7 @@ describe('engines that are paused while weights change', () => {
   it('says which engines are to pause and to go on, again until they were told', async () => {
     await server('s1', 1, ['abort', 'keep']);
     await server('s2', 1, []);
+    expect(await resumeAll()).toEqual(['s1']);
     expect(await steps()).toEqual([]);
     const held = ['q1', 'q2'].map((acquireId) => ({ acquireId, requestId: 'free', ...test.holder }));
     await test.leases.acquire(pool, held);
@@ -73,6 +83,7 @@ describe('engines that are paused while weights change', () => {
 
   it('lets an engine go on whose server is removed, or has another address, while the weights change', async () => {
     for (const id of ['s1', 's2', 's3']) await server(id, 1, ['keep']);
+    await resumeAll();
     await begin('keep');
     for (const step of await steps()) await weights.engineTold(pool, step, 60_000);
     expect(await weights.engineSteps(pool, '0')).toMatchObject({ steps: [], resumes: true });
@@ -95,6 +106,7 @@ describe('engines that are paused while weights change', () => {
 
   it('tells an engine that does not answer less and less often, raises an alarm, and gives up after an hour', async () => {
     await server('s1', 1, ['keep']);
+    await resumeAll();
     await begin('keep');
     await weights.engineTold(pool, (await steps())[0]!, 60_000);
     await rollBack();
@@ -126,6 +138,7 @@ describe('engines that are paused while weights change', () => {
     const limits = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
     // Another server of the pool still answers.
     for (const id of ['s1', 's2']) await server(id, 1, ['keep']);
+    await resumeAll();
     await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
     // It answers, and cannot be told all the same.
     expect(await resumes()).toEqual([]);
@@ -142,5 +155,38 @@ describe('engines that are paused while weights change', () => {
     await test.servers.remove(pool, 's1');
     expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], givenUp: [] });
     expect(await test.redis.exists(at)).toBe(0);
+  });
+
+  it('resumes each engine once after a new generation: the replica that paused it and the record may be lost', async () => {
+    for (const id of ['s1', 's2', 's3', 's4']) await server(id, 1, id === 's4' ? [] : ['keep']);
+    await resumeAll();
+    await begin('keep');
+    for (const step of await steps()) await weights.engineTold(pool, step, 60_000);
+    // Redis is set back to before the pauses.
+    await test.redis.del(test.key('weights:engines'), test.key('weights:sync'));
+    await test.redis.hset(test.key('meta'), 'generationOf', 'another process');
+    await test.rounds.due(pool);
+    const limits = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
+    await test.redis.zadd(test.key('servers:watched'), Date.now() - 60_000, 's3');
+    expect((await test.servers.review(pool, limits, 0)).failed).toEqual(['s3']);
+    expect(await steps()).toEqual([]);
+    expect(await resumeAll()).toEqual(['s1', 's2']);
+    await test.servers.heardFrom(pool, ['s3']);
+    expect(await resumeAll(), 'answers again').toEqual(['s3']);
+    expect([await steps(), await resumeAll()], 'once').toEqual([[], []]);
+  });
+
+  it('resumes the engine of a new server once it can be paused, also while weights change, then pauses it', async () => {
+    await begin('keep');
+    // Redis has lost the server and the pause of its engine.
+    const { endpoint, dialect } = about;
+    const lost = { serverId: 's1', endpoint, dialect, maxInflight: 8, weight: 1 };
+    await test.servers.register(pool, lost);
+    await test.servers.heardFrom(pool, ['s1']);
+    expect([await steps(), await resumes()], 'it is not known whether it can be paused').toEqual([[], []]);
+    await test.servers.update(pool, { serverId: 's1', capabilities: { pauseModes: ['keep'] } });
+    expect(await steps(), 'it is resumed first').toEqual([]);
+    expect(await resumeAll()).toEqual(['s1']);
+    expect(await steps()).toEqual([{ ...about, mode: 'keep' }]);
   });
 });
