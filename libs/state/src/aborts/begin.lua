@@ -12,22 +12,21 @@ Reply: selecting   boolean: pages are to be selected
 Errors: VALIDATION_FAILED. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
-  local function integer(value) return Format.integer(value) end
   local known = redis.call('HMGET', tx.key:abort(args.abortId), 'selector', 'work')
   if known[1] then
     if known[1] ~= args.selector then
       return Reply.fail('VALIDATION_FAILED', 'The abortId was used for another abort', 'abortId')
     end
-    return cjson.encode({ selecting = known[2] and true or false })
+    return Reply.object({ selecting = known[2] and true or false })
   end
   local now = tx.now
   local up_to = redis.call('HGET', tx.key.meta, 'arrivalSequence') or '0'
-  redis.call('HSET', tx.key:abort(args.abortId), 'selector', args.selector, 'reason', args.reason, 'upTo', up_to,
-    'work', cjson.encode(args.work), 'startedAtMs', integer(now))
-  redis.call('ZADD', tx.key.aborts, integer(now), args.abortId)
-  redis.call('HSET', tx.key.meta, 'abortKeptMs', integer(args.keptMs))
+  Hashes.set(tx.key:abort(args.abortId), { selector = args.selector, reason = args.reason, upTo = up_to,
+    work = cjson.encode(args.work), startedAtMs = now })
+  redis.call('ZADD', tx.key.aborts, now, args.abortId)
+  redis.call('HSET', tx.key.meta, 'abortKeptMs', args.keptMs)
   for _, tombstones in ipairs({ tx.key.abortTombstones, tx.key.abortedAcquires }) do
-    redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', integer(now))
+    redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', now)
   end
   local flag = args.flag
   local owner = flag == 'round' and tx.key:round(args.job, args.roundId) or flag == 'job' and tx.key:job(args.job)
@@ -38,5 +37,5 @@ return function(tx, args)
   if flag and redis.call('EXISTS', owner) == 1 and flagged <= tonumber(up_to) then
     redis.call('HSET', owner, 'abortedUpTo', up_to, 'abortedBy', args.abortId)
   end
-  return '{"selecting":true}'
+  return Reply.object({ selecting = true })
 end

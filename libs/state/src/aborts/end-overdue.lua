@@ -22,5 +22,5 @@ return function(tx, args)
   for _, lease_id in ipairs(args.leaseIds) do
     redis.call('SET', tx.key:fencedLease(lease_id), 1, 'PX', Format.integer(Aborts.kept_ms(tx)))
   end
-  return '{"ended":' .. ended .. '}'
+  return Reply.object({ ended = ended })
 end

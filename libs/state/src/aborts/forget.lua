@@ -10,24 +10,14 @@ return function(tx)
   local due = redis.call('ZRANGEBYSCORE', tx.key.droppedGroups, '-inf', Format.integer(tx.now), 'LIMIT', 0, PAGE)
   for _, name in ipairs(due) do
     if touched >= PAGE then break end
-    local job, group_id = string.match(name, '^([^/]+)/(.+)$')
+    local job, group_id = Rounds.of_name(name)
     local field = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
-    local refs = {}
     -- Of a job that was deleted only the name is left.
     local is_lost = not field[1] and redis.call('SISMEMBER', tx.key.jobs, job) == 1
     local launched = tonumber(field[1] or (is_lost and GroupDeletion.MOST_SAMPLES or 0))
-    for index = 0, launched - 1 do
-      local request = Requests.load(tx, Requests.id_of(job, group_id, index))
-      if request then
-        for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
-        redis.call('UNLINK', tx.key:request(request.id))
-      end
-    end
-    redis.call('UNLINK', tx.key:group(job, group_id))
+    GroupDeletion.delete(tx, job, group_id, launched, field[2])
     redis.call('ZREM', tx.key.droppedGroups, name)
-    KeptRefs.free_payloads_of(tx, job, group_id, field[2], refs)
-    forgotten = forgotten + 1
-    touched = touched + math.max(1, launched)
+    forgotten, touched = forgotten + 1, touched + math.max(1, launched)
   end
-  return '{"more":' .. tostring(forgotten < #due or #due == PAGE) .. '}'
+  return Reply.object({ more = forgotten < #due or #due == PAGE })
 end

@@ -14,10 +14,7 @@ Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for 
   leases     workerId | serverId | sessionId | nothing = all;
              known: leases of our own requests are selected too, by their request
   requestLeases  wanted (requestId -> 0, 1 when found)
-Reply: more            boolean
-       aborts          list of {requestId, attempt, workerId, workerEpoch}
-       leases          list of {leaseId, requestId, workerId, workerEpoch}
-       answers         list of {acquireId, replyTo, error}: of the parked callers, to be sent
+Reply: SelectPage
 Errors: none. Events: group.dropped, request.aborted, round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -27,7 +24,7 @@ return function(tx, args)
   local field = redis.call('HMGET', hash, 'work', 'upTo')
   if not field[1] then
     redis.call('ZREM', tx.key.aborts, args.abortId)
-    return '{"more":false,"aborts":[],"leases":[],"answers":[]}'
+    return Reply.object({ more = false, aborts = {}, leases = {}, answers = {} })
   end
   local work, up_to, now = cjson.decode(field[1]), tonumber(field[2]), tx.now
   local aborts, leases, answers, touched = {}, {}, {}, 0
@@ -123,14 +120,12 @@ return function(tx, args)
       if step.known then table.insert(step.ids, lease.requestId) end
       return
     end
-    local id = lease.seq .. '.' .. acquire_id
+    local id = Format.integer(lease.seq) .. '.' .. acquire_id
     Aborts.record(tx, args.abortId, 'L|' .. id .. '|' .. lease.requestId)
     -- What an expired epoch holds is returned by the load-balancer.
     if not WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch) then return end
-    redis.call('ZADD', tx.key.abortingLeases, 'NX', Format.integer(now),
-      table.concat({ lease.seq, acquire_id, lease.requestId, lease.workerId, lease.workerEpoch }, '|'))
-    table.insert(leases, { leaseId = id, requestId = lease.requestId, workerId = lease.workerId,
-      workerEpoch = lease.workerEpoch })
+    redis.call('ZADD', tx.key.abortingLeases, 'NX', Format.integer(now), id)
+    table.insert(leases, LeaseTable.fence(id, lease))
   end
 
   local function is_of_aborted_group(id)
@@ -162,8 +157,8 @@ return function(tx, args)
   local function leases_of_session(session_id)
     local binding = redis.call('HGET', tx.key.sessions, session_id)
     if not binding then return {} end
-    local server_id, epoch, count = string.match(binding, '^([^|]*)|(%w*)|(%d+)|')
-    local set = tx.key:serverLeases(server_id, epoch)
+    local bound = BindingRecord.unpack(binding)
+    local set = tx.key:serverLeases(bound.serverId, bound.epoch)
     if redis.call('SCARD', set) > LEASES_LOOKED_AT then return nil end
     local ids, found = redis.call('SMEMBERS', set), {}
     local packed = #ids > 0 and redis.call('HMGET', tx.key.leases, unpack(ids)) or {}
@@ -174,7 +169,7 @@ return function(tx, args)
         table.insert(found, packed[position])
       end
     end
-    return #found == 2 * tonumber(count) and found or nil
+    return #found == 2 * bound.leases and found or nil
   end
 
   local steps = {}
@@ -223,24 +218,26 @@ return function(tx, args)
     return true
   end
 
-  function steps.attempts(step)
-    step.ids = step.ids or {}
-    select_ids(step)
-    if #step.ids > 0 or touched >= PAGE then return false end
-    if step.cursor == '0' then return true end
+  -- A step that scans, page by page; requestIds that a page has found are selected before the next one.
+  local function scanning(look)
+    return function(step)
+      step.ids = step.ids or {}
+      select_ids(step)
+      if #step.ids > 0 or touched >= PAGE then return false end
+      return step.cursor == '0' or look(step) == true
+    end
+  end
+
+  steps.attempts = scanning(function(step)
     step.epoch = step.epoch or redis.call('HGET', tx.key:worker(step.workerId), 'liveEpoch') or nil
     if not step.epoch then return true end
     local page = redis.call('SSCAN', tx.key:workerAttempts(step.workerId, step.epoch), step.cursor or '0', 'COUNT',
       PAGE)
     step.cursor, step.ids = page[1], page[2]
-    return false
-  end
+  end)
 
-  function steps.waiters(step)
-    step.ids = step.ids or {}
-    select_ids(step)
-    if #step.ids > 0 or touched >= PAGE then return false end
-    if step.cursor == '0' or redis.call('EXISTS', tx.key.acquireWaiters) == 0 then return true end
+  steps.waiters = scanning(function(step)
+    if redis.call('EXISTS', tx.key.acquireWaiters) == 0 then return true end
     local page = redis.call('HSCAN', tx.key.acquireWaiters, step.cursor or '0', 'COUNT', WAITERS_LOOKED_AT)
     step.cursor = page[1]
     local leases_step = work[2] and work[2].wanted and work[2]
@@ -253,14 +250,9 @@ return function(tx, args)
       end
     end
     touched = PAGE
-    return false
-  end
+  end)
 
-  function steps.leases(step)
-    step.ids = step.ids or {}
-    select_ids(step)
-    if #step.ids > 0 or touched >= PAGE then return false end
-    if step.cursor == '0' then return true end
+  steps.leases = scanning(function(step)
     local needle = needle_of(step)
     local cursor, found = '0', not step.cursor and step.sessionId and leases_of_session(step.sessionId)
     if not found then
@@ -275,10 +267,9 @@ return function(tx, args)
         if matches(step, lease) then select_lease(step, found[position], lease) end
       end
     end
-    -- A look at many leases is a page of its own.
+    -- A look at many leases fills the page.
     touched = PAGE
-    return false
-  end
+  end)
 
   -- One page of the acquireIds of a request, and where the next one begins.
   local function acquires_of(id, cursor)
@@ -328,6 +319,5 @@ return function(tx, args)
     redis.call('PEXPIRE', hash, Format.integer(Aborts.kept_ms(tx)))
     redis.call('PEXPIRE', tx.key:abortRows(args.abortId), Format.integer(Aborts.kept_ms(tx)))
   end
-  return '{"more":' .. tostring(#work > 0) .. ',"aborts":' .. Reply.list(aborts) .. ',"leases":' .. Reply.list(leases)
-    .. ',"answers":' .. Reply.list(answers) .. '}'
+  return Reply.object({ more = #work > 0, aborts = aborts, leases = leases, answers = answers })
 end

@@ -12,10 +12,10 @@ interface SnapshotView {
   requests: number;
   held: number;
 }
-/** A saved group as the transitions write it; group and requests are lists of fields and values. */
+/** A saved group as the transitions write it: its hash and those of its requests. */
 interface SavedGroup {
-  group: string[];
-  requests: string[][];
+  group: { promptRef?: string };
+  requests: { state?: string; segments?: string }[];
 }
 
 /**
@@ -68,19 +68,13 @@ async function countRequests(look: PoolLook, key: readonly [string, ...string[]]
     for (const [, [json]] of await look.readEach(groupIds, (id) => [['HGET', key, id]])) {
       if (typeof json !== 'string') continue;
       const saved = JSON.parse(json) as SavedGroup;
-      onRef(valueOf(saved.group, 'promptRef')!);
-      const whole = saved.requests.filter((request) => valueOf(request, 'state') !== undefined);
-      for (const request of whole) {
-        const segments = JSON.parse(valueOf(request, 'segments') ?? '[]') as { ref: string }[];
-        for (const { ref } of segments) onRef(ref);
+      onRef(saved.group.promptRef!);
+      const whole = saved.requests.filter(({ state }) => state !== undefined);
+      for (const { segments = '[]' } of whole) {
+        for (const { ref } of JSON.parse(segments) as { ref: string }[]) onRef(ref);
       }
       count += whole.length;
     }
   }
   return count;
-}
-
-function valueOf(fields: readonly string[], name: string): string | undefined {
-  const at = fields.findIndex((field, position) => position % 2 === 0 && field === name);
-  return at < 0 ? undefined : fields[at + 1];
 }

@@ -219,7 +219,7 @@ function VIEWS.snapshots(tx, job, numbers)
     known[number] = true
     table.insert(listed, { tag = tag, number = number, hasHeader = header[1] == tag, groups = tonumber(header[2] or 0),
       requests = tonumber(header[3] or 0),
-      held = redis.call('HLEN', tx.key:snapshotPart(job, number, Snapshots.SAVED_GROUPS)) })
+      held = redis.call('HLEN', Snapshots.groups(tx, job, number)) })
   end
   local lost = {}
   for _, number in ipairs(numbers) do

@@ -4,24 +4,19 @@ ARGV[1] JSON:
   set           boolean
   weight        number
   maxInFlight   number or absent: no cap
-Reply: job, quota {weight, maxInFlight or absent}, inFlight (requests that workers have)
-       madeRoom   boolean: parked claims may be granted
+Reply: ConfigureJobAnswer
 Errors: none. Events: none. ]]
 return function(tx, args)
   local hash = tx.key:jobQuota(args.job)
   if args.set then
-    redis.call('HSET', hash, 'weight', args.weight)
-    if args.maxInFlight then
-      redis.call('HSET', hash, 'maxInFlight', args.maxInFlight)
-    else
-      redis.call('HDEL', hash, 'maxInFlight')
-    end
+    redis.call('HDEL', hash, 'maxInFlight')
+    Hashes.set(hash, { weight = args.weight, maxInFlight = args.maxInFlight })
     ClaimTurns.readmit(tx, args.job)
   end
   local field = redis.call('HMGET', hash, 'weight', 'maxInFlight')
-  return cjson.encode({
-    job = args.job, quota = { weight = tonumber(field[1] or ClaimTurns.DEFAULT_WEIGHT), maxInFlight = tonumber(field[2]
-      or nil) },
+  return Reply.object({
+    job = args.job,
+    quota = { weight = tonumber(field[1] or ClaimTurns.DEFAULT_WEIGHT), maxInFlight = tonumber(field[2] or nil) },
     inFlight = ClaimTurns.held_by_workers(tx, args.job), madeRoom = tx.jobs_readmitted,
   })
 end

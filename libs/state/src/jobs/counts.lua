@@ -2,6 +2,9 @@
 -- and upkeep counts it anew from its requests.
 local Counts = {}
 
+Counts.STATES = { 'submitted', 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished', 'trained',
+  'failed', 'dropped' }
+
 local function mark_miscount(tx, job)
   redis.call('HINCRBY', tx.key.meta, 'miscounts', 1)
   redis.call('SADD', tx.key.miscountedJobs, job)

@@ -6,17 +6,16 @@ ARGV[1] JSON:
   bytesPerToken            number
   isRefused                boolean: the store has refused tokens that were made, whatever was estimated; then a
                            twentieth of the quota must come free first, unless the store is nearly empty
-Reply: blocked    boolean
-       changed    boolean: it was otherwise before
-       madeRoom   boolean: parked claims may be granted
+Reply: PayloadRoomAnswer
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local REFUSED_SHARE, EMPTY_SHARE = 0.05, 0.9
-  local known = redis.call('HGET', tx.key.blockedJobs, args.job)
+  local packed = redis.call('HGET', tx.key.blockedJobs, args.job)
+  local known = packed and cjson.decode(packed)
   local free = args.quotaBytes - args.usedBytes
   local need = (ClaimTurns.held_by_workers(tx, args.job) + 1) * SampleBytes.of(tx, args.job, args.bytesPerToken)
-  local must_come = known and cjson.decode(known).mustBeFreeBytes or 0
+  local must_come = known and known.mustBeFreeBytes or 0
   if args.isRefused then
     must_come = math.max(must_come, math.min(free + REFUSED_SHARE * args.quotaBytes, EMPTY_SHARE * args.quotaBytes))
   end
@@ -25,17 +24,14 @@ return function(tx, args)
   local blocked = free < need
   if blocked then
     redis.call('HSET', tx.key.blockedJobs, args.job, cjson.encode({
-      code = 'PAYLOAD_STORE_FULL', mustBeFreeBytes = must_come, sinceMs = known and cjson.decode(known).sinceMs
-        or tx.now,
+      code = 'PAYLOAD_STORE_FULL', mustBeFreeBytes = must_come, sinceMs = known and known.sinceMs or tx.now,
       message = string.format('The payloads of the job take %.0f of %.0f bytes, and requests are claimed again when '
         .. '%.0f are free. Close the rounds that are complete, drop groups of the long-tail queue or old snapshots, '
-        .. 'or raise PAYLOAD_QUOTA_BYTES',
-        args.usedBytes, args.quotaBytes, math.ceil(need)),
+        .. 'or raise PAYLOAD_QUOTA_BYTES', args.usedBytes, args.quotaBytes, math.ceil(need)),
     }))
   elseif known then
     redis.call('HDEL', tx.key.blockedJobs, args.job)
     ClaimTurns.readmit(tx, args.job)
   end
-  return cjson.encode({ blocked = blocked, changed = blocked ~= (known and true or false),
-    madeRoom = tx.jobs_readmitted })
+  return Reply.object({ blocked = blocked, changed = blocked == not known, madeRoom = tx.jobs_readmitted })
 end

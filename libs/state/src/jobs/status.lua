@@ -4,23 +4,18 @@ Reply: JobStatus of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
-  local STATES = { 'submitted', 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished', 'trained',
-    'failed', 'dropped' }
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
   local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',
-    'trainedGroups',
-    'failedGroups', 'settlingGroups', 'openRoundId', 'droppedGroups')
-  if not field[1] then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. args.job, 'job') end
-  local counts = redis.call('HMGET', tx.key:counts(args.job), unpack(STATES))
-  local requests = {}
-  for position, state in ipairs(STATES) do requests[state] = tonumber(counts[position] or 0) end
-  return Generation.stamped(tx, cjson.encode({
+    'trainedGroups', 'failedGroups', 'settlingGroups', 'openRoundId', 'droppedGroups')
+  if not field[1] then return Trainer.no_job(args.job) end
+  local counts, requests = Hashes.all(tx.key:counts(args.job)), {}
+  for _, state in ipairs(Counts.STATES) do requests[state] = tonumber(counts[state] or 0) end
+  return Generation.reply(tx, {
     job = args.job, trainerEpoch = field[1], stepsTrained = tonumber(field[2] or 0),
-    submittedGroups = tonumber(field[3] or 0), trainedGroups = tonumber(field[4] or 0), failedGroups = tonumber(field[5]
-      or 0),
-    droppedGroups = tonumber(field[8] or 0),
+    submittedGroups = tonumber(field[3] or 0), trainedGroups = tonumber(field[4] or 0),
+    failedGroups = tonumber(field[5] or 0), droppedGroups = tonumber(field[8] or 0), openRoundId = field[7] or nil,
     longtail = { groups = redis.call('ZCARD', tx.key:longtail(args.job)), settlingGroups = tonumber(field[6] or 0) },
-    requests = requests, openRoundId = field[7] or nil,
-  }))
+    requests = requests,
+  })
 end

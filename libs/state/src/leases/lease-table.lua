@@ -29,6 +29,11 @@ function LeaseTable.named(tx, lease_id)
   return lease and lease.seq == tonumber(seq) and lease or nil
 end
 
+-- A leaseId with the request and holder of its lease, for a command to the holder.
+function LeaseTable.fence(lease_id, lease)
+  return { leaseId = lease_id, requestId = lease.requestId, workerId = lease.workerId, workerEpoch = lease.workerEpoch }
+end
+
 -- Writes it again after a change of the packed lease.
 function LeaseTable.update(tx, acquire_id, packed)
   tx.known_leases[acquire_id] = packed

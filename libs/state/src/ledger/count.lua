@@ -4,5 +4,5 @@ Reply: done   true when all are counted, or there is nothing to count
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
-  return '{"done":' .. tostring(TrainedLedger.count_accepted(tx, args.job, args.roundId)) .. '}'
+  return Reply.object({ done = TrainedLedger.count_accepted(tx, args.job, args.roundId) })
 end

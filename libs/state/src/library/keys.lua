@@ -65,7 +65,7 @@ local NAMES = {
   -- ms. A requestId may be any text, also that of a group
   abortTombstones = 'aborts:tombstones',
   abortingGroups = 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
-  -- zset: packed lease without a request of ours that its worker still has, by the start, ms
+  -- zset: leaseId of a lease without a request of ours that its worker still has, by the start, ms
   abortingLeases = 'aborts:leases',
   leavingGroups = 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms
   droppedGroups = 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms

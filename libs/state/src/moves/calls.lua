@@ -1,11 +1,7 @@
 --[[ One page of what runs in the pool, for a plan: a scan of the leases, so each one that is there all the time comes
 at least once. Writes nothing but the clock.
 ARGV[1] JSON: {cursor}: string, '0' to begin
-Reply: running   list of {leaseId, requestId, serverId, epoch, attempt, contextTokens (at its start), heldTokens (of
-                 earlier attempts), madeTokens (of this one, as far as was said), maxTokens, longestTokens (of the
-                 finished samples of its group; 0 when there are none), moves, sinceMoveMs?, ageMs (of the attempt)}
-       others    list of {serverId, epoch, contextTokens}: calls that are not ours to move
-       cursor    string, '0' at the end
+Reply: CallsPage; cursor '0' at the end
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -31,11 +27,10 @@ return function(tx, args)
       local field = redis.call('HMGET', tx.key:request(id), 'moves', 'movedAtMs', 'claimedAtMs')
       table.insert(running, {
         leaseId = Format.integer(lease.seq) .. '.' .. page[2][position], requestId = id, serverId = lease.serverId,
-        epoch = lease.serverEpoch,
-        attempt = request.attempt, contextTokens = lease.contextTokens or 0, heldTokens = request.tokens,
-        madeTokens = request.savedTokens, maxTokens = tonumber(group[2]), longestTokens = tonumber(group[3] or nil)
-          or 0,
-        moves = tonumber(field[1] or nil) or 0, sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
+        epoch = lease.serverEpoch, attempt = request.attempt, contextTokens = lease.contextTokens or 0,
+        heldTokens = request.tokens, madeTokens = request.savedTokens, maxTokens = tonumber(group[2]),
+        longestTokens = tonumber(group[3] or 0), moves = tonumber(field[1] or 0),
+        sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
         ageMs = math.max(0, now - tonumber(field[3] or now)),
       })
     else
@@ -43,6 +38,5 @@ return function(tx, args)
         contextTokens = lease.contextTokens or 0 })
     end
   end
-  return '{"running":' .. Reply.list(running) .. ',"others":' .. Reply.list(others) .. ',"cursor":'
-    .. cjson.encode(page[1]) .. '}'
+  return Reply.object({ running = running, others = others, cursor = page[1] })
 end

@@ -1,10 +1,32 @@
--- A move: the intent stands in the request (movePlan, bound to the target) before its holder is told. What ends the
--- attempt ends the move too, whoever does it: pending again, and bound, it has moved; else something else has won.
+-- A move: the intent is stored in the request (movePlan, bound to the target) before its holder is told. What ends the
+-- attempt ends the move too, whoever does it: pending again, and bound, it has moved; else something else came first.
 local Moves = {}
 
 local MOVE_ENDS = { pending = 'moved', finished = 'completed-first', running = 'expired' }
 
--- A state outlives the answer of its plan by nothing.
+-- A lease whose holder was told to transfer it is stored as planId|serverId|epoch or nothing|start, ms.
+function Moves.pack_transfer(move)
+  return table.concat({ move.planId, move.targetServerId, move.targetEpoch or '', Format.integer(move.startedAtMs) },
+    '|')
+end
+
+function Moves.unpack_transfer(packed)
+  local plan_id, target, epoch, started_at = string.match(packed, '^([^|]*)|([^|]*)|(%w*)|(%d+)$')
+  return { planId = plan_id, targetServerId = target, targetEpoch = epoch ~= '' and epoch or nil,
+    startedAtMs = tonumber(started_at) }
+end
+
+-- The command to the holder of a lease.
+function Moves.transfer(lease_id, lease, move)
+  return { planId = move.planId, leaseId = lease_id, workerId = lease.workerId, workerEpoch = lease.workerEpoch,
+    targetServerId = move.targetServerId, targetEpoch = move.targetEpoch }
+end
+
+function Moves.no_plan(plan_id)
+  return Reply.fail('PLAN_NOT_FOUND', 'There is no plan ' .. plan_id .. ', or it has expired', 'planId')
+end
+
+-- Notes the state of a move for as long as its plan is kept.
 function Moves.note(tx, plan_id, id, state)
   if redis.call('EXISTS', tx.key:plan(plan_id)) == 1 then redis.call('HSET', tx.key:planStates(plan_id), id, state) end
 end

@@ -16,15 +16,13 @@ return function(tx, args)
   if known[1] and known[1] ~= args.digest then
     return Reply.fail('VALIDATION_FAILED', 'The planId was used for another plan', 'planId')
   end
-  if known[2] then return cjson.encode({ summary = known[2], known = true }) end
+  if known[2] then return Reply.object({ summary = known[2], known = true }) end
   redis.call('HSET', hash, 'digest', args.digest)
-  if #args.moves > 0 and redis.call('LLEN', moves) == args.offset then redis.call('RPUSH', moves,
-    unpack(args.moves)) end
-  local summary = args.summary
-  if summary then
-    redis.call('HSET', hash, 'summary', summary, 'plannedAtMs', Format.integer(tx.now), 'sentMoves', 0)
+  if #args.moves > 0 and redis.call('LLEN', moves) == args.offset then
+    redis.call('RPUSH', moves, unpack(args.moves))
   end
+  if args.summary then redis.call('HSET', hash, 'summary', args.summary, 'plannedAtMs', tx.now, 'sentMoves', 0) end
   redis.call('PEXPIRE', hash, args.keptMs)
   redis.call('PEXPIRE', moves, args.keptMs)
-  return cjson.encode({ summary = summary })
+  return Reply.object({ summary = args.summary })
 end

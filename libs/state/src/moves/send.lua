@@ -5,22 +5,14 @@ ARGV[1] JSON:
   planId               string
   maxMovesPerRequest   number
   keptMs               number: life of the states from now on
-Reply: aborts   list of {requestId, attempt, workerId, workerEpoch}
-       leases   list of {planId, leaseId, workerId, workerEpoch, targetServerId, targetEpoch?}: their holders transfer
-                them
-       pending  boolean: bound requests may be claimed now
-       refused  number
-       more     boolean: call again
+Reply: SentMoves
 Errors: PLAN_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64
-  local hash = tx.key:plan(args.planId)
-  local field = redis.call('HMGET', hash, 'summary', 'sentMoves')
-  if not field[1] then
-    return Reply.fail('PLAN_NOT_FOUND', 'There is no plan ' .. args.planId .. ', or it has expired', 'planId')
-  end
-  local sent = tonumber(field[2])
+  local hash, moves, states = tx.key:plan(args.planId), tx.key:planMoves(args.planId), tx.key:planStates(args.planId)
+  local sent = tonumber(redis.call('HGET', hash, 'sentMoves') or nil)
+  if not sent then return Moves.no_plan(args.planId) end
   local now = tx.now
   local aborts, leases, refused, bound = {}, {}, 0, 0
 
@@ -40,42 +32,31 @@ return function(tx, args)
     if group.state ~= 'live' or not round or not Rounds.takes_results(round) or request.state == 'cutting' then
       return 'ending'
     end
-    local attempt = move.attempt
-    if attempt and attempt ~= request.attempt then return 'victim-changed' end
+    if move.attempt and move.attempt ~= request.attempt then return 'victim-changed' end
     local at = redis.call('HMGET', tx.key:request(request.id), 'serverId', 'moves')
     if request.state == 'running' and at[1] == move.toServerId then return 'same-server' end
     if tonumber(at[2] or 0) >= args.maxMovesPerRequest and move.purpose ~= 'leave' then return 'moved-too-often' end
   end
 
-  local function bind(request, target_id)
-    local target = Servers.get(tx, target_id)
-    coming[target_id] = (coming[target_id] or 0) + 1
-    redis.call('HSET', tx.key:request(request.id), 'boundServerId', target_id, 'boundServerEpoch', target.epoch,
-      'movedAtMs', Format.integer(now))
-    redis.call('HINCRBY', tx.key:request(request.id), 'moves', 1)
-  end
-
-  local function move_one(move)
+  local function send_request(move)
     local request = Requests.load(tx, move.requestId)
     local group = request and Rounds.load_group(tx, request.job, request.groupId)
     local round = group and Rounds.load(tx, request.job, group.roundId)
     if group and Aborts.apply(tx, round, group, aborts) then request = Requests.load(tx, move.requestId) end
     local refusal = request_refusal(request, group, round, move) or target_refusal(move)
-    if refusal == 'completed-first' then return refusal end
-    if refusal then
-      refused = refused + 1
-      return 'refused:' .. refusal
-    end
-    bind(request, move.toServerId)
-    if request.state == 'pending' then
+    if refusal then return refusal end
+    local is_pending, key = request.state == 'pending', tx.key:request(request.id)
+    Hashes.set(key, { boundServerId = move.toServerId, boundServerEpoch = Servers.get(tx, move.toServerId).epoch,
+      movedAtMs = now, movePlan = not is_pending and args.planId or nil })
+    redis.call('HINCRBY', key, 'moves', 1)
+    if is_pending then
       bound = bound + 1
-      return 'moved'
+      return nil, 'moved'
     end
-    redis.call('HSET', tx.key:request(request.id), 'movePlan', args.planId)
     request.movePlan = args.planId
     redis.call('ZADD', tx.key.movingRequests, Format.integer(now), request.id)
     Cancellation.stop_held(tx, request, group, aborts)
-    return 'sent'
+    return nil, 'sent'
   end
 
   -- A lease of a caller that only routes: its holder moves it, and nobody else.
@@ -83,31 +64,29 @@ return function(tx, args)
     local lease = LeaseTable.named(tx, move.leaseId)
     local refusal = not lease and 'unknown-lease' or lease.serverId == move.toServerId and 'same-server'
       or target_refusal(move)
-    if refusal then
-      refused = refused + 1
-      return 'refused:' .. refusal
-    end
-    coming[move.toServerId] = (coming[move.toServerId] or 0) + 1
-    local epoch = move.toEpoch
-    redis.call('HSET', tx.key.movingLeases, move.leaseId,
-      table.concat({ args.planId, move.toServerId, epoch or '', Format.integer(now) }, '|'))
-    table.insert(leases, { planId = args.planId, leaseId = move.leaseId, workerId = lease.workerId,
-      workerEpoch = lease.workerEpoch, targetServerId = move.toServerId, targetEpoch = epoch })
-    return 'sent'
+    if refusal then return refusal end
+    local transfer = { planId = args.planId, targetServerId = move.toServerId, targetEpoch = move.toEpoch,
+      startedAtMs = now }
+    redis.call('HSET', tx.key.movingLeases, move.leaseId, Moves.pack_transfer(transfer))
+    table.insert(leases, Moves.transfer(move.leaseId, lease, transfer))
+    return nil, 'sent'
   end
 
-  local page = redis.call('LRANGE', tx.key:planMoves(args.planId), sent, sent + PAGE - 1)
+  local page = redis.call('LRANGE', moves, sent, sent + PAGE - 1)
   for _, packed in ipairs(page) do
     local move = cjson.decode(packed)
-    local lease_id = move.leaseId
-    local state = lease_id and send_lease(move) or move_one(move)
-    redis.call('HSET', tx.key:planStates(args.planId), lease_id or move.requestId, state)
+    local refusal, state = (move.leaseId and send_lease or send_request)(move)
+    if not refusal then
+      coming[move.toServerId] = (coming[move.toServerId] or 0) + 1
+    elseif refusal == 'completed-first' then
+      state = refusal
+    else
+      refused, state = refused + 1, 'refused:' .. refusal
+    end
+    redis.call('HSET', states, move.leaseId or move.requestId, state)
   end
   redis.call('HINCRBY', hash, 'sentMoves', #page)
-  for _, name in ipairs({ hash, tx.key:planMoves(args.planId), tx.key:planStates(args.planId) }) do
-    redis.call('PEXPIRE', name, args.keptMs)
-  end
-  return '{"aborts":' .. Reply.list(aborts) .. ',"leases":' .. Reply.list(leases) .. ',"refused":' .. refused
-    .. ',"pending":' .. tostring(bound > 0) .. ',"more":'
-    .. tostring(sent + #page < redis.call('LLEN', tx.key:planMoves(args.planId))) .. '}'
+  for _, name in ipairs({ hash, moves, states }) do redis.call('PEXPIRE', name, args.keptMs) end
+  return Reply.object({ aborts = aborts, leases = leases, refused = refused, pending = bound > 0,
+    more = sent + #page < redis.call('LLEN', moves) })
 end

@@ -9,6 +9,5 @@ Flags: allow-oom ]]
 return function(tx, args)
   if args.settings then redis.call('SET', tx.key.rebalance, args.settings) end
   local turn = args.turnMs and redis.call('SET', tx.key.rebalanceTurn, '1', 'NX', 'PX', args.turnMs)
-    and true or nil
-  return cjson.encode({ settings = redis.call('GET', tx.key.rebalance) or nil, turn = turn })
+  return Reply.object({ settings = redis.call('GET', tx.key.rebalance) or nil, turn = turn and true or nil })
 end

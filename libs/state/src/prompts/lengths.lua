@@ -12,5 +12,5 @@ return function(tx, args)
       table.insert(found, known)
     end
   end
-  return '{"prompts":' .. Reply.list(found) .. '}'
+  return Reply.object({ prompts = found })
 end

@@ -8,5 +8,5 @@ return function(tx, args)
     for position, tokens in ipairs(prompt.lengths) do lengths[position] = { tokens = tokens, capped = prompt.atCap } end
     PromptLengths.remember(tx, prompt.hash, lengths)
   end
-  return '{"remembered":' .. Format.integer(#args.prompts) .. '}'
+  return Reply.object({ remembered = #args.prompts })
 end

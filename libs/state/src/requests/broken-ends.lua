@@ -59,8 +59,8 @@ function BrokenEnds.end_in_any_case(tx, args, ending)
   if not may_give_up or not BrokenEnds.give_up(tx, args.requestId, held, answer) then
     return redis.error_reply('ERR ' .. text_of(answer))
   end
-  return '{"state":"dropped","groupAccepted":false,"roundCompleted":false,"aborts":[],"madeRoom":'
-    .. tostring(tx.jobs_readmitted) .. '}'
+  return Reply.object({ state = 'dropped', groupAccepted = false, roundCompleted = false, aborts = {},
+    madeRoom = tx.jobs_readmitted })
 end
 
 return BrokenEnds

@@ -1,7 +1,7 @@
 --[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer, or POOL_PAUSED.
 ARGV[1] JSON: {}
 Reply: replyTo   list of string
-       paused    why nothing is claimed now: 'paused', 'weights-changing' or null
+       paused    why nothing is claimed now: 'paused' or 'weights-changing'; or absent
        more      true when there are further ones
 Errors: none. Events: none.
 Flags: allow-oom ]]
@@ -14,6 +14,5 @@ return function(tx)
     if waiter then table.insert(inboxes, waiter.replyTo) end
     Claims.forget_waiter(tx, claim_id, waiter and waiter.job)
   end
-  return '{"replyTo":' .. Reply.list(inboxes) .. ',"paused":' .. cjson.encode(Claims.pause_reason(tx) or cjson.null)
-    .. ',"more":' .. tostring(#due == PAGE) .. '}'
+  return Reply.object({ replyTo = inboxes, paused = Claims.pause_reason(tx), more = #due == PAGE })
 end

@@ -1,15 +1,13 @@
 --[[ Returns attempts of expired worker epochs, at most 32 of one epoch: tokens of the last partial save are kept; it
 is no failure of the request. One that cannot be returned is tried again, and lost in the end (requests/broken-ends).
 ARGV[1] JSON: {}
-Reply: returned        number of attempts
-       pending         number of them that may be claimed again
-       more            true when there are further attempts or epochs
+Reply: ExpiredAnswer; more: true when there are further attempts or epochs
 Errors: none. Events: longtail.requeued, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 32
   local owner = redis.call('SRANDMEMBER', tx.key.expiredAttemptEpochs)
-  if not owner then return '{"returned":0,"pending":0,"more":false}' end
+  if not owner then return Reply.object({ returned = 0, pending = 0, more = false }) end
   local worker_id, epoch = string.match(owner, '^worker:(.+):(%w+)$')
   local held = tx.key:workerAttempts(worker_id, epoch)
   local pending = 0
@@ -30,7 +28,6 @@ return function(tx)
   end
   -- Nothing is added any more: a claim of an expired epoch is refused.
   if redis.call('EXISTS', held) == 0 then redis.call('SREM', tx.key.expiredAttemptEpochs, owner) end
-  return '{"returned":' .. #ids .. ',"pending":' .. pending
-    .. ',"more":' .. tostring(redis.call('EXISTS', tx.key.expiredAttemptEpochs) == 1)
-    .. '}'
+  return Reply.object({ returned = #ids, pending = pending,
+    more = redis.call('EXISTS', tx.key.expiredAttemptEpochs) == 1 })
 end

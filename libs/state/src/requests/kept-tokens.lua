@@ -28,7 +28,7 @@ function KeptTokens.free_unused(tx, request, segment)
   for _, made in ipairs(cjson.decode(request.segments)) do
     if made.ref == ref then return end
   end
-  if not KeptRefs.refs_in_snapshots(tx, request.job, request.groupId)[ref] then FreedPayloads.free(tx, ref) end
+  KeptRefs.free(tx, request.job, request.groupId, ref)
 end
 
 -- Ends the attempt's tokens: they become a segment of the sample.
@@ -59,9 +59,12 @@ function KeptTokens.lose_from(tx, request, group, round, ref)
   local kept, lost, is_lost = {}, 0, false
   for _, made in ipairs(cjson.decode(request.segments)) do
     is_lost = is_lost or made.ref == ref
-    if is_lost then lost = lost + made.tokenCount else table.insert(kept, made) end
-    if is_lost and not KeptRefs.refs_in_snapshots(tx, request.job,
-      request.groupId)[made.ref] then FreedPayloads.free(tx, made.ref) end
+    if is_lost then
+      lost = lost + made.tokenCount
+      KeptRefs.free(tx, request.job, request.groupId, made.ref)
+    else
+      table.insert(kept, made)
+    end
   end
   if lost == 0 then return end
   request.segments, request.tokens = Reply.list(kept), request.tokens - lost
@@ -84,9 +87,8 @@ function KeptTokens.waste(tx, request, group, round, reason, segment, tokens)
   KeptTokens.keep(tx, request, group, segment, tokens or 0)
   redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
   if request.tokens == 0 then return end
-  local kept = KeptRefs.refs_in_snapshots(tx, request.job, request.groupId)
   for _, made in ipairs(cjson.decode(request.segments)) do
-    if not kept[made.ref] then FreedPayloads.free(tx, made.ref) end
+    KeptRefs.free(tx, request.job, request.groupId, made.ref)
   end
   KeptTokens.add(tx, request, group, -request.tokens)
   Ledger.count(tx, request.job, round.roundId, 'waste.' .. reason, request.tokens)

@@ -245,6 +245,6 @@ describe('what an index names and is not there', () => {
     expect(grants.map(({ replyTo, claims: given }) => [replyTo, idsOf(given)])).toEqual([
       ['inbox.second', ['job/g0/0']],
     ]);
-    expect(await requests.expireClaims(pool)).toEqual({ replyTo: [], paused: null, more: false });
+    expect(await requests.expireClaims(pool)).toEqual({ replyTo: [], more: false });
   });
 });

@@ -36,7 +36,7 @@ const grantClaims = transition<
   { keptMs: number; maxGrants: number; newAttempt: Epoch },
   { grants: ClaimGrant[]; more: boolean }
 >('requests/grant-claims');
-const expireClaims = transition<object, { replyTo: string[]; paused?: UnservedReason | null; more: boolean }>(
+const expireClaims = transition<object, { replyTo: string[]; paused?: UnservedReason; more: boolean }>(
   'requests/expire-claims',
 );
 const save = transition<SaveArgs, SaveReply>('requests/save');
@@ -83,7 +83,7 @@ export class RequestStore {
   }
 
   /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */
-  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; paused?: UnservedReason | null; more: boolean }> {
+  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; paused?: UnservedReason; more: boolean }> {
     return this.scripts.run(expireClaims, pool, {});
   }
 

@@ -13,19 +13,18 @@ return function(tx, args)
   if not request then return group end
   if not Requests.HELD[request.state] then
     if request.state == 'pending' then return Attempts.superseded() end
-    return '{"action":"abort"}'
+    return Reply.object({ action = 'abort' })
   end
 
-  GenerationTime.note_time(tx, request, group, Reply.optional(args.generatedMs))
-  local segment = Reply.optional(args.segment)
-  redis.call('HSET', tx.key:request(request.id), 'started', 1)
-  if Reply.optional(args.serverId) then redis.call('HSET', tx.key:request(request.id), 'serverId', args.serverId) end
+  GenerationTime.note_time(tx, request, group, args.generatedMs)
+  local segment = args.segment
+  Hashes.set(tx.key:request(request.id), { started = 1, serverId = args.serverId })
   if segment and (not request.savedSegment or args.tokens > request.savedTokens) then
     redis.call('HSET', tx.key:request(request.id), 'savedSegment', segment, 'savedTokens', args.tokens)
     request.savedSegment, segment = segment, request.savedSegment
   end
   KeptTokens.free_unused(tx, request, segment)
   if request.state == 'claimed' then Requests.move(tx, request, group, 'running') end
-  if request.state == 'cutting' or not Rounds.takes_results(round) then return '{"action":"abort"}' end
-  return '{"action":"continue"}'
+  if request.state == 'cutting' or not Rounds.takes_results(round) then return Reply.object({ action = 'abort' }) end
+  return Reply.object({ action = 'continue' })
 end

@@ -6,5 +6,5 @@ Flags: no-writes ]]
 return function(tx, args)
   local field = redis.call('HMGET', tx.key:request(args.requestId), 'state', 'segments')
   if not field[1] then return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. args.requestId, 'requestId') end
-  return '{"segments":' .. (field[2] or '[]') .. '}'
+  return Reply.object({}, { segments = field[2] or '[]' })
 end

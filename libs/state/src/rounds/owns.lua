@@ -11,5 +11,5 @@ return function(tx, args)
     or redis.call('ZSCORE', tx.key.freedPayloads, args.ref) ~= false
     or redis.call('ZSCORE', tx.key.awaitingPayloads, args.ref) ~= false
     or KeptRefs.is_in_snapshot(tx, args.job, group_id)
-  return cjson.encode({ owned = owned })
+  return Reply.object({ owned = owned })
 end

@@ -22,21 +22,13 @@ function KeptRefs.is_in_snapshot(tx, job, group_id)
   return false
 end
 
--- Of a flat list of fields and values, as HGETALL gives it.
-function KeptRefs.value_of(flat, field)
-  for position = 1, #flat, 2 do
-    if flat[position] == field then return flat[position + 1] end
-  end
-end
-
--- A saved group is {place, group: flat list, requests: list of flat lists}. Returns the prompt and a list of the rest.
+-- References of the segments of a saved group: {place, group: its hash, requests: list of their hashes}.
 function KeptRefs.refs_of_saved(saved)
   local refs = {}
   for _, request in ipairs(saved.requests) do
-    for _, segment in ipairs(cjson.decode(KeptRefs.value_of(request, 'segments') or '[]')) do table.insert(refs,
-      segment.ref) end
+    for _, segment in ipairs(cjson.decode(request.segments or '[]')) do table.insert(refs, segment.ref) end
   end
-  return KeptRefs.value_of(saved.group, 'promptRef'), refs
+  return refs
 end
 
 function Tx.fields.kept_of() return {} end
@@ -49,20 +41,21 @@ function KeptRefs.refs_in_snapshots(tx, job, group_id)
   for _, number in ipairs(snapshot_numbers(tx, job)) do
     local packed = redis.call('HGET', tx.key:snapshotPart(job, number, 'groups'), group_id)
     if packed then
-      local _, refs = KeptRefs.refs_of_saved(cjson.decode(packed))
-      for _, ref in ipairs(refs) do kept[ref] = true end
+      for _, ref in ipairs(KeptRefs.refs_of_saved(cjson.decode(packed))) do kept[ref] = true end
     end
   end
   tx.kept_of[name] = kept
   return kept
 end
 
+-- Frees the payload of a segment of a group, unless a snapshot names it.
+function KeptRefs.free(tx, job, group_id, ref)
+  if not KeptRefs.refs_in_snapshots(tx, job, group_id)[ref] then FreedPayloads.free(tx, ref) end
+end
+
 -- Frees the payloads of a group that is deleted, unless something else names them.
 function KeptRefs.free_payloads_of(tx, job, group_id, prompt_ref, refs)
-  local kept = KeptRefs.refs_in_snapshots(tx, job, group_id)
-  for _, ref in ipairs(refs) do
-    if not kept[ref] then FreedPayloads.free(tx, ref) end
-  end
+  for _, ref in ipairs(refs) do KeptRefs.free(tx, job, group_id, ref) end
   FreedPayloads.release_prompt(tx, job, prompt_ref)
 end
 

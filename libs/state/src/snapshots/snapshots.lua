@@ -1,30 +1,38 @@
 -- Snapshots of a job: what it has between two rounds, by reference.
 local Snapshots = {}
 
-Snapshots.SAVED_GROUPS = 'groups'
-Snapshots.SAVED_ROUNDS = 'rounds'
--- Keys of the job that are copied whole; small ones only.
-Snapshots.COPIED = { counts = 'counts', ledger = 'jobLedger', openLengths = 'openLengths' }
--- Lengths of the last steps are copied too, and of the next one, whose round may have been cancelled; they change
--- later.
-Snapshots.SAVED_LENGTHS = 8
-function Snapshots.lengths_part(tx, job, number, back) return tx.key:snapshotPart(job, number, 'lengths-'
-  .. back) end
-
--- What says who may speak and what came before; a restore never turns these back.
+-- Fields of a job that fence its trainers or describe a save or restore under way; a restore never sets these back.
 Snapshots.FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'abortedUpTo', 'abortedBy', 'saving',
   'restoring', 'restorePhase', 'restoreCursor', 'restoredFrom', 'restoredEpoch', 'restoredNumber' }
 
--- Nothing of the job moves: no round, nobody has a request of it, and what is closed is folded. Else the error to
+function Snapshots.groups(tx, job, number) return tx.key:snapshotPart(job, number, 'groups') end
+
+-- Set of the rounds of the job.
+function Snapshots.rounds(tx, job, number) return tx.key:snapshotPart(job, number, 'rounds') end
+
+-- The small keys of a job that are copied whole: key of the copy -> key of the job. `step` is that of the snapshot;
+-- lengths are those of the last steps, and of the next one, whose round may have been cancelled.
+function Snapshots.copies(tx, job, number, step)
+  local copies = {}
+  local function add(part, key) copies[tx.key:snapshotPart(job, number, part)] = key end
+  add('counts', tx.key:counts(job))
+  add('ledger', tx.key:jobLedger(job))
+  add('openLengths', tx.key:openLengths(job))
+  for back = -1, Lengths.HISTORY_STEPS - 1 do
+    add('lengths-' .. back, tx.key:lengths(job, Format.integer(step - back)))
+  end
+  return copies
+end
+
+-- Nothing of the job moves: no round, no worker has a request of it, and what is closed is folded. Else the error to
 -- answer.
 function Snapshots.unrest_of(tx, job)
   local field = redis.call('HMGET', tx.key:job(job), 'openRoundId', 'settlingGroups')
   if field[1] then
     return Reply.fail('ROUND_CONFLICT', 'Round ' .. field[1] .. ' of the job is neither closed nor cancelled', 'job')
   end
-  local live = redis.call('HMGET', tx.key:counts(job), 'pending', 'claimed', 'running', 'cutting')
-  local moving = tonumber(field[2] or 0)
-  for position = 1, 4 do moving = moving + tonumber(live[position] or 0) end
+  local moving = tonumber(field[2] or 0) + ClaimTurns.held_by_workers(tx, job)
+    + tonumber(redis.call('HGET', tx.key:counts(job), 'pending') or 0)
   for _, round_id in ipairs(redis.call('ZRANGE', tx.key:rounds(job), -32, -1)) do
     if redis.call('HGET', tx.key:round(job, round_id), 'folded') ~= '1' then moving = moving + 1 end
   end
@@ -38,11 +46,20 @@ function Snapshots.state_mark(tx, job)
     Format.integer(redis.call('ZCARD', tx.key:longtail(job))), field[4] or '' }, '/')
 end
 
-function Snapshots.retire(tx, job, number)
-  redis.call('SADD', tx.key.oldSnapshots, job .. '/' .. number)
+-- The sweep is to delete a snapshot.
+function Snapshots.retire(tx, job, number) redis.call('SADD', tx.key.oldSnapshots, job .. '/' .. number) end
+
+-- Removes complete snapshots from the list of their job.
+function Snapshots.remove(tx, job, tags)
+  for _, tag in ipairs(tags) do
+    Snapshots.retire(tx, job, redis.call('ZSCORE', tx.key:snapshots(job), tag))
+    redis.call('ZREM', tx.key:snapshots(job), tag)
+  end
+  return tags[1] ~= nil
 end
 
-function Snapshots.json(tx, job, number)
+-- Snapshot of the protocol.
+function Snapshots.header(tx, job, number)
   local field = redis.call('HMGET', tx.key:snapshot(job, number), 'tag', 'step', 'groups', 'requests', 'savedAtMs')
   return { tag = field[1], step = tonumber(field[2]), groups = tonumber(field[3]), requests = tonumber(field[4]),
     savedAtMs = tonumber(field[5] or nil) }

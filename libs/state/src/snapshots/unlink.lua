@@ -6,9 +6,9 @@ Flags: allow-oom ]]
 return function(tx)
   local PAGE = 32
   local name = redis.call('SRANDMEMBER', tx.key.oldSnapshots)
-  if not name then return '{"groups":[],"more":false}' end
-  local job, number = string.match(name, '^([^/]+)/(.+)$')
-  local saved_groups = tx.key:snapshotPart(job, number, Snapshots.SAVED_GROUPS)
+  if not name then return Reply.object({ more = false }) end
+  local job, number = Rounds.of_name(name)
+  local saved_groups = Snapshots.groups(tx, job, number)
   local touched = 0
   while touched < PAGE do
     local group_id = redis.call('HRANDFIELD', saved_groups)
@@ -16,17 +16,15 @@ return function(tx)
     local saved = cjson.decode(redis.call('HGET', saved_groups, group_id))
     redis.call('HDEL', saved_groups, group_id)
     touched = touched + #saved.requests
-    local prompt, refs = KeptRefs.refs_of_saved(saved)
-    -- A group that is still there has its segments itself.
-    KeptRefs.free_payloads_of(tx, job, group_id, prompt, redis.call('EXISTS', tx.key:group(job, group_id)) == 0 and refs
-      or {})
+    -- A group that is still there names its segments too.
+    local is_there = redis.call('EXISTS', tx.key:group(job, group_id)) == 1
+    KeptRefs.free_payloads_of(tx, job, group_id, saved.group.promptRef,
+      is_there and {} or KeptRefs.refs_of_saved(saved))
   end
   if redis.call('EXISTS', saved_groups) == 0 then
-    redis.call('UNLINK', tx.key:snapshot(job, number), tx.key:snapshotPart(job, number, Snapshots.SAVED_ROUNDS))
-    for back = -1, Snapshots.SAVED_LENGTHS - 1 do redis.call('UNLINK', Snapshots.lengths_part(tx, job, number,
-      back)) end
-    for part in pairs(Snapshots.COPIED) do redis.call('UNLINK', tx.key:snapshotPart(job, number, part)) end
+    redis.call('UNLINK', tx.key:snapshot(job, number), Snapshots.rounds(tx, job, number))
+    for copy in pairs(Snapshots.copies(tx, job, number, 0)) do redis.call('UNLINK', copy) end
     redis.call('SREM', tx.key.oldSnapshots, name)
   end
-  return '{"more":' .. tostring(redis.call('EXISTS', tx.key.oldSnapshots) == 1) .. '}'
+  return Reply.object({ more = redis.call('EXISTS', tx.key.oldSnapshots) == 1 })
 end

@@ -8,18 +8,14 @@ ARGV[1] JSON:
   stamp           of the trainer, or absent
 Reply: WeightSync of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else),
-WEIGHT_SYNC_CONFLICT,
-  WEIGHT_VERSION_STALE. Events: weights.begun.
+  WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE. Events: weights.begun.
 Flags: allow-oom ]]
 return function(tx, args)
-  local job = args.job
-  local refused = Generation.stamp_error(tx, args.stamp) or (job and Trainer.error(tx, job,
-    args.trainerEpoch))
+  local refused = Generation.stamp_error(tx, args.stamp)
+    or args.job and Trainer.error(tx, args.job, args.trainerEpoch)
   if refused then return refused end
 
-  local function meant_this(sync)
-    return sync.version == args.version and sync.mode == args.mode
-  end
+  local function meant_this(sync) return sync.version == args.version and sync.mode == args.mode end
   local reused = Reply.fail('VALIDATION_FAILED', 'The syncId was used for another change of weights', 'syncId')
 
   local ended = redis.call('GET', tx.key:endedSync(args.syncId))
@@ -37,22 +33,15 @@ return function(tx, args)
     return Reply.fail('WEIGHT_VERSION_STALE', 'The pool has version ' .. Format.integer(from), 'version')
   end
 
-  local now = tx.now
-  local deadline = now + args.deadlineMs
-  redis.call('HSET', tx.key.weightSync, 'syncId', args.syncId, 'version', Format.integer(args.version), 'mode',
-    args.mode, 'fromVersion',
-    Format.integer(from), 'startedAtMs', Format.integer(now), 'deadlineAtMs', Format.integer(deadline))
-  if job then redis.call('HSET', tx.key.weightSync, 'job', job, 'trainerEpoch', args.trainerEpoch) end
-  -- The gate of a rollback: the one there is, or the version that all servers have; servers of several versions go on
-  -- so.
+  -- The gate of a rollback: the present one, or the version that all servers have; absent for servers of several.
   local oldest = redis.call('ZRANGE', tx.key.serverVersions, 0, 0, 'WITHSCORES')[2]
-  local is_uniform = oldest ~= nil and tonumber(oldest) == from
-  local gate = redis.call('HGET', tx.key.settings, 'requiredWeightVersion') or (is_uniform and Format.integer(from))
-    or ''
-  redis.call('HSET', tx.key.weightSync, 'gateBefore', gate)
-  redis.call('HSET', tx.key.settings, 'syncing', Format.integer(args.version))
+  local gate = redis.call('HGET', tx.key.settings, 'requiredWeightVersion') or tonumber(oldest) == from and from or nil
+  Hashes.set(tx.key.weightSync, { syncId = args.syncId, version = args.version, mode = args.mode, fromVersion = from,
+    startedAtMs = tx.now, deadlineAtMs = tx.now + args.deadlineMs, job = args.job,
+    trainerEpoch = args.job and args.trainerEpoch, gateBefore = gate })
+  redis.call('HSET', tx.key.settings, 'syncing', args.version)
   if args.mode == 'keep' then
-    redis.call('HSET', tx.key.weights, 'keptVersion', Format.integer(args.version))
+    redis.call('HSET', tx.key.weights, 'keptVersion', args.version)
     redis.call('HDEL', tx.key.weights, 'keptUntilMs')
   end
   Events.add(tx, 'weights.begun', { syncId = args.syncId, version = args.version, mode = args.mode,

@@ -1,5 +1,5 @@
 --[[ Ends a change of weights. Committed, servers that do not report the new version are quarantined until they do;
-rolled back, those that do not report what all had before are. The pool goes on, unless it is paused by hand.
+rolled back, those that do not report what all had before are. The pool continues, unless it is paused by hand.
 ARGV[1] JSON:
   syncId
   outcome         'committed' | 'rolled-back'; a repeat gets the same answer
@@ -9,8 +9,8 @@ ARGV[1] JSON:
   stamp           of the trainer, or absent
 Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do
 Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise),
-WEIGHTS_NOT_QUIESCED (a commit while
-  requests run that were to be stopped or waited for). Events: weights.committed, weights.rolled-back.
+  WEIGHTS_NOT_QUIESCED (a commit while requests run that were to be stopped or waited for).
+Events: weights.committed, weights.rolled-back.
 Flags: allow-oom ]]
 return function(tx, args)
   local epoch = args.trainerEpoch
@@ -43,8 +43,8 @@ return function(tx, args)
       nil, 100)
   end
 
-  local gate = committed and Format.integer(sync.version) or redis.call('HGET', tx.key.weightSync, 'gateBefore')
-  if gate and gate ~= '' and redis.call('HGET', tx.key.settings, 'requiredWeightVersion') ~= gate then
+  local gate = committed and Format.integer(sync.version) or sync.gateBefore
+  if gate and redis.call('HGET', tx.key.settings, 'requiredWeightVersion') ~= gate then
     redis.call('HSET', tx.key.settings, 'requiredWeightVersion', gate)
     -- The load-balancer puts every server where changed settings say.
     redis.call('HINCRBY', tx.key.settings, 'version', 1)

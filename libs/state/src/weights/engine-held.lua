@@ -5,6 +5,6 @@ Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local entry, sync = PausedEngines.load(tx, PausedEngines.name(args.dialect, args.endpoint)), WeightSync.load(tx)
-  return cjson.encode({ held = entry ~= nil and sync ~= nil and entry.syncId == sync.syncId
+  return Reply.object({ held = entry ~= nil and sync ~= nil and entry.syncId == sync.syncId
     and entry.resumeAtMs == nil })
 end

@@ -13,9 +13,8 @@ return function(tx, args)
     recorded[position] = entry ~= nil and entry.syncId == step.syncId and not entry.givenUpAtMs
     if not entry then
       PausedEngines.save(tx, name, { syncId = step.syncId, serverId = step.serverId, state = 'paused',
-        askedAtMs = tx.now,
-        resumeAtMs = tx.now })
+        askedAtMs = tx.now, resumeAtMs = tx.now })
     end
   end
-  return '{"recorded":' .. Reply.list(recorded) .. '}'
+  return Reply.object({ recorded = recorded })
 end

@@ -3,10 +3,7 @@ has another address. One page of them. An engine is listed again, less and less 
 GIVE_UP_MS it is given up, and its entry says so to all replicas while its server is registered, and for as long again.
 When that server answers again after a time without an answer, the engine is listed anew.
 ARGV[1] JSON: {cursor}   string, '0' to begin
-Reply: steps      list of {serverId, endpoint, dialect, syncId}
-       overdue    number: engines that have been told for longer than OVERDUE_MS: an alarm
-       givenUp    list of {serverId, endpoint, dialect, syncId}: given up just now, each listed once
-       cursor     string, '0' at the end
+Reply: EngineResumesPage; cursor '0' at the end
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -68,6 +65,5 @@ return function(tx, args)
       end
     end
   end
-  return '{"steps":' .. Reply.list(steps) .. ',"overdue":' .. overdue .. ',"givenUp":' .. Reply.list(given_up)
-    .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+  return Reply.object({ steps = steps, overdue = overdue, givenUp = given_up, cursor = page[1] })
 end

@@ -1,9 +1,7 @@
 --[[ Which engines are to pause for the change of weights under way (in mode `keep` at once, else when nothing runs on
 them any more), and writes the intent down first. One page of servers.
 ARGV[1] JSON: {cursor}   string, '0' to begin
-Reply: steps     list of {serverId, endpoint, dialect, syncId, mode}
-       cursor    string, '0' at the end
-       resumes   boolean: some are paused, and weights/engine-resumes says which of them are to go on
+Reply: EnginePausesPage; cursor '0' at the end
 What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that only its
 callers can reach, is left alone. While no weights change, engines whose entries Redis may have lost are recorded as
 engines to resume, one page at each call.
@@ -45,6 +43,5 @@ return function(tx, args)
   else
     PausedEngines.review(tx)
   end
-  return '{"steps":' .. Reply.list(steps) .. ',"cursor":' .. cjson.encode(cursor)
-    .. ',"resumes":' .. tostring(redis.call('EXISTS', tx.key.pausedEngines) == 1) .. '}'
+  return Reply.object({ steps = steps, cursor = cursor, resumes = redis.call('EXISTS', tx.key.pausedEngines) == 1 })
 end

@@ -17,10 +17,10 @@ return function(tx, args)
       entry.state = 'paused'
       PausedEngines.save(tx, name, entry)
     end
-    return cjson.encode({ late = late })
+    return Reply.object({ late = late })
   end
   if is_ours and entry.resumeAtMs and (entry.state == 'paused' or tx.now - entry.askedAtMs > args.lateMs) then
     redis.call('HDEL', tx.key.pausedEngines, name)
   end
-  return '{"late":false}'
+  return Reply.object({ late = false })
 end

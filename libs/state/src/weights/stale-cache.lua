@@ -9,13 +9,10 @@ Reply: engine   {endpoint, dialect} or absent
 Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
-  local server, sync = Servers.get(tx, args.serverId), WeightSync.load(tx)
-
-  local start = args.start
+  local server, sync, start = Servers.get(tx, args.serverId), WeightSync.load(tx), args.start
 
   local function is_other_start()
-    local instance_id = start.instanceId
-    if instance_id then return instance_id ~= ServerRecord.instance_of(server) end
+    if start.instanceId then return start.instanceId ~= ServerRecord.instance_of(server) end
     return start.endpoint ~= ServerRecord.address_of(server).endpoint
   end
 

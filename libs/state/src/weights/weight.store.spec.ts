@@ -100,7 +100,7 @@ describe('a change of weights', () => {
     await end('rolled-back');
     await run();
     expect(await claim({ waitMs: 1, replyTo: 'inbox' })).toMatchObject({ parked: true });
-    await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], paused: null, more: false });
+    await expect.poll(() => requests.expireClaims(pool)).toEqual({ replyTo: ['inbox'], more: false });
   });
 
   it('stops what runs with its tokens, again until confirmed, and runs it under the new version', async () => {
