@@ -113,7 +113,8 @@ function Claims.take(tx, worker, new_attempt, max, only, now)
     if not job then break end
     jobs = jobs + 1
     local is_blocked = redis.call('HEXISTS', tx.key.blockedJobs, job) == 1
-    local most = (is_blocked or now > Jobs.read(tx, job).orphanedAtMs) and 0 or math.min(max - #claims, ClaimTurns.room_of(tx, job))
+    local is_orphaned = now > Jobs.read(tx, job).orphanedAtMs
+    local most = (is_blocked or is_orphaned) and 0 or math.min(max - #claims, ClaimTurns.room_of(tx, job))
     if most == 0 then
       ClaimTurns.withhold(tx, job)
     else

@@ -136,7 +136,8 @@ function Rounds.accept_group(tx, round, group)
   redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group.groupId)
   redis.call('RPUSH', tx.key:roundAccepted(round.job, round.roundId), group.groupId)
   group.state, group.pinned, group.held = 'accepted', false, false
-  local hash, kind, made = tx.key:round(round.job, round.roundId), group.taken and 'tail' or 'bulk', Rounds.made(tx, group)
+  local hash, made = tx.key:round(round.job, round.roundId), Rounds.made(tx, group)
+  local kind = group.taken and 'tail' or 'bulk'
   round.longestTokens = math.max(round.longestTokens, made.longest)
   round.accepted, round.live = unpack(Counts.add_many(tx, hash, round.job, {
     'acceptedGroups', 1, 'liveGroups', -1, 'acceptedRequests', group.samples, 'acceptedTokens', made.tokens,
