@@ -68,6 +68,8 @@ export interface Claim {
   boundServerId?: ServerId;
   /** Epoch of that server. */
   boundServerEpoch?: Epoch;
+  /** W3C trace context of the `round.open` of its round, if that was traced: send it to the engine. */
+  traceparent?: string;
 }
 /** Reply of `request.claim`. It may have fewer requests than asked for, because its size is limited. */
 export interface ClaimReply {

@@ -3,6 +3,7 @@ export { retryDelayMs, withRetry, type RetryOptions } from './client/retry';
 export * from './client/typed.client';
 export * from './connection';
 export * from './handlers-complete';
+export { activeTraceparent, inSpan, tracing } from './trace-context';
 export * from './transport/message-context';
 export * from './transport/message-metrics';
 export * from './transport/nats.transport';

@@ -5,40 +5,58 @@ import {
   SpanKind,
   SpanStatusCode,
   trace,
+  type Attributes,
   type Context,
   type TextMapGetter,
   type TextMapSetter,
 } from '@opentelemetry/api';
 import type { MsgHdrs } from 'nats';
 
-const TRACEPARENT = 'traceparent';
-const tracer = trace.getTracer('@broomwagon/messaging');
+/** Whether this process exports traces: set once, by libs/platform. While it is false, tracing costs nothing. */
+export const tracing = { isOn: false };
 
+const tracer = trace.getTracer('broomwagon');
 const getter: TextMapGetter<MsgHdrs> = {
   get: (carrier, key) => carrier.get(key) || undefined,
   keys: (carrier) => carrier.keys(),
 };
 const setter: TextMapSetter<MsgHdrs> = { set: (carrier, key, value) => carrier.set(key, value) };
 
-/** True when a message belongs to a trace. Untraced messages must cost nothing. */
-export function isTraced(headers: MsgHdrs | undefined): headers is MsgHdrs {
-  return headers !== undefined && headers.has(TRACEPARENT);
+/** Handles a message as a span of the trace that its headers name, or of a new trace. */
+export function inMessageSpan<T>(headers: MsgHdrs | undefined, pattern: string, work: () => Promise<T>): Promise<T> {
+  if (!tracing.isOn) return work();
+  const parent = headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, getter);
+  return inSpanOf(parent, SpanKind.SERVER, `process ${operationOf(pattern)}`, {}, work);
 }
 
-/** Runs the work of one message as a span of the trace its headers name. */
-export function inTrace<T>(headers: MsgHdrs, name: string, work: () => Promise<T>): Promise<T> {
-  const parent: Context = propagation.extract(ROOT_CONTEXT, headers, getter);
-  const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, parent);
-  return context.with(trace.setSpan(parent, span), async () => {
-    try {
-      return await work();
-    } catch (error) {
-      span.setStatus({ code: SpanStatusCode.ERROR, message: (error as Error).message });
-      throw error;
-    } finally {
-      span.end();
-    }
-  });
+/** Sends a request as a span of the active trace, if there is one. */
+export function inRequestSpan<T>(subject: string, work: () => Promise<T>): Promise<T> {
+  if (trace.getActiveSpan() === undefined) return work();
+  return inSpanOf(context.active(), SpanKind.CLIENT, `request ${operationOf(subject)}`, {}, work);
+}
+
+/**
+ * Runs work as a span of a trace that began elsewhere.
+ * @param traceparent of {@link activeTraceparent}; without it the span belongs to the active trace, if there is one
+ */
+export function inSpan<T>(
+  traceparent: string | undefined,
+  name: string,
+  attributes: Attributes,
+  work: () => Promise<T>,
+): Promise<T> {
+  const parent =
+    traceparent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, { traceparent: traceparent });
+  if (!tracing.isOn || trace.getSpan(parent) === undefined) return work();
+  return inSpanOf(parent, SpanKind.INTERNAL, name, attributes, work);
+}
+
+/** The active trace as a W3C `traceparent`, to be stored and given to {@link inSpan}; undefined without a trace. */
+export function activeTraceparent(): string | undefined {
+  if (trace.getActiveSpan() === undefined) return undefined;
+  const carrier: { traceparent?: string } = {};
+  propagation.inject(context.active(), carrier);
+  return carrier.traceparent;
 }
 
 /** Writes the active trace into the headers of a message; makes headers only if there is one. */
@@ -49,4 +67,29 @@ export function injectTrace(headers: MsgHdrs | undefined, make: () => MsgHdrs): 
   const carrier = headers ?? make();
   propagation.inject(context.active(), carrier, setter);
   return carrier;
+}
+
+function inSpanOf<T>(
+  parent: Context,
+  kind: SpanKind,
+  name: string,
+  attributes: Attributes,
+  work: () => Promise<T>,
+): Promise<T> {
+  const span = tracer.startSpan(name, { kind, attributes }, parent);
+  return context.with(trace.setSpan(parent, span), async () => {
+    try {
+      return await work();
+    } catch (error) {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: (error as { code?: string }).code });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/** `lb.acquire` of `rollout.v1.<pool>.lb.acquire`: names of spans have few values. */
+function operationOf(subject: string): string {
+  return subject.split('.').slice(3).join('.');
 }

@@ -10,6 +10,7 @@ import {
   type RoundId,
   type TailPolicy,
 } from '@broomwagon/contracts';
+import { activeTraceparent } from '@broomwagon/messaging';
 import {
   findPolicyFault,
   hasPins,
@@ -69,7 +70,9 @@ export class RoundService {
     // Before the round is there, so that no round is ever without a sweeper.
     await this.pools.add(pool);
     const { orphanAfterMs = this.config.orphanAfterMs, ...round } = body;
-    const opened = await this.rounds.open(pool, { ...round, orphanAfterMs, ...(await this.terms(pool, body)) });
+    const traceparent = activeTraceparent();
+    const terms = await this.terms(pool, body);
+    const opened = await this.rounds.open(pool, { ...round, orphanAfterMs, traceparent, ...terms });
     if (opened.state !== 'opening') return opened;
     const { state, takenGroups } = await this.sweeper.open(pool, body);
     if (state === 'completed') this.sweeper.cutSoon(pool, body);

@@ -15,6 +15,7 @@ import {
   type GenerationRequest,
   type GenerationResult,
 } from '@broomwagon/engines';
+import { inSpan } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import { EngineAdapters } from '../engines/engine-adapters';
 import { WorkerConfig } from '../worker.config';
@@ -75,8 +76,10 @@ export class AttemptRunner {
   async run(attempt: Attempt): Promise<AttemptOutcome> {
     let outcome: AttemptOutcome = 'lost';
     this.metrics.running.set(this.registry.size);
+    const { requestId, roundId, job, traceparent } = attempt.claim;
+    const ids = { requestId, roundId, job, attempt: attempt.claim.attempt };
     try {
-      outcome = await this.perform(attempt);
+      outcome = await inSpan(traceparent, 'attempt', ids, () => this.perform(attempt));
     } catch (error) {
       this.logger.error({ err: error }, `Attempt ${attempt.key} failed because of a defect`);
       outcome = await this.endAfterDefect(attempt, error as Error);
@@ -198,7 +201,9 @@ export class AttemptRunner {
       const onUnstopped = (): void => {
         stopAgain = (deadlineMs) => stopOnEngine(engine, request.engineRequestId, attempt, deadlineMs);
       };
-      result = await engine.generate(request, { signal: attempt.signal, onTokens, onPlan, onUnstopped });
+      const options = { signal: attempt.signal, onTokens, onPlan, onUnstopped };
+      const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
+      result = await inSpan(undefined, 'generate', span, () => engine.generate(request, options));
     } catch (thrown) {
       error = thrown as Error;
     }

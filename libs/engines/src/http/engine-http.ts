@@ -1,4 +1,5 @@
 import { BroomwagonError, cutText, isBroomwagonError } from '@broomwagon/contracts';
+import { context, propagation } from '@opentelemetry/api';
 import { Agent, request, type Dispatcher } from 'undici';
 import { EngineAccess } from '../access/engine-access';
 import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
@@ -149,9 +150,13 @@ export class EngineHttp {
     signal: AbortSignal,
   ): Promise<EngineResponse> {
     if (this.refusal !== undefined) throw new BroomwagonError('ENGINE_UNREACHABLE', this.refusal);
+    // Empty while nothing is traced.
+    const traceHeaders: Record<string, string> = {};
+    propagation.inject(context.active(), traceHeaders);
     const options = {
       method,
       headers: {
+        ...traceHeaders,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(this.options.apiKey === undefined ? {} : { authorization: `Bearer ${this.options.apiKey}` }),
         ...headers,

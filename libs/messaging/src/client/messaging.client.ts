@@ -1,7 +1,7 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { headers as makeHeaders, type MsgHdrs } from 'nats';
 import type { MessagingConnection } from '../connection';
-import { injectTrace } from '../trace-context';
+import { injectTrace, inRequestSpan } from '../trace-context';
 import { MessageContext } from '../transport/message-context';
 import { ReplySubjects } from '../transport/reply-subjects';
 import { poolTokenOf } from '../transport/subjects';
@@ -53,7 +53,11 @@ export class MessagingClient {
    * that was heard from meanwhile: one of several that hangs costs its callers a second.
    * @throws BroomwagonError what the service answered, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
    */
-  async request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
+  request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
+    return inRequestSpan(subject, () => this.requestOnce<Reply>(subject, body, options));
+  }
+
+  private async requestOnce<Reply>(subject: string, body: object, options: RequestOptions): Promise<Reply> {
     const timeoutMs = options.timeoutMs ?? 5_000;
     const message = await this.multiplexer.request({
       subject,

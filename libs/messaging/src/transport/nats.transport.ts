@@ -11,7 +11,7 @@ import {
 } from 'nats';
 import { isObservable, lastValueFrom } from 'rxjs';
 import type { MessagingConnection } from '../connection';
-import { inTrace, isTraced } from '../trace-context';
+import { inMessageSpan } from '../trace-context';
 import {
   decodeBody,
   encodeError,
@@ -255,10 +255,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.metrics.inFlight(this.inFlight.running());
     let outcome: MessageOutcome;
     try {
-      const headers = message.headers;
-      const answer = isTraced(headers)
-        ? await inTrace(headers, `${route.pattern} process`, () => this.answer(route, incoming))
-        : await this.answer(route, incoming);
+      const answer = await inMessageSpan(message.headers, route.pattern, () => this.answer(route, incoming));
       outcome = answer === PARKED ? 'PARKED' : 'OK';
       if (answer !== PARKED && replyTo !== undefined) {
         const failure = publishReply(this.nats, replyTo, answer, this.headersFor(message));

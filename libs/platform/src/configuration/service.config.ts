@@ -1,4 +1,4 @@
-import { IsIn, Matches } from 'class-validator';
+import { IsIn, IsUrl, Matches } from 'class-validator';
 import { ConnectionsConfig } from './connections.config';
 import { Env } from './env.decorator';
 
@@ -23,6 +23,16 @@ export class ServiceConfig extends ConnectionsConfig {
   @Env('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`)
   @IsIn(LOG_LEVELS)
   logLevel: string = 'info';
+
+  @Env(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'address of an OpenTelemetry collector, as http://host:4318; default: no traces',
+    {
+      isOptional: true,
+    },
+  )
+  @IsUrl({ protocols: ['http', 'https'], require_protocol: true, require_tld: false })
+  otlpEndpoint?: string;
 
   @Env('MAX_IN_FLIGHT', 'requests handled at the same time; more are answered OVERLOADED', { min: 1 })
   maxInFlight: number = 1_024;

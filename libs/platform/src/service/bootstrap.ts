@@ -22,6 +22,7 @@ import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
 import { loggerParams } from './logging';
 import { PlatformModule } from './platform.module';
+import { startTracing } from './tracing';
 
 const PRINT_CONFIG = '--print-config';
 
@@ -68,9 +69,10 @@ export async function bootstrapService<Config extends ServiceConfig = ServiceCon
   options: BootstrapOptions<Config>,
 ): Promise<RunningService<Config>> {
   const config = options.config ?? loadConfig(options.configType ?? (ServiceConfig as new () => Config));
+  const stopTracing = await startTracing(options.app, config.otlpEndpoint);
   const connection = await connect(options.app, config);
   try {
-    return await start(appModule, options, config, connection);
+    return await start(appModule, options, config, connection, stopTracing);
   } catch (error) {
     await connection.close();
     throw error;
@@ -129,6 +131,7 @@ async function start<Config extends ServiceConfig>(
   options: BootstrapOptions<Config>,
   config: Config,
   connection: MessagingConnection,
+  stopTracing: () => Promise<void>,
 ): Promise<RunningService<Config>> {
   const metrics = new Metrics(options.app);
   metrics.collectProcess();
@@ -180,7 +183,7 @@ async function start<Config extends ServiceConfig>(
   writeReadyFile(config.readyFile, httpPort);
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
-    closing ??= shutDown(application, health, config, options);
+    closing ??= shutDown(application, health, config, options, stopTracing);
     return closing;
   };
   return { application, config, transport, httpPort, close };
@@ -191,6 +194,7 @@ async function shutDown(
   health: HealthRegistry,
   config: ServiceConfig,
   options: Pick<BootstrapOptions, 'app' | 'onShutdownDeadline'>,
+  stopTracing: () => Promise<void>,
 ): Promise<void> {
   const logger = new Logger(options.app);
   logger.log('shutting down');
@@ -201,6 +205,7 @@ async function shutDown(
   }, config.shutdownTimeoutMs);
   try {
     await application.close();
+    await stopTracing();
     logger.log('stopped');
   } finally {
     clearTimeout(deadline);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { BroomwagonError, type WireError } from '@broomwagon/contracts';
+import { SpanKind, trace } from '@opentelemetry/api';
 import { Cluster } from 'ioredis';
 import { primariesOf, type RedisClient } from '../redis-cluster';
 import { buildLibrary, type FunctionLibrary } from './function-library';
@@ -31,6 +32,7 @@ export interface MemoryGate {
 
 const raise = transition<object, { version?: number }>('pools/raise-schema');
 const STORE_FULL_RETRY_AFTER_MS = 1_000;
+const tracer = trace.getTracer('broomwagon');
 
 let library: FunctionLibrary | undefined;
 
@@ -72,7 +74,8 @@ export class FunctionRunner {
     attachment?: Buffer,
   ): Promise<Reply> {
     const argv = attachment === undefined ? [toJson(args)] : [toJson(args), attachment];
-    const raw = await this.call(target.name, pool, argv);
+    const span = trace.getActiveSpan() && tracer.startSpan(target.name, { kind: SpanKind.CLIENT });
+    const raw = await this.call(target.name, pool, argv).finally(() => span?.end());
     const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
     if (reply.error !== undefined && reply.error !== null) {
       throw BroomwagonError.fromWire({ ...reply.error, retryable: false });

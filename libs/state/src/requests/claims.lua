@@ -29,7 +29,7 @@ local function claim_json(tx, request, group, round)
     groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
     timeoutMs = group.timeoutMs, generatedMs = group.timeoutMs and GenerationTime.sum_time(tx, request),
     weightVersion = claim_version(tx, round), boundServerId = request.boundServerId,
-      boundServerEpoch = request.boundServerEpoch,
+    boundServerEpoch = request.boundServerEpoch, traceparent = round.traceparent,
   })
   return InlineSegments.append(string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. '}', request.segments)
 end

@@ -14,6 +14,7 @@ ARGV[1] JSON:
   choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the
                                 next round
   stamp                         of the trainer, or absent
+  traceparent                   W3C trace context of the call, given to the requests of the round; or absent
   trainerEpoch                  string or absent: then this trainer is a new one, and the one before is fenced
   newEpoch                      string: the epoch of a trainer that is new
 Reply: OpenRoundReply
@@ -93,6 +94,7 @@ return function(tx, args)
     concurrency = rules.concurrency, sampleOverProvision = rules.sampleOverProvision, maxCuts = rules.maxCuts,
     maxAgeSteps = rules.maxAgeSteps, maxVersionSpan = rules.maxVersionSpan, dispatchOrder = rules.dispatchOrder,
     keepTokens = args.keepTokens, abortScope = args.abortScope, hasQuotas = args.places and 1 or nil,
+    traceparent = args.traceparent,
     weightVersion = weight_version, trainerEpoch = epoch, openedAtMs = tx.now })
   for _, one in ipairs(args.places or {}) do
     redis.call('HSET', tx.key:roundPlaces(args.job, args.roundId), one.domain, one.places)

@@ -104,12 +104,14 @@ export class RoundStore {
 
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
   open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundReply> {
-    const { trainerEpoch, stamp, policy, rules, keepTokens, places, choice, control, ...parameters } = args;
+    const { trainerEpoch, stamp, policy, rules, keepTokens, places, choice, control, traceparent, ...parameters } =
+      args;
     const canonicalPolicy = JSON.stringify(Object.fromEntries(Object.entries(policy).toSorted()));
     return this.scripts.run(open, pool, {
       ...parameters,
       trainerEpoch,
       stamp,
+      traceparent,
       newEpoch: newEpoch(),
       rules,
       keepTokens,

@@ -49,6 +49,8 @@ export interface OpenRoundArgs extends OpenRoundRequest {
   /** What an adaptive policy chose, and what it keeps for the next round. */
   choice?: TailChoice;
   control?: object;
+  /** W3C trace context of the call, which the claims of the round get. */
+  traceparent?: string;
 }
 /** Another page is needed while it is `opening`. */
 export type TakeAnswer = Pick<OpenRoundReply, 'state' | 'takenGroups'>;

@@ -21,7 +21,7 @@ function Rounds.load(tx, job, round_id)
     'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
     'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
     'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope', 'abortedUpTo', 'abortedBy',
-    'ledgerFolded', 'longestTokens')
+    'ledgerFolded', 'longestTokens', 'traceparent')
   Ledger.note_round(tx, job, round_id, field[1], field[28])
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(tx, job, tonumber(field[26] or -1), field[27] or nil)
@@ -37,6 +37,7 @@ function Rounds.load(tx, job, round_id)
     maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1),
       openedAtMs = tonumber(field[23]),
     maxReturns = tonumber(field[24]), abortScope = field[25] or 'group', longestTokens = tonumber(field[29] or 0),
+    traceparent = field[30] or nil,
   }
 end
 
