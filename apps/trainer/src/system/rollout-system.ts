@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type MessagingConnection } from '@broomwagon/messaging';
 import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
+import { hashOfToken } from '@broomwagon/state';
 import { ProcessGroup, provideServices, readyByFile, type ServerHandle, type Services } from '@broomwagon/testing';
 import { Operations } from '../loop/operations';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
@@ -73,6 +74,7 @@ export class RolloutSystem {
     await mkdir(this.logFolder, { recursive: true });
     this.services = provideServices({ say: this.say });
     const { nats, redis } = await this.services;
+    if (!this.options.once) await this.startAdminApi(nats.url, redis.url);
     for (const server of [nats, redis]) {
       this.say(`${server.description} [${server.source}]`);
       this.watchServer(server);
@@ -142,6 +144,16 @@ export class RolloutSystem {
     await Promise.all(services.map((name) => this.startService(name, name, serviceEnvironment(plan))));
     const workers = Array.from({ length: this.options.workers }, (_, index) => `worker-${index + 1}`);
     await Promise.all(workers.map((name) => this.startService(name, 'worker', workerEnvironment(plan, name))));
+  }
+
+  /** The REST API, and a token for it that ends with this run. */
+  private async startAdminApi(natsUrl: string, redisUrl: string): Promise<void> {
+    const token = randomBytes(32).toString('base64url');
+    const environment = { NATS_URL: natsUrl, REDIS_URL: redisUrl, ADMIN_TOKEN_SHA256: hashOfToken(token) };
+    await this.startService('admin-api', 'admin-api', environment);
+    const { port } = await readJson<{ port: number }>(join(this.folder, 'admin-api.json'));
+    this.say(`Admin API: http://127.0.0.1:${port}/api/v1 (docs/admin-api.md)`);
+    this.say(`Token:     ${token}`);
   }
 
   private async startService(name: string, app: string, environment: Record<string, string>): Promise<void> {
