@@ -53,6 +53,7 @@ async function fillPool(): Promise<void> {
 /** A body that each route accepts, beside what {@link idsOf} gives. */
 const RIGHT: Record<string, () => Fields> = {
   'PATCH /pools/{pool}/config': () => ({ slowStartMs: 1_000 }),
+  'POST /pools/{pool}/config/rollback': () => ({ version: 0 }),
   'POST /pools/{pool}/servers': () => ({
     serverId: 's2',
     endpoint: bench.engine.url,
@@ -309,6 +310,96 @@ describe('tokens', () => {
     expect(await new CredentialStore(redis, prefix).createFirst()).toBeUndefined();
     redis.disconnect();
     await flushPrefix(testRedisUrl(), `${prefix}:`);
+  });
+});
+
+describe('changes', () => {
+  const pathOfPool = () => `/pools/${bench.pool}`;
+  const patch = (body: object, headers: Record<string, string> = {}) =>
+    api.send('PATCH', `${pathOfPool()}/config`, JSON.stringify(body), { headers });
+
+  it('of the configuration are refused for another ETag, have a history, and are rolled back', async () => {
+    const read = () => api.send('GET', `${pathOfPool()}/config`);
+    const before = await read();
+    const etag = before.headers.get('ETag')!;
+    expect(etag).toBe(`"${before.body.version}"`);
+    expect(await patch({ maxSessions: 7 }, { 'If-Match': etag })).toMatchObject({ status: 200 });
+    const after = await read();
+    const refused = await patch({ maxSessions: 8 }, { 'If-Match': etag });
+    expect([refused.status, refused.body.code]).toEqual([412, 'VERSION_MISMATCH']);
+    expect((await patch({ maxSessions: 8 }, { 'If-Match': 'W/"x"' })).status).toBe(400);
+    expect((await read()).body).toEqual(after.body);
+    const { versions } = (await api.send('GET', `${pathOfPool()}/config/history`)).body;
+    expect(versions.slice(0, 2)).toMatchObject([
+      { version: after.body.version, settings: { maxSessions: 7 } },
+      { version: before.body.version, settings: before.body.settings },
+    ]);
+    const rollBack = (version: number) =>
+      api.send('POST', `${pathOfPool()}/config/rollback`, JSON.stringify({ version }));
+    expect((await rollBack(before.body.version)).body).toMatchObject({
+      version: after.body.version + 1,
+      settings: before.body.settings,
+    });
+    expect((await rollBack(999)).body.code).toBe('VERSION_NOT_FOUND');
+  });
+
+  it('are made once for an Idempotency-Key, and by each caller with keys of its own', async () => {
+    const headers = { 'Idempotency-Key': 'once' };
+    const send = (body: object, token?: string) =>
+      api.send('PATCH', `${pathOfPool()}/config`, JSON.stringify(body), { headers, token });
+    const first = await send({ maxSessions: 11 });
+    await patch({ maxSessions: 12 });
+    const again = await send({ maxSessions: 11 });
+    expect(again.body).toEqual(first.body);
+    expect(again.headers.get('Idempotency-Replayed')).toBe('true');
+    expect((await api.send('GET', `${pathOfPool()}/config`)).body.settings.maxSessions).toBe(12);
+    const other = await send({ maxSessions: 13 });
+    expect([other.status, other.body.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
+    const admin = await api.createToken('admin', [bench.pool]);
+    expect((await send({ maxSessions: 14 }, admin)).body.settings.maxSessions).toBe(14);
+    // An error leaves the key free.
+    const wrong = { headers: { 'Idempotency-Key': 'wrong' } };
+    const path = `${pathOfPool()}/config`;
+    expect((await api.send('PATCH', path, '{"maxSessions":0}', wrong)).status).toBe(400);
+    expect((await api.send('PATCH', path, '{"maxSessions":15}', wrong)).status).toBe(200);
+    const secret = await api.send('POST', '/tokens', '{"name":"n","role":"viewer"}', { headers });
+    expect(secret.body).toMatchObject({ code: 'VALIDATION_FAILED', field: 'Idempotency-Key' });
+  });
+
+  it('are in the audit log: who, what, before, after, and never a token', async () => {
+    const token = await api.createToken('admin', [bench.pool]);
+    const path = `${pathOfPool()}/config`;
+    const headers = { 'X-Request-Id': 'request-1' };
+    await patch({ slowStartMs: 1 });
+    await api.send('PATCH', path, '{"slowStartMs":2}', { token, headers });
+    await api.send('PATCH', path, '{"slowStartMs":-2}', { token, headers });
+    const log = async (query: string) => (await api.send('GET', `/audit-log?${query}`)).body;
+    const actorId = token.split('_')[1];
+    const { entries } = await log(`pool=${bench.pool}&operation=pool.configure&actorId=${actorId}`);
+    expect(entries).toMatchObject([
+      {
+        requestId: 'request-1',
+        actor: 'admin',
+        role: 'admin',
+        result: 'done',
+        request: { slowStartMs: 2 },
+        before: { settings: { slowStartMs: 1 } },
+        after: { settings: { slowStartMs: 2 } },
+      },
+      {
+        result: 'VALIDATION_FAILED',
+        before: { settings: { slowStartMs: 2 } },
+        after: { settings: { slowStartMs: 2 } },
+      },
+    ]);
+    const created = await log('operation=token.create');
+    expect(created.entries.length).toBeGreaterThan(1);
+    expect(JSON.stringify(created)).not.toMatch(/bw_/);
+    const one = await log('limit=1');
+    const next = await log(`limit=1&cursor=${one.cursor}`);
+    expect(next.entries).toHaveLength(1);
+    expect(next.entries[0]).not.toEqual(one.entries[0]);
+    expect((await api.send('GET', '/audit-log', undefined, { token })).status).toBe(403);
   });
 });
 

@@ -174,6 +174,8 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'lb.decisions': async () => [...(await pages('lb.decisions', {})), ...(await pages('lb.decisions', { full: true }))],
   'pool.configure': ONE,
   'pool.settings': ONE,
+  'pool.history': '32 versions of settings that are bounded',
+  'pool.rollback': ONE,
   'pool.pause': ONE,
   'pool.resume': ONE,
   'server.register': ONE,

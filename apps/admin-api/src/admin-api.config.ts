@@ -24,4 +24,10 @@ export class AdminApiConfig extends ServiceConfig {
 
   @Env('TRUSTED_PROXIES', 'number of proxies in front that set X-Forwarded-For', { min: 0, max: 16 })
   trustedProxies: number = 0;
+
+  @Env('AUDIT_STREAM_MAX_BYTES', 'maximum size of the JetStream stream of the audit log', { min: 1_048_576 })
+  auditStreamMaxBytes: number = 268_435_456;
+
+  @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000 })
+  auditStreamMaxAgeMs: number = 7_776_000_000;
 }

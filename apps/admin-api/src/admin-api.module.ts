@@ -5,6 +5,8 @@ import { CredentialStore, StateModule } from '@broomwagon/state';
 import { AdminApiConfig } from './admin-api.config';
 import { AccessGuard } from './auth/access.guard';
 import { Authenticator } from './auth/authenticator';
+import { AuditLog } from './changes/audit-log';
+import { ChangesService } from './changes/changes.service';
 import { ProblemFilter } from './http/problem.filter';
 import { PublicController } from './http/public.controller';
 import { RateLimits } from './http/rate-limits';
@@ -30,6 +32,8 @@ import { OperationCaller } from './operations/operation-caller';
     Authenticator,
     RateLimits,
     AdminHandlers,
+    AuditLog,
+    ChangesService,
     OperationCaller,
     { provide: APP_FILTER, useClass: ProblemFilter },
   ],

@@ -9,6 +9,7 @@ export const ADMIN_OPERATIONS = {
   'token.create': operation<admin.CreateTokenReply>()(api, admin.CreateTokenRequest),
   'token.list': operation<admin.ListTokensReply>()(api, admin.ListTokensRequest),
   'token.revoke': operation<admin.RevokeTokenReply>()(api, admin.RevokeTokenRequest),
+  'audit-log.list': operation<admin.ListAuditLogReply>()(api, admin.ListAuditLogRequest),
 } as const;
 
 export type AdminOperationName = keyof typeof ADMIN_OPERATIONS;

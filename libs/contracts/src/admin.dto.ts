@@ -1,7 +1,7 @@
 import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
 import type { ErrorCode } from './errors';
-import { IsId, IsName, POOL_PATTERN, type PoolName } from './ids';
-import type { Integer } from './integers';
+import { IsCorrelationId, IsId, IsName, POOL_PATTERN, type PoolName } from './ids';
+import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -69,6 +69,58 @@ export class RevokeTokenRequest {
 export interface RevokeTokenReply {
   /** False if there was no such token. */
   revoked: boolean;
+}
+
+/** `audit-log.list`: one page of the changes made through admin-api, oldest first. */
+export class ListAuditLogRequest {
+  /** Only changes of this pool. */
+  @IsOptional() @Matches(POOL_PATTERN) pool?: PoolName;
+  /** Only changes by this actor (`actorId`). */
+  @IsOptional() @IsCorrelationId() actorId?: string;
+  /** Only changes by this operation, for example `server.drain`. */
+  @IsOptional() @IsName() operation?: string;
+  /** Only changes since then, milliseconds since 1970. Default: a day before now. */
+  @IsOptional() @IsCounter(0) sinceMs?: Integer;
+  /** Cursor of the previous page. */
+  @IsOptional() @IsCounter(1) cursor?: Integer;
+  /**
+   * Maximum entries of the page.
+   * @default 128
+   */
+  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
+}
+/** One change made through admin-api. */
+export interface AuditEntry {
+  /** When it ended, milliseconds since 1970. */
+  atMs: Integer;
+  /** Id of the request, as in `X-Request-Id` and the logs. */
+  requestId: string;
+  /** Who: id of the token, or subject of the issuer. */
+  actorId: string;
+  /** Name of the token or subject. */
+  actor: string;
+  /** Role of the actor. */
+  role: Role;
+  /** Address of the caller. */
+  address: string;
+  /** The operation. */
+  operation: string;
+  /** The pool; absent for tokens. */
+  pool?: PoolName;
+  /** Fields of the request; absent if they are larger than 16 kB. */
+  request?: Record<string, unknown>;
+  /** `done`, or the code of the error: then nothing was changed, unless the code is retryable. */
+  result: 'done' | ErrorCode;
+  /** The state before, for operations that have a read of it. */
+  before?: unknown;
+  /** The state after, or the reply; absent if it is larger than 16 kB. */
+  after?: unknown;
+}
+export interface ListAuditLogReply {
+  /** The changes, oldest first. */
+  entries: AuditEntry[];
+  /** Send this for the next page; absent on the last page. */
+  cursor?: Integer;
 }
 
 /** Body of every error of admin-api, `application/problem+json` (RFC 9457). */

@@ -16,6 +16,8 @@ export const ERROR_CODES = {
   ROUTE_NOT_FOUND: { retryable: false, about: 'There is no such path.' },
   METHOD_NOT_ALLOWED: { retryable: false, about: 'The path has other methods; see the header Allow.' },
   UNSUPPORTED_MEDIA_TYPE: { retryable: false, about: 'The body must be application/json.' },
+  IDEMPOTENCY_KEY_REUSED: { retryable: false, about: 'The Idempotency-Key was used for another request.' },
+  REQUEST_IN_PROGRESS: { retryable: true, about: 'A request with this Idempotency-Key is still being processed.' },
   RATE_LIMITED: { retryable: true, about: 'Too many requests of this token or address; repeat after retryAfterMs.' },
   // The service
   REPLY_FULL: {
@@ -71,6 +73,8 @@ export const ERROR_CODES = {
   SERVER_UNSUITABLE: { retryable: false, about: 'The named server does not meet the constraints of the acquire.' },
   RELEASED: { retryable: false, about: 'This acquireId was released before it was granted.' },
   ABORTED: { retryable: false, about: 'The acquire was aborted before it was granted.' },
+  VERSION_NOT_FOUND: { retryable: false, about: 'The history of the settings does not have this version.' },
+  VERSION_MISMATCH: { retryable: false, about: 'The settings have another version than the caller has read.' },
   // Jobs and rounds
   JOB_NOT_FOUND: { retryable: false, about: 'No such job in the pool.' },
   JOB_IN_USE: {
@@ -141,9 +145,10 @@ const CODES_BY_STATUS: Readonly<Record<number, readonly ErrorCode[]>> = {
   403: ['FORBIDDEN'],
   405: ['METHOD_NOT_ALLOWED'],
   408: ['WAIT_TIMEOUT'],
+  412: ['VERSION_MISMATCH'],
   413: ['PAYLOAD_TOO_LARGE'],
   415: ['UNSUPPORTED_MEDIA_TYPE'],
-  422: ['ENGINE_REJECTED'],
+  422: ['ENGINE_REJECTED', 'IDEMPOTENCY_KEY_REUSED'],
   429: ['RATE_LIMITED', 'QUEUE_FULL', 'SERVERS_FULL'],
   500: ['INTERNAL'],
   502: ['ENGINE_UNREACHABLE', 'ENGINE_PROTOCOL', 'ENGINE_ERROR'],

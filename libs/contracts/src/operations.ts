@@ -56,6 +56,8 @@ export const OPERATIONS = {
   'lb.decisions': operation<decision.DecisionsReply>()(balancer, decision.DecisionsRequest),
   'pool.configure': operation<pool.PoolSettingsReply>()(balancer, pool.ConfigurePoolRequest),
   'pool.settings': operation<pool.PoolSettingsReply>()(balancer, pool.PoolSettingsRequest),
+  'pool.history': operation<pool.PoolHistoryReply>()(balancer, pool.PoolHistoryRequest),
+  'pool.rollback': operation<pool.PoolSettingsReply>()(balancer, pool.RollbackPoolRequest),
   'pool.pause': operation<pool.PausePoolReply>()(balancer, pool.PausePoolRequest),
   'pool.resume': operation<pool.PausePoolReply>()(balancer, pool.ResumePoolRequest),
   'server.register': operation<server.RegisterServerReply>()(balancer, server.RegisterServerRequest),
@@ -150,4 +152,12 @@ export function workerCommandSubject(pool: string, workerId: string, command: 'a
 /** Subject of a event, e.g. `round.completed`. */
 export function eventSubject(pool: string, event: string): string {
   return `${SUBJECT_ROOT}.${pool}.event.${event}`;
+}
+/** JetStream stream of all events of all pools. */
+export const EVENTS_STREAM = 'BROOMWAGON_EVENTS';
+/** JetStream stream of the changes made through admin-api; `-` in place of the pool for those of no pool. */
+export const AUDIT_STREAM = 'BROOMWAGON_AUDIT';
+/** Subject of an entry of the audit log. */
+export function auditSubject(pool: string, operation: string): string {
+  return `${SUBJECT_ROOT}.${pool}.audit.${operation}`;
 }

@@ -111,6 +111,32 @@ export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];
 export class ConfigurePoolRequest extends PoolSettings {
   /** Names of settings to reset to their defaults before the others are set. */
   @IsOptional() @IsList(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: PoolSettingName[];
+  /** Only if the settings have this version; otherwise VERSION_MISMATCH. */
+  @IsOptional() @IsCounter(0) ifVersion?: Integer;
+}
+
+/** `pool.history`: the last 32 versions of the settings, latest first. */
+export class PoolHistoryRequest {}
+/** The settings of a pool from one change to the next. */
+export interface PoolVersion {
+  /** Version of the settings. */
+  version: Integer;
+  /** When it began, milliseconds since 1970. */
+  sinceMs: Integer;
+  /** The settings that were set. */
+  settings: PoolSettings;
+}
+export interface PoolHistoryReply {
+  /** Latest first; the first one is in force. */
+  versions: PoolVersion[];
+}
+
+/** `pool.rollback`: sets all settings as they were in an earlier version, as a new version. */
+export class RollbackPoolRequest {
+  /** A version of `pool.history`. */
+  @IsCounter(0) version!: Integer;
+  /** Only if the settings have this version now; otherwise VERSION_MISMATCH. */
+  @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
 /** `pool.settings`: returns the settings of the pool. */

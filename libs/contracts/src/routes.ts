@@ -26,11 +26,16 @@ export interface Route {
   readonly idField?: string;
   /** An absent `trainerEpoch` is that of the present trainer of the job: an operator acts in its place. */
   readonly asTrainer?: true;
+  /** The reply holds a secret: it is neither stored for an `Idempotency-Key` nor in the audit log. */
+  readonly isSecret?: true;
+  /** The field of the reply that is the `ETag`, or the field of the request that `If-Match` goes to. */
+  readonly versionField?: string;
   /** The read that shows what the operation changes, before and after it, with the same path; for the audit log. */
   readonly shows?: RestOperationName;
 }
 
 export const API_ROOT = '/api/v1';
+const CONFIG = '/pools/{pool}/config';
 const SERVER = '/pools/{pool}/servers/{serverId}';
 const JOB = '/pools/{pool}/jobs/{job}';
 const ROUND = `${JOB}/rounds/{roundId}`;
@@ -60,8 +65,13 @@ export const ROUTES: readonly Route[] = [
   reads('/pools', 'pool.list'),
   reads('/pools/{pool}', 'lb.status'),
   changes('admin', 'DELETE', '/pools/{pool}', 'pool.delete'),
-  reads('/pools/{pool}/config', 'pool.settings'),
-  changes('admin', 'PATCH', '/pools/{pool}/config', 'pool.configure', { shows: 'pool.settings' }),
+  reads(CONFIG, 'pool.settings', { versionField: 'version' }),
+  changes('admin', 'PATCH', CONFIG, 'pool.configure', { versionField: 'ifVersion', shows: 'pool.settings' }),
+  reads(`${CONFIG}/history`, 'pool.history'),
+  changes('admin', 'POST', `${CONFIG}/rollback`, 'pool.rollback', {
+    versionField: 'ifVersion',
+    shows: 'pool.settings',
+  }),
   changes('operator', 'POST', '/pools/{pool}/pause', 'pool.pause'),
   changes('operator', 'POST', '/pools/{pool}/resume', 'pool.resume'),
 
@@ -126,8 +136,9 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/rollback', 'weights.rollback'),
 
   { method: 'GET', path: '/tokens', operation: 'token.list', role: 'admin' },
-  changes('admin', 'POST', '/tokens', 'token.create'),
+  changes('admin', 'POST', '/tokens', 'token.create', { isSecret: true }),
   changes('admin', 'DELETE', '/tokens/{tokenId}', 'token.revoke'),
+  { method: 'GET', path: '/audit-log', operation: 'audit-log.list', role: 'operator' },
 ];
 
 /** The fields in a path, in order. */

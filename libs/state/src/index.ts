@@ -23,6 +23,7 @@ export * from './inspection';
 export * from './jobs';
 export * from './snapshots';
 export * from './credentials';
+export * from './replies';
 export * from './moves';
 export * from './ledger';
 export { StateModule, type StateOptions } from './state.module';

@@ -26,6 +26,7 @@ import { checkRedisAccess } from './redis-access';
 import { primariesOf, type RedisClient } from './redis-cluster';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
 import { RemovalStore } from './removals';
+import { ReplyStore } from './replies';
 import { ClaimBounds, RequestStore } from './requests';
 import { EventOutbox, RoundStore } from './rounds';
 import { PoolDirectory, PoolStore } from './pools';
@@ -121,6 +122,11 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
       useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new CredentialStore(redis, keyPrefix),
     },
     {
+      provide: ReplyStore,
+      inject: [Redis, MODULE_OPTIONS_TOKEN],
+      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new ReplyStore(redis, keyPrefix),
+    },
+    {
       provide: EventOutbox,
       inject: [Redis, MODULE_OPTIONS_TOKEN],
       useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) =>
@@ -142,7 +148,17 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
       useFactory: (redis: RedisClient, marks: ReplicaMarks) => new LibraryUpkeep(redis, marks),
     },
   ],
-  exports: [...STORES, Redis, RedisMemory, FunctionRunner, PoolDirectory, CredentialStore, EventOutbox, PoolAudit],
+  exports: [
+    ...STORES,
+    Redis,
+    RedisMemory,
+    FunctionRunner,
+    PoolDirectory,
+    CredentialStore,
+    ReplyStore,
+    EventOutbox,
+    PoolAudit,
+  ],
 })
 export class StateModule extends ConfigurableModuleClass implements OnModuleInit, OnApplicationShutdown {
   constructor(

@@ -15,6 +15,7 @@ export function httpServer(config: AdminApiConfig) {
     options: { bodyParser: false },
     configure(application: NestExpressApplication): void {
       application.set('trust proxy', config.trustedProxies);
+      application.disable('etag');
       application.use(helmet());
       const server = application.getHttpServer() as Server;
       server.requestTimeout = REQUEST_MS;

@@ -16,7 +16,7 @@ export interface RequestFields {
 
 /** @throws BroomwagonError VALIDATION_FAILED, and those of {@link readBody} */
 export async function readFields(route: Route, request: Request): Promise<RequestFields> {
-  const { method, path, values = {}, fields, idField } = route;
+  const { method, path, values = {}, fields, idField, isSecret, versionField } = route;
   const { pool, ...inPath } = request.params as Record<string, string>;
   const inQuery = method === 'GET' || method === 'DELETE';
   const query = new URL(request.originalUrl, 'http://localhost').searchParams;
@@ -28,12 +28,27 @@ export async function readFields(route: Route, request: Request): Promise<Reques
       field: 'Idempotency-Key',
     });
   }
+  if (isSecret && idempotencyKey !== undefined) {
+    throw new BroomwagonError('VALIDATION_FAILED', 'This reply is not stored: send no Idempotency-Key', {
+      field: 'Idempotency-Key',
+    });
+  }
   const implied = new Set([...fieldsOfPath(path), ...Object.keys(values)]);
   for (const field of Object.keys(given)) {
     if (implied.has(field) || (fields !== undefined && !fields.includes(field))) throw unknownField(field);
   }
   const body: JsonObject = { ...given, ...inPath, ...values };
   if (idField !== undefined) body[idField] ??= idempotencyKey ?? randomUUID();
+  const ifMatch = method === 'GET' ? undefined : request.get('If-Match');
+  if (ifMatch !== undefined && ifMatch !== '*') {
+    const [, version] = /^"(\d{1,14})"$/.exec(ifMatch) ?? [];
+    if (versionField === undefined || version === undefined) {
+      throw new BroomwagonError('VALIDATION_FAILED', 'If-Match must be the ETag of a configuration', {
+        field: 'If-Match',
+      });
+    }
+    body[versionField] = Number(version);
+  }
   return { pool, body, idempotencyKey };
 }
 

@@ -2,6 +2,7 @@ import { Controller, Req, RequestMapping, RequestMethod, Res, UseGuards } from '
 import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
 import type { Request, Response } from 'express';
 import { AccessGuard, identityOf, RouteOf } from '../auth/access.guard';
+import { ChangesService } from '../changes/changes.service';
 import { OperationCaller } from '../operations/operation-caller';
 import { readFields } from './request-fields';
 import { requestIdOf } from './request-id';
@@ -10,21 +11,29 @@ import { requestIdOf } from './request-id';
 @Controller(API_ROOT.slice(1))
 @UseGuards(AccessGuard)
 export class RoutesController {
-  constructor(readonly operations: OperationCaller) {}
+  constructor(
+    private readonly operations: OperationCaller,
+    private readonly changes: ChangesService,
+  ) {}
 
   async answer(route: Route, request: Request, response: Response): Promise<void> {
-    const { pool, body } = await readFields(route, request);
-    const reply = await this.operations.call(route, pool, body, identityOf(request));
+    const fields = await readFields(route, request);
+    const identity = identityOf(request);
+    const requestId = requestIdOf(request);
+    const { reply, isRepeat } =
+      route.method === 'GET'
+        ? { reply: await this.operations.call(route, fields.pool, fields.body, identity), isRepeat: false }
+        : await this.changes.make({ route, fields, identity, requestId, address: request.ip ?? '' });
+    response.status(200).set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' });
+    if (isRepeat) response.set('Idempotency-Replayed', 'true');
+    if (route.versionField) response.set('ETag', `"${(reply as { version: number }).version}"`);
     const { cursor } = reply as { cursor?: string | number };
     if (route.method === 'GET' && cursor !== undefined) {
       const next = new URL(request.originalUrl, 'http://localhost');
       next.searchParams.set('cursor', String(cursor));
       response.set('Link', `<${next.pathname}${next.search}>; rel="next"`);
     }
-    response
-      .status(200)
-      .set({ 'X-Request-Id': requestIdOf(request), 'Cache-Control': 'no-store' })
-      .json(reply);
+    response.json(reply);
   }
 }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { AdminOperationName, AdminReplyOf, AdminRequestOf } from '@broomwagon/contracts';
 import { CredentialStore, PoolDirectory } from '@broomwagon/state';
+import { AuditLog } from '../changes/audit-log';
 import type { Identity } from '../auth/identity';
 
 type Handlers = {
@@ -12,7 +13,7 @@ type Handlers = {
 export class AdminHandlers {
   private readonly handlers: Handlers;
 
-  constructor(credentials: CredentialStore, directory: PoolDirectory) {
+  constructor(credentials: CredentialStore, directory: PoolDirectory, audit: AuditLog) {
     this.handlers = {
       'pool.list': async (_, { pools: allowed }) => {
         const pools = await directory.list();
@@ -20,6 +21,7 @@ export class AdminHandlers {
       },
       'token.create': (request) => credentials.create(request),
       'token.list': async () => ({ tokens: await credentials.list() }),
+      'audit-log.list': (request) => audit.list(request),
       'token.revoke': async ({ tokenId }) => ({ revoked: await credentials.revoke(tokenId) }),
     };
   }

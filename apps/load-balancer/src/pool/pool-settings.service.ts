@@ -1,5 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { ConfigurePoolRequest, PoolSettingsReply } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  POOL_SETTING_NAMES,
+  type ConfigurePoolRequest,
+  type PoolSettingsReply,
+  type RollbackPoolRequest,
+} from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
@@ -19,10 +25,10 @@ export class PoolSettingsService {
     private readonly waiters: WaiterAnswersService,
   ) {}
 
-  /** What is absent stays; a repeat changes nothing. @throws BroomwagonError UNAVAILABLE */
-  async configure(pool: string, { reset, ...set }: ConfigurePoolRequest): Promise<PoolSettingsReply> {
+  /** What is absent stays; a repeat changes nothing. @throws BroomwagonError VERSION_MISMATCH, UNAVAILABLE */
+  async configure(pool: string, { reset, ifVersion, ...set }: ConfigurePoolRequest): Promise<PoolSettingsReply> {
     await this.pools.add(pool);
-    const stored = await this.settings.configure(pool, set, reset ?? []);
+    const stored = await this.settings.configure(pool, set, reset ?? [], ifVersion);
     await failpoint('load-balancer.configure.before-apply');
     return replyOf(await this.apply(pool, stored));
   }
@@ -30,6 +36,17 @@ export class PoolSettingsService {
   /** @throws BroomwagonError UNAVAILABLE */
   async read(pool: string): Promise<PoolSettingsReply> {
     return replyOf(await this.settings.settings(pool));
+  }
+
+  /** Makes an earlier version the latest one. @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE */
+  async rollBack(pool: string, { version, ifVersion }: RollbackPoolRequest): Promise<PoolSettingsReply> {
+    const versions = await this.settings.history(pool);
+    const found = versions.find((one) => one.version === version);
+    if (!found) {
+      throw new BroomwagonError('VERSION_NOT_FOUND', `The history has no version ${version}`, { field: 'version' });
+    }
+    const { settings } = found;
+    return this.configure(pool, { ...settings, reset: [...POOL_SETTING_NAMES], ifVersion });
   }
 
   /** Ends a change of settings that a replica began and did not end. @throws BroomwagonError UNAVAILABLE */

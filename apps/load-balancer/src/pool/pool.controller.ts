@@ -1,5 +1,12 @@
 import { Controller } from '@nestjs/common';
-import { ConfigurePoolRequest, PausePoolRequest, PoolSettingsRequest, ResumePoolRequest } from '@broomwagon/contracts';
+import {
+  ConfigurePoolRequest,
+  PausePoolRequest,
+  PoolHistoryRequest,
+  PoolSettingsRequest,
+  ResumePoolRequest,
+  RollbackPoolRequest,
+} from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { PoolDirectory, PoolStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
@@ -23,6 +30,16 @@ export class PoolController {
   @Operation('pool.settings')
   read(_body: PoolSettingsRequest, { pool }: MessageContext) {
     return this.settings.read(pool);
+  }
+
+  @Operation('pool.history')
+  async history(_body: PoolHistoryRequest, { pool }: MessageContext) {
+    return { versions: await this.store.history(pool) };
+  }
+
+  @Operation('pool.rollback')
+  rollBack(body: RollbackPoolRequest, { pool }: MessageContext) {
+    return this.settings.rollBack(pool, body);
   }
 
   @Operation('pool.pause')

@@ -1,20 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { BroomwagonError, eventSubject, type PoolName, wireText } from '@broomwagon/contracts';
-import { MessagingClient } from '@broomwagon/messaging';
+import { BroomwagonError, EVENTS_STREAM, eventSubject, type PoolName, wireText } from '@broomwagon/contracts';
+import { ensureStream, MessagingClient } from '@broomwagon/messaging';
 import { InEachPool } from '@broomwagon/platform';
 import { EventOutbox, type RolloutEvent } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 const RELAY_INTERVAL_MS = 200;
-/** One stream for all pools. */
-const STREAM = 'BROOMWAGON_EVENTS';
 /** A server that had no JetStream is asked again after this, milliseconds. */
 const ASK_AGAIN_MS = 60_000;
 /** Events that the server has not confirmed within this time are published again later, milliseconds. */
 const CONFIRM_MS = 5_000;
-const NANOSECONDS_PER_MS = 1_000_000;
 
 /**
  * Publishes events from the outbox, in their order and at least once; they leave it when the server has confirmed them.
@@ -83,16 +80,12 @@ export class EventRelayService {
     if (this.hasStream || Date.now() - this.askedAtMs < ASK_AGAIN_MS) return;
     this.askedAtMs = Date.now();
     try {
-      const manager = await this.messaging.connection.nats.jetstreamManager();
-      const known = await manager.streams.info(STREAM).catch(() => undefined);
-      if (known === undefined) {
-        await manager.streams.add({
-          name: STREAM,
-          subjects: [eventSubject('*', '>')],
-          max_bytes: this.config.eventsStreamMaxBytes,
-          max_age: this.config.eventsStreamMaxAgeMs * NANOSECONDS_PER_MS,
-        });
-      }
+      await ensureStream(this.messaging.connection, {
+        name: EVENTS_STREAM,
+        subjects: [eventSubject('*', '>')],
+        maxBytes: this.config.eventsStreamMaxBytes,
+        maxAgeMs: this.config.eventsStreamMaxAgeMs,
+      });
       this.hasStream = true;
     } catch (error) {
       this.logger.log(`Events are published without a stream: ${(error as Error).message}`);

@@ -13,6 +13,12 @@ const IDEMPOTENCY_KEY = {
   description: 'Id of this change, for example a UUID: a repeat with the same key changes nothing again.',
   schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[\\x21-\\x7e]+$' },
 };
+const IF_MATCH = {
+  name: 'If-Match',
+  in: 'header',
+  description: 'The `ETag` that was read; another present one is refused with 412.',
+  schema: { type: 'string', pattern: '^"\\d+"$' },
+};
 const TAGS: Readonly<Record<string, string>> = {
   pools: 'Pools, their configuration and their pauses.',
   servers: 'Inference engines.',
@@ -25,6 +31,7 @@ const TAGS: Readonly<Record<string, string>> = {
   rebalance: 'Moves of requests between servers.',
   weights: 'Changes of the weights.',
   tokens: 'Bearer tokens.',
+  'audit-log': 'Changes made through this API.',
 };
 
 /**
@@ -74,7 +81,7 @@ export function openApiDocument(root: string): Json {
 }
 
 function operationOf(route: Route, schemas: Components, replyType: string): Json {
-  const { method, path, operation, role, values = {}, asTrainer, idField } = route;
+  const { method, path, operation, role, values = {}, asTrainer, idField, isSecret, versionField } = route;
   const schema = schemas[REST_OPERATIONS[operation].request.name]!;
   const properties = (schema.properties ?? {}) as Components;
   const inPath = fieldsOfPath(path);
@@ -105,7 +112,8 @@ function operationOf(route: Route, schemas: Components, replyType: string): Json
     parameters: [
       ...inPath.map((name) => parameter(name, 'path', true)),
       ...(inQuery ? open.map((name) => parameter(name, 'query', required.includes(name))) : []),
-      ...(method === 'GET' ? [] : [IDEMPOTENCY_KEY]),
+      ...(method === 'GET' || isSecret ? [] : [IDEMPOTENCY_KEY]),
+      ...(method === 'GET' || versionField === undefined ? [] : [IF_MATCH]),
     ],
     ...(inQuery || open.length === 0
       ? {}

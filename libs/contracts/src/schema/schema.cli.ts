@@ -5,7 +5,10 @@ import { asyncApiDocument } from './asyncapi';
 import { errorsPage } from './errors-page';
 import { openApiDocument } from './openapi';
 
-/** `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol; with `--check` it fails when one is stale. */
+/**
+ * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol; with `--check` it fails when one is
+ * stale.
+ */
 function main(): void {
   const root = process.cwd();
   const made = {

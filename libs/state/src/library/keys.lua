@@ -6,6 +6,7 @@ local NAMES = {
   -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua), ...
   meta = 'meta',
   settings = 'settings', -- hash: what pool.configure set, `paused`, and `syncing`: the weight version that is coming
+  settingsHistory = 'settings:history', -- list: the last versions of the settings, latest first, JSON
   -- servers (load-balancer)
   servers = 'servers', -- zset: all registered serverIds by last heartbeat, ms
   watchedServers = 'servers:watched', -- zset: those that are neither pending nor failed, by last heartbeat, ms

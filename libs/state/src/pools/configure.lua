@@ -3,12 +3,20 @@ every server is scored for both (servers/rescore), then pools/finish-settings le
 ARGV[1] JSON:
   set              object: name -> text
   reset            list of names
-Reply: as pools/read-settings. The version grows by one when anything has changed
-Errors: none. Events: none.
+  ifVersion        number, or absent: the version that the settings must have
+Reply: as pools/read-settings. The version grows by one when anything has changed, and the new
+version goes to the history, of which the last 32 are kept
+Errors: VERSION_MISMATCH. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local DEFAULT_POLICY = 'least-inflight'
+  local KEPT = 32
   local changed = false
+  local version = Settings.number(tx, 'version') or 0
+  if args.ifVersion and args.ifVersion ~= version then
+    return Reply.fail('VERSION_MISMATCH', 'The settings have the version ' .. Format.integer(version), 'ifVersion')
+  end
+  local first = version == 0 and SettingsReply.history_entry(tx)
 
   local function put(name, value)
     if Settings.get(tx, name) == value then return end
@@ -46,6 +54,9 @@ return function(tx, args)
   if changed then
     redis.call('HINCRBY', tx.key.settings, 'version', 1)
     tx.settings = nil
+    if first then redis.call('LPUSH', tx.key.settingsHistory, first) end
+    redis.call('LPUSH', tx.key.settingsHistory, SettingsReply.history_entry(tx))
+    redis.call('LTRIM', tx.key.settingsHistory, 0, KEPT - 1)
   end
   return SettingsReply.json(tx)
 end

@@ -5,6 +5,7 @@ import {
   type PausePoolReply,
   type PoolSettings,
   type PoolSettingsReply,
+  type PoolVersion,
   type RoutingPolicy,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
@@ -22,11 +23,20 @@ interface RawSettings {
   policy: RoutingPolicy;
   nextPolicy?: RoutingPolicy;
 }
+interface SettingsChange {
+  set: Record<string, string>;
+  reset: readonly string[];
+  ifVersion?: number;
+}
+interface RawVersion extends Omit<PoolVersion, 'settings'> {
+  settings: Record<string, string>;
+}
 /** Totals of a pool. */
 export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 
 const TRANSITIONS = {
-  configure: transition<{ set: Record<string, string>; reset: readonly string[] }, RawSettings>('pools/configure'),
+  configure: transition<SettingsChange, RawSettings>('pools/configure'),
+  history: transition<object, { versions: RawVersion[] }>('pools/history'),
   finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
   settings: transition<object, RawSettings>('pools/read-settings'),
   pause: transition<{ paused: boolean }, PausePoolReply & WaiterAnswers>('pools/pause'),
@@ -39,11 +49,19 @@ const TEXTS = new Set<string>(['policy', 'groupPlacement']);
 export class PoolStore {
   constructor(private readonly runner: FunctionRunner) {}
 
-  /** Changes settings; a repeat changes nothing. Another policy takes over with `finish`. */
-  async configure(pool: string, set: PoolSettings, reset: readonly string[] = []): Promise<StoredSettings> {
+  /**
+   * Changes settings; a repeat changes nothing. Another policy takes over with `finish`.
+   * @throws BroomwagonError VERSION_MISMATCH
+   */
+  async configure(
+    pool: string,
+    set: PoolSettings,
+    reset: readonly string[] = [],
+    ifVersion?: number,
+  ): Promise<StoredSettings> {
     const texts: Record<string, string> = {};
     for (const name of POOL_SETTING_NAMES) if (set[name] != null) texts[name] = String(set[name]);
-    return settingsOf(await this.runner.run(TRANSITIONS.configure, pool, { set: texts, reset }));
+    return settingsOf(await this.runner.run(TRANSITIONS.configure, pool, { set: texts, reset, ifVersion }));
   }
 
   /** After a pass over all servers that began when the settings had this version. */
@@ -53,6 +71,12 @@ export class PoolStore {
 
   async settings(pool: string): Promise<StoredSettings> {
     return settingsOf(await this.runner.run(TRANSITIONS.settings, pool, {}));
+  }
+
+  /** The last versions of the settings, latest first. */
+  async history(pool: string): Promise<PoolVersion[]> {
+    const { versions } = await this.runner.run(TRANSITIONS.history, pool, {});
+    return versions.map(({ settings, ...version }) => ({ ...version, settings: namedSettings(settings) }));
   }
 
   /** Pauses the pool, or resumes it and grants free room to waiters. */
@@ -66,9 +90,13 @@ export class PoolStore {
 }
 
 function settingsOf({ settings, ...rest }: RawSettings): StoredSettings {
-  const named = POOL_SETTING_NAMES.filter((name) => settings[name] !== undefined).map((name) => [
+  return { ...rest, settings: namedSettings(settings) };
+}
+
+function namedSettings(texts: Record<string, string>): PoolSettings {
+  const named = POOL_SETTING_NAMES.filter((name) => texts[name] !== undefined).map((name) => [
     name,
-    TEXTS.has(name) || settings[name] === 'never' ? settings[name] : Number(settings[name]),
+    TEXTS.has(name) || texts[name] === 'never' ? texts[name] : Number(texts[name]),
   ]);
-  return { ...rest, settings: Object.fromEntries(named) as PoolSettings };
+  return Object.fromEntries(named) as PoolSettings;
 }

@@ -1,0 +1,92 @@
+import { Injectable, Logger } from '@nestjs/common';
+import {
+  auditSubject,
+  AUDIT_STREAM,
+  BroomwagonError,
+  LIMITS,
+  type AuditEntry,
+  type ListAuditLogReply,
+  type ListAuditLogRequest,
+} from '@broomwagon/contracts';
+import { ensureStream, MessagingConnection, readStream } from '@broomwagon/messaging';
+import { Metrics } from '@broomwagon/platform';
+import { AdminApiConfig } from '../admin-api.config';
+
+const DAY_MS = 86_400_000;
+const CONFIRM_MS = 2_000;
+/** Entries that are looked at for one page. */
+const MOST_READ = 2_048;
+/** Stands for the pool in the subject of a change of no pool. */
+const NO_POOL = '-';
+/** A larger request or state is left out, bytes of its JSON. */
+const MOST_BYTES = 16_384;
+
+/**
+ * Every change that was made through this API, in a stream of JetStream and in the log. A change is not undone when the
+ * stream does not take its entry: then the log has it as a warning, and `audit_entries_lost_total` grows.
+ */
+@Injectable()
+export class AuditLog {
+  private readonly logger = new Logger(AuditLog.name);
+  private readonly lost;
+  private hasStream = false;
+
+  constructor(
+    private readonly connection: MessagingConnection,
+    private readonly config: AdminApiConfig,
+    metrics: Metrics,
+  ) {
+    this.lost = metrics.counter('audit_entries_lost_total', 'Changes that only the log has, not the audit stream');
+  }
+
+  /** Settles when the stream has the entry, or cannot take it. Never throws. */
+  async add({ request, before, after, ...entry }: AuditEntry): Promise<void> {
+    const small = { ...entry, ...onlySmall({ request, before, after }) };
+    try {
+      await this.ensure();
+      const subject = auditSubject(entry.pool ?? NO_POOL, entry.operation);
+      const stream = this.connection.nats.jetstream({ timeout: CONFIRM_MS });
+      await stream.publish(subject, JSON.stringify(small));
+      this.logger.log({ audit: small }, 'change');
+    } catch (error) {
+      this.hasStream = false;
+      this.lost.inc();
+      this.logger.warn({ audit: small, err: error }, 'change that the audit stream did not take');
+    }
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE without JetStream */
+  async list(request: ListAuditLogRequest): Promise<ListAuditLogReply> {
+    const { pool = '*', operation, actorId, cursor, sinceMs = Date.now() - DAY_MS, limit = LIMITS.page } = request;
+    const subject = auditSubject(pool, operation ?? '>');
+    const entries: AuditEntry[] = [];
+    let read = 0;
+    try {
+      await this.ensure();
+      const position = { stream: AUDIT_STREAM, subject, from: cursor, sinceMs };
+      for await (const { sequence, text } of readStream(this.connection, position, limit)) {
+        if (entries.length === limit || read === MOST_READ) return { entries, cursor: sequence };
+        read += 1;
+        const entry = JSON.parse(text) as AuditEntry;
+        if (actorId === undefined || entry.actorId === actorId) entries.push(entry);
+      }
+    } catch (cause) {
+      throw new BroomwagonError('UNAVAILABLE', `The audit stream does not answer: ${(cause as Error).message}`, {
+        cause,
+      });
+    }
+    return { entries };
+  }
+
+  private async ensure(): Promise<void> {
+    if (this.hasStream) return;
+    const { auditStreamMaxBytes: maxBytes, auditStreamMaxAgeMs: maxAgeMs } = this.config;
+    await ensureStream(this.connection, { name: AUDIT_STREAM, subjects: [auditSubject('*', '>')], maxBytes, maxAgeMs });
+    this.hasStream = true;
+  }
+}
+
+function onlySmall<Fields extends object>(fields: Fields): Partial<Fields> {
+  const small = Object.entries(fields).filter(([, value]) => (JSON.stringify(value)?.length ?? Infinity) <= MOST_BYTES);
+  return Object.fromEntries(small) as Partial<Fields>;
+}

@@ -1,0 +1,67 @@
+import { Injectable } from '@nestjs/common';
+import { type AuditEntry, BroomwagonError, fieldsOfPath, type Route } from '@broomwagon/contracts';
+import { ReplyStore } from '@broomwagon/state';
+import type { Identity } from '../auth/identity';
+import type { RequestFields } from '../http/request-fields';
+import { OperationCaller } from '../operations/operation-caller';
+import { AuditLog } from './audit-log';
+
+/** A request that changes something. */
+export interface Change {
+  route: Route;
+  fields: RequestFields;
+  identity: Identity;
+  requestId: string;
+  address: string;
+}
+
+/** Makes changes: once for each `Idempotency-Key`, and each with its entry in the audit log. */
+@Injectable()
+export class ChangesService {
+  constructor(
+    private readonly operations: OperationCaller,
+    private readonly replies: ReplyStore,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** @throws BroomwagonError of the operation, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS */
+  async make(change: Change): Promise<{ reply: object; isRepeat: boolean }> {
+    const { route, fields, identity } = change;
+    // An operation with an id of its own knows a repeat by it.
+    if (fields.idempotencyKey === undefined || route.idField !== undefined) {
+      return { reply: await this.makeAudited(change), isRepeat: false };
+    }
+    const { pool, body, idempotencyKey } = fields;
+    const request = { method: route.method, path: route.path, pool, body };
+    return this.replies.once(identity.id, idempotencyKey, request, () => this.makeAudited(change));
+  }
+
+  private async makeAudited({ route, fields, identity, requestId, address }: Change): Promise<object> {
+    const { pool, body } = fields;
+    const before = await this.show(route, fields, identity);
+    let result: AuditEntry['result'] = 'done';
+    let reply: object | undefined;
+    try {
+      reply = await this.operations.call(route, pool, body, identity);
+      return reply;
+    } catch (error) {
+      result = error instanceof BroomwagonError ? error.code : 'INTERNAL';
+      throw error;
+    } finally {
+      const after = route.isSecret ? undefined : ((await this.show(route, fields, identity)) ?? reply);
+      const { id: actorId, name: actor, role } = identity;
+      const who = { requestId, actorId, actor, role, address };
+      const { operation } = route;
+      await this.audit.add({ atMs: Date.now(), ...who, operation, pool, request: body, result, before, after });
+    }
+  }
+
+  /** The state that the route changes, as its read shows it; undefined if there is none, or no answer. */
+  private async show({ shows, path }: Route, { pool, body }: RequestFields, identity: Identity) {
+    if (shows === undefined) return undefined;
+    const ids = Object.fromEntries(fieldsOfPath(path).map((name) => [name, body[name]]));
+    const { pool: _pool, ...target } = ids;
+    const read: Route = { method: 'GET', path, operation: shows, role: 'viewer' };
+    return this.operations.call(read, pool, target, identity).catch(() => undefined);
+  }
+}

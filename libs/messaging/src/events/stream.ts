@@ -1,0 +1,67 @@
+import type { MessagingConnection } from '../connection';
+
+/** A JetStream stream, by what it takes and keeps. */
+export interface StreamDescription {
+  name: string;
+  subjects: string[];
+  maxBytes: number;
+  maxAgeMs: number;
+}
+/** One stored message. */
+export interface StoredMessage {
+  /** Place in the stream, from 1. */
+  sequence: number;
+  subject: string;
+  text: string;
+}
+
+const NANOSECONDS_PER_MS = 1_000_000;
+const FETCH_MS = 5_000;
+
+/** Makes the stream if there is none; one that is there stays as it is. @throws Error without JetStream */
+export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
+  const { name, subjects, maxBytes, maxAgeMs } = description;
+  const manager = await nats.jetstreamManager();
+  const known = await manager.streams.info(name).catch(() => undefined);
+  if (known !== undefined) return;
+  await manager.streams.add({ name, subjects, max_bytes: maxBytes, max_age: maxAgeMs * NANOSECONDS_PER_MS });
+}
+
+/** Where to read a stream. */
+export interface StreamPosition {
+  stream: string;
+  /** Subject filter. */
+  subject: string;
+  /** First sequence; default: `sinceMs`, or the beginning. */
+  from?: number;
+  /** Messages stored since then, milliseconds since 1970. */
+  sinceMs?: number;
+}
+
+/**
+ * The messages that the stream has now from a position on, in order; ends with the last one. @throws Error without
+ * JetStream, or without the stream
+ */
+export async function* readStream(
+  { nats }: MessagingConnection,
+  { stream, subject, from, sinceMs }: StreamPosition,
+  batch: number,
+): AsyncGenerator<StoredMessage> {
+  const consumer = await nats.jetstream().consumers.get(stream, {
+    filterSubjects: subject,
+    ...(from === undefined ? {} : { opt_start_seq: from }),
+    ...(from === undefined && sinceMs !== undefined ? { opt_start_time: new Date(sinceMs).toISOString() } : {}),
+  });
+  let left = (await consumer.info()).num_pending;
+  while (left > 0) {
+    const page = await consumer.fetch({ max_messages: Math.min(batch, left), expires: FETCH_MS });
+    let read = 0;
+    for await (const message of page) {
+      read += 1;
+      left -= 1;
+      yield { sequence: message.seq, subject: message.subject, text: message.string() };
+      if (left === 0) break;
+    }
+    if (read === 0) return;
+  }
+}
