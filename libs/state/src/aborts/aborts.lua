@@ -21,12 +21,22 @@ local function record_rows(tx, abort_id, rows)
   if left_ms >= 0 then redis.call('PEXPIRE', key, Format.integer(Aborts.kept_ms(tx))) end
 end
 
-function Aborts.record(tx, abort_id, row) record_rows(tx, abort_id, { row }) end
+-- A row is kind|id|requestId: `R` a request, `W` a request whose acquire waited, `N` a request that nobody has, `L` the
+-- lease of a call of another requestId. Only an `L` has the last part.
+local function pack_row(kind, id, request_id) return kind .. '|' .. id .. (request_id and '|' .. request_id or '') end
+function Aborts.read_row(row)
+  local kind, id, request_id = string.match(row, '^(%u)|([^|]+)|?(.*)$')
+  return { kind = kind, id = id, requestId = request_id }
+end
+
+function Aborts.record(tx, abort_id, kind, id, request_id)
+  record_rows(tx, abort_id, { pack_row(kind, id, request_id) })
+end
 
 function Aborts.record_group(tx, abort_id, group)
   local rows = {}
   for index = 0, group.launched - 1 do
-    table.insert(rows, 'R|' .. Requests.id_of(group.job, group.groupId, index))
+    table.insert(rows, pack_row('R', Requests.id_of(group.job, group.groupId, index)))
   end
   record_rows(tx, abort_id, rows)
 end

@@ -14,9 +14,9 @@ return function(tx, args)
     local group_state = redis.call('HGET', tx.key:group(request.job, request.groupId), 'state')
     local of_abort = request.stopped or group_state == 'aborting' or group_state == 'dropped'
     if of_abort and request.state == 'cutting' then return { requestId = id, outcome = 'aborting' } end
-    local ended = redis.call('HMGET', tx.key:request(id), 'unconfirmed', 'fenced')
+    local unconfirmed, fenced = unpack(redis.call('HMGET', tx.key:request(id), 'unconfirmed', 'fenced'))
     return { requestId = id, outcome = of_abort and 'aborted' or 'already-finished', tokenCount = request.tokens,
-      unconfirmed = ended[1] and true or nil, fenced = ended[2] and true or nil }, request.segments
+      unconfirmed = unconfirmed and true or nil, fenced = fenced and true or nil }, request.segments
   end
 
   local kinds = {
@@ -31,8 +31,8 @@ return function(tx, args)
   }
   for _, row in ipairs(redis.call('ZRANGE', rows, args.cursor, args.cursor + args.limit - 1)) do
     if bytes >= InlineSegments.REPLY_BYTES then break end
-    local kind, first, second = string.match(row, '^(%u)|([^|]+)|?(.*)$')
-    local result, segments = kinds[kind](first, second)
+    local selected = Aborts.read_row(row)
+    local result, segments = kinds[selected.kind](selected.id, selected.requestId)
     if result.outcome == 'aborting' then aborting = aborting + 1 end
     local plain = cjson.encode(result)
     table.insert(results, segments and InlineSegments.append(plain, segments) or plain)

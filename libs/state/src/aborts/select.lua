@@ -53,7 +53,7 @@ return function(tx, args)
 
   local function select_request(request, scope)
     touched = touched + 1
-    Aborts.record(tx, args.abortId, 'R|' .. request.id)
+    Aborts.record(tx, args.abortId, 'R', request.id)
     local group, round = Recovery.owners_of(tx, request)
     if not group or not Aborts.may_be_aborted(group) then return end
     if request.state == 'finished' or request.state == 'failed' or request.state == 'dropped' then return end
@@ -91,12 +91,6 @@ return function(tx, args)
     return #page < 2 * PAGE
   end
 
-  -- What every lease that is meant has in it, so that the others are passed over quickly.
-  local function needle_of(step)
-    local id = step.workerId or step.serverId or step.sessionId
-    return id and '|' .. id .. '|'
-  end
-
   local function matches(step, lease)
     if step.wanted then
       if not step.wanted[lease.requestId] then return false end
@@ -121,7 +115,7 @@ return function(tx, args)
       return
     end
     local id = Format.integer(lease.seq) .. '.' .. acquire_id
-    Aborts.record(tx, args.abortId, 'L|' .. id .. '|' .. lease.requestId)
+    Aborts.record(tx, args.abortId, 'L', id, lease.requestId)
     -- What an expired epoch holds is returned by the load-balancer.
     if not WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch) then return end
     redis.call('ZADD', tx.key.abortingLeases, 'NX', Format.integer(now), id)
@@ -146,7 +140,7 @@ return function(tx, args)
     table.insert(answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'ABORTED' })
     if step.ofAbortedGroups then return end
     if not is_known(waiter.requestId, waiter.workerId, waiter.workerEpoch) then
-      Aborts.record(tx, args.abortId, 'W|' .. waiter.requestId)
+      Aborts.record(tx, args.abortId, 'W', waiter.requestId)
     elseif step.known then
       table.insert(step.ids, waiter.requestId)
     end
@@ -155,21 +149,20 @@ return function(tx, args)
   -- The leases of a session, as (acquireId, packed) pairs in turn; nil when only a look at all leases can tell. They
   -- are on the server it is bound to, unless it was bound anew meanwhile: its binding counts them.
   local function leases_of_session(session_id)
-    local binding = redis.call('HGET', tx.key.sessions, session_id)
+    local binding = Sessions.get(tx, session_id)
     if not binding then return {} end
-    local bound = BindingRecord.unpack(binding)
-    local set = tx.key:serverLeases(bound.serverId, bound.epoch)
+    local set = tx.key:serverLeases(binding.serverId, binding.epoch)
     if redis.call('SCARD', set) > LEASES_LOOKED_AT then return nil end
     local ids, found = redis.call('SMEMBERS', set), {}
     local packed = #ids > 0 and redis.call('HMGET', tx.key.leases, unpack(ids)) or {}
     for position, id in ipairs(ids) do
-      if packed[position] and string.find(packed[position], '|' .. session_id .. '|', 1, true)
+      if packed[position] and LeaseRecord.may_name(packed[position], session_id)
         and LeaseRecord.unpack(packed[position]).sessionId == session_id then
         table.insert(found, id)
         table.insert(found, packed[position])
       end
     end
-    return #found == 2 * bound.leases and found or nil
+    return #found == 2 * binding.leases and found or nil
   end
 
   local steps = {}
@@ -253,16 +246,16 @@ return function(tx, args)
   end)
 
   steps.leases = scanning(function(step)
-    local needle = needle_of(step)
+    local named = step.workerId or step.serverId or step.sessionId
     local cursor, found = '0', not step.cursor and step.sessionId and leases_of_session(step.sessionId)
     if not found then
       cursor, found = unpack(redis.call('HSCAN', tx.key.leases, step.cursor or '0', 'COUNT',
-        needle and LEASES_PASSED_OVER or LEASES_LOOKED_AT))
+        named and LEASES_PASSED_OVER or LEASES_LOOKED_AT))
     end
     step.cursor = cursor
     for position = 1, #found, 2 do
       local packed = found[position + 1]
-      if not needle or string.find(packed, needle, 1, true) then
+      if not named or LeaseRecord.may_name(packed, named) then
         local lease = LeaseRecord.unpack(packed)
         if matches(step, lease) then select_lease(step, found[position], lease) end
       end
@@ -296,7 +289,7 @@ return function(tx, args)
         step.acquires, step.cursor = acquires_of(step.left[1], step.cursor)
       else
         local id = table.remove(step.left, 1)
-        if step.wanted[id] == 0 then Aborts.record(tx, args.abortId, 'N|' .. id) end
+        if step.wanted[id] == 0 then Aborts.record(tx, args.abortId, 'N', id) end
         if #step.left > 0 then step.acquires, step.cursor = acquires_of(step.left[1], '0') end
       end
     end

@@ -1,9 +1,9 @@
---[[ One page of leases; a scan: each one that is there all the time comes at least once. Writes nothing but the clock.
+--[[ One page of leases; a scan: each lease that lives all the time comes at least once. Writes nothing but the clock.
 ARGV[1] JSON:
   serverId   string or absent: those on its current epoch
   workerId   string or absent: those of its live epoch; without both, those of the pool
   cursor     string, '0' to begin
-Reply: leases   list of {leaseId, requestId, serverId, serverEpoch, workerId, workerEpoch, sessionId?, groupId?, ageMs}
+Reply: leases   list of LeaseStatus of the protocol
        cursor   string, '0' at the end
 Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]

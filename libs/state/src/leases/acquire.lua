@@ -1,9 +1,7 @@
 --[[ Grants leases: each item gets the least loaded server (or that of its session), waits in a lane, or is refused.
 ARGV[1] JSON:
-  items            list of {acquireId, requestId, workerId, workerEpoch, sessionId?, groupId?, priority?,
-                   contextTokens?, weightVersion?, minWeightVersion?, maxWeightLag?, excludeServers?, labels?, needs?,
-                   dpRank?, boundServerId?, boundServerEpoch?, explain?, waitMs?, replyTo?}; at most 128. Without
-                   replyTo an item is never parked
+  items            list of AcquireRequest of the protocol with replyTo?; at most 128. Without replyTo an item is never
+                   parked
   maxWaiters       number: maximum parked acquires of the pool
 Reply: results     list, in the order of the items: the line of the ring of decisions (routing/decisions.lua), or with
                    a rank or a snapshot, or in a repeat, {seq, serverId, branch, inflight, policy, policyVersion, key,

@@ -38,17 +38,19 @@ return function(tx, args)
     local samples, seen, own, known_own, is_full = {}, 0, '', '', false
     for index = 0, launched - 1 do
       local id = Requests.id_of(args.job, group_id, index)
-      local request = redis.call('HMGET', tx.key:request(id), 'state', 'finishReason', 'tokens', 'segments')
-      if request[1] == 'finished' then
+      local state, finish_reason, tokens, segments =
+        unpack(redis.call('HMGET', tx.key:request(id), 'state', 'finishReason', 'tokens', 'segments'))
+      segments = segments or '[]'
+      if state == 'finished' then
         seen = seen + 1
         is_full = seen > known and (#samples == room or bytes >= args.maxBytes)
         if is_full then break end
-        own = ResultsDigest.with_sample(own, id, request[2], request[4] or '[]')
+        own = ResultsDigest.with_sample(own, id, finish_reason, segments)
         if seen == known then known_own = own end
         if seen > known then
-          local plain = cjson.encode({ requestId = id, sampleIndex = index, finishReason = request[2],
-            tokenCount = tonumber(request[3] or 0) })
-          local sample = InlineSegments.append(plain, request[4] or '[]')
+          local plain = cjson.encode({ requestId = id, sampleIndex = index, finishReason = finish_reason,
+            tokenCount = tonumber(tokens or 0) })
+          local sample = InlineSegments.append(plain, segments)
           bytes = bytes + #sample
           table.insert(samples, sample)
         end
@@ -74,12 +76,12 @@ return function(tx, args)
   local page = redis.call('LRANGE', tx.key:roundAccepted(args.job, args.roundId), place.position,
     place.position + args.limit - 1)
   for _, group_id in ipairs(page) do
-    local field = redis.call('HMGET', tx.key:group(args.job, group_id), 'samples', 'promptRef', 'cuts', 'firstStep',
-      'domain', 'launched')
+    local needed, prompt_ref, cuts, first_step, domain, launched = unpack(redis.call('HMGET',
+      tx.key:group(args.job, group_id), 'samples', 'promptRef', 'cuts', 'firstStep', 'domain', 'launched'))
     local samples, known_own, own, more
-    if field[1] then
+    if needed then
       samples, known_own, own, more =
-        samples_of(group_id, tonumber(field[6]), tonumber(field[1]), place.samples, PAGE - touched)
+        samples_of(group_id, tonumber(launched), tonumber(needed), place.samples, PAGE - touched)
     end
     if not samples then
       lose(group_id)
@@ -87,8 +89,8 @@ return function(tx, args)
       touched = touched + PAGE / 16
     else
       if place.samples > 0 and known_own ~= place.own then return read_anew() end
-      table.insert(groups, Reply.object({ groupId = group_id, promptRef = field[2], cuts = tonumber(field[3] or 0),
-        firstStep = tonumber(field[4]), domain = field[5] or nil, more = more or nil,
+      table.insert(groups, Reply.object({ groupId = group_id, promptRef = prompt_ref, cuts = tonumber(cuts or 0),
+        firstStep = tonumber(first_step), domain = domain or nil, more = more or nil,
         digest = not more and own or nil }, { samples = Reply.joined(samples) }))
       touched = touched + #samples
       if more then
