@@ -1,12 +1,13 @@
 import { IsList, IsWithin } from './rules';
 import { IsBoolean, IsIn, IsOptional } from 'class-validator';
 import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
-import { IsEpoch } from './epochs';
+import { IsAttempt, IsEpoch } from './epochs';
 import {
   IsCorrelationId,
   IsId,
   type ServerId,
   type WorkerId,
+  type AttemptId,
   type Epoch,
   IsWorkerId,
   MAX_COMPOSED_ID_BYTES,
@@ -21,6 +22,8 @@ export class AcquireItem {
   @IsId() acquireId!: string;
   /** For correlation only; a trajectory may use one requestId for all turns. */
   @IsCorrelationId() requestId!: string;
+  /** Attempt of a claimed request that the lease is for; `lb.leases` shows it. */
+  @IsOptional() @IsAttempt() attempt?: AttemptId;
   /** Turns of one session stay on one server. */
   @IsOptional() @IsCorrelationId() sessionId?: string;
   /** Siblings of one prompt, for spread or affinity. */

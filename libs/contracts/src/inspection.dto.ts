@@ -54,6 +54,8 @@ export interface LeaseStatus {
   leaseId: LeaseId;
   /** As in the acquire. */
   requestId: RequestId;
+  /** Attempt of the acquire, if any. */
+  attempt?: AttemptId;
   serverId: ServerId;
   serverEpoch: Epoch;
   workerId: WorkerId;

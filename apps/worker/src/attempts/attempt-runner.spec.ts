@@ -28,6 +28,7 @@ describe('AttemptRunner', () => {
     expect(payloads.json(complete!.segment!.ref)).toEqual({ tokenIds: [1, 2, 3], text: 'abc' });
     const acquire = controlPlane.of('lb.acquire')[0]!;
     expect(acquire).toMatchObject({ ...WORKER, acquireId: attempt.acquireId, requestId: 'j/g/0', groupId: 'j/g' });
+    expect(acquire.attempt).toBe(identity.attempt);
     expect(controlPlane.of('lb.release')).toEqual([
       { leaseId: `7.${attempt.acquireId}`, outcome: 'finished', tokens: 3 },
     ]);

@@ -83,11 +83,11 @@ export class LeaseAcquirer {
     tries: number,
   ): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
-    const { requestId, boundServerId, boundServerEpoch } = claim;
+    const { requestId, attempt, boundServerId, boundServerEpoch } = claim;
     // Groups of two jobs may have one name, and share a pool.
     const groupId = `${idPart(claim.job)}/${idPart(claim.groupId)}`;
     const bound = { boundServerId, boundServerEpoch };
-    const body = { acquireId, requestId, groupId, ...request, waitMs, ...bound, ...worker };
+    const body = { acquireId, requestId, attempt, groupId, ...request, waitMs, ...bound, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
     return this.controlPlane.call('lb.acquire', body, { timeoutMs });
   }

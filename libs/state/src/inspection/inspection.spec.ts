@@ -33,7 +33,10 @@ it('lists the leases of a server, of a worker and of the pool', async () => {
   const [one, other] = [await test.worker('one'), await test.worker('other')];
   const leases: { acquireId: string; seq: number; serverId: string }[] = [];
   for (const worker of [one, one, other]) {
-    leases.push({ ...(await test.acquire(worker, { requestId: `r${leases.length}`, groupId: 'g' })), ...worker });
+    leases.push({
+      ...(await test.acquire(worker, { requestId: `r${leases.length}`, attempt: `${leases.length}-a`, groupId: 'g' })),
+      ...worker,
+    });
   }
   const seen = async (selector: object) =>
     (await inspection.leases(test.pool, selector)).leases.map(({ leaseId }) => leaseId).toSorted();
@@ -45,6 +48,7 @@ it('lists the leases of a server, of a worker and of the pool', async () => {
     {
       leaseId: idsOf(leases.slice(2))[0],
       requestId: 'r2',
+      attempt: '2-a',
       serverId: leases[2]!.serverId,
       serverEpoch: expect.any(String) as string,
       ...other,

@@ -16,8 +16,8 @@ return function(tx, args)
   local function add(acquire_id, packed)
     local lease = LeaseRecord.unpack(packed)
     table.insert(leases, {
-      leaseId = string.format('%.0f.%s', lease.seq, acquire_id), requestId = lease.requestId, serverId = lease.serverId,
-      serverEpoch = lease.serverEpoch, workerId = lease.workerId, workerEpoch = lease.workerEpoch,
+      leaseId = string.format('%.0f.%s', lease.seq, acquire_id), requestId = lease.requestId, attempt = lease.attempt,
+      serverId = lease.serverId, serverEpoch = lease.serverEpoch, workerId = lease.workerId, workerEpoch = lease.workerEpoch,
       sessionId = lease.sessionId, groupId = lease.groupId, ageMs = math.max(0, now - lease.grantedAtMs),
     })
   end

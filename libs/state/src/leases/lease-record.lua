@@ -1,5 +1,6 @@
 -- A lease as it is stored: seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|
--- contextTokens|asked. No part holds a |. `asked`: the constraints of the acquire, JSON; empty for most.
+-- contextTokens|asked|attempt. No part holds a |. `asked`: the constraints of the acquire, JSON; empty for most. The last
+-- part may be missing.
 local LeaseRecord = {}
 
 -- `holder` has the ids of who has it. Numbers come as text: most are needed as such elsewhere too.
@@ -9,6 +10,7 @@ function LeaseRecord.pack(seq_text, server, holder, granted_at_text, asked)
     .. holder.requestId .. '|' .. (holder.sessionId or '') .. '|' .. (holder.groupId or '') .. '|' .. granted_at_text
     .. '|'
     .. (holder.contextTokens and Format.integer(holder.contextTokens) or '') .. '|' .. (asked or '')
+    .. (holder.attempt and '|' .. holder.attempt or '')
 end
 
 -- The sixth field alone.
@@ -19,8 +21,8 @@ function LeaseRecord.may_name(packed, id) return string.find(packed, '|' .. id .
 
 function LeaseRecord.unpack(packed)
   local seq, server_id, server_epoch, worker_id, worker_epoch, request_id, session_id, group_id, granted_at,
-    context_tokens, asked = string.match(packed,
-      '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|([^|]*)|([^|]*)|(%d+)|?(%d*)|?([^|]*)')
+    context_tokens, asked, attempt = string.match(packed,
+      '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|([^|]*)|([^|]*)|(%d+)|?(%d*)|?([^|]*)|?([^|]*)')
   return {
     seq = tonumber(seq),
     serverId = server_id,
@@ -33,6 +35,7 @@ function LeaseRecord.unpack(packed)
     grantedAtMs = tonumber(granted_at),
     contextTokens = tonumber(context_tokens),
     asked = asked ~= '' and asked or nil,
+    attempt = attempt ~= '' and attempt or nil,
   }
 end
 

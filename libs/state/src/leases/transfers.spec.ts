@@ -1,5 +1,6 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { InspectionStore } from '../inspection';
 import { openTestStore } from '../routing/routing-store.fixture';
 import { ServerStore } from '../servers/server.store';
 
@@ -21,10 +22,12 @@ const inflight = async () => {
 
 it('moves a lease with its session, keeps its id, and a release ends it exactly once', async () => {
   await test.server('a');
-  const lease = await test.acquire(worker, { sessionId: 's', groupId: 'g', contextTokens: 1_000 });
+  const lease = await test.acquire(worker, { attempt: '2-a', sessionId: 's', groupId: 'g', contextTokens: 1_000 });
   await test.server('b');
   const { granted, servers } = await transfer(lease.acquireId, 'b', { seq: lease.seq });
   expect(granted).toMatchObject({ seq: lease.seq, serverId: 'b', branch: 'transferred', inflight: 1 });
+  const { leases } = await new InspectionStore(test.runner).leases(test.pool, {});
+  expect(leases).toMatchObject([{ serverId: 'b', attempt: '2-a' }]);
   expect(servers.b).toMatchObject({ endpoint: 'http://b:8000' });
   expect(await inflight()).toEqual({ a: 0, b: 1 });
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ serverId: 'b', branch: 'sticky-hit' });
