@@ -58,9 +58,7 @@ export function idFault(text: string, mostBytes = MAX_ID_BYTES, kind: IdKind = '
     return `must be at most ${mostBytes} bytes`;
   }
   if (CONTROL.test(text)) return 'must not hold control characters or half characters';
-  if (kind === 'token' && !TOKEN.test(text)) {
-    return 'must be one token of a NATS subject: without spaces and . * >';
-  }
+  if (kind === 'token' && !TOKEN.test(text)) return 'must be one token of a NATS subject: without spaces and . * >';
   return undefined;
 }
 

@@ -71,9 +71,7 @@ export class MessagingConnection {
 
   /** Sends what is buffered, finishes subscriptions and closes; at once when the link is down. Never throws. */
   async drain(deadlineMs = 5_000): Promise<void> {
-    if (this.nats.isClosed()) {
-      return;
-    }
+    if (this.nats.isClosed()) return;
     if (this.connected) {
       await Promise.race([this.nats.drain().catch(() => undefined), delay(deadlineMs, undefined, { ref: false })]);
     }
@@ -171,9 +169,7 @@ function connectionOptions(config: NatsConfig): ConnectionOptions {
 }
 
 function authenticatorOf(config: NatsConfig): ConnectionOptions['authenticator'] {
-  if (config.credsFile !== undefined) {
-    return credsAuthenticator(readFileSync(config.credsFile));
-  }
+  if (config.credsFile !== undefined) return credsAuthenticator(readFileSync(config.credsFile));
   return config.nkeySeed === undefined ? undefined : nkeyAuthenticator(new TextEncoder().encode(config.nkeySeed));
 }
 

@@ -61,9 +61,7 @@ export function activeTraceparent(): string | undefined {
 
 /** Writes the active trace into the headers of a message; makes headers only if there is one. */
 export function injectTrace(headers: MsgHdrs | undefined, make: () => MsgHdrs): MsgHdrs | undefined {
-  if (trace.getActiveSpan() === undefined) {
-    return headers;
-  }
+  if (trace.getActiveSpan() === undefined) return headers;
   const carrier = headers ?? make();
   propagation.inject(context.active(), carrier, setter);
   return carrier;

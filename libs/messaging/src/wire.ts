@@ -123,9 +123,7 @@ export function internalError(cause: unknown): { error: BroomwagonError; referen
 /** The error of a parsed reply, or undefined when the reply is a result. */
 export function wireErrorOf(reply: unknown): BroomwagonError | undefined {
   const error = (reply as { error?: Partial<WireError> } | null)?.error;
-  if (typeof error !== 'object' || error === null || typeof error.code !== 'string') {
-    return undefined;
-  }
+  if (typeof error !== 'object' || error === null || typeof error.code !== 'string') return undefined;
   return BroomwagonError.fromWire({ message: error.code, retryable: false, ...error } as WireError);
 }
 

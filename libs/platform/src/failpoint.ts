@@ -26,13 +26,9 @@ let active: Map<string, Failpoint> | undefined;
 export function failpoint(name: string): Promise<void> | void {
   active ??= parseFailpoints(process.env.FAILPOINTS ?? '');
   const point = active.get(name);
-  if (point === undefined) {
-    return;
-  }
+  if (point === undefined) return;
   point.hits++;
-  if (point.atHit === undefined || point.atHit === point.hits) {
-    return act(name, point.action);
-  }
+  if (point.atHit === undefined || point.atHit === point.hits) return act(name, point.action);
 }
 
 /** Sets the failpoints of this process in place of the environment; for tests. @throws Error when unreadable */
@@ -59,9 +55,7 @@ function act(name: string, action: Action): Promise<void> | void {
 function parseFailpoints(text: string): Map<string, Failpoint> {
   const points = new Map<string, Failpoint>();
   for (const entry of text.split(',').map((part) => part.trim())) {
-    if (entry === '') {
-      continue;
-    }
+    if (entry === '') continue;
     const parts = /^(?<name>[\w.-]+)=(?<kind>kill|stop|throw|delay)(?::(?<ms>\d+))?(?:@(?<hit>[1-9]\d*))?$/.exec(
       entry,
     )?.groups;

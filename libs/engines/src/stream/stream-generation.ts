@@ -77,9 +77,7 @@ async function readEvents(
 ): Promise<void> {
   // Leaving this loop by an error destroys the body.
   for await (const chunk of body) {
-    for (const data of parser.push(chunk as Buffer)) {
-      if (data !== '[DONE]') onData(data);
-    }
+    for (const data of parser.push(chunk as Buffer)) if (data !== '[DONE]') onData(data);
   }
 }
 

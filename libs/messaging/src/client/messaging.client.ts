@@ -73,9 +73,7 @@ export class MessagingClient {
       throw new BroomwagonError('INTERNAL', `The reply of ${subject} is not a JSON object`, { cause: error });
     }
     const failure = wireErrorOf(reply);
-    if (failure !== undefined) {
-      throw failure;
-    }
+    if (failure !== undefined) throw failure;
     return reply as Reply;
   }
 
@@ -121,9 +119,7 @@ export class MessagingClient {
       queue: options.queue,
       callback: (refusal, message) => {
         const work = (async () => {
-          if (refusal !== null) {
-            throw sendFailure(subject, refusal);
-          }
+          if (refusal !== null) throw sendFailure(subject, refusal);
           await handler(decodeBody(message.data), new MessageContext(message, poolToken, message.reply || undefined));
         })().catch((failure: unknown) => options.onError?.(failure));
         running.add(work);
@@ -154,12 +150,8 @@ function headersOf(given: RequestOptions['headers'], timeoutMs?: number): MsgHdr
   let made: MsgHdrs | undefined;
   if (given !== undefined || timeoutMs !== undefined) {
     made = makeHeaders();
-    for (const [name, value] of Object.entries(given ?? {})) {
-      made.set(name, value);
-    }
-    if (timeoutMs !== undefined) {
-      made.set(TIMEOUT_HEADER, String(Math.round(timeoutMs)));
-    }
+    for (const [name, value] of Object.entries(given ?? {})) made.set(name, value);
+    if (timeoutMs !== undefined) made.set(TIMEOUT_HEADER, String(Math.round(timeoutMs)));
   }
   return injectTrace(made, makeHeaders);
 }

@@ -114,9 +114,7 @@ export class RequestMultiplexer {
   }
 
   private subscribe(): void {
-    if (this.subscribed) {
-      return;
-    }
+    if (this.subscribed) return;
     const start = this.inbox.length + 1;
     this.nats.subscribe(`${this.inbox}.*`, {
       callback: (error, message) => {
@@ -160,9 +158,7 @@ export class RequestMultiplexer {
         this.repeat(token, pending, pending.group);
       }
     }
-    if (this.pending.size === 0) {
-      this.stopTimer();
-    }
+    if (this.pending.size === 0) this.stopTimer();
   }
 
   private repeat(token: string, pending: Pending, group: string): void {

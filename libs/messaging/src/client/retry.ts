@@ -45,13 +45,9 @@ export async function withRetry<T>(attempt: (timeoutMs: number) => Promise<T>, o
     } catch (error) {
       if (isBroomwagonError(error, 'INTERNAL')) internal += 1;
       const isRefused = !isBroomwagonError(error) || !error.retryable || internal >= (options.maxInternal ?? Infinity);
-      if (isRefused || options.signal?.aborted) {
-        throw error;
-      }
+      if (isRefused || options.signal?.aborted) throw error;
       const pauseMs = retryDelayMs(count, error.retryAfterMs ?? 0, options);
-      if (performance.now() + pauseMs >= endsAtMs) {
-        throw error;
-      }
+      if (performance.now() + pauseMs >= endsAtMs) throw error;
       await delay(pauseMs, undefined, { signal: options.signal }).catch(() => {
         throw error;
       });

@@ -36,9 +36,7 @@ export class InFlight {
     }
     this.count--;
     if (this.count === 0) {
-      for (const resolve of this.waiters.splice(0)) {
-        resolve();
-      }
+      for (const resolve of this.waiters.splice(0)) resolve();
     }
   }
 

@@ -198,9 +198,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
         `NATS refuses a subscription: ${this.refusal}; grant it to the user of this service`,
       );
     }
-    if (this.state === 'new') {
-      this.state = 'bound';
-    }
+    if (this.state === 'new') this.state = 'bound';
   }
 
   private receiveDirectly(subject: string, error: NatsError | null, message: Msg): void {
@@ -260,16 +258,12 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
       if (answer !== PARKED && replyTo !== undefined) {
         const failure = publishReply(this.nats, replyTo, answer, this.headersFor(message));
         outcome = failure?.code ?? 'OK';
-        if (failure !== undefined) {
-          this.logDefect(route, message, failure.details, failure.cause ?? failure);
-        }
+        if (failure !== undefined) this.logDefect(route, message, failure.details, failure.cause ?? failure);
       }
     } catch (thrown) {
       const error = this.mapError(route, message, thrown);
       outcome = error.code;
-      if (replyTo !== undefined) {
-        publishReply(this.nats, replyTo, error, this.headersFor(message));
-      }
+      if (replyTo !== undefined) publishReply(this.nats, replyTo, error, this.headersFor(message));
     }
     this.inFlight.done();
     this.metrics.inFlight(this.inFlight.running());
@@ -297,9 +291,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     const ours = isWireError(carried)
       ? BroomwagonError.fromWire({ ...carried, message: carried.message ?? carried.code })
       : thrown;
-    if (ours instanceof BroomwagonError && ours.code !== 'INTERNAL') {
-      return ours;
-    }
+    if (ours instanceof BroomwagonError && ours.code !== 'INTERNAL') return ours;
     const { error, referenceId } = internalError(thrown);
     this.logDefect(route, message, { referenceId }, thrown);
     return error;

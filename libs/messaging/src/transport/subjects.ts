@@ -19,8 +19,6 @@ export function subjectsOf(pattern: string, pools: Pools, placeholders: Readonly
     }
     return value;
   });
-  if (pools === '*' || poolTokenOf(pattern) < 0) {
-    return [filled];
-  }
+  if (pools === '*' || poolTokenOf(pattern) < 0) return [filled];
   return pools.map((pool) => filled.replace('*', pool));
 }

@@ -59,17 +59,13 @@ export class CompiledValidator<T extends object> {
   /** The instance when the body is certainly valid, else undefined. */
   accept(body: unknown): T | undefined {
     this.compile();
-    if (this.unsupported !== undefined || !isPlainObject(body)) {
-      return undefined;
-    }
+    if (this.unsupported !== undefined || !isPlainObject(body)) return undefined;
     const instance = new this.contract() as T & Record<string, unknown>;
     const target: Record<string, unknown> = instance;
     let requiredSeen = 0;
     for (const name of Object.keys(body)) {
       const property = this.properties.get(name);
-      if (property === undefined) {
-        return undefined;
-      }
+      if (property === undefined) return undefined;
       const value = body[name];
       if (property.required) {
         requiredSeen++;
@@ -77,43 +73,29 @@ export class CompiledValidator<T extends object> {
         continue; // Absent, as in the full validator.
       }
       const accepted = acceptValue(property, value);
-      if (accepted === undefined) {
-        return undefined;
-      }
+      if (accepted === undefined) return undefined;
       target[name] = accepted;
     }
     return requiredSeen === this.requiredCount && this.passesLate(instance) ? instance : undefined;
   }
 
   private passesLate(instance: T & Record<string, unknown>): boolean {
-    if (this.lateCount === 0) {
-      return true;
-    }
+    if (this.lateCount === 0) return true;
     for (const [name, property] of this.properties) {
       const value = instance[name];
-      if (!property.required && value === undefined) {
-        continue;
-      }
+      if (!property.required && value === undefined) continue;
       for (const check of property.late) {
-        if (!check(instance, value)) {
-          return false;
-        }
+        if (!check(instance, value)) return false;
       }
     }
     return true;
   }
 
   private compile(): void {
-    if (this.compiledYet) {
-      return;
-    }
+    if (this.compiledYet) return;
     this.compiledYet = true;
-    if (hasTransformations(this.contract)) {
-      this.unsupported = 'transformation';
-    }
-    for (const schema of contractSchemaOf(this.contract)) {
-      this.addProperty(schema);
-    }
+    if (hasTransformations(this.contract)) this.unsupported = 'transformation';
+    for (const schema of contractSchemaOf(this.contract)) this.addProperty(schema);
   }
 
   private addProperty(schema: PropertySchema): void {
@@ -145,32 +127,20 @@ export class CompiledValidator<T extends object> {
 /** The value as the instance will hold it; undefined when unsupported (JSON has no undefined). */
 function acceptValue(property: CompiledProperty, value: unknown): unknown {
   for (const check of property.checks) {
-    if (!check(value)) {
-      return undefined;
-    }
+    if (!check(value)) return undefined;
   }
-  if (property.nested !== undefined) {
-    return acceptNested(property.nested, property.isArray, value);
-  }
-  if (typeof value === 'object' && value !== null && !isPlainData(value, 0)) {
-    return undefined;
-  }
+  if (property.nested !== undefined) return acceptNested(property.nested, property.isArray, value);
+  if (typeof value === 'object' && value !== null && !isPlainData(value, 0)) return undefined;
   return value;
 }
 
 function acceptNested(nested: CompiledValidator<object>, isArray: boolean, value: unknown): unknown {
-  if (!isArray) {
-    return nested.accept(value);
-  }
-  if (!Array.isArray(value)) {
-    return undefined;
-  }
+  if (!isArray) return nested.accept(value);
+  if (!Array.isArray(value)) return undefined;
   const items: object[] = [];
   for (const item of value) {
     const accepted = nested.accept(item);
-    if (accepted === undefined) {
-      return undefined;
-    }
+    if (accepted === undefined) return undefined;
     items.push(accepted);
   }
   return items;
@@ -178,22 +148,12 @@ function acceptNested(nested: CompiledValidator<object>, isArray: boolean, value
 
 /** True when class-transformer's copy of the value would equal it: it drops or trips over inherited names. */
 function isPlainData(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) {
-    return typeof value !== 'function';
-  }
-  if (depth > MAX_FREE_FORM_DEPTH) {
-    return false;
-  }
-  if (Array.isArray(value)) {
-    return value.every((item) => isPlainData(item, depth + 1));
-  }
-  if (!isPlainObject(value)) {
-    return false;
-  }
+  if (typeof value !== 'object' || value === null) return typeof value !== 'function';
+  if (depth > MAX_FREE_FORM_DEPTH) return false;
+  if (Array.isArray(value)) return value.every((item) => isPlainData(item, depth + 1));
+  if (!isPlainObject(value)) return false;
   for (const name of Object.keys(value)) {
-    if (name in Object.prototype || !isPlainData(value[name], depth + 1)) {
-      return false;
-    }
+    if (name in Object.prototype || !isPlainData(value[name], depth + 1)) return false;
   }
   return true;
 }

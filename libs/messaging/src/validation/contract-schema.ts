@@ -116,9 +116,7 @@ function readMetadata(schema: PropertySchema, metadata: ValidationMetadata): voi
           validator,
           metadata,
         });
-        if (validator.async) {
-          schema.unsupportedReason = 'async rule';
-        }
+        if (validator.async) schema.unsupportedReason = 'async rule';
       }
   }
 }

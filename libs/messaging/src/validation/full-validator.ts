@@ -46,9 +46,7 @@ export function validateFully<T extends object>(contract: ContractClass<T>, body
     // Too deep for a recursive walk, or a field named `constructor` in a free-form object.
     throw failure([{ field: '', reason: 'cannot be read: nested too deeply or with forbidden names' }]);
   }
-  if (errors.length > 0) {
-    throw failure(errors);
-  }
+  if (errors.length > 0) throw failure(errors);
   return instance;
 }
 

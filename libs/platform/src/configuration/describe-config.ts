@@ -41,8 +41,6 @@ export function withoutCredentials(text: string): string {
 }
 
 function textOf(value: unknown): string {
-  if (value === undefined || value === null) {
-    return '';
-  }
+  if (value === undefined || value === null) return '';
   return Array.isArray(value) ? value.join(',') : String(value);
 }

@@ -61,9 +61,7 @@ export function loadConfig<T extends object>(type: new () => T, options: LoadCon
     }
   }
   problems.push(...ruleProblems(config, fields, problems));
-  if (problems.length > 0) {
-    throw new ConfigurationError(problems);
-  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
   sources.set(config, origin);
   return config;
 }

@@ -7,9 +7,7 @@ const UNITS_MS: Record<string, number> = { '': 1, ms: 1, s: 1_000, m: 60_000, h:
 
 /** Turns the text of a variable, or a value of the configuration file, into a value of its kind; nothing is guessed. */
 export function parseValue(kind: EnvKind, given: unknown): Parsed {
-  if (typeof given === 'string') {
-    return parseText(kind, given.trim());
-  }
+  if (typeof given === 'string') return parseText(kind, given.trim());
   const fits =
     kind === 'list'
       ? Array.isArray(given) && given.every((item) => typeof item === 'string')

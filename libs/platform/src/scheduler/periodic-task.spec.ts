@@ -18,9 +18,7 @@ describe('PeriodicTask', () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       running--;
       runs++;
-      if (runs % 2 === 0) {
-        throw new Error('every other');
-      }
+      if (runs % 2 === 0) throw new Error('every other');
     });
     task.start();
     task.start();

@@ -42,9 +42,7 @@ export class PeriodicTask {
   }
 
   start(): void {
-    if (this.started || this.abort.signal.aborted) {
-      return;
-    }
+    if (this.started || this.abort.signal.aborted) return;
     this.started = true;
     this.schedule(this.options.isImmediate ? 0 : this.pauseMs());
   }
@@ -70,9 +68,7 @@ export class PeriodicTask {
       if (!this.abort.signal.aborted) this.noteFailure(error);
     }
     this.running = undefined;
-    if (!this.abort.signal.aborted) {
-      this.schedule(this.pauseMs());
-    }
+    if (!this.abort.signal.aborted) this.schedule(this.pauseMs());
   }
 
   private noteFailure(error: unknown): void {
