@@ -1,4 +1,4 @@
-import type { ModelGroup } from '@broomwagon/policies';
+import type { ModelGroup } from '@broomwagon/models';
 import type { Claim, Dispatcher } from '../rollout/dispatcher';
 import type { Placement } from '../rollout/placement';
 import { keptTokens, type Sample } from '../rollout/sample';

@@ -1,5 +1,6 @@
 import { countBatch, countGroup, countTrained, countWasted } from '@broomwagon/models';
-import { addCounters, type LedgerCounters, type ModelRequest, type ModelRound } from '@broomwagon/policies';
+import { addCounters, type LedgerCounters } from '@broomwagon/policies';
+import { type ModelRequest, type ModelRound } from '@broomwagon/models';
 import type { RolloutOptions, RolloutOutcome } from './rollout.types';
 import type { Sample } from './sample';
 

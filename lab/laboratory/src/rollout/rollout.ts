@@ -1,4 +1,5 @@
-import { planRound, RoundModel, type ModelAbort, type ModelRequest, type ModelSegment } from '@broomwagon/policies';
+import { planRound } from '@broomwagon/policies';
+import { RoundModel, type ModelAbort, type ModelRequest, type ModelSegment } from '@broomwagon/models';
 import { VirtualClock } from '../simulation/virtual-clock';
 import { ImmediateDispatcher, type Claim, type Dispatcher } from './dispatcher';
 import { Placement } from './placement';

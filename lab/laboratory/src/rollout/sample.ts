@@ -1,4 +1,4 @@
-import type { ModelRequest } from '@broomwagon/policies';
+import type { ModelRequest } from '@broomwagon/models';
 import type { RouteRequest } from '../routing/router';
 
 /** A request of the round model as the simulation runs it. Compared by identity. */

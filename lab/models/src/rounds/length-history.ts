@@ -1,5 +1,4 @@
-import { lengthBin } from '../ledger/length-bins';
-import { HISTORY_STEPS, type StepRecord } from '../tail';
+import { HISTORY_STEPS, lengthBin, type StepRecord } from '@broomwagon/policies';
 import type { ModelGroup, ModelRound } from './round-model.types';
 
 type Lengths = StepRecord['lengths'];

@@ -1,4 +1,4 @@
-import { NEVER } from '../tail';
+import { NEVER } from '@broomwagon/policies';
 import { Heap } from './heap';
 import type { ModelGroup } from './round-model.types';
 

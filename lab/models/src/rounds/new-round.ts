@@ -1,6 +1,5 @@
-import { NEVER } from '../tail';
+import { NEVER, type RoundTerms } from '@broomwagon/policies';
 import type { ModelGroup, ModelOpening, ModelRound, ModelSubmission } from './round-model.types';
-import type { RoundTerms } from './round-terms';
 
 /** A round that has no groups yet. */
 export function newRound(opening: ModelOpening, terms: RoundTerms, nowMs: number): ModelRound {

@@ -1,4 +1,4 @@
-import type { PlanProgress } from './plan-round';
+import type { PlanProgress } from '@broomwagon/policies';
 import type { RoundModel } from './round-model';
 import type {
   ModelAbort,

@@ -1,9 +1,8 @@
 import type { TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { findPolicyFault } from '../tail';
+import { findPolicyFault, planRound } from '@broomwagon/policies';
 import { anyTailPolicy, decisions } from './interleave.fixture';
-import { planRound } from './plan-round';
 import { RoundModel } from './round-model';
 import { type RoundAct, RoundWorld } from './round-world.fixture';
 

@@ -1,10 +1,8 @@
-import { hasPins, launchedSamples, type TailControl } from '../tail';
+import { hasPins, launchedSamples, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
 import { AttemptTransitions } from './attempt-transitions';
 import { type GroupTransitions, takesResults } from './group-transitions';
 import { newGroup, newRound } from './new-round';
 import { countLiveOfDomain } from './places';
-import type { PlanProgress } from './plan-round';
-import { roundTerms } from './round-terms';
 import type {
   ModelAbort,
   ModelGroup,

@@ -1,7 +1,7 @@
 import type { AbortScope, TailPolicy } from '@broomwagon/contracts';
 import { expect } from 'vitest';
 import { type Decide, interleave } from './interleave.fixture';
-import { planRound } from './plan-round';
+import { planRound } from '@broomwagon/policies';
 import {
   type Ended,
   type GivenAttempt,

@@ -1,4 +1,4 @@
-import { NO_VERSION_SPAN } from '../tail';
+import { NO_VERSION_SPAN } from '@broomwagon/policies';
 import type { GroupTransitions } from './group-transitions';
 import { isWhole } from './longtail-queue';
 import { countLiveOfDomain, openPlaces } from './places';

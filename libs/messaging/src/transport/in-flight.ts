@@ -6,7 +6,7 @@ export class InFlight {
 
   /**
    * @param limit messages handled at once
-   * @param maxWaiting events that may wait; an event is a event nobody repeats (a release), so it is worth keeping
+   * @param maxWaiting events that may wait; nobody repeats an event, for example a release
    */
   constructor(
     private readonly limit: number,

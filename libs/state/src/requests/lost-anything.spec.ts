@@ -5,7 +5,7 @@ import { AbortStore, type AbortSelector } from '../aborts';
 import { PoolAudit } from '../audit';
 import { SnapshotStore } from '../snapshots';
 import { LongtailStore } from '../longtail';
-import { type Decide, decisions } from '../../../policies/src/rounds/interleave.fixture';
+import { type Decide, decisions } from '../../../../lab/models/src/rounds/interleave.fixture';
 import { TestPools } from '../rounds/test-pools.fixture';
 
 /** Jobs of one run of this test; `MODEL_RUNS=1000` looks deeper. */

@@ -1,5 +1,6 @@
-import type { ModelGroup, ModelRound, PlanProgress } from '@broomwagon/policies';
-import { isOver } from '../../../policies/src/rounds/round-follower.fixture';
+import type { PlanProgress } from '@broomwagon/policies';
+import type { ModelGroup, ModelRound } from '@broomwagon/models';
+import { isOver } from '../../../../lab/models/src/rounds/round-follower.fixture';
 
 /** A progress for comparison: zeros that a correction has left behind are no lengths. */
 export function normalized({ history = [], control, ...progress }: PlanProgress) {

@@ -1,6 +1,6 @@
 import { attemptNumber } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
-import { isOver } from '../../../policies/src/rounds/round-follower.fixture';
+import { isOver } from '../../../../lab/models/src/rounds/round-follower.fixture';
 
 /** All of a job and of one round, as a test compares it. */
 export interface JobView {

@@ -2,8 +2,8 @@ import { ABORT_SCOPES } from '@broomwagon/contracts';
 import { findPolicyFault } from '@broomwagon/policies';
 import fc from 'fast-check';
 import { afterAll, expect, it, vi } from 'vitest';
-import { anyTailPolicy, decisions } from '../../../policies/src/rounds/interleave.fixture';
-import { RoundWorld } from '../../../policies/src/rounds/round-world.fixture';
+import { anyTailPolicy, decisions } from '../../../../lab/models/src/rounds/interleave.fixture';
+import { RoundWorld } from '../../../../lab/models/src/rounds/round-world.fixture';
 import { closeStores, ScriptRounds } from './script-rounds.fixture';
 
 /** Data sets of one run of this test; `MODEL_RUNS=1000` looks deeper. */

@@ -1,6 +1,6 @@
 import { TAIL_POLICIES, type TailPolicyName } from '@broomwagon/contracts';
 import fc from 'fast-check';
-import { type Act, type Decide, decisions, interleave } from '../../../policies/src/rounds/interleave.fixture';
+import { type Act, type Decide, decisions, interleave } from '../../../../lab/models/src/rounds/interleave.fixture';
 import { RUNS, type World } from './data-set-world.fixture';
 
 const ACTIONS = [

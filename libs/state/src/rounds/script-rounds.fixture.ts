@@ -1,14 +1,13 @@
 import { attemptNumber, type Epoch, isBroomwagonError } from '@broomwagon/contracts';
+import { type PlanProgress, roundTerms } from '@broomwagon/policies';
 import {
   type ModelGroup,
   type ModelRequest,
   type ModelRound,
   type ModelSegment,
   type ModelSubmission,
-  type PlanProgress,
   type RoundModel,
-  roundTerms,
-} from '@broomwagon/policies';
+} from '@broomwagon/models';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import {
@@ -20,7 +19,7 @@ import {
   type PlannedOpening,
   type RoundFollower,
   WORKERS,
-} from '../../../policies/src/rounds/round-follower.fixture';
+} from '../../../../lab/models/src/rounds/round-follower.fixture';
 import { type AbortSelector, AbortStore } from '../aborts';
 import { FunctionRunner } from '../library/function-runner';
 import { connectRedis } from '../redis';

@@ -1,0 +1,2 @@
+export * from './round-model';
+export * from './round-model.types';
