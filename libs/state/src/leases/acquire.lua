@@ -113,14 +113,15 @@ end
 
 -- Reads what the items need with one call for each kind. Returns what was released under their ids.
 local function read_ahead(tx, items)
-  local acquire_ids, released, session_ids = {}, {}, {}
+  local acquire_ids, released, session_ids, request_ids = {}, {}, {}, {}
   for index, item in ipairs(items) do
-    acquire_ids[index] = item.acquireId
+    acquire_ids[index], request_ids[index] = item.acquireId, item.requestId
     released[index] = tx.key:released(item.acquireId)
     session_ids[#session_ids + 1] = item.sessionId
   end
   LeaseTable.read(tx, acquire_ids)
   Sessions.read(tx, session_ids)
+  RequestLeases.read(tx, request_ids)
   tx.order_wanted = #items + tx.order_wanted
   return redis.call('MGET', unpack(released))
 end

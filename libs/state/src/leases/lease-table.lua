@@ -43,42 +43,44 @@ end
 -- What is one call of Redis for many leases is written by `save`: what was returned first, then what was granted.
 function Tx.fields.new_leases() return {} end -- acquireId, packed, acquireId, packed, ...
 function Tx.fields.gone_leases() return {} end -- acquireIds
+-- Sets of acquireIds, by server and by worker: key -> those that come into it, or leave it.
+function Tx.fields.joining() return {} end
+function Tx.fields.leaving() return {} end
+
+local function note(sets, key, acquire_id)
+  local ids = sets[key]
+  if ids then ids[#ids + 1] = acquire_id else sets[key] = { acquire_id } end
+end
 
 function LeaseTable.add(tx, acquire_id, request_id, server, holder, packed)
   tx.known_leases[acquire_id] = packed
-  local new, granted = tx.new_leases, holder.granted
+  local new = tx.new_leases
   local count = #new
-  new[count + 1], new[count + 2], granted[#granted + 1] = acquire_id, packed, acquire_id
+  new[count + 1], new[count + 2] = acquire_id, packed
   RequestLeases.add(tx, request_id, acquire_id)
-  redis.call('SADD', server.leases_key, acquire_id)
+  note(tx.joining, server.leases_key, acquire_id)
+  note(tx.joining, holder.leases_key, acquire_id)
 end
 
--- `holder`: as Leases.holder gives it, nil for an expired epoch.
-function LeaseTable.remove(tx, acquire_id, lease, server_leases, holder)
+function LeaseTable.remove(tx, acquire_id, lease, server_leases, worker_leases)
   if rawget(tx, 'new_leases') then LeaseTable.save(tx) end
   if LeaseTable.packed(tx, acquire_id) then
     tx.known_leases[acquire_id] = false
     tx.gone_leases[#tx.gone_leases + 1] = acquire_id
     RequestLeases.remove(tx, lease.requestId, acquire_id)
   end
-  redis.call('SREM', server_leases, acquire_id)
-  if holder then
-    holder.returned[#holder.returned + 1] = acquire_id
-  else
-    redis.call('SREM', tx.key:workerLeases(lease.workerId, lease.workerEpoch), acquire_id)
-  end
+  note(tx.leaving, server_leases, acquire_id)
+  note(tx.leaving, worker_leases, acquire_id)
 end
 
 function LeaseTable.save(tx)
   local gone, new = rawget(tx, 'gone_leases'), rawget(tx, 'new_leases')
   if gone then redis.call('HDEL', tx.key.leases, unpack(gone)) end
   if new then redis.call('HSET', tx.key.leases, unpack(new)) end
-  for _, holder in pairs(rawget(tx, 'holders') or {}) do
-    if holder.returned[1] then redis.call('SREM', holder.leases_key, unpack(holder.returned)) end
-    if holder.granted[1] then redis.call('SADD', holder.leases_key, unpack(holder.granted)) end
-    holder.returned, holder.granted = {}, {}
-  end
-  tx.gone_leases, tx.new_leases = nil, nil
+  for key, ids in pairs(rawget(tx, 'leaving') or {}) do redis.call('SREM', key, unpack(ids)) end
+  for key, ids in pairs(rawget(tx, 'joining') or {}) do redis.call('SADD', key, unpack(ids)) end
+  RequestLeases.save(tx)
+  tx.gone_leases, tx.new_leases, tx.leaving, tx.joining = nil, nil, nil, nil
 end
 
 function LeaseTable.size(tx)

@@ -4,15 +4,15 @@ local Leases = {}
 
 function Tx.fields.holders() return {} end -- workerId -> as Leases.holder gives it, or with another epoch
 
--- Who may hold leases: {key, epoch, leases_key, granted, returned: acquireIds that are not in that set yet, or still;
--- digest: by how much this transition changes that of the worker}; nil when the epoch of the worker is expired.
+-- Who may hold leases: {key, epoch, leases_key, digest: by how much this transition changes that of the worker}; nil
+-- when the epoch of the worker is expired.
 function Leases.holder(tx, worker_id, worker_epoch)
   local holder = tx.holders[worker_id]
   if not holder then
     local key = tx.key:worker(worker_id)
     local epoch = redis.call('HGET', key, 'liveEpoch')
     holder = { key = key, epoch = epoch, leases_key = epoch and tx.key:workerLeases(worker_id, epoch),
-      granted = {}, returned = {}, digest = 0 }
+      digest = 0 }
     tx.holders[worker_id] = holder
   end
   return holder.epoch == worker_epoch and holder or nil
@@ -98,7 +98,8 @@ function Leases.give_back(tx, acquire_id, lease)
   local is_current = server and server.epoch == lease.serverEpoch
   local holder = Leases.holder(tx, lease.workerId, lease.workerEpoch)
   LeaseTable.remove(tx, acquire_id, lease,
-    is_current and server.leases_key or tx.key:serverLeases(lease.serverId, lease.serverEpoch), holder)
+    is_current and server.leases_key or tx.key:serverLeases(lease.serverId, lease.serverEpoch),
+    holder and holder.leases_key or tx.key:workerLeases(lease.workerId, lease.workerEpoch))
   if holder then holder.digest = holder.digest - lease.seq end
   if lease.contextTokens then count_tokens(tx, lease.serverId, lease.serverEpoch, lease.contextTokens, -1) end
   if lease.sessionId then

@@ -35,11 +35,10 @@ return function(tx, args)
     return refused('tombstone')
   end
 
-  local function release(item)
+  local function release(item, lease)
     local acquire_id = item.acquireId
     local packed = tx.known_leases[acquire_id]
     if not packed then return not_held(item) end
-    local lease = LeaseRecord.unpack(packed)
     if item.seq ~= nil and item.seq ~= lease.seq then return refused('already-released') end
     local server = Servers.get(tx, lease.serverId)
     -- A lease of an expired epoch is the sweeper's; its holder has no say in it any more.
@@ -59,10 +58,26 @@ return function(tx, args)
     return RELEASED
   end
 
-  local acquire_ids = {}
-  for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
-  LeaseTable.read(tx, acquire_ids)
-  for index, item in ipairs(args.items) do results[index] = release(item) end
+  -- Reads what the items need with one call for each kind. Returns the leases by acquireId.
+  local function read_ahead()
+    local acquire_ids, server_ids, request_ids, leases = {}, {}, {}, {}
+    for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
+    LeaseTable.read(tx, acquire_ids)
+    for _, acquire_id in ipairs(acquire_ids) do
+      local packed = tx.known_leases[acquire_id]
+      if packed then
+        local lease = LeaseRecord.unpack(packed)
+        leases[acquire_id] = lease
+        server_ids[#server_ids + 1], request_ids[#request_ids + 1] = lease.serverId, lease.requestId
+      end
+    end
+    Servers.read(tx, server_ids, #server_ids)
+    RequestLeases.read(tx, request_ids)
+    return leases
+  end
+
+  local leases = read_ahead()
+  for index, item in ipairs(args.items) do results[index] = release(item, leases[item.acquireId]) end
   local more = touched[1] ~= nil and Waiters.grant(tx, touched, answers, servers)
   Leases.save(tx)
   return '{"results":[' .. table.concat(results, ',') .. '],"answers":' .. Reply.list(answers)

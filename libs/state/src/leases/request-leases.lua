@@ -1,9 +1,12 @@
--- The leases of each request, so that an abort need not look at all leases: a text with their acquireIds, since almost
--- all have one or two; beyond LONGEST bytes a set, and the text is IN_SET.
+-- The leases of each request, so that an abort need not read all leases: a text with their acquireIds, since almost all
+-- have one or two; beyond LONGEST bytes a set, and the text is IN_SET. Texts are written by `save`.
 local RequestLeases = {}
 
 RequestLeases.IN_SET = '*'
 local LONGEST = 256
+
+function Tx.fields.request_leases() return {} end -- requestId -> its text, or false
+function Tx.fields.changed_requests() return {} end -- requestId -> true
 
 function RequestLeases.split(acquire_ids)
   local ids = {}
@@ -11,37 +14,72 @@ function RequestLeases.split(acquire_ids)
   return ids
 end
 
+-- Reads many with one call. One alone is read when it is needed.
+function RequestLeases.read(tx, request_ids)
+  if not request_ids[2] then return end
+  local known = tx.request_leases
+  for index, text in ipairs(redis.call('HMGET', tx.key.requestLeases, unpack(request_ids))) do
+    known[request_ids[index]] = text
+  end
+end
+
+local function read_one(tx, request_id)
+  local text = tx.request_leases[request_id]
+  if text == nil then text = redis.call('HGET', tx.key.requestLeases, request_id) end
+  return text
+end
+
+local function change(tx, request_id, text)
+  tx.request_leases[request_id], tx.changed_requests[request_id] = text, true
+end
+
 function RequestLeases.add(tx, request_id, acquire_id)
-  if redis.call('HSETNX', tx.key.requestLeases, request_id, acquire_id) == 1 then return end
-  local held = redis.call('HGET', tx.key.requestLeases, request_id)
-  local text = held .. '|' .. acquire_id
-  if held ~= RequestLeases.IN_SET and #text <= LONGEST then
-    redis.call('HSET', tx.key.requestLeases, request_id, text)
+  -- The first lease of a request that was not read takes one call.
+  if tx.request_leases[request_id] == nil
+    and redis.call('HSETNX', tx.key.requestLeases, request_id, acquire_id) == 1 then
+    tx.request_leases[request_id] = acquire_id
     return
   end
-  if held ~= RequestLeases.IN_SET then
-    redis.call('SADD', tx.key:leasesOfRequest(request_id), unpack(RequestLeases.split(held)))
-    redis.call('HSET', tx.key.requestLeases, request_id, RequestLeases.IN_SET)
+  local held = read_one(tx, request_id)
+  local text = held and held .. '|' .. acquire_id or acquire_id
+  if held == RequestLeases.IN_SET then
+    redis.call('SADD', tx.key:leasesOfRequest(request_id), acquire_id)
+  elseif #text <= LONGEST then
+    change(tx, request_id, text)
+  else
+    redis.call('SADD', tx.key:leasesOfRequest(request_id), unpack(RequestLeases.split(text)))
+    change(tx, request_id, RequestLeases.IN_SET)
   end
-  redis.call('SADD', tx.key:leasesOfRequest(request_id), acquire_id)
 end
 
 function RequestLeases.remove(tx, request_id, acquire_id)
-  local held = redis.call('HGET', tx.key.requestLeases, request_id)
-  local left = {}
+  local held = read_one(tx, request_id)
+  if held == acquire_id then return change(tx, request_id, false) end
   if held == RequestLeases.IN_SET then
     redis.call('SREM', tx.key:leasesOfRequest(request_id), acquire_id)
-    if redis.call('EXISTS', tx.key:leasesOfRequest(request_id)) == 1 then return end
-  elseif held and held ~= acquire_id then
+    if redis.call('EXISTS', tx.key:leasesOfRequest(request_id)) == 0 then change(tx, request_id, false) end
+  elseif held then
+    local left = {}
     for _, id in ipairs(RequestLeases.split(held)) do
       if id ~= acquire_id then left[#left + 1] = id end
     end
+    change(tx, request_id, left[1] and table.concat(left, '|') or false)
   end
-  if left[1] then
-    redis.call('HSET', tx.key.requestLeases, request_id, table.concat(left, '|'))
-  else
-    redis.call('HDEL', tx.key.requestLeases, request_id)
+end
+
+function RequestLeases.save(tx)
+  if not rawget(tx, 'changed_requests') then return end
+  local kept, gone = {}, {}
+  for request_id in pairs(tx.changed_requests) do
+    local text = tx.request_leases[request_id]
+    if text then
+      kept[#kept + 1], kept[#kept + 2] = request_id, text
+    else
+      gone[#gone + 1] = request_id
+    end
   end
+  Hashes.write(tx.key.requestLeases, kept, gone)
+  tx.changed_requests = nil
 end
 
 return RequestLeases

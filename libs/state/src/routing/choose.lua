@@ -24,7 +24,7 @@ local function choose_first(tx)
   local lowest = math.floor(scores[first] / unit)
   -- Scores are whole numbers: the next one has the same load when it is below that of the load above.
   local is_tie = first < order.last and scores[first + 1] < (lowest + 1) * unit
-  return server, tx.policy.branch or (is_tie and 'tie' or 'least-loaded'), Order.best(order), lowest
+  return server, branch_of(tx, is_tie), Order.best(order), lowest, lowest
 end
 
 -- The first of the lowest load that fits; under group-spread the first of these that holds no lease of the group.
@@ -57,7 +57,7 @@ local function choose_in_order(tx, item, held)
   return first, branch_of(tx, ties > 1), best, Order.load_at(order, order.first)
 end
 
--- Where it goes without a session: (server, branch, best, lowest load of all), or nil.
+-- Where it goes without a session: (server, branch, best, lowest load of all, load of the server), or nil.
 local function choose_free(tx, item, is_restricted)
   local policy = tx.policy
   if policy.candidates then
@@ -124,7 +124,7 @@ function Choose.server(tx, item)
   local is_restricted = Restrictions.is_restricted(item)
   local bound = item.sessionId and bound_server(tx, item)
   local named = item.boundServerId and named_server(tx, item)
-  local snapshot, server, branch, best, reached, via
+  local snapshot, server, branch, best, reached, key, via
   if item.explain or ((tx.sequence + 1) % tx.sample_every == 0 and not tx.has_snapshot) then
     tx.has_snapshot, snapshot = true, DecisionSnapshot.take(tx, item, bound, named)
   end
@@ -134,12 +134,12 @@ function Choose.server(tx, item)
     server, branch, best, reached = choose_bound(tx, item, bound, is_restricted)
     if not server then return nil, bound.id end
   else
-    server, branch, best, reached = choose_free(tx, item, is_restricted)
+    server, branch, best, reached, key = choose_free(tx, item, is_restricted)
     if not server then return nil, Restrictions.lane_of(tx, item) end
   end
   if item.boundServerId and not named then branch, via = 'bound-unavailable', branch end
   local order = reached and tx.order or Order.read(tx, Order.BEST)
-  return server, { branch = branch, via = via, key = tx.policy.score(tx, server), best = best or Order.best(order),
+  return server, { branch = branch, via = via, key = key or tx.policy.score(tx, server), best = best or Order.best(order),
     eligible = order.count, reached = reached, snapshot = snapshot, isRestricted = is_restricted }
 end
 

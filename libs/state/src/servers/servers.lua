@@ -23,9 +23,10 @@ end
 function Servers.read(tx, ids, count)
   local unknown = {}
   for position = 1, count do
-    if tx.known_servers[ids[position]] == nil then unknown[#unknown + 1] = ids[position] end
+    local id = ids[position]
+    if tx.known_servers[id] == nil then unknown[#unknown + 1], tx.known_servers[id] = id, false end
   end
-  if not unknown[2] then return end
+  if not unknown[1] then return end
   for position, packed in ipairs(redis.call('HMGET', tx.key.serverRecords, unpack(unknown))) do
     know(tx, unknown[position], packed)
   end
