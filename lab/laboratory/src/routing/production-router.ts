@@ -35,7 +35,7 @@ export class ProductionRouter implements Router {
     const session = request.sessionId === undefined ? undefined : this.sessions.get(request.sessionId);
     const choice = chooseServer({
       settings: this.settings,
-      request,
+      request: { ...request, acquireId: `${request.requestId}#${this.chosen}` },
       boundTo: session && this.servers[session.server]!.serverId,
       newestWeightVersion: 0,
       servers: this.servers,

@@ -2,9 +2,9 @@ import * as fc from 'fast-check';
 import { GROUP_PLACEMENTS, ROUTING_POLICIES } from '@broomwagon/contracts';
 import { expect, it } from 'vitest';
 import { chooseServer, type RoutingSnapshot } from './choose-server';
-import { clockwise } from './hash-ring';
+import { clockwise } from './policies/consistent-hash';
+import { weighed, type RoutingServer } from './policies/policy';
 import { fits } from './restrictions';
-import { weighed, type RoutingServer } from './routing-order';
 
 const server = (serverId: string) =>
   fc.record({
@@ -28,6 +28,7 @@ const snapshot: fc.Arbitrary<RoutingSnapshot> = fc.record({
     affinityBreakMargin: maybe(fc.oneof(fc.nat(3), fc.constant('never' as const))),
   }),
   request: fc.record({
+    acquireId: fc.constantFrom('a1', 'a2', 'a3'),
     requestId: fc.constantFrom('r1', 'r2'),
     contextTokens: fc.constantFrom(0, 5_000),
     minWeightVersion: maybe(fc.nat(2)),

@@ -1,13 +1,11 @@
 import type { DecisionBranch, DecisionSnapshot, PoolSettings, RoutingPolicy } from '@broomwagon/contracts';
-import { clockwise } from './hash-ring';
+import { inOrder, POLICIES } from './policies';
+import { leastInflight } from './policies/least-inflight';
+import type { Policy, PolicyRequest, RoutingServer } from './policies/policy';
 import { fits, laneOf, type Restrictions } from './restrictions';
-import { inOrder, policyLoad, weighed, type RoutingServer } from './routing-order';
 
-/** What an acquire requests for. */
-export interface RoutingRequest extends Restrictions {
-  requestId: string;
-  sessionId?: string;
-  groupId?: string;
+/** What an acquire asks for. */
+export interface RoutingRequest extends Restrictions, PolicyRequest {
   contextTokens?: number;
   boundServerId?: string;
 }
@@ -30,17 +28,17 @@ export interface ChosenServer {
   via?: DecisionBranch;
   /** Load of the server before the choice, in the unit of the policy. */
   key: number;
-  /** The first four of those that fit, in the order of the policy; under `consistent-hash` the chosen one. */
+  /** The first four of those that fit, in the order of the policy; only the chosen one when the policy has none. */
   best: { serverId: string; key: number }[];
   /** Servers with room. */
   eligible: number;
-  /** Under round-robin, of a free choice: the lowest turn of all servers with room. */
-  reachedTurn?: number;
+  /** Of a free choice by the order of the policy: the lowest load of all servers with room. */
+  reached?: number;
 }
 /** Where an acquire goes, or the lane it would wait in. */
 export type Choice = ChosenServer | { lane: string };
 
-interface Found extends Pick<ChosenServer, 'branch' | 'reachedTurn'> {
+interface Found extends Pick<ChosenServer, 'branch' | 'reached'> {
   server: RoutingServer;
   /** Those it was chosen from, the best first. Absent: it did not come by the order. */
   order?: readonly RoutingServer[];
@@ -57,7 +55,7 @@ export function chooseServer(snapshot: RoutingSnapshot): Choice {
 
 function chooseByRules(snapshot: RoutingSnapshot): Choice {
   const { settings, request, servers } = snapshot;
-  const policy = settings.policy ?? 'least-inflight';
+  const policy = POLICIES[settings.policy ?? 'least-inflight'];
   const fit = (server: RoutingServer) => fits(server, request, snapshot.newestWeightVersion);
   const withRoom = servers.filter((server) => server.hasRoom);
   const receipt = (found: Found) => receiptOf(found, withRoom, policy);
@@ -66,7 +64,7 @@ function chooseByRules(snapshot: RoutingSnapshot): Choice {
   if (bound && fit(bound)) {
     const { affinityBreakMargin: margin = 'never', affinityBreakMaxContextTokens: longest = Infinity } = settings;
     const mayLeave = margin !== 'never' && (request.contextTokens ?? 0) <= longest;
-    if (mayLeave && free && weighed(bound.leases, bound.weight) > loadOf(free.server) + margin) {
+    if (mayLeave && free && leastInflight.load(bound) > leastInflight.load(free.server) + margin) {
       return receipt({ ...free, branch: 'sticky-broken' });
     }
     return bound.hasRoom ? receipt({ server: bound, branch: 'sticky-hit' }) : { lane: bound.serverId };
@@ -84,19 +82,19 @@ export function namedChoice(
   return receiptOf(
     { server, branch: 'bound' },
     servers.filter((one) => one.hasRoom),
-    policy,
+    POLICIES[policy],
   );
 }
 
-function receiptOf(found: Found, withRoom: readonly RoutingServer[], policy: RoutingPolicy): ChosenServer {
-  const { server, branch, order = inOrder(withRoom, policy), reachedTurn } = found;
+function receiptOf(found: Found, withRoom: readonly RoutingServer[], policy: Policy): ChosenServer {
+  const { server, branch, order = inOrder(withRoom, policy), reached } = found;
   return {
     server: server.serverId,
     branch,
-    key: policyLoad(server, policy),
-    best: order.slice(0, 4).map((one) => ({ serverId: one.serverId, key: policyLoad(one, policy) })),
+    key: policy.load(server),
+    best: order.slice(0, 4).map((one) => ({ serverId: one.serverId, key: policy.load(one) })),
     eligible: withRoom.length,
-    reachedTurn,
+    reached,
   };
 }
 
@@ -109,25 +107,24 @@ export function replayDecision(snapshot: DecisionSnapshot): ChosenServer | undef
 
 function chooseFree(
   { settings, request, servers }: RoutingSnapshot,
-  policy: RoutingPolicy,
+  policy: Policy,
   fit: (server: RoutingServer) => boolean,
 ): Found | undefined {
-  const withRoom = servers.filter((server) => server.hasRoom);
-  const candidates = withRoom.filter(fit);
-  if (policy === 'consistent-hash') {
-    const server = clockwise(candidates, request.sessionId ?? request.groupId ?? request.requestId)[0];
-    return server && { server, branch: 'hash', order: [server] };
+  const withRoom = inOrder(
+    servers.filter((server) => server.hasRoom),
+    policy,
+  );
+  if (policy.choose) {
+    const server = policy.choose(withRoom, fit, request);
+    return server && { server, branch: policy.branch!, order: [server] };
   }
-  const together = chooseByAffinity(candidates, settings, request);
+  const order = withRoom.filter(fit);
+  const together = chooseByAffinity(order, settings, request);
   if (together) return { server: together, branch: 'group-affinity' };
-  const order = inOrder(candidates, policy);
   const first = order[0];
   if (!first) return undefined;
-  if (policy === 'round-robin') {
-    const reachedTurn = Math.min(...withRoom.map((server) => policyLoad(server, policy)));
-    return { server: first, branch: 'round-robin', order, reachedTurn };
-  }
-  const lowest = order.filter((server) => policyLoad(server, policy) === policyLoad(first, policy));
+  if (policy.branch) return { server: first, branch: policy.branch, order, reached: policy.load(withRoom[0]!) };
+  const lowest = order.filter((server) => policy.load(server) === policy.load(first));
   const apart = lowest.find((server) => !server.groupLeases) ?? first;
   if (apart !== first) return { server: apart, branch: 'group-spread', order };
   return { server: first, branch: lowest.length > 1 ? 'tie' : 'least-loaded', order };
@@ -151,8 +148,4 @@ function chooseByAffinity(
         leasesOf(other) - leasesOf(one) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),
     )[0];
   return groupPlacement === 'auto' && (chosen?.kvUse ?? 0) > pressed ? undefined : chosen;
-}
-
-function loadOf(server: RoutingServer): number {
-  return weighed(server.leases, server.weight);
 }

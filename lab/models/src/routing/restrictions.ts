@@ -1,5 +1,5 @@
 import type { EngineFeature } from '@broomwagon/contracts';
-import type { RoutingServer } from './routing-order';
+import type { RoutingServer } from './policies/policy';
 
 /** What an acquire asks of its server. */
 export interface Restrictions {

@@ -1,5 +1,6 @@
 import type { Epoch } from '@broomwagon/contracts';
-import { TOKENS_PER_LOAD, type RoutingServer } from './routing-order';
+import { TOKENS_PER_LOAD } from './policies/least-tokens';
+import type { RoutingServer } from './policies/policy';
 import type { ModelBinding, ModelLease, ModelServer } from './routing-model.types';
 
 /** What the model keeps: servers, their leases, and the sessions bound to them. */

@@ -3,7 +3,8 @@ import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
 import { fits, servesLane } from './restrictions';
 import { RoutingCounts } from './routing-counts';
 import type { ModelLease, ModelReceipt, ModelServer, ModelWaiterAnswer } from './routing-model.types';
-import { turnAfter, weighed } from './routing-order';
+import { weighed } from './policies/policy';
+import { turnAfter } from './policies/round-robin';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
 
 /** How the model comes to a lease: the choice, its receipt, and who of those that wait gets what has become free. */
@@ -56,13 +57,13 @@ export abstract class RoutingGrants extends RoutingCounts {
   }
 
   protected grant(acquire: ModelAcquire, choice: ChosenServer, waited = false) {
-    const { server: serverId, branch, via, reachedTurn } = choice;
+    const { server: serverId, branch, via, reached } = choice;
     const server = this.servers.get(serverId)!;
     const seq = ++this.sequence.lease;
     const receipt = this.receiptOf(choice);
     const lease = { seq, serverId, serverEpoch: server.epoch, acquire, receipt: { serverId, ...receipt } };
     this.leases.set(acquire.acquireId, lease);
-    this.stepBack(server, seq, reachedTurn);
+    this.stepBack(server, seq, reached);
     if (acquire.sessionId !== undefined) this.bind(acquire.sessionId, server, acquire.dpRank);
     const answer = this.answerOf(lease, waited ? 'waited' : branch);
     return waited ? { ...answer, via: branch } : { ...answer, ...(via === undefined ? {} : { via }) };
@@ -74,10 +75,10 @@ export abstract class RoutingGrants extends RoutingCounts {
   }
 
   /** A server that was chosen stands behind its equals. */
-  private stepBack(server: ModelServer, seq: number, reachedTurn = 0): void {
+  private stepBack(server: ModelServer, seq: number, reached = 0): void {
     server.chosen = seq;
     if (this.settings.policy !== 'round-robin') return;
-    this.virtualTurn = Math.max(this.virtualTurn, reachedTurn);
+    this.virtualTurn = Math.max(this.virtualTurn, reached);
     server.turn = turnAfter(Math.max(server.turn, this.virtualTurn), server.weight);
   }
 

@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto';
+import { leastInflight } from './least-inflight';
+import type { Policy } from './policy';
 
 const POINTS_PER_WEIGHT = 64;
 const MOST_POINTS = 1_024;
 const RING = 2 ** 52;
+
+export const consistentHash: Policy = {
+  ...leastInflight,
+  choose: (withRoom, fits, { sessionId, groupId, requestId }) =>
+    clockwise(withRoom.filter(fits), sessionId ?? groupId ?? requestId)[0],
+  branch: 'hash',
+};
 
 /** The first 52 bits of SHA-1. */
 export function hashOf(text: string): number {

@@ -1,0 +1,23 @@
+import type { RoutingPolicy } from '@broomwagon/contracts';
+import { consistentHash } from './consistent-hash';
+import { leastInflight } from './least-inflight';
+import { leastSessions } from './least-sessions';
+import { leastTokens } from './least-tokens';
+import type { Policy, RoutingServer } from './policy';
+import { roundRobin } from './round-robin';
+
+/** Every policy. */
+export const POLICIES: Record<RoutingPolicy, Policy> = {
+  'least-inflight': leastInflight,
+  'least-tokens': leastTokens,
+  'least-sessions': leastSessions,
+  'round-robin': roundRobin,
+  'consistent-hash': consistentHash,
+};
+
+/** By load; among equals the one chosen longest ago, then by id. */
+export function inOrder(servers: readonly RoutingServer[], { load }: Policy): RoutingServer[] {
+  return servers.toSorted(
+    (one, other) => load(one) - load(other) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),
+  );
+}
