@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -16,6 +16,7 @@ import {
   flushPrefix,
   type ManagedProcess,
   ProcessGroup,
+  ProtocolCheck,
   readyByFile,
   testNatsUrl,
   testPool,
@@ -32,6 +33,8 @@ import { lengthsFile, SEED, type TestPrompt } from './data-set';
 
 const CALL_DEADLINE_MS = 30_000;
 const REST_TIMEOUT_MS = 20_000;
+const RECORD_CALLS = './dist/libs/testing/src/protocol/record-calls.js';
+const RECORD_END = '.calls.jsonl';
 
 /** How many processes of each kind; 0 is none. */
 export interface SystemOptions {
@@ -144,11 +147,12 @@ export class TestSystem {
     release = 'dist',
   ): Promise<ManagedProcess> {
     const found = readyByFile(join(this.folder, `${name}.json`));
+    const CALL_RECORD = join(this.folder, `${name}${RECORD_END}`);
     return this.group.start({
       name,
-      command: [process.execPath, join(release, 'apps', app, 'src', 'main.js')],
+      command: [process.execPath, '--require', RECORD_CALLS, join(release, 'apps', app, 'src', 'main.js')],
       ready: async (process) => orElse(process) || found.ready(process),
-      environment: { ...found.environment, WORKER_ID: name, ...environment },
+      environment: { ...found.environment, WORKER_ID: name, CALL_RECORD, ...environment },
     });
   }
 
@@ -253,13 +257,17 @@ export class TestSystem {
     );
   }
 
-  /** Ends all processes and removes all keys and files. */
+  /** Ends all processes and removes all keys and files. Fails if a call of theirs does not fit its schema. */
   async stop(): Promise<void> {
     await this.group.stopAll(3_000);
     await this.client?.messaging.connection.close();
     this.redis.close();
     if (this.options.redisUrl === undefined) await flushPrefix(this.redisUrl, `${this.keyPrefix}:`);
+    const check = new ProtocolCheck();
+    const records = readdirSync(this.folder).filter((file) => file.endsWith(RECORD_END));
+    for (const record of records) check.compareRecord(join(this.folder, record));
     rmSync(this.folder, { recursive: true, force: true });
+    expect(check.mismatches).toEqual([]);
   }
 
   /** The metrics page of one application. */

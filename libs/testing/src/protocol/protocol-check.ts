@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { ProtocolSchemas } from './protocol-schemas';
 
 /** A request that was compared and has no reply yet. */
@@ -6,6 +7,13 @@ export interface OpenRequest {
   channel: string;
   /** Why its schema refuses it. */
   fault: string | undefined;
+}
+
+/** A call with its reply, as record-calls.ts writes it. */
+export interface RecordedCall {
+  subject: string;
+  body: unknown;
+  reply: unknown;
 }
 
 /** Errors that a service may give to a body instead of looking at its fields. */
@@ -50,6 +58,15 @@ export class ProtocolCheck {
     this.compare(subject, channel, code === undefined ? 'reply' : 'error', body);
     if (fault !== undefined && !REFUSALS.has(code ?? '')) {
       this.mismatches.push(`${subject}: the service takes this request, its schema does not: ${fault}`);
+    }
+  }
+
+  /** Compares the calls in a file of record-calls.ts. The last line of a killed process may be incomplete. */
+  compareRecord(file: string): void {
+    for (const line of readFileSync(file, 'utf8').split('\n').slice(0, -1)) {
+      const { subject, body, reply } = JSON.parse(line) as RecordedCall;
+      const open = this.sent(subject, body);
+      if (open) this.replied(open, reply);
     }
   }
 
