@@ -53,14 +53,14 @@ it('lets an engine of two pools go on when neither pauses it, and one that was a
   await servers.remove('one', 'in-one');
   await service.tell('one');
   expect(engine.paused).toBe(true);
-  expect(await weights.engineResumes('one', '0')).toMatchObject({ steps: [] });
+  expect(await weights.engineResumes('one', { cursor: '0' })).toMatchObject({ steps: [] });
   engine.away = true;
   await weights.end('two', { syncId: 'two', outcome: 'rolled-back', reason: 'deadline' });
   await service.tell('two');
   engine.away = false;
   await service.tell('two');
   expect(engine.paused).toBe(false);
-  expect(await weights.engineSteps('two', '0')).toMatchObject({ resumes: false });
+  expect(await weights.engineSteps('two', { cursor: '0' })).toMatchObject({ resumes: false });
 });
 
 it.each(['the same replica', 'another replica, after a new generation'])(

@@ -38,7 +38,7 @@ export class EnginePausesService {
     let cursor = '0';
     let resumes = false;
     do {
-      const page = await this.weights.engineSteps(pool, cursor);
+      const page = await this.weights.engineSteps(pool, { cursor });
       await this.tellAll(page.steps, (step) => this.pause(pool, step));
       ({ cursor, resumes } = page);
     } while (cursor !== '0');
@@ -64,7 +64,7 @@ export class EnginePausesService {
     let cursor = '0';
     let overdue = 0;
     do {
-      const page = await this.weights.engineResumes(pool, cursor);
+      const page = await this.weights.engineResumes(pool, { cursor });
       await this.tellAll(page.steps, (step) => this.resume(pool, step));
       for (const step of page.givenUp) {
         this.paused.get(pool)?.delete(engineOf(step));

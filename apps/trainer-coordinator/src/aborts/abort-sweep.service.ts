@@ -42,7 +42,7 @@ export class AbortSweepService {
   /** Selects all that an abort means, and tells the holders. @throws BroomwagonError UNAVAILABLE */
   async select(pool: PoolName, abortId: string): Promise<void> {
     for (let more = true; more;) {
-      const page = await this.aborts.select(pool, abortId);
+      const page = await this.aborts.select(pool, { abortId });
       this.tell(pool, page);
       for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, refusalOf({ error }));
       await failpoint('coordinator.abort.between-pages');

@@ -36,7 +36,7 @@ export class JobController {
 
   @Operation('job.status')
   status({ job, stamp }: JobStatusRequest, { pool }: MessageContext) {
-    return this.rounds.jobStatus(pool, job, stamp);
+    return this.rounds.jobStatus(pool, { job, stamp });
   }
 
   @Operation('job.list')
@@ -69,7 +69,7 @@ export class JobController {
 
   @Operation('job.snapshots')
   listSnapshots({ job }: ListSnapshotsRequest, { pool }: MessageContext) {
-    return this.saved.list(pool, job);
+    return this.saved.list(pool, { job });
   }
 
   @Operation('job.ledger')

@@ -11,7 +11,7 @@ export class LedgerService {
   /** Over all steps of a job, or of one round that is kept. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
   async read(pool: PoolName, job: JobId, roundId?: RoundId): Promise<JobLedgerReply> {
     if (roundId !== undefined) await this.ledgers.count(pool, { job, roundId });
-    const { counters, open, policy } = await this.ledgers.read(pool, job, roundId);
+    const { counters, open, policy } = await this.ledgers.read(pool, { job, roundId });
     const summary = summariseLedger(counters, open);
     return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
   }

@@ -39,11 +39,11 @@ export class LongtailController {
 
   @Operation('longtail.stats')
   async stats({ job }: LongtailStatsRequest, { pool }: MessageContext) {
-    return (await this.rounds.jobStatus(pool, job)).longtail;
+    return (await this.rounds.jobStatus(pool, { job })).longtail;
   }
 
   @Operation('longtail.list')
   list({ job, cursor = 0 }: LongtailListRequest, { pool }: MessageContext) {
-    return this.rounds.listLongtail(pool, job, cursor);
+    return this.rounds.listLongtail(pool, { job, cursor });
   }
 }

@@ -71,7 +71,7 @@ export class JobTotals {
   }
 
   private async readJob(pool: PoolName, known: KnownPool, job: JobId, nowMs: number): Promise<void> {
-    const status = await this.rounds.jobStatus(pool, job).catch((error: unknown) => {
+    const status = await this.rounds.jobStatus(pool, { job }).catch((error: unknown) => {
       if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
       throw error;
     });

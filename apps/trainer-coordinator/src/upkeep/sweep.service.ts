@@ -70,7 +70,7 @@ export class SweepService {
   /** One look at all there is to sweep in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
   @InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)
   async sweep(pool: PoolName): Promise<void> {
-    const due = await this.rounds.due(pool, this.rounds.seenStamp(pool));
+    const due = await this.rounds.due(pool, { stamp: this.rounds.seenStamp(pool) });
     if (this.isRenewed(pool, due)) this.metrics.generations.inc({ pool });
     this.metrics.lostEntries.set({ pool }, due.lostEntries);
     this.metrics.miscounts.set({ pool }, due.miscounts);
@@ -125,7 +125,7 @@ export class SweepService {
   private async cut(pool: PoolName, round: RoundName): Promise<void> {
     this.cutAtMs.set(nameOf(pool, round), Date.now());
     for (let cursor: number | undefined = 0; cursor !== undefined;) {
-      const page = await this.rounds.cut(pool, round, cursor);
+      const page = await this.rounds.cut(pool, { ...round, cursor });
       this.metrics.sweepPages.inc({ kind: 'cut' });
       this.commands.abort(pool, 'cut', page.aborts);
       await failpoint('coordinator.cut.between-pages');

@@ -125,7 +125,7 @@ class PayloadBench {
     });
     const { job, roundId } = claims[0]!;
     let cursor: number | undefined = 0;
-    while (cursor !== undefined) ({ cursor } = await this.rounds.cut(pool, { job, roundId }, cursor));
+    while (cursor !== undefined) ({ cursor } = await this.rounds.cut(pool, { job, roundId, cursor }));
     await this.time('script requeue', size, cut, async (claim) => {
       const args = { ...fenceOf(claim, this.worker), ...this.segmentArgs(pool, claim) };
       const { state } = await this.requests.fail(pool, {

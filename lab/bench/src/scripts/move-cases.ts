@@ -63,7 +63,7 @@ export class MoveCases {
       );
       const abortId = `overdue-${this.repeat}`;
       await this.aborts.begin(pool, { abortId, selector: { job: claims[0]!.job }, reason: 'bench', keptMs: 1 });
-      for (let more = true; more;) ({ more } = await this.aborts.select(pool, abortId));
+      for (let more = true; more;) ({ more } = await this.aborts.select(pool, { abortId }));
       await this.aborts.endOverdue(pool, { attempts, leaseIds });
     });
   }

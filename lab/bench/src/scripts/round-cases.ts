@@ -71,7 +71,7 @@ export class RoundCases {
       const needed = held.slice(0, (groups / 2) * samples);
       for (const claim of needed) await this.complete(claim);
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
-        ({ cursor } = await this.rounds.cut(pool, round, cursor));
+        ({ cursor } = await this.rounds.cut(pool, { ...round, cursor }));
       }
       for (let page = 0; page < 3; page++) {
         await this.rounds.results(pool, { ...round, limit: LIMITS.groupsPerResultsPage, trainerEpoch });
@@ -79,7 +79,7 @@ export class RoundCases {
       for (const claim of held.slice(needed.length)) await this.fail(claim);
       await this.close(round, trainerEpoch);
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
-        ({ cursor } = await this.rounds.listLongtail(pool, job, cursor));
+        ({ cursor } = await this.rounds.listLongtail(pool, { job, cursor }));
       }
       const save = { job, trainerEpoch, tag: 't' };
       while ((await this.snapshots.save(pool, save)).state === 'saving');
@@ -90,12 +90,12 @@ export class RoundCases {
       const again = await this.claimAll();
       const handedIn = again.slice(0, 4);
       for (const claim of handedIn) await this.longtail.requeue(pool, this.end(claim, 150));
-      await this.longtail.repeat(pool, 0);
+      await this.longtail.repeat(pool, { cursor: 0 });
       const cancel = { job, roundId: 'r2', trainerEpoch, mode: 'requeue' as const, reason: 'bench' };
       await this.rounds.cancel(pool, cancel);
       for (let more = true; more;) ({ more } = await this.rounds.giveBack(pool, cancel));
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
-        ({ cursor } = await this.rounds.cut(pool, cancel, cursor));
+        ({ cursor } = await this.rounds.cut(pool, { ...cancel, cursor }));
       }
       await this.requests.segments(pool, again[0]!.requestId);
       for (const claim of again.slice(handedIn.length)) await this.fail(claim);
@@ -109,7 +109,7 @@ export class RoundCases {
   private async jobAtRest(job: string, samples: number): Promise<void> {
     const { pool } = this;
     await this.rounds.progress(pool, { job }, true);
-    await this.ledgers.read(pool, job);
+    await this.ledgers.read(pool, { job });
     await this.rounds.owns({ pool, job, owner: 'group-0', name: 'p' }, 'p');
     let { trainerEpoch } = await this.rounds.takeover(pool, job, `takeover-${job}`);
     const dropped = { job, trainerEpoch, reason: 'bench' };
@@ -121,7 +121,7 @@ export class RoundCases {
     ({ trainerEpoch } = restored);
     while (restored.state === 'restoring')
       restored = await this.snapshots.restore(pool, { job, tag: 't', trainerEpoch });
-    const { groups } = await this.rounds.listLongtail(pool, job, 0);
+    const { groups } = await this.rounds.listLongtail(pool, { job, cursor: 0 });
     const trained = groups.slice(0, groups.length / 2).map(({ groupId }) => ({ groupId, samples }));
     const groupIds = Array.from({ length: LIMITS.groupsPerReconcile }, (_, index) => `unknown-${index}`);
     const pages = pagesOfGroups(trained);
@@ -139,7 +139,7 @@ export class RoundCases {
     for (const tag of ['t2', 't3']) {
       while ((await this.snapshots.save(pool, { job, trainerEpoch, tag })).state === 'saving');
     }
-    await this.snapshots.list(pool, job);
+    await this.snapshots.list(pool, { job });
     for (let more = true; more;) ({ more } = await this.snapshots.unlink(pool));
   }
 
@@ -148,11 +148,11 @@ export class RoundCases {
     await runner.measure(`${input}, aborted`, async () => {
       const abortId = `abort-${job}`;
       await this.aborts.begin(pool, { abortId, selector: { job }, reason: 'bench', keptMs: 1 });
-      for (let more = true; more;) ({ more } = await this.aborts.select(pool, abortId));
+      for (let more = true; more;) ({ more } = await this.aborts.select(pool, { abortId }));
       await this.aborts.results(pool, { abortId, cursor: 0, limit: LIMITS.page });
       await this.aborts.repeat(pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: LONG_MS });
       for (let more = true; more;) ({ more } = await this.aborts.forget(pool));
-      await this.rounds.jobStatus(pool, job);
+      await this.rounds.jobStatus(pool, { job });
       await this.rounds.due(pool);
     });
   }
@@ -192,7 +192,7 @@ export class RoundCases {
       takeGroups,
       newGroups,
     };
-    const known = step > 1 ? (await this.rounds.jobStatus(this.pool, job)).trainerEpoch : undefined;
+    const known = step > 1 ? (await this.rounds.jobStatus(this.pool, { job })).trainerEpoch : undefined;
     return this.rounds.open(this.pool, {
       ...roundTerms(POLICY, plan, {}),
       ...plan,

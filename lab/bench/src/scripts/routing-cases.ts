@@ -241,14 +241,14 @@ export class RoutingCases {
       await weights.stop(pool, { syncId, cursor: '0', fenceAfterMs: LONG_MS });
       let cursor = '0';
       do {
-        const page = await weights.engineSteps(pool, cursor);
+        const page = await weights.engineSteps(pool, { cursor });
         for (const step of page.steps) await weights.engineTold(pool, step, 1_000);
         if (page.steps[0]) await weights.holdsEngine(pool, page.steps[0]);
         ({ cursor } = page);
       } while (cursor !== '0');
       await weights.status(pool, syncId, '0');
       await weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
-      await weights.engineResumes(pool, '0');
+      await weights.engineResumes(pool, { cursor: '0' });
     }
   }
 

@@ -18,7 +18,7 @@ const flag = (selector: AbortSelector, abortId: string) =>
   aborts.begin(test.pool, { abortId, selector, reason: 'test', keptMs: 600_000 });
 async function abort(selector: AbortSelector, abortId: string): Promise<void> {
   await flag(selector, abortId);
-  for (let more = true; more;) ({ more } = await aborts.select(test.pool, abortId));
+  for (let more = true; more;) ({ more } = await aborts.select(test.pool, { abortId }));
 }
 const resultsOf = async (abortId: string) =>
   (await aborts.results(test.pool, { abortId, cursor: 0, limit: 128 })).results;
@@ -65,8 +65,8 @@ it('does not take the place of the flag of a cancel, which holds for groups that
   await abort({ job, roundId: 'r1' }, 'late');
   // The last page of a submit that was under way.
   await rounds.submit(test.pool, round, [{ ...group, groupId: 'g1' }]);
-  await rounds.cut(test.pool, round, 0);
-  expect(await rounds.jobStatus(test.pool, job)).toMatchObject({
+  await rounds.cut(test.pool, { ...round, cursor: 0 });
+  expect(await rounds.jobStatus(test.pool, { job })).toMatchObject({
     droppedGroups: 2,
     longtail: { groups: 0, settlingGroups: 0 },
   });

@@ -22,7 +22,7 @@ describe('aborts of groups and of single samples among submits, claims, completi
         await runDataSet(world, decide, { ...WEIGHTS, repeat: 8, abort: 2 });
         await world.stopWorkers();
 
-        const status = await rounds.jobStatus(world.pool, JOB);
+        const status = await rounds.jobStatus(world.pool, { job: JOB });
         expect(status.trainedGroups).toBe(world.trained.size);
         expect(status.trainedGroups + status.failedGroups + status.droppedGroups).toBe(groups);
         expect(status.longtail).toEqual({ groups: 0, settlingGroups: 0 });

@@ -23,7 +23,7 @@ const begin = (selector: AbortSelector, abortId = 'a', keptMs = 600_000) =>
 async function selectAll(abortId = 'a') {
   const pages = [];
   for (let more = true; more;) {
-    const page = await aborts.select(pool, abortId);
+    const page = await aborts.select(pool, { abortId });
     pages.push(page);
     ({ more } = page);
   }
@@ -184,7 +184,7 @@ describe('AbortStore', () => {
     const [first, second] = (await test.claim(2)) as [Claim, Claim];
     await test.complete(first, 1);
     await test.fail(second, 4);
-    await rounds.cut(pool, round, 0);
+    await rounds.cut(pool, { ...round, cursor: 0 });
     expect((await rounds.progress(pool, { job })).longtailGroups).toBe(1);
     await begin({ job }, 'a', 1);
     await selectAll();
@@ -196,7 +196,7 @@ describe('AbortStore', () => {
       'prompt1',
     ]);
     expect(await redis.keys(test.key('*:job/g1*'))).toEqual([]);
-    expect(await rounds.jobStatus(pool, job)).toMatchObject({
+    expect(await rounds.jobStatus(pool, { job })).toMatchObject({
       droppedGroups: 1,
       requests: { dropped: 1, finished: 1 },
     });

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type {
   AbortResultsPage,
   AbortSelector,
@@ -11,11 +12,8 @@ import type {
   SelectPage,
 } from './abort.types';
 
-interface BeginScriptArgs {
-  abortId: string;
+interface BeginScriptArgs extends Omit<BeginAbortArgs, 'selector'> {
   selector: string;
-  reason: string;
-  keptMs: number;
   work: object[];
   flag?: 'round' | 'job' | 'pool';
   job?: string;
@@ -23,28 +21,28 @@ interface BeginScriptArgs {
 }
 
 const begin = transition<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
-const select = transition<{ abortId: string }, SelectPage>('aborts/select');
-const results = transition<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results');
-const repeat = transition<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>(
-  'aborts/repeat',
-);
 const leasesOf = transition<{ requestIds: string[]; cursor: string }, { leases: RunningLease[]; cursor: string }>(
   'aborts/leases-of',
 );
 const endOverdue = transition<OverdueArgs, { ended: number }>('aborts/end-overdue');
 /** What one script ends. */
 const OVERDUE_PER_SCRIPT = 32;
-const forget = transition<object, { more: boolean }>('aborts/forget');
 
 /**
  * Aborts: first the intent is recorded, then what it means is selected in pages, then the holders are told again and
- * again until each has confirmed. One script each, safe to repeat, for any replica to go on with. Every method throws
- * BroomwagonError UNAVAILABLE.
+ * again until each has confirmed. Safe to repeat; any replica can continue.
  */
 @Injectable()
-export class AbortStore {
-  constructor(private readonly scripts: FunctionRunner) {}
-
+export class AbortStore extends storeOf({
+  /** Selects one page; `more`: call again. */
+  select: transition<{ abortId: string }, SelectPage>('aborts/select'),
+  /** What it has selected, as it stands now. */
+  results: transition<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results'),
+  /** One page of what is not confirmed, to be told again. */
+  repeat: transition<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>('aborts/repeat'),
+  /** Deletes one page of dropped groups whose life is over. */
+  forget: transition<object, { more: boolean }>('aborts/forget'),
+}) {
   /**
    * Records the intent. `selecting`: pages are to be selected. @throws VALIDATION_FAILED: the id means something else
    */
@@ -57,21 +55,6 @@ export class AbortStore {
       keptMs,
       selector: JSON.stringify(selector, (_, value: unknown) => (Array.isArray(value) ? [...value].sort() : value)),
     });
-  }
-
-  /** Selects one page; `more`: call again. */
-  select(pool: PoolName, abortId: string): Promise<SelectPage> {
-    return this.scripts.run(select, pool, { abortId });
-  }
-
-  /** What it has selected, as it stands now. */
-  results(pool: PoolName, args: { abortId: string; cursor: number; limit: number }): Promise<AbortResultsPage> {
-    return this.scripts.run(results, pool, args);
-  }
-
-  /** One page of what is not confirmed, to be told again. */
-  repeat(pool: PoolName, args: { groupCursor: number; leaseCursor: number; deadlineMs: number }): Promise<RepeatPage> {
-    return this.scripts.run(repeat, pool, args);
   }
 
   /** The leases under which these requests run; looks at all leases of the pool, in pages. */
@@ -95,11 +78,6 @@ export class AbortStore {
       ended += (await this.scripts.run(endOverdue, pool, page)).ended;
     }
     return { ended };
-  }
-
-  /** Deletes one page of dropped groups whose life is over. */
-  forget(pool: PoolName): Promise<{ more: boolean }> {
-    return this.scripts.run(forget, pool, {});
   }
 }
 

@@ -26,8 +26,8 @@ it('counts the tokens of an aborted group whose round is forgotten as waste of i
   const aborts = new AbortStore(test.runner);
   const selector = { job: 'job', groupId: 'g1' };
   await aborts.begin(test.pool, { abortId: 'a', selector, reason: 'test', keptMs: 60_000 });
-  await aborts.select(test.pool, 'a');
-  const { counters } = await new LedgerStore(test.runner).read(test.pool, 'job');
+  await aborts.select(test.pool, { abortId: 'a' });
+  const { counters } = await new LedgerStore(test.runner).read(test.pool, { job: 'job' });
   expect(counters).toMatchObject({ 'waste.aborted': 4, 'cut.length.4': 1 });
   expect(await test.redis.exists(test.key('round:job/r1')), 'the round does not come back').toBe(0);
 });

@@ -21,7 +21,7 @@ async function abort(selector: AbortSelector, abortId = test.unique('a')) {
   await aborts.begin(test.pool, { abortId, selector, reason: 'test', keptMs: 600_000 });
   const told = [];
   for (let more = true; more;) {
-    const page = await aborts.select(test.pool, abortId);
+    const page = await aborts.select(test.pool, { abortId });
     told.push(...page.aborts);
     ({ more } = page);
   }
@@ -152,9 +152,10 @@ describe('an abort of one sample', () => {
     await test.complete(second[0]!);
     await test.complete(second[1]!);
     await expect.poll(() => rounds.expire(test.pool)).toHaveLength(1);
-    await rounds.cut(test.pool, { job, roundId: 'r1' }, 0);
+    await rounds.cut(test.pool, { job, roundId: 'r1', cursor: 0 });
     for (const claim of claims) if (!second.slice(0, 2).includes(claim)) await test.fail(claim, 2);
-    const queue = async () => (await rounds.listLongtail(test.pool, job, 0)).groups.map(({ groupId }) => groupId);
+    const queue = async () =>
+      (await rounds.listLongtail(test.pool, { job, cursor: 0 })).groups.map(({ groupId }) => groupId);
     expect(await queue()).toEqual(['g0', 'g1']);
     await alone(second[2]!);
     expect(await queue()).toEqual(['g1', 'g0']);
@@ -167,7 +168,7 @@ describe('an abort of one sample', () => {
     await alone(second);
     await expect.poll(() => rounds.expire(test.pool)).toHaveLength(1);
     await workers.deregister(test.pool, test.holder);
-    await rounds.cut(test.pool, { job, roundId: 'r1' }, 0);
+    await rounds.cut(test.pool, { job, roundId: 'r1', cursor: 0 });
     expect(await test.states()).toMatchObject({ submitted: 3, dropped: 1, unfinished: 2 });
   });
 

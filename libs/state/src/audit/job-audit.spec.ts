@@ -74,7 +74,7 @@ async function jobInUse() {
   for (const one of claims.slice(0, 2)) {
     await requests.complete(pool, { ...fence(one), ...(await tokensOf(one)), finishReason: 'stop' });
   }
-  await rounds.cut(pool, first, 0);
+  await rounds.cut(pool, { ...first, cursor: 0 });
   for (const one of claims.slice(2)) {
     const stopped = { reason: 'aborted', countsAsFailure: false, retryable: true } as const;
     await requests.fail(pool, { ...fence(one), ...(await tokensOf(one)), ...stopped });
@@ -109,7 +109,7 @@ describe('the audit of a job', () => {
     await rounds.cancel(pool, { job, roundId: 'r2', trainerEpoch, mode: 'requeue', reason: 'test' });
     expect((await audit.run(pool)).findings).toEqual([]);
     await rounds.giveBack(pool, { job, roundId: 'r2' });
-    await rounds.cut(pool, { job, roundId: 'r2' }, 0);
+    await rounds.cut(pool, { job, roundId: 'r2', cursor: 0 });
     expect((await audit.run(pool)).findings).toEqual([]);
   });
 

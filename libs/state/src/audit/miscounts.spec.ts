@@ -57,7 +57,7 @@ describe('a count below zero', () => {
     expect((await audit.run(test.pool)).findings).toEqual([]);
     // The round goes on to its end.
     for (const claim of await test.claim()) await test.complete(claim);
-    for (const one of (await rounds.cut(test.pool, round, 0)).aborts) {
+    for (const one of (await rounds.cut(test.pool, { ...round, cursor: 0 })).aborts) {
       await test.requests.fail(test.pool, {
         ...one,
         tokens: 0,

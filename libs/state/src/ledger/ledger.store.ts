@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { JobId, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type { RoundName } from '../rounds/round.types';
-import { transition, FunctionRunner } from '../library/function-runner';
 
 /** Counters of libs/policies/src/ledger. */
 export interface StoredLedger {
@@ -13,22 +14,14 @@ export interface StoredLedger {
 }
 
 const count = transition<RoundName, { done: boolean }>('ledger/count');
-const read = transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read');
 
-/**
- * What tail policies cost, counted in the transitions themselves. Every method throws UNAVAILABLE and what it names.
- */
+/** What tail policies cost, counted in the transitions themselves. */
 @Injectable()
-export class LedgerStore {
-  constructor(private readonly scripts: FunctionRunner) {}
-
-  /** Counts the accepted groups of a completed round, page after page; goes on where another process died. */
+export class LedgerStore extends storeOf({
+  read: transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read'),
+}) {
+  /** Counts the accepted groups of a completed round, page after page; continues where another process died. */
   async count(pool: PoolName, { job, roundId }: RoundName): Promise<void> {
     while (!(await this.scripts.run(count, pool, { job, roundId })).done);
-  }
-
-  /** @throws JOB_NOT_FOUND, ROUND_NOT_FOUND */
-  read(pool: PoolName, job: JobId, roundId?: RoundId): Promise<StoredLedger> {
-    return this.scripts.run(read, pool, { job, roundId });
   }
 }

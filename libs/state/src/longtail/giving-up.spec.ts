@@ -16,7 +16,7 @@ describe('a data set whose samples are handed in unfinished and whose rounds are
       await runDataSet(world, decide, WEIGHTS, { weight: 1, act: giveUp });
       expect(world.trained.size).toBe(groups);
       expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
-      const { requests, longtail, droppedGroups } = await rounds.jobStatus(world.pool, JOB);
+      const { requests, longtail, droppedGroups } = await rounds.jobStatus(world.pool, { job: JOB });
       expect(requests).toMatchObject({ submitted: groups * samples, trained: groups * samples });
       expect({ longtail, droppedGroups }).toEqual({ longtail: { groups: 0, settlingGroups: 0 }, droppedGroups: 0 });
       requeues += world.requeues;
@@ -34,7 +34,7 @@ describe('a data set whose samples are handed in unfinished and whose rounds are
       await runDataSet(world, decide, WEIGHTS, { weight: 1, act: giveUp });
       await world.stopWorkers();
       for (let page = 0; page < 20; page++) await world.sweep();
-      const { requests, longtail, ...status } = await rounds.jobStatus(world.pool, JOB);
+      const { requests, longtail, ...status } = await rounds.jobStatus(world.pool, { job: JOB });
       expect(longtail).toEqual({ groups: 0, settlingGroups: 0 });
       expect(status.trainedGroups).toBe(world.trained.size);
       expect(status.trainedGroups + status.droppedGroups).toBe(groups);

@@ -1,30 +1,19 @@
 import { Injectable } from '@nestjs/common';
 import type { GroupId, PoolName } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type { DropLongtailArgs, DropLongtailPage, LeavingPage, RequeueAnswer, RequeueArgs } from './longtail.types';
 
-const requeue = transition<RequeueArgs, RequeueAnswer>('longtail/requeue');
-const repeat = transition<{ cursor: number }, LeavingPage>('longtail/repeat');
 const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
 
-/**
- * What goes into the long-tail queue by the word of its holder, and what leaves it for good. One script each, safe to
- * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
- */
+/** What a holder hands in to the long-tail queue, and what leaves the queue for good. Safe to repeat. */
 @Injectable()
-export class LongtailStore {
-  constructor(private readonly scripts: FunctionRunner) {}
-
-  /** Takes an unfinished sample back with its tokens. @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
-  requeue(pool: PoolName, args: RequeueArgs): Promise<RequeueAnswer> {
-    return this.scripts.run(requeue, pool, args);
-  }
-
+export class LongtailStore extends storeOf({
+  /** Takes an unfinished sample back with its tokens. */
+  requeue: transition<RequeueArgs, RequeueAnswer>('longtail/requeue'),
   /** One page of the groups on their way to the queue of which workers still have samples, to be told again. */
-  repeat(pool: PoolName, cursor: number): Promise<LeavingPage> {
-    return this.scripts.run(repeat, pool, { cursor });
-  }
-
+  repeat: transition<{ cursor: number }, LeavingPage>('longtail/repeat'),
+}) {
   /** Drops the named groups (at most 128), or one page of all. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
   async drop(pool: PoolName, args: DropLongtailArgs): Promise<DropLongtailPage> {
     const { groupIds, ...common } = args;

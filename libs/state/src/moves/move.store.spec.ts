@@ -128,7 +128,7 @@ describe('a move', () => {
     const claimed = await run();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await aborts.begin(pool, { abortId: 'x', selector: { requestIds: [FIRST] }, reason: 'test', keptMs: 60_000 });
-    await aborts.select(pool, 'x');
+    await aborts.select(pool, { abortId: 'x' });
     const ended = await test.fail(claimed);
     expect(ended.state).toBe('dropped');
     expect(await statesOf(planId)).toEqual(['superseded']);

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LIMITS } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type {
   KeptMove,
   OtherCall,
@@ -12,24 +13,26 @@ import type {
   CallsPage,
 } from './move.types';
 
-const SCRIPTS = {
-  save: transition<
-    { planId: string; offset: number; moves: string[]; summary?: string; digest: string; keptMs: number },
-    { summary?: string; known?: boolean }
-  >('moves/save-plan'),
-  send: transition<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
-  repeat: transition<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
-  repeatLeases: transition<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
-  status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
-  calls: transition<{ cursor: string }, CallsPage>('moves/calls'),
-  settings: transition<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>('moves/settings'),
-};
+const save = transition<
+  { planId: string; offset: number; moves: string[]; summary?: string; digest: string; keptMs: number },
+  { summary?: string; known?: boolean }
+>('moves/save-plan');
+const calls = transition<{ cursor: string }, CallsPage>('moves/calls');
+const settings = transition<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>(
+  'moves/settings',
+);
 
 /** Plans and the moves of requests: one script a method, safe to repeat. */
 @Injectable()
-export class MoveStore {
-  constructor(private readonly scripts: FunctionRunner) {}
-
+export class MoveStore extends storeOf({
+  /** One page of carrying a plan out. */
+  send: transition<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
+  /** One page of what is not confirmed, to be told again. */
+  repeat: transition<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
+  /** One page of leases that are not moved yet; begin with cursor `0`, which also ends it. */
+  repeatLeases: transition<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
+  status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
+}) {
   /**
    * Keeps a plan; one that is there stays. Returns the summary that is kept.
    * @param digest of what was asked for @throws BroomwagonError VALIDATION_FAILED: the planId meant something else
@@ -43,32 +46,9 @@ export class MoveStore {
     for (let offset = 0; ; offset += LIMITS.page) {
       const isLast = offset + LIMITS.page >= moves.length;
       const page = { planId, offset, moves: moves.slice(offset, offset + LIMITS.page), digest, keptMs };
-      const kept = await this.scripts.run(SCRIPTS.save, pool, isLast ? { ...page, summary: plan.summary } : page);
+      const kept = await this.scripts.run(save, pool, isLast ? { ...page, summary: plan.summary } : page);
       if (kept.summary !== undefined) return { summary: kept.summary, known: kept.known ?? false };
     }
-  }
-
-  /** One page of carrying a plan out. @throws BroomwagonError PLAN_NOT_FOUND */
-  send(pool: string, args: { planId: string; maxMovesPerRequest: number; keptMs: number }): Promise<SentMoves> {
-    return this.scripts.run(SCRIPTS.send, pool, args);
-  }
-
-  /** One page of what is not confirmed, to be told again. */
-  repeat(pool: string, args: { cursor: number; deadlineMs: number }): Promise<RepeatedMoves> {
-    return this.scripts.run(SCRIPTS.repeat, pool, args);
-  }
-
-  /**
-   * One page of leases that are not moved yet, whose holders are to be told again; begin with cursor `0`, which also
-   * ends it.
-   */
-  repeatLeases(pool: string, args: { cursor: string; deadlineMs: number }): Promise<RepeatedTransfers> {
-    return this.scripts.run(SCRIPTS.repeatLeases, pool, args);
-  }
-
-  /** @throws BroomwagonError PLAN_NOT_FOUND */
-  status(pool: string, args: { planId: string; cursor: number; limit: number }): Promise<PlanPage> {
-    return this.scripts.run(SCRIPTS.status, pool, args);
   }
 
   /** All that runs, read in pages while it goes on running. */
@@ -78,7 +58,7 @@ export class MoveStore {
     const others: OtherCall[] = [];
     let cursor = '0';
     do {
-      const page = await this.scripts.run(SCRIPTS.calls, pool, { cursor });
+      const page = await this.scripts.run(calls, pool, { cursor });
       for (const one of page.running) running.set(one.leaseId, one);
       others.push(...page.others);
       cursor = page.cursor;
@@ -88,15 +68,15 @@ export class MoveStore {
 
   /** The settings of the rebalancer, as they were kept. */
   async settings(pool: string): Promise<string | undefined> {
-    return (await this.scripts.run(SCRIPTS.settings, pool, {})).settings;
+    return (await this.scripts.run(settings, pool, {})).settings;
   }
 
-  async configure(pool: string, settings: string): Promise<void> {
-    await this.scripts.run(SCRIPTS.settings, pool, { settings });
+  async configure(pool: string, kept: string): Promise<void> {
+    await this.scripts.run(settings, pool, { settings: kept });
   }
 
   /** True when the caller is the one to plan; nobody else is for `turnMs`. */
   async takeTurn(pool: string, turnMs: number): Promise<boolean> {
-    return (await this.scripts.run(SCRIPTS.settings, pool, { turnMs })).turn ?? false;
+    return (await this.scripts.run(settings, pool, { turnMs })).turn ?? false;
   }
 }

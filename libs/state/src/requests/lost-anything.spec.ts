@@ -74,7 +74,7 @@ class World {
   /** The deadline of the round has come. */
   private async complete(): Promise<void> {
     if (this.decide(3) === 0) {
-      const { openRoundId } = await rounds.jobStatus(this.pool, JOB);
+      const { openRoundId } = await rounds.jobStatus(this.pool, { job: JOB });
       if (openRoundId) await redis.zadd(test.key('rounds:deadlines'), 1, `${JOB}/${openRoundId}`);
       await rounds.expire(this.pool);
     }
@@ -91,7 +91,7 @@ class World {
     const abortId = `a${this.abortIds++}`;
     const args = { selector: selector[this.decide(selector.length)]!, reason: 'test', keptMs: 60_000 };
     await aborts.begin(this.pool, { abortId, ...args });
-    if (this.decide(2) === 0) await aborts.select(this.pool, abortId);
+    if (this.decide(2) === 0) await aborts.select(this.pool, { abortId });
   }
 
   private async end(claim: Claim, word: () => Promise<unknown>): Promise<void> {
@@ -154,12 +154,13 @@ class World {
     const due = await rounds.due(this.pool);
     for (const round of due.rounds) {
       for (let cursor: number | undefined = 0; cursor !== undefined;)
-        ({ cursor } = await rounds.cut(this.pool, round, cursor));
+        ({ cursor } = await rounds.cut(this.pool, { ...round, cursor }));
       if (round.state === 'closed') await rounds.fold(this.pool, round);
     }
     for (let cursor: number | undefined = 0; cursor !== undefined;)
-      ({ cursor } = await longtail.repeat(this.pool, cursor));
-    for (const abortId of due.aborts) for (let more = true; more;) ({ more } = await aborts.select(this.pool, abortId));
+      ({ cursor } = await longtail.repeat(this.pool, { cursor }));
+    for (const abortId of due.aborts)
+      for (let more = true; more;) ({ more } = await aborts.select(this.pool, { abortId }));
     await aborts.repeat(this.pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: 60_000 });
     await audit.recount(this.pool, due.miscounted);
   }
@@ -197,7 +198,8 @@ it(
         let trainerEpoch: string | undefined;
         let round: Round | undefined;
         for (let step = 1; step <= 2; step++) {
-          const { longtail: queue } = step === 1 ? { longtail: { groups: 0 } } : await rounds.jobStatus(test.pool, JOB);
+          const { longtail: queue } =
+            step === 1 ? { longtail: { groups: 0 } } : await rounds.jobStatus(test.pool, { job: JOB });
           round = await world.open(step, decide(2) === 0 ? 0 : Math.min(2, queue.groups), trainerEpoch);
           ({ trainerEpoch } = round);
           for (let acts = decide(25); acts > 0; acts--) await world.act(round);

@@ -78,7 +78,7 @@ describe('what an index names and is not there', () => {
   it('drops a queue of which a group is gone', async () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
     await rounds.expire(pool);
-    await rounds.cut(pool, { job, roundId: 'r' }, 0);
+    await rounds.cut(pool, { job, roundId: 'r', cursor: 0 });
     await lose('group:job/g1');
     const { trainerEpoch } = await rounds.status(pool, { job });
     const dropped = await new LongtailStore(test.runner).drop(pool, { job, trainerEpoch, reason: 'test' });
@@ -120,8 +120,8 @@ describe('what an index names and is not there', () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
     await rounds.expire(pool);
     await lose('group:job/g1');
-    expect(await rounds.cut(pool, { job, roundId: 'r' }, 0)).toMatchObject({ settled: true });
-    expect(await rounds.jobStatus(pool, job)).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
+    expect(await rounds.cut(pool, { job, roundId: 'r', cursor: 0 })).toMatchObject({ settled: true });
+    expect(await rounds.jobStatus(pool, { job })).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
     expect(await lost()).toBe(1);
   });
 
@@ -130,12 +130,12 @@ describe('what an index names and is not there', () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
     await rounds.expire(pool);
     await lose('request:job/g1/1');
-    const { aborts } = await rounds.cut(pool, { job, roundId: 'r' }, 0);
+    const { aborts } = await rounds.cut(pool, { job, roundId: 'r', cursor: 0 });
     expect(aborts.map(({ requestId }) => requestId)).toContain(sibling!.requestId);
     const stopped = { reason: 'aborted', countsAsFailure: false, retryable: true } as const;
     for (const one of aborts) await requests.fail(pool, { ...one, tokens: 0, ...stopped });
-    expect(await rounds.cut(pool, { job, roundId: 'r' }, 0)).toMatchObject({ settled: true });
-    expect(await rounds.jobStatus(pool, job)).toMatchObject({
+    expect(await rounds.cut(pool, { job, roundId: 'r', cursor: 0 })).toMatchObject({ settled: true });
+    expect(await rounds.jobStatus(pool, { job })).toMatchObject({
       droppedGroups: 1,
       longtail: { groups: 2, settlingGroups: 0 },
     });
@@ -150,7 +150,7 @@ describe('what an index names and is not there', () => {
     const [cut, ...others] = await claim(3);
     await test.save(cut!, 1);
     for (const one of [...others.slice(1), ...(await claim(1))]) await test.complete(one);
-    await rounds.cut(pool, first, 0);
+    await rounds.cut(pool, { ...first, cursor: 0 });
     for (const one of [cut!, others[0]!]) await test.fail(one, 1).catch(() => undefined);
     await test.readAndClose(first);
     for (let done = false; !done;) ({ done } = await rounds.fold(pool, first));
@@ -223,7 +223,7 @@ describe('what an index names and is not there', () => {
       const { trainerEpoch } = await rounds.status(pool, { job });
       await rounds.cancel(pool, { ...round, trainerEpoch, mode: 'requeue', reason: 'test' });
       expect(await rounds.giveBack(pool, round)).toMatchObject({ more: false });
-      expect(await rounds.jobStatus(pool, job)).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
+      expect(await rounds.jobStatus(pool, { job })).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
       await lose('group:job/g1');
       const policy = { name: 'resume', overProvision: 1, shortfall: 'accept-fewer' } as const;
       await test.open({ policy, neededGroups: 2, newGroups: 0, takeGroups: 2, roundId: 'again' });

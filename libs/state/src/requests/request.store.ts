@@ -8,7 +8,8 @@ import {
   type Segment,
   type UnservedReason,
 } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { FunctionRunner, transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type {
   SaveArgs,
   ClaimAnswer,
@@ -36,37 +37,35 @@ const grantClaims = transition<
   { keptMs: number; maxGrants: number; newAttempt: Epoch },
   { grants: ClaimGrant[]; more: boolean }
 >('requests/grant-claims');
-const expireClaims = transition<object, { replyTo: string[]; paused?: UnservedReason; more: boolean }>(
-  'requests/expire-claims',
-);
-const save = transition<SaveArgs, SaveReply>('requests/save');
-const complete = transition<CompleteArgs, CompleteAnswer>('requests/complete');
-const fail = transition<FailArgs, FailAnswer>('requests/fail');
 const segments = transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
-const expiredAttempts = transition<object, ExpiredAnswer & { more: boolean }>('requests/expired-attempts');
 
 /** Parked claims answered by one script. */
 const GRANTS_PER_SCRIPT = 64;
 
-/**
- * The transitions of requests: one script each, safe to repeat. Every method throws BroomwagonError with the codes its
- * script names, or UNAVAILABLE.
- */
+/** The transitions of requests: one script each, safe to repeat. */
 @Injectable()
-export class RequestStore {
+export class RequestStore extends storeOf({
+  /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */
+  expireClaims: transition<object, { replyTo: string[]; paused?: UnservedReason; more: boolean }>(
+    'requests/expire-claims',
+  ),
+  save: transition<SaveArgs, SaveReply>('requests/save'),
+  complete: transition<CompleteArgs, CompleteAnswer>('requests/complete'),
+  fail: transition<FailArgs, FailAnswer>('requests/fail'),
+  /** Returns one page of attempts of expired worker epochs; `more`: call again. */
+  expiredAttempts: transition<object, ExpiredAnswer & { more: boolean }>('requests/expired-attempts'),
+}) {
   constructor(
-    private readonly scripts: FunctionRunner,
+    scripts: FunctionRunner,
     private readonly bounds: ClaimBounds = new ClaimBounds(),
-  ) {}
+  ) {
+    super(scripts);
+  }
 
   /** Takes pending requests, or parks the call. @throws FENCED, QUEUE_FULL */
   async claim(pool: PoolName, args: ClaimArgs): Promise<ClaimAnswer> {
     for (;;) {
-      const answer = await this.scripts.run(claim, pool, {
-        ...args,
-        newAttempt: newEpoch(),
-        ...this.bounds,
-      });
+      const answer = await this.scripts.run(claim, pool, { ...args, newAttempt: newEpoch(), ...this.bounds });
       if (!answer.again) return answer;
     }
   }
@@ -80,30 +79,5 @@ export class RequestStore {
   grantClaims(pool: PoolName): Promise<{ grants: ClaimGrant[]; more: boolean }> {
     const args = { keptMs: this.bounds.keptMs, maxGrants: GRANTS_PER_SCRIPT, newAttempt: newEpoch() };
     return this.scripts.run(grantClaims, pool, args);
-  }
-
-  /** One page of inboxes whose claims have waited long enough; they get an empty answer, or POOL_PAUSED. */
-  expireClaims(pool: PoolName): Promise<{ replyTo: string[]; paused?: UnservedReason; more: boolean }> {
-    return this.scripts.run(expireClaims, pool, {});
-  }
-
-  /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
-  save(pool: PoolName, args: SaveArgs): Promise<SaveReply> {
-    return this.scripts.run(save, pool, args);
-  }
-
-  /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
-  complete(pool: PoolName, args: CompleteArgs): Promise<CompleteAnswer> {
-    return this.scripts.run(complete, pool, args);
-  }
-
-  /** @throws FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED */
-  fail(pool: PoolName, args: FailArgs): Promise<FailAnswer> {
-    return this.scripts.run(fail, pool, args);
-  }
-
-  /** Returns one page of attempts of expired worker epochs; `more`: call again. */
-  expiredAttempts(pool: PoolName): Promise<ExpiredAnswer & { more: boolean }> {
-    return this.scripts.run(expiredAttempts, pool, {});
   }
 }

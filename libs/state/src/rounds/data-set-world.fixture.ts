@@ -99,7 +99,7 @@ export class World {
         expect(answer.code).toBe('ROUND_NOT_OPEN');
         this.toSubmit = [];
       }
-      this.submitted = (await rounds.jobStatus(this.pool, JOB)).submittedGroups;
+      this.submitted = (await rounds.jobStatus(this.pool, { job: JOB })).submittedGroups;
       return true;
     }
     const status = await rounds.status(this.pool, { job: JOB, trainerEpoch: this.epoch });
@@ -283,12 +283,12 @@ export class World {
       if (round.state === 'cancelled') await this.confirm((await rounds.giveBack(this.pool, round)).aborts);
       const mayFold = round.state === 'closed' || round.state === 'cancelled';
       if (mayFold && this.decide(2) === 0) await this.send(() => rounds.fold(this.pool, round));
-      const page = await rounds.cut(this.pool, round, this.cutCursor);
+      const page = await rounds.cut(this.pool, { ...round, cursor: this.cutCursor });
       this.cutCursor = page.cursor ?? 0;
       await this.confirm(page.aborts);
     }
     if (due.leaving > 0) {
-      await this.confirm((await longtail.repeat(this.pool, 0)).aborts);
+      await this.confirm((await longtail.repeat(this.pool, { cursor: 0 })).aborts);
     }
     await this.confirm(await this.aborts.sweep(due));
   }

@@ -103,8 +103,8 @@ describe('the generation of a pool', () => {
       await redis.lose();
 
       // A replica that has seen it says so with its next look at the pool, and only then.
-      expect((await rounds.due(pool, rounds.seenStamp(pool))).renewed).toBe(true);
-      expect((await rounds.due(pool, rounds.seenStamp(pool))).renewed).toBeUndefined();
+      expect((await rounds.due(pool, { stamp: rounds.seenStamp(pool) })).renewed).toBe(true);
+      expect((await rounds.due(pool, { stamp: rounds.seenStamp(pool) })).renewed).toBeUndefined();
       const changed = { code: 'GENERATION_CHANGED' };
       for (const late of [early, stamp]) {
         await expect(rounds.status(pool, { ...round, stamp: late })).rejects.toMatchObject(changed);
@@ -118,7 +118,7 @@ describe('the generation of a pool', () => {
         for (let more = true; more;) ({ more } = await rounds.giveBack(pool, { job, roundId: cancelledRoundId }));
       }
       for (let done = false; !done;) ({ done } = await rounds.fold(pool, round));
-      expect(await rounds.jobStatus(pool, job, next)).toMatchObject({
+      expect(await rounds.jobStatus(pool, { job, stamp: next })).toMatchObject({
         stepsTrained: turn,
         requests: { submitted: 2 * turn, trained: 2 * turn },
       });

@@ -123,7 +123,7 @@ describe('the close of a round', () => {
       code: 'ROUND_MISMATCH',
       details: { missing: ['g5'], extra: ['g2'], different: ['g1'] },
     });
-    expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ stepsTrained: 0, openRoundId: 'r1' });
+    expect(await rounds.jobStatus(test.pool, { job })).toMatchObject({ stepsTrained: 0, openRoundId: 'r1' });
   });
 
   it('closes a round without results', async () => {
@@ -140,7 +140,7 @@ describe('the stamp of a reply', () => {
     const { stamp } = await rounds.due(test.pool);
     await finish('g0', 'g1', 'g2');
     expect((await page(undefined, 9, stamp)).stamp.split('.')[0]).toBe(stamp.split('.')[0]);
-    expect((await rounds.due(test.pool, stamp)).renewed).toBeUndefined();
+    expect((await rounds.due(test.pool, { stamp })).renewed).toBeUndefined();
   });
 
   it('is refused to whoever has seen a later event than Redis has, once', async () => {
@@ -158,13 +158,13 @@ describe('the stamp of a reply', () => {
     const told = await rounds.status(test.pool, trainer).catch((error: { details: { stamp: string } }) => error);
     const { details } = told as { details: { stamp: string } };
     expect(await rounds.status(test.pool, { ...round, stamp: details.stamp })).toMatchObject({ state: 'open' });
-    expect((await rounds.due(test.pool, details.stamp)).renewed).toBeUndefined();
+    expect((await rounds.due(test.pool, { stamp: details.stamp })).renewed).toBeUndefined();
   });
 
   const trainer = { job, trainerEpoch: '' };
   /** What a trainer calls besides its rounds, with a stamp. */
   const others: [string, (stamp?: string) => Promise<{ stamp: string }>][] = [
-    ['job.status', (stamp) => rounds.jobStatus(test.pool, job, stamp)],
+    ['job.status', (stamp) => rounds.jobStatus(test.pool, { job, stamp })],
     ['longtail.drop', (stamp) => longtail.drop(test.pool, { ...trainer, stamp, reason: 'r', groupIds: ['g9', 'g8'] })],
     ['longtail.drop of all', (stamp) => longtail.drop(test.pool, { ...trainer, stamp, reason: 'r' })],
     ['job.snapshot', (stamp) => snapshots.save(test.pool, { ...trainer, stamp, tag: 'tag' })],
@@ -181,7 +181,7 @@ describe('the stamp of a reply', () => {
     for (const groupId of ['g3', 'g4', 'g5']) {
       for (const claim of claims.filter((one) => one.groupId === groupId)) await test.fail(claim);
     }
-    await rounds.cut(test.pool, round, 0);
+    await rounds.cut(test.pool, { ...round, cursor: 0 });
     await test.readAndClose(round);
     for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
     Object.assign(trainer, round);
@@ -205,7 +205,7 @@ describe('the stamp of a reply', () => {
     const { stamp } = await rounds.due(test.pool);
     await finish('g0', 'g1', 'g2');
     expect(rounds.seenStamp(test.pool)).toBe(stamp);
-    const { stamp: later } = await rounds.jobStatus(test.pool, job);
+    const { stamp: later } = await rounds.jobStatus(test.pool, { job });
     expect(rounds.seenStamp(test.pool)).toBe(later);
     test.runner.stamps.note(test.pool, stamp);
     expect(rounds.seenStamp(test.pool)).toBe(later);
@@ -214,7 +214,7 @@ describe('the stamp of a reply', () => {
   it('is renewed when Redis is another process', async () => {
     const { stamp } = await rounds.due(test.pool);
     await redis.hset(test.key('meta'), 'generationOf', 'another process');
-    expect(await rounds.due(test.pool, stamp)).toMatchObject({ renewed: true });
+    expect(await rounds.due(test.pool, { stamp })).toMatchObject({ renewed: true });
     expect((await rounds.due(test.pool)).renewed).toBeUndefined();
     await expect(page(undefined, 9, stamp)).rejects.toMatchObject(changed);
   });

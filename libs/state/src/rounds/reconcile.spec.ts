@@ -35,7 +35,7 @@ async function reconcile(step: number, groupIds: readonly string[], askedIds: re
 async function sweep(roundId: string | undefined): Promise<void> {
   if (roundId === undefined) return;
   for (let more = true; more;) ({ more } = await rounds.giveBack(test.pool, { job, roundId }));
-  for (const one of (await rounds.cut(test.pool, { job, roundId }, 0)).aborts) {
+  for (const one of (await rounds.cut(test.pool, { job, roundId, cursor: 0 })).aborts) {
     await test.requests.fail(test.pool, {
       ...one,
       tokens: 0,
@@ -54,12 +54,12 @@ async function expectCounts(expected: Partial<RequestCounts>): Promise<void> {
   expect((await audit.run(test.pool)).findings).toEqual([]);
   expect((await rounds.due(test.pool)).miscounted).toEqual([]);
   // What the ledger has of the trained samples and groups, by their lengths or as reconciled, is all of them.
-  const { counters } = await ledgers.read(test.pool, job);
+  const { counters } = await ledgers.read(test.pool, { job });
   const groups = Object.entries(counters).filter(([name]) => name.startsWith('groups.cuts.'));
   const count = (name: string) => counters[name] ?? 0;
   expect(count('trained.samples') + count('reconciled.samples')).toBe(states.trained);
   expect(groups.reduce((sum, [, cut]) => sum + cut, count('reconciled.groups'))).toBe(
-    (await rounds.jobStatus(test.pool, job)).trainedGroups,
+    (await rounds.jobStatus(test.pool, { job })).trainedGroups,
   );
 }
 /** Trains what is left, in rounds of whatever the queue holds; returns how often each group was trained. */
@@ -143,7 +143,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, `job/${round.roundId}`);
     await finish(ofGroups(claims, 'g1'));
     await rounds.expire(test.pool);
-    for (const one of (await rounds.cut(test.pool, round, 0)).aborts) {
+    for (const one of (await rounds.cut(test.pool, { ...round, cursor: 0 })).aborts) {
       await test.requests.fail(test.pool, {
         ...one,
         tokens: 0,
@@ -152,9 +152,9 @@ describe('a step that the trainer has trained and Redis has lost', () => {
         retryable: true,
       });
     }
-    expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ failedGroups: 1, longtail: { groups: 3 } });
+    expect(await rounds.jobStatus(test.pool, { job })).toMatchObject({ failedGroups: 1, longtail: { groups: 3 } });
     await reconcile(1, ['g0', 'g1', 'g2']);
-    expect(await rounds.jobStatus(test.pool, job)).toMatchObject({ failedGroups: 0, trainedGroups: 3 });
+    expect(await rounds.jobStatus(test.pool, { job })).toMatchObject({ failedGroups: 0, trainedGroups: 3 });
     await expectCounts({ submitted: 10, trained: 6, failed: 0, dropped: 0, unfinished: 4 });
   });
 

@@ -7,7 +7,7 @@ afterAll(endWorlds);
 
 /** The ledger of the whole job says what its results said, and nothing is left open. */
 async function expectLedgerOf({ pool, trained }: World): Promise<void> {
-  const { counters, open } = await ledgers.read(pool, JOB);
+  const { counters, open } = await ledgers.read(pool, { job: JOB });
   const samples = [...trained.values()].flatMap((group) => group.samples);
   const sum = (prefix: string) =>
     Object.entries(counters).reduce((total, [name, count]) => total + (name.startsWith(prefix) ? count : 0), 0);
@@ -34,7 +34,7 @@ describe('a whole data set under random interleavings, repeats, failures and dea
           const world = await runDataSet(new World(groups, samples, groupsPerStep, policy, decide), decide);
           expect(world.trained.size).toBe(groups);
           expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
-          const { requests: counts, ...job } = await rounds.jobStatus(world.pool, JOB);
+          const { requests: counts, ...job } = await rounds.jobStatus(world.pool, { job: JOB });
           expect(counts).toMatchObject({ submitted: groups * samples, trained: groups * samples });
           expect(job).toMatchObject({ trainedGroups: groups, longtail: { groups: 0, settlingGroups: 0 } });
           await expectLedgerOf(world);
@@ -48,7 +48,7 @@ describe('a whole data set under random interleavings, repeats, failures and dea
     forDataSets(async ({ groups, samples, groupsPerStep, name, decide }) => {
       const policy: TailPolicy = { name, overProvision: 1.5, shortfall: 'accept-fewer', maxFailures: 0 };
       const world = await runDataSet(new World(groups, samples, groupsPerStep, policy, decide), decide);
-      const status = await rounds.jobStatus(world.pool, JOB);
+      const status = await rounds.jobStatus(world.pool, { job: JOB });
       expect(status.trainedGroups).toBe(world.trained.size);
       expect(status.trainedGroups + status.failedGroups).toBe(groups);
       expect(status.longtail).toEqual({ groups: 0, settlingGroups: 0 });

@@ -20,7 +20,8 @@ import {
   type TakeoverRoundReply,
 } from '@broomwagon/contracts';
 import type { PayloadName } from '../payload';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type {
   CutPage,
   DueWork,
@@ -67,32 +68,36 @@ const REQUESTS_PER_SUBMIT = 32;
 
 const progress = transition<SnapshotArgs & { history: boolean }, JobProgress>('rounds/progress');
 const open = transition<OpenScriptArgs & { newEpoch: Epoch }, OpenRoundReply>('rounds/open');
-const take = transition<RoundName, TakeAnswer>('rounds/take');
 const takeover = transition<{ job: JobId; takeoverId: string; newEpoch: Epoch }, TakeoverRoundReply>('jobs/takeover');
 const submit = transition<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
-const status = transition<StatusArgs, RoundStatus>('rounds/status');
 const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
-const close = transition<CloseRoundRequest, CloseRoundReply>('rounds/close');
-const cancel = transition<CancelRoundRequest & { reason: string }, CancelRoundReply>('rounds/cancel');
-const giveBack = transition<RoundName, GiveBackPage>('rounds/give-back');
-const cut = transition<RoundName & { cursor: number }, CutPage>('rounds/cut');
-const fold = transition<RoundName, FoldPage>('rounds/fold');
 const expire = transition<object, { rounds: RoundName[] }>('rounds/expire');
-const due = transition<{ stamp?: string }, DueWork>('rounds/due');
 const reconcile = transition<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
-const listLongtail = transition<{ job: JobId; cursor: number }, LongtailListReply>('longtail/list');
-const jobStatus = transition<{ job: JobId; stamp?: string }, JobStatus>('jobs/status');
 const listJobs = transition<{ openOnly: boolean; cursor: string }, { jobs: JobId[]; cursor: string }>('jobs/list');
 const owns = transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
 
 /**
- * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the caller's loop, so that it can be
- * taken up by any replica. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
+ * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the loop of the caller, so that any
+ * replica can continue it.
  */
 @Injectable()
-export class RoundStore {
-  constructor(private readonly scripts: FunctionRunner) {}
-
+export class RoundStore extends storeOf({
+  /** Takes one page of the long-tail queue into a round that is opening. */
+  take: transition<RoundName, TakeAnswer>('rounds/take'),
+  status: transition<StatusArgs, RoundStatus>('rounds/status'),
+  close: transition<CloseRoundRequest, CloseRoundReply>('rounds/close'),
+  cancel: transition<CancelRoundRequest & { reason: string }, CancelRoundReply>('rounds/cancel'),
+  /** Gives back one page of the accepted groups of a cancelled round. */
+  giveBack: transition<RoundName, GiveBackPage>('rounds/give-back'),
+  /** Cuts one page of what a completed round did not accept. */
+  cut: transition<RoundName & { cursor: number }, CutPage>('rounds/cut'),
+  /** Folds one page of a closed round into the counts and deletes it. */
+  fold: transition<RoundName, FoldPage>('rounds/fold'),
+  /** What there is to sweep; a Redis that has an older stamp than the last one seen of the pool has lost data. */
+  due: transition<{ stamp?: string }, DueWork>('rounds/due'),
+  listLongtail: transition<{ job: JobId; cursor: number }, LongtailListReply>('longtail/list'),
+  jobStatus: transition<{ job: JobId; stamp?: string }, JobStatus>('jobs/status'),
+}) {
   /**
    * What the plan of the next round is made from; zeros for a job that is not there.
    * @param history lengths and times of the last rounds too, for policies that look at them
@@ -125,11 +130,6 @@ export class RoundStore {
     });
   }
 
-  /** Takes one page of the long-tail queue into a round that is opening. @throws ROUND_NOT_FOUND */
-  take(pool: PoolName, round: RoundName): Promise<TakeAnswer> {
-    return this.scripts.run(take, pool, round);
-  }
-
   /** @throws JOB_NOT_FOUND, FENCED */
   takeover(pool: PoolName, job: JobId, takeoverId: string): Promise<TakeoverRoundReply> {
     return this.scripts.run(takeover, pool, { job, takeoverId, newEpoch: newEpoch() });
@@ -157,42 +157,12 @@ export class RoundStore {
     return this.scripts.run(submit, pool, { ...args, check: false, groups });
   }
 
-  /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND */
-  status(pool: PoolName, args: StatusArgs): Promise<RoundStatus> {
-    return this.scripts.run(status, pool, args);
-  }
-
   /**
    * A page of accepted groups; it may end before `limit`.
    * @throws GENERATION_CHANGED, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED
    */
   results(pool: PoolName, args: ResultsArgs): Promise<ResultsPage> {
     return this.scripts.run(results, pool, { maxBytes: LIMITS.bodyBytes / 2, ...args });
-  }
-
-  /** @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_MISMATCH */
-  close(pool: PoolName, args: CloseRoundRequest): Promise<CloseRoundReply> {
-    return this.scripts.run(close, pool, args);
-  }
-
-  /** @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT */
-  cancel(pool: PoolName, args: CancelRoundRequest & { reason: string }): Promise<CancelRoundReply> {
-    return this.scripts.run(cancel, pool, args);
-  }
-
-  /** Gives back one page of the accepted groups of a cancelled round. */
-  giveBack(pool: PoolName, round: RoundName): Promise<GiveBackPage> {
-    return this.scripts.run(giveBack, pool, { job: round.job, roundId: round.roundId });
-  }
-
-  /** Cuts one page of what a completed round did not accept. */
-  cut(pool: PoolName, round: RoundName, cursor: number): Promise<CutPage> {
-    return this.scripts.run(cut, pool, { job: round.job, roundId: round.roundId, cursor });
-  }
-
-  /** Folds one page of a closed round into the counts and deletes it. */
-  fold(pool: PoolName, round: RoundName): Promise<FoldPage> {
-    return this.scripts.run(fold, pool, { job: round.job, roundId: round.roundId });
   }
 
   /** Completes rounds whose deadline has come. */
@@ -205,24 +175,9 @@ export class RoundStore {
     return this.scripts.stamps.of(pool);
   }
 
-  /** What there is to sweep. @param stamp the last one that was seen of the pool: a Redis that has less lost data */
-  due(pool: PoolName, stamp?: string): Promise<DueWork> {
-    return this.scripts.run(due, pool, { stamp });
-  }
-
   /** One page of what a trainer has trained and Redis has lost. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
   reconcile(pool: PoolName, args: ReconcileArgs): Promise<ReconcileAnswer> {
     return this.scripts.run(reconcile, pool, { ...args, newEpoch: newEpoch() });
-  }
-
-  /** @throws JOB_NOT_FOUND */
-  listLongtail(pool: PoolName, job: JobId, cursor: number): Promise<LongtailListReply> {
-    return this.scripts.run(listLongtail, pool, { job, cursor });
-  }
-
-  /** @throws GENERATION_CHANGED, JOB_NOT_FOUND */
-  jobStatus(pool: PoolName, job: JobId, stamp?: string): Promise<JobStatus> {
-    return this.scripts.run(jobStatus, pool, { job, stamp });
   }
 
   /** All jobs, sorted. */

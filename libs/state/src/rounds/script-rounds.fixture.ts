@@ -144,7 +144,7 @@ export class ScriptRounds implements RoundFollower {
     const told: AttemptFence[] = [];
     for (const { step } of this.rounds) {
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
-        const page = await rounds.cut(this.pool, { job: JOB, roundId: `r${step}` }, cursor);
+        const page = await rounds.cut(this.pool, { job: JOB, roundId: `r${step}`, cursor });
         told.push(...page.aborts);
         ({ cursor } = page);
       }
@@ -221,7 +221,7 @@ export class ScriptRounds implements RoundFollower {
     await aborts.begin(this.pool, { abortId, selector, reason: 'test', keptMs: 600_000 });
     const told: AttemptFence[] = [];
     for (let more = true; more;) {
-      const page = await aborts.select(this.pool, abortId);
+      const page = await aborts.select(this.pool, { abortId });
       told.push(...page.aborts);
       more = page.more;
     }

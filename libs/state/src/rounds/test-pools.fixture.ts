@@ -142,7 +142,7 @@ export class TestPools {
 
   /** How many requests of the job are in each state. */
   async states(job = JOB) {
-    return (await this.rounds.jobStatus(this.pool, job)).requests;
+    return (await this.rounds.jobStatus(this.pool, { job })).requests;
   }
 
   unique(name: string): string {

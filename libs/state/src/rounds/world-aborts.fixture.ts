@@ -50,7 +50,8 @@ export class WorldAborts {
     await send(() => this.store.begin(pool, { abortId, selector, reason: 'test', keptMs: 600_000 }));
     this.ids.push(abortId);
     const isFlagged = 'roundId' in selector || 'job' in selector;
-    if (this.world.decide(2) === 0) for (let more = true; more;) ({ more } = await this.store.select(pool, abortId));
+    if (this.world.decide(2) === 0)
+      for (let more = true; more;) ({ more } = await this.store.select(pool, { abortId }));
     // Without its flag and its selection, it is only decided when the sweep comes to it: a completion may win.
     else if (!isFlagged || 'groupId' in selector) return;
     for (const groupId of expected) this.intended.add(groupId);
@@ -60,7 +61,7 @@ export class WorldAborts {
   /** What the sweep does about aborts: one page of each kind. Returns what workers are to hear of. */
   async sweep(due: DueWork): Promise<AttemptFence[]> {
     const { pool, decide } = this.world;
-    for (const abortId of due.aborts) if (decide(2) === 0) await this.store.select(pool, abortId);
+    for (const abortId of due.aborts) if (decide(2) === 0) await this.store.select(pool, { abortId });
     if (due.aborting === 0) return [];
     return (await this.store.repeat(pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: 600_000 })).aborts;
   }

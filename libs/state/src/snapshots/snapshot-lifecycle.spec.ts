@@ -20,7 +20,7 @@ describe('a data set whose trainer falls back to snapshots', () => {
       await runDataSet(world, decide, WEIGHTS, { weight: 2, act });
       expect(world.trained.size).toBe(groups);
       expect(world.steps).toBe(Math.ceil(groups / groupsPerStep));
-      const { requests, longtail } = await rounds.jobStatus(world.pool, JOB);
+      const { requests, longtail } = await rounds.jobStatus(world.pool, { job: JOB });
       expect(requests).toMatchObject({ submitted: groups * samples, trained: groups * samples, dropped: 0 });
       expect(longtail).toEqual({ groups: 0, settlingGroups: 0 });
       restores += world.restores;

@@ -24,7 +24,7 @@ it('is another state after a round that gave all it had back, with more tokens',
   const [again] = await test.claim();
   await test.rounds.cancel(test.pool, { ...long, mode: 'requeue', reason: 'test' });
   await test.fail(again!, 2);
-  await test.rounds.cut(test.pool, long, 0);
+  await test.rounds.cut(test.pool, { ...long, cursor: 0 });
   await test.rounds.fold(test.pool, long);
   // Steps, groups and the length of the queue are the same.
   await expect(save('a')).rejects.toMatchObject({ code: 'SNAPSHOT_EXISTS', field: 'tag' });

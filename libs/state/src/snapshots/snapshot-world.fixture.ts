@@ -49,7 +49,7 @@ export class SnapshotWorld extends GivingUpWorld {
         dump: await this.dump(),
       },
     ];
-    const { snapshots: listed } = await snapshots.list(this.pool, JOB);
+    const { snapshots: listed } = await snapshots.list(this.pool, { job: JOB });
     expect(listed.map(({ tag }) => tag)).toEqual(this.saved.map(({ tag }) => tag));
   }
 

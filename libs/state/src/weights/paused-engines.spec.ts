@@ -42,8 +42,8 @@ const resumeAll = async () => {
 const begin = (mode: 'abort' | 'keep', syncId = 'sync') =>
   weights.begin(pool, { syncId, version: 2, mode, deadlineMs: 60_000 });
 const rollBack = (syncId = 'sync') => weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
-const steps = async () => (await weights.engineSteps(pool, '0')).steps;
-const resumes = async () => (await weights.engineResumes(pool, '0')).steps;
+const steps = async () => (await weights.engineSteps(pool, { cursor: '0' })).steps;
+const resumes = async () => (await weights.engineResumes(pool, { cursor: '0' })).steps;
 const about = { serverId: 's1', endpoint: 'http://s1', dialect: 'vllm' as const, syncId: 'sync' };
 
 describe('engines that are paused while weights change', () => {
@@ -86,7 +86,7 @@ describe('engines that are paused while weights change', () => {
     await resumeAll();
     await begin('keep');
     for (const step of await steps()) await weights.engineTold(pool, step, 60_000);
-    expect(await weights.engineSteps(pool, '0')).toMatchObject({ steps: [], resumes: true });
+    expect(await weights.engineSteps(pool, { cursor: '0' })).toMatchObject({ steps: [], resumes: true });
     expect(await resumes()).toEqual([]);
     await test.servers.remove(pool, 's1');
     await server('s2', 1, ['keep'], 'http://elsewhere');
@@ -119,12 +119,20 @@ describe('engines that are paused while weights change', () => {
       await test.redis.hset(test.key('weights:engines'), name, JSON.stringify(changed));
     };
     await since((nowMs) => ({ resumeAtMs: nowMs - 61_000 }));
-    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [about], overdue: 1, givenUp: [] });
+    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({
+      steps: [about],
+      overdue: 1,
+      givenUp: [],
+    });
     await since((nowMs) => ({ resumeAtMs: nowMs - 3_601_000 }));
-    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], overdue: 0, givenUp: [about] });
+    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({
+      steps: [],
+      overdue: 0,
+      givenUp: [about],
+    });
     // A replica that has paused it too is told so, and records nothing anew.
     expect(await weights.knowsEngines(pool, [about])).toEqual([false]);
-    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
+    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
     // It is paused for the next change like one that nobody has heard of.
     await begin('keep', 'next');
     expect(await steps()).toEqual([{ ...about, syncId: 'next', mode: 'keep' }]);
@@ -153,7 +161,7 @@ describe('engines that are paused while weights change', () => {
 
     await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
     await test.servers.remove(pool, 's1');
-    expect(await weights.engineResumes(pool, '0')).toMatchObject({ steps: [], givenUp: [] });
+    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({ steps: [], givenUp: [] });
     expect(await test.redis.exists(at)).toBe(0);
   });
 

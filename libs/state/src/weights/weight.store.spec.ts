@@ -148,7 +148,7 @@ describe('a change of weights', () => {
     await begin();
     await stop();
     await aborts.begin(pool, { abortId: 'a', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
-    await aborts.select(pool, 'a');
+    await aborts.select(pool, { abortId: 'a' });
     for (const one of claims) {
       expect(await test.fail(one, 1)).toMatchObject({ state: 'dropped' });
     }

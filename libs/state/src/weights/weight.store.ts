@@ -11,7 +11,8 @@ import type {
   WeightSyncReply,
 } from '@broomwagon/contracts';
 import type { AbortCommands, ServerFence } from '../aborts/abort.types';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 
 /** Rolled back when it is not committed by its deadline, from now. */
 export type BeginSyncArgs = Omit<BeginWeightsRequest, 'waitMs'> & { deadlineMs: number };
@@ -33,9 +34,7 @@ export interface StopPage extends AbortCommands {
   cursor: string;
 }
 
-const begin = transition<BeginSyncArgs, WeightSyncReply>('weights/begin');
 const end = transition<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>('weights/end');
-const stop = transition<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop');
 /** Engines that are to pause. `resumes`: some are paused, look at {@link WeightStore.engineResumes}. */
 export interface EnginePausesPage {
   steps: EngineStep[];
@@ -52,8 +51,6 @@ export interface EngineResumesPage {
   cursor: string;
 }
 
-const engineSteps = transition<{ cursor: string }, EnginePausesPage>('weights/engine-steps');
-const engineResumes = transition<{ cursor: string }, EngineResumesPage>('weights/engine-resumes');
 const engineTold = transition<
   Pick<EngineStep, 'endpoint' | 'dialect' | 'syncId'> & { paused: boolean; lateMs: number },
   { late: boolean }
@@ -71,21 +68,17 @@ const status = transition<
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
 >('weights/status');
 
-/**
- * Changes of the weights of a pool: a flag that every script checks, and pages that follow it. One script each, safe to
- * repeat. Every method throws BroomwagonError with the codes its script names, or UNAVAILABLE.
- */
+/** Changes of the weights of a pool: a flag that every script checks, and pages that follow it. Safe to repeat. */
 @Injectable()
-export class WeightStore {
-  constructor(private readonly scripts: FunctionRunner) {}
-
-  /**
-   * @throws GENERATION_CHANGED, VALIDATION_FAILED, WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE, JOB_NOT_FOUND, FENCED
-   */
-  begin(pool: PoolName, args: BeginSyncArgs): Promise<WeightSyncReply> {
-    return this.scripts.run(begin, pool, args);
-  }
-
+export class WeightStore extends storeOf({
+  begin: transition<BeginSyncArgs, WeightSyncReply>('weights/begin'),
+  /** One page of what is to be stopped in mode `abort`; begin with cursor `0`, which also ends it. */
+  stop: transition<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop'),
+  /** One page of what engines are to be told now; begin with cursor `0`, which also ends it. */
+  engineSteps: transition<{ cursor: string }, EnginePausesPage>('weights/engine-steps'),
+  /** One page of the engines that are to resume. */
+  engineResumes: transition<{ cursor: string }, EngineResumesPage>('weights/engine-resumes'),
+}) {
   /**
    * @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED
    */
@@ -96,21 +89,6 @@ export class WeightStore {
   /** Rolls it back if its deadline has come. @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED: committed meanwhile */
   rollbackOverdue(pool: PoolName, syncId: string): Promise<WeightSyncReply> {
     return this.scripts.run(end, pool, { syncId, outcome: 'rolled-back', reason: 'deadline', overdueOnly: true });
-  }
-
-  /** One page of what is to be stopped in mode `abort`; begin with cursor `0`, which also ends it. */
-  stop(pool: PoolName, args: { syncId: string; cursor: string; fenceAfterMs: number }): Promise<StopPage> {
-    return this.scripts.run(stop, pool, args);
-  }
-
-  /** One page of what engines are to be told now; begin with cursor `0`, which also ends it. */
-  engineSteps(pool: PoolName, cursor: string): Promise<EnginePausesPage> {
-    return this.scripts.run(engineSteps, pool, { cursor });
-  }
-
-  /** One page of the engines that are to go on. */
-  engineResumes(pool: PoolName, cursor: string): Promise<EngineResumesPage> {
-    return this.scripts.run(engineResumes, pool, { cursor });
   }
 
   /**
