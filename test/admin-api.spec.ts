@@ -143,7 +143,9 @@ describe('every route', () => {
   it('answers right input as the document says', async () => {
     const last = (route: Route) => LAST.indexOf(route.operation);
     const wrong: string[] = [];
-    for (const route of ROUTES.toSorted((a, b) => last(a) - last(b))) {
+    // Streams have tests of their own: admin-api-events.spec.ts.
+    const replying = ROUTES.filter(({ isStream }) => !isStream);
+    for (const route of replying.toSorted((a, b) => last(a) - last(b))) {
       const answer = await api.call(route, rightFields(route));
       const fault = api.fault(route, answer);
       const code = REFUSED[nameOf(route)];

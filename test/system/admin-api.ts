@@ -32,7 +32,7 @@ export const OPENAPI = JSON.parse(readFileSync('docs/protocol/openapi.json', 'ut
 
 /** One replica of admin-api in this process, and calls of it. */
 export class AdminApi {
-  readonly tokens = new Map<Role, string>();
+  readonly rootToken = ROOT_TOKEN;
   private readonly ajv = new Ajv2020({ strict: false });
   private readonly validators = new Map<string, ValidateFunction>();
 

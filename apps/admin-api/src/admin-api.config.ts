@@ -1,5 +1,17 @@
-import { Env, ServiceConfig } from '@broomwagon/platform';
-import { Matches } from 'class-validator';
+import { readFileSync } from 'node:fs';
+import { Env, IsReadableFile, ServiceConfig } from '@broomwagon/platform';
+import { Matches, ValidateBy } from 'class-validator';
+
+/** Both or neither: a certificate without its key would be ignored. */
+function IsGivenWith(other: 'httpTlsCert' | 'httpTlsKey', variable: string): PropertyDecorator {
+  return ValidateBy({
+    name: 'isGivenWith',
+    validator: {
+      validate: (_, args) => (args!.object as AdminApiConfig)[other] !== undefined,
+      defaultMessage: () => `needs ${variable}`,
+    },
+  });
+}
 
 /** Configuration of admin-api. Its routes are on HTTP_HOST and HTTP_PORT, with those of health. */
 export class AdminApiConfig extends ServiceConfig {
@@ -25,9 +37,46 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('TRUSTED_PROXIES', 'number of proxies in front that set X-Forwarded-For', { min: 0, max: 16 })
   trustedProxies: number = 0;
 
+  @Env('MAX_EVENT_READERS', 'maximum streams of events at the same time; more are answered 503', { min: 1 })
+  maxEventReaders: number = 10_000;
+
   @Env('AUDIT_STREAM_MAX_BYTES', 'maximum size of the JetStream stream of the audit log', { min: 1_048_576 })
   auditStreamMaxBytes: number = 268_435_456;
 
   @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000 })
   auditStreamMaxAgeMs: number = 7_776_000_000;
+
+  @Env('HTTP_TLS_CERT', 'file with the certificate chain of this server; HTTPS only, if given', { isOptional: true })
+  @IsReadableFile()
+  @IsGivenWith('httpTlsKey', 'HTTP_TLS_KEY')
+  httpTlsCert?: string;
+
+  @Env('HTTP_TLS_KEY', 'file with the key of HTTP_TLS_CERT', { isOptional: true })
+  @IsReadableFile()
+  @IsGivenWith('httpTlsCert', 'HTTP_TLS_CERT')
+  httpTlsKey?: string;
+
+  @Env('OIDC_ISSUER', 'issuer of JWTs that are accepted as bearer tokens (OpenID Connect)', { isOptional: true })
+  @Matches(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/])/, { message: 'must be an https address' })
+  oidcIssuer?: string;
+
+  @Env('OIDC_AUDIENCE', 'audience that a JWT must have')
+  oidcAudience: string = 'broomwagon';
+
+  @Env('OIDC_ROLE_CLAIM', 'claim with the roles, a name or a path as realm_access.roles')
+  oidcRoleClaim: string = 'roles';
+
+  @Env('OIDC_ROLE_PREFIX', 'what precedes viewer, operator or admin in the role claim')
+  oidcRolePrefix: string = 'broomwagon-';
+
+  @Env('OIDC_POOLS_CLAIM', 'claim with the names of the pools of the caller; default: all pools', { isOptional: true })
+  oidcPoolsClaim?: string;
+
+  /** Options of node:https; undefined: HTTP. */
+  tls() {
+    const { httpTlsCert: cert, httpTlsKey: key } = this;
+    return cert && key
+      ? { cert: readFileSync(cert), key: readFileSync(key), minVersion: 'TLSv1.2' as const }
+      : undefined;
+  }
 }

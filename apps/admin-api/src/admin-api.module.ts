@@ -5,8 +5,10 @@ import { CredentialStore, StateModule } from '@broomwagon/state';
 import { AdminApiConfig } from './admin-api.config';
 import { AccessGuard } from './auth/access.guard';
 import { Authenticator } from './auth/authenticator';
+import { OidcIssuer } from './auth/oidc-issuer';
 import { AuditLog } from './changes/audit-log';
 import { ChangesService } from './changes/changes.service';
+import { EventFeed } from './events/event-feed';
 import { ProblemFilter } from './http/problem.filter';
 import { PublicController } from './http/public.controller';
 import { RateLimits } from './http/rate-limits';
@@ -34,6 +36,8 @@ import { OperationCaller } from './operations/operation-caller';
     AdminHandlers,
     AuditLog,
     ChangesService,
+    EventFeed,
+    OidcIssuer,
     OperationCaller,
     { provide: APP_FILTER, useClass: ProblemFilter },
   ],

@@ -1,4 +1,5 @@
 import * as admin from './admin.dto';
+import type { PoolEvent } from './events';
 import { operation, type Operation, OPERATIONS } from './operations';
 
 const api = 'admin-api';
@@ -9,6 +10,7 @@ export const ADMIN_OPERATIONS = {
   'token.create': operation<admin.CreateTokenReply>()(api, admin.CreateTokenRequest),
   'token.list': operation<admin.ListTokensReply>()(api, admin.ListTokensRequest),
   'token.revoke': operation<admin.RevokeTokenReply>()(api, admin.RevokeTokenRequest),
+  'event.stream': operation<PoolEvent>()(api, admin.StreamEventsRequest),
   'audit-log.list': operation<admin.ListAuditLogReply>()(api, admin.ListAuditLogRequest),
 } as const;
 

@@ -1,6 +1,15 @@
-import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
+import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Matches, Max, MaxLength, Min } from 'class-validator';
 import type { ErrorCode } from './errors';
-import { IsCorrelationId, IsId, IsName, POOL_PATTERN, type PoolName } from './ids';
+import {
+  IsCorrelationId,
+  IsId,
+  IsName,
+  type JobId,
+  POOL_PATTERN,
+  type PoolName,
+  type RoundId,
+  type ServerId,
+} from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 
@@ -121,6 +130,22 @@ export interface ListAuditLogReply {
   entries: AuditEntry[];
   /** Send this for the next page; absent on the last page. */
   cursor?: Integer;
+}
+
+/**
+ * `event.stream`: the events of a pool as server-sent events, from now on or after the header `Last-Event-ID`. `id` is
+ * the place in the stream, `event` the type, `data` the event. A reader that is too slow is cut off, and every stream
+ * ends after ten minutes: connect again with the last id.
+ */
+export class StreamEventsRequest {
+  /** Only these types, for example `round.completed`. */
+  @IsOptional() @IsArray() @ArrayMaxSize(64) @MaxLength(64, { each: true }) type?: string[];
+  /** Only events of this job. */
+  @IsOptional() @IsId() job?: JobId;
+  /** Only events of this round. */
+  @IsOptional() @IsId() roundId?: RoundId;
+  /** Only events of this server. */
+  @IsOptional() @IsId() serverId?: ServerId;
 }
 
 /** Body of every error of admin-api, `application/problem+json` (RFC 9457). */

@@ -28,6 +28,8 @@ export interface Route {
   readonly asTrainer?: true;
   /** The reply holds a secret: it is neither stored for an `Idempotency-Key` nor in the audit log. */
   readonly isSecret?: true;
+  /** The reply is a stream of server-sent events. */
+  readonly isStream?: true;
   /** The field of the reply that is the `ETag`, or the field of the request that `If-Match` goes to. */
   readonly versionField?: string;
   /** The read that shows what the operation changes, before and after it, with the same path; for the audit log. */
@@ -96,6 +98,7 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'DELETE', '/pools/{pool}/sessions', 'lb.clear-sessions'),
   changes('operator', 'DELETE', '/pools/{pool}/sessions/{sessionId}', 'lb.finish-session'),
   reads('/pools/{pool}/decisions', 'lb.decisions'),
+  reads('/pools/{pool}/events', 'event.stream', { isStream: true }),
 
   reads('/pools/{pool}/requests', 'request.list'),
   changes('operator', 'POST', '/pools/{pool}/requests/abort', 'request.abort', { idField: 'abortId' }),

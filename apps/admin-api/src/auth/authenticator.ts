@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { CredentialStore, hashOfToken, isHashOf } from '@broomwagon/state';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from './identity';
+import { OidcIssuer } from './oidc-issuer';
 
 /** A revoked token is refused after this at the latest, milliseconds. */
 const CACHED_MS = 5_000;
@@ -14,15 +15,16 @@ export class Authenticator {
 
   constructor(
     private readonly credentials: CredentialStore,
+    private readonly issuer: OidcIssuer,
     private readonly config: AdminApiConfig,
   ) {}
 
-  /** @returns undefined for a token that is unknown; @throws BroomwagonError UNAVAILABLE */
+  /** @returns undefined for a token that is unknown; @throws BroomwagonError UNAVAILABLE, FORBIDDEN */
   async identify(token: string): Promise<Identity | undefined> {
     const hash = hashOfToken(token);
     const cached = this.cache.get(hash);
     if (cached !== undefined && cached.untilMs > Date.now()) return cached.identity;
-    const identity = this.configured(token) ?? (await this.stored(token));
+    const identity = this.configured(token) ?? (await this.stored(token)) ?? (await this.issuer.identify(token));
     if (this.cache.size >= MOST_CACHED) this.cache.clear();
     this.cache.set(hash, { identity, untilMs: Date.now() + CACHED_MS });
     return identity;

@@ -12,7 +12,7 @@ const KEEP_ALIVE_MS = 75_000;
 /** The HTTP server of admin-api; the body of a request is read after its token was checked. */
 export function httpServer(config: AdminApiConfig) {
   return {
-    options: { bodyParser: false },
+    options: { bodyParser: false, httpsOptions: config.tls() },
     configure(application: NestExpressApplication): void {
       application.set('trust proxy', config.trustedProxies);
       application.disable('etag');

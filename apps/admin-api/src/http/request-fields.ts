@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { API_ROOT, BroomwagonError, fieldsOfPath, type Route } from '@broomwagon/contracts';
+import { API_ROOT, BroomwagonError, fieldsOfPath, POOL_PATTERN, type Route } from '@broomwagon/contracts';
 import type { JsonObject } from '@broomwagon/messaging';
 import type { Request } from 'express';
 import { OPENAPI, type ParameterSchema } from './openapi-file';
@@ -18,6 +18,9 @@ export interface RequestFields {
 export async function readFields(route: Route, request: Request): Promise<RequestFields> {
   const { method, path, values = {}, fields, idField, isSecret, versionField } = route;
   const { pool, ...inPath } = request.params as Record<string, string>;
+  if (pool !== undefined && !POOL_PATTERN.test(pool)) {
+    throw new BroomwagonError('VALIDATION_FAILED', `pool: must match ${POOL_PATTERN.source}`, { field: 'pool' });
+  }
   const inQuery = method === 'GET' || method === 'DELETE';
   const query = new URL(request.originalUrl, 'http://localhost').searchParams;
   if (!inQuery && query.size > 0) throw unknownField([...query.keys()][0]!);

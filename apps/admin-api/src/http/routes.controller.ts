@@ -3,6 +3,7 @@ import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
 import type { Request, Response } from 'express';
 import { AccessGuard, identityOf, RouteOf } from '../auth/access.guard';
 import { ChangesService } from '../changes/changes.service';
+import { EventFeed } from '../events/event-feed';
 import { OperationCaller } from '../operations/operation-caller';
 import { readFields } from './request-fields';
 import { requestIdOf } from './request-id';
@@ -14,12 +15,14 @@ export class RoutesController {
   constructor(
     private readonly operations: OperationCaller,
     private readonly changes: ChangesService,
+    private readonly events: EventFeed,
   ) {}
 
   async answer(route: Route, request: Request, response: Response): Promise<void> {
     const fields = await readFields(route, request);
     const identity = identityOf(request);
     const requestId = requestIdOf(request);
+    if (route.isStream) return this.events.open(fields, request, response);
     const { reply, isRepeat } =
       route.method === 'GET'
         ? { reply: await this.operations.call(route, fields.pool, fields.body, identity), isRepeat: false }

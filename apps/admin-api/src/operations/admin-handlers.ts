@@ -4,8 +4,10 @@ import { CredentialStore, PoolDirectory } from '@broomwagon/state';
 import { AuditLog } from '../changes/audit-log';
 import type { Identity } from '../auth/identity';
 
+/** All but the stream, which is no reply. */
+type ReplyName = Exclude<AdminOperationName, 'event.stream'>;
 type Handlers = {
-  [Name in AdminOperationName]: (body: AdminRequestOf<Name>, identity: Identity) => Promise<AdminReplyOf<Name>>;
+  [Name in ReplyName]: (body: AdminRequestOf<Name>, identity: Identity) => Promise<AdminReplyOf<Name>>;
 };
 
 /** The operations of ADMIN_OPERATIONS: one entry each. */
@@ -26,7 +28,7 @@ export class AdminHandlers {
     };
   }
 
-  handle(operation: AdminOperationName, request: object, identity: Identity): Promise<object> {
+  handle(operation: ReplyName, request: object, identity: Identity): Promise<object> {
     return this.handlers[operation](request as never, identity);
   }
 }

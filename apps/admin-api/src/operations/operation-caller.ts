@@ -1,13 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import {
-  ADMIN_OPERATIONS,
-  BroomwagonError,
-  type JobId,
-  OPERATIONS,
-  POOL_PATTERN,
-  type RestOperationName,
-  type Route,
-} from '@broomwagon/contracts';
+import { ADMIN_OPERATIONS, type JobId, OPERATIONS, type RestOperationName, type Route } from '@broomwagon/contracts';
 import { type JsonObject, TypedClient, validate } from '@broomwagon/messaging';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from '../auth/identity';
@@ -22,15 +14,12 @@ export class OperationCaller {
     private readonly config: AdminApiConfig,
   ) {}
 
-  /** @throws BroomwagonError of the operation; VALIDATION_FAILED */
+  /** @throws BroomwagonError of the operation */
   async call(route: Route, pool: string | undefined, body: JsonObject, identity: Identity): Promise<object> {
-    if (pool !== undefined && !POOL_PATTERN.test(pool)) {
-      throw new BroomwagonError('VALIDATION_FAILED', `pool: must match ${POOL_PATTERN.source}`, { field: 'pool' });
-    }
     const { operation, asTrainer } = route;
     if (isAdmin(operation)) {
       const request = validate(ADMIN_OPERATIONS[operation].request as new () => object, body);
-      return this.handlers.handle(operation, request, identity);
+      return this.handlers.handle(operation as Exclude<typeof operation, 'event.stream'>, request, identity);
     }
     const waitMs = Number(body.waitMs) || 0;
     const options = { timeoutMs: this.config.callTimeoutMs + Math.max(0, waitMs) };

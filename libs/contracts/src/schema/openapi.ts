@@ -19,12 +19,19 @@ const IF_MATCH = {
   description: 'The `ETag` that was read; another present one is refused with 412.',
   schema: { type: 'string', pattern: '^"\\d+"$' },
 };
+const LAST_EVENT_ID = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  description: 'Begin after this event; absent: with the next one.',
+  schema: { type: 'string', pattern: '^\\d{1,15}$' },
+};
 const TAGS: Readonly<Record<string, string>> = {
   pools: 'Pools, their configuration and their pauses.',
   servers: 'Inference engines.',
   workers: 'Processes that run requests.',
   leases: 'Calls in flight.',
   sessions: 'Trajectories that stay on one server.',
+  events: 'What happens in a pool.',
   decisions: 'Recent choices of servers.',
   requests: 'Samples to generate.',
   jobs: 'Training runs with their rounds and long-tail queues.',
@@ -81,7 +88,7 @@ export function openApiDocument(root: string): Json {
 }
 
 function operationOf(route: Route, schemas: Components, replyType: string): Json {
-  const { method, path, operation, role, values = {}, asTrainer, idField, isSecret, versionField } = route;
+  const { method, path, operation, role, values = {}, asTrainer, idField, isSecret, isStream, versionField } = route;
   const schema = schemas[REST_OPERATIONS[operation].request.name]!;
   const properties = (schema.properties ?? {}) as Components;
   const inPath = fieldsOfPath(path);
@@ -113,13 +120,19 @@ function operationOf(route: Route, schemas: Components, replyType: string): Json
       ...inPath.map((name) => parameter(name, 'path', true)),
       ...(inQuery ? open.map((name) => parameter(name, 'query', required.includes(name))) : []),
       ...(method === 'GET' || isSecret ? [] : [IDEMPOTENCY_KEY]),
+      ...(isStream ? [LAST_EVENT_ID] : []),
       ...(method === 'GET' || versionField === undefined ? [] : [IF_MATCH]),
     ],
     ...(inQuery || open.length === 0
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema: body } } } }),
     responses: {
-      200: { description: 'The reply.', content: { 'application/json': { schema: { $ref: COMPONENTS + replyType } } } },
+      200: {
+        description: 'The reply.',
+        content: {
+          [isStream ? 'text/event-stream' : 'application/json']: { schema: { $ref: COMPONENTS + replyType } },
+        },
+      },
       '4XX': { $ref: '#/components/responses/problem' },
       '5XX': { $ref: '#/components/responses/problem' },
     },

@@ -65,3 +65,23 @@ export async function* readStream(
     if (read === 0) return;
   }
 }
+
+/**
+ * Hands on every message that is stored from now on, in order. @returns the last sequence before, and what ends it
+ * @throws Error without JetStream, or without the stream
+ */
+export async function followStream(
+  { nats }: MessagingConnection,
+  { stream, subject }: StreamPosition,
+  onMessage: (message: StoredMessage) => void,
+): Promise<{ after: number; stop: () => void }> {
+  const { state } = await (await nats.jetstreamManager()).streams.info(stream);
+  const consumer = await nats.jetstream().consumers.get(stream, {
+    filterSubjects: subject,
+    opt_start_seq: state.last_seq + 1,
+  });
+  const messages = await consumer.consume({
+    callback: (message) => onMessage({ sequence: message.seq, subject: message.subject, text: message.string() }),
+  });
+  return { after: state.last_seq, stop: () => messages.stop() };
+}

@@ -153,7 +153,15 @@ function IsOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyD
 
 /** As {@link IsOfTls}, for the path of a file that can be read. */
 function IsFileOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
-  const readable = ValidateBy({
+  return (target, property) => {
+    IsOfTls(urlProperty, scheme)(target, property);
+    IsReadableFile()(target, property);
+  };
+}
+
+/** The path of a file that is not empty and can be read. */
+export function IsReadableFile(): PropertyDecorator {
+  return ValidateBy({
     name: 'isReadableFile',
     validator: {
       validate: (path) => {
@@ -166,8 +174,4 @@ function IsFileOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): Prope
       defaultMessage: () => 'must be the path of a readable file',
     },
   });
-  return (target, property) => {
-    IsOfTls(urlProperty, scheme)(target, property);
-    readable(target, property);
-  };
 }

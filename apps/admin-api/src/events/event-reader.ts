@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import type { PoolEvent } from '@broomwagon/contracts';
+import type { Response } from 'express';
+
+/** A reader with more unread bytes than this is cut off. */
+const MOST_UNREAD_BYTES = 1_048_576;
+/** Events that may come while a reader catches up; with more it is cut off. */
+const MOST_WAITING = 16_384;
+/** A reader that reads nothing for this long while it catches up is cut off, milliseconds. */
+const STALLED_MS = 10_000;
+
+interface Waiting {
+  sequence: number;
+  event: PoolEvent;
+  text: string;
+}
+
+/** One open stream of server-sent events, with a bounded buffer. */
+export class EventReader {
+  /** Events that came while it catches up; undefined once it is live. */
+  private waiting: Waiting[] | undefined = [];
+  private lastSequence = 0;
+
+  constructor(
+    private readonly response: Response,
+    private readonly accepts: (event: PoolEvent) => boolean,
+    private readonly onCut: () => void,
+  ) {}
+
+  begin(): void {
+    this.response.status(200).set({
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-store',
+      'X-Accel-Buffering': 'no',
+    });
+    this.response.flushHeaders();
+    this.beat();
+  }
+
+  /** A comment, so that neither side takes a quiet connection for a dead one. */
+  beat(): void {
+    this.response.write(':\n\n');
+  }
+
+  end(): void {
+    this.response.end();
+  }
+
+  /** An event of the past. @returns false if the reader is gone */
+  async replay(sequence: number, event: PoolEvent, text: string): Promise<boolean> {
+    this.write(sequence, event, text);
+    if (!this.response.destroyed && this.response.writableNeedDrain) {
+      await once(this.response, 'drain', { signal: AbortSignal.timeout(STALLED_MS) }).catch(() => this.cut());
+    }
+    return !this.response.destroyed;
+  }
+
+  /** The past is read: what came meanwhile follows, then what comes. */
+  live(): void {
+    const waiting = this.waiting ?? [];
+    this.waiting = undefined;
+    for (const { sequence, event, text } of waiting) this.write(sequence, event, text);
+  }
+
+  /** An event that has just happened. */
+  offer(sequence: number, event: PoolEvent, text: string): void {
+    if (this.waiting === undefined) this.write(sequence, event, text);
+    else if (this.waiting.push({ sequence, event, text }) > MOST_WAITING) this.cut();
+  }
+
+  private write(sequence: number, event: PoolEvent, text: string): void {
+    if (this.response.destroyed || sequence <= this.lastSequence) return;
+    this.lastSequence = sequence;
+    if (!this.accepts(event)) return;
+    this.response.write(`id: ${sequence}\nevent: ${event.type}\ndata: ${text}\n\n`);
+    if (this.response.writableLength > MOST_UNREAD_BYTES) this.cut();
+  }
+
+  private cut(): void {
+    if (this.response.destroyed) return;
+    this.onCut();
+    this.waiting = undefined;
+    this.response.destroy();
+  }
+}

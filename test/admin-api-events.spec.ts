@@ -1,0 +1,134 @@
+import { connect, type Socket } from 'node:net';
+import { EVENTS_STREAM, eventSubject } from '@broomwagon/contracts';
+import { connectNats, ensureStream, type MessagingConnection } from '@broomwagon/messaging';
+import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { AdminApi } from './system/admin-api';
+
+interface SentEvent {
+  id: number;
+  event: string;
+  data: { sequence: number };
+}
+
+const { pool: prefix } = testPool();
+const pool = `${prefix}-1`;
+let api: AdminApi;
+let connection: MessagingConnection;
+let sequence = 0;
+
+beforeAll(async () => {
+  connection = await connectNats({ url: testNatsUrl() });
+  const subjects = [eventSubject('*', '>')];
+  await ensureStream(connection, { name: EVENTS_STREAM, subjects, maxBytes: 268_435_456, maxAgeMs: 86_400_000 });
+  api = await AdminApi.start(prefix);
+});
+afterAll(async () => {
+  await api?.close();
+  await connection?.close();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+async function happen(type: string, fields: object = {}, of = pool): Promise<number> {
+  sequence += 1;
+  const body = JSON.stringify({ type, pool: of, atMs: 1, sequence, ...fields });
+  await connection.nats.jetstream().publish(eventSubject(of, type), body);
+  return sequence;
+}
+
+/** Reads a stream of events until `close`. */
+async function listen(query = '', lastId?: number, token?: string) {
+  const abort = new AbortController();
+  const response = await fetch(`${api.url}/api/v1/pools/${pool}/events${query}`, {
+    headers: {
+      Authorization: `Bearer ${token ?? api.rootToken}`,
+      ...(lastId === undefined ? {} : { 'Last-Event-ID': String(lastId) }),
+    },
+    signal: abort.signal,
+  });
+  expect(response.headers.get('Content-Type')).toContain('text/event-stream');
+  const events: SentEvent[] = [];
+  const read = async () => {
+    let text = '';
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      const parts = (text + chunk).split('\n\n');
+      text = parts.pop()!;
+      for (const part of parts.filter((one) => !one.startsWith(':'))) {
+        const fields = Object.fromEntries(part.split('\n').map((line) => line.split(/: (.*)/s, 2)));
+        events.push({ id: Number(fields.id), event: fields.event!, data: JSON.parse(fields.data!) });
+      }
+    }
+  };
+  void read().catch(() => undefined);
+  return { events, sequences: () => events.map(({ data }) => data.sequence), close: () => abort.abort() };
+}
+
+it('sends what happens in the pool, by type, job, round and server', async () => {
+  const all = await listen();
+  const types = await listen('?type=round.completed&type=server.fenced');
+  const ofJob = await listen('?job=a%2Fb');
+  const ofRound = await listen('?roundId=r1');
+  const ofServer = await listen('?serverId=s1');
+  const completed = await happen('round.completed', { job: 'a/b', roundId: 'r1' });
+  const fenced = await happen('server.fenced', { serverId: 's1' });
+  const finished = await happen('request.finished', { requestId: 'a~1b/g/0', roundId: 'r2' });
+  await happen('round.completed', { job: 'a/b', roundId: 'r1' }, `${prefix}-2`);
+  const last = await happen('request.aborted', { requestId: 'other/g/0' });
+  await expect.poll(() => all.sequences()).toEqual([completed, fenced, finished, last]);
+  await expect.poll(() => types.sequences()).toEqual([completed, fenced]);
+  await expect.poll(() => ofJob.sequences()).toEqual([completed, finished]);
+  await expect.poll(() => ofRound.sequences()).toEqual([completed]);
+  await expect.poll(() => ofServer.sequences()).toEqual([fenced]);
+  for (const reader of [all, types, ofJob, ofRound, ofServer]) reader.close();
+});
+
+it('replays what came after Last-Event-ID, and continues without a gap or a repeat', async () => {
+  const first = await listen();
+  const from = await happen('round.opened');
+  await expect.poll(() => first.events.length).toBe(1);
+  const { id } = first.events[0]!;
+  first.close();
+  const missed = [];
+  for (let event = 0; event < 600; event++) missed.push(await happen('round.progressed'));
+  // Events come while the past is read.
+  const coming = (async () => {
+    for (let event = 0; event < 200; event++) missed.push(await happen('round.progressed'));
+  })();
+  const again = await listen('', id);
+  await coming;
+  await expect.poll(() => again.events.length).toBe(800);
+  expect(again.sequences()).toEqual(missed);
+  expect(again.sequences()).not.toContain(from);
+  again.close();
+});
+
+it('cuts off a reader that does not read, while others are served', async () => {
+  const { hostname, port } = new URL(api.url);
+  const slow = await new Promise<Socket>((connected) => {
+    const socket = connect(Number(port), hostname, () => connected(socket));
+  });
+  slow.pause();
+  slow.write(`GET /api/v1/pools/${pool}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.rootToken}\r\n\r\n`);
+  const open = async () => Number(/event_readers\{[^}]*\} (\d+)/.exec(await metrics())![1]);
+  const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
+  await expect.poll(open).toBe(1);
+  const quick = await listen();
+  const reason = 'x'.repeat(100_000);
+  let last = 0;
+  for (let event = 0; event < 150; event++) last = await happen('group.dropped', { reason });
+  await expect.poll(() => quick.sequences().at(-1)).toBe(last);
+  await expect.poll(metrics).toMatch(/event_readers_cut_total\{[^}]*\} 1/);
+  expect(await open()).toBe(1);
+  quick.close();
+  slow.destroy();
+  await expect.poll(open).toBe(0);
+});
+
+it('refuses a wrong id, a wrong filter and another pool before the stream begins', async () => {
+  const path = `/pools/${pool}/events`;
+  const wrong = await api.send('GET', path, undefined, { headers: { 'Last-Event-ID': 'x' } });
+  expect(wrong.body).toMatchObject({ status: 400, field: 'Last-Event-ID' });
+  expect((await api.send('GET', `${path}?colour=red`)).status).toBe(400);
+  const token = await api.createToken('viewer', ['another']);
+  expect((await api.send('GET', path, undefined, { token })).status).toBe(403);
+});
