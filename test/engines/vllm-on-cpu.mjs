@@ -20,11 +20,14 @@ const folder = join(cache, 'engines', `${PACKAGE.name}-${PACKAGE.version}`);
 const venv = join(folder, 'venv');
 const bin = (name) => join(venv, 'bin', name);
 
-/** An engine that listens. `stop` resolves once it is gone. */
-export async function startVllm() {
+/**
+ * An engine that listens. `stop` resolves once it is gone.
+ * @param range of the weights of its model, see tiny_model.py
+ */
+export async function startVllm(range) {
   if (!existsSync(join(folder, 'installed'))) installVllm();
-  const model = join(folder, 'model-128k');
-  if (!existsSync(join(model, 'model.safetensors'))) run(bin('python'), [join(here(), 'tiny_model.py'), model]);
+  const model = join(folder, `model-128k-${range}`);
+  if (!existsSync(join(model, 'model.safetensors'))) run(bin('python'), [join(here(), 'tiny_model.py'), model, range]);
 
   const port = await freePort();
   const log = join(folder, 'vllm.log');
