@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
+  findPromptFault,
   isBroomwagonError,
   type Claim,
   type Prompt,
@@ -50,9 +51,13 @@ export class AttemptLoader {
     const [prompt, ...segments] = await Promise.allSettled(
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
-    const promptValue = valueOf(prompt!);
-    if (!isPrompt(promptValue))
-      throw new BroomwagonError('VALIDATION_FAILED', `The payload ${claim.promptRef} is not a prompt`);
+    const promptValue: Prompt = valueOf(prompt!);
+    // Nobody has checked a prompt that was given by reference.
+    const fault = findPromptFault(promptValue);
+    if (fault) {
+      const reason = `The payload ${claim.promptRef} is not a prompt: ${fault.field} ${fault.reason}`;
+      throw new BroomwagonError('VALIDATION_FAILED', reason);
+    }
     const payloads = segments.map((segment, index) => {
       if (segment.status === 'rejected' && isBroomwagonError(segment.reason, 'PAYLOAD_NOT_FOUND')) {
         throw new MissingSegmentError(claim.segments[index]!.ref);
@@ -93,27 +98,6 @@ export class AttemptLoader {
 function valueOf<T>(settled: PromiseSettledResult<T>): T {
   if (settled.status === 'rejected') throw settled.reason;
   return settled.value;
-}
-
-/** A prompt given by reference was seen by nobody before. */
-function isPrompt(value: unknown): value is Prompt {
-  const { text, messages, promptTokenIds, ...others } = value as Record<string, unknown>;
-  const kinds = [
-    typeof text === 'string',
-    isListOf(messages, isMessage),
-    isListOf(promptTokenIds, Number.isSafeInteger),
-  ];
-  const given = [text, messages, promptTokenIds].filter((part) => part !== undefined);
-  return given.length === 1 && kinds.includes(true) && Object.keys(others).length === 0;
-}
-
-function isListOf(value: unknown, check: (item: unknown) => boolean): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((item) => check(item));
-}
-
-function isMessage(value: unknown): boolean {
-  const { role, content } = (value ?? {}) as Record<string, unknown>;
-  return typeof role === 'string' && typeof content === 'string';
 }
 
 function joinSegments(claim: Claim, payloads: SegmentPayload[]): AttemptInput['made'] {

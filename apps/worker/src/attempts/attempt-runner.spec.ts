@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, type Prompt } from '@broomwagon/contracts';
 import { sampleSeed } from '@broomwagon/engines';
 import { setFailpoints } from '@broomwagon/platform';
 import { errorOf, LEASE, WORKER } from '../worker.fixture';
@@ -127,6 +127,17 @@ describe('AttemptRunner', () => {
     expect(await run()).toBe('payload');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'payload', retryable: false });
     expect(controlPlane.of('lb.acquire')).toEqual([]);
+  });
+
+  it.each<Prompt>([
+    { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA' } }] }] },
+    { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'c' }] }] },
+    { text: 'a', engineFields: { lora_path: 'l' } },
+  ])('gives the engine a prompt as the OpenAI API takes it: %j', async (prompt) => {
+    const { run, engines, payloads, attempt } = await startAttempt();
+    payloads.payloads.set(attempt.claim.promptRef, Buffer.from(JSON.stringify(prompt)));
+    expect(await run()).toBe('finished');
+    expect(engines.requests[0]!.prompt).toEqual(prompt);
   });
 
   it.each(['{"text":5}', '{"messages":"hi"}', '{"messages":[null]}', '{"text":"a","promptTokenIds":[1]}', '{}', '[]'])(
