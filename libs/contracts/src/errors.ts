@@ -138,7 +138,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Codes by their HTTP status; every other code is 409: the request is well-formed, and the present state refuses it. */
+/** Codes by their HTTP status; every other code is 409: the present state does not allow the request. */
 const CODES_BY_STATUS: Readonly<Record<number, readonly ErrorCode[]>> = {
   400: ['MALFORMED_JSON', 'VALIDATION_FAILED'],
   401: ['UNAUTHENTICATED'],

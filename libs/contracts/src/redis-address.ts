@@ -17,7 +17,7 @@ export interface RedisAddress {
 
 /** Named to who has given a wrong address. */
 export const REDIS_ADDRESS_FORMS =
-  'redis://host:6379, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/name-of-the-primary';
+  'redis://host:6379, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/name-of-primary';
 
 const FORM = /^(rediss?)(\+cluster|\+sentinel)?:\/\/(?:([^\s@/?#]*)@)?([^\s@/?#]+)(?:\/([^\s?#]*))?(?:\?\S*)?$/;
 const DEFAULT_PORTS = { server: 6379, cluster: 6379, sentinel: 26_379 };

@@ -13,12 +13,12 @@ const FOR_REDIS: Advice = [
   [/WRONGPASS|invalid password/i, 'it refuses the user and password of REDIS_URL'],
   [
     /NOPERM|ACL failure/,
-    'the user of REDIS_URL may not run functions on the keys of this service; grant it FUNCTION, FCALL and the keys of REDIS_KEY_PREFIX ' +
-      '(docs/operations.md)',
+    'the user of REDIS_URL may not run functions on the keys of this service; grant it FUNCTION, FCALL and the ' +
+      'keys of REDIS_KEY_PREFIX (docs/operations.md)',
   ],
   [
     /unknown command.*FUNCTION/i,
-    'it has no Redis Functions; Redis 7.0 or later, or Valkey, is required: install a newer version, or change REDIS_URL',
+    'it has no Redis Functions; Redis 7.0 or later, or Valkey, is required: update it, or change REDIS_URL',
   ],
 ];
 const FOR_SENTINELS: Advice = [

@@ -55,7 +55,7 @@ export async function readFields(route: Route, request: Request): Promise<Reques
   return { pool, body, idempotencyKey };
 }
 
-/** Query parameters with the types that docs/protocol/openapi.json says; the service refuses what is not of its type. */
+/** Query parameters with the types of docs/protocol/openapi.json; the service refuses a value of another type. */
 function typedQuery({ method, path }: Route, query: URLSearchParams): JsonObject {
   const { parameters } = OPENAPI.paths[API_ROOT + path]![method.toLowerCase()]!;
   const fields = [...new Set(query.keys())].map((name) => {

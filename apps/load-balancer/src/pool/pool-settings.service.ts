@@ -38,7 +38,7 @@ export class PoolSettingsService {
     return replyOf(await this.settings.settings(pool));
   }
 
-  /** Makes an earlier version the latest one. @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE */
+  /** Restores an earlier version. @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE */
   async rollBack(pool: string, { version, ifVersion }: RollbackPoolRequest): Promise<PoolSettingsReply> {
     const versions = await this.settings.history(pool);
     const found = versions.find((one) => one.version === version);

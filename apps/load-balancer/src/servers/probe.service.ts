@@ -80,7 +80,7 @@ export class ProbeService implements OnModuleDestroy {
     this.stopped = true;
   }
 
-  /** Probes every server of the pool once, then judges those that were not heard of. */
+  /** Probes every server of the pool once, then reviews the silent ones. */
   @InEachPool('probe', (config: LoadBalancerConfig) => config.probeIntervalMs)
   async probe(pool: string): Promise<void> {
     const there: ServerStatus[] = [];

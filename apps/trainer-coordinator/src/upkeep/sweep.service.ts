@@ -16,7 +16,7 @@ import { WorkerCommands } from './worker-commands';
  * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
  * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of expired worker
  * epochs, follows aborts and groups on their way to the long-tail queue, deletes old snapshots. Every page is a
- * script that checks again, so all replicas may sweep at once, and any of them continues the work of a replica that died.
+ * script that checks again, so all replicas may sweep at once, and each continues the work of a failed one.
  */
 @Injectable()
 export class SweepService {

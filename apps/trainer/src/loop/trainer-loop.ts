@@ -313,8 +313,8 @@ export class TrainerLoop {
       if (status.policy.shortfall === 'accept-fewer') return;
       throw new BroomwagonError(
         'ENGINE_ERROR',
-        `${status.failedGroups + status.droppedGroups} groups of round ${round.roundId} failed or were aborted, and no ` +
-          "prompts are left to replace them; the workers' logs say why they failed",
+        `${status.failedGroups + status.droppedGroups} groups of round ${round.roundId} failed or were aborted, and ` +
+          "no prompts are left to replace them; the workers' logs say why they failed",
       );
     }
     await this.submit(round, Math.min(left, status.shortfallGroups));

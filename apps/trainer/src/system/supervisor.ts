@@ -92,7 +92,7 @@ export class Supervisor {
     if (recent.length === MAX_RESTARTS) {
       const log = await service.logTail(SHOWN_LOG_LINES);
       throw new RunFailure(
-        `${service.name} ended (${describeExit(exit)}) after ${MAX_RESTARTS} restarts in a minute. Its log ends:\n${log}`,
+        `${service.name} ended (${describeExit(exit)}) after ${MAX_RESTARTS} restarts in a minute. Its log:\n${log}`,
         [ADVICE],
       );
     }

@@ -21,7 +21,7 @@ const REPEAT_AFTER_MS = 5_000;
 const NO_SERVER_PAUSE_MS = 250;
 
 /** Refusals that speak of the worker's epoch or of this acquireId; another attempt may well be served. */
-const VOID = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABORTED']);
+const EXPIRED = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABORTED']);
 
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
 export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };
@@ -60,7 +60,7 @@ export class LeaseAcquirer {
         // The wait of a call is shorter than that of the attempt, which ends with its own deadline.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         if (!isBroomwagonError(error) || !error.retryable) {
-          refused = !isBroomwagonError(error) || !VOID.has(error.code);
+          refused = !isBroomwagonError(error) || !EXPIRED.has(error.code);
           break;
         }
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;

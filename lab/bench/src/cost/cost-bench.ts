@@ -28,7 +28,7 @@ interface Row {
 }
 
 /** What an acquire asks for, by how the rows name it. */
-const WISHES: Record<string, (index: number) => Partial<AcquireEntry>> = {
+const REQUESTS: Record<string, (index: number) => Partial<AcquireEntry>> = {
   plain: () => ({}),
   'of a session': (index) => ({ sessionId: `session-${index}`, contextTokens: 3_000 }),
   'of a group': (index) => ({ groupId: `group-${index % 16}` }),
@@ -87,7 +87,7 @@ class Cost {
     const builds = round % 2 === 0 ? [this.before, this.after] : [this.after, this.before];
     for (const build of builds)
       await this.note(build, 'PING', CALLS, () => this.inTurn(CALLS, () => this.redis.ping()));
-    for (const request of Object.keys(WISHES)) for (const build of builds) await this.lone(build, 'some', request);
+    for (const request of Object.keys(REQUESTS)) for (const build of builds) await this.lone(build, 'some', request);
     for (const pool of ['ten', 'many'] as const) {
       for (const build of builds) await this.lone(build, pool, 'plain', `, ${POOLS[pool]} servers`);
     }
@@ -97,7 +97,7 @@ class Cost {
   }
 
   private async lone(build: Build, pool: Pool, request: string, note = ''): Promise<void> {
-    const items = build.entries(pool, CALLS, WISHES[request]!);
+    const items = build.entries(pool, CALLS, REQUESTS[request]!);
     await this.note(build, `acquire ${request}${note}`, CALLS, async () => {
       for (const item of items) granted(await build.leases.acquire(pool, [item]));
     });
@@ -108,7 +108,7 @@ class Cost {
 
   /** Batches one after the other, as the load-balancer makes them of single calls that come at the same time. */
   private async batches(build: Build): Promise<void> {
-    const pages = pagesOf(build.entries('some', BATCHES * BATCH, WISHES.plain!), BATCH);
+    const pages = pagesOf(build.entries('some', BATCHES * BATCH, REQUESTS.plain!), BATCH);
     await this.note(build, `acquire in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
       for (const page of pages) granted(await build.leases.acquire('some', page));
     });
@@ -119,7 +119,7 @@ class Cost {
 
   /** Pages that leave at once, as of `lb.acquire-many`. */
   private async burst(build: Build): Promise<void> {
-    const pages = pagesOf(build.entries('some', BURST, WISHES.plain!), LIMITS.page);
+    const pages = pagesOf(build.entries('some', BURST, REQUESTS.plain!), LIMITS.page);
     await this.note(build, `acquire in a burst of ${BURST}`, BURST, async () => {
       for (const reply of await Promise.all(pages.map((page) => build.leases.acquire('some', page)))) granted(reply);
     });

@@ -14,7 +14,7 @@ export class ContiguousRouter implements Router {
     private readonly batch: number,
   ) {}
 
-  choose(_wish: RouteRequest): number {
+  choose(_request: RouteRequest): number {
     return Math.floor(((this.asked++ % this.batch) * this.servers) / this.batch);
   }
 

@@ -67,8 +67,8 @@ export function asyncApiDocument(root: string): Json {
       version: '1',
       description: [
         'Plain JSON over NATS request/reply. An error is `{"error": {...}}` with the headers Nats-Service-Error and',
-        'Nats-Service-Error-Code. The schemas are JSON Schema 2020-12. An unknown field of a request is refused; a later',
-        'version may add fields to replies, events and commands. A `null` in a field of a request counts as absent.',
+        'Nats-Service-Error-Code. The schemas are JSON Schema 2020-12. An unknown field of a request is refused; a',
+        'later version may add fields to replies, events and commands. A `null` in a request counts as absent.',
       ].join(' '),
       license: { name: 'Apache-2.0' },
     },

@@ -9,7 +9,8 @@ export function errorsPage(): string {
   return [
     '# Errors',
     '',
-    'The codes in `error.code` of a reply, and in `code` of a problem of admin-api with its HTTP status ([protocol](README.md)). "Retryable": the same body may succeed later; ' +
+    'The codes in `error.code` of a reply, and in `code` of a problem of admin-api with its HTTP status ' +
+      '([protocol](README.md)). "Retryable": the same body may succeed later; ' +
       'sending it again is always safe. `npm run schema` generates this page.',
     '',
     '| code | retryable | HTTP | meaning |',

@@ -42,7 +42,7 @@ const TAGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * OpenAPI 3.1 document of admin-api, made from the table of routes and the DTO classes. Deterministic, as asyncapi.json.
+ * OpenAPI 3.1 document of admin-api, made from the table of routes and the DTO classes. Deterministic.
  * @param root folder of the repository
  */
 export function openApiDocument(root: string): Json {

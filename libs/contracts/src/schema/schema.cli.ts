@@ -6,7 +6,7 @@ import { errorsPage } from './errors-page';
 import { openApiDocument } from './openapi';
 
 /**
- * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol; with `--check` it fails when one is
+ * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol; with `--check` it fails if one is
  * stale.
  */
 function main(): void {

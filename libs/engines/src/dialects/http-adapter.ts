@@ -163,8 +163,9 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return this.modelName;
   }
 
-  /** First model of `/v1/models`, or that of the options. ENGINE_PROTOCOL when the answer is no such list, ENGINE_REJECTED when
-   * it lacks the model that was asked for.
+  /**
+   * First model of `/v1/models`, or that of the options.
+   * @throws BroomwagonError ENGINE_PROTOCOL if the answer is no such list, ENGINE_REJECTED if it lacks that model
    */
   protected async listModel(signal?: AbortSignal): Promise<{ id: string; maxModelTokens?: number }> {
     const { status, text } = await this.http.call('GET', '/v1/models', undefined, signal);

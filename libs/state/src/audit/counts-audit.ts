@@ -12,7 +12,7 @@ const FOLDED_STATES = ['trained', 'failed', 'dropped'] as const;
  * it.
  * @returns requests that are there
  */
-export function judgeCounts(look: PoolLook, job: JobId, { counts, found, isProven, mended }: CountLook): number {
+export function compareCounts(look: PoolLook, job: JobId, { counts, found, isProven, mended }: CountLook): number {
   const note = (check: string, says: string) =>
     look.note([{ check, where: job, says, steps: mended ? [] : undefined }], mended);
   const balance = imbalanceOf(counts);

@@ -32,7 +32,7 @@ export async function checkGroups(look: PoolLook, jobs: readonly JobId[]): Promi
     look.compare(
       groups,
       (group) => [['group', ...group]],
-      (group, [view]) => judgeGroup(view as GroupView, ...group),
+      (group, [view]) => compareGroup(view as GroupView, ...group),
     );
   const known = new Map(jobs.map((job) => [job, new Set<string>()]));
   const prefix = jobs.length === 1 ? `${jobs[0]}/` : '';
@@ -48,7 +48,7 @@ export async function checkGroups(look: PoolLook, jobs: readonly JobId[]): Promi
   }
 }
 
-function judgeGroup(group: GroupView, job: JobId, groupId: string): Discrepancy[] {
+function compareGroup(group: GroupView, job: JobId, groupId: string): Discrepancy[] {
   const where = `${job}/${groupId}`;
   const { isQueued, state, place } = group;
   if (state === undefined) {
@@ -66,7 +66,7 @@ function judgeGroup(group: GroupView, job: JobId, groupId: string): Discrepancy[
     }));
   }
   const there = requests as RequestView[];
-  const found = there.flatMap((request, index) => judgeRequest(request, job, `${where}/${index}`));
+  const found = there.flatMap((request, index) => compareRequest(request, job, `${where}/${index}`));
   const live = there.filter(({ isLive }) => isLive).length;
   const finished = there.filter((request) => request.state === 'finished').length;
   if (group.live !== live || group.finished !== finished) {
@@ -84,7 +84,7 @@ function judgeGroup(group: GroupView, job: JobId, groupId: string): Discrepancy[
   return found;
 }
 
-function judgeRequest(request: RequestView, job: JobId, where: string): Discrepancy[] {
+function compareRequest(request: RequestView, job: JobId, where: string): Discrepancy[] {
   const { state: says, workerId, workerEpoch } = request;
   const found: Discrepancy[] = [];
   if (!request.isWithWorker) {

@@ -35,14 +35,14 @@ export async function checkLeases(look: PoolLook): Promise<LeaseView[]> {
         if (!lease) return [];
         if (lease.seq === undefined) return [{ check: 'lease-unreadable', where, says: lease.packed }];
         all.push(lease);
-        return judgeLease(lease, where);
+        return compareLease(lease, where);
       },
     );
   }
   return all;
 }
 
-function judgeLease(lease: LeaseView, where: string): Discrepancy[] {
+function compareLease(lease: LeaseView, where: string): Discrepancy[] {
   const { serverId, serverEpoch, workerId, workerEpoch, requestId } = lease;
   const [server, worker] = [`server:${serverId}:${serverEpoch}`, `worker:${workerId}:${workerEpoch}`];
   const found: Discrepancy[] = [];

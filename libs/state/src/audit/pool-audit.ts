@@ -4,7 +4,7 @@ import type { RedisClient } from '../redis-cluster';
 import type { FunctionRunner } from '../library/function-runner';
 import type { PayloadStore } from '../payload';
 import { answerOf } from '../redis';
-import { countRequests, judgeCounts } from './counts-audit';
+import { countRequests, compareCounts } from './counts-audit';
 import { checkSnapshots } from './snapshot-checks';
 import { confirmed, type Finding } from './findings';
 import { checkGroups } from './group-checks';
@@ -120,7 +120,7 @@ export class PoolAudit {
     for (const job of jobs) {
       if (!recount) {
         const counted = await countRequests(look, job);
-        requests += judgeCounts(look, job, counted);
+        requests += compareCounts(look, job, counted);
         if (!counted.isProven) unproven.push(job);
         await checkGroups(look, [job]);
       }
@@ -141,7 +141,7 @@ export class PoolAudit {
     // First what ends groups, which changes the counts.
     await checkGroups(look, jobs);
     const recount = await this.recounts.count(pool, jobs);
-    for (const [job, counted] of recount.counted) judgeCounts(look, job, counted);
+    for (const [job, counted] of recount.counted) compareCounts(look, job, counted);
     return recount;
   }
 }

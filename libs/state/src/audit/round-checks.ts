@@ -33,7 +33,7 @@ export async function checkRounds(look: PoolLook, job: JobId): Promise<void> {
   await look.compare(
     [job],
     () => [['rounds', job]],
-    (_, [view]) => judgeRounds(view as RoundsView, job),
+    (_, [view]) => compareRounds(view as RoundsView, job),
   );
   for (const roundId of listOf<RoundId>(await look.read('ZRANGE', ['rounds', job], 0, -1))) {
     for (const list of ['live', 'accepted']) {
@@ -65,10 +65,10 @@ async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number
   return size;
 }
 
-function judgeRounds({ openRoundId, settling, isRestoring, rounds }: RoundsView, job: JobId): Discrepancy[] {
+function compareRounds({ openRoundId, settling, isRestoring, rounds }: RoundsView, job: JobId): Discrepancy[] {
   if (isRestoring) return [];
   const all = listOf<RoundView>(rounds);
-  const found = all.flatMap((round) => judgeRound(round, job));
+  const found = all.flatMap((round) => compareRound(round, job));
   const expected = all.reduce((sum, round) => sum + settlingOf(round), 0);
   if (settling !== expected) {
     const says = `settling ${settling}, in the rounds ${expected}`;
@@ -93,7 +93,7 @@ function settlingOf(round: RoundView): number {
   return round.listedLeaving + (isStaying ? 0 : liveOf(round));
 }
 
-function judgeRound(round: RoundView, job: JobId): Discrepancy[] {
+function compareRound(round: RoundView, job: JobId): Discrepancy[] {
   const { roundId, state } = round;
   const where = `${job}/${roundId}`;
   if (state === 'gone') {

@@ -27,7 +27,7 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
         const server = view as ServerView | false;
         if (!server) return [];
         loads.set(id, server.load);
-        return judgeServer(server, id);
+        return compareServer(server, id);
       },
     );
   }
@@ -42,7 +42,7 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
   return loads;
 }
 
-function judgeServer(server: ServerView, where: string): Discrepancy[] {
+function compareServer(server: ServerView, where: string): Discrepancy[] {
   const { state, load, score, hasRoom } = server;
   const says = `${state}, ${load} leases, score ${score === false ? 'none' : score}`;
   const found: Discrepancy[] = [];

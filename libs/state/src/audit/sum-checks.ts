@@ -96,11 +96,11 @@ export async function checkCounters(
   await look.compare(
     [...names].filter((name) => !isSetOff(look, `server:${name}`)),
     (name) => [['sums', ...splitOwner(name), [...(bound.get(name) ?? [])], [...(groups.get(name) ?? [])]]],
-    (name, [sums]) => judgeSums(name, sums as Sums, bySession),
+    (name, [sums]) => compareSums(name, sums as Sums, bySession),
   );
 }
 
-function judgeSums(name: string, sums: Sums, bySession: Map<string | undefined, LeaseView[]>): Discrepancy[] {
+function compareSums(name: string, sums: Sums, bySession: Map<string | undefined, LeaseView[]>): Discrepancy[] {
   if (!sums) return [];
   const [id, epoch] = splitOwner(name);
   const found: Discrepancy[] = [];

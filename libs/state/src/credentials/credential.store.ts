@@ -48,7 +48,7 @@ export class CredentialStore {
     return isMade === 1 ? { ...withoutHash(stored), token } : undefined;
   }
 
-  /** The token that a caller shows; undefined if it is unknown, revoked or expired. @throws BroomwagonError UNAVAILABLE */
+  /** The token of a caller; undefined if it is unknown, revoked or expired. @throws BroomwagonError UNAVAILABLE */
   async find(token: string): Promise<TokenStatus | undefined> {
     const [, tokenId] = TOKEN.exec(token) ?? [];
     if (tokenId === undefined) return undefined;

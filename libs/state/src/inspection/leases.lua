@@ -17,8 +17,9 @@ return function(tx, args)
     local lease = LeaseRecord.unpack(packed)
     table.insert(leases, {
       leaseId = string.format('%.0f.%s', lease.seq, acquire_id), requestId = lease.requestId, attempt = lease.attempt,
-      serverId = lease.serverId, serverEpoch = lease.serverEpoch, workerId = lease.workerId, workerEpoch = lease.workerEpoch,
-      sessionId = lease.sessionId, groupId = lease.groupId, ageMs = math.max(0, now - lease.grantedAtMs),
+      serverId = lease.serverId, serverEpoch = lease.serverEpoch, workerId = lease.workerId,
+      workerEpoch = lease.workerEpoch, sessionId = lease.sessionId, groupId = lease.groupId,
+      ageMs = math.max(0, now - lease.grantedAtMs),
     })
   end
 

@@ -1,6 +1,6 @@
 -- A lease as it is stored: seq|serverId|serverEpoch|workerId|workerEpoch|requestId|sessionId|groupId|grantedAtMs|
--- contextTokens|asked|attempt. No part holds a |. `asked`: the constraints of the acquire, JSON; empty for most. The last
--- part may be missing.
+-- contextTokens|asked|attempt. No part holds a |. `asked`: the constraints of the acquire, JSON; empty for most. The
+-- last part may be missing.
 local LeaseRecord = {}
 
 -- `holder` has the ids of who has it. Numbers come as text: most are needed as such elsewhere too.

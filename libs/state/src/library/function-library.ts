@@ -113,7 +113,7 @@ const REGISTER = `local function transition(name, flags, body)
   redis.register_function({ function_name = PREFIX .. name, flags = flags, callback = function(keys, argv)
     if not string then
       ${GLOBALS} = globals()
-      -- A cycle of the collector walks through the whole library: it begins when memory has grown fourfold, not twofold.
+      -- A cycle of the collector walks through the whole library: it begins at four times the memory, not twice.
       collectgarbage('setpause', 400)
     end
     local tx = Tx.open(keys[1] .. ':')

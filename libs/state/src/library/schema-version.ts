@@ -64,8 +64,8 @@ export class ReplicaMarks {
     if (older.length === 0) return;
     const names = older.map(([version, name]) => `${name} (schema ${version})`).join(', ');
     const message =
-      `Live replicas cannot read pools of schema ${this.schemaVersion}, which this replica writes: ${names}. Update them ` +
-      `to a release of schema ${readable}, or stop them; one that was killed counts as live for ${REPLICA_LIVES_MS / 1_000} s`;
+      `Live replicas cannot read pools of schema ${this.schemaVersion}, which this replica writes: ${names}. ` +
+      `Update them to a release of schema ${readable}, or stop them; a mark counts for ${REPLICA_LIVES_MS / 1_000} s`;
     throw new BroomwagonError('SCHEMA_UNSUPPORTED', message, { details: { own: this.schemaVersion, older: names } });
   }
 

@@ -139,8 +139,8 @@ function Choose.server(tx, item)
   end
   if item.boundServerId and not named then branch, via = 'bound-unavailable', branch end
   local order = reached and tx.order or Order.read(tx, Order.BEST)
-  return server, { branch = branch, via = via, key = key or tx.policy.score(tx, server), best = best or Order.best(order),
-    eligible = order.count, reached = reached, snapshot = snapshot, isRestricted = is_restricted }
+  return server, { branch = branch, via = via, key = key or tx.policy.score(tx, server), best = best
+    or Order.best(order), eligible = order.count, reached = reached, snapshot = snapshot, isRestricted = is_restricted }
 end
 
 return Choose

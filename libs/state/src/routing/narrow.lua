@@ -1,5 +1,5 @@
--- The order of the servers that fit a restriction, made by Redis from the sets of their index entries. Each script makes
--- it again: to keep it would cost every acquire.
+-- The order of the servers that fit a restriction, made by Redis from the sets of their index entries. Each script
+-- makes it again: to keep it would cost every acquire.
 local Narrow = {}
 
 -- False while servers stand there that were registered by a version without index entries; their heartbeats mend that.

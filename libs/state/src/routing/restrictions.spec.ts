@@ -61,15 +61,15 @@ describe('restrictions', () => {
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
     expect(await slowScans()).toBe(before + 1);
     // Changed by such a version: it is not taken for what it was, and found as what it is from its next heartbeat on.
-    const changeWithoutTraits = async (from: number, to: number) => {
+    const changeWithoutIndex = async (from: number, to: number) => {
       await test.servers.heartbeat(test.pool, { serverId: 'wanted', epoch, weightVersion: to });
       await test.redis.hset(`${test.root}:servers:index-entries`, 'wanted', `@${from}|`);
       await test.redis.smove(`${test.root}:servers:with:@${to}|`, `${test.root}:servers:with:@${from}|`, 'wanted');
       await test.redis.sadd(`${test.root}:servers:version-entries`, `@${from}|`);
     };
-    await changeWithoutTraits(7, 9);
+    await changeWithoutIndex(7, 9);
     expect(await acquire({ weightVersion: 7 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
-    await changeWithoutTraits(9, 8);
+    await changeWithoutIndex(9, 8);
     await test.servers.heardFrom(test.pool, ['wanted']);
     expect(await acquire({ weightVersion: 8 })).toMatchObject({ serverId: 'wanted', key: 6 });
   });

@@ -82,7 +82,7 @@ it('returns the leases of a dead worker in pages, all of them, and only its own'
   const kept = await test.acquire(alive);
   await silence('dead');
   expect(await test.workers.expire(test.pool, LONG_GAP_MS)).toEqual({ expired: ['dead'], more: false });
-  // Void at once, returned page by page.
+  // The leases expire at once and are returned page by page.
   expect((await test.release('d0-0')).results[0]).toEqual({ released: false, reason: 'fenced' });
   expect((await test.leases.sweep(test.pool)).returned).toBe(64);
   expect(await test.sweep()).toBe(236);

@@ -47,13 +47,13 @@ export class ComposeService {
 
   /** Starts it and says on which port of 127.0.0.1 it is. @throws BroomwagonError UNAVAILABLE */
   async up(): Promise<number> {
-    const facts = SERVER_KINDS[this.kind];
-    await this.compose(['up', '-d', '--no-deps', facts.composeService], UP_TIMEOUT_MS);
+    const details = SERVER_KINDS[this.kind];
+    await this.compose(['up', '-d', '--no-deps', details.composeService], UP_TIMEOUT_MS);
     // Asked and not assumed: a compose file may fix the port.
-    const shown = await this.compose(['port', facts.composeService, String(facts.containerPort)], ASK_TIMEOUT_MS);
+    const shown = await this.compose(['port', details.composeService, String(details.containerPort)], ASK_TIMEOUT_MS);
     const port = Number(/:(\d+)\s*$/m.exec(shown)?.[1]);
     if (!Number.isInteger(port)) {
-      throw new BroomwagonError('UNAVAILABLE', `docker-compose.yml publishes no port of ${facts.composeService}`);
+      throw new BroomwagonError('UNAVAILABLE', `docker-compose.yml publishes no port of ${details.composeService}`);
     }
     return port;
   }

@@ -36,8 +36,8 @@ export class PrivateApt {
    * (a second one cannot be loaded by the system's own loader). Undefined when the resolver refuses.
    */
   async missingDependencies(names: readonly string[]): Promise<string[] | undefined> {
-    const wish = ['-s', '--no-install-recommends', 'install', ...names];
-    const simulated = await this.run('apt-get', wish, QUERY_TIMEOUT_MS);
+    const request = ['-s', '--no-install-recommends', 'install', ...names];
+    const simulated = await this.run('apt-get', request, QUERY_TIMEOUT_MS);
     if (!simulated.ok) return undefined;
     const lines = simulated.output.matchAll(/^Inst (\S+)/gm);
     return [...lines].map((line) => line[1]!).filter((name) => !names.includes(name) && !/^libc6(:|$)/.test(name));

@@ -80,8 +80,8 @@ async function makeCopy(
   destination: string,
   updateComplaint: string,
 ): Promise<CopyResult> {
-  const facts = SERVER_KINDS[kind];
-  for (const packages of facts.debianPackages) {
+  const details = SERVER_KINDS[kind];
+  for (const packages of details.debianPackages) {
     const version = await apt.candidate(packages[0]!);
     if (version === undefined) continue;
 
@@ -94,7 +94,7 @@ async function makeCopy(
     const libraries = await apt.missingDependencies(packages);
     if (libraries === undefined) {
       // One by one: no distribution has all of them, and each that comes helps.
-      for (const library of facts.debianLibraries) await apt.download([library], debs);
+      for (const library of details.debianLibraries) await apt.download([library], debs);
     } else if (libraries.length > 0) {
       const got = await apt.download(libraries, debs);
       if (!got.ok) return { reason: `apt-get download ${libraries.join(' ')} failed: ${got.complaint}` };
@@ -105,7 +105,7 @@ async function makeCopy(
       if (!unpacked.ok) return { reason: `dpkg-deb -x ${file} failed: ${unpacked.complaint}` };
     }
     const manifest = await describe(kind, copy, files);
-    if (manifest === undefined) return { reason: `${files.join(', ')} hold no ${facts.binaries.join(' or ')}` };
+    if (manifest === undefined) return { reason: `${files.join(', ')} hold no ${details.binaries.join(' or ')}` };
     const checked = await checkBinary(kind, join(copy, manifest.executable), libraryPath(copy, manifest));
     if ('reason' in checked) return checked;
     await writeFile(join(copy, MANIFEST), JSON.stringify(manifest, null, 2));
@@ -123,7 +123,7 @@ async function makeCopy(
     }
     return (await knownCopy(kind, destination)) ?? { reason: `${final} cannot be used` };
   }
-  const names = facts.debianPackages.map((packages) => packages[0]).join(' or ');
+  const names = details.debianPackages.map((packages) => packages[0]).join(' or ');
   return { reason: [`this distribution has no package ${names}`, updateComplaint].filter(Boolean).join('; ') };
 }
 

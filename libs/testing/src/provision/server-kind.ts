@@ -1,7 +1,7 @@
 /** The two servers that Broomwagon stands on. */
 export type ServerKind = 'nats' | 'redis';
 
-export interface ServerKindFacts {
+export interface ServerKindDetails {
   readonly label: string;
   /** Names the address of a server that is already there. */
   readonly urlVariable: string;
@@ -21,7 +21,7 @@ export interface ServerKindFacts {
   readonly hostPortVariable: string;
 }
 
-export const SERVER_KINDS: Readonly<Record<ServerKind, ServerKindFacts>> = {
+export const SERVER_KINDS: Readonly<Record<ServerKind, ServerKindDetails>> = {
   nats: {
     label: 'NATS',
     urlVariable: 'NATS_URL',

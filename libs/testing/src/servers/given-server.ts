@@ -15,10 +15,10 @@ const ANSWER_TIMEOUT_MS = 3_000;
  * @throws BroomwagonError VALIDATION_FAILED for an address of the wrong form, UNAVAILABLE when it does not answer.
  */
 export async function givenServer(kind: ServerKind, url: string, variable: string): Promise<ServerHandle> {
-  const facts = SERVER_KINDS[kind];
+  const details = SERVER_KINDS[kind];
   const address = kind === 'nats' ? parseNatsAddress(url) : parseRedisAddress(url)?.hosts[0];
   if (address === undefined) {
-    const example = `${kind}://127.0.0.1:${facts.containerPort}`;
+    const example = `${kind}://127.0.0.1:${details.containerPort}`;
     throw new BroomwagonError('VALIDATION_FAILED', `${variable} is not an address such as ${example}`, {
       field: variable,
     });
@@ -28,7 +28,7 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
   const answers = () => (kind === 'nats' ? natsAnswers(host, port).then(Boolean) : givenRedisAnswers(url));
   try {
     await waitUntil(answers, {
-      what: `${facts.label} at ${place}`,
+      what: `${details.label} at ${place}`,
       timeoutMs: ANSWER_TIMEOUT_MS,
       intervalMs: 200,
     });
@@ -42,7 +42,7 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
     Promise.reject(
       new BroomwagonError(
         'INTERNAL',
-        `${facts.label} at ${place} was not started here and cannot be killed, stopped or paused`,
+        `${details.label} at ${place} was not started here and cannot be killed, stopped or paused`,
       ),
     );
   return {
@@ -52,7 +52,7 @@ export async function givenServer(kind: ServerKind, url: string, variable: strin
     pid: undefined,
     answers,
     source: 'environment',
-    description: `${facts.label} at ${place}, named by ${variable}`,
+    description: `${details.label} at ${place}, named by ${variable}`,
     stop: () => Promise.resolve(),
     kill: refuse,
     restart: refuse,

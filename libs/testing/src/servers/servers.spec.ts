@@ -92,12 +92,12 @@ describe('startNats', () => {
   it('has JetStream and keeps a stream over a crash', async () => {
     const server = keep(await startNats());
     const before = await connect({ servers: server.url, reconnect: false });
-    await (await before.jetstreamManager()).streams.add({ name: 'facts', subjects: ['facts.>'] });
-    await before.jetstream().publish('facts.one');
+    await (await before.jetstreamManager()).streams.add({ name: 'details', subjects: ['details.>'] });
+    await before.jetstream().publish('details.one');
     await server.kill();
     await server.restart();
     const after = await connect({ servers: server.url });
-    const stream = await (await after.jetstreamManager()).streams.info('facts');
+    const stream = await (await after.jetstreamManager()).streams.info('details');
     expect(stream.state.messages).toBe(1);
     await after.close();
   });

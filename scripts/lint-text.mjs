@@ -1,0 +1,57 @@
+// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, words that have been replaced in
+// code and documents, and links to files that do not exist. Part of `npm run lint`.
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { root } from './prepare.mjs';
+
+const MAX_LINE = 120;
+/** Old names, images and personification; what to write instead. */
+const WORDS = {
+  'facts?': 'event',
+  books: 'counts',
+  'wish(es)?': 'request, constraints',
+  'judges?': 'validator',
+  'doubts?': 'reason it is unsupported',
+  'traits?': 'index entry, label',
+  'checkpoints?': 'partial save, job snapshot',
+  'zombies?': 'stale epoch',
+  void: 'expired',
+};
+const ALLOWED = [
+  [/^lab\/models\/src\/prompt-lengths\//, 'checkpoint'], // of a model
+  [/^lab\/bench\/src\/cost\/build\.ts$/, 'checkpoints'], // a folder of older builds
+  [/^(libs\/testing|test)\//, 'zombie'], // a process
+];
+const PRODUCT = /^(apps|libs)\/(?!testing\/)(?!.*\.(spec|fixture)\.ts$)/;
+
+/** Words of a line, those within names included. */
+function wordsOf(path, line) {
+  // `void` is also a word of TypeScript.
+  const text = path.endsWith('.ts') && !/^\s*(\/?\*|\/\/)/.test(line) ? line.replaceAll(/\bvoid\b/g, '') : line;
+  return text.replaceAll(/([a-z])([A-Z])/g, '$1 $2').replaceAll('_', ' ');
+}
+
+function faultsOf(path) {
+  const text = readFileSync(join(root, path), 'utf8');
+  const faults = [];
+  const isProduct = PRODUCT.test(path) && !path.endsWith('.md');
+  for (const [index, line] of text.split('\n').entries()) {
+    const at = `${path}:${index + 1}`;
+    if (isProduct && line.length > MAX_LINE) faults.push(`${at}: ${line.length} characters`);
+    for (const [word, instead] of Object.entries(WORDS)) {
+      const [found] = wordsOf(path, line).match(new RegExp(`\\b${word}\\b`, 'i')) ?? [];
+      if (found === undefined || ALLOWED.some(([where, what]) => where.test(path) && what === found)) continue;
+      faults.push(`${at}: "${found}"; write ${instead}`);
+    }
+    for (const [, target] of path.endsWith('.md') ? line.matchAll(/\]\(([^)#\s:]+)(?:#[^)]*)?\)/g) : []) {
+      if (!existsSync(join(root, dirname(path), target))) faults.push(`${at}: no file ${target}`);
+    }
+  }
+  return faults;
+}
+
+const files = execFileSync('git', ['ls-files', '*.ts', '*.lua', '*.md'], { cwd: root, encoding: 'utf8' }).split('\n');
+const faults = files.filter((path) => path !== '' && existsSync(join(root, path))).flatMap(faultsOf);
+for (const fault of faults) console.error(fault);
+if (faults.length > 0) process.exitCode = 1;
