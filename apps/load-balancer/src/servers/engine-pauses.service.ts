@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { LIMITS } from '@broomwagon/contracts';
 import { Alarms, failpoint, InEachPool } from '@broomwagon/platform';
-import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
+import { PoolDirectory, WeightStore, type EngineStep, scanPages } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
@@ -35,13 +35,11 @@ export class EnginePausesService {
   @InEachPool('engine-pauses', TELL_INTERVAL_MS)
   async tell(pool: string): Promise<void> {
     await this.recordLost(pool);
-    let cursor = '0';
     let resumes = false;
-    do {
-      const page = await this.weights.engineSteps(pool, { cursor });
+    for await (const page of scanPages((cursor) => this.weights.engineSteps(pool, { cursor }))) {
       await this.tellAll(page.steps, (step) => this.pause(pool, step));
-      ({ cursor, resumes } = page);
-    } while (cursor !== '0');
+      ({ resumes } = page);
+    }
     const overdue = resumes ? await this.resumeAll(pool) : 0;
     const says = 'Engines that were paused for new weights could not be resumed; the call is repeated for an hour';
     this.alarms.look(pool, 'engine-pauses', overdue > 0 ? 'engines-paused' : undefined, says, { overdue });
@@ -61,10 +59,8 @@ export class EnginePausesService {
 
   /** How many engines have not been told for long. */
   private async resumeAll(pool: string): Promise<number> {
-    let cursor = '0';
     let overdue = 0;
-    do {
-      const page = await this.weights.engineResumes(pool, { cursor });
+    for await (const page of scanPages((cursor) => this.weights.engineResumes(pool, { cursor }))) {
       await this.tellAll(page.steps, (step) => this.resume(pool, step));
       for (const step of page.givenUp) {
         this.paused.get(pool)?.delete(engineOf(step));
@@ -72,8 +68,7 @@ export class EnginePausesService {
         this.logger.error({ pool, ...step }, 'An engine may still be paused: it could not be resumed for an hour');
       }
       overdue += page.overdue;
-      ({ cursor } = page);
-    } while (cursor !== '0');
+    }
     return overdue;
   }
 

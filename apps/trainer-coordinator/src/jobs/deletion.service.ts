@@ -56,10 +56,12 @@ export class DeletionService {
     const { jobIdleMs, poolIdleMs } = this.config;
     // What a process that died has begun to delete is finished in any case.
     const beforeMs = jobIdleMs === 0 ? 0 : Date.now() - jobIdleMs;
-    for await (const job of this.deletions.idleJobs(pool, beforeMs)) {
-      await this.deleteJob(pool, job, false).catch((error: unknown) => {
-        this.logger.warn({ err: error, pool, job }, 'An idle job was not deleted');
-      });
+    for await (const { jobs } of this.rounds.idleJobs(pool, beforeMs)) {
+      for (const job of jobs) {
+        await this.deleteJob(pool, job, false).catch((error: unknown) => {
+          this.logger.warn({ err: error, pool, job }, 'An idle job was not deleted');
+        });
+      }
     }
     const { awake, servers, jobs, lastMs } = await this.pools.activityOf(pool);
     const isIdle = poolIdleMs > 0 && !awake && servers === 0 && jobs === 0 && lastMs < Date.now() - poolIdleMs;

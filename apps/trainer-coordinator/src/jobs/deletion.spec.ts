@@ -1,5 +1,5 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import { DeletionStore, FunctionRunner, openPayloadStore, type PayloadStore, PoolDirectory } from '@broomwagon/state';
+import { openPayloadStore, type PayloadStore } from '@broomwagon/state';
 import { testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
@@ -7,14 +7,11 @@ import { CoordinatorFixture, groups } from '../coordinator.fixture';
 const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
 let fixture: CoordinatorFixture;
 let payloads: PayloadStore;
-let deletions: DeletionStore;
 
 beforeAll(async () => {
   fixture = await CoordinatorFixture.start();
   const [keyPrefix] = fixture.rootKey.split(':') as [string];
   payloads = await openPayloadStore({ driver: 'redis', url: testRedisUrl(), dir: '', keyPrefix });
-  const runner = new FunctionRunner(fixture.redis, keyPrefix);
-  deletions = new DeletionStore(fixture.redis, runner, payloads, new PoolDirectory(fixture.redis, keyPrefix));
 });
 afterAll(async () => {
   await payloads.close();
@@ -88,7 +85,7 @@ describe('job.delete', () => {
     await call(pool, 'round.cancel', { ...idle.round, mode: 'drop', reason: 'test' });
     const namesOf = async (beforeMs: number) => {
       const names = [];
-      for await (const job of deletions.idleJobs(pool, beforeMs)) names.push(job);
+      for await (const { jobs } of fixture.rounds.idleJobs(pool, beforeMs)) names.push(...jobs);
       return names;
     };
     expect(await namesOf(Date.now() - 60_000)).toEqual([]);

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { MoveStore, type DueWork } from '@broomwagon/state';
+import { MoveStore, scanPages, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
@@ -58,14 +58,12 @@ export class MoveSenderService {
   }
 
   private async repeatTransfers(pool: PoolName): Promise<void> {
-    let cursor = '0';
-    do {
-      const page = await this.store.repeatLeases(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
+    const { moveDeadlineMs: deadlineMs } = this.config;
+    for await (const page of scanPages((cursor) => this.store.repeatLeases(pool, { cursor, deadlineMs }))) {
       this.metrics.sweepPages.inc({ kind: 'move' });
       this.commands.moveLeases(pool, page.leases);
       this.tellExpired(pool, page.expired);
-      ({ cursor } = page);
-    } while (cursor !== '0');
+    }
   }
 
   private tellExpired(pool: PoolName, moves: number): void {

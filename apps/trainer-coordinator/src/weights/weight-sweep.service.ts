@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { WeightStore, type DueWork } from '@broomwagon/state';
+import { WeightStore, type DueWork, scanPages } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
@@ -41,16 +41,14 @@ export class WeightSweepService {
   /** Tells all holders. @throws BroomwagonError UNAVAILABLE */
   async stop(pool: PoolName, syncId: string): Promise<void> {
     this.stoppedAtMs.set(pool, Date.now());
-    let cursor = '0';
-    do {
-      const page = await this.weights.stop(pool, { syncId, cursor, fenceAfterMs: this.config.abortDeadlineMs });
+    const { abortDeadlineMs: fenceAfterMs } = this.config;
+    for await (const page of scanPages((cursor) => this.weights.stop(pool, { syncId, cursor, fenceAfterMs }))) {
       this.metrics.sweepPages.inc({ kind: 'weights' });
       this.commands.abort(pool, 'cut', page.aborts);
       this.commands.abortLeases(pool, page.leases);
       await this.fences.fence(pool, page.fences, 'weights');
       await failpoint('coordinator.weights.between-pages');
-      cursor = page.cursor;
-    } while (cursor !== '0');
+    }
   }
 
   private async isOver(pool: PoolName, syncId: string): Promise<boolean> {

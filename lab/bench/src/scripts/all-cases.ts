@@ -81,7 +81,7 @@ async function jobCases(
   await runner.measure('many jobs', async () => {
     await rounds.listJobs(pool, false);
     const idle = [];
-    for await (const job of deletions.idleJobs(pool, 1)) idle.push(job);
+    for await (const { jobs: page } of rounds.idleJobs(pool, 1)) idle.push(...page);
     await new JobStore(runner).configure(pool, 'many-0', { weight: 1, maxInFlight: LIMITS.claimsPerCall });
     await rounds.expire(pool);
     await new RequestStore(runner).expireClaims(pool);

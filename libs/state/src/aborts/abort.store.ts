@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
+import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
 import type {
   AbortResultsPage,
@@ -60,12 +61,8 @@ export class AbortStore extends storeOf({
   /** The leases under which these requests run; looks at all leases of the pool, in pages. */
   async leasesOf(pool: PoolName, requestIds: string[]): Promise<RunningLease[]> {
     const found: RunningLease[] = [];
-    let cursor = '0';
-    do {
-      const page = await this.scripts.run(leasesOf, pool, { requestIds, cursor });
-      found.push(...page.leases);
-      cursor = page.cursor;
-    } while (cursor !== '0');
+    const pages = scanPages((cursor) => this.scripts.run(leasesOf, pool, { requestIds, cursor }));
+    for await (const { leases } of pages) found.push(...leases);
     return found;
   }
 

@@ -14,7 +14,6 @@ export type JobDeletion = { state: 'open'; roundId: RoundId } | { state: 'settli
 
 type Step = JobDeletion | { state: 'emptying' };
 const deleteJob = transition<{ job: JobId; force: boolean; finish: boolean }, Step>('jobs/delete');
-const idleJobs = transition<{ cursor: string; beforeMs: number }, { jobs: JobId[]; cursor: string }>('jobs/idle');
 
 const PAGE = 512;
 /** The upkeep of a load-balancer looks at deadlines four times a second. */
@@ -93,16 +92,6 @@ export class DeletionStore {
   private deadlineKeys(pool: PoolName): string[] {
     const root = this.scripts.rootKey(pool);
     return [`${root}:waiters:acquire:deadlines`, `${root}:waiters:claim:deadlines`];
-  }
-
-  /** Jobs whose trainer was not heard of since then, in pages. @throws BroomwagonError UNAVAILABLE */
-  async *idleJobs(pool: PoolName, beforeMs: number): AsyncGenerator<JobId> {
-    let cursor = '0';
-    do {
-      const page = await this.scripts.run(idleJobs, pool, { cursor, beforeMs });
-      yield* page.jobs;
-      ({ cursor } = page);
-    } while (cursor !== '0');
   }
 
   private async unlink(prefix: string, isMeant: (key: string) => boolean): Promise<void> {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LIMITS } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
+import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
 import type {
   KeptMove,
@@ -56,13 +57,10 @@ export class MoveStore extends storeOf({
     // A lease may come twice in a scan.
     const running = new Map<string, RunningRequest>();
     const others: OtherCall[] = [];
-    let cursor = '0';
-    do {
-      const page = await this.scripts.run(calls, pool, { cursor });
+    for await (const page of scanPages((cursor) => this.scripts.run(calls, pool, { cursor }))) {
       for (const one of page.running) running.set(one.leaseId, one);
       others.push(...page.others);
-      cursor = page.cursor;
-    } while (cursor !== '0');
+    }
     return { running: [...running.values()], others };
   }
 

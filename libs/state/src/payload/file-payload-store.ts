@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, utimes } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { chunksOf, pagesOf } from './chunks';
 import {
@@ -268,9 +268,7 @@ export class FilePayloadStore extends PayloadStore {
     if (path.endsWith('.draft') || path.endsWith(FREED)) return undefined;
     const held = await readPayloadFile(path);
     if (held === undefined) await this.unlink(dirname(dirname(path)), path, cutoffMs, (broken) => this.toTrash(broken));
-    // A file from before headers named their job lies in a folder that does.
-    const job = held?.header.job ?? basename(dirname(dirname(path)));
-    return held && { pool, job, owner: held.header.owner, name: held.header.name };
+    return held && { pool, job: held.header.job, owner: held.header.owner, name: held.header.name };
   }
 
   /** Moved there by hand, a file is back: the path below the day is the path in the store. */

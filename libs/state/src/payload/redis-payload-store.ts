@@ -1,10 +1,9 @@
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 import type { RedisMemory } from '../redis-memory';
-import { FunctionRunner } from '../library/function-runner';
+import { FunctionRunner, transition } from '../library/function-runner';
 import { chunksOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
-import { FORGET_JOB, FREE, LIST_OLD, PUT_CHUNK, REMEMBER_JOB, REMOVE, TOUCH } from './payload-scripts';
 import {
   PayloadStore,
   SWEPT_KEPT_MS,
@@ -13,6 +12,23 @@ import {
   type PayloadStat,
   type PayloadUsage,
 } from './payload-store';
+
+/** The chunk is the attachment. */
+const PUT_CHUNK = transition<
+  { item: string; index: number; count: number; quotaBytes: number },
+  { receivedChunks: number; usedBytes: number }
+>('payload/put-chunk');
+const FREE = transition<{ items: string[]; hold: boolean }, { bytes: number[] }>('payload/free');
+const REMOVE = transition<
+  { items: string[]; cutoffMs?: number; incomplete?: true; keepMs?: number },
+  { removed: number }
+>('payload/remove');
+const TOUCH = transition<{ items: string[] }, { touched: number }>('payload/touch');
+const LIST_OLD = transition<{ cutoffMs: number; skip: number; limit: number }, { items: string[]; empty: boolean }>(
+  'payload/list-old',
+);
+const REMEMBER_JOB = transition<{ job: string }, object>('payload/remember-job');
+const FORGET_JOB = transition<{ job: string; cutoffMs: number }, { forgotten: boolean }>('payload/forget-job');
 
 /** Root of the registry of jobs; `~` is part of no name of a pool. */
 const REGISTRY = '~jobs';

@@ -21,6 +21,7 @@ import {
 } from '@broomwagon/contracts';
 import type { PayloadName } from '../payload';
 import { transition } from '../library/function-runner';
+import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
 import type {
   CutPage,
@@ -73,7 +74,10 @@ const submit = transition<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }
 const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
 const expire = transition<object, { rounds: RoundName[] }>('rounds/expire');
 const reconcile = transition<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
-const listJobs = transition<{ openOnly: boolean; cursor: string }, { jobs: JobId[]; cursor: string }>('jobs/list');
+const listJobs = transition<
+  { openOnly: boolean; idleBeforeMs?: number; cursor: string },
+  { jobs: JobId[]; cursor: string }
+>('jobs/list');
 const owns = transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
 
 /**
@@ -183,13 +187,15 @@ export class RoundStore extends storeOf({
   /** All jobs, sorted. */
   async listJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {
     const all = new Set<JobId>();
-    let cursor: string | undefined;
-    do {
-      const page = await this.jobPage(pool, openOnly, cursor);
-      for (const job of page.jobs) all.add(job);
-      ({ cursor } = page);
-    } while (cursor !== undefined);
+    for await (const { jobs } of scanPages((cursor) => this.scripts.run(listJobs, pool, { openOnly, cursor }))) {
+      for (const job of jobs) all.add(job);
+    }
     return [...all].sort();
+  }
+
+  /** Pages of the jobs whose trainer was not heard of since then, and of those being deleted. */
+  idleJobs(pool: PoolName, idleBeforeMs: number): AsyncGenerator<{ jobs: JobId[] }> {
+    return scanPages((cursor) => this.scripts.run(listJobs, pool, { openOnly: false, idleBeforeMs, cursor }));
   }
 
   /** A page of them, sorted within it. */
