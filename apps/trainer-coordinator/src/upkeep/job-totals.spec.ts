@@ -27,7 +27,7 @@ function openTotals() {
   const reads: string[] = [];
   const rounds = {
     listJobs: async (_: string, openOnly: boolean) => (openOnly ? [...open] : [...jobs.keys()]),
-    jobStatus: async (_: string, job: string) => {
+    jobStatus: async (_: string, { job }: { job: string }) => {
       reads.push(job);
       const longtail = { groups: 0, settlingGroups: 0 };
       const groups = { submittedGroups: 0, trainedGroups: 0, failedGroups: 0, droppedGroups: 0 };
