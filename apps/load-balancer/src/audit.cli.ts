@@ -129,7 +129,7 @@ function inWords({ pool, balanced, findings, repaired, counts, unproven }: Audit
       `${workers} workers), ${sessions} sessions, ${requests} requests of ${jobs} jobs, ${counts.payloads} payloads`,
     ...(repaired.length > 0 ? [`repaired ${repaired.length}:`, tableOf(repaired)] : []),
     ...(findings.length > 0 ? [`wrong ${findings.length}:`, tableOf(findings)] : []),
-    ...unproven.map((job) => `not checked: the requests of job ${job} changed all the time; run the audit again`),
+    ...unproven.map((what) => `not checked, since it changed all the time: ${what}; run the audit again`),
     balanced ? 'ok: the counts balance' : 'NOT ok: the counts are wrong',
   ].join('\n');
 }

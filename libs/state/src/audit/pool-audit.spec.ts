@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore } from '../routing/routing-store.fixture';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolAudit } from './pool-audit';
@@ -158,6 +158,64 @@ it.each(damages)('finds and mends %s', async (_, damage, expected) => {
   expect(checksOf(mended.repaired)).toContain(expected[0]);
   expect(mended).toMatchObject({ balanced: true, findings: [] });
   expect(await test.redis.hgetall(key('leases'))).toEqual(leases);
+});
+
+describe('a server and a worker with more leases than one transition reads', () => {
+  const LEASES = 1_300;
+  let worker: Awaited<ReturnType<typeof pool>>['worker'];
+  let epoch: string;
+  beforeEach(async () => {
+    ({ epoch } = await test.server('large', 10_000));
+    worker = await test.worker('w');
+    const items = Array.from({ length: LEASES }, (_, n) => ({
+      acquireId: `a${n}`,
+      requestId: 'r',
+      sessionId: n % 3 === 0 ? `s${n % 9}` : undefined,
+      groupId: `g${n % 4}`,
+      contextTokens: 500,
+      ...worker,
+    }));
+    await test.leases.acquire(test.pool, items);
+  });
+
+  it('are checked in pages: each of their sums is found and mended', async () => {
+    expect(await audit.run(test.pool)).toMatchObject({ balanced: true, findings: [], unproven: [] });
+    const stored = async () => [
+      await test.redis.hget(key('servers:tokens'), `large:${epoch}`),
+      await test.redis.hget(key('servers:sessions'), `large:${epoch}`),
+      await test.redis.hget(key('group-leases:g1'), `large:${epoch}`),
+      await test.redis.hget(key('sessions'), 's3'),
+      await test.redis.hget(key('worker:w'), 'leaseDigest'),
+    ];
+    const before = await stored();
+    await test.redis.hincrby(key('servers:tokens'), `large:${epoch}`, 7);
+    await test.redis.hincrby(key('servers:sessions'), `large:${epoch}`, 1);
+    await test.redis.hincrby(key('group-leases:g1'), `large:${epoch}`, -1);
+    await test.redis.hset(key('group-leases:gone'), `large:${epoch}`, 2);
+    await test.redis.hset(key('sessions'), 's3', before[3]!.replace(/\|(\d+)\|0\|$/, '|9|0|'));
+    await test.redis.hincrby(key('worker:w'), 'leaseDigest', 3);
+    const checks = ['group-leases', 'server-sessions', 'server-tokens', 'session-lease-count', 'worker-digest'];
+    expect(checksOf((await audit.run(test.pool)).findings)).toEqual(checks);
+    const mended = await audit.run(test.pool, { repair: true });
+    expect(checksOf(mended.repaired)).toEqual(checks);
+    expect(mended).toMatchObject({ balanced: true, findings: [], unproven: [] });
+    expect(await stored()).toEqual(before);
+    expect(await test.redis.exists(key('group-leases:gone'))).toBe(0);
+  });
+
+  it('are mended by no sum of leases that have changed while they were read', async () => {
+    await test.redis.hincrby(key('servers:tokens'), `large:${epoch}`, 7);
+    const traffic = { busy: true };
+    const clients = Array.from({ length: 4 }, async () => {
+      while (traffic.busy) await test.release((await test.acquire(worker, { contextTokens: 300 })).acquireId);
+    });
+    const { findings, unproven } = await audit.run(test.pool, { repair: true });
+    traffic.busy = false;
+    await Promise.all(clients);
+    expect(findings).toEqual([]);
+    expect(unproven).toEqual(['worker w', `server large:${epoch}`]);
+    expect(await test.redis.hget(key('servers:tokens'), `large:${epoch}`)).toBe(String(LEASES * (500 - 256) + 7));
+  });
 });
 
 it('says where the counts of a job are off, and mends what follows from its requests', async () => {

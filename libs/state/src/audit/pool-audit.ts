@@ -31,7 +31,7 @@ export interface AuditReport {
   /** What was mended. */
   repaired: Finding[];
   counts: RoutingCounts & { jobs: number; requests: number; payloads: number };
-  /** Jobs whose requests never stood still for a recount: their sums are neither proven nor wrong. */
+  /** Jobs, and servers and workers with very many leases, that changed all the time: their sums are unknown. */
   unproven: string[];
 }
 
@@ -115,13 +115,13 @@ export class PoolAudit {
     const routing = await auditRouting(look);
     const jobs = listOf<JobId>(await look.read('SMEMBERS', 'jobs')).sort();
     const recount = repair ? await this.recountStates(look, pool, jobs) : undefined;
-    const unproven: JobId[] = [];
+    const { unproven } = look;
     let [requests, payloads] = [0, 0];
     for (const job of jobs) {
       if (!recount) {
         const counted = await countRequests(look, job);
         requests += compareCounts(look, job, counted);
-        if (!counted.isProven) unproven.push(job);
+        if (!counted.isProven) unproven.push(`job ${job}`);
         await checkGroups(look, [job]);
       }
       await checkRounds(look, job);

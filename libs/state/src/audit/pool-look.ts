@@ -40,6 +40,8 @@ const MOST_TRIES = 4;
 /** One look at a pool: reads it in pages, compares, and mends what it finds when it is to. */
 export class PoolLook {
   readonly findings: Finding[] = [];
+  /** What changed all the time, so that nothing is known of its sums. */
+  readonly unproven: string[] = [];
 
   constructor(
     private readonly redis: RedisClient,
@@ -100,6 +102,15 @@ export class PoolLook {
       });
       left = changed.map(({ item }) => item);
     }
+  }
+
+  /**
+   * Tries a check of what takes more than one call to read, until nothing has changed while it was read.
+   * @param check false when something has changed
+   */
+  async whenStill(what: string, check: () => Promise<boolean>): Promise<void> {
+    for (let tries = 1; tries <= MOST_TRIES; tries++) if (await check()) return;
+    this.unproven.push(what);
   }
 
   /**

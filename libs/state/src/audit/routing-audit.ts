@@ -26,7 +26,7 @@ export async function auditRouting(look: PoolLook): Promise<RoutingCounts> {
   await checkRequestLists(look);
   const servers = await checkServers(look);
   const sessions = await checkSessions(look);
-  const workers = await checkWorkers(look, leases);
+  const workers = await checkWorkers(look);
   await checkWaiters(look);
   await checkCounters(look, leases, sessions);
   return {

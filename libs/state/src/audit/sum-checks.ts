@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Epoch } from '@broomwagon/contracts';
 import { groupBy } from './findings';
 import { splitOwner, type LeaseView } from './lease-checks';
-import { type Discrepancy, type Key, listOf, type PoolLook } from './pool-look';
+import { type Discrepancy, type Key, listOf, type PoolLook, type Read, type Step } from './pool-look';
 
 const SET_CHECK = /^lease-not-in-set/;
 
@@ -36,10 +37,29 @@ export async function checkSessions(look: PoolLook): Promise<Map<string, Set<str
   return bound;
 }
 
+/** A lease of a server or worker that is read in pages. */
+interface OwnLease extends Pick<LeaseView, 'sessionId' | 'groupId'> {
+  acquireId: string;
+  seq: number;
+  surplusTokens: number;
+}
+type Owner = readonly [kind: 'server' | 'worker', id: string, epoch: Epoch];
+
+/** All leases of a server or worker epoch. */
+async function leasesOf(look: PoolLook, owner: Owner): Promise<OwnLease[]> {
+  const all = new Map<string, OwnLease>();
+  for (let cursor: string | undefined; cursor !== '0';) {
+    const page = await look.read<{ cursor: string; leases: unknown }>('leases', ...owner, cursor ?? '0');
+    for (const lease of listOf<OwnLease>(page.leases)) all.set(lease.acquireId, lease);
+    ({ cursor } = page);
+  }
+  return [...all.values()];
+}
+
 /** The live workers: the digest of their leases. @returns leases by worker, as their sets have them */
-export async function checkWorkers(look: PoolLook, leases: readonly LeaseView[]): Promise<Map<string, number>> {
-  const byWorker = groupBy(leases, ({ workerId, workerEpoch }) => `${workerId}:${workerEpoch}`);
+export async function checkWorkers(look: PoolLook): Promise<Map<string, number>> {
   const loads = new Map<string, number>();
+  const large: [id: string, epoch: Epoch][] = [];
   for await (const ids of look.names('workers', 'ZSCAN')) {
     await look.compare(
       ids,
@@ -48,20 +68,39 @@ export async function checkWorkers(look: PoolLook, leases: readonly LeaseView[])
         const worker = view as { epoch: Epoch; digest: string; load: number; sequences?: unknown } | false;
         if (!worker) return [{ check: 'index-without-worker', where: id, says: 'workers' }];
         loads.set(id, worker.load);
-        const where = `${id}:${worker.epoch}`;
-        // With very many leases the pages of this look must do, and a second look must find the same.
-        if (isSetOff(look, `worker:${where}`)) return [];
-        const { sequences = byWorker.get(where)?.map(({ seq }) => seq!) } = worker;
-        const sum = listOf<number>(sequences)
-          .reduce((total, seq) => total + BigInt(seq), 0n)
-          .toString();
-        if (sum === worker.digest) return [];
-        const says = `${worker.digest}, but its leases give ${sum}`;
-        return [{ check: 'worker-digest', where, says, steps: [['call', 'HSET', ['worker', id], 'leaseDigest', sum]] }];
+        if (isSetOff(look, `worker:${id}:${worker.epoch}`)) return [];
+        if (worker.sequences) return compareDigest(id, worker.epoch, worker.digest, listOf<number>(worker.sequences));
+        large.push([id, worker.epoch]);
+        return [];
       },
     );
   }
+  for (const [id, epoch] of large) {
+    await look.whenStill(`worker ${id}`, async () => {
+      const mark: Read = ['mark', 'worker', id, epoch];
+      const before = await look.read<[load: number, digest: string | false]>(...mark);
+      const sequences = (await leasesOf(look, ['worker', id, epoch])).map(({ seq }) => seq);
+      let isStill = true;
+      await look.compare(
+        [id],
+        () => [mark],
+        (_, [now]) => {
+          isStill = isDeepStrictEqual(now, before);
+          return isStill ? compareDigest(id, epoch, before[1] || '0', sequences) : [];
+        },
+      );
+      return isStill;
+    });
+  }
   return loads;
+}
+
+function compareDigest(id: string, epoch: Epoch, digest: string, sequences: readonly number[]): Discrepancy[] {
+  const sum = sequences.reduce((total, seq) => total + BigInt(seq), 0n).toString();
+  if (sum === digest) return [];
+  const says = `${digest}, but its leases give ${sum}`;
+  const steps: Step[] = [['call', 'HSET', ['worker', id], 'leaseDigest', sum]];
+  return [{ check: 'worker-digest', where: `${id}:${epoch}`, says, steps }];
 }
 
 type Pair = [right: number, stored: number];
@@ -71,7 +110,7 @@ type Sums = false | { tokens: Pair; ofSessions: Pair; groups: Record<string, Pai
 
 /**
  * The counts by server that the policies go by: context tokens, sessions, and the leases of each group; and the leases
- * of each session. Those of a server with more than 1,000 leases are not looked at: no transition reads so many.
+ * of each session.
  * @param bound sessions by the `serverId:epoch` they are bound to
  */
 export async function checkCounters(
@@ -93,45 +132,126 @@ export async function checkCounters(
     for await (const page of look.names(hash, 'HSCAN')) for (const name of page) names.add(name);
   }
   const bySession = groupBy(leases, ({ sessionId }) => sessionId);
+  const large = new Set<string>();
   await look.compare(
     [...names].filter((name) => !isSetOff(look, `server:${name}`)),
     (name) => [['sums', ...splitOwner(name), [...(bound.get(name) ?? [])], [...(groups.get(name) ?? [])]]],
-    (name, [sums]) => compareSums(name, sums as Sums, bySession),
+    (name, [answer]) => {
+      const sums = answer as Sums;
+      if (!sums) {
+        large.add(name);
+        return [];
+      }
+      return [
+        ...compareSum(name, tokenSum, sums.tokens),
+        ...compareSum(name, sessionSum, sums.ofSessions),
+        ...Object.entries(sums.groups).flatMap(([id, pair]) => compareSum(name, groupSum(id), pair)),
+        ...Object.entries(sums.sessions).flatMap(([id, [here, stored]]) =>
+          compareSession(name, id, [here + elsewhere(bySession.get(id), name), stored]),
+        ),
+      ];
+    },
   );
+  for (const name of large) {
+    const [sessionIds, groupIds] = [bound.get(name) ?? [], groups.get(name) ?? []];
+    await look.whenStill(`server ${name}`, () => checkLarge(look, name, [...sessionIds], [...groupIds], bySession));
+  }
 }
 
-function compareSums(name: string, sums: Sums, bySession: Map<string | undefined, LeaseView[]>): Discrepancy[] {
-  if (!sums) return [];
+/** The same for a server with more leases than one transition reads. False when they have changed meanwhile. */
+async function checkLarge(
+  look: PoolLook,
+  name: string,
+  sessionIds: readonly string[],
+  groupIds: readonly string[],
+  bySession: Map<string | undefined, LeaseView[]>,
+): Promise<boolean> {
   const [id, epoch] = splitOwner(name);
-  const found: Discrepancy[] = [];
-  const compare = ([right, stored]: Pair, check: string, where: string, hash: Key) => {
-    if (right === stored) return;
-    const set = right === 0 ? ['HDEL', hash, name] : ['HSET', hash, name, String(right)];
-    const says = `${stored}, but leases and sessions give ${right}`;
-    found.push({
-      check,
-      where,
-      says,
-      steps: [
-        ['call', ...set],
-        ['rescore', id, epoch],
-      ],
-    });
-  };
-  compare(sums.tokens, 'server-tokens', name, 'serverTokens');
+  const mark: Read = ['mark', 'server', id, epoch];
+  const before = await look.read(...mark);
+  const leases = await leasesOf(look, ['server', id, epoch]);
+  const groups = groupBy(leases, ({ groupId }) => groupId);
+  const sessions = groupBy(leases, ({ sessionId }) => sessionId);
+  const withSession = leases.filter(({ sessionId }) => sessionId !== undefined).length;
+  const named = namesOf(sessions, sessionIds);
+  const views = await look.readEach(named, (session) => [['session', session]]);
+  const boundHere = views.filter(([, [view]]) => isBoundTo(view as SessionView | false, name)).length;
+  const sums: { read: Read; compare: (stored: unknown) => Discrepancy[] }[] = [
+    {
+      read: ['HGET', 'serverTokens', name],
+      sum: tokenSum,
+      right: leases.reduce((all, one) => all + one.surplusTokens, 0),
+    },
+    { read: ['HGET', 'serverSessions', name], sum: sessionSum, right: boundHere - withSession },
+    ...namesOf(groups, groupIds).map((group) => ({
+      read: ['HGET', ['groupLeases', group], name] as Read,
+      sum: groupSum(group),
+      right: groups.get(group)?.length ?? 0,
+    })),
+  ].map(({ read, sum, right }) => ({
+    read: read as Read,
+    compare: (stored) => compareSum(name, sum, [right, Number(stored || 0)]),
+  }));
+  for (const session of named) {
+    const right = (sessions.get(session)?.length ?? 0) + elsewhere(bySession.get(session), name);
+    const compare = (view: unknown) => {
+      const stored = view as SessionView | false;
+      return isBoundTo(stored, name) ? compareSession(name, session, [right, stored.leases ?? 0]) : [];
+    };
+    sums.push({ read: ['session', session], compare });
+  }
+  let isStill = true;
+  await look.compare(
+    sums,
+    ({ read }) => [mark, read],
+    ({ compare }, [now, stored]) => {
+      if (isDeepStrictEqual(now, before)) return compare(stored);
+      isStill = false;
+      return [];
+    },
+  );
+  return isStill;
+}
+
+const namesOf = (found: Map<string | undefined, unknown>, known: readonly string[]): string[] => [
+  ...new Set([...known, ...[...found.keys()].filter((one) => one !== undefined)]),
+];
+
+function isBoundTo(session: SessionView | false, name: string): session is SessionView {
+  return session !== false && `${session.serverId}:${session.epoch}` === name;
+}
+
+/** How many of these leases are on other servers. */
+function elsewhere(leases: readonly LeaseView[] = [], name: string): number {
+  return leases.filter(({ serverId, serverEpoch }) => `${serverId}:${serverEpoch}` !== name).length;
+}
+
+/** A sum of a server: what its check is called, where it was found, and the hash that has it. */
+type Sum = (name: string) => { check: string; where: string; hash: Key };
+const tokenSum: Sum = (name) => ({ check: 'server-tokens', where: name, hash: 'serverTokens' });
+const sessionSum: Sum = (name) => ({ check: 'server-sessions', where: name, hash: 'serverSessions' });
+const groupSum =
+  (groupId: string): Sum =>
+  (name) => ({ check: 'group-leases', where: `${groupId} on ${name}`, hash: ['groupLeases', groupId] });
+
+function compareSum(name: string, sum: Sum, [right, stored]: Pair): Discrepancy[] {
+  const [id, epoch] = splitOwner(name);
   // A session that was cleared is bound to no epoch.
-  if (epoch !== '') compare(sums.ofSessions, 'server-sessions', name, 'serverSessions');
-  for (const [groupId, pair] of Object.entries(sums.groups)) {
-    compare(pair, 'group-leases', `${groupId} on ${name}`, ['groupLeases', groupId]);
-  }
-  for (const [where, [here, stored]] of Object.entries(sums.sessions)) {
-    const isHere = ({ serverId, serverEpoch }: LeaseView) => serverId === id && serverEpoch === epoch;
-    const right = here + (bySession.get(where) ?? []).filter((lease) => !isHere(lease)).length;
-    if (right === stored) continue;
-    const says = `${stored} leases counted on ${name}, ${right} found`;
-    found.push({ check: 'session-lease-count', where, says, steps: [['session', where, right]] });
-  }
-  return found;
+  if (right === stored || (epoch === '' && sum === sessionSum)) return [];
+  const { hash, ...what } = sum(name);
+  const set = right === 0 ? ['HDEL', hash, name] : ['HSET', hash, name, String(right)];
+  const says = `${stored}, but leases and sessions give ${right}`;
+  const steps: Step[] = [
+    ['call', ...set],
+    ['rescore', id, epoch],
+  ];
+  return [{ ...what, says, steps }];
+}
+
+function compareSession(name: string, where: string, [right, stored]: Pair): Discrepancy[] {
+  if (right === stored) return [];
+  const says = `${stored} leases counted on ${name}, ${right} found`;
+  return [{ check: 'session-lease-count', where, says, steps: [['session', where, right]] }];
 }
 
 /** Leases are missing in the set of this owner, so that no sum over it says anything. */

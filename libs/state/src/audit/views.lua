@@ -2,7 +2,8 @@
 -- views: what is stored of a thing, beside what the indexes and counts say of it. Nothing here writes or checks.
 local Views = {}
 
-local MOST_LEASES = 1000 -- of one server or worker that are summed up at once
+local MOST_LEASES = 1000 -- of one server or worker that are summed up at once; more are read in pages
+local PAGE = 256
 local WORK = 600 -- entries read by one transition
 function Tx.fields.entries_read() return 0 end
 local function note(tx, entries) tx.entries_read = tx.entries_read + entries end
@@ -79,17 +80,38 @@ function VIEWS.server(tx, id)
   return view
 end
 
--- Leases that the set of a server or worker names and that are its own; nil when they are too many.
-local function leases_of(tx, set, kind, id, epoch)
-  local leases, count = {}, redis.call('SCARD', set)
-  if count > MOST_LEASES then return nil end
-  note(tx, count)
-  if count == 0 then return leases end
-  for _, packed in ipairs(redis.call('HMGET', tx.key.leases, unpack(redis.call('SMEMBERS', set)))) do
+-- The leases of these ids that are of this server or worker epoch.
+local function own_leases(tx, ids, kind, id, epoch)
+  local leases = {}
+  note(tx, #ids)
+  for index, packed in ipairs(#ids > 0 and redis.call('HMGET', tx.key.leases, unpack(ids)) or {}) do
     local lease = packed and LeaseRecord.unpack(packed)
-    if lease and lease[kind .. 'Id'] == id and lease[kind .. 'Epoch'] == epoch then table.insert(leases, lease) end
+    if lease and lease[kind .. 'Id'] == id and lease[kind .. 'Epoch'] == epoch then
+      lease.acquireId, lease.surplusTokens = ids[index], Loads.surplus_tokens(lease.contextTokens)
+      table.insert(leases, lease)
+    end
   end
   return leases
+end
+
+-- Leases that the set of a server or worker names and that are its own; nil when they are too many.
+local function leases_of(tx, set, kind, id, epoch)
+  if redis.call('SCARD', set) > MOST_LEASES then return nil end
+  return own_leases(tx, redis.call('SMEMBERS', set), kind, id, epoch)
+end
+
+-- A page of the same leases; each lease that lives all the time comes at least once.
+function VIEWS.leases(tx, kind, id, epoch, cursor)
+  local page = redis.call('SSCAN', tx.key[kind .. 'Leases'](tx.key, id, epoch), cursor, 'COUNT', PAGE)
+  return { cursor = page[1], leases = own_leases(tx, page[2], kind, id, epoch) }
+end
+
+-- Two equal marks mean that in between the epoch got no lease and gave none back, and no session was bound to it.
+function VIEWS.mark(tx, kind, id, epoch)
+  local load = redis.call('SCARD', tx.key[kind .. 'Leases'](tx.key, id, epoch))
+  if kind == 'worker' then return { load, redis.call('HGET', tx.key:worker(id), 'leaseDigest') } end
+  return { load, redis.call('HGET', tx.key.serverChosen, id),
+    redis.call('HGET', tx.key.serverSessions, Loads.count_name(id, epoch)) }
 end
 
 -- The counts by server that policies go by, as [right, stored]; false when its leases are too many. Sessions and groups
@@ -104,7 +126,7 @@ function VIEWS.sums(tx, id, epoch, session_ids, group_ids)
   for _, session_id in ipairs(session_ids) do sessions[session_id] = 0 end
   for _, group_id in ipairs(group_ids) do groups[group_id] = 0 end
   for _, lease in ipairs(leases) do
-    tokens = tokens + Loads.surplus_tokens(lease.contextTokens)
+    tokens = tokens + lease.surplusTokens
     if lease.groupId then groups[lease.groupId] = (groups[lease.groupId] or 0) + 1 end
     if lease.sessionId then
       sessions[lease.sessionId] = (sessions[lease.sessionId] or 0) + 1
