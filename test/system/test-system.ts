@@ -18,6 +18,7 @@ import {
   ProcessGroup,
   ProtocolCheck,
   readyByFile,
+  type ServiceDescription,
   testNatsUrl,
   testPool,
   testRedisUrl,
@@ -272,8 +273,17 @@ export class TestSystem {
 
   /** The metrics page of one application. */
   async metrics(name: string): Promise<string> {
-    const { port } = JSON.parse(readFileSync(join(this.folder, `${name}.json`), 'utf8')) as { port: number };
-    return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    return (await fetch(`http://127.0.0.1:${this.port(name)}/metrics`)).text();
+  }
+
+  /** The port of the health and metrics routes of one application. */
+  port(name: string): number {
+    return (JSON.parse(readFileSync(join(this.folder, `${name}.json`), 'utf8')) as { port: number }).port;
+  }
+
+  /** Runs one more program until the system stops. */
+  run(program: ServiceDescription): Promise<ManagedProcess> {
+    return this.group.start(program);
   }
 
   /** The last lines of all logs, for a failed test. */

@@ -82,7 +82,9 @@ export class LoadBalancerMetrics {
     expiredEpochs: this.ofPools('expired_epochs', 'Worker and server epochs whose leases are being returned'),
   } satisfies Record<Exclude<keyof PoolTotals, 'slowScans'>, unknown>;
 
-  constructor(private readonly metrics: Metrics) {}
+  constructor(private readonly metrics: Metrics) {
+    this.prefixCacheResets.inc({ outcome: 'failed' }, 0);
+  }
 
   granted({ branch, via }: Decision): void {
     this.acquires.inc({ outcome: branch });

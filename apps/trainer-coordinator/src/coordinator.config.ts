@@ -91,6 +91,9 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   )
   payloadSweepUnchecked: boolean = false;
 
+  @Env('METRICS_JOBS', 'jobs of a pool whose ledgers have metrics of their own: those that changed last', { min: 0 })
+  metricsJobs: number = 20;
+
   @Env('EVENTS_RELAY', 'publish the events of the outbox')
   eventsRelay: boolean = true;
 

@@ -24,5 +24,8 @@ it('says and counts an alarm once, however often it is looked at, and says when 
     [{ pool: 'p', alarm: 'workers-mass' }, 'The alarm has ended', 'Alarms'],
     [{ pool: 'q', alarm: 'workers-mass' }, 'Nobody expires', 'Alarms'],
   ]);
-  expect(await metrics.text()).toMatch(/alarms_total\{alarm="workers-mass",app="test"\} 2/);
+  const text = await metrics.text();
+  expect(text).toMatch(/alarms_total\{alarm="workers-mass",app="test"\} 2/);
+  expect(text).toMatch(/alarms_active\{alarm="workers-mass",app="test"\} 1/);
+  expect(text).toMatch(/alarms_active\{alarm="workers-outage",app="test"\} 0/);
 });

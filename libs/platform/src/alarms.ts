@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Metrics } from './metrics';
 
-/** What goes on for some time is said and counted when it begins, and said when it is over; not at each look at it. */
+/** Alarms are logged and counted when they begin, and logged when they end. */
 @Injectable()
 export class Alarms {
   private readonly logger = new Logger(Alarms.name);
@@ -9,11 +9,13 @@ export class Alarms {
   private readonly raised = new Map<string, string>();
 
   private readonly counter;
+  private readonly active;
 
   constructor(metrics: Metrics) {
     this.counter = metrics.counter('alarms_total', 'Alarms by name, counted when they begin; the log says what to do', [
       'alarm',
     ]);
+    this.active = metrics.gauge('alarms_active', 'Alarms that have not ended, in all pools', ['alarm']);
   }
 
   /**
@@ -25,6 +27,7 @@ export class Alarms {
     const key = `${pool} ${subject}`;
     const before = this.raised.get(key);
     if (name === before) return;
+    if (before !== undefined) this.active.dec({ alarm: before });
     if (name === undefined) {
       this.raised.delete(key);
       this.logger.log({ pool, alarm: before }, 'The alarm has ended');
@@ -32,6 +35,7 @@ export class Alarms {
     }
     this.raised.set(key, name);
     this.counter.inc({ alarm: name });
+    this.active.inc({ alarm: name });
     this.logger.error({ pool, alarm: name, ...about }, says);
   }
 }

@@ -20,9 +20,9 @@ function check(type: 'counter' | 'gauge' | 'histogram', name: string, help: stri
   if (broken) throw new Error(`Metric ${name} ${broken}`);
 }
 
-/** Durations from 0.25 ms to 30 s. */
+/** Durations from 0.1 ms to 30 s. */
 const DURATION_BUCKETS_S = [
-  0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
 
 /**

@@ -1,8 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { decodeId, WASTE_REASONS, type JobId, type JobLedgerReply, type PoolName } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
+import type { Gauge } from 'prom-client';
+import { CoordinatorConfig } from '../coordinator.config';
 
 const BOUNDS = ['lengthBias', 'offPolicyShare', 'versionSpan', 'cutsPerGroup'] as const;
+const LEVELS = { near: 1, over: 2 };
+/** Label of all jobs beyond `METRICS_JOBS`. */
+const OTHER_JOBS = 'other';
+
+type JobLedger = JobLedgerReply & { job: JobId };
 
 /** Gauges of the ledgers, read periodically, so every replica shows the same. */
 @Injectable()
@@ -10,8 +17,13 @@ export class LedgerMetrics {
   private readonly values;
   private readonly waste;
   private readonly alarms;
+  /** What removes the series of a pool. */
+  private readonly shown = new Map<PoolName, (() => void)[]>();
 
-  constructor(metrics: Metrics) {
+  constructor(
+    metrics: Metrics,
+    private readonly config: CoordinatorConfig,
+  ) {
     const labels = ['pool', 'job'];
     const gauge = (name: string, help: string) => metrics.gauge(`ledger_${name}`, help, labels);
     this.values = {
@@ -22,40 +34,63 @@ export class LedgerMetrics {
       span: gauge('version_span', 'Maximum weight versions between a token and its training'),
       cuts: gauge('cuts_per_group', 'Maximum cuts of a trained group'),
     };
-    this.waste = metrics.gauge('ledger_wasted_tokens', 'Tokens thrown away, by reason', [...labels, 'reason']);
-    this.alarms = metrics.gauge('ledger_alarms', 'Bounds that are nearly reached (1) or exceeded (2), otherwise 0', [
-      ...labels,
-      'bound',
-    ]);
+    this.waste = metrics.gauge(
+      'ledger_wasted_tokens',
+      'Tokens thrown away, by reason; job="other": of the jobs beyond METRICS_JOBS',
+      [...labels, 'reason'],
+    );
+    this.alarms = metrics.gauge(
+      'ledger_alarms',
+      'Bounds that are nearly reached (1) or exceeded (2), otherwise 0; job="other": of the jobs beyond METRICS_JOBS',
+      [...labels, 'bound'],
+    );
   }
 
-  /** The job is deleted, or has been idle for long. */
-  forget(pool: PoolName, job: JobId): void {
-    const labels = labelsOf(pool, job);
-    for (const gauge of Object.values(this.values)) gauge.remove(labels);
-    for (const reason of WASTE_REASONS) this.waste.remove({ ...labels, reason });
-    for (const bound of BOUNDS) this.alarms.remove({ ...labels, bound });
-  }
-
-  show(pool: PoolName, job: JobId, { summary, alarms }: JobLedgerReply): void {
-    const labels = labelsOf(pool, job);
-    const { values } = this;
-    values.lengthBias.set(labels, summary.lengthBias);
-    values.offPolicy.set(labels, summary.offPolicyShare);
-    values.waste.set(labels, summary.waste.share);
-    values.variation.set(labels, summary.batchVariation);
-    values.span.set(labels, summary.versionSpan.max);
-    values.cuts.set(labels, summary.cutsPerGroup.max);
-    for (const [reason, tokens] of Object.entries(summary.waste.byReason))
-      this.waste.set({ ...labels, reason }, tokens);
+  /**
+   * Replaces the series of a pool.
+   * @param jobs the job that changed last first; those beyond `METRICS_JOBS` show only sums of tokens and the highest
+   *   level of each bound
+   */
+  show(pool: PoolName, jobs: readonly JobLedger[]): void {
+    for (const remove of this.shown.get(pool) ?? []) remove();
+    const shown: (() => void)[] = [];
+    this.shown.set(pool, shown);
+    const set = (gauge: Gauge, labels: Record<string, string>, value: number): void => {
+      gauge.set(labels, value);
+      shown.push(() => gauge.remove(labels));
+    };
+    const { metricsJobs } = this.config;
+    for (const { job, summary, alarms } of jobs.slice(0, metricsJobs)) {
+      // With the job's name as its trainer chose it.
+      const labels = { pool, job: decodeId(job) };
+      set(this.values.lengthBias, labels, summary.lengthBias);
+      set(this.values.offPolicy, labels, summary.offPolicyShare);
+      set(this.values.waste, labels, summary.waste.share);
+      set(this.values.variation, labels, summary.batchVariation);
+      set(this.values.span, labels, summary.versionSpan.max);
+      set(this.values.cuts, labels, summary.cutsPerGroup.max);
+      for (const reason of WASTE_REASONS) set(this.waste, { ...labels, reason }, summary.waste.byReason[reason] ?? 0);
+      for (const bound of BOUNDS) set(this.alarms, { ...labels, bound }, levelOf(alarms, bound));
+    }
+    const others = jobs.slice(metricsJobs);
+    if (others.length === 0) return;
+    const labels = { pool, job: OTHER_JOBS };
+    for (const reason of WASTE_REASONS) {
+      const tokens = others.map(({ summary }) => summary.waste.byReason[reason] ?? 0);
+      set(
+        this.waste,
+        { ...labels, reason },
+        tokens.reduce((sum, one) => sum + one, 0),
+      );
+    }
     for (const bound of BOUNDS) {
-      const alarm = alarms.find((one) => one.bound === bound);
-      this.alarms.set({ ...labels, bound }, alarm === undefined ? 0 : alarm.state === 'near' ? 1 : 2);
+      const level = others.reduce((highest, { alarms }) => Math.max(highest, levelOf(alarms, bound)), 0);
+      set(this.alarms, { ...labels, bound }, level);
     }
   }
 }
 
-/** With the job's name as its trainer chose it. */
-function labelsOf(pool: PoolName, job: JobId) {
-  return { pool, job: decodeId(job) };
+function levelOf(alarms: JobLedger['alarms'], bound: (typeof BOUNDS)[number]): number {
+  const alarm = alarms.find((one) => one.bound === bound);
+  return alarm === undefined ? 0 : LEVELS[alarm.state];
 }

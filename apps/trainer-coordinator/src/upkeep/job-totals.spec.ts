@@ -1,7 +1,8 @@
-import type { JobStatus } from '@broomwagon/contracts';
+import { WASTE_REASONS, type JobStatus } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 import type { RoundStore } from '@broomwagon/state';
 import { expect, it } from 'vitest';
+import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LedgerMetrics } from '../ledger/ledger.metrics';
 import type { LedgerService } from '../ledger/ledger.service';
@@ -12,15 +13,15 @@ const LEDGER = {
   summary: {
     lengthBias: 1,
     offPolicyShare: 0,
-    waste: { share: 0, byReason: { cut: 5 } },
+    waste: { share: 0, byReason: Object.fromEntries(WASTE_REASONS.map((reason) => [reason, 5])) },
     batchVariation: 0,
     versionSpan: { max: 0 },
     cutsPerGroup: { max: 0 },
   },
-  alarms: [],
+  alarms: [{ bound: 'offPolicyShare', state: 'over', value: 1, limit: 0.5 }],
 };
 
-function openTotals() {
+function openTotals(metricsJobs = 20) {
   const metrics = new Metrics('test');
   const jobs = new Map<string, number>();
   const open = new Set<string>();
@@ -39,7 +40,7 @@ function openTotals() {
     rounds as unknown as RoundStore,
     ledgers as unknown as LedgerService,
     new CoordinatorMetrics(metrics),
-    new LedgerMetrics(metrics),
+    new LedgerMetrics(metrics, Object.assign(new CoordinatorConfig(), { metricsJobs })),
   );
   const read = async (nowMs: number) => {
     reads.length = 0;
@@ -80,4 +81,22 @@ it('takes the gauges of a job away when it is deleted, or idle for an hour', asy
   expect(await text()).not.toContain('job="gone"');
   expect(await text()).not.toContain('job="idle"');
   expect(await text()).toContain('job="live"');
+});
+
+it('gives labels of their own to the jobs that changed last, and sums the others', async () => {
+  const { jobs, open, read, text } = openTotals(2);
+  for (const job of ['a', 'b', 'c', 'd']) {
+    jobs.set(job, 1);
+    open.add(job);
+  }
+  await read(1_000_000_000);
+  for (const job of ['c', 'd']) jobs.set(job, 2);
+  await read(1_000_005_000);
+  const page = await text();
+  const labels = new Set([...page.matchAll(/ledger_\w+\{pool="p",job="(\w+)"/g)].map(([, job]) => job));
+  expect(labels).toEqual(new Set(['c', 'd', 'other']));
+  expect(page).toMatch(/ledger_wasted_tokens\{pool="p",job="other",reason="cut",app="test"\} 10/);
+  expect(page).toMatch(/ledger_alarms\{pool="p",job="other",bound="offPolicyShare",app="test"\} 2/);
+  expect(page).toMatch(/ledger_alarms\{pool="p",job="other",bound="versionSpan",app="test"\} 0/);
+  expect(page).not.toMatch(/ledger_waste_ratio\{pool="p",job="other"/);
 });

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { JobId, JobStatus, PoolName } from '@broomwagon/contracts';
+import type { JobId, JobLedgerReply, JobStatus, PoolName } from '@broomwagon/contracts';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { InEachPool } from '@broomwagon/platform';
 import { RoundStore } from '@broomwagon/state';
@@ -19,6 +19,7 @@ interface KnownJob {
   status: JobStatus;
   text: string;
   changedAtMs: number;
+  ledger: JobLedgerReply;
 }
 interface KnownPool {
   jobs: Map<JobId, KnownJob>;
@@ -46,15 +47,20 @@ export class JobTotals {
     if (nowMs - known.readAllAtMs >= READ_ALL_MS) {
       known.readAllAtMs = nowMs;
       const all = await this.rounds.listJobs(pool, false);
-      for (const job of known.jobs.keys()) if (!all.includes(job)) this.forget(pool, known, job);
+      for (const job of known.jobs.keys()) if (!all.includes(job)) known.jobs.delete(job);
       for (const job of all) await this.readJob(pool, known, job, nowMs);
     } else {
       const late = [...known.jobs].filter(([, { changedAtMs }]) => nowMs - changedAtMs < CHANGED_OF_LATE_MS);
       for (const job of new Set([...open, ...late.map(([job]) => job)])) await this.readJob(pool, known, job, nowMs);
     }
-    for (const [job, { changedAtMs }] of known.jobs) {
-      if (!open.has(job) && nowMs - changedAtMs >= LEDGER_SHOWN_MS) this.ledgerMetrics.forget(pool, job);
-    }
+    const shown = [...known.jobs].filter(
+      ([job, { changedAtMs }]) => open.has(job) || nowMs - changedAtMs < LEDGER_SHOWN_MS,
+    );
+    shown.sort(([, one], [, other]) => other.changedAtMs - one.changedAtMs);
+    this.ledgerMetrics.show(
+      pool,
+      shown.map(([job, { ledger }]) => ({ job, ...ledger })),
+    );
     this.counts.totals(
       pool,
       [...known.jobs.values()].map(({ status }) => status),
@@ -63,9 +69,9 @@ export class JobTotals {
 
   /** Of all pools but these. */
   keepOnly(pools: readonly PoolName[]): void {
-    for (const [pool, known] of this.pools) {
+    for (const pool of this.pools.keys()) {
       if (pools.includes(pool)) continue;
-      for (const job of known.jobs.keys()) this.ledgerMetrics.forget(pool, job);
+      this.ledgerMetrics.show(pool, []);
       this.pools.delete(pool);
     }
   }
@@ -75,16 +81,10 @@ export class JobTotals {
       if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
       throw error;
     });
-    if (status === undefined) return this.forget(pool, known, job);
+    if (status === undefined) return void known.jobs.delete(job);
     const text = JSON.stringify(status);
     const before = known.jobs.get(job);
     if (before?.text === text) return;
-    known.jobs.set(job, { status, text, changedAtMs: nowMs });
-    this.ledgerMetrics.show(pool, job, await this.ledgers.read(pool, job));
-  }
-
-  private forget(pool: PoolName, known: KnownPool, job: JobId): void {
-    known.jobs.delete(job);
-    this.ledgerMetrics.forget(pool, job);
+    known.jobs.set(job, { status, text, changedAtMs: nowMs, ledger: await this.ledgers.read(pool, job) });
   }
 }

@@ -24,6 +24,7 @@ export interface PeriodicTaskOptions {
  */
 export class PeriodicTask {
   private readonly logger: Logger;
+  private readonly failures;
   private readonly abort = new AbortController();
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> | undefined;
@@ -37,6 +38,11 @@ export class PeriodicTask {
     private readonly run: (signal: AbortSignal) => Promise<unknown>,
   ) {
     this.logger = new Logger(`PeriodicTask ${options.name}`);
+    this.failures = options.metrics.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', [
+      'task',
+    ]);
+    // A series that begins with 0: Prometheus does not see the increase of one that begins with 1.
+    this.failures.inc({ task: options.name }, 0);
     // As many calls of one run as it likes may wait for the stop.
     setMaxListeners(0, this.abort.signal);
   }
@@ -72,9 +78,7 @@ export class PeriodicTask {
   }
 
   private noteFailure(error: unknown): void {
-    this.options.metrics
-      .counter('task_failures_total', 'Failed runs of periodic tasks; see the log', ['task'])
-      .inc({ task: this.options.name });
+    this.failures.inc({ task: this.options.name });
     const nowMs = performance.now();
     this.streak ??= { runs: 0, beganAtMs: nowMs, logged: '', loggedAtMs: 0 };
     this.streak.runs++;

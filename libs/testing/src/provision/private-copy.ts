@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { PrivateApt } from './private-apt';
 import { runTool } from './run-tool';
 import { checkBinary, type ServerBinary } from './server-binary';
-import { SERVER_KINDS, type ServerKind } from './server-kind';
+import { PROGRAMS, type ProgramKind } from './server-kind';
 
 /** The file that makes a folder a complete copy; paths are relative to the folder. */
 const MANIFEST = 'copy.json';
@@ -34,12 +34,12 @@ export type CopyResult = ServerBinary | { reason: string };
  * `<cache>/servers/<release>/<server>/<version>`, nothing installed. A copy that is there already is used without the
  * network. Parallel first runs each prepare their own folder; the first to rename it into place wins.
  */
-export async function privateCopies(
-  kinds: readonly ServerKind[],
+export async function privateCopies<Kind extends ProgramKind>(
+  kinds: readonly Kind[],
   say: (line: string) => void,
   cache = cacheFolder(),
-): Promise<Map<ServerKind, CopyResult>> {
-  const results = new Map<ServerKind, CopyResult>();
+): Promise<Map<Kind, CopyResult>> {
+  const results = new Map<Kind, CopyResult>();
   const architecture = await runTool('dpkg', ['--print-architecture'], { timeoutMs: 10_000 });
   const aptGet = await runTool('apt-get', ['--version'], { timeoutMs: 10_000 });
   if (!architecture.ok || !aptGet.ok) {
@@ -59,7 +59,7 @@ export async function privateCopies(
     await removeAbandoned(servers);
     const work = await mkdtemp(join(servers, '.preparing-'));
     try {
-      const labels = missing.map((kind) => SERVER_KINDS[kind].label).join(' and ');
+      const labels = missing.map((kind) => PROGRAMS[kind].label).join(' and ');
       say(`Downloading a private copy of ${labels} with apt into ${servers} (once, nothing is installed)`);
       const { apt, complaint } = await PrivateApt.open(work);
       for (const kind of missing) results.set(kind, await makeCopy(kind, apt, work, join(servers, kind), complaint));
@@ -74,13 +74,13 @@ export async function privateCopies(
 }
 
 async function makeCopy(
-  kind: ServerKind,
+  kind: ProgramKind,
   apt: PrivateApt,
   work: string,
   destination: string,
   updateComplaint: string,
 ): Promise<CopyResult> {
-  const details = SERVER_KINDS[kind];
+  const details = PROGRAMS[kind];
   for (const packages of details.debianPackages) {
     const version = await apt.candidate(packages[0]!);
     if (version === undefined) continue;
@@ -127,7 +127,7 @@ async function makeCopy(
   return { reason: [`this distribution has no package ${names}`, updateComplaint].filter(Boolean).join('; ') };
 }
 
-async function knownCopy(kind: ServerKind, folder: string): Promise<ServerBinary | undefined> {
+async function knownCopy(kind: ProgramKind, folder: string): Promise<ServerBinary | undefined> {
   const versions = await readdir(folder).catch(() => []);
   for (const version of versions.toSorted((a, b) => b.localeCompare(a, 'en', { numeric: true }))) {
     const copy = join(folder, version);
@@ -142,9 +142,9 @@ async function knownCopy(kind: ServerKind, folder: string): Promise<ServerBinary
   return undefined;
 }
 
-async function describe(kind: ServerKind, copy: string, packages: string[]): Promise<Manifest | undefined> {
+async function describe(kind: ProgramKind, copy: string, packages: string[]): Promise<Manifest | undefined> {
   const paths = await readdir(copy, { recursive: true });
-  const executable = SERVER_KINDS[kind].binaries.flatMap((name) =>
+  const executable = PROGRAMS[kind].binaries.flatMap((name) =>
     paths.filter((path) => basename(path) === name && /^s?bin$/.test(basename(dirname(path)))),
   )[0];
   if (executable === undefined) return undefined;

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { runTool } from './run-tool';
-import { SERVER_KINDS, type ServerKind } from './server-kind';
+import { PROGRAMS, type ProgramKind } from './server-kind';
 
 /** An executable that was run once and told its version. */
 export interface ServerBinary {
@@ -21,7 +21,7 @@ const FURTHER_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
  * @returns the first one that runs and is new enough, or the reasons against each.
  */
 export async function findOnPath(
-  kind: ServerKind,
+  kind: ProgramKind,
   pathVariable?: string,
 ): Promise<ServerBinary | { reasons: string[] }> {
   const reasons: string[] = [];
@@ -30,7 +30,7 @@ export async function findOnPath(
     ...FURTHER_FOLDERS,
   ];
   const folders = searched.filter((folder) => folder !== '');
-  for (const name of SERVER_KINDS[kind].binaries) {
+  for (const name of PROGRAMS[kind].binaries) {
     for (const path of new Set(folders.map((folder) => join(folder, name)))) {
       const executable = await access(path, constants.X_OK).then(
         () => true,
@@ -42,21 +42,21 @@ export async function findOnPath(
       reasons.push(checked.reason);
     }
   }
-  return { reasons: reasons.length > 0 ? reasons : [`no ${SERVER_KINDS[kind].binaries.join(' or ')} on PATH`] };
+  return { reasons: reasons.length > 0 ? reasons : [`no ${PROGRAMS[kind].binaries.join(' or ')} on PATH`] };
 }
 
 /** Asks an executable for its version, which also shows that its libraries are there. */
 export async function checkBinary(
-  kind: ServerKind,
+  kind: ProgramKind,
   path: string,
   environment: Record<string, string>,
 ): Promise<ServerBinary | { reason: string }> {
   const asked = await runTool(path, ['--version'], { timeoutMs: 10_000, environment });
-  const version = /v=?(\d+)\.(\d+)[\w.-]*/.exec(asked.output);
+  const version = /(?:v=?|version )(\d+)\.(\d+)[\w.-]*/.exec(asked.output);
   if (!asked.ok || version === null) return { reason: `${path} does not run: ${asked.complaint || asked.output}` };
-  const [major, minor] = SERVER_KINDS[kind].minimumVersion;
+  const [major, minor] = PROGRAMS[kind].minimumVersion;
   const found = [Number(version[1]), Number(version[2])] as const;
-  const shown = version[0].replace(/^v=?/, '');
+  const shown = version[0].replace(/^(v=?|version )/, '');
   if (found[0] < major || (found[0] === major && found[1] < minor)) {
     return { reason: `${path} is version ${shown}, at least ${major}.${minor} is needed` };
   }

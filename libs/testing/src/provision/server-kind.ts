@@ -1,12 +1,11 @@
 /** The two servers that Broomwagon stands on. */
 export type ServerKind = 'nats' | 'redis';
 
-export interface ServerKindDetails {
+/** A program of the tests, which may lack Prometheus: the tests that need it are skipped then. */
+export type ProgramKind = ServerKind | 'prometheus';
+
+export interface ProgramDetails {
   readonly label: string;
-  /** Names the address of a server that is already there. */
-  readonly urlVariable: string;
-  /** Names the address for tests; goes before `urlVariable`. */
-  readonly testUrlVariable: string;
   /** Names of the executable, the better one first. */
   readonly binaries: readonly string[];
   /** The oldest version on which everything of ours works. */
@@ -15,6 +14,13 @@ export interface ServerKindDetails {
   readonly debianPackages: readonly (readonly string[])[];
   /** C libraries for systems on which apt's own resolver refuses (broken or held packages). */
   readonly debianLibraries: readonly string[];
+}
+
+export interface ServerKindDetails extends ProgramDetails {
+  /** Names the address of a server that is already there. */
+  readonly urlVariable: string;
+  /** Names the address for tests; goes before `urlVariable`. */
+  readonly testUrlVariable: string;
   readonly composeService: string;
   readonly containerPort: number;
   /** The variable with which docker-compose.yml lets us choose the port on the host. */
@@ -59,5 +65,17 @@ export const SERVER_KINDS: Readonly<Record<ServerKind, ServerKindDetails>> = {
     composeService: 'redis',
     containerPort: 6379,
     hostPortVariable: 'REDIS_HOST_PORT',
+  },
+};
+
+export const PROGRAMS: Readonly<Record<ProgramKind, ProgramDetails>> = {
+  ...SERVER_KINDS,
+  prometheus: {
+    label: 'Prometheus',
+    binaries: ['prometheus'],
+    minimumVersion: [2, 37],
+    // With promtool.
+    debianPackages: [['prometheus']],
+    debianLibraries: [],
   },
 };

@@ -1,0 +1,164 @@
+import { execFile, type ExecFileException } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findPrometheus, freePort } from '@broomwagon/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TestSystem } from './system/test-system';
+
+const RULES = 'deploy/prometheus/alerts.yaml';
+const rules = readFileSync(RULES, 'utf8');
+const alertNames = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
+const dashboards = readdirSync('deploy/grafana').map((file) => readFileSync(join('deploy/grafana', file), 'utf8'));
+/** Words of which labels may consist: each has few values. `job` is bounded by METRICS_JOBS. */
+const LABELS = new Set(
+  [
+    'alarm',
+    'app',
+    'bound',
+    'job',
+    'kind',
+    'of',
+    'outcome',
+    'pool',
+    'reason',
+    'result',
+    'state',
+    'subject',
+    'task',
+  ].concat(['trigger', 'le', 'quantile', 'version', 'major', 'minor', 'patch', 'space', 'type']),
+);
+const DOWNLOAD_TIMEOUT_MS = 400_000;
+let tools: { prometheus: string; promtool: string };
+
+/** Output of promtool; fails with its complaints. */
+function promtool(args: string[], input = ''): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const report = (error: ExecFileException | null, out: string, complaint: string): void =>
+      error === null ? resolve(out) : reject(new Error(`${out}${complaint}`));
+    execFile(tools.promtool, args, report).stdin!.end(input);
+  });
+}
+
+/** Names of metrics, and of the series that Prometheus makes of a histogram. */
+function namesIn(page: string): string[] {
+  return [...page.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name, type]) =>
+    type === 'histogram' ? [name!, ...['bucket', 'count', 'sum'].map((suffix) => `${name}_${suffix}`)] : [name!],
+  );
+}
+
+describe('metrics, dashboards and alerts', () => {
+  let system: TestSystem;
+  const pages = new Map<string, string>();
+
+  beforeAll(async () => {
+    system = await TestSystem.start({ balancers: 2 });
+    await system.startApp('admin-api', 'admin-api-1');
+    const names = ['load-balancer-1', 'trainer-coordinator-1', 'worker-1', 'admin-api-1'];
+    for (const name of names) pages.set(name, await system.metrics(name));
+  });
+  afterAll(() => system.stop());
+
+  it('names every metric with the prefix, and labels none with an id', () => {
+    for (const [app, page] of pages) {
+      const names = namesIn(page);
+      expect(names.length, app).toBeGreaterThan(20);
+      expect(names.filter((name) => !/^(broomwagon|process|nodejs)_/.test(name))).toEqual([]);
+      expect(names).toEqual(expect.arrayContaining(['process_cpu_seconds_total', 'nodejs_eventloop_lag_p99_seconds']));
+      const labels = [...page.matchAll(/[{,](\w+)="/g)].map(([, label]) => label!);
+      expect([...new Set(labels)].filter((label) => !LABELS.has(label))).toEqual([]);
+    }
+  });
+
+  it('uses in dashboards and alerts only metrics that a service exports', () => {
+    const exported = new Set([...pages.values()].flatMap(namesIn));
+    for (const text of [rules, ...dashboards]) {
+      const used = [...text.matchAll(/\b(?:broomwagon|nodejs|process)_\w+/g)].map(([name]) => name);
+      expect(used.length).toBeGreaterThan(20);
+      expect([...new Set(used)].filter((name) => !exported.has(name))).toEqual([]);
+    }
+  });
+
+  it('has a runbook and a test for every alert', () => {
+    const headings = [...readFileSync('docs/operations/alerts.md', 'utf8').matchAll(/^### (\w+)$/gm)];
+    expect(headings.map(([, name]) => name).toSorted()).toEqual(alertNames.toSorted());
+    const anchors = [...rules.matchAll(/runbook_url: docs\/operations\/alerts\.md#(\w+)/g)].map(([, anchor]) => anchor);
+    expect(anchors).toEqual(alertNames.map((name) => name.toLowerCase()));
+    const tested = [...readFileSync('deploy/prometheus/alerts.test.yaml', 'utf8').matchAll(/alertname: (\w+)/g)];
+    expect(tested.map(([, name]) => name).toSorted()).toEqual(alertNames.toSorted());
+  });
+
+  describe('with Prometheus', () => {
+    let missing: string | undefined;
+
+    beforeAll(async () => {
+      const found = await findPrometheus((line) => console.log(line));
+      if ('reason' in found) missing = found.reason;
+      else tools = found;
+    }, DOWNLOAD_TIMEOUT_MS);
+    beforeEach(({ skip }) => skip(missing !== undefined, missing));
+
+    it('has rules that are valid and fire on recorded series', async () => {
+      expect(await promtool(['check', 'rules', RULES])).toContain(`SUCCESS: ${alertNames.length} rules found`);
+      expect(await promtool(['test', 'rules', 'deploy/prometheus/alerts.test.yaml'])).toContain('SUCCESS');
+    });
+
+    it('exports metrics that promtool accepts', async () => {
+      for (const page of pages.values()) {
+        // Without the metrics of Node, whose names are those of prom-client.
+        const own = page.split('\n').filter((line) => /^(# \w+ )?broomwagon_/.test(line));
+        await promtool(['check', 'metrics'], `${own.join('\n')}\n`);
+      }
+    });
+
+    it('fires alerts when services die and servers are cordoned', async () => {
+      const services = ['load-balancer-1', 'load-balancer-2', 'trainer-coordinator-1', 'worker-1', 'worker-2'];
+      const url = await startPrometheus(services);
+      const firing = async (): Promise<string[]> => {
+        const { data } = (await (await fetch(`${url}/api/v1/alerts`)).json()) as {
+          data: { alerts: { labels: { alertname: string }; state: string }[] };
+        };
+        return data.alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname);
+      };
+      const scraped = async (): Promise<unknown> =>
+        ((await (await fetch(`${url}/api/v1/query?query=count(up==1)`)).json()) as never)['data']['result'];
+      await expect.poll(scraped).toMatchObject([{ value: [expect.anything(), String(services.length)] }]);
+      expect(await firing()).toEqual([]);
+
+      for (const serverId of ['engine-0', 'engine-1']) await system.call('server.cordon', { serverId });
+      await expect.poll(firing).toContain('BroomwagonNoReadyServer');
+      system.process('worker-1').kill();
+      await expect.poll(firing).toEqual(expect.arrayContaining(['BroomwagonServiceDown', 'BroomwagonWorkersExpired']));
+      for (const serverId of ['engine-0', 'engine-1']) await system.call('server.uncordon', { serverId });
+      await expect.poll(firing).not.toContain('BroomwagonNoReadyServer');
+    });
+  });
+
+  /** Scrapes these services twice a second, with our rules, which do not wait before they fire. */
+  async function startPrometheus(services: readonly string[]): Promise<string> {
+    const port = await freePort();
+    const folder = system.folder;
+    const jobs = services.map((name) => ({
+      job_name: `broomwagon-${name}`,
+      static_configs: [{ targets: [`127.0.0.1:${system.port(name)}`] }],
+    }));
+    const config = {
+      global: { scrape_interval: '500ms', scrape_timeout: '500ms', evaluation_interval: '500ms' },
+      rule_files: ['alerts.yaml'],
+      scrape_configs: jobs,
+    };
+    writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
+    writeFileSync(join(folder, 'alerts.yaml'), rules.replaceAll(/\bfor: \w+/g, 'for: 0s'));
+    const url = `http://127.0.0.1:${port}`;
+    await system.run({
+      name: 'prometheus',
+      command: [
+        tools.prometheus,
+        `--config.file=${join(folder, 'prometheus.yml')}`,
+        `--storage.tsdb.path=${join(folder, 'series')}`,
+        `--web.listen-address=127.0.0.1:${port}`,
+      ],
+      ready: async () => (await fetch(`${url}/-/ready`)).ok,
+    });
+    return url;
+  }
+});
