@@ -1,5 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { EngineAccess } from '@broomwagon/engines';
+import { LoadBalancerConfig } from './load-balancer.config';
+import { EngineHealth } from './servers/engine-health';
 
 const ABOUT: Record<string, string> = {
   '/version': '{"version":"0.11.0"}',
@@ -63,5 +66,12 @@ export class TestEngine {
       `vllm:num_preemptions_total ${preemptions}`,
       ...(this.startedAtSeconds === undefined ? [] : [`process_start_time_seconds ${this.startedAtSeconds}`]),
     ].join('\n');
+  }
+}
+
+/** Calls of engines that a test answers; those that it does not override are not made. */
+export class TestEngineHealth extends EngineHealth {
+  constructor() {
+    super(new LoadBalancerConfig(), new EngineAccess());
   }
 }

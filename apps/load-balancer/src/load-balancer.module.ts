@@ -15,7 +15,7 @@ import { DiscoveryService } from './servers/discovery.service';
 import { EnginePausesService } from './servers/engine-pauses.service';
 import { PrefixCachesService } from './servers/prefix-caches.service';
 import { EngineSources } from './servers/engine-sources';
-import { EngineHealth, HttpEngineHealth } from './servers/engine-health';
+import { EngineHealth } from './servers/engine-health';
 import { ProbeService } from './servers/probe.service';
 import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
@@ -64,7 +64,7 @@ import { WorkerController } from './workers/worker.controller';
     Alarms,
     UpkeepService,
     LoadBalancerMetrics,
-    { provide: EngineHealth, useClass: HttpEngineHealth },
+    EngineHealth,
   ],
 })
 export class LoadBalancerModule {}

@@ -22,7 +22,7 @@ import {
 } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { BurstReply } from './burst-reply';
-import { PAGE_BY_PAGE, pagesOf, PoolCoalescers } from './pool-coalescers';
+import { PoolCoalescers } from './pool-coalescers';
 
 interface Answered {
   result: AcquireResult;
@@ -32,12 +32,7 @@ interface Answered {
 /** `lb.acquire` and `lb.acquire-many`. */
 @Injectable()
 export class AcquireService {
-  private readonly single = new PoolCoalescers<AcquireEntry, Answered>((pool, items) => this.run(pool, items, false));
-  /** Bursts too, page by page, so that single acquires come in between their scripts. */
-  private readonly pages = new PoolCoalescers<AcquireEntry[], Answered[]>(
-    async (pool, [page]) => [await this.run(pool, page!, true)],
-    PAGE_BY_PAGE,
-  );
+  private readonly calls = new PoolCoalescers<AcquireEntry, Answered>((...call) => this.run(...call));
 
   constructor(
     private readonly store: LeaseStore,
@@ -55,14 +50,14 @@ export class AcquireService {
   ): Promise<LeaseGrant | typeof PARKED> {
     const mayWait = (request.waitMs ?? 0) > 0;
     const entry: AcquireEntry = mayWait ? { ...request, replyTo } : request;
-    const { result, servers } = await this.single.of(pool).add(entry);
+    const { result, servers } = await this.calls.add(pool, entry);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw refusalOf(result);
     return leaseGrantOf(request.acquireId, result, servers);
   }
 
-  /** Refusals stand in the list. @throws BroomwagonError VALIDATION_FAILED when an item would wait; UNAVAILABLE */
+  /** The list contains the refusals. @throws BroomwagonError VALIDATION_FAILED when an item would wait; UNAVAILABLE */
   async acquireMany(pool: string, request: AcquireManyRequest): Promise<AcquireManyReply> {
     const { workerId, workerEpoch, acquires } = request;
     const waiting = acquires.findIndex((item) => (item.waitMs ?? 0) > 0);
@@ -72,16 +67,11 @@ export class AcquireService {
       });
     }
     if (acquires.filter(({ explain }) => explain).length > LIMITS.explainsPerCall) {
-      throw new BroomwagonError(
-        'VALIDATION_FAILED',
-        `At most ${LIMITS.explainsPerCall} of lb.acquire-many may set explain`,
-        {
-          field: 'acquires',
-        },
-      );
+      const message = `At most ${LIMITS.explainsPerCall} of lb.acquire-many may set explain`;
+      throw new BroomwagonError('VALIDATION_FAILED', message, { field: 'acquires' });
     }
     const entries = acquires.map((item): AcquireEntry => ({ ...item, workerId, workerEpoch }));
-    const answered = await this.inPages(pool, entries);
+    const answered = await this.calls.addAll(pool, entries);
     await failpoint('load-balancer.acquire.before-reply');
     const reply = new BurstReply(acquires.map(({ acquireId }) => acquireId));
     answered.forEach(({ result, servers }, index) => {
@@ -101,12 +91,6 @@ export class AcquireService {
       }
     });
     return reply.body;
-  }
-
-  /** The answers in the order of the entries. */
-  private async inPages(pool: string, entries: readonly AcquireEntry[]): Promise<Answered[]> {
-    const pages = await Promise.all(pagesOf(entries).map((page) => this.pages.of(pool).add(page)));
-    return pages.flat();
   }
 
   private async run(pool: string, items: AcquireEntry[], brief: boolean): Promise<Answered[]> {

@@ -1,43 +1,61 @@
-import { Coalescer, type CoalescerOptions } from './coalescer';
+import { Coalescer } from './coalescer';
 
 /**
- * So many that what a transition costs whatever it does is shared by many (the store makes two transitions of it, of
- * some 1 and 0.5 ms); two at once keep Redis busy while a reply is being written.
+ * Large enough to share the constant cost of a transition (the store makes two transitions of a batch, of about 1 and
+ * 0.5 ms); two at once keep Redis busy while a reply is written.
  */
-const OPTIONS: CoalescerOptions = { batchSize: 96, batchesInFlight: 2 };
-/** For what comes in pages already. */
-export const PAGE_BY_PAGE: CoalescerOptions = { batchSize: 1, batchesInFlight: OPTIONS.batchesInFlight };
+const BATCH_SIZE = 96;
+const BATCHES_IN_FLIGHT = 2;
+/** Pools whose coalescers are kept; above it idle ones are removed. */
+const MOST_POOLS = 256;
 
 /** Pages of the size of one call. */
 export function pagesOf<Item>(items: readonly Item[]): Item[][] {
-  const { batchSize } = OPTIONS;
-  return Array.from({ length: Math.ceil(items.length / batchSize) }, (_, page) =>
-    items.slice(page * batchSize, (page + 1) * batchSize),
+  return Array.from({ length: Math.ceil(items.length / BATCH_SIZE) }, (_, page) =>
+    items.slice(page * BATCH_SIZE, (page + 1) * BATCH_SIZE),
   );
 }
-/** Pools remembered; above it idle ones are forgotten. */
-const MOST_POOLS = 256;
 
-/** One coalescer for each pool, since a script call concerns one pool. */
+interface PoolCalls<Item, Result> {
+  single: Coalescer<Item, Result>;
+  pages: Coalescer<Item[], readonly Result[]>;
+}
+
+/** The coalesced calls of one kind, apart for each pool, because a transition concerns one pool. */
 export class PoolCoalescers<Item, Result> {
-  private readonly byPool = new Map<string, Coalescer<Item, Result>>();
+  private readonly byPool = new Map<string, PoolCalls<Item, Result>>();
 
-  constructor(
-    private readonly call: (pool: string, items: Item[]) => Promise<readonly Result[]>,
-    private readonly options: CoalescerOptions = OPTIONS,
-  ) {}
+  /** @param call `isPage`: the items come from {@link addAll} */
+  constructor(private readonly call: (pool: string, items: Item[], isPage: boolean) => Promise<readonly Result[]>) {}
 
-  of(pool: string): Coalescer<Item, Result> {
-    let coalescer = this.byPool.get(pool);
-    if (!coalescer) {
-      if (this.byPool.size >= MOST_POOLS) this.forgetIdle();
-      coalescer = new Coalescer((items) => this.call(pool, items), this.options);
-      this.byPool.set(pool, coalescer);
-    }
-    return coalescer;
+  /** The result of one item. */
+  add(pool: string, item: Item): Promise<Result> {
+    return this.of(pool).single.add(item);
   }
 
-  private forgetIdle(): void {
-    for (const [pool, coalescer] of this.byPool) if (coalescer.isIdle) this.byPool.delete(pool);
+  /** The results in the order of the items. Single items are called between the pages. */
+  async addAll(pool: string, items: readonly Item[]): Promise<Result[]> {
+    const { pages } = this.of(pool);
+    return (await Promise.all(pagesOf(items).map((page) => pages.add(page)))).flat();
+  }
+
+  private of(pool: string): PoolCalls<Item, Result> {
+    let calls = this.byPool.get(pool);
+    if (!calls) {
+      if (this.byPool.size >= MOST_POOLS) this.removeIdle();
+      const batchesInFlight = BATCHES_IN_FLIGHT;
+      calls = {
+        single: new Coalescer((items) => this.call(pool, items, false), { batchSize: BATCH_SIZE, batchesInFlight }),
+        pages: new Coalescer(async ([page]) => [await this.call(pool, page!, true)], { batchSize: 1, batchesInFlight }),
+      };
+      this.byPool.set(pool, calls);
+    }
+    return calls;
+  }
+
+  private removeIdle(): void {
+    for (const [pool, { single, pages }] of this.byPool) {
+      if (single.isIdle && pages.isIdle) this.byPool.delete(pool);
+    }
   }
 }

@@ -3,7 +3,7 @@ import { BroomwagonError, type ReleaseItem, type ReleaseManyReply, type ReleaseR
 import { failpoint } from '@broomwagon/platform';
 import { LeaseStore, parseLeaseId, type ReleaseEntry } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { PAGE_BY_PAGE, pagesOf, PoolCoalescers } from './pool-coalescers';
+import { PoolCoalescers } from './pool-coalescers';
 import { WaiterAnswersService } from './waiter-answers.service';
 
 const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
@@ -12,11 +12,7 @@ const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
 @Injectable()
 export class ReleaseService {
   private readonly logger = new Logger(ReleaseService.name);
-  private readonly coalescers = new PoolCoalescers<ReleaseEntry, ReleaseReply>((pool, items) => this.run(pool, items));
-  private readonly pages = new PoolCoalescers<ReleaseEntry[], ReleaseReply[]>(
-    async (pool, [page]) => [await this.run(pool, page!)],
-    PAGE_BY_PAGE,
-  );
+  private readonly calls = new PoolCoalescers<ReleaseEntry, ReleaseReply>((pool, items) => this.run(pool, items));
 
   constructor(
     private readonly store: LeaseStore,
@@ -27,7 +23,7 @@ export class ReleaseService {
   /** @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
   async release(pool: string, item: ReleaseItem): Promise<ReleaseReply> {
     const entry = entryOf(item, '');
-    const reply = entry ? await this.coalescers.of(pool).add(entry) : this.unknown();
+    const reply = entry ? await this.calls.add(pool, entry) : this.unknown();
     await failpoint('load-balancer.release.before-reply');
     return reply;
   }
@@ -36,7 +32,7 @@ export class ReleaseService {
   async releaseMany(pool: string, items: readonly ReleaseItem[]): Promise<ReleaseManyReply> {
     const entries = items.map((item, index) => entryOf(item, `releases.${index}.`));
     const known = entries.filter((entry) => entry !== undefined);
-    const released = (await Promise.all(pagesOf(known).map((page) => this.pages.of(pool).add(page)))).flat();
+    const released = await this.calls.addAll(pool, known);
     let next = 0;
     const results = entries.map((entry) => (entry ? released[next++]! : this.unknown()));
     await failpoint('load-balancer.release.before-reply');
@@ -60,7 +56,7 @@ export class ReleaseService {
   }
 }
 
-/** Undefined for a lease id that is none of ours. */
+/** Undefined for a lease id that Broomwagon cannot have made. */
 function entryOf({ leaseId, acquireId, outcome }: ReleaseItem, path: string): ReleaseEntry | undefined {
   const said = outcome === 'finished' || outcome === 'failed' ? { outcome } : {};
   const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);

@@ -7,7 +7,7 @@ import { Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { DiscoveryService, serverIdOf } from './discovery.service';
-import { HttpEngineHealth } from './engine-health';
+import { EngineHealth } from './engine-health';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
 
@@ -118,7 +118,7 @@ describe('discovery by a static list', () => {
     const url = await startEngine();
     const { module, registered } = await discover([url], undefined, 'sesame');
     await expect.poll(() => registered.length).toBeGreaterThan(0);
-    const health = new HttpEngineHealth(
+    const health = new EngineHealth(
       Object.assign(new LoadBalancerConfig(), { engineApiKey: 'sesame', engineApiKeys: ['other=tool'] }),
       new EngineAccess(['127.0.0.1']),
     );

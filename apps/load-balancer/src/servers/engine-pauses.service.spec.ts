@@ -3,7 +3,8 @@ import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { connectRedis, FunctionRunner, PoolDirectory, RoundStore, ServerStore, WeightStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
-import { EngineHealth } from './engine-health';
+import { TestEngineHealth } from '../engine.fixture';
+import type { EngineHealth } from './engine-health';
 import { EnginePausesService } from './engine-pauses.service';
 
 const redis = connectRedis({ url: testRedisUrl() });
@@ -27,7 +28,7 @@ function replica(engine: EngineHealth, metrics = new Metrics('load-balancer')): 
 }
 
 /** One engine, which may be unreachable. */
-class OneEngine extends EngineHealth {
+class OneEngine extends TestEngineHealth {
   paused = false;
   away = false;
   override answers = () => Promise.resolve(!this.away);

@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { EngineHealth, type PoolEngine } from './engine-health';
+import { TestEngineHealth } from '../engine.fixture';
+import type { PoolEngine } from './engine-health';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
 /** Engines that answer when they are told to, at once by default; those that hang never do. */
-class ScriptedEngines extends EngineHealth {
+class ScriptedEngines extends TestEngineHealth {
   asked: string[] = [];
   readonly hanging = new Map<string, (answered: boolean) => void>();
   readonly hang = new Set<string>();

@@ -9,7 +9,7 @@ import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
-import { EngineHealth } from './engine-health';
+import { TestEngineHealth } from '../engine.fixture';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
 
@@ -31,8 +31,8 @@ afterAll(async () => {
 });
 
 /** An engine that answers at once and names other weights than before. */
-class NewWeights extends EngineHealth {
-  answers = () => Promise.resolve(true);
+class NewWeights extends TestEngineHealth {
+  override answers = () => Promise.resolve(true);
   override report = (): Promise<EngineReport> => Promise.resolve({ weightVersion: 2 });
 }
 

@@ -68,8 +68,7 @@ export class ProbeService implements OnModuleDestroy {
     const patience = { fastMs: this.roundMs, slowMs: Math.max(this.roundMs, config.serverFailedAfterMs / 2) };
     this.probes = new ProbeLanes(health, patience, (pool, serverId) => {
       this.late
-        .of(pool)
-        .add(serverId)
+        .add(pool, serverId)
         .catch((error: unknown) =>
           this.logger.warn({ err: error, pool, serverId }, 'A late answer of an engine was not recorded'),
         );

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { Injectable } from '@nestjs/common';
 import type { AttemptId, Claim } from '@broomwagon/contracts';
 import { Attempt, attemptKey, type StopCause, type WorkerEpoch } from './attempt';
@@ -10,7 +11,7 @@ export const MAX_TOMBSTONES = 4_096;
 export class AttemptRegistry {
   private readonly held = new Map<string, Attempt>();
   private readonly tombstones = new Map<string, StopCause>();
-  private readonly changeListeners = new Set<() => void>();
+  private readonly ends = new EventEmitter();
 
   /** Takes an attempt in; one whose stop came first is stopped at once. Undefined when it is held already. */
   admit(claim: Claim, worker: WorkerEpoch): Attempt | undefined {
@@ -54,12 +55,12 @@ export class AttemptRegistry {
     this.stopAll('fenced');
     this.held.clear();
     this.tombstones.clear();
-    this.changed();
+    this.ends.emit('end');
   }
 
   end(attempt: Attempt): void {
     if (this.held.get(attempt.key) === attempt) this.held.delete(attempt.key);
-    this.changed();
+    this.ends.emit('end');
   }
 
   has(requestId: string, attempt: AttemptId): boolean {
@@ -75,20 +76,7 @@ export class AttemptRegistry {
   }
 
   /** Settles when the next attempt ends, or when the signal is aborted. */
-  nextEnd(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      const done = (): void => {
-        this.changeListeners.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      this.changeListeners.add(done);
-      signal.addEventListener('abort', done);
-    });
-  }
-
-  private changed(): void {
-    for (const listener of this.changeListeners) listener();
+  async nextEnd(signal: AbortSignal): Promise<void> {
+    await once(this.ends, 'end', { signal }).catch(() => undefined);
   }
 }
