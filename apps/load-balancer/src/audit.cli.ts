@@ -18,7 +18,7 @@ import {
 
 /** Rows of one table; the rest is only counted. */
 const MOST_ROWS = 200;
-/** Named to somebody who mistyped one. */
+/** Pools that the error for an unknown pool lists. */
 const MOST_POOLS = 10;
 
 interface AuditOptions {
@@ -34,8 +34,8 @@ interface AuditOptions {
 }
 
 /**
- * `npm run audit -- --pool P [--repair] [--json]`: proves the counts of a pool on a live system and says where they are
- * off. Exit code 0: they balance, 1: they are off, 2: the audit could not be made.
+ * `npm run audit -- --pool P [--repair] [--json]`: checks the counts of a pool of a live system and lists the wrong
+ * ones. Exit code 0: the counts balance, 1: some are wrong, 2: the audit could not be made.
  */
 async function main(argv: string[]): Promise<number> {
   const command = new Command('audit')
@@ -79,7 +79,7 @@ async function main(argv: string[]): Promise<number> {
     const audit = new PoolAudit(redis, new FunctionRunner(redis, options.prefix), payloads);
     const report = withWireIds(await audit.run(options.pool, { repair: options.repair }));
     const pools = await new PoolDirectory(redis, options.prefix).list();
-    // A mistyped name must not pass for counts that balance.
+    // The counts of a pool that does not exist balance.
     if (!pools.includes(options.pool) && Object.values(report.counts).every((count) => count === 0)) {
       const known =
         pools.length > 0

@@ -1,4 +1,4 @@
-/** The value of a promise; undefined as soon as the signal is aborted. What comes later is ignored. */
+/** The value of a promise, or undefined as soon as the signal is aborted. A later value or error is ignored. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
   let onAbort: () => void = () => undefined;
   const aborted = new Promise<undefined>((resolve) => {

@@ -8,10 +8,10 @@ import { Heartbeat } from './heartbeat/heartbeat';
 import { WorkerSession } from './session/worker-session';
 import { WorkerConfig } from './worker.config';
 
-/** After the streams are stopped, their tokens have this long to be stored and handed back. */
+/** Maximum time to store and report the tokens after the streams are stopped. */
 const HAND_BACK_MS = 10_000;
 
-/** Starts the worker when the application is up, and ends it while NATS is still there. */
+/** Starts the worker after the application, and stops it before NATS is closed. */
 @Injectable()
 export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(WorkerLifecycle.name);
@@ -34,7 +34,7 @@ export class WorkerLifecycle implements OnApplicationBootstrap, BeforeApplicatio
     this.claims.start();
   }
 
-  /** Claims no more, lets requests run on for a while, hands the rest back with their tokens, gives the epoch up. */
+  /** Stops claiming, waits for running requests, returns the rest with their tokens, and deregisters. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.claims.stop();
     await within(this.config.drainMs, this.claims.idle());

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Metrics } from '@broomwagon/platform';
 
 /**
- * How an attempt ended here. `fenced`: it was not ours any more. `gone`: its round is closed. `lost`: nobody took it.
+ * How an attempt ended here. `fenced`: the epoch had expired. `gone`: its round is closed. `lost`: the report failed.
  */
 export type AttemptOutcome =
   | 'finished'
@@ -22,7 +22,7 @@ export type AttemptOutcome =
 /** Generations take from milliseconds to hours. */
 const GENERATION_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200];
 
-/** What a worker counts. */
+/** The metrics of a worker. */
 @Injectable()
 export class WorkerMetrics {
   readonly attempts = this.metrics.counter(

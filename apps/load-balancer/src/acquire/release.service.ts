@@ -58,9 +58,9 @@ export class ReleaseService {
 
 /** Undefined for a lease id that Broomwagon cannot have made. */
 function entryOf({ leaseId, acquireId, outcome }: ReleaseItem, path: string): ReleaseEntry | undefined {
-  const said = outcome === 'finished' || outcome === 'failed' ? { outcome } : {};
+  const counted = outcome === 'finished' || outcome === 'failed' ? { outcome } : {};
   const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);
-  if (leaseId !== undefined) return lease && { ...lease, ...said };
-  if (acquireId !== undefined) return { acquireId, ...said };
+  if (leaseId !== undefined) return lease && { ...lease, ...counted };
+  if (acquireId !== undefined) return { acquireId, ...counted };
   throw new BroomwagonError('VALIDATION_FAILED', 'leaseId or acquireId is required', { field: `${path}leaseId` });
 }

@@ -4,7 +4,7 @@ import { leaseGrantOf, LeaseStore, parseLeaseId } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { WaiterAnswersService } from './waiter-answers.service';
 
-/** `lb.transfer`: a live lease goes on on another server. */
+/** `lb.transfer`: moves a live lease to another server. */
 @Injectable()
 export class TransferService {
   private readonly logger = new Logger(TransferService.name);

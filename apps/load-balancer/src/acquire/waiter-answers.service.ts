@@ -4,12 +4,13 @@ import { InEachPool } from '@broomwagon/platform';
 import { leaseGrantOf, refusalOf, WaiterStore, type WaiterAnswers } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
-/** Waiters are answered this late at most. */
+/** Maximum delay of the answer after the deadline of a waiter. */
 const EXPIRE_INTERVAL_MS = 100;
 
 /**
- * Sends the answers of parked acquires to their inboxes. A script takes a waiter out and answers it at once, so whoever
- * ran the script sends it; should this process die before, the caller repeats and gets its lease as `repeated`.
+ * Sends the answers of parked acquires to their inboxes. A transition removes a waiter and returns its answer, so the
+ * process that ran the transition sends the answer. If that process dies first, the caller repeats its call and gets
+ * the lease as `repeated`.
  */
 @Injectable()
 export class WaiterAnswersService {
@@ -33,17 +34,17 @@ export class WaiterAnswersService {
     }
   }
 
-  /** Sends the answers, then grants on in the background while one script could not hand out all the room. */
+  /** Sends the answers; while one transition could not grant all free places, grants the others in the background. */
   sendAll(pool: string, reply: WaiterAnswers): void {
     this.send(reply);
     if (!reply.more) return;
     this.grant(pool).catch((error: unknown) => {
-      // Upkeep grants again soon.
+      // The next run of `expire` grants them.
       this.logger.warn({ err: error, pool }, 'Further waiting acquires could not be granted');
     });
   }
 
-  /** Answers those whose deadline has come. @throws BroomwagonError UNAVAILABLE */
+  /** Answers the waiters whose deadline has passed. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('expire-waiters', EXPIRE_INTERVAL_MS)
   async expire(pool: string): Promise<void> {
     let reply;
@@ -51,11 +52,11 @@ export class WaiterAnswersService {
       reply = await this.store.expire(pool);
       this.send(reply);
     } while (reply.more);
-    // Room and a waiter never meet without a grant, unless a process died in between.
+    // A free place and a waiter exist together only if a process died before it granted.
     if (reply.waiting > 0) await this.grant(pool);
   }
 
-  /** Gives the room of a pool to those who wait for it. @throws BroomwagonError UNAVAILABLE */
+  /** Grants the free places of a pool to its waiters. @throws BroomwagonError UNAVAILABLE */
   async grant(pool: string): Promise<void> {
     let more = true;
     while (more) {

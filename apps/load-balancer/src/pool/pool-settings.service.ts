@@ -55,7 +55,7 @@ export class PoolSettingsService {
     await this.apply(pool, await this.settings.settings(pool));
   }
 
-  /** Puts every server where the settings say, page by page; then another policy takes over. */
+  /** Scores every server for the new settings, page by page; then the new policy is used. */
   private async apply(pool: string, stored: StoredSettings): Promise<StoredSettings> {
     if (stored.isScored) return stored;
     let cursor = '0';

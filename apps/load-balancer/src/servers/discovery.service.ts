@@ -6,16 +6,16 @@ import { LoadBalancerConfig } from '../load-balancer.config';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
 
-/** Engines asked at once. */
+/** Engines probed at once. */
 const ENGINES_AT_ONCE = 64;
 
-/** Stands for the start of an engine that has no identity of its own, so that repeating is harmless. */
+/** instanceId of an engine that reports none: registering it again then changes nothing. */
 const UNKNOWN_START = 'unknown';
 
 /**
- * Discovery: every engine that a source names (a static list, Kubernetes) is asked what it is and registered, again
- * when it was restarted; one that the source says is about to end is drained. Safe in all replicas at once, because
- * registration is idempotent. One that is named no more is not removed: its silence is judged like that of others.
+ * Discovery: probes and registers every engine that a source lists (a static list, Kubernetes), again after a restart,
+ * and drains the engines that the source lists as terminating. Safe in all replicas at once, because registration is
+ * idempotent. An engine that is not listed any more stays registered until it fails its probes.
  */
 @Injectable()
 export class DiscoveryService {
@@ -30,7 +30,7 @@ export class DiscoveryService {
     private readonly access: EngineAccess,
   ) {}
 
-  /** All sources, also when one fails; then its error is thrown at the end. */
+  /** Reads all sources; the first error is thrown after the last source. */
   @Periodically('discovery', (config: LoadBalancerConfig) => config.probeIntervalMs, { isImmediate: true })
   async discoverAll(signal: AbortSignal): Promise<void> {
     const errors: unknown[] = [];
@@ -52,7 +52,7 @@ export class DiscoveryService {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** A repeat never moves the deadline back; one that is not registered, or removed by now, is left alone. */
+  /** A repeat never moves the deadline later; a server that is not registered is ignored. */
   private async drain(url: string, deadlineMs: number): Promise<void> {
     const serverId = serverIdOf(url);
     try {

@@ -5,22 +5,22 @@ import { PoolDirectory, WeightStore, type EngineStep, scanPages } from '@broomwa
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
-/** When the weights have changed, engines go on this late at most. */
+/** Maximum delay of a resume after the change of weights has ended. */
 const TELL_INTERVAL_MS = 100;
-/** Engines told at once. */
+/** Engines called at once. */
 const ENGINES_AT_ONCE = 64;
-/** Longest call of an engine, with some margin. */
+/** Maximum duration of a call of an engine. */
 const CALL_MS = 10_000;
 
 /**
- * Pauses engines while the weights of their pool change, where they can be paused, and lets them go on afterwards, also
- * when their server was removed meanwhile. Any replica repeats a call that was not confirmed; repeating both calls is
- * harmless. A pause belongs to the engine: an engine of two pools resumes when neither pool pauses it.
+ * Pauses engines while the weights of their pool change, if the engines support it, and resumes them afterwards, also
+ * when their server was removed. Any replica repeats a call that was not confirmed; repeating both calls is harmless. A
+ * pause belongs to the engine: an engine of two pools is resumed when neither pool pauses it.
  */
 @Injectable()
 export class EnginePausesService {
   private readonly logger = new Logger(EnginePausesService.name);
-  /** What this replica has paused and not let go on, by pool: Redis may lose the record. */
+  /** Engines that this replica has paused and not resumed, by pool: Redis may lose the record of a pause. */
   private readonly paused = new Map<string, Map<string, EngineStep>>();
 
   constructor(
@@ -31,7 +31,7 @@ export class EnginePausesService {
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
-  /** All that engines are to be told now. @throws BroomwagonError UNAVAILABLE */
+  /** Makes all pause and resume calls that are due. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('engine-pauses', TELL_INTERVAL_MS)
   async tell(pool: string): Promise<void> {
     await this.recordLost(pool);
@@ -41,11 +41,11 @@ export class EnginePausesService {
       ({ resumes } = page);
     }
     const overdue = resumes ? await this.resumeAll(pool) : 0;
-    const says = 'Engines that were paused for new weights could not be resumed; the call is repeated for an hour';
-    this.alarms.look(pool, 'engine-pauses', overdue > 0 ? 'engines-paused' : undefined, says, { overdue });
+    const message = 'Engines that were paused for new weights could not be resumed; the call is repeated for an hour';
+    this.alarms.look(pool, 'engine-pauses', overdue > 0 ? 'engines-paused' : undefined, message, { overdue });
   }
 
-  /** What Redis has no record of is to go on, whether it was lost or another replica has told it already. */
+  /** Records engines without a record as engines to resume: Redis lost the record, or another replica resumed them. */
   private async recordLost(pool: string): Promise<void> {
     const known = this.paused.get(pool);
     const steps = [...(known?.values() ?? [])];
@@ -57,7 +57,7 @@ export class EnginePausesService {
     if (known?.size === 0) this.paused.delete(pool);
   }
 
-  /** How many engines have not been told for long. */
+  /** Returns the number of engines whose resume has failed for a minute. */
   private async resumeAll(pool: string): Promise<number> {
     let overdue = 0;
     for await (const page of scanPages((cursor) => this.weights.engineResumes(pool, { cursor }))) {
@@ -85,7 +85,7 @@ export class EnginePausesService {
       await this.engines.pause({ ...step, pool }, step.mode!);
       await failpoint('load-balancer.engine.after-pause');
       const { late } = await this.weights.engineTold(pool, step, CALL_MS);
-      // It is to go on since the pause was sent.
+      // The change ended while the pause was sent.
       if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
     } catch (error) {
       this.logger.warn({ err: error, pool, ...step }, 'An engine could not be paused; the call is repeated');
@@ -94,7 +94,7 @@ export class EnginePausesService {
 
   private async resume(pool: string, step: EngineStep): Promise<void> {
     try {
-      // Then that pool lets it go on.
+      // The other pool resumes the engine when its change ends.
       if (!(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
       await failpoint('load-balancer.engine.after-resume');
       await this.weights.engineTold(pool, step, CALL_MS);

@@ -1,12 +1,12 @@
-/** An engine that a source names. */
+/** An engine that a source lists. */
 export interface FoundEngine {
   /** Base URL. */
   url: string;
-  /** It is about to end: it is given no more calls, and those it has must be over in this time. */
+  /** The engine is terminating: it gets no new calls, and its running calls must end within this time. */
   drainMs?: number;
 }
 
-/** Names the engines there are. Registration by the engines themselves (`server.register`) needs none. */
+/** Lists engines. Engines that register themselves (`server.register`) need no source. */
 export interface EngineSource {
   /** Each engine once. @throws when the source cannot be read; what was found before stays registered */
   engines(signal: AbortSignal): Promise<FoundEngine[]>;

@@ -8,9 +8,9 @@ import { EngineHealth } from './engine-health';
 const RESET_TIMEOUT_MS = 3_000;
 
 /**
- * Sees to it that nothing computed by older weights is used again: whoever says that a server has other weights than
- * before, its engine empties its prefix cache first. The engine has them by then and runs nothing, so what it computes
- * afterwards is of them.
+ * Prevents that cache entries computed with older weights are used again: before a server counts as one of a new weight
+ * version, the prefix cache of its engine is reset. The engine has the new weights and runs nothing at that time, so
+ * every later entry is computed with them.
  */
 @Injectable()
 export class PrefixCachesService {
@@ -24,8 +24,7 @@ export class PrefixCachesService {
 
   /**
    * Whether the server may count as one of these weights. False when its engine failed to reset its cache: the server
-   * keeps its older version until somebody reports the version again. An engine without a route for a reset is not
-   * asked.
+   * keeps its older version until the version is reported again. An engine without a route for a reset is not called.
    * @param start what the server is registered as just now: another start has no cache of older weights
    * @throws BroomwagonError UNAVAILABLE
    */
@@ -38,8 +37,8 @@ export class PrefixCachesService {
       return true;
     } catch (error) {
       if (isBroomwagonError(error, 'ENGINE_REJECTED')) return true;
-      const says = 'A prefix cache was not reset: its server keeps the older weight version';
-      this.logger.error({ err: error, pool, serverId, weightVersion }, says);
+      const message = 'A prefix cache was not reset: its server keeps the older weight version';
+      this.logger.error({ err: error, pool, serverId, weightVersion }, message);
       this.metrics.prefixCacheResets.inc({ outcome: 'failed' });
       return false;
     }

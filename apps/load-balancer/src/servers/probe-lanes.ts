@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerStatus } from '@broomwagon/contracts';
 import type { EngineHealth } from './engine-health';
 
-/** What is asked, and which start of it. */
+/** A server to probe, and its epoch. */
 export type ProbedServer = Pick<ServerStatus, 'serverId' | 'epoch' | 'endpoint' | 'dialect'>;
 
 /** Probes of the fast lane under way at once. */
@@ -23,14 +23,14 @@ export interface ProbePatience {
 interface SlowServer {
   pool: string;
   server: ProbedServer;
-  /** It answered late the last time, which may also be our own fault. It does not wait for those that hang. */
+  /** It answered late the last time, possibly because this process was slow; it does not wait for hanging servers. */
   answered: boolean;
 }
 
 /**
- * Probes in two lanes, so that servers that hang delay nobody: those that answer promptly are asked round by round,
- * those that do not are asked apart, with more patience and a bound of their own, because an engine that answers late
- * is slow, not dead. No server is asked twice at once.
+ * Probes in two lanes, so that hanging servers do not delay the others: servers that answer promptly are probed in each
+ * round; the others are probed apart, with a longer timeout and a separate bound, because an engine that answers late
+ * is slow, not dead. No server is probed twice at once.
  */
 export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   private readonly underWay = new Set<string>();
@@ -45,7 +45,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
     private readonly onLate: (pool: string, serverId: ServerStatus['serverId']) => void,
   ) {}
 
-  /** Asks these, unless they are in the slow lane. Those that answered promptly. Never throws. */
+  /** Probes these servers, except those in the slow lane. @returns those that answered promptly. Never throws. */
   async ask(pool: string, servers: readonly Server[]): Promise<Server[]> {
     const due = servers.filter((server) => {
       const name = nameOf(pool, server);
@@ -79,7 +79,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
     return Promise.race([answer, place]);
   }
 
-  /** Asks those in the slow lane of the pool, as many as may be at once. @param there all servers of the pool */
+  /** Probes the slow lane of the pool, within its bound. @param there all servers of the pool */
   askSlow(pool: string, there: readonly ProbedServer[]): void {
     const names = new Set(there.map((server) => nameOf(pool, server)));
     for (const [name, slow] of this.slow) {
@@ -108,7 +108,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   }
 }
 
-/** Of one epoch: what an earlier start answers says nothing of the next one. */
+/** Includes the epoch: an answer of an earlier start does not count for the next one. */
 function nameOf(pool: string, { serverId, epoch, endpoint }: ProbedServer): string {
   return `${pool} ${serverId} ${epoch} ${endpoint}`;
 }

@@ -22,23 +22,23 @@ import { lackedFeatures } from './missing-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
-/** Longest a prompt answer may take. */
+/** Maximum time of a prompt answer. */
 const MOST_ROUND_MS = 1_000;
-/** Longest a registration waits for the first answer. */
+/** Maximum time that a registration waits for the first answer. */
 const FIRST_PROBE_MS = 1_000;
-/** Engines asked at once what they can do; the others in the next rounds. */
+/** Engines whose capabilities are read at once; the others follow in the next rounds. */
 const DESCRIBED_AT_ONCE = 8;
 
-/** Leases less what the engines have in hand, of one pool. */
+/** Leases minus the requests that the engines of a pool report. */
 interface Drifts {
   sum: number;
-  /** Of one server, without its sign. */
+  /** Maximum of one server, without its sign. */
   greatest: number;
 }
 
 /**
- * Keeps the states of servers true: an endpoint that answers counts as a heartbeat, silence is judged in Redis. So all
- * replicas may probe at once, and one that cannot reach an engine says nothing against it.
+ * Probes servers: an answer counts as a heartbeat, and a transition marks silent servers. So all replicas may probe at
+ * once, and a replica that cannot reach an engine does not make its server suspect.
  */
 @Injectable()
 export class ProbeService implements OnModuleDestroy {
@@ -86,7 +86,7 @@ export class ProbeService implements OnModuleDestroy {
     const loads: Promise<LoadReport | undefined>[] = [];
     for await (const page of this.servers.pages(pool)) {
       for (const servers of pagesOf(page)) {
-        // One that is not to be probed counts as answering.
+        // A server with `probe: false` counts as answering.
         const asked = servers.filter(({ probe }) => probe !== false);
         const answered = await this.probes.ask(pool, asked);
         const heard = [...answered, ...servers.filter(({ probe }) => probe === false)];
@@ -114,8 +114,8 @@ export class ProbeService implements OnModuleDestroy {
     const { load, ...said } = await this.health.report({ ...server, pool }, this.roundMs);
     if (this.stopped) return undefined;
     if (isNews(server, said)) {
-      const says = 'The report of an engine was not recorded; the next probe repeats it';
-      this.inBackground(this.heeding, pool, server, () => this.heed(pool, server, said), says);
+      const message = 'The report of an engine was not recorded; the next probe repeats it';
+      this.inBackground(this.heeding, pool, server, () => this.heed(pool, server, said), message);
     }
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };
   }
@@ -135,7 +135,7 @@ export class ProbeService implements OnModuleDestroy {
     }
   }
 
-  /** Undefined when it was removed or registered anew meanwhile: then it is looked at again. */
+  /** Undefined when the server was removed or registered anew meanwhile; the next round probes it again. */
   private async changed(pool: string, update: ServerUpdate): Promise<ServerChange | undefined> {
     try {
       const change = await this.servers.update(pool, update);
@@ -165,7 +165,7 @@ export class ProbeService implements OnModuleDestroy {
   }
 
   /**
-   * Once at a time of each server. In the background, since engines may take long to answer, and the round has an end.
+   * Runs the work once at a time for each server, in the background, so that slow engines do not delay the round.
    */
   private inBackground(
     busy: Set<string>,
@@ -182,7 +182,7 @@ export class ProbeService implements OnModuleDestroy {
       .finally(() => busy.delete(name));
   }
 
-  /** Asks engines that were registered without capabilities. */
+  /** Reads the capabilities of engines that were registered without them. */
   private describeSome(pool: string, servers: readonly ServerStatus[]): void {
     for (const server of servers) {
       if (server.capabilities !== undefined || this.describing.size >= DESCRIBED_AT_ONCE) continue;
@@ -203,7 +203,7 @@ export class ProbeService implements OnModuleDestroy {
     await this.changed(pool, { serverId, epoch, capabilities, lacks: lackedFeatures(capabilities) });
   }
 
-  /** Load reports only correct: they are shown, their drift is counted, and capacities follow them where that is on. */
+  /** Stores load reports, counts their drift, and adapts limits in pools with adaptive concurrency. */
   private async report(pool: string, reports: LoadReport[], drifts: Drifts): Promise<void> {
     const reply = await this.servers.reportLoads(pool, reports);
     for (const { drift } of reply.drifts) {
@@ -234,15 +234,15 @@ export class ProbeService implements OnModuleDestroy {
       if (reply.suspected.length + reply.failed.length > 0) this.sweeper.soon(pool);
       if (offset === 0) {
         const { held, silent, watched } = reply;
-        const says = 'Most servers fell silent at once: they stay in use';
-        this.alarms.look(pool, 'servers', held ? 'servers-silent' : undefined, says, { silent, watched });
+        const message = 'Most servers fell silent at once: they stay in use';
+        this.alarms.look(pool, 'servers', held ? 'servers-silent' : undefined, message, { silent, watched });
       }
       offset = reply.next;
     }
   }
 }
 
-/** Whether the engine says anything that is not known of its server. */
+/** Whether the report differs from what is stored of the server. */
 function isNews(server: ServerStatus, { startedAtSeconds, weightVersion }: EngineWord): boolean {
   const { engineStartedAtSeconds, engineWeightVersion, unconfirmedWeightVersion } = server;
   const isOtherStart = startedAtSeconds !== undefined && startedAtSeconds > (engineStartedAtSeconds ?? 0);

@@ -6,8 +6,8 @@ import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 
 /**
- * Follows what a flipped flag left behind: returns the leases of expired worker and server epochs and moves waiters of
- * lost servers, page by page. Resumable, and safe in all replicas at once.
+ * Returns the leases of expired worker and server epochs and moves the waiters of lost servers, page by page. Can be
+ * interrupted at any page, and is safe in all replicas at once.
  */
 @Injectable()
 export class SweepService {
@@ -20,12 +20,12 @@ export class SweepService {
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
-  /** Sweeps the pool in the background; what fails is done by the next periodic run. */
+  /** Sweeps the pool in the background; after an error the next periodic run continues. */
   soon(pool: string): void {
     this.sweep(pool).catch((error: unknown) => this.logger.warn({ err: error, pool }, 'The sweep failed'));
   }
 
-  /** Sweeps until nothing is left; joins a sweep of this process that is under way. */
+  /** Sweeps until nothing is left; a second call waits for the running sweep of this process. */
   @InEachPool('sweep', (config: LoadBalancerConfig) => config.upkeepIntervalMs)
   sweep(pool: string): Promise<void> {
     let run = this.underWay.get(pool);

@@ -9,10 +9,10 @@ import { SweepService } from './sweep.service';
 
 const SESSIONS_INTERVAL_MS = 30_000;
 const POOLS_INTERVAL_MS = 5_000;
-/** Servers of a sleeping pool have failed; they are asked this often whether they are back. */
+/** Interval of the probes of sleeping pools, whose servers have failed. */
 const SLEEPING_INTERVAL_MS = 30_000;
 const TOTALS_INTERVAL_MS = 5_000;
-/** Without a look at workers for this long nobody can tell late ones from an outage. */
+/** After this time without a check of workers, silent workers may be the effect of an outage: none expires. */
 const OUTAGE_AFTER_MS = 10_000;
 const upkeepInterval = (config: LoadBalancerConfig): number => config.upkeepIntervalMs;
 

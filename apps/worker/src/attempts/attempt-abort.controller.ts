@@ -6,7 +6,7 @@ import { WorkerSession } from '../session/worker-session';
 import { AttemptRegistry } from './attempt-registry';
 import { HeldLeases } from './held-leases';
 
-/** Takes the commands sent to this worker. They come at least once; each attempt confirms by `request.fail`. */
+/** Receives the abort commands of this worker, at least once each; `request.fail` of each attempt confirms them. */
 @Controller()
 export class AttemptAbortController {
   constructor(
@@ -17,7 +17,7 @@ export class AttemptAbortController {
 
   @MessagePattern(workerCommandSubject('*', '{workerId}', 'abort'))
   abort(@Payload(new ContractPipe(AbortAttemptsCommand)) command: AbortAttemptsCommand): { stopped: number } {
-    // What was said to another epoch is about attempts that are no more.
+    // The attempts of another epoch have ended.
     if (this.session.current()?.workerEpoch !== command.workerEpoch) return { stopped: 0 };
     const { attempts, leases, cause } = command;
     const stopped = attempts.filter(({ requestId, attempt }) => this.registry.stop(requestId, attempt, cause));

@@ -18,14 +18,14 @@ import { ControlPlane } from '../control-plane';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
-/** What an attempt starts from. */
+/** The prompt and the earlier tokens of an attempt. */
 export interface AttemptInput {
   prompt: Prompt;
   /** Tokens of earlier attempts; undefined for a fresh start. */
   made?: MadeTokens & { tokenCount: number };
 }
 
-/** What an earlier attempt made is gone from the payload store: it has to be made again. */
+/** The payload store does not have the tokens of an earlier attempt: they must be generated again. */
 export class MissingSegmentError extends Error {
   constructor(readonly ref: string) {
     super(`The payload store does not have ${ref}`);
@@ -33,7 +33,7 @@ export class MissingSegmentError extends Error {
   }
 }
 
-/** Reads the prompt of a request and what its earlier attempts made. */
+/** Reads the prompt of a request and the tokens of its earlier attempts. */
 @Injectable()
 export class AttemptLoader {
   constructor(
@@ -43,8 +43,8 @@ export class AttemptLoader {
   ) {}
 
   /**
-   * @throws MissingSegmentError with the first segment that is not there
-   * @throws BroomwagonError PAYLOAD_NOT_FOUND (the prompt), VALIDATION_FAILED (not the JSON it should be), UNAVAILABLE
+   * @throws MissingSegmentError with the first missing segment
+   * @throws BroomwagonError PAYLOAD_NOT_FOUND (the prompt), VALIDATION_FAILED (no JSON, or no prompt), UNAVAILABLE
    */
   async load({ claim, signal }: Attempt): Promise<AttemptInput> {
     if (claim.segmentsFollow) claim.segments = await this.readSegments(claim.requestId, signal);
@@ -89,7 +89,7 @@ export class AttemptLoader {
       const value: unknown = JSON.parse(bytes.toString('utf8'));
       if (typeof value === 'object' && value !== null) return value;
     } catch {
-      // Said below.
+      // Reported below.
     }
     throw new BroomwagonError('VALIDATION_FAILED', `The payload ${ref} is not a JSON object`);
   }

@@ -3,17 +3,17 @@ import { Injectable } from '@nestjs/common';
 import type { AttemptId, Claim } from '@broomwagon/contracts';
 import { Attempt, attemptKey, type StopCause, type WorkerEpoch } from './attempt';
 
-/** Stops of attempts not yet seen that are remembered; the oldest is forgotten first. */
+/** Stops of unknown attempts that are kept; above it the oldest is removed. */
 export const MAX_TOMBSTONES = 4_096;
 
-/** All attempts this worker holds, and the stops that came before their attempt. */
+/** All attempts of this worker, and the stops that arrived before their attempt. */
 @Injectable()
 export class AttemptRegistry {
   private readonly held = new Map<string, Attempt>();
   private readonly tombstones = new Map<string, StopCause>();
   private readonly ends = new EventEmitter();
 
-  /** Takes an attempt in; one whose stop came first is stopped at once. Undefined when it is held already. */
+  /** Adds an attempt, stopped if its stop arrived first. Undefined when the attempt is held already. */
   admit(claim: Claim, worker: WorkerEpoch): Attempt | undefined {
     const attempt = new Attempt(claim, worker);
     if (this.held.has(attempt.key)) return undefined;
@@ -27,8 +27,8 @@ export class AttemptRegistry {
   }
 
   /**
-   * Stops an attempt. One that is not held has ended, or its claim is still on its way here: the stop is remembered
-   * and wins. True when it was held.
+   * Stops an attempt. If the attempt is not held, its claim may be on its way: the stop is kept and takes effect when
+   * the claim arrives. True when the attempt was held.
    */
   stop(requestId: string, attempt: AttemptId, cause: StopCause): boolean {
     const key = attemptKey(requestId, attempt);
@@ -50,7 +50,7 @@ export class AttemptRegistry {
     for (const attempt of this.held.values()) attempt.stop(cause);
   }
 
-  /** A new epoch starts with nothing: all attempts of the old one are stopped and no longer counted. */
+  /** Stops and removes all attempts of an expired epoch. */
   forgetAll(): void {
     this.stopAll('fenced');
     this.held.clear();

@@ -15,17 +15,17 @@ import type { Attempt } from './attempt';
 
 /** Longest message of `request.fail`, characters. */
 const MAX_MESSAGE_LENGTH = 1_000;
-/** An end that is answered INTERNAL so often is not sent again as it is: something in it cannot be taken. */
+/** Times that an end is answered INTERNAL before it is reported as `unclaimed`. */
 const MAX_INTERNAL = 3;
-/** Tokens that the payload store has lost are stored again so often. */
+/** Times that lost tokens are stored again. */
 const MAX_STORED_AGAIN = 3;
-/** The request is no more: its round was closed while we ran it. */
+/** Answers for a request that does not exist any more, e.g. because its round was closed. */
 const GONE = new Set<ErrorCode>(['ROUND_CLOSED', 'ROUND_NOT_FOUND', 'REQUEST_NOT_FOUND', 'JOB_NOT_FOUND']);
 
-/** Failures of the request, which are capped; all else is nobody's fault and may be frequent. */
+/** Reasons that count as failures of the request; the others may be frequent and are not logged. */
 const COUNTED = new Set<FailReason>(['engine-error', 'engine-rejected', 'payload']);
 
-/** True for an error that says that the request is no more. */
+/** Whether the error means that the request does not exist any more. */
 export function isGone(error: unknown): boolean {
   return isBroomwagonError(error) && GONE.has(error.code);
 }
@@ -36,15 +36,15 @@ export interface Failure {
   retryable: boolean;
   /** Tokens that could not be stored. */
   lostTokens?: number;
-  /** A segment of the claim that is not there. */
+  /** Reference of a segment of the claim that the payload store does not have. */
   missingRef?: string;
   message?: string;
 }
 
 /**
- * Says how an attempt ended. Repeats until answered or the deadline passes; the first answer counts. An end that is
- * refused, or answered INTERNAL again and again, is said once more with nothing but the attempt in it, as `unclaimed`:
- * its request goes on with the tokens of its last partial save, and the coordinator counts and caps that. Never throws.
+ * Reports how an attempt ended, repeatedly until the call is answered or the deadline passes. An end that is refused,
+ * or answered INTERNAL several times, is reported once more as `unclaimed`, with nothing but the attempt: the request
+ * continues with the tokens of its last partial save, and the coordinator counts and caps such ends. Never throws.
  */
 @Injectable()
 export class AttemptReporter {
@@ -55,7 +55,7 @@ export class AttemptReporter {
     private readonly config: WorkerConfig,
   ) {}
 
-  /** @param storeAgain stores the tokens once more: Redis may have lost them since, and nobody else has them */
+  /** @param storeAgain stores the tokens again, if the payload store has lost them */
   async complete(
     attempt: Attempt,
     finishReason: 'stop' | 'length',
@@ -82,7 +82,7 @@ export class AttemptReporter {
     const { generatedMs } = attempt;
     const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment, generatedMs };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
-    // The counts keep no reasons: here is where a person finds out why a group failed.
+    // The counts have no messages: only this log shows why a group failed.
     if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);
     return this.report(attempt, outcome, () => this.call('request.fail', body));
   }
@@ -113,7 +113,7 @@ export class AttemptReporter {
     return outcome;
   }
 
-  /** What is not taken here either is found by the next reconciliation, which says the same. */
+  /** If this call fails too, the next reconciliation returns the attempt. */
   private async sayUnclaimed(attempt: Attempt): Promise<void> {
     const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
     await this.call('request.fail', body).catch((error: Error) =>

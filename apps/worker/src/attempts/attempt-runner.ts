@@ -31,32 +31,32 @@ import { SegmentSaver } from './segment-saver';
 import { stopOnEngine } from './stop-on-engine';
 import { madeOf, TokenCollector, type MadeSegment } from './token-collector';
 
-/** The end of an attempt does not wait longer than this for the answer to its release. */
+/** Maximum time that the end of an attempt waits for the answer to its release. */
 const RELEASE_HEAD_START_MS = 1_000;
-/** Longest time in which an engine that has failed is told to stop the request. */
+/** Maximum time in which aborts of a failed attempt are repeated. */
 const FAILED_STOP_DEADLINE_MS = 30_000;
 
 /**
- * How the engine's part ended: a finished sample, or with the tokens so far: a stop we were asked for, or a failure.
+ * How the generation ended: with a finished sample, or, with the tokens so far, by a stop or a failure.
  */
 type Generated = { made: MadeSegment } & (
   | { finishReason: 'stop' | 'length' }
   | { stopped: true }
-  /** The engine dropped the request by itself, as when its trainer has it drop all: nobody has failed. */
+  /** The engine ended the request by itself, e.g. when its trainer aborts all requests: no failure. */
   | { stoppedByEngine: true }
   | { error: Error }
 );
 
-/** Runs one claimed request from its prompt to its last word. */
+/** Runs one claimed request from its prompt to its end. */
 @Injectable()
 export class AttemptRunner {
   private readonly logger = new Logger(AttemptRunner.name);
   /**
-   * A server without token ids was met. Only from then on do acquires say that they need them: most pools are of one
-   * kind, and an acquire that asks for nothing is the cheapest.
+   * A granted server took no token ids. Only then do acquires require them: most pools have servers of one kind, and an
+   * acquire without constraints is the cheapest.
    */
   private metTextOnly = false;
-  /** A server with older weights than its round was met; from then on acquires say which they need. */
+  /** A granted server had older weights than the round. Only then do acquires require a version. */
   private metStale = false;
 
   constructor(
@@ -90,9 +90,9 @@ export class AttemptRunner {
     return outcome;
   }
 
-  /** Counted as a failure: a request that always meets the defect fails at the cap, and is not run again for ever. */
+  /** Counted as a failure, so that a request that always causes the defect fails at the cap. */
   private endAfterDefect(attempt: Attempt, { message }: Error): Promise<AttemptOutcome> {
-    // Of a lease that was given back already this changes nothing.
+    // Changes nothing if the lease was released already.
     void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'failed');
     return this.reporter.fail(attempt, { reason: 'engine-error', retryable: true, message });
   }
@@ -133,7 +133,7 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 
-  /** Nobody's failure: the next attempt asks for a server that can do it, or is told that there is none. */
+  /** No failure: the next attempt acquires a server that takes token ids, or is answered that none does. */
   private leaveTextOnly(attempt: Attempt, { leaseId, serverId }: LeaseGrant): Promise<AttemptOutcome> {
     this.metTextOnly = true;
     void this.releaser.release(attempt, { leaseId }, 'aborted');
@@ -141,7 +141,7 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 
-  /** As {@link leaveTextOnly}: its tokens would be of weights that the round does not train. */
+  /** As {@link leaveTextOnly}: the tokens would be of weights that the round does not train. */
   private async leaveStale(attempt: Attempt, lease: LeaseGrant): Promise<AttemptOutcome> {
     this.metStale = true;
     const { leaseId, serverId, weightVersion } = lease;
@@ -156,7 +156,7 @@ export class AttemptRunner {
 
     const outcome = releaseOutcomeOf(generated);
     await this.holdFailedServer(attempt, generated);
-    // The room is given back at once, whatever becomes of the payload.
+    // The place is released at once, also if the payload cannot be stored.
     const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
     if (attempt.isExpired) return 'fenced';
 
@@ -182,7 +182,7 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, failureOf(generated.error), segment);
   }
 
-  /** Streams from the engine, with partial saves; what was made survives any end. */
+  /** Streams from the engine, with partial saves; returns the tokens after any end. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<Generated> {
     const tokens = new TokenCollector();
     attempt.beginGenerating();
@@ -210,9 +210,9 @@ export class AttemptRunner {
     clearTimeout(timeout);
     attempt.endGenerating();
     await saves.stop();
-    // While it may run there its lease says the truth.
+    // Keep the lease while the engine may still run the request.
     await stopAgain?.(this.stopDeadlineMs(error));
-    // A sample that is finished is finished: completing wins over a stop that came at the same moment.
+    // A finished sample is completed, also if a stop came at the same moment.
     if (result !== undefined && result.finishReason !== 'aborted') {
       timer({ result: 'finished' });
       return { made: madeOf(result), finishReason: result.finishReason };
@@ -224,19 +224,19 @@ export class AttemptRunner {
   }
 
   /**
-   * Whoever asked for a stop waits for its end as long as for any; nobody asked a failed attempt to keep its tokens.
+   * The end of an attempt that was stopped is awaited as long as any end; that of a failed attempt for less.
    */
   private stopDeadlineMs(error: Error | undefined): number {
     const { transitionDeadlineMs } = this.config;
     return error === undefined ? transitionDeadlineMs : Math.min(transitionDeadlineMs, FAILED_STOP_DEADLINE_MS);
   }
 
-  /** Nothing made, nothing stored. */
+  /** Stores nothing if no token was generated. */
   private async saveEnd(attempt: Attempt, lease: LeaseGrant, { made }: Generated): Promise<Segment | undefined> {
     return made.tokenCount === 0 ? undefined : this.segments.save(attempt, lease, made);
   }
 
-  /** Ends a stopped attempt with the tokens it made. */
+  /** Ends a stopped attempt with its tokens. */
   private async handBack(attempt: Attempt, segment?: Segment): Promise<AttemptOutcome> {
     if (attempt.cause === 'timeout')
       return this.reporter.fail(attempt, { reason: 'timeout', retryable: false }, segment);
@@ -245,8 +245,8 @@ export class AttemptRunner {
   }
 
   /**
-   * An engine that refuses at once looks like the least loaded one: given back at once, its leases would draw every
-   * request to it until the load-balancer has noticed. A stop ends the pause.
+   * An engine that refuses at once looks like the least loaded one: if its leases were released at once, every request
+   * would be sent to it until the load-balancer marks the server. A stop ends the pause.
    */
   private async holdFailedServer(attempt: Attempt, generated: Generated): Promise<void> {
     const endedAtOnce = 'stoppedByEngine' in generated && generated.made.tokenCount === 0;
@@ -256,7 +256,7 @@ export class AttemptRunner {
   }
 }
 
-/** What the end of a call says of its server: a request that was refused speaks against the request. */
+/** A refusal is caused by the request, not by the server. */
 function releaseOutcomeOf(generated: Generated): ReleaseOutcome {
   if ('finishReason' in generated) return 'finished';
   if ('stopped' in generated || 'stoppedByEngine' in generated) return 'aborted';
@@ -267,7 +267,7 @@ function engineAbort({ serverId }: LeaseGrant): Failure {
   return { reason: 'engine-abort', retryable: true, message: `${serverId} ended the request without an abort` };
 }
 
-/** An engine that cannot be reached has not seen the request: that is no failure of the request, and not counted. */
+/** An unreachable engine has not received the request, so that is no failure of the request. */
 function failureOf(error: Error): Failure {
   const { message } = error;
   if (isBroomwagonError(error, 'ENGINE_REJECTED')) return { reason: 'engine-rejected', retryable: false, message };
@@ -284,7 +284,7 @@ function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): 
   return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made };
 }
 
-/** Tokens the engine must hold at the start, as well as it is known; text counts as four characters a token. */
+/** Estimated tokens that the engine holds at the start; a text counts one token for four characters. */
 function contextTokensOf({ prompt, made }: AttemptInput): number {
   return (prompt.promptTokenIds?.length ?? Math.ceil(textOfPrompt(prompt).length / 4)) + (made?.tokenCount ?? 0);
 }

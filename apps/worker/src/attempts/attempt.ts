@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { AttemptId, Claim, Epoch } from '@broomwagon/contracts';
 
-/** One registration of this worker; voided by the next one. */
+/** One registration of this worker; the next one expires it. */
 export interface WorkerEpoch {
   workerId: string;
   workerEpoch: Epoch;
 }
 
 /**
- * Why an attempt is stopped. `cut`, `abort`, `move` and `lease-lost`: hand it back with its tokens. `shutdown`: the
- * same, said differently. `timeout`: the sample has generated for the `timeoutMs` of its claim.
+ * Why an attempt is stopped. `cut`, `abort`, `move` and `lease-lost`: it is returned with its tokens. `shutdown`: the
+ * same, reported with another reason. `timeout`: the sample has generated for the `timeoutMs` of its claim.
  * `expired` and `fenced`: another worker may own the request, so this worker reports nothing about it.
  */
 export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'expired' | 'fenced';
 
-/** One claimed request in the hands of this worker. */
+/** One claimed request that this worker runs. */
 export class Attempt {
   readonly key: string;
-  /** A random one: an id made of the request would meet answers kept for an earlier job of the same name. */
+  /** Random: an id made of the request could get stored answers of an earlier job with the same name. */
   readonly acquireId = randomUUID();
   private readonly controller = new AbortController();
   private stoppedBy: StopCause | undefined;
@@ -40,18 +40,18 @@ export class Attempt {
     return this.stoppedBy;
   }
 
-  /** The counts do not have it as ours: no word about it would be believed. */
+  /** The control plane does not count the attempt as one of this worker: any report would be rejected. */
   get isExpired(): boolean {
     return this.stoppedBy === 'expired' || this.stoppedBy === 'fenced';
   }
 
-  /** Stops it. The first cause stays, unless a later one says that it is not ours at all. */
+  /** Stops the attempt. The first cause stays, except that `expired` and `fenced` replace it. */
   stop(cause: StopCause): void {
     if (this.stoppedBy === undefined || cause === 'expired' || cause === 'fenced') this.stoppedBy = cause;
     this.controller.abort();
   }
 
-  /** From here on it generates: its engine is asked. */
+  /** The request is sent to the engine. */
   beginGenerating(): void {
     this.askedAt = performance.now();
   }
@@ -60,19 +60,19 @@ export class Attempt {
     this.endedAt = performance.now();
   }
 
-  /** How long it has generated so far, whole milliseconds; of a sample without a time of its own nobody asks. */
+  /** Generation time so far, whole milliseconds; undefined for a sample without `timeoutMs`. */
   get generatedMs(): number | undefined {
     if (this.claim.timeoutMs === undefined || this.askedAt === undefined) return undefined;
     return Math.round((this.endedAt ?? performance.now()) - this.askedAt);
   }
 
-  /** How long it may generate, milliseconds; 0: its earlier attempts have used the time of the sample. */
+  /** Generation time that is left, milliseconds; 0: earlier attempts have used the time of the sample. */
   get timeLeftMs(): number | undefined {
     const { timeoutMs, generatedMs = 0 } = this.claim;
     return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - generatedMs);
   }
 
-  /** What every message about it begins with: the fence. */
+  /** The fencing fields of every message about the attempt. */
   get identity() {
     return { requestId: this.claim.requestId, attempt: this.claim.attempt, ...this.worker };
   }

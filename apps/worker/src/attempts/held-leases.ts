@@ -7,7 +7,7 @@ const DIGEST_MODULUS = 2 ** 40;
 export interface HeldLease {
   leaseId: string;
   attempt: Attempt;
-  /** Its release was sent: the counts may already be without it. */
+  /** Its release was sent: Redis may have removed the lease. */
   releasing: boolean;
 }
 
@@ -18,7 +18,7 @@ export class HeldLeases {
   private readonly asked = new Set<string>();
   private digestSum = 0;
 
-  /** From here until `granted` or `dropped` a lease of this acquire may exist that we have not heard of. */
+  /** Until `granted` or `dropped`, a lease of this acquire may exist whose reply is on its way. */
   asking(attempt: Attempt): void {
     this.asked.add(attempt.acquireId);
   }
@@ -48,13 +48,13 @@ export class HeldLeases {
     this.digestSum = 0;
   }
 
-  /** True when we hold this lease or may be about to learn of it. */
+  /** Whether the lease is held, or its reply may be on its way. */
   knows(leaseId: string): boolean {
     const acquireId = leaseId.slice(leaseId.indexOf('.') + 1);
     return this.asked.has(acquireId) || this.held.get(acquireId)?.leaseId === leaseId;
   }
 
-  /** True while this very lease is held and nobody is giving it back. */
+  /** Whether exactly this lease is held and its release was not sent. */
   holds(lease: HeldLease): boolean {
     return this.held.get(lease.attempt.acquireId) === lease && !lease.releasing;
   }

@@ -13,23 +13,23 @@ import { LeaseReleaser } from './lease-releaser';
 /** Time for a reply beyond the wait the call itself asked for. */
 const REPLY_MARGIN_MS = 2_000;
 /**
- * A reply that is this late may be lost with the replica that owed it: the call is sent again and keeps its place.
- * Doubles with each repeat, so that thousands of waiting calls stay cheap.
+ * After this time the reply may be lost with its replica: the call is repeated and keeps its place in the queue. The
+ * time doubles with each repeat, so that thousands of waiting calls stay cheap.
  */
 const REPEAT_AFTER_MS = 5_000;
 /** Pause after NO_SERVER_AVAILABLE: a pool without servers must not be asked in a hot loop. */
 const NO_SERVER_PAUSE_MS = 250;
 
-/** Refusals that speak of the worker's epoch or of this acquireId; another attempt may well be served. */
+/** Refusals of the worker epoch or of this acquireId; another attempt may succeed. */
 const EXPIRED = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABORTED']);
 
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
 export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };
 
-/** What is asked of the server. */
+/** Constraints of the acquire. */
 type RoutingRequest = Pick<AcquireItem, 'contextTokens' | 'needs' | 'minWeightVersion'>;
 
-/** Asks for a server until one is granted, the attempt is stopped, or a deadline passes. */
+/** Repeats the acquire until it is granted, the attempt is stopped, or a deadline passes. */
 @Injectable()
 export class LeaseAcquirer {
   constructor(
@@ -66,11 +66,11 @@ export class LeaseAcquirer {
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
         await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
-        // The deadline is for pools without servers: it begins anew after a pause, which says nothing of them.
+        // The deadline is for pools without servers; it begins anew after a pause.
         if (error.code === 'POOL_PAUSED') endsAtMs = Date.now() + this.config.noServerDeadlineMs;
       }
     }
-    // A grant may still be on its way: the tombstone of this release wins over it.
+    // A grant may still be on its way: the tombstone of this release takes effect first.
     void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'aborted');
     if (attempt.signal.aborted) return { failed: 'stopped' };
     return { failed: refused ? 'refused' : 'no-server', message };

@@ -5,7 +5,7 @@ import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { HeldLeases } from './held-leases';
 
-/** Gives leases back. A release that never gets through is returned with the worker epoch, or found by a sync. */
+/** Releases leases. A lease whose release fails is returned by a sync, or when the worker epoch expires. */
 @Injectable()
 export class LeaseReleaser {
   private readonly logger = new Logger(LeaseReleaser.name);
@@ -17,7 +17,7 @@ export class LeaseReleaser {
     private readonly config: WorkerConfig,
   ) {}
 
-  /** Settles when the load-balancer has answered, or it was tried for long enough. Never throws. */
+  /** Settles when the load-balancer has answered or the deadline has passed. Never throws. */
   release(
     attempt: Attempt,
     of: { leaseId: string } | { acquireId: string },
@@ -25,7 +25,7 @@ export class LeaseReleaser {
     tokens?: number,
   ): Promise<void> {
     if (attempt.cause === 'fenced') {
-      // The epoch is expired: the load-balancer returns its leases by itself.
+      // The load-balancer returns the leases of an expired epoch.
       this.leases.dropped(attempt);
       return Promise.resolve();
     }
@@ -44,7 +44,7 @@ export class LeaseReleaser {
     return work;
   }
 
-  /** Settles when all releases on their way are answered. */
+  /** Settles when all running releases are answered. */
   async idle(): Promise<void> {
     await Promise.all(this.running);
   }

@@ -8,16 +8,16 @@ import { isGone } from './attempt-reporter';
 import { SegmentSaver } from './segment-saver';
 import type { TokenCollector } from './token-collector';
 
-/** A partial save that does not get through soon is given up: the next one holds more. */
+/** After this time a partial save is given up: the next one has more tokens. */
 const PARTIAL_SAVE_DEADLINE_MS = 5_000;
 
 /** Partial saves of one attempt while it runs. */
 export interface RunningSaves {
-  /** Stops, and waits for the one on its way: nothing of this attempt may be written after its end. */
+  /** Stops, and waits for the running save: nothing may be written after the end of the attempt. */
   stop(): Promise<void>;
 }
 
-/** Says that an attempt runs, and saves its tokens from time to time. The answer may be to stop it. */
+/** Reports that an attempt runs and saves its tokens periodically. The reply may stop the attempt. */
 @Injectable()
 export class PartialSaver {
   private readonly logger = new Logger(PartialSaver.name);
@@ -40,7 +40,7 @@ export class PartialSaver {
       }
     };
     let running: Promise<void> | undefined;
-    // Never a second one beside or behind it: the end of the attempt would wait for them all.
+    // Only one save at a time and none queued: the end of the attempt waits for all of them.
     const begin = (): void => {
       running ??= save().finally(() => (running = undefined));
     };

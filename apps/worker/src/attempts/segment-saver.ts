@@ -8,9 +8,9 @@ import type { Attempt } from './attempt';
 import type { MadeSegment } from './token-collector';
 
 /**
- * Stores what an attempt made. No two payloads have one name: it holds the worker epoch, the attempt, its tokens and a
- * random part, for Redis that lost its last seconds gives out the same attempt again. So a reference always leads to
- * the tokens it was given for. What is no longer needed of them the coordinator removes.
+ * Stores the tokens of an attempt. The name of a payload is unique: it has the worker epoch, the attempt, the token
+ * count and a random part, because a Redis that lost its last seconds may assign the same attempt again. The
+ * coordinator removes payloads that are not needed any more.
  */
 @Injectable()
 export class SegmentSaver {
@@ -20,7 +20,7 @@ export class SegmentSaver {
   ) {}
 
   /**
-   * @throws BroomwagonError PAYLOAD_STORE_FULL or UNAVAILABLE when it stayed so until the deadline, PAYLOAD_TOO_LARGE
+   * @throws BroomwagonError PAYLOAD_STORE_FULL or UNAVAILABLE at the deadline, PAYLOAD_TOO_LARGE
    */
   async save(
     attempt: Attempt,

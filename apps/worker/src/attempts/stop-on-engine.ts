@@ -5,8 +5,8 @@ import { retryDelayMs } from '@broomwagon/messaging';
 import type { Attempt } from './attempt';
 
 /**
- * Says an abort again until the engine has answered it: a closed connection is no confirmation. Ends without an answer
- * when nothing listens there any more, the attempt or its lease is expired, or the deadline passes. Never throws.
+ * Repeats an abort until the engine answers: a closed connection is no confirmation. Ends without an answer when
+ * nothing listens at the endpoint, the attempt or its lease is expired, or the deadline passes. Never throws.
  */
 export async function stopOnEngine(
   engine: Pick<EngineAdapter, 'abort'>,
@@ -27,7 +27,7 @@ export async function stopOnEngine(
   }
 }
 
-/** Nothing listens there any more. An engine that only does not answer may still be generating. */
+/** Nothing listens at the endpoint. An engine that does not answer may still generate. */
 function isRefused(error: unknown): boolean {
   if (!isBroomwagonError(error, 'ENGINE_UNREACHABLE')) return false;
   return (error.details as { code?: string } | undefined)?.code === 'ECONNREFUSED';

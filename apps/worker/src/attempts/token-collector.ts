@@ -8,13 +8,13 @@ export interface MadeSegment {
   resumedBy?: 'tokens' | 'text';
 }
 
-/** Gathers what the engine streams: it is all that is left when the stream breaks. */
+/** Collects the tokens of a stream, so that they are kept when the stream breaks. */
 export class TokenCollector {
   private readonly tokenIds: number[] = [];
   private readonly logprobs: number[] = [];
   private readonly texts: string[] = [];
   private count = 0;
-  /** How the attempt began, if from the tokens of earlier ones. */
+  /** How the attempt resumed the tokens of earlier attempts, if there are any. */
   resumedBy?: 'tokens' | 'text';
 
   take(increment: TokenIncrement): void {
@@ -29,7 +29,7 @@ export class TokenCollector {
     return this.count;
   }
 
-  /** What was made so far. Lists that do not cover every token are left out. */
+  /** The tokens so far. Lists that do not cover every token are left out. */
   made(): MadeSegment {
     const covering = (list: number[]) => (this.count > 0 && list.length === this.count ? [...list] : undefined);
     const payload = { tokenIds: covering(this.tokenIds), text: this.texts.join(''), logprobs: covering(this.logprobs) };
@@ -37,7 +37,7 @@ export class TokenCollector {
   }
 }
 
-/** What a finished attempt made: token ids are counted where there are any, else the engine's own count is taken. */
+/** The tokens of a finished attempt, counted by their ids if there are any, else by the usage of the engine. */
 export function madeOf(result: GenerationResult): MadeSegment {
   const { tokenIds, text, logprobs, stopReason, engineFields, usage, resumedBy } = result;
   return {

@@ -13,14 +13,14 @@ import { unlessAborted } from '../unless-aborted';
 import { WorkerConfig } from '../worker.config';
 import { ClaimSize } from './claim-size';
 
-/** The answer of a claim is kept this long by the coordinator: repeating it later could cost its requests. */
+/** The coordinator keeps the answer of a claim for this time; a later repeat could lose its requests. */
 const CLAIM_DEADLINE_MS = 55_000;
 const REPLY_MARGIN_MS = 2_000;
-/** A reply that is this late may be lost with the replica that owed it: the claim is sent again and keeps its place. */
+/** After this time the reply may be lost with its replica: the claim is repeated and keeps its place in the queue. */
 const REPEAT_AFTER_MS = 5_000;
 const ERROR_PAUSE_MS = 500;
 
-/** Claims work as long as there is room for it. */
+/** Claims requests while this worker has free places. */
 @Injectable()
 export class ClaimLoop {
   private readonly logger = new Logger(ClaimLoop.name);
@@ -41,7 +41,7 @@ export class ClaimLoop {
     this.loop ??= this.claimAll();
   }
 
-  /** Claims no more. A claim that is still parked is left behind: deregistering returns what it may yet be given. */
+  /** Stops claiming. Deregistering returns what a parked claim may still be granted. */
   async stop(): Promise<void> {
     this.stopping.abort();
     await this.loop;
@@ -79,13 +79,13 @@ export class ClaimLoop {
     const call = this.ask({ claimId: randomUUID(), max, job: this.config.job, ...worker }, signal);
     const reply = await unlessAborted(signal, unlessAborted(this.session.epochSignal, call));
     await failpoint('worker.claim.after-reply');
-    // Fenced while it waited: what was granted is the old epoch's, and is taken from it.
+    // Fenced while the claim waited: the grants belong to the old epoch and are returned with it.
     if (reply === undefined || !this.session.isCurrent(worker)) return;
     this.size.observe(max, reply.claims.length);
     for (const claim of reply.claims) this.begin(claim, worker);
   }
 
-  /** Repeats one claim until it is answered; each repeat waits for what is left of the wait. */
+  /** Repeats one claim until it is answered; each repeat waits for the rest of the time. */
   private async ask(claim: Omit<ClaimRequest, 'waitMs'>, signal: AbortSignal): Promise<ClaimReply> {
     const waitsUntilMs = Date.now() + this.config.claimWaitMs;
     const givesUpAtMs = Date.now() + CLAIM_DEADLINE_MS;
@@ -99,7 +99,7 @@ export class ClaimLoop {
         if (!again) throw error;
         if (error.code === 'TIMEOUT') continue;
         await delay(retryDelayMs(tries, error.retryAfterMs ?? 0, {}), undefined, { signal }).catch(() => undefined);
-        // The pool is paused, or its weights change: there is nothing to run, as after an empty answer.
+        // While the pool is paused or its weights change, nothing can run, as after an empty answer.
         if (error.code === 'POOL_PAUSED') return { claims: [] };
       }
     }

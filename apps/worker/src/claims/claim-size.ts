@@ -1,11 +1,11 @@
 /** Most requests of one claim. */
 export const MAX_CLAIM_SIZE = 64;
-/** First size, and the size when work is scarce: other workers shall get their part. */
+/** First size, and the size when requests are scarce, so that other workers get some too. */
 export const MIN_CLAIM_SIZE = 8;
 
 /**
- * How many requests the next claim asks for. It doubles while every claim is filled and falls back as soon as one is
- * not: with plenty of work it fills up in a few calls, with little it leaves some to others.
+ * How many requests the next claim asks for: the size doubles while every claim is filled and falls back to the minimum
+ * when a claim is not. So a few claims fill the worker, and scarce requests are shared among workers.
  */
 export class ClaimSize {
   private size = MIN_CLAIM_SIZE;

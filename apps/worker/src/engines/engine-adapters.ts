@@ -3,7 +3,7 @@ import type { LeaseGrant } from '@broomwagon/contracts';
 import { createEngineAdapter, EngineAccess, type EngineAdapter } from '@broomwagon/engines';
 import { WorkerConfig } from '../worker.config';
 
-/** Adapters kept; the one used longest ago is forgotten first. */
+/** Adapters that are kept; above it the least recently used one is removed. */
 const MAX_ADAPTERS = 4_096;
 
 /** One adapter per engine, so that its connections are shared by all streams. */

@@ -9,10 +9,10 @@ import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import { Reconciler } from './reconciler';
 
-/** Calls on their way make the two sides differ for a moment; one that stays is looked into. */
+/** Running calls make the counts differ for a moment; a mismatch that stays starts a sync. */
 const MISMATCHES_BEFORE_SYNC = 2;
 
-/** Keeps all leases and attempts of this worker alive, and compares them with the counts. */
+/** Keeps all leases and attempts of this worker alive, and compares them with the counts in Redis. */
 @Injectable()
 export class Heartbeat {
   private readonly logger = new Logger(Heartbeat.name);
@@ -20,7 +20,7 @@ export class Heartbeat {
   private readonly timeoutMs: number;
   private mismatches = 0;
   private generation: string | undefined;
-  /** Until then the counts prove nothing, on the clock of Redis. */
+  /** Until then, on the clock of Redis, each heartbeat starts a sync. */
   private syncUntilMs = 0;
   private reconciling: Promise<void> | undefined;
 
@@ -48,8 +48,8 @@ export class Heartbeat {
   }
 
   /**
-   * One heartbeat; when the counts differ from what we hold twice in a row, or a sync is asked for, both are made to
-   * agree. That is not waited for: it may take longer than the epoch lives without a heartbeat.
+   * One heartbeat. If the counts differ twice in a row, or the reply asks for a sync, a sync begins. The heartbeat does
+   * not wait for it: a sync may take longer than the time to live of the epoch.
    */
   async beat(): Promise<void> {
     const worker = this.session.current();
@@ -70,8 +70,8 @@ export class Heartbeat {
   }
 
   /**
-   * A Redis that was set back may have forgotten one attempt and given out another, so that the counts agree. What is
-   * too young to be returned at the first sync is returned by one of the next.
+   * A Redis that was set back may have lost one attempt and assigned another, so that the counts agree. Attempts that
+   * are too young for the first sync are returned by one of the next.
    */
   private sawGeneration({ generation, serverTimeMs }: WorkerHeartbeatReply): boolean {
     if (this.generation !== undefined && this.generation !== generation) {

@@ -12,8 +12,8 @@ const CALL_DEADLINE_MS = 5_000;
 type SyncItem = SyncWorkerReply['items'][number];
 
 /**
- * Makes the counts and this worker agree. What the counts have as ours, and nobody here knows of, came in a reply that
- * was lost: it is returned once it is too old to be still on its way. What we hold and the counts do not is stopped.
+ * Compares the leases and attempts of this worker in Redis with those it holds. One that only Redis has was granted in
+ * a reply that was lost: it is returned once it is too old to be on its way. One that only the worker has is stopped.
  */
 @Injectable()
 export class Reconciler {
@@ -28,7 +28,7 @@ export class Reconciler {
     private readonly config: WorkerConfig,
   ) {}
 
-  /** @param serverTimeMs clock of the counts at the start. Never throws: the next mismatch tries again. */
+  /** @param serverTimeMs clock of Redis at the start. Never throws: the next mismatch repeats the sync. */
   async reconcile(worker: WorkerEpoch, serverTimeMs: number): Promise<void> {
     const oldBeforeMs = serverTimeMs - this.config.unclaimedAfterMs;
     try {
@@ -41,7 +41,7 @@ export class Reconciler {
   }
 
   private async reconcileLeases(worker: WorkerEpoch, oldBeforeMs: number): Promise<void> {
-    // Taken before the counts are read: what is granted meanwhile is nobody's mistake.
+    // Copied before Redis is read: later grants are no mismatch.
     const held = this.leases.list();
     const known = new Set<string>();
     for await (const item of this.known(worker, 'leases')) {
@@ -73,7 +73,7 @@ export class Reconciler {
       await this.controlPlane.callWithRetry('request.fail', body, { deadlineMs: CALL_DEADLINE_MS });
       this.metrics.unclaimed.inc({ kind: 'attempt' });
     } catch (error) {
-      // Ended or claimed anew between the two calls. One that the coordinator cannot end must not keep the others.
+      // Not retryable: ended or claimed anew between the two calls. INTERNAL must not stop the return of the others.
       const isInternal = isBroomwagonError(error, 'INTERNAL');
       if (isInternal) this.logger.error(`${requestId}#${attempt} was not returned: ${error.message}`);
       else if (!isBroomwagonError(error) || error.retryable) throw error;

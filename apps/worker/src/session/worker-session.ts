@@ -12,7 +12,7 @@ import { WorkerMetrics } from '../worker-metrics';
 const REGISTER_DEADLINE_MS = 15_000;
 const REGISTER_PAUSE_MS = 500;
 
-/** True when an answer says that the epoch of the worker is over, or that nobody knows the worker: it must register. */
+/** Whether the worker epoch has expired or the worker is unknown: the worker must register again. */
 export function isExpiredEpoch(error: unknown): boolean {
   return isBroomwagonError(error, 'FENCED') || isBroomwagonError(error, 'WORKER_NOT_FOUND');
 }
@@ -60,7 +60,7 @@ export class WorkerSession {
     return this.epoch;
   }
 
-  /** Somebody was told that this epoch is expired. */
+  /** A call was answered that this epoch has expired. */
   fence(worker: WorkerEpoch): void {
     if (!this.isCurrent(worker)) return;
     this.logger.warn(`Epoch ${worker.workerEpoch} has expired: ${this.attempts.size} attempts are stopped`);
@@ -73,7 +73,7 @@ export class WorkerSession {
     void this.established();
   }
 
-  /** Gives the epoch up; what it still holds is returned at once. Never throws. */
+  /** Deregisters the worker: its leases and attempts are returned at once. Never throws. */
   async close(): Promise<void> {
     this.closing.abort();
     await this.registering;
