@@ -186,6 +186,8 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'server.cordon': ONE,
   'server.uncordon': ONE,
   'server.fence': ONE,
+  'server.quarantine': ONE,
+  'server.get': ONE,
   'server.reconcile': async () => {
     const serverId = wide('server-0', 64);
     return pages('server.reconcile', { serverId });
@@ -204,6 +206,11 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'worker.deregister': ONE,
   'worker.list': () => pages('worker.list', {}),
   'lb.leases': () => pages('lb.leases', {}),
+  'lb.sessions': () => pages('lb.sessions', {}),
+  'pool.audit': '128 findings and jobs at most',
+  'round.list': '16 rounds, and those that are not folded: one or two',
+  'group.list': () => pages('group.list', { job: JOB }),
+  'request.get': ONE,
   'request.list': async () => [
     ...(await pages('request.list', { job: JOB })),
     ...(await pages('request.list', { workerId: worker.workerId })),

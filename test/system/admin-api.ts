@@ -99,7 +99,7 @@ export class AdminApi {
       },
     });
     const text = await response.text();
-    const isJson = /json/.test(response.headers.get('Content-Type') ?? '');
+    const isJson = /[/+]json/.test(response.headers.get('Content-Type') ?? '');
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   }
 

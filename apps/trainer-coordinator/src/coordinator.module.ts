@@ -35,6 +35,7 @@ import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
 import { ServerFences } from './upkeep/server-fences';
 import { ReconcileService } from './jobs/reconcile.service';
+import { AuditService } from './upkeep/audit.service';
 import { RecountService } from './upkeep/recount.service';
 import { JobTotals } from './upkeep/job-totals';
 import { WaitingReaders } from './rounds/waiting-readers';
@@ -83,6 +84,7 @@ import { WeightsController } from './weights/weights.controller';
     Alarms,
     AbortService,
     AbortSweepService,
+    AuditService,
     SnapshotService,
     SnapshotSweepService,
     CoordinatorMetrics,

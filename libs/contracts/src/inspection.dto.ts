@@ -1,6 +1,7 @@
-import { type PageReply, ScanRequest } from './common.dto';
-import { IsOptional } from 'class-validator';
+import { JobRequest, type PageReply, ScanRequest } from './common.dto';
+import { IsIn, IsOptional } from 'class-validator';
 import {
+  IsCorrelationId,
   IsId,
   type GroupId,
   type JobId,
@@ -14,6 +15,8 @@ import {
   IsWorkerId,
 } from './ids';
 import { IsCounter, type Integer } from './integers';
+import type { RoundKind, RoundState } from './round.dto';
+import type { Segment } from './segment.dto';
 
 /** `worker.list`: one page of the live worker epochs. */
 export class ListWorkersRequest extends ScanRequest {}
@@ -72,6 +75,9 @@ export interface ListLeasesReply extends PageReply {
   leases: LeaseStatus[];
 }
 
+/** States of requests that have not ended. */
+export const LISTED_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished'] as const;
+
 /**
  * `request.list`: one page of the requests that have not ended, of a round of a job or of a worker: exactly one of
  * `job` and `workerId`. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
@@ -83,6 +89,8 @@ export class ListRequestsRequest extends ScanRequest {
   @IsOptional() @IsId() roundId?: RoundId;
   /** The requests of the live epoch of this worker, of any job and round. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
+  /** Only requests in this state. */
+  @IsOptional() @IsIn(LISTED_STATES) state?: RequestStatus['state'];
   /** Only attempts of at least this age, milliseconds. */
   @IsOptional() @IsCounter(0) minAgeMs?: Integer;
 }
@@ -90,7 +98,7 @@ export class ListRequestsRequest extends ScanRequest {
 export interface RequestStatus {
   requestId: RequestId;
   /** State of the request (docs/architecture.md: States of a request). */
-  state: 'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished';
+  state: (typeof LISTED_STATES)[number];
   attempt: AttemptId;
   /** Failures of the engine or of the request so far. */
   failures: Integer;
@@ -109,4 +117,138 @@ export interface RequestStatus {
 export interface ListRequestsReply extends PageReply {
   /** The requests of the page, unordered. */
   requests: RequestStatus[];
+}
+
+/** `request.get`: one request in any state, with its segments. REQUEST_NOT_FOUND, also after its round was folded. */
+export class GetRequestRequest {
+  @IsCorrelationId() requestId!: RequestId;
+}
+/** One request with what it went through. */
+export interface RequestDetails extends Omit<RequestStatus, 'state'> {
+  /** State of the request (docs/architecture.md: States of a request). */
+  state: RequestStatus['state'] | 'finished' | 'trained' | 'failed' | 'dropped';
+  job: JobId;
+  groupId: GroupId;
+  /** The round of its group; absent in the long-tail queue. */
+  roundId?: RoundId;
+  /** Step in which its group was first submitted. */
+  firstStep?: Integer;
+  /** Number of cuts of its group. */
+  cuts: Integer;
+  /** Tokens of ended attempts, in order: attempt, server and weight version of each. */
+  segments: Segment[];
+  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
+  segmentsFollow?: true;
+}
+
+/** `round.list`: the rounds of a job that have summaries, latest step first: the last 16 and those not folded yet. */
+export class ListRoundsRequest extends JobRequest {}
+/** One round of a list. */
+export interface RoundSummary {
+  roundId: RoundId;
+  /** Training step, from 1. */
+  step: Integer;
+  /** New prompts, or groups of the long-tail queue. */
+  kind: RoundKind;
+  /** State of the round. */
+  state: RoundState;
+  /** Groups the step trains. */
+  neededGroups: Integer;
+  /** Groups accepted so far. */
+  acceptedGroups: Integer;
+  /** When it was opened, milliseconds since 1970. */
+  openedAtMs: Integer;
+  /** When it was completed, milliseconds since 1970; absent before. */
+  completedAtMs?: Integer;
+}
+export interface ListRoundsReply {
+  /** The rounds, latest step first. */
+  rounds: RoundSummary[];
+}
+
+export const GROUP_SETS = ['live', 'accepted', 'failed'] as const;
+/** `group.list`: one page of the groups of a round that is not folded. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. */
+export class ListGroupsRequest extends JobRequest {
+  /** Default: the round that is not closed, or the last one. */
+  @IsOptional() @IsId() roundId?: RoundId;
+  /**
+   * Which groups: those that are not accepted yet, in the order of their arrival; those that are; or those with a
+   * request that failed for good.
+   * @default 'live'
+   */
+  @IsOptional() @IsIn(GROUP_SETS) set?: (typeof GROUP_SETS)[number];
+  /** Cursor of the previous page. */
+  @IsOptional() @IsCounter(0) cursor?: Integer;
+}
+/** One group of a round. */
+export interface GroupStatus {
+  groupId: GroupId;
+  /** `live`, `accepted`, `leaving` (cut, not in the queue yet), or its end. */
+  state: string;
+  /** Samples it needs. */
+  samples: Integer;
+  /** Samples that are finished. */
+  finishedSamples: Integer;
+  /** Samples that are pending, claimed, running or cutting. */
+  liveSamples: Integer;
+  /** Number of its cuts. */
+  cuts: Integer;
+  /** Step in which it was first submitted. */
+  firstStep: Integer;
+  /** Tokens of its samples. */
+  tokens: Integer;
+  /** It is finished and has no place in the round. */
+  isHeld?: true;
+}
+export interface ListGroupsReply {
+  /** The groups of the page. */
+  groups: GroupStatus[];
+  /** Send this for the next page; absent on the last page. */
+  cursor?: Integer;
+}
+
+/** `lb.sessions`: one page of the sessions. */
+export class ListSessionsRequest extends ScanRequest {
+  /** Only sessions that are bound to this server. */
+  @IsOptional() @IsId() serverId?: ServerId;
+}
+/** One session. */
+export interface SessionStatus {
+  /** The session. */
+  sessionId: string;
+  /** Its server; absent if its next lease binds it anew. */
+  serverId?: ServerId;
+  /** Epoch of that server. */
+  serverEpoch?: Epoch;
+  /** Live leases of the session. */
+  leases: Integer;
+  /** Data-parallel rank of the session on this server. */
+  dpRank?: Integer;
+}
+export interface ListSessionsReply extends PageReply {
+  /** The sessions of the page, unordered. */
+  sessions: SessionStatus[];
+}
+
+/** `pool.audit`: proves the counts of the pool. Calls during an audit get its result. `npm run audit` also repairs. */
+export class AuditPoolRequest {}
+/** Something that is wrong with the counts. */
+export interface AuditFinding {
+  /** Which rule is broken. */
+  check: string;
+  /** Where, and what was found there. */
+  message: string;
+}
+/** Result of an audit. */
+export interface AuditPoolReply {
+  /** Nothing is wrong. */
+  balanced: boolean;
+  /** The first 128 findings. */
+  findings: AuditFinding[];
+  /** Number of all findings. */
+  findingCount: Integer;
+  /** What was counted, by name. */
+  counts: Record<string, Integer>;
+  /** The first 128 jobs whose requests changed all the time: neither proven nor wrong. */
+  unproven: JobId[];
 }

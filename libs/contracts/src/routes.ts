@@ -30,6 +30,8 @@ export interface Route {
   readonly isSecret?: true;
   /** The reply is a stream of server-sent events. */
   readonly isStream?: true;
+  /** All pages, as JSON lines (`application/x-ndjson`): each entry of the list of a page is one line. */
+  readonly isExport?: true;
   /** The field of the reply that is the `ETag`, or the field of the request that `If-Match` goes to. */
   readonly versionField?: string;
   /** The read that shows what the operation changes, before and after it, with the same path; for the audit log. */
@@ -44,6 +46,7 @@ const ROUND = `${JOB}/rounds/{roundId}`;
 const PLAN = '/pools/{pool}/rebalance/plans/{planId}';
 
 type Extras = Omit<Route, 'method' | 'path' | 'operation' | 'role'>;
+const SHOWS_SERVER: Extras = { shows: 'server.get' };
 const reads = (path: string, operation: RestOperationName, extras: Extras = {}): Route => ({
   method: 'GET',
   path,
@@ -67,6 +70,7 @@ export const ROUTES: readonly Route[] = [
   reads('/pools', 'pool.list'),
   reads('/pools/{pool}', 'lb.status'),
   changes('admin', 'DELETE', '/pools/{pool}', 'pool.delete'),
+  { method: 'GET', path: '/pools/{pool}/audit', operation: 'pool.audit', role: 'operator' },
   reads(CONFIG, 'pool.settings', { versionField: 'version' }),
   changes('admin', 'PATCH', CONFIG, 'pool.configure', { versionField: 'ifVersion', shows: 'pool.settings' }),
   reads(`${CONFIG}/history`, 'pool.history'),
@@ -79,13 +83,15 @@ export const ROUTES: readonly Route[] = [
 
   reads('/pools/{pool}/servers', 'server.list'),
   changes('operator', 'POST', '/pools/{pool}/servers', 'server.register'),
-  changes('operator', 'PATCH', SERVER, 'server.update'),
-  changes('operator', 'DELETE', SERVER, 'server.remove'),
-  changes('operator', 'POST', `${SERVER}/drain`, 'server.drain'),
-  changes('operator', 'POST', `${SERVER}/undrain`, 'server.uncordon', { id: 'serverUndrain' }),
-  changes('operator', 'POST', `${SERVER}/cordon`, 'server.cordon'),
-  changes('operator', 'POST', `${SERVER}/uncordon`, 'server.uncordon'),
-  changes('operator', 'POST', `${SERVER}/fence`, 'server.fence'),
+  reads(SERVER, 'server.get'),
+  changes('operator', 'PATCH', SERVER, 'server.update', SHOWS_SERVER),
+  changes('operator', 'DELETE', SERVER, 'server.remove', SHOWS_SERVER),
+  changes('operator', 'POST', `${SERVER}/drain`, 'server.drain', SHOWS_SERVER),
+  changes('operator', 'POST', `${SERVER}/undrain`, 'server.uncordon', { id: 'serverUndrain', ...SHOWS_SERVER }),
+  changes('operator', 'POST', `${SERVER}/cordon`, 'server.cordon', SHOWS_SERVER),
+  changes('operator', 'POST', `${SERVER}/uncordon`, 'server.uncordon', SHOWS_SERVER),
+  changes('operator', 'POST', `${SERVER}/fence`, 'server.fence', SHOWS_SERVER),
+  changes('operator', 'POST', `${SERVER}/quarantine`, 'server.quarantine', SHOWS_SERVER),
   changes('operator', 'POST', `${SERVER}/reconcile`, 'server.reconcile'),
 
   reads('/pools/{pool}/workers', 'worker.list'),
@@ -95,6 +101,7 @@ export const ROUTES: readonly Route[] = [
     about: 'Releases a lease.',
     values: { outcome: 'aborted' },
   }),
+  reads('/pools/{pool}/sessions', 'lb.sessions'),
   changes('operator', 'DELETE', '/pools/{pool}/sessions', 'lb.clear-sessions'),
   changes('operator', 'DELETE', '/pools/{pool}/sessions/{sessionId}', 'lb.finish-session'),
   reads('/pools/{pool}/decisions', 'lb.decisions'),
@@ -102,6 +109,7 @@ export const ROUTES: readonly Route[] = [
 
   reads('/pools/{pool}/requests', 'request.list'),
   changes('operator', 'POST', '/pools/{pool}/requests/abort', 'request.abort', { idField: 'abortId' }),
+  reads('/pools/{pool}/requests/{requestId}', 'request.get'),
   reads('/pools/{pool}/requests/{requestId}/segments', 'request.segments'),
 
   reads('/pools/{pool}/jobs', 'job.list'),
@@ -115,10 +123,18 @@ export const ROUTES: readonly Route[] = [
   changes('admin', 'PATCH', `${JOB}/quota`, 'job.configure', { fields: ['quota'] }),
   reads(`${JOB}/ledger`, 'job.ledger', { fields: [] }),
   reads(`${JOB}/snapshots`, 'job.snapshots'),
+  reads(`${JOB}/rounds`, 'round.list'),
   reads(ROUND, 'round.status', { fields: [] }),
+  reads(`${ROUND}/groups`, 'group.list'),
   reads(`${ROUND}/ledger`, 'job.ledger', { id: 'roundLedger', about: 'Cost of the tail policy in one round.' }),
   changes('operator', 'POST', `${ROUND}/cancel`, 'round.cancel', { asTrainer: true, shows: 'round.status' }),
   reads(`${JOB}/longtail`, 'longtail.list'),
+  reads(`${JOB}/longtail/export`, 'longtail.list', {
+    id: 'longtailExport',
+    about: 'The whole queue, oldest first, as JSON lines.',
+    fields: [],
+    isExport: true,
+  }),
   reads(`${JOB}/longtail/stats`, 'longtail.stats', { about: 'Size of the long-tail queue.' }),
   changes('operator', 'POST', `${JOB}/longtail/requeue`, 'longtail.requeue'),
   changes('operator', 'POST', `${JOB}/longtail/drop`, 'longtail.drop', { asTrainer: true }),

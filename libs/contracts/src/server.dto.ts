@@ -192,6 +192,19 @@ export interface RemoveServerReply {
   removed: boolean;
 }
 
+/**
+ * `server.quarantine`: takes a server out of service at once and keeps it registered, for an engine that is to be
+ * examined: it is cordoned, and its epoch expires with its leases and sessions. It is `failed` until its engine answers
+ * a probe, then `cordoned`. `server.uncordon` ends it.
+ */
+export class QuarantineServerRequest extends ServerRequest {
+  /** Text for the log and the event. */
+  @IsOptional() @MaxLength(256) reason?: string;
+}
+
+/** `server.get`: one server. SERVER_NOT_FOUND. */
+export class GetServerRequest extends ServerRequest {}
+
 /** `server.list`: one page of servers. */
 export class ListServersRequest extends ScanRequest {}
 /** One server. */

@@ -1,12 +1,17 @@
+import { once } from 'node:events';
 import { Controller, Req, RequestMapping, RequestMethod, Res, UseGuards } from '@nestjs/common';
 import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
 import type { Request, Response } from 'express';
+import type { Identity } from '../auth/identity';
 import { AccessGuard, identityOf, RouteOf } from '../auth/access.guard';
 import { ChangesService } from '../changes/changes.service';
 import { EventFeed } from '../events/event-feed';
 import { OperationCaller } from '../operations/operation-caller';
-import { readFields } from './request-fields';
+import { type RequestFields, readFields } from './request-fields';
 import { requestIdOf } from './request-id';
+
+/** A caller of an export that reads nothing for this long is cut off, milliseconds. */
+const STALLED_MS = 30_000;
 
 /** All routes of the table ROUTES; each gets a method of this class below. */
 @Controller(API_ROOT.slice(1))
@@ -23,6 +28,7 @@ export class RoutesController {
     const identity = identityOf(request);
     const requestId = requestIdOf(request);
     if (route.isStream) return this.events.open(fields, request, response);
+    if (route.isExport) return this.export(route, fields, identity, response);
     const { reply, isRepeat } =
       route.method === 'GET'
         ? { reply: await this.operations.call(route, fields.pool, fields.body, identity), isRepeat: false }
@@ -37,6 +43,21 @@ export class RoutesController {
       response.set('Link', `<${next.pathname}${next.search}>; rel="next"`);
     }
     response.json(reply);
+  }
+
+  /** Every page of a list, an entry a line, as fast as the caller reads. */
+  private async export(route: Route, { pool, body }: RequestFields, identity: Identity, response: Response) {
+    let cursor: unknown;
+    do {
+      const asked = cursor === undefined ? body : { ...body, cursor };
+      const page = await this.operations.call(route, pool, asked, identity);
+      const entries = Object.values(page).find((value) => Array.isArray(value)) as object[];
+      if (!response.headersSent) response.status(200).type('application/x-ndjson');
+      const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+      if (!response.write(lines)) await once(response, 'drain', { signal: AbortSignal.timeout(STALLED_MS) });
+      ({ cursor } = page as { cursor?: unknown });
+    } while (cursor !== undefined && !response.destroyed);
+    response.end();
   }
 }
 

@@ -8,6 +8,7 @@ import {
   DecisionsRequest,
   FinishSessionRequest,
   ListLeasesRequest,
+  ListSessionsRequest,
   LoadBalancerStatusRequest,
   ReleaseManyRequest,
   ReleaseRequest,
@@ -93,6 +94,11 @@ export class LbController {
       throw new BroomwagonError('VALIDATION_FAILED', 'Name a server or a worker, not both', { field: 'workerId' });
     }
     return this.inspections.leases(pool, body);
+  }
+
+  @Operation('lb.sessions')
+  listSessions(body: ListSessionsRequest, { pool }: MessageContext) {
+    return this.inspections.sessions(pool, body);
   }
 
   @Operation('lb.decisions')

@@ -3,7 +3,9 @@ import {
   CordonServerRequest,
   DrainServerRequest,
   FenceServerRequest,
+  GetServerRequest,
   ListServersRequest,
+  QuarantineServerRequest,
   ReconcileServerRequest,
   RegisterServerRequest,
   RemoveServerRequest,
@@ -70,6 +72,16 @@ export class ServerController {
   @Operation('server.reconcile')
   reconcile(body: ReconcileServerRequest, { pool }: MessageContext) {
     return this.servers.reconcile(pool, body);
+  }
+
+  @Operation('server.quarantine')
+  quarantine(body: QuarantineServerRequest, { pool }: MessageContext) {
+    return this.servers.quarantine(pool, body);
+  }
+
+  @Operation('server.get')
+  get({ serverId }: GetServerRequest, { pool }: MessageContext) {
+    return this.store.get(pool, serverId);
   }
 
   @Operation('server.list')

@@ -3,6 +3,7 @@ import type {
   DrainServerRequest,
   FenceServerReply,
   FenceServerRequest,
+  QuarantineServerRequest,
   ReconcileServerReply,
   ReconcileServerRequest,
   RegisterServerReply,
@@ -118,6 +119,12 @@ export class ServersService {
       this.sweeper.soon(pool);
     }
     return reply;
+  }
+
+  /** Two transitions, each safe to repeat: a repeat after the first ends what the first began. */
+  async quarantine(pool: string, { serverId, reason }: QuarantineServerRequest): Promise<FenceServerReply> {
+    const { epoch } = await this.cordon(pool, serverId, true);
+    return this.fence(pool, { serverId, epoch, reason });
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */

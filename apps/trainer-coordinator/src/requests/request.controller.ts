@@ -6,6 +6,8 @@ import {
   ClaimRequest,
   CompleteRequest,
   FailRequest,
+  GetRequestRequest,
+  ListGroupsRequest,
   ListRequestsRequest,
   RequestSegmentsRequest,
 } from '@broomwagon/contracts';
@@ -14,7 +16,7 @@ import { InspectionStore } from '@broomwagon/state';
 import { AbortService } from '../aborts/abort.service';
 import { RequestService } from './request.service';
 
-/** The operations `request.*`: workers take work, save partial tokens and end attempts; anybody aborts and lists. */
+/** The operations `request.*`: workers take work, save partial tokens and end attempts; anybody aborts and lists; `group.list`. */
 @Controller()
 export class RequestController {
   constructor(
@@ -51,6 +53,16 @@ export class RequestController {
   @Operation('request.abort')
   abort(body: AbortRequestsRequest, { pool }: MessageContext) {
     return this.aborts.abort(pool, body);
+  }
+
+  @Operation('request.get')
+  get({ requestId }: GetRequestRequest, { pool }: MessageContext) {
+    return this.inspections.request(pool, requestId);
+  }
+
+  @Operation('group.list')
+  groups(body: ListGroupsRequest, { pool }: MessageContext) {
+    return this.inspections.groups(pool, body);
   }
 
   @Operation('request.list')

@@ -2,6 +2,7 @@ import { Controller } from '@nestjs/common';
 import {
   CancelRoundRequest,
   CloseRoundRequest,
+  ListRoundsRequest,
   NextRoundRequest,
   OpenRoundRequest,
   RoundResultsRequest,
@@ -10,7 +11,7 @@ import {
   TakeoverRoundRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
-import { RedisMemory, RoundStore } from '@broomwagon/state';
+import { InspectionStore, RedisMemory, RoundStore } from '@broomwagon/state';
 import { SweepService } from '../upkeep/sweep.service';
 import { ResultsService } from './results.service';
 import { RoundService } from './round.service';
@@ -28,6 +29,7 @@ export class RoundController {
     private readonly pages: ResultsService,
     private readonly sweeper: SweepService,
     private readonly memory: RedisMemory,
+    private readonly inspections: InspectionStore,
   ) {}
 
   @Operation('round.next')
@@ -48,6 +50,11 @@ export class RoundController {
   @Operation('round.submit')
   submit(body: SubmitGroupsRequest, { pool }: MessageContext) {
     return this.submissions.submit(pool, body);
+  }
+
+  @Operation('round.list')
+  list({ job }: ListRoundsRequest, { pool }: MessageContext) {
+    return this.inspections.rounds(pool, job);
   }
 
   @Operation('round.status')

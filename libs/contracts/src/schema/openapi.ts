@@ -88,7 +88,19 @@ export function openApiDocument(root: string): Json {
 }
 
 function operationOf(route: Route, schemas: Components, replyType: string): Json {
-  const { method, path, operation, role, values = {}, asTrainer, idField, isSecret, isStream, versionField } = route;
+  const {
+    method,
+    path,
+    operation,
+    role,
+    values = {},
+    asTrainer,
+    idField,
+    isExport,
+    isSecret,
+    isStream,
+    versionField,
+  } = route;
   const schema = schemas[REST_OPERATIONS[operation].request.name]!;
   const properties = (schema.properties ?? {}) as Components;
   const inPath = fieldsOfPath(path);
@@ -130,13 +142,24 @@ function operationOf(route: Route, schemas: Components, replyType: string): Json
       200: {
         description: 'The reply.',
         content: {
-          [isStream ? 'text/event-stream' : 'application/json']: { schema: { $ref: COMPONENTS + replyType } },
+          [contentTypeOf(route)]: {
+            schema: isExport ? entryOf(schemas[replyType]!) : { $ref: COMPONENTS + replyType },
+          },
         },
       },
       '4XX': { $ref: '#/components/responses/problem' },
       '5XX': { $ref: '#/components/responses/problem' },
     },
   };
+}
+
+function contentTypeOf({ isStream, isExport }: Route): string {
+  return isStream ? 'text/event-stream' : isExport ? 'application/x-ndjson' : 'application/json';
+}
+
+/** Schema of an entry of the list that a page has. */
+function entryOf({ properties }: Json): unknown {
+  return Object.values(properties as Components).find(({ type }) => type === 'array')!.items;
 }
 
 /** True for a field that a caller of the route may give. */

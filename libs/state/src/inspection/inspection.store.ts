@@ -3,12 +3,20 @@ import {
   LIMITS,
   type DecisionsReply,
   type DecisionsRequest,
+  type JobId,
+  type ListGroupsReply,
+  type ListGroupsRequest,
   type ListLeasesReply,
   type ListLeasesRequest,
   type ListRequestsReply,
   type ListRequestsRequest,
+  type ListRoundsReply,
+  type ListSessionsReply,
+  type ListSessionsRequest,
   type ListWorkersReply,
   type PoolName,
+  type RequestDetails,
+  type RequestId,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
 
@@ -22,6 +30,10 @@ const leases = transition<ListLeasesRequest & Cursor, ListLeasesReply & Cursor>(
 const requests = transition<ListRequestsRequest & Cursor & { minAgeMs: number }, ListRequestsReply & Cursor>(
   'inspection/requests',
 );
+const sessions = transition<ListSessionsRequest & Cursor, ListSessionsReply & Cursor>('inspection/sessions');
+const request = transition<{ requestId: RequestId }, RequestDetails>('inspection/request');
+const rounds = transition<{ job: JobId }, ListRoundsReply>('inspection/rounds');
+const groups = transition<ListGroupsRequest, ListGroupsReply>('inspection/groups');
 const decisions = transition<Omit<Required<DecisionsRequest>, 'cursor'> & { before?: number }, RawDecisions>(
   'inspection/decisions',
 );
@@ -49,6 +61,27 @@ export class InspectionStore {
   ): Promise<ListRequestsReply> {
     const page = await this.scripts.run(requests, pool, { ...selector, minAgeMs, cursor });
     return { requests: page.requests, ...next(page) };
+  }
+
+  /** One page of the sessions. */
+  async sessions(pool: PoolName, { cursor = '0', serverId }: ListSessionsRequest): Promise<ListSessionsReply> {
+    const page = await this.scripts.run(sessions, pool, { serverId, cursor });
+    return { sessions: page.sessions, ...next(page) };
+  }
+
+  /** @throws REQUEST_NOT_FOUND */
+  request(pool: PoolName, requestId: RequestId): Promise<RequestDetails> {
+    return this.scripts.run(request, pool, { requestId });
+  }
+
+  /** @throws JOB_NOT_FOUND */
+  rounds(pool: PoolName, job: JobId): Promise<ListRoundsReply> {
+    return this.scripts.run(rounds, pool, { job });
+  }
+
+  /** @throws JOB_NOT_FOUND, ROUND_NOT_FOUND */
+  groups(pool: PoolName, { set = 'live', cursor = 0, ...selector }: ListGroupsRequest): Promise<ListGroupsReply> {
+    return this.scripts.run(groups, pool, { ...selector, set, cursor });
   }
 
   /** Recent decisions, the latest first. */

@@ -5,6 +5,7 @@ ARGV[1] JSON:
   job        string, or absent with workerId
   roundId    string or absent: the round that is not closed, or the last one
   workerId   string or absent: what its live epoch has
+  state      string or absent: only requests in this state
   minAgeMs   number: only attempts of this age; 0 = also what nobody has
   cursor     string, '0' to begin
 Reply: requests   list of {requestId, state, attempt, failures, tokenCount, workerId?, workerEpoch?, ageMs?, serverId?,
@@ -16,24 +17,13 @@ return function(tx, args)
   local PAGE = 128
   local ENDED = { finished = true, trained = true, failed = true, dropped = true }
   local job, worker_id = args.job, args.workerId
-  local now = tx.now
   local requests = {}
 
   local function add(id)
     local request = Requests.load(tx, id)
-    if not request or ENDED[request.state] then return end
-    local held = Requests.HELD[request.state]
-    local since = held and redis.call('HMGET', tx.key:request(id), 'claimedAtMs', 'serverId')
-    local age_ms = since and math.max(0, now - tonumber(since[1] or now))
-    if (age_ms or 0) < args.minAgeMs then return end
-    table.insert(requests, {
-      requestId = id, state = request.state, attempt = request.attempt, failures = request.failures,
-      tokenCount = request.tokens + (held and request.savedTokens or 0),
-      workerId = held and request.workerId or nil, workerEpoch = held and request.workerEpoch or nil, ageMs = age_ms
-        or nil,
-      -- That of an earlier attempt until this one has begun.
-      serverId = held and request.started and since[2] or nil, boundServerId = request.boundServerId,
-    })
+    if not request or ENDED[request.state] or (args.state and request.state ~= args.state) then return end
+    local status = RequestStatus.of(tx, request)
+    if (status.ageMs or 0) >= args.minAgeMs then table.insert(requests, status) end
   end
 
   local function answer(cursor)

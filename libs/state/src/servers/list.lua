@@ -1,17 +1,26 @@
 --[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
-ARGV[1] JSON: {cursor}: string, '0' to begin
+ARGV[1] JSON:
+  serverId   string or absent: only this server
+  cursor     string, '0' to begin
 Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
                    weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text), probe?
                    (false), load?: {running, waiting, kvUse?, preemptions?, ageMs}, engineStartedAtSeconds?,
                    engineWeightVersion?: what the engine said of itself;
                    unconfirmedWeightVersion?: what it had when it failed}
        cursor      string, '0' at the end
-Errors: none. Events: none.
+Errors: SERVER_NOT_FOUND. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64 -- with all they may have, 64 servers are half a message; a small set is scanned at once, at most 128
   local now = tx.now
-  local page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
+  local page
+  if args.serverId then
+    local heard_at = redis.call('ZSCORE', tx.key.servers, args.serverId)
+    if not heard_at then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+    page = { '0', { args.serverId, heard_at } }
+  else
+    page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
+  end
   local servers = {}
 
   for index = 1, #page[2], 2 do

@@ -124,7 +124,7 @@ const TRANSITIONS = {
   ),
   review: transition<ReviewLimits & { offset: number; newEpoch: Epoch }, ReviewedServers>('servers/review'),
   remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
-  list: transition<Cursor, RawServerPage>('servers/list'),
+  list: transition<Cursor & { serverId?: ServerId }, RawServerPage>('servers/list'),
   update: transition<WithTexts<ServerUpdate> & { newEpoch: Epoch }, ServerChange>('servers/update'),
   cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/cordon'),
   drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/drain'),
@@ -168,9 +168,15 @@ export class ServerStore {
     return this.runner.run(TRANSITIONS.remove, pool, { serverId });
   }
 
-  /** One page, in no order. */
-  async list(pool: string, from = '0'): Promise<ListServersReply> {
-    const { servers, cursor } = await this.runner.run(TRANSITIONS.list, pool, { cursor: from });
+  /** @throws BroomwagonError SERVER_NOT_FOUND */
+  async get(pool: string, serverId: ServerId): Promise<ServerStatus> {
+    const { servers } = await this.list(pool, '0', serverId);
+    return servers[0]!;
+  }
+
+  /** One page, in no order; or only one server. */
+  async list(pool: string, from = '0', serverId?: ServerId): Promise<ListServersReply> {
+    const { servers, cursor } = await this.runner.run(TRANSITIONS.list, pool, { cursor: from, serverId });
     return {
       servers: servers.map(({ capabilities, ...server }) => ({
         ...server,

@@ -1,0 +1,41 @@
+--[[ One page of the groups of a round that is not folded, in the order of their arrival or acceptance.
+ARGV[1] JSON:
+  job        string
+  roundId    string or absent: the round that is not closed, or the last one
+  set        'live', 'accepted' or 'failed'
+  cursor     number, 0 to begin
+Reply: groups    list of {groupId, state, samples, finishedSamples, liveSamples, cuts, firstStep, tokens, isHeld?}
+       cursor?   number, absent at the end
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. Events: none.
+Flags: no-writes ]]
+return function(tx, args)
+  local PAGE = 128
+  local job = args.job
+  local last = redis.call('HGET', tx.key:job(job), 'lastRoundId')
+  if not last then return Trainer.no_job(job) end
+  local round_id = args.roundId or last
+  if redis.call('EXISTS', tx.key:round(job, round_id)) == 0 then
+    return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId')
+  end
+  local to = args.cursor + PAGE - 1
+  local ids
+  if args.set == 'live' then
+    ids = redis.call('ZRANGE', tx.key:roundGroups(job, round_id), args.cursor, to)
+  else
+    local list = args.set == 'failed' and tx.key:roundFailed(job, round_id) or tx.key:roundAccepted(job, round_id)
+    ids = redis.call('LRANGE', list, args.cursor, to)
+  end
+  local groups = {}
+  for _, group_id in ipairs(ids) do
+    local field = redis.call('HMGET', tx.key:group(job, group_id), 'state', 'samples', 'finished', 'live', 'cuts',
+      'firstStep', 'tokens', 'held')
+    if field[1] then
+      table.insert(groups, {
+        groupId = group_id, state = field[1], samples = tonumber(field[2]), finishedSamples = tonumber(field[3] or 0),
+        liveSamples = tonumber(field[4] or 0), cuts = tonumber(field[5] or 0), firstStep = tonumber(field[6]),
+        tokens = tonumber(field[7] or 0), isHeld = field[8] == '1' or nil,
+      })
+    end
+  end
+  return Reply.object({ groups = groups, cursor = #ids == PAGE and args.cursor + PAGE or nil })
+end
