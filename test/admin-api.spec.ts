@@ -259,10 +259,17 @@ it('shows sessions, rounds, groups and requests, exports the long-tail queue, an
   const lines = async () => (await get('/jobs/job/longtail/export')).split('\n').filter((line: string) => line !== '');
   await expect.poll(lines).toHaveLength(2);
   expect(JSON.parse((await lines())[0])).toMatchObject({ groupId: 'g0', samples: 2 });
-  const { state, epoch } = await post('/servers/s1/quarantine', { reason: 'to be examined' });
-  expect(state).toBe('failed');
-  // Its engine answers again, and it gets no leases.
-  await bench.client.call(bench.pool, 'server.heartbeat', { serverId: 's1', epoch });
+  expect(await post('/servers/s1/quarantine', { reason: 'to be examined' })).toMatchObject({ state: 'failed' });
+  // Its engine has restarted, and gets no leases.
+  const { endpoint } = await get('/servers/s1');
+  await post('/servers', {
+    serverId: 's1',
+    endpoint,
+    dialect: 'vllm',
+    maxInflight: 64,
+    probe: false,
+    instanceId: 'i2',
+  });
   expect(await get('/servers/s1')).toMatchObject({ state: 'cordoned', inflight: 0 });
   expect(await post('/servers/s1/uncordon')).toMatchObject({ state: 'ready' });
   expect((await get('/servers/s9')).code).toBe('SERVER_NOT_FOUND');

@@ -194,8 +194,8 @@ export interface RemoveServerReply {
 
 /**
  * `server.quarantine`: takes a server out of service at once and keeps it registered, for an engine that is to be
- * examined: it is cordoned, and its epoch expires with its leases and sessions. It is `failed` until its engine answers
- * a probe, then `cordoned`. `server.uncordon` ends it.
+ * examined: it is cordoned, and its epoch expires with its leases and sessions. It is `failed` until its engine has
+ * restarted, then `cordoned`. `server.uncordon` ends it.
  */
 export class QuarantineServerRequest extends ServerRequest {
   /** Text for the log and the event. */

@@ -16,7 +16,10 @@ import { InspectionStore } from '@broomwagon/state';
 import { AbortService } from '../aborts/abort.service';
 import { RequestService } from './request.service';
 
-/** The operations `request.*`: workers take work, save partial tokens and end attempts; anybody aborts and lists; `group.list`. */
+/**
+ * The operations `request.*` and `group.list`: workers take work, save partial tokens and end attempts; anybody aborts
+ * and lists.
+ */
 @Controller()
 export class RequestController {
   constructor(
