@@ -250,6 +250,10 @@ export class RoutingCases {
       await weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
       await weights.engineResumes(pool, { cursor: '0' });
     }
+    // One page of engines whose entries Redis may have lost.
+    await weights.engineSteps(pool, { cursor: '0' });
+    const { steps } = await weights.engineResumes(pool, { cursor: '0' });
+    for (const step of steps) await weights.engineTold(pool, step, 0);
   }
 
   private async endWorker(worker: BenchWorker): Promise<void> {
