@@ -69,8 +69,8 @@ export class LbController {
   }
 
   @Operation('lb.finish-session')
-  finishSession({ sessionId }: FinishSessionRequest, { pool }: MessageContext) {
-    return this.sessions.finish(pool, sessionId);
+  finishSession(body: FinishSessionRequest, { pool }: MessageContext) {
+    return this.sessions.finish(pool, body);
   }
 
   @Operation('lb.clear-sessions')

@@ -7,7 +7,7 @@ import {
   type RollbackPoolRequest,
 } from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
-import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
+import { PoolDirectory, PoolStore, ServerStore, type StoredSettings, scanPages } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 
 /** A replica finishes the change of settings of a replica that died after this time. */
@@ -58,12 +58,9 @@ export class PoolSettingsService {
   /** Scores every server for the new settings, page by page; then the new policy is used. */
   private async apply(pool: string, stored: StoredSettings): Promise<StoredSettings> {
     if (stored.isScored) return stored;
-    let cursor = '0';
-    do {
-      const page = await this.servers.rescore(pool, cursor);
+    for await (const page of scanPages((cursor) => this.servers.rescore(pool, { cursor }))) {
       this.waiters.sendAll(pool, page);
-      cursor = page.cursor;
-    } while (cursor !== '0');
+    }
     const applied = await this.settings.finish(pool, stored.version);
     this.logger.log({ pool, version: applied.version, policy: applied.policy }, 'Settings of a pool were changed');
     return applied;

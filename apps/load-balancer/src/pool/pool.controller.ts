@@ -54,7 +54,7 @@ export class PoolController {
 
   private async setPaused(pool: string, isPaused: boolean) {
     await this.pools.add(pool);
-    const { paused, changed, ...waiting } = await this.store.pause(pool, isPaused);
+    const { paused, changed, ...waiting } = await this.store.pause(pool, { paused: isPaused });
     this.waiters.sendAll(pool, waiting);
     return { paused, changed };
   }

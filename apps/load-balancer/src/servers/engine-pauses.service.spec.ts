@@ -51,7 +51,7 @@ it('lets an engine of two pools go on when neither pauses it, and one that was a
     await service.tell(pool);
   }
   expect(engine.paused).toBe(true);
-  await servers.remove('one', 'in-one');
+  await servers.remove('one', { serverId: 'in-one' });
   await service.tell('one');
   expect(engine.paused).toBe(true);
   expect(await weights.engineResumes('one', { cursor: '0' })).toMatchObject({ steps: [] });

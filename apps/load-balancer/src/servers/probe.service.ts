@@ -205,7 +205,7 @@ export class ProbeService implements OnModuleDestroy {
 
   /** Stores load reports, counts their drift, and adapts limits in pools with adaptive concurrency. */
   private async report(pool: string, reports: LoadReport[], drifts: Drifts): Promise<void> {
-    const reply = await this.servers.reportLoads(pool, reports);
+    const reply = await this.servers.reportLoads(pool, { reports });
     for (const { drift } of reply.drifts) {
       drifts.sum += drift;
       drifts.greatest = Math.max(drifts.greatest, Math.abs(drift));
@@ -214,7 +214,7 @@ export class ProbeService implements OnModuleDestroy {
       const to = adaptiveLimit(due);
       return to === due.limit ? [] : [{ serverId: due.serverId, epoch: due.epoch, from: due.limit, to }];
     });
-    if (limits.length > 0) this.waiters.sendAll(pool, await this.servers.limit(pool, limits));
+    if (limits.length > 0) this.waiters.sendAll(pool, await this.servers.limit(pool, { limits }));
   }
 
   /** Two missed probes make a server suspect; a late answer makes it ready again. */

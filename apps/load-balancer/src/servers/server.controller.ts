@@ -64,7 +64,7 @@ export class ServerController {
 
   @Operation('server.remove')
   async remove({ serverId }: RemoveServerRequest, { pool }: MessageContext) {
-    const reply = await this.store.remove(pool, serverId);
+    const reply = await this.store.remove(pool, { serverId });
     this.sweeper.soon(pool);
     return reply;
   }

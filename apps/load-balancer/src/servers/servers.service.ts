@@ -95,12 +95,12 @@ export class ServersService {
 
   /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async cordon(pool: string, serverId: string, cordoned: boolean): Promise<ServerChangeReply> {
-    return this.changed(pool, await this.store.cordon(pool, serverId, cordoned));
+    return this.changed(pool, await this.store.cordon(pool, { serverId, cordoned }));
   }
 
   /** The end of the drain is upkeep's. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async drain(pool: string, request: DrainServerRequest): Promise<ServerChangeReply> {
-    return this.changed(pool, await this.store.drain(pool, request.serverId, request.deadlineMs));
+    return this.changed(pool, await this.store.drain(pool, request));
   }
 
   /** Waiters of a server that takes no leases now are moved by the sweep. */

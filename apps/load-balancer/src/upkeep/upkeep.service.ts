@@ -63,7 +63,7 @@ export class UpkeepService {
   async expireWorkers(pool: string): Promise<void> {
     let more = true;
     while (more) {
-      const reply = await this.workers.expire(pool, OUTAGE_AFTER_MS);
+      const reply = await this.workers.expire(pool, { gapMs: OUTAGE_AFTER_MS });
       more = reply.more;
       const alarm = reply.held && `workers-${reply.held}`;
       this.alarms.look(pool, 'workers', alarm, 'No worker expires for one time to live');
@@ -93,6 +93,6 @@ export class UpkeepService {
   @InEachPool('evict-sessions', SESSIONS_INTERVAL_MS)
   async evictSessions(pool: string): Promise<void> {
     let more = true;
-    while (more) ({ more } = await this.sessions.evict(pool, this.config.sessionIdleMs));
+    while (more) ({ more } = await this.sessions.evict(pool, { idleMs: this.config.sessionIdleMs }));
   }
 }

@@ -54,12 +54,12 @@ export class PayloadRemovalService {
     const freed = await apart(page.unweighed, (refs) => this.payloads.free(refs), errors);
     for (const { refs, result } of freed) {
       const payloads = refs.map((ref, position) => ({ ref, bytes: result[position] }));
-      await this.removals.weighed(pool, payloads);
+      await this.removals.weighed(pool, { payloads });
     }
     const removed = await apart(page.due, (refs) => this.payloads.remove(refs, cutoffMs), errors);
     for (const { refs } of removed) {
       await failpoint('coordinator.removal.between-remove-and-removed');
-      await this.removals.removed(pool, refs);
+      await this.removals.removed(pool, { refs });
       this.metrics.sweepPages.inc({ kind: 'delete' });
     }
     return [...freed, ...removed].reduce((sum, { refs }) => sum + refs.length, 0);

@@ -54,5 +54,5 @@ async function useOnce(state: PoolState, pool: string): Promise<void> {
   });
   await rounds.cancel(pool, { job: 'job', roundId: 'r1', trainerEpoch, mode: 'drop', reason: 'bench' });
   await state.workers.deregister(pool, worker!);
-  await state.servers.remove(pool, 'server-0');
+  await state.servers.remove(pool, { serverId: 'server-0' });
 }

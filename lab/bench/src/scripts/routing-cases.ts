@@ -146,8 +146,8 @@ export class RoutingCases {
     const { pool, leases, parked, epochs, sessions, servers } = this;
     await leases.sweep(pool);
     await parked.grant(pool);
-    await epochs.expire(pool, 10_000);
-    await sessions.evict(pool, 1);
+    await epochs.expire(pool, { gapMs: 10_000 });
+    await sessions.evict(pool, { idleMs: 1 });
     await epochs.heartbeat(pool, worker);
     await servers.heardFrom(pool, serverIds);
     await servers.review(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS }, 0);
@@ -156,14 +156,10 @@ export class RoutingCases {
     await this.runner.run(transition<object, object>('pools/activity'), pool, {});
     const { servers: listed } = await servers.list(pool);
     const known = listed.map(({ serverId, epoch }) => ({ serverId, epoch }));
-    await servers.reportLoads(
-      pool,
-      known.map((server) => ({ ...server, running: 1, waiting: 1, kvUse: 0.5, uncachedTokens: 100 })),
-    );
-    await servers.limit(
-      pool,
-      known.map((server) => ({ ...server, from: 1_000_000, to: 999_999 })),
-    );
+    await servers.reportLoads(pool, {
+      reports: known.map((server) => ({ ...server, running: 1, waiting: 1, kvUse: 0.5, uncachedTokens: 100 })),
+    });
+    await servers.limit(pool, { limits: known.map((server) => ({ ...server, from: 1_000_000, to: 999_999 })) });
   }
 
   private async lists(worker: BenchWorker): Promise<void> {
@@ -190,9 +186,9 @@ export class RoutingCases {
     for (let cursor = '0', page = 0; page < 2 && (page === 0 || cursor !== '0'); page++) {
       ({ cursor } = await servers.reconcile(pool, { serverId, cursor }));
     }
-    for (const cordoned of [true, false]) await servers.cordon(pool, serverId, cordoned);
-    await servers.drain(pool, serverId, LONG_MS);
-    await servers.cordon(pool, serverId, false);
+    for (const cordoned of [true, false]) await servers.cordon(pool, { serverId, cordoned });
+    await servers.drain(pool, { serverId, deadlineMs: LONG_MS });
+    await servers.cordon(pool, { serverId, cordoned: false });
     await servers.fence(pool, serverId, epoch, 'bench');
     await servers.register(pool, { ...SERVER, serverId, probe: false, instanceId: `again-${this.repeat}` });
   }
@@ -200,12 +196,12 @@ export class RoutingCases {
   private async changeSettings(): Promise<void> {
     const { pool, servers, pools, sessions } = this;
     const { version } = await pools.configure(pool, { policy: 'least-tokens' });
-    await servers.rescore(pool, '0');
+    await servers.rescore(pool, { cursor: '0' });
     await pools.finish(pool, version);
     await pools.configure(pool, {}, ['policy']);
     await pools.settings(pool);
     await sessions.clear(pool);
-    await sessions.finish(pool, 'one');
+    await sessions.finish(pool, { sessionId: 'one' });
   }
 
   /** As many as one script answers, and more, each restricted. */
@@ -216,17 +212,17 @@ export class RoutingCases {
       replyTo: '_INBOX.bench',
       excludeServers: serverIds.slice(0, LIMITS.excludedServers),
     };
-    await pools.pause(pool, true);
+    await pools.pause(pool, { paused: true });
     const early = this.entries(worker, request, 2 * PAGE);
     await leases.acquire(pool, early);
     await leases.cancel(pool, { ...worker, acquireId: early[0]!.acquireId });
-    await pools.pause(pool, false);
+    await pools.pause(pool, { paused: false });
     while ((await parked.grant(pool)).more);
     const late = this.entries(worker, { ...request, waitMs: 1 }, PAGE);
-    await pools.pause(pool, true);
+    await pools.pause(pool, { paused: true });
     await leases.acquire(pool, late);
     await parked.expire(pool);
-    await pools.pause(pool, false);
+    await pools.pause(pool, { paused: false });
     await leases.release(
       pool,
       early.map(({ acquireId }) => ({ acquireId })),
@@ -261,7 +257,7 @@ export class RoutingCases {
     await epochs.deregister(pool, worker);
     for (let page = 0; page < 8; page++) await leases.sweep(pool);
     const removed = `server-${400 + this.repeat}`;
-    await servers.remove(pool, removed);
+    await servers.remove(pool, { serverId: removed });
     await leases.sweep(pool);
     await epochs.register(pool, { ...worker, registrationId: `again-${this.repeat}`, ttlMs: LONG_MS });
   }

@@ -71,11 +71,8 @@ export class StoredCases {
     for (let isDone = false; !isDone;) {
       const { unweighed, due } = await removals.look(this.pool, terms);
       if (unweighed.length > 0)
-        await removals.weighed(
-          this.pool,
-          unweighed.map((ref) => ({ ref, bytes: 1_000 })),
-        );
-      if (due.length > 0) await removals.removed(this.pool, due);
+        await removals.weighed(this.pool, { payloads: unweighed.map((ref) => ({ ref, bytes: 1_000 })) });
+      if (due.length > 0) await removals.removed(this.pool, { refs: due });
       isDone = unweighed.length + due.length === 0;
     }
   }

@@ -49,7 +49,7 @@ export class AbortStore extends storeOf({
    */
   begin(pool: PoolName, args: BeginAbortArgs): Promise<{ selecting: boolean }> {
     const { abortId, selector, reason, keptMs } = args;
-    return this.scripts.run(begin, pool, {
+    return this.runner.run(begin, pool, {
       ...planSelection(selector),
       abortId,
       reason,
@@ -61,7 +61,7 @@ export class AbortStore extends storeOf({
   /** The leases under which these requests run; looks at all leases of the pool, in pages. */
   async leasesOf(pool: PoolName, requestIds: string[]): Promise<RunningLease[]> {
     const found: RunningLease[] = [];
-    const pages = scanPages((cursor) => this.scripts.run(leasesOf, pool, { requestIds, cursor }));
+    const pages = scanPages((cursor) => this.runner.run(leasesOf, pool, { requestIds, cursor }));
     for await (const { leases } of pages) found.push(...leases);
     return found;
   }
@@ -72,7 +72,7 @@ export class AbortStore extends storeOf({
     for (let from = 0; from < Math.max(attempts.length, leaseIds.length); from += OVERDUE_PER_SCRIPT) {
       const upTo = from + OVERDUE_PER_SCRIPT;
       const page = { attempts: attempts.slice(from, upTo), leaseIds: leaseIds.slice(from, upTo) };
-      ended += (await this.scripts.run(endOverdue, pool, page)).ended;
+      ended += (await this.runner.run(endOverdue, pool, page)).ended;
     }
     return { ended };
   }

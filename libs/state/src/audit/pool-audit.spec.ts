@@ -45,7 +45,7 @@ it('finds the counts of a pool in use balanced, of an empty one too', async () =
 
 it('finds nothing wrong while void leases are on their way back', async () => {
   const { worker } = await pool();
-  await test.servers.remove(test.pool, 'a');
+  await test.servers.remove(test.pool, { serverId: 'a' });
   await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch: worker.workerEpoch });
   expect((await audit.run(test.pool)).findings).toEqual([]);
   await test.sweep();

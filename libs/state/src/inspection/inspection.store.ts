@@ -41,16 +41,16 @@ const decisions = transition<Omit<Required<DecisionsRequest>, 'cursor'> & { befo
 /** Who holds what, page by page. Changes nothing; every method throws UNAVAILABLE too. */
 @Injectable()
 export class InspectionStore {
-  constructor(private readonly scripts: FunctionRunner) {}
+  constructor(private readonly runner: FunctionRunner) {}
 
   async workers(pool: PoolName, cursor = '0'): Promise<ListWorkersReply> {
-    const page = await this.scripts.run(workers, pool, { cursor });
+    const page = await this.runner.run(workers, pool, { cursor });
     return { workers: oldestFirst(page.workers, 'heartbeatAgeMs'), ...next(page) };
   }
 
   /** @throws SERVER_NOT_FOUND, WORKER_NOT_FOUND */
   async leases(pool: PoolName, { cursor = '0', ...selector }: ListLeasesRequest): Promise<ListLeasesReply> {
-    const page = await this.scripts.run(leases, pool, { ...selector, cursor });
+    const page = await this.runner.run(leases, pool, { ...selector, cursor });
     return { leases: oldestFirst(page.leases, 'ageMs'), ...next(page) };
   }
 
@@ -59,7 +59,7 @@ export class InspectionStore {
     pool: PoolName,
     { cursor = '0', minAgeMs = 0, ...selector }: ListRequestsRequest,
   ): Promise<ListRequestsReply> {
-    const page = await this.scripts.run(requests, pool, { ...selector, minAgeMs, cursor });
+    const page = await this.runner.run(requests, pool, { ...selector, minAgeMs, cursor });
     return { requests: page.requests, ...next(page) };
   }
 
@@ -89,7 +89,7 @@ export class InspectionStore {
     pool: PoolName,
     { full = false, limit = LIMITS.page, cursor }: DecisionsRequest,
   ): Promise<DecisionsReply> {
-    const page = await this.scripts.run(decisions, pool, {
+    const page = await this.runner.run(decisions, pool, {
       full,
       limit: full ? Math.min(limit, LIMITS.explainsPerCall) : limit,
       before: cursor === undefined ? undefined : Number(cursor),

@@ -30,7 +30,7 @@ const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|snapshot(-[A-Za-z0-9-]+)?|group|re
 export class DeletionStore {
   constructor(
     @Inject(Redis) private readonly redis: RedisClient,
-    private readonly scripts: FunctionRunner,
+    private readonly runner: FunctionRunner,
     private readonly payloads: PayloadStore,
     private readonly directory: PoolDirectory,
   ) {}
@@ -40,12 +40,12 @@ export class DeletionStore {
    * @throws BroomwagonError JOB_IN_USE, UNAVAILABLE
    */
   async deleteJob(pool: PoolName, job: JobId, force = false): Promise<JobDeletion> {
-    const step = await this.scripts.run(deleteJob, pool, { job, force, finish: false });
+    const step = await this.runner.run(deleteJob, pool, { job, force, finish: false });
     if (step.state !== 'emptying') return step;
-    const root = `${this.scripts.rootKey(pool)}:`;
+    const root = `${this.runner.rootKey(pool)}:`;
     await this.unlink(root, (key) => isOfJob(key.slice(root.length), job));
     await this.payloads.removeAll({ pool, job });
-    await this.scripts.run(deleteJob, pool, { job, force, finish: true });
+    await this.runner.run(deleteJob, pool, { job, force, finish: true });
     return { state: 'deleted' };
   }
 
@@ -66,7 +66,7 @@ export class DeletionStore {
     }
     await this.endWaiting(pool);
     for (const job of jobs) await this.payloads.removeAll({ pool, job });
-    const root = `${this.scripts.rootKey(pool)}:`;
+    const root = `${this.runner.rootKey(pool)}:`;
     // Who waits still, or has begun to meanwhile, is answered at its deadline as long as the pool is known.
     await this.unlink(root, (key) => !key.startsWith(`${root}waiters:`));
     if (await this.hasWaiters(pool)) return;
@@ -90,7 +90,7 @@ export class DeletionStore {
   }
 
   private deadlineKeys(pool: PoolName): string[] {
-    const root = this.scripts.rootKey(pool);
+    const root = this.runner.rootKey(pool);
     return [`${root}:waiters:acquire:deadlines`, `${root}:waiters:claim:deadlines`];
   }
 

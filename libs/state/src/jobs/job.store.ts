@@ -33,6 +33,6 @@ export class JobStore extends storeOf({
 }) {
   /** Sets the quota of a job, or only reads it. */
   configure(pool: PoolName, job: JobId, quota?: JobQuota & { weight: number }): Promise<ConfigureJobAnswer> {
-    return this.scripts.run(configure, pool, { job, set: quota !== undefined, ...quota });
+    return this.runner.run(configure, pool, { job, set: quota !== undefined, ...quota });
   }
 }

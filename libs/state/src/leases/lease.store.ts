@@ -9,6 +9,7 @@ import type {
   TransferLeaseRequest,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 import { grantedOf, type Granted, type Refused, type ServerTable } from './grants';
 
@@ -73,16 +74,20 @@ const TRANSITIONS = {
   release: transition<{ items: ReleaseEntry[]; rememberMs: number }, ReleasedPage>('leases/release'),
   transfer: transition<TransferEntry & { rememberMs: number }, Transferred>('leases/transfer'),
   cancel: transition<CancelAcquireRequest & { rememberMs: number }, Cancelled>('leases/cancel'),
-  sweep: transition<object, SweptPage>('leases/sweep'),
 };
 
 /** Leases: granted, returned, moved. */
 @Injectable()
-export class LeaseStore {
+export class LeaseStore extends storeOf({
+  /** One page of returning expired leases and moving waiters of lost servers. */
+  sweep: transition<object, SweptPage>('leases/sweep'),
+}) {
   constructor(
-    private readonly runner: FunctionRunner,
+    runner: FunctionRunner,
     private readonly bounds: LeaseBounds = new LeaseBounds(),
-  ) {}
+  ) {
+    super(runner);
+  }
 
   /**
    * Grants, parks or refuses acquires, which may be of many workers, in their order.
@@ -132,11 +137,6 @@ export class LeaseStore {
   /** Ends the wait of an acquire; a granted lease stays. @throws BroomwagonError WORKER_NOT_FOUND */
   cancel(pool: string, request: CancelAcquireRequest): Promise<Cancelled> {
     return this.runner.run(TRANSITIONS.cancel, pool, { ...request, rememberMs: this.bounds.rememberMs });
-  }
-
-  /** One page of returning expired leases and moving waiters of lost servers. */
-  sweep(pool: string): Promise<SweptPage> {
-    return this.runner.run(TRANSITIONS.sweep, pool, {});
   }
 }
 

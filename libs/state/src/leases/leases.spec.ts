@@ -47,9 +47,9 @@ it('refuses at once, and tells an empty pool from one that is full, and both fro
   });
   expect(await refusal({ weightVersion: 0 })).toMatchObject({ error: 'SERVERS_FULL' });
   expect(await refusal({ excludeServers: ['a', 'b'] })).toMatchObject({ reason: 'none-fits' });
-  await test.servers.cordon(test.pool, 'a', true);
+  await test.servers.cordon(test.pool, { serverId: 'a', cordoned: true });
   expect(await refusal()).toMatchObject({ error: 'NO_SERVER_AVAILABLE', reason: 'none-ready' });
-  await test.pools.pause(test.pool, true);
+  await test.pools.pause(test.pool, { paused: true });
   expect(await refusal()).toMatchObject({ error: 'POOL_PAUSED', reason: 'paused' });
 });
 
@@ -98,7 +98,7 @@ it('keeps a session on its server while the others are emptier, and refuses rath
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'SERVERS_FULL' });
   expect(await test.acquire(worker)).not.toMatchObject({ serverId: first.serverId });
   // A new start of the engine has lost the session's cache: it is bound anew.
-  await test.servers.remove(test.pool, first.serverId);
+  await test.servers.remove(test.pool, { serverId: first.serverId });
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ branch: 'least-loaded' });
 });
 
@@ -108,9 +108,9 @@ it('forgets finished and idle sessions, never one with leases', async () => {
   const kept = await test.acquire(worker, { sessionId: 'kept' });
   const { acquireId } = await test.acquire(worker, { sessionId: 'idle' });
   await test.release(acquireId);
-  expect(await test.sessions.evict(test.pool, 0)).toEqual({ evicted: 1, more: false });
-  expect(await test.sessions.finish(test.pool, 'idle')).toEqual({ finished: false });
-  expect(await test.sessions.finish(test.pool, 'kept')).toEqual({ finished: true });
+  expect(await test.sessions.evict(test.pool, { idleMs: 0 })).toEqual({ evicted: 1, more: false });
+  expect(await test.sessions.finish(test.pool, { sessionId: 'idle' })).toEqual({ finished: false });
+  expect(await test.sessions.finish(test.pool, { sessionId: 'kept' })).toEqual({ finished: true });
   expect((await test.pools.status(test.pool)).sessions).toBe(1);
   await test.release(kept.acquireId);
   expect((await test.pools.status(test.pool)).sessions).toBe(0);

@@ -61,8 +61,8 @@ it('refuses what cannot be, with a reason, and changes nothing', async () => {
   const { epoch } = await test.server('a', 100, { weightVersion: 7 });
   const lease = await test.acquire(worker, { weightVersion: 7, sessionId: 's' });
   for (const id of ['cordoned', 'draining', 'old', 'other']) await test.server(id, 100, { weightVersion: 7 });
-  await servers.cordon(test.pool, 'cordoned', true);
-  await servers.drain(test.pool, 'draining', 60_000);
+  await servers.cordon(test.pool, { serverId: 'cordoned', cordoned: true });
+  await servers.drain(test.pool, { serverId: 'draining', deadlineMs: 60_000 });
   await servers.update(test.pool, { serverId: 'old', weightVersion: 6 });
   const thief = await test.worker('thief');
   const refusals: [() => Promise<unknown>, object][] = [
@@ -83,10 +83,10 @@ it('refuses what cannot be, with a reason, and changes nothing', async () => {
   for (const [ask, error] of refusals) {
     await expect(ask()).rejects.toMatchObject(error);
   }
-  await test.pools.pause(test.pool, true);
+  await test.pools.pause(test.pool, { paused: true });
   const paused = { code: 'POOL_PAUSED', retryAfterMs: 250, details: { reason: 'paused' } };
   await expect(transfer(lease.acquireId, 'other')).rejects.toMatchObject(paused);
-  await test.pools.pause(test.pool, false);
+  await test.pools.pause(test.pool, { paused: false });
   expect(await inflight()).toMatchObject({ a: 1, other: 0, old: 0 });
   expect(await test.acquire(worker, { sessionId: 's', weightVersion: 7 })).toMatchObject({ serverId: 'a' });
 });

@@ -22,6 +22,6 @@ export class LedgerStore extends storeOf({
 }) {
   /** Counts the accepted groups of a completed round, page after page; continues where another process died. */
   async count(pool: PoolName, { job, roundId }: RoundName): Promise<void> {
-    while (!(await this.scripts.run(count, pool, { job, roundId })).done);
+    while (!(await this.runner.run(count, pool, { job, roundId })).done);
   }
 }

@@ -33,20 +33,20 @@ export function promptHash(name: string): PromptHash {
 /** Response lengths by prompt, of all jobs of a pool: 65,536 packed hashes, at most 120 prompts each. */
 @Injectable()
 export class PromptMemoryStore {
-  constructor(private readonly scripts: FunctionRunner) {}
+  constructor(private readonly runner: FunctionRunner) {}
 
   /** At most 128 prompts. @throws BroomwagonError UNAVAILABLE: a repeat may count them twice */
   async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[]): Promise<number> {
     let remembered = 0;
     for (let from = 0; from < prompts.length; from += PROMPTS_PER_SCRIPT) {
       const page = { prompts: prompts.slice(from, from + PROMPTS_PER_SCRIPT) };
-      remembered += (await this.scripts.run(remember, pool, page)).remembered;
+      remembered += (await this.runner.run(remember, pool, page)).remembered;
     }
     return remembered;
   }
 
   /** At most 128. Those that were never seen are missing. @throws BroomwagonError UNAVAILABLE */
   async lengths(pool: PoolName, hashes: readonly PromptHash[]): Promise<RememberedPrompt[]> {
-    return (await this.scripts.run(lengths, pool, { hashes })).prompts;
+    return (await this.runner.run(lengths, pool, { hashes })).prompts;
   }
 }

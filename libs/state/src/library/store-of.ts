@@ -5,7 +5,7 @@ import { FunctionRunner, type Transition } from './function-runner';
 /** What every store is made of. */
 @Injectable()
 export class TransitionStore {
-  constructor(protected readonly scripts: FunctionRunner) {}
+  constructor(protected readonly runner: FunctionRunner) {}
 }
 
 /** A transition as a method: the pool first, then its arguments unless all are optional. */
@@ -20,11 +20,11 @@ type MethodOf<T> =
  */
 export function storeOf<Table extends Record<string, Transition<never, unknown>>>(
   table: Table,
-): new (scripts: FunctionRunner) => TransitionStore & { [Name in keyof Table]: MethodOf<Table[Name]> } {
+): new (runner: FunctionRunner) => TransitionStore & { [Name in keyof Table]: MethodOf<Table[Name]> } {
   class Store extends TransitionStore {}
   for (const [name, target] of Object.entries(table) as [string, Transition<object, unknown>][]) {
     const value = function (this: Store, pool: PoolName, args: object = {}) {
-      return this.scripts.run(target, pool, args);
+      return this.runner.run(target, pool, args);
     };
     Object.defineProperty(Store.prototype, name, { value, writable: true, configurable: true });
   }

@@ -17,11 +17,11 @@ export class LongtailStore extends storeOf({
   /** Drops the named groups (at most 128), or one page of all. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
   async drop(pool: PoolName, args: DropLongtailArgs): Promise<DropLongtailPage> {
     const { groupIds, ...common } = args;
-    if (groupIds === undefined) return this.scripts.run(drop, pool, common);
+    if (groupIds === undefined) return this.runner.run(drop, pool, common);
     const sum = { dropped: [] as GroupId[], notQueued: [] as GroupId[], requests: 0, tokens: 0 };
     let { stamp } = args;
     for (let left = groupIds; ;) {
-      const page = await this.scripts.run(drop, pool, { ...common, stamp, groupIds: left });
+      const page = await this.runner.run(drop, pool, { ...common, stamp, groupIds: left });
       sum.dropped.push(...page.dropped);
       sum.notQueued.push(...page.notQueued);
       sum.requests += page.requests;

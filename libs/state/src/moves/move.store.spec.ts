@@ -169,9 +169,9 @@ describe('a move', () => {
     expect(await refusal({ toServerId: 'of-another-pool' })).toEqual(['refused:server-not-found']);
     expect(await refusal({ toEpoch: 'e99' })).toEqual(['refused:server-changed']);
     expect(await refusal({}, 0)).toEqual(['refused:moved-too-often']);
-    await servers.cordon(pool, 'b', true);
+    await servers.cordon(pool, { serverId: 'b', cordoned: true });
     expect(await refusal({})).toEqual(['refused:server-cordoned']);
-    await servers.cordon(pool, 'b', false);
+    await servers.cordon(pool, { serverId: 'b', cordoned: false });
     await servers.update(pool, { serverId: 'b', maxInflight: 1 });
     const { planId, page } = await execute([
       { requestId: FIRST, toServerId: 'b' },
@@ -181,7 +181,7 @@ describe('a move', () => {
     expect(page.refused).toBe(2);
     expect((await moves.status(pool, { planId, cursor: 0, limit: 2 })).cursor).toBe(2);
     expect(await statesOf(planId)).toEqual(['refused:ending', 'refused:server-full', 'refused:ending']);
-    await servers.drain(pool, 'b', 60_000);
+    await servers.drain(pool, { serverId: 'b', deadlineMs: 60_000 });
     expect(await refusal({ requestId: SECOND })).toEqual(['refused:server-draining']);
   });
 

@@ -47,7 +47,7 @@ export class MoveStore extends storeOf({
     for (let offset = 0; ; offset += LIMITS.page) {
       const isLast = offset + LIMITS.page >= moves.length;
       const page = { planId, offset, moves: moves.slice(offset, offset + LIMITS.page), digest, keptMs };
-      const kept = await this.scripts.run(save, pool, isLast ? { ...page, summary: plan.summary } : page);
+      const kept = await this.runner.run(save, pool, isLast ? { ...page, summary: plan.summary } : page);
       if (kept.summary !== undefined) return { summary: kept.summary, known: kept.known ?? false };
     }
   }
@@ -57,7 +57,7 @@ export class MoveStore extends storeOf({
     // A lease may come twice in a scan.
     const running = new Map<string, RunningRequest>();
     const others: OtherCall[] = [];
-    for await (const page of scanPages((cursor) => this.scripts.run(calls, pool, { cursor }))) {
+    for await (const page of scanPages((cursor) => this.runner.run(calls, pool, { cursor }))) {
       for (const one of page.running) running.set(one.leaseId, one);
       others.push(...page.others);
     }
@@ -66,15 +66,15 @@ export class MoveStore extends storeOf({
 
   /** The settings of the rebalancer, as they were kept. */
   async settings(pool: string): Promise<string | undefined> {
-    return (await this.scripts.run(settings, pool, {})).settings;
+    return (await this.runner.run(settings, pool, {})).settings;
   }
 
   async configure(pool: string, kept: string): Promise<void> {
-    await this.scripts.run(settings, pool, { settings: kept });
+    await this.runner.run(settings, pool, { settings: kept });
   }
 
   /** True when the caller is the one to plan; nobody else is for `turnMs`. */
   async takeTurn(pool: string, turnMs: number): Promise<boolean> {
-    return (await this.scripts.run(settings, pool, { turnMs })).turn ?? false;
+    return (await this.runner.run(settings, pool, { turnMs })).turn ?? false;
   }
 }

@@ -39,7 +39,7 @@ it('lets a pool with nothing to look after fall asleep, and wakes it with its ne
   await test.server('s1');
   await directory.reviewAsleep();
   expect(await directory.awake()).toEqual([pool]);
-  await test.servers.remove(pool, 's1');
+  await test.servers.remove(pool, { serverId: 's1' });
   await test.sweep();
 
   // Engines that load are probed until they answer; those that have not come for an hour are not waited for.

@@ -8,7 +8,8 @@ import {
   type PoolVersion,
   type RoutingPolicy,
 } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 
 /** Settings of a pool, and whether its servers stand where these say. */
@@ -39,16 +40,16 @@ const TRANSITIONS = {
   history: transition<object, { versions: RawVersion[] }>('pools/history'),
   finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
   settings: transition<object, RawSettings>('pools/read-settings'),
-  pause: transition<{ paused: boolean }, PausePoolReply & WaiterAnswers>('pools/pause'),
-  status: transition<object, PoolTotals>('pools/status'),
 };
 const TEXTS = new Set<string>(['policy', 'groupPlacement']);
 
 /** Settings and totals of pools. */
 @Injectable()
-export class PoolStore {
-  constructor(private readonly runner: FunctionRunner) {}
-
+export class PoolStore extends storeOf({
+  /** Pauses the pool, or resumes it and grants free room to waiters. */
+  pause: transition<{ paused: boolean }, PausePoolReply & WaiterAnswers>('pools/pause'),
+  status: transition<object, PoolTotals>('pools/status'),
+}) {
   /**
    * Changes settings; a repeat changes nothing. Another policy takes over with `finish`.
    * @throws BroomwagonError VERSION_MISMATCH
@@ -77,15 +78,6 @@ export class PoolStore {
   async history(pool: string): Promise<PoolVersion[]> {
     const { versions } = await this.runner.run(TRANSITIONS.history, pool, {});
     return versions.map(({ settings, ...version }) => ({ ...version, settings: namedSettings(settings) }));
-  }
-
-  /** Pauses the pool, or resumes it and grants free room to waiters. */
-  pause(pool: string, paused: boolean): Promise<PausePoolReply & WaiterAnswers> {
-    return this.runner.run(TRANSITIONS.pause, pool, { paused });
-  }
-
-  status(pool: string): Promise<PoolTotals> {
-    return this.runner.run(TRANSITIONS.status, pool, {});
   }
 }
 

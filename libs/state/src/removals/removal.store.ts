@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { PoolName } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 
 /** When payloads that nothing names any more are removed. */
 export interface RemovalTerms {
@@ -22,27 +22,13 @@ export interface RemovalLook {
   awaitingBytes: number;
 }
 
-const look = transition<RemovalTerms, RemovalLook>('removals/look');
-const weighed = transition<{ payloads: { ref: string; bytes?: number }[] }, object>('removals/weighed');
-const removed = transition<{ refs: string[] }, object>('removals/removed');
-
-/** The queue of payloads that transitions have freed. Throws BroomwagonError UNAVAILABLE. */
+/** The queue of payloads that transitions have freed. */
 @Injectable()
-export class RemovalStore {
-  constructor(private readonly scripts: FunctionRunner) {}
-
-  /** One page of what is to be done. What it calls due may be named by nothing any more. */
-  look(pool: PoolName, terms: RemovalTerms): Promise<RemovalLook> {
-    return this.scripts.run(look, pool, terms);
-  }
-
+export class RemovalStore extends storeOf({
+  /** One page of what is to be done. What is due must not be named again. */
+  look: transition<RemovalTerms, RemovalLook>('removals/look'),
   /** Notes the bytes of payloads that were unweighed; one without bytes is not there. */
-  async weighed(pool: PoolName, payloads: { ref: string; bytes?: number }[]): Promise<void> {
-    await this.scripts.run(weighed, pool, { payloads });
-  }
-
+  weighed: transition<{ payloads: { ref: string; bytes?: number }[] }, object>('removals/weighed'),
   /** Payloads that were due are gone from the payload store. */
-  async removed(pool: PoolName, refs: string[]): Promise<void> {
-    await this.scripts.run(removed, pool, { refs });
-  }
-}
+  removed: transition<{ refs: string[] }, object>('removals/removed'),
+}) {}

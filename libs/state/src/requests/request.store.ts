@@ -56,28 +56,28 @@ export class RequestStore extends storeOf({
   expiredAttempts: transition<object, ExpiredAnswer & { more: boolean }>('requests/expired-attempts'),
 }) {
   constructor(
-    scripts: FunctionRunner,
+    runner: FunctionRunner,
     private readonly bounds: ClaimBounds = new ClaimBounds(),
   ) {
-    super(scripts);
+    super(runner);
   }
 
   /** Takes pending requests, or parks the call. @throws FENCED, QUEUE_FULL */
   async claim(pool: PoolName, args: ClaimArgs): Promise<ClaimAnswer> {
     for (;;) {
-      const answer = await this.scripts.run(claim, pool, { ...args, newAttempt: newEpoch(), ...this.bounds });
+      const answer = await this.runner.run(claim, pool, { ...args, newAttempt: newEpoch(), ...this.bounds });
       if (!answer.again) return answer;
     }
   }
 
   /** All segments of a request. @throws REQUEST_NOT_FOUND */
   async segments(pool: PoolName, requestId: RequestId): Promise<Segment[]> {
-    return (await this.scripts.run(segments, pool, { requestId })).segments;
+    return (await this.runner.run(segments, pool, { requestId })).segments;
   }
 
   /** One page of answers for parked claims; `more`: call again. */
   grantClaims(pool: PoolName): Promise<{ grants: ClaimGrant[]; more: boolean }> {
     const args = { keptMs: this.bounds.keptMs, maxGrants: GRANTS_PER_SCRIPT, newAttempt: newEpoch() };
-    return this.scripts.run(grantClaims, pool, args);
+    return this.runner.run(grantClaims, pool, args);
   }
 }

@@ -108,7 +108,7 @@ export class RoundStore extends storeOf({
    * @throws GENERATION_CHANGED; JOB_NOT_FOUND and FENCED, both only with `trainerEpoch`
    */
   progress(pool: PoolName, args: SnapshotArgs, history = false): Promise<JobProgress> {
-    return this.scripts.run(progress, pool, { ...args, history });
+    return this.runner.run(progress, pool, { ...args, history });
   }
 
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
@@ -116,7 +116,7 @@ export class RoundStore extends storeOf({
     const { trainerEpoch, stamp, policy, rules, keepTokens, places, choice, control, traceparent, ...parameters } =
       args;
     const canonicalPolicy = JSON.stringify(Object.fromEntries(Object.entries(policy).toSorted()));
-    return this.scripts.run(open, pool, {
+    return this.runner.run(open, pool, {
       ...parameters,
       trainerEpoch,
       stamp,
@@ -136,7 +136,7 @@ export class RoundStore extends storeOf({
 
   /** @throws JOB_NOT_FOUND, FENCED */
   takeover(pool: PoolName, job: JobId, takeoverId: string): Promise<TakeoverRoundReply> {
-    return this.scripts.run(takeover, pool, { job, takeoverId, newEpoch: newEpoch() });
+    return this.runner.run(takeover, pool, { job, takeoverId, newEpoch: newEpoch() });
   }
 
   /**
@@ -149,7 +149,7 @@ export class RoundStore extends storeOf({
     groups: readonly (Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens'> & { promptRef?: string })[],
     room?: SubmitRoom,
   ): Promise<SubmitAnswer & { fresh: GroupId[] }> {
-    const answer = await this.scripts.run(submit, pool, { ...args, check: true, groups, room });
+    const answer = await this.runner.run(submit, pool, { ...args, check: true, groups, room });
     return { ...answer, fresh: answer.fresh ?? [] };
   }
 
@@ -158,7 +158,7 @@ export class RoundStore extends storeOf({
    * @throws JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP, VALIDATION_FAILED
    */
   submit(pool: PoolName, args: SubmitArgs, groups: readonly NewGroup[]): Promise<SubmitAnswer> {
-    return this.scripts.run(submit, pool, { ...args, check: false, groups });
+    return this.runner.run(submit, pool, { ...args, check: false, groups });
   }
 
   /**
@@ -166,28 +166,28 @@ export class RoundStore extends storeOf({
    * @throws GENERATION_CHANGED, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED
    */
   results(pool: PoolName, args: ResultsArgs): Promise<ResultsPage> {
-    return this.scripts.run(results, pool, { maxBytes: LIMITS.bodyBytes / 2, ...args });
+    return this.runner.run(results, pool, { maxBytes: LIMITS.bodyBytes / 2, ...args });
   }
 
   /** Completes rounds whose deadline has come. */
   async expire(pool: PoolName): Promise<RoundName[]> {
-    return (await this.scripts.run(expire, pool, {})).rounds;
+    return (await this.runner.run(expire, pool, {})).rounds;
   }
 
   /** The latest stamp of the pool in any reply to this process. */
   seenStamp(pool: PoolName): string | undefined {
-    return this.scripts.stamps.of(pool);
+    return this.runner.stamps.of(pool);
   }
 
   /** One page of what a trainer has trained and Redis has lost. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
   reconcile(pool: PoolName, args: ReconcileArgs): Promise<ReconcileAnswer> {
-    return this.scripts.run(reconcile, pool, { ...args, newEpoch: newEpoch() });
+    return this.runner.run(reconcile, pool, { ...args, newEpoch: newEpoch() });
   }
 
   /** All jobs, sorted. */
   async listJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {
     const all = new Set<JobId>();
-    for await (const { jobs } of scanPages((cursor) => this.scripts.run(listJobs, pool, { openOnly, cursor }))) {
+    for await (const { jobs } of scanPages((cursor) => this.runner.run(listJobs, pool, { openOnly, cursor }))) {
       for (const job of jobs) all.add(job);
     }
     return [...all].sort();
@@ -195,18 +195,18 @@ export class RoundStore extends storeOf({
 
   /** Pages of the jobs whose trainer was not heard of since then, and of those being deleted. */
   idleJobs(pool: PoolName, idleBeforeMs: number): AsyncGenerator<{ jobs: JobId[] }> {
-    return scanPages((cursor) => this.scripts.run(listJobs, pool, { openOnly: false, idleBeforeMs, cursor }));
+    return scanPages((cursor) => this.runner.run(listJobs, pool, { openOnly: false, idleBeforeMs, cursor }));
   }
 
   /** A page of them, sorted within it. */
   async jobPage(pool: PoolName, openOnly: boolean, from = '0'): Promise<ListJobsReply> {
-    const { jobs, cursor } = await this.scripts.run(listJobs, pool, { openOnly, cursor: from });
+    const { jobs, cursor } = await this.runner.run(listJobs, pool, { openOnly, cursor: from });
     return { jobs: jobs.sort(), ...(cursor === '0' ? {} : { cursor }) };
   }
 
   /** Whether a payload may still be wanted, see the script `rounds/owns`. */
   async owns({ pool, job, owner }: PayloadName, ref: string): Promise<boolean> {
-    return (await this.scripts.run(owns, pool, { job, owner, ref })).owned;
+    return (await this.runner.run(owns, pool, { job, owner, ref })).owned;
   }
 }
 

@@ -54,7 +54,9 @@ describe('siblings of a group', () => {
     expect(together.branch).toBe('group-affinity');
     const { servers: list } = await test.servers.list(test.pool);
     for (const { serverId, epoch } of list) {
-      await test.servers.reportLoads(test.pool, [{ serverId, epoch, running: 0, waiting: 0, kvUse: 0.71 }]);
+      await test.servers.reportLoads(test.pool, {
+        reports: [{ serverId, epoch, running: 0, waiting: 0, kvUse: 0.71 }],
+      });
     }
     expect((await worker.acquire(sibling(10))).branch).not.toBe('group-affinity');
   });

@@ -24,7 +24,7 @@ describe('policies', () => {
     const { servers: list } = await test.servers.list(test.pool);
     const epoch = list.find(({ serverId }) => serverId === long.serverId)!.epoch;
     const report = { serverId: long.serverId, epoch, running: 1, waiting: 0, uncachedTokens: 50_000 };
-    await test.servers.reportLoads(test.pool, [report]);
+    await test.servers.reportLoads(test.pool, { reports: [report] });
     expect((await worker.acquire()).serverId).not.toBe(long.serverId);
   });
 
@@ -40,7 +40,7 @@ describe('policies', () => {
     await worker.acquire({ sessionId: 's4' });
     // Finished ones are active no more.
     await test.release(second.acquireId);
-    expect(await test.sessions.finish(test.pool, 's2')).toEqual({ finished: true });
+    expect(await test.sessions.finish(test.pool, { sessionId: 's2' })).toEqual({ finished: true });
     expect(await worker.acquire({ sessionId: 's5' })).toMatchObject({ serverId: second.serverId, key: 1 });
   });
 
@@ -79,7 +79,7 @@ describe('policies', () => {
     for (const id of ['d', 'b', 'a', 'c']) await test.server(id);
     expect(await worker.placesOf(40, (n) => ids[n]!)).toEqual(first);
     // Without one server only its ids move.
-    await test.servers.remove(test.pool, 'b');
+    await test.servers.remove(test.pool, { serverId: 'b' });
     const without = await worker.placesOf(40, (n) => ids[n]!);
     without.forEach((place, n) => {
       if (first[n] === 'b') expect(place).not.toBe('b');

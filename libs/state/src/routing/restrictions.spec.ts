@@ -39,7 +39,7 @@ describe('restrictions', () => {
     expect(await only({ labels: { zone: 'z' } })).toEqual(['mid']);
     expect(await acquire({ labels: { zone: 'other' } })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
     // The newest one is gone: the lag is counted from the next.
-    await test.servers.remove(test.pool, 'new');
+    await test.servers.remove(test.pool, { serverId: 'new' });
     expect(await only({ maxWeightLag: 0 })).toEqual(['mid']);
   });
 
@@ -100,7 +100,7 @@ describe('restrictions', () => {
     expect(places[6]).toBe('SERVERS_FULL');
     expect(places[7]).toBe('server-102');
     expect((await test.redis.keys(`${test.root}:narrowed*`)).length).toBe(0);
-    for (let n = 0; n < 120; n++) await test.servers.remove(test.pool, `server-${n}`);
+    for (let n = 0; n < 120; n++) await test.servers.remove(test.pool, { serverId: `server-${n}` });
     expect(await test.redis.keys(`${test.root}:servers:*`)).toEqual([]);
   });
 

@@ -42,7 +42,7 @@ export const removeServer = serverId.map((id) =>
   command(`remove ${id}`, async (pair) => {
     if (pair.hasExpired) await pair.sweep();
     pair.hasExpired = true;
-    expect(await servers.remove(pair.pool, id)).toEqual({ removed: pair.model.removeServer(id) });
+    expect(await servers.remove(pair.pool, { serverId: id })).toEqual({ removed: pair.model.removeServer(id) });
   }),
 );
 
@@ -50,7 +50,7 @@ export const cordonServer = fc.record({ serverId, cordoned: fc.boolean() }).map(
   command(`cordon ${id} ${cordoned}`, async (pair) => {
     if (pair.hasExpired) await pair.sweep();
     const expected = pair.model.cordonServer(id, cordoned);
-    const change = servers.cordon(pair.pool, id, cordoned);
+    const change = servers.cordon(pair.pool, { serverId: id, cordoned });
     if (!expected) return expect(change).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
     pair.hasExpired = true;
     pair.compareAnswers((await change).answers, expected);
@@ -74,7 +74,7 @@ export const drainServer = serverId.map((id) =>
   command(`drain ${id}`, async (pair) => {
     if (pair.hasExpired) await pair.sweep();
     const isThere = pair.model.drainServer(id);
-    const drain = servers.drain(pair.pool, id, 3_600_000);
+    const drain = servers.drain(pair.pool, { serverId: id, deadlineMs: 3_600_000 });
     if (!isThere) return expect(drain).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
     pair.hasExpired = true;
     expect((await drain).answers).toEqual([]);
@@ -136,7 +136,7 @@ export const expiredWorker = workerId.map((id) =>
 export const pausePool = fc.constantFrom(true, false, false, false).map((paused) =>
   command(paused ? 'pause' : 'resume', async (pair) => {
     const { changed, answers } = pair.model.pausePool(paused);
-    const reply = await pools.pause(pair.pool, paused);
+    const reply = await pools.pause(pair.pool, { paused });
     expect(reply).toMatchObject({ paused, changed });
     pair.compareAnswers(reply.answers, answers);
   }),
@@ -180,7 +180,7 @@ export const configure = fc
       if (wanted !== undefined && left.length > 1) return;
       pair.hasExpired = true;
       const { version } = await pools.configure(pair.pool, set, reset);
-      const { answers } = await servers.rescore(pair.pool, '0');
+      const { answers } = await servers.rescore(pair.pool, { cursor: '0' });
       const done = await pools.finish(pair.pool, version);
       const expected = pair.model.configure(set, reset);
       expect(done).toMatchObject({ version: expected.version, isScored: true });

@@ -53,6 +53,6 @@ it('is off unless it is configured, and never takes the last server', async () =
   await test.server('b');
   for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
   await configure(60_000);
-  await test.servers.remove(test.pool, 'b');
+  await test.servers.remove(test.pool, { serverId: 'b' });
   for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
 });

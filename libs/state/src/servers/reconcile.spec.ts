@@ -21,7 +21,7 @@ it('returns the leases of dead worker epochs at once, and grants their room to w
   const kept = await test.acquire(alive);
   const wait = { acquireId: 'waits', requestId: 'r', ...alive, waitMs: 60_000, replyTo: 'inbox' };
   await test.leases.acquire(test.pool, [wait]);
-  await servers.reportLoads(test.pool, [{ serverId: 'a', epoch, running: 1, waiting: 0 }]);
+  await servers.reportLoads(test.pool, { reports: [{ serverId: 'a', epoch, running: 1, waiting: 0 }] });
   await test.workers.deregister(test.pool, { workerId: 'dead', workerEpoch: dead.workerEpoch });
 
   const page = await reconcile(epoch);

@@ -38,9 +38,9 @@ const discovered = (serverId: string, instanceId = serverId) =>
 it('refuses to change a server that is not there', async () => {
   const unknown = { code: 'SERVER_NOT_FOUND' };
   await expect(servers.update(test.pool, { serverId: 'x', maxInflight: 1 })).rejects.toMatchObject(unknown);
-  await expect(servers.drain(test.pool, 'x', 1_000)).rejects.toMatchObject(unknown);
-  await expect(servers.cordon(test.pool, 'x', true)).rejects.toMatchObject(unknown);
-  await expect(servers.cordon(test.pool, 'x', false)).rejects.toMatchObject(unknown);
+  await expect(servers.drain(test.pool, { serverId: 'x', deadlineMs: 1_000 })).rejects.toMatchObject(unknown);
+  await expect(servers.cordon(test.pool, { serverId: 'x', cordoned: true })).rejects.toMatchObject(unknown);
+  await expect(servers.cordon(test.pool, { serverId: 'x', cordoned: false })).rejects.toMatchObject(unknown);
   expect(await test.redis.keys(`${test.root}:*`)).toEqual([]);
 });
 
@@ -103,8 +103,11 @@ it('cordons: no new leases, also not for its sessions; those it has run on; a re
   await test.server('a', 5);
   const worker = await test.worker('w');
   const held = await test.acquire(worker, { sessionId: 's' });
-  expect(await servers.cordon(test.pool, 'a', true)).toMatchObject({ state: 'cordoned', inflight: 1 });
-  await servers.cordon(test.pool, 'a', true);
+  expect(await servers.cordon(test.pool, { serverId: 'a', cordoned: true })).toMatchObject({
+    state: 'cordoned',
+    inflight: 1,
+  });
+  await servers.cordon(test.pool, { serverId: 'a', cordoned: true });
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
   await test.servers.heardFrom(test.pool, ['a']);
   expect((await test.release(held.acquireId)).results).toEqual([{ released: true, reason: 'released' }]);
@@ -119,7 +122,10 @@ it('cordons: no new leases, also not for its sessions; those it has run on; a re
     weight: 1,
   });
   expect(again).toMatchObject({ state: 'cordoned', answers: [] });
-  expect(await servers.cordon(test.pool, 'a', false)).toMatchObject({ state: 'ready', answers: [{ acquireId: 'w1' }] });
+  expect(await servers.cordon(test.pool, { serverId: 'a', cordoned: false })).toMatchObject({
+    state: 'ready',
+    answers: [{ acquireId: 'w1' }],
+  });
 });
 
 it('fences an epoch: its leases and sessions are void, and only a new start brings the server back', async () => {
@@ -157,8 +163,11 @@ it('removes a drained server with its last lease, and keeps one a list still fin
   await discovered('a');
   const worker = await test.worker('w');
   const held = await test.acquire(worker);
-  expect(await servers.drain(test.pool, 'a', 60_000)).toMatchObject({ state: 'draining', inflight: 1 });
-  const { drainUntilMs } = await servers.drain(test.pool, 'a', 600_000);
+  expect(await servers.drain(test.pool, { serverId: 'a', deadlineMs: 60_000 })).toMatchObject({
+    state: 'draining',
+    inflight: 1,
+  });
+  const { drainUntilMs } = await servers.drain(test.pool, { serverId: 'a', deadlineMs: 600_000 });
   expect(drainUntilMs! - Date.now()).toBeLessThanOrEqual(60_000);
   expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
   expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [] });
@@ -175,7 +184,7 @@ it('voids at the deadline of a drain what still runs, and grants its waiters els
   const worker = await test.worker('w');
   const held = await test.acquire(worker, { sessionId: 's' });
   await test.acquire(worker, waiting('next turn', { sessionId: 's' }));
-  await servers.drain(test.pool, 'a', 0);
+  await servers.drain(test.pool, { serverId: 'a', deadlineMs: 0 });
   await test.server('b', 5);
   expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [{ serverId: 'a', leases: 1 }] });
   expect((await test.release(held.acquireId, held.seq)).results).toEqual([{ released: false, reason: 'fenced' }]);
@@ -193,8 +202,8 @@ it('voids at the deadline of a drain what still runs, and grants its waiters els
 
 it('takes a drain back', async () => {
   await test.server('a', 5);
-  await servers.drain(test.pool, 'a', 0);
-  expect(await servers.cordon(test.pool, 'a', false)).toMatchObject({ state: 'ready' });
+  await servers.drain(test.pool, { serverId: 'a', deadlineMs: 0 });
+  expect(await servers.cordon(test.pool, { serverId: 'a', cordoned: false })).toMatchObject({ state: 'ready' });
   expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [] });
 });
 
@@ -203,7 +212,7 @@ it('quarantines servers of another weight version than the pool wants until they
   const { epoch } = await test.server('new', 5, { weightVersion: 2 });
   const worker = await test.worker('w');
   await test.redis.hset(`${test.root}:settings`, 'requiredWeightVersion', 2);
-  await servers.rescore(test.pool, '0');
+  await servers.rescore(test.pool, { cursor: '0' });
   expect(await states()).toEqual({ old: 'quarantined', new: 'ready' });
   for (let n = 0; n < 5; n++) expect(await test.acquire(worker)).toMatchObject({ serverId: 'new' });
   await test.acquire(worker, waiting('for old'));
@@ -263,13 +272,13 @@ it('changes what describes a known instance, and never its state or when it was 
 
 it('holds the last server that takes leases, though others answer that take none', async () => {
   for (const id of ['a', 'b', 'c']) await test.server(id);
-  for (const id of ['b', 'c']) await servers.cordon(test.pool, id, true);
+  for (const id of ['b', 'c']) await servers.cordon(test.pool, { serverId: id, cordoned: true });
   await silence(100_000, 'a');
   expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ held: false, failed: [] });
   expect((await states()).a).toBe('suspect');
   const worker = await test.worker('w');
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
   // Another one takes leases again: now the silent one may fail.
-  await servers.cordon(test.pool, 'b', false);
+  await servers.cordon(test.pool, { serverId: 'b', cordoned: false });
   expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ failed: ['a'] });
 });

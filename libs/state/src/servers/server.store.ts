@@ -20,7 +20,8 @@ import {
   type ServerStatus,
   type UpdateServerRequest,
 } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 
 /** Features that the engine of a server does not have, separated by commas. */
@@ -123,18 +124,11 @@ const TRANSITIONS = {
     'servers/heartbeat',
   ),
   review: transition<ReviewLimits & { offset: number; newEpoch: Epoch }, ReviewedServers>('servers/review'),
-  remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
   list: transition<Cursor & { serverId?: ServerId }, RawServerPage>('servers/list'),
   update: transition<WithTexts<ServerUpdate> & { newEpoch: Epoch }, ServerChange>('servers/update'),
-  cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/cordon'),
-  drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/drain'),
   fence: transition<Required<FenceServerRequest> & { newEpoch: Epoch }, FenceServerReply>('servers/fence'),
   reconcile: transition<ReconcileServerRequest & Cursor, ReconciledPage>('servers/reconcile'),
   endDrains: transition<{ offset: number; rememberMs: number }, RemovedServers>('servers/end-drains'),
-  warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
-  rescore: transition<Cursor, WaiterAnswers & Cursor>('servers/rescore'),
-  reportLoads: transition<{ reports: LoadReport[] }, ReportLoadsReply>('servers/report-loads'),
-  limit: transition<{ limits: LimitChange[] }, WaiterAnswers & { limited: ServerId[] }>('servers/limit'),
 };
 
 /** A drained server that a list still finds stays away for this long, or until it starts anew. */
@@ -142,9 +136,21 @@ const DRAINED_STAYS_AWAY_MS = 3_600_000;
 
 /** The registry of servers, their states and capacities. */
 @Injectable()
-export class ServerStore {
-  constructor(private readonly runner: FunctionRunner) {}
-
+export class ServerStore extends storeOf({
+  remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
+  /** `cordoned` false also takes a drain back. */
+  cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/cordon'),
+  /** `deadlineMs`: from now. */
+  drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/drain'),
+  /** Lets at most 128 servers in slow start take what they may by now. */
+  warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
+  /** One page of scoring servers by changed settings; begin with cursor `0`, which also ends it. */
+  rescore: transition<Cursor, WaiterAnswers & Cursor>('servers/rescore'),
+  /** At most 128 reports; those of unknown servers and other epochs are ignored. */
+  reportLoads: transition<{ reports: LoadReport[] }, ReportLoadsReply>('servers/report-loads'),
+  /** At most 128 changes. */
+  limit: transition<{ limits: LimitChange[] }, WaiterAnswers & { limited: ServerId[] }>('servers/limit'),
+}) {
   register(pool: string, registration: ServerRegistration): Promise<RegisteredServer> {
     return this.runner.run(TRANSITIONS.register, pool, { ...withTexts(registration), newEpoch: newEpoch() });
   }
@@ -162,10 +168,6 @@ export class ServerStore {
   /** One page of the servers that were not heard of: suspect, then failed; begin with offset 0. */
   review(pool: string, limits: ReviewLimits, offset: number): Promise<ReviewedServers> {
     return this.runner.run(TRANSITIONS.review, pool, { ...limits, offset, newEpoch: newEpoch() });
-  }
-
-  remove(pool: string, serverId: ServerId): Promise<RemoveServerReply> {
-    return this.runner.run(TRANSITIONS.remove, pool, { serverId });
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND */
@@ -201,16 +203,6 @@ export class ServerStore {
     return this.runner.run(TRANSITIONS.update, pool, { ...withTexts(update), newEpoch: newEpoch() });
   }
 
-  /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND */
-  cordon(pool: string, serverId: ServerId, cordoned: boolean): Promise<ServerChange> {
-    return this.runner.run(TRANSITIONS.cordon, pool, { serverId, cordoned });
-  }
-
-  /** @param deadlineMs from now @throws BroomwagonError SERVER_NOT_FOUND */
-  drain(pool: string, serverId: ServerId, deadlineMs: number): Promise<ServerChange> {
-    return this.runner.run(TRANSITIONS.drain, pool, { serverId, deadlineMs });
-  }
-
   /**
    * The epoch is expired as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND
    */
@@ -230,26 +222,6 @@ export class ServerStore {
   /** One page of removing what has drained; begin with offset 0. */
   endDrains(pool: string, offset: number): Promise<RemovedServers> {
     return this.runner.run(TRANSITIONS.endDrains, pool, { offset, rememberMs: DRAINED_STAYS_AWAY_MS });
-  }
-
-  /** Lets at most 128 servers in slow start take what they may by now. */
-  warm(pool: string): Promise<WaiterAnswers & { warming: number }> {
-    return this.runner.run(TRANSITIONS.warm, pool, {});
-  }
-
-  /** One page of scoring servers by changed settings; begin with cursor `0`, which also ends it. */
-  rescore(pool: string, cursor: string): Promise<WaiterAnswers & Cursor> {
-    return this.runner.run(TRANSITIONS.rescore, pool, { cursor });
-  }
-
-  /** At most 128 reports; those of unknown servers and other epochs are ignored. */
-  reportLoads(pool: string, reports: LoadReport[]): Promise<ReportLoadsReply> {
-    return this.runner.run(TRANSITIONS.reportLoads, pool, { reports });
-  }
-
-  /** At most 128 changes. */
-  limit(pool: string, limits: LimitChange[]): Promise<WaiterAnswers & { limited: ServerId[] }> {
-    return this.runner.run(TRANSITIONS.limit, pool, { limits });
   }
 }
 

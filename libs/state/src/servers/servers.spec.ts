@@ -46,8 +46,8 @@ it('never undercounts a server that was removed and is back when a release comes
   const first = await test.server('a');
   const worker = await test.worker('w');
   const old = await test.acquire(worker);
-  expect(await test.servers.remove(test.pool, 'a')).toEqual({ removed: true });
-  expect(await test.servers.remove(test.pool, 'a')).toEqual({ removed: false });
+  expect(await test.servers.remove(test.pool, { serverId: 'a' })).toEqual({ removed: true });
+  expect(await test.servers.remove(test.pool, { serverId: 'a' })).toEqual({ removed: false });
   const second = await test.server('a');
   expect(second.epoch).not.toBe(first.epoch);
   await test.acquire(worker);

@@ -46,7 +46,7 @@ describe('sessions', () => {
       branch: 'repeated',
       dpRank: 3,
     });
-    await test.servers.remove(test.pool, 'a');
+    await test.servers.remove(test.pool, { serverId: 'a' });
     expect((await test.server('a')).epoch).not.toBe(epoch);
     expect((await worker.acquire({ sessionId: 's' })).dpRank).toBeUndefined();
   });
@@ -69,7 +69,7 @@ describe('sessions', () => {
       await test.release((await worker.acquire({ sessionId })).acquireId);
     expect(await test.pools.status(test.pool)).toMatchObject({ sessions: 2, sessionsEvicted: 1 });
     await test.configure({ maxSessions: 1 });
-    expect((await test.sessions.evict(test.pool, 3_600_000)).evicted).toBe(1);
+    expect((await test.sessions.evict(test.pool, { idleMs: 3_600_000 })).evicted).toBe(1);
     expect(await test.pools.status(test.pool)).toMatchObject({ sessions: 1, sessionsEvicted: 2 });
     expect(await test.redis.hvals(`${test.root}:servers:sessions`)).toEqual(['1']);
   });
@@ -95,7 +95,7 @@ describe('sessions', () => {
           if (kind === 'release') await test.release(turns.get(name)?.shift() ?? 'nobody');
           if (kind === 'register') await test.server(server, 2);
           if (kind === 'restart') await test.server(server, 2, { instanceId: `start ${n}` });
-          if (kind === 'remove') await test.servers.remove(test.pool, server);
+          if (kind === 'remove') await test.servers.remove(test.pool, { serverId: server });
           if (kind !== 'turn') await test.sweep();
           await expectOneServerEach();
         }

@@ -25,6 +25,6 @@ export class SnapshotStore extends storeOf({
 }) {
   /** Does one page of a restore; call again while it is `restoring`. */
   restore(pool: PoolName, args: RestoreJobRequest): Promise<RestoreSnapshotPage> {
-    return this.scripts.run(restore, pool, { ...args, newEpoch: newEpoch() });
+    return this.runner.run(restore, pool, { ...args, newEpoch: newEpoch() });
   }
 }

@@ -23,7 +23,7 @@ const ids = ({ answers }: { answers: { acquireId: string }[] }) => answers.map((
 /** As pool.configure does it. */
 async function configure(settings: Record<string, number>) {
   await test.redis.hset(`${test.root}:settings`, settings);
-  return servers.rescore(test.pool, '0');
+  return servers.rescore(test.pool, { cursor: '0' });
 }
 async function status(serverId: string) {
   const { servers: list } = await test.servers.list(test.pool);
@@ -49,8 +49,8 @@ it('parks or refuses while the pool is paused, and grants in order when it is re
   await test.server('a', 2);
   const worker = await test.worker('w');
   const before = await test.acquire(worker, { acquireId: 'before' });
-  expect(await test.pools.pause(test.pool, true)).toMatchObject({ paused: true, changed: true });
-  expect(await test.pools.pause(test.pool, true)).toMatchObject({ paused: true, changed: false });
+  expect(await test.pools.pause(test.pool, { paused: true })).toMatchObject({ paused: true, changed: true });
+  expect(await test.pools.pause(test.pool, { paused: true })).toMatchObject({ paused: true, changed: false });
   expect(await test.acquire(worker)).toMatchObject({ error: 'POOL_PAUSED' });
   expect(await test.acquire(worker, waiting('one'))).toMatchObject({ parked: true });
   expect(await test.acquire(worker, waiting('two'))).toMatchObject({ parked: true });
@@ -58,14 +58,14 @@ it('parks or refuses while the pool is paused, and grants in order when it is re
   expect(await test.acquire(worker, { acquireId: 'before' })).toMatchObject({ seq: before.seq, branch: 'repeated' });
   expect((await test.release('before')).answers).toEqual([]);
   expect((await test.waiters.grant(test.pool)).answers).toEqual([]);
-  expect(ids(await test.pools.pause(test.pool, false))).toEqual(['one', 'two']);
-  expect(await test.pools.pause(test.pool, false)).toMatchObject({ paused: false, changed: false });
+  expect(ids(await test.pools.pause(test.pool, { paused: false }))).toEqual(['one', 'two']);
+  expect(await test.pools.pause(test.pool, { paused: false })).toMatchObject({ paused: false, changed: false });
 });
 
 it('answers parked acquires at their own deadline while the pool is paused, and says why', async () => {
   const worker = await test.worker('w');
   await test.acquire(worker, waiting('before', { waitMs: 1 }));
-  await test.pools.pause(test.pool, true);
+  await test.pools.pause(test.pool, { paused: true });
   await test.acquire(worker, waiting('within', { waitMs: 1 }));
   await test.acquire(worker, waiting('later', { waitMs: 20_000 }));
   const ended: { acquireId: string }[] = [];
@@ -134,7 +134,7 @@ it('is fair to any workers: over any prefix of the grants nobody with a backlog 
           if (left[other]! > 0) expect(granted[worker]! - granted[other]!).toBeLessThanOrEqual(8);
         }
       }
-      await test.servers.remove(test.pool, `${run}-s`);
+      await test.servers.remove(test.pool, { serverId: `${run}-s` });
       await test.sweep();
     }),
     { numRuns: 15 },
@@ -202,7 +202,9 @@ it('hands a load report to one caller for a decision, and passes over a decision
   const worker = await test.worker('w');
   for (let n = 0; n < 4; n++) await test.acquire(worker);
   const report = (preemptions: number) =>
-    servers.reportLoads(test.pool, [{ serverId: 'a', epoch, running: 3, waiting: 3, kvUse: 0.5, preemptions }]);
+    servers.reportLoads(test.pool, {
+      reports: [{ serverId: 'a', epoch, running: 3, waiting: 3, kvUse: 0.5, preemptions }],
+    });
   expect(await report(7)).toEqual({ drifts: [{ serverId: 'a', drift: -2 }], due: [] });
   expect((await status('a')).load).toMatchObject({ running: 3, waiting: 3, kvUse: 0.5, preemptions: 7 });
   expect((await report(9)).due).toEqual([]);
@@ -211,13 +213,15 @@ it('hands a load report to one caller for a decision, and passes over a decision
     .toMatchObject([{ serverId: 'a', limit: 100, maxInflight: 100, inflight: 4, newPreemptions: 2 }]);
   expect((await report(9)).due).toEqual([]);
   const change = { serverId: 'a', epoch, from: 100, to: 3 };
-  expect((await servers.limit(test.pool, [change])).limited).toEqual(['a']);
-  expect((await servers.limit(test.pool, [{ ...change, to: 50 }])).limited).toEqual([]);
+  expect((await servers.limit(test.pool, { limits: [change] })).limited).toEqual(['a']);
+  expect((await servers.limit(test.pool, { limits: [{ ...change, to: 50 }] })).limited).toEqual([]);
   expect((await status('a')).capacity).toBe(3);
   expect(await test.acquire(worker)).toMatchObject({ error: 'SERVERS_FULL' });
   await test.acquire(worker, waiting('waits'));
-  expect(ids(await servers.limit(test.pool, [{ ...change, from: 3, to: 100 }]))).toEqual(['waits']);
-  expect(await servers.reportLoads(test.pool, [{ serverId: 'a', epoch: 'e99', running: 1, waiting: 0 }])).toEqual({
+  expect(ids(await servers.limit(test.pool, { limits: [{ ...change, from: 3, to: 100 }] }))).toEqual(['waits']);
+  expect(
+    await servers.reportLoads(test.pool, { reports: [{ serverId: 'a', epoch: 'e99', running: 1, waiting: 0 }] }),
+  ).toEqual({
     drifts: [],
     due: [],
   });

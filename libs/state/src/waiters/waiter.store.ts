@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Granted, Refused, ServerTable } from '../leases/grants';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 
 /** The answer of a parked acquire; whoever ran the transition publishes it to `replyTo`. */
 export type WaiterAnswer = { acquireId: string; replyTo: string } & (Granted | Refused);
@@ -12,23 +13,11 @@ export interface WaiterAnswers {
   more: boolean;
 }
 
-const TRANSITIONS = {
-  grant: transition<object, WaiterAnswers>('waiters/grant'),
-  expire: transition<object, WaiterAnswers & { waiting: number }>('waiters/expire'),
-};
-
 /** Parked acquires. */
 @Injectable()
-export class WaiterStore {
-  constructor(private readonly runner: FunctionRunner) {}
-
+export class WaiterStore extends storeOf({
   /** Grants free room to waiters, at most 32. */
-  grant(pool: string): Promise<WaiterAnswers> {
-    return this.runner.run(TRANSITIONS.grant, pool, {});
-  }
-
+  grant: transition<object, WaiterAnswers>('waiters/grant'),
   /** Answers at most 128 parked acquires whose deadline is over. `waiting`: acquires still parked. */
-  expire(pool: string): Promise<WaiterAnswers & { waiting: number }> {
-    return this.runner.run(TRANSITIONS.expire, pool, {});
-  }
-}
+  expire: transition<object, WaiterAnswers & { waiting: number }>('waiters/expire'),
+}) {}

@@ -75,7 +75,7 @@ it('moves the waiters of a server that is removed to where there is room', async
   await test.acquire(worker, { sessionId: 's' });
   await test.acquire(worker, waiting('next', { sessionId: 's' }));
   await test.server('b', 5);
-  await test.servers.remove(test.pool, 'a');
+  await test.servers.remove(test.pool, { serverId: 'a' });
   const page = await test.leases.sweep(test.pool);
   expect(page.answers).toMatchObject([{ replyTo: 'inbox.next', serverId: 'b' }]);
 });
@@ -112,7 +112,7 @@ it('finds room for a waiter on any server, though no event of that server tells 
   await test.acquire(worker, { weightVersion: 1 });
   for (let n = 0; n < 100; n++) await test.server(`idle-${n}`);
   await test.acquire(worker, waiting('fresh weights', { maxWeightLag: 0 }));
-  await test.servers.remove(test.pool, 'newest');
+  await test.servers.remove(test.pool, { serverId: 'newest' });
   const answers = [];
   for (let call = 0; call < 2; call++) answers.push(...(await test.waiters.grant(test.pool)).answers);
   expect(answers).toMatchObject([{ acquireId: 'fresh weights', serverId: 'middle' }]);

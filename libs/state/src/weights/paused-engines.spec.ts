@@ -88,7 +88,7 @@ describe('engines that are paused while weights change', () => {
     for (const step of await steps()) await weights.engineTold(pool, step, 60_000);
     expect(await weights.engineSteps(pool, { cursor: '0' })).toMatchObject({ steps: [], resumes: true });
     expect(await resumes()).toEqual([]);
-    await test.servers.remove(pool, 's1');
+    await test.servers.remove(pool, { serverId: 's1' });
     await server('s2', 1, ['keep'], 'http://elsewhere');
     expect((await resumes()).map(({ endpoint }) => endpoint).sort()).toEqual(['http://s1', 'http://s2']);
     expect((await steps()).map(({ endpoint }) => endpoint)).toEqual(['http://elsewhere']);
@@ -160,7 +160,7 @@ describe('engines that are paused while weights change', () => {
     expect([await resumes(), await test.redis.exists(at)]).toEqual([[], 0]);
 
     await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
-    await test.servers.remove(pool, 's1');
+    await test.servers.remove(pool, { serverId: 's1' });
     expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({ steps: [], givenUp: [] });
     expect(await test.redis.exists(at)).toBe(0);
   });

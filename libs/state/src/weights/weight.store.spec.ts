@@ -308,13 +308,13 @@ describe('a change of weights', () => {
   it('nests with a pause by hand: the pool goes on when both are over', async () => {
     const parked = () => acquire({ waitMs: 1_000, replyTo: 'inbox' });
     await begin();
-    expect(await pools.pause(pool, true)).toMatchObject({ changed: true });
+    expect(await pools.pause(pool, { paused: true })).toMatchObject({ changed: true });
     await end('rolled-back');
     expect((await parked()).result).toEqual({ parked: true });
     expect((await waiters.grant(pool)).answers).toEqual([]);
     await expect(claim()).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true, retryAfterMs: 250 });
     await begin({ syncId: 'second' });
-    expect((await pools.pause(pool, false)).answers).toEqual([]);
+    expect((await pools.pause(pool, { paused: false })).answers).toEqual([]);
     expect((await waiters.grant(pool)).answers).toEqual([]);
     await end('rolled-back', { syncId: 'second' });
     expect((await waiters.grant(pool)).answers).toHaveLength(1);

@@ -83,12 +83,12 @@ export class WeightStore extends storeOf({
    * @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED
    */
   end(pool: PoolName, args: EndSyncArgs): Promise<WeightSyncReply> {
-    return this.scripts.run(end, pool, { ...args, overdueOnly: false });
+    return this.runner.run(end, pool, { ...args, overdueOnly: false });
   }
 
   /** Rolls it back if its deadline has come. @throws WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED: committed meanwhile */
   rollbackOverdue(pool: PoolName, syncId: string): Promise<WeightSyncReply> {
-    return this.scripts.run(end, pool, { syncId, outcome: 'rolled-back', reason: 'deadline', overdueOnly: true });
+    return this.runner.run(end, pool, { syncId, outcome: 'rolled-back', reason: 'deadline', overdueOnly: true });
   }
 
   /**
@@ -97,12 +97,12 @@ export class WeightStore extends storeOf({
    * @returns for each whether it is recorded for its change, and not given up
    */
   async knowsEngines(pool: PoolName, steps: EngineStep[]): Promise<boolean[]> {
-    return (await this.scripts.run(engineKnown, pool, { steps })).recorded;
+    return (await this.runner.run(engineKnown, pool, { steps })).recorded;
   }
 
   /** Whether the change of weights of this pool keeps the engine paused. */
   async holdsEngine(pool: PoolName, { endpoint, dialect }: EngineStep): Promise<boolean> {
-    return (await this.scripts.run(engineHeld, pool, { endpoint, dialect })).held;
+    return (await this.runner.run(engineHeld, pool, { endpoint, dialect })).held;
   }
 
   /** @param lateMs longest a call of an engine takes. `late`: the change has ended meanwhile, the engine must resume */
@@ -111,7 +111,7 @@ export class WeightStore extends storeOf({
     { endpoint, dialect, syncId, mode }: EngineStep,
     lateMs: number,
   ): Promise<{ late: boolean }> {
-    return this.scripts.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
+    return this.runner.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
   }
 
   /**
@@ -124,7 +124,7 @@ export class WeightStore extends storeOf({
     weightVersion: number,
     start?: ServerStart,
   ): Promise<Pick<EngineStep, 'endpoint' | 'dialect'> | undefined> {
-    return (await this.scripts.run(staleCache, pool, { serverId, weightVersion, start })).engine;
+    return (await this.runner.run(staleCache, pool, { serverId, weightVersion, start })).engine;
   }
 
   /**
@@ -132,7 +132,7 @@ export class WeightStore extends storeOf({
    * @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND
    */
   async status(pool: PoolName, syncId?: string, cursor?: string, stamp?: string): Promise<WeightsStatusReply> {
-    const { cursor: next, ...reply } = await this.scripts.run(status, pool, { syncId, cursor, stamp });
+    const { cursor: next, ...reply } = await this.runner.run(status, pool, { syncId, cursor, stamp });
     return next === '0' ? reply : { ...reply, cursor: next };
   }
 }

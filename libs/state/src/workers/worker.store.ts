@@ -10,7 +10,8 @@ import {
   type WorkerHeartbeatReply,
   type WorkerId,
 } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 
 /** One epoch of a worker. */
 export type WorkerEpoch = DeregisterWorkerRequest;
@@ -28,15 +29,15 @@ const TRANSITIONS = {
     'workers/heartbeat',
   ),
   sync: transition<SyncWorkerRequest & Cursor, SyncWorkerReply & Cursor>('workers/sync'),
-  deregister: transition<WorkerEpoch, DeregisterWorkerReply>('workers/deregister'),
-  expire: transition<{ gapMs: number }, ExpiredWorkers>('workers/expire'),
 };
 
 /** Worker epochs: while one is live, its leases and attempts are kept. */
 @Injectable()
-export class WorkerStore {
-  constructor(private readonly runner: FunctionRunner) {}
-
+export class WorkerStore extends storeOf({
+  deregister: transition<WorkerEpoch, DeregisterWorkerReply>('workers/deregister'),
+  /** Expires at most 128 worker epochs; `gapMs` without a call counts as an outage, after which none expires. */
+  expire: transition<{ gapMs: number }, ExpiredWorkers>('workers/expire'),
+}) {
   register(pool: string, request: Required<RegisterWorkerRequest>): Promise<RegisterWorkerReply> {
     return this.runner.run(TRANSITIONS.register, pool, { ...request, newEpoch: newEpoch() });
   }
@@ -52,17 +53,5 @@ export class WorkerStore {
   async sync(pool: string, { cursor: from = '0', ...request }: SyncWorkerRequest): Promise<SyncWorkerReply> {
     const { items, cursor } = await this.runner.run(TRANSITIONS.sync, pool, { ...request, cursor: from });
     return { items, ...(cursor === '0' ? {} : { cursor }) };
-  }
-
-  /** @throws BroomwagonError WORKER_NOT_FOUND */
-  deregister(pool: string, { workerId, workerEpoch }: WorkerEpoch): Promise<DeregisterWorkerReply> {
-    return this.runner.run(TRANSITIONS.deregister, pool, { workerId, workerEpoch });
-  }
-
-  /**
-   * Expires at most 128 worker epochs; `gapMs` without a call of this counts as an outage, after which none expires.
-   */
-  expire(pool: string, gapMs: number): Promise<ExpiredWorkers> {
-    return this.runner.run(TRANSITIONS.expire, pool, { gapMs });
   }
 }

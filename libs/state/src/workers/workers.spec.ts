@@ -81,7 +81,7 @@ it('returns the leases of a dead worker in pages, all of them, and only its own'
   }
   const kept = await test.acquire(alive);
   await silence('dead');
-  expect(await test.workers.expire(test.pool, LONG_GAP_MS)).toEqual({ expired: ['dead'], more: false });
+  expect(await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS })).toEqual({ expired: ['dead'], more: false });
   // The leases expire at once and are returned page by page.
   expect((await test.release('d0-0')).results[0]).toEqual({ released: false, reason: 'fenced' });
   expect((await test.leases.sweep(test.pool)).returned).toBe(64);
@@ -95,9 +95,9 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
   const worker = await test.worker('w');
   await test.acquire(worker, { sessionId: 's' });
   await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch: worker.workerEpoch });
-  await test.servers.remove(test.pool, 'a');
+  await test.servers.remove(test.pool, { serverId: 'a' });
   await test.sweep();
-  await test.sessions.evict(test.pool, 0);
+  await test.sessions.evict(test.pool, { idleMs: 0 });
   const left = await test.redis.keys(`${test.root}:*`);
   // The attempts of the epoch are the trainer-coordinator's to return; that it was there is forgotten after a day.
   expect(await test.redis.ttl(`${test.root}:former-worker:w`)).toBeGreaterThan(86_000);
@@ -107,7 +107,11 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
 it('expires nobody for one time to live when many would expire together, then does', async () => {
   for (const id of ['a', 'b', 'c', 'd']) await test.worker(id, 500);
   await Promise.all([silence('a'), silence('b')]);
-  expect(await test.workers.expire(test.pool, LONG_GAP_MS)).toEqual({ expired: [], held: 'mass', more: false });
+  expect(await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS })).toEqual({
+    expired: [],
+    held: 'mass',
+    more: false,
+  });
   // One was heard again; the other stays silent.
   await test.redis.zadd(
     `${test.root}:workers`,
@@ -118,15 +122,15 @@ it('expires nobody for one time to live when many would expire together, then do
     Date.now() + 60_000,
     'd',
   );
-  await expect.poll(async () => (await test.workers.expire(test.pool, LONG_GAP_MS)).expired).toEqual(['b']);
+  await expect.poll(async () => (await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS })).expired).toEqual(['b']);
 });
 
 it('expires nobody for one time to live after an outage', async () => {
   const { workerEpoch } = await test.worker('w', 2_000);
-  await test.workers.expire(test.pool, LONG_GAP_MS);
+  await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS });
   await silence('w');
   await test.redis.hset(`${test.root}:meta`, 'reaperTickMs', Date.now() - LONG_GAP_MS - 60_000);
-  expect(await test.workers.expire(test.pool, LONG_GAP_MS)).toMatchObject({ expired: [], held: 'outage' });
+  expect(await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS })).toMatchObject({ expired: [], held: 'outage' });
   await test.workers.heartbeat(test.pool, { workerId: 'w', workerEpoch });
-  await expect.poll(async () => (await test.workers.expire(test.pool, LONG_GAP_MS)).expired).toEqual(['w']);
+  await expect.poll(async () => (await test.workers.expire(test.pool, { gapMs: LONG_GAP_MS })).expired).toEqual(['w']);
 });
