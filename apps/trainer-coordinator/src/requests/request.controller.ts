@@ -60,7 +60,7 @@ export class RequestController {
 
   @Operation('request.get')
   get({ requestId }: GetRequestRequest, { pool }: MessageContext) {
-    return this.inspections.request(pool, requestId);
+    return this.inspections.request(pool, { requestId });
   }
 
   @Operation('group.list')

@@ -54,7 +54,7 @@ export class RoundController {
 
   @Operation('round.list')
   list({ job }: ListRoundsRequest, { pool }: MessageContext) {
-    return this.inspections.rounds(pool, job);
+    return this.inspections.rounds(pool, { job });
   }
 
   @Operation('round.status')

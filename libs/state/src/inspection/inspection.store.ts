@@ -18,7 +18,8 @@ import {
   type RequestDetails,
   type RequestId,
 } from '@broomwagon/contracts';
-import { transition, FunctionRunner } from '../library/function-runner';
+import { transition } from '../library/function-runner';
+import { storeOf } from '../library/store-of';
 
 interface Cursor {
   cursor: string;
@@ -31,8 +32,6 @@ const requests = transition<ListRequestsRequest & Cursor & { minAgeMs: number },
   'inspection/requests',
 );
 const sessions = transition<ListSessionsRequest & Cursor, ListSessionsReply & Cursor>('inspection/sessions');
-const request = transition<{ requestId: RequestId }, RequestDetails>('inspection/request');
-const rounds = transition<{ job: JobId }, ListRoundsReply>('inspection/rounds');
 const groups = transition<ListGroupsRequest, ListGroupsReply>('inspection/groups');
 const decisions = transition<Omit<Required<DecisionsRequest>, 'cursor'> & { before?: number }, RawDecisions>(
   'inspection/decisions',
@@ -40,9 +39,10 @@ const decisions = transition<Omit<Required<DecisionsRequest>, 'cursor'> & { befo
 
 /** Who holds what, page by page. Changes nothing; every method throws UNAVAILABLE too. */
 @Injectable()
-export class InspectionStore {
-  constructor(private readonly runner: FunctionRunner) {}
-
+export class InspectionStore extends storeOf({
+  request: transition<{ requestId: RequestId }, RequestDetails>('inspection/request'),
+  rounds: transition<{ job: JobId }, ListRoundsReply>('inspection/rounds'),
+}) {
   async workers(pool: PoolName, cursor = '0'): Promise<ListWorkersReply> {
     const page = await this.runner.run(workers, pool, { cursor });
     return { workers: oldestFirst(page.workers, 'heartbeatAgeMs'), ...next(page) };
@@ -65,23 +65,13 @@ export class InspectionStore {
 
   /** One page of the sessions. */
   async sessions(pool: PoolName, { cursor = '0', serverId }: ListSessionsRequest): Promise<ListSessionsReply> {
-    const page = await this.scripts.run(sessions, pool, { serverId, cursor });
+    const page = await this.runner.run(sessions, pool, { serverId, cursor });
     return { sessions: page.sessions, ...next(page) };
-  }
-
-  /** @throws REQUEST_NOT_FOUND */
-  request(pool: PoolName, requestId: RequestId): Promise<RequestDetails> {
-    return this.scripts.run(request, pool, { requestId });
-  }
-
-  /** @throws JOB_NOT_FOUND */
-  rounds(pool: PoolName, job: JobId): Promise<ListRoundsReply> {
-    return this.scripts.run(rounds, pool, { job });
   }
 
   /** @throws JOB_NOT_FOUND, ROUND_NOT_FOUND */
   groups(pool: PoolName, { set = 'live', cursor = 0, ...selector }: ListGroupsRequest): Promise<ListGroupsReply> {
-    return this.scripts.run(groups, pool, { ...selector, set, cursor });
+    return this.runner.run(groups, pool, { ...selector, set, cursor });
   }
 
   /** Recent decisions, the latest first. */
