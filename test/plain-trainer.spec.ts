@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { GroupResult } from '@broomwagon/contracts';
+import type { GroupResult, Prompt } from '@broomwagon/contracts';
 import { type ManagedProcess, ProtocolWatch } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { examplePrompts, startExampleTrainer } from './set-back/trainers';
@@ -100,5 +100,21 @@ describe('a trainer with a plain NATS client', () => {
     expect(await first.logTail(50)).toMatch(/FENCED|PAYLOAD_NOT_FOUND/);
     expect(await second.exited).toEqual({ code: 0, signal: null });
     expectWholeDataSet();
+  });
+
+  it('gets samples of prompts with images, tool calls and fields of the engine', async () => {
+    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
+    const prompts: Prompt[] = [
+      { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is this?' }, image] }] },
+      { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'c' }] }] },
+      { text: 'How many?', engineFields: { lora_path: 'l' } },
+    ];
+    const groups = prompts.map((prompt, index) => ({ groupId: `g${index}`, samples: 1, maxTokens: 5, prompt }));
+    const policy = { name: 'wait', overProvision: 1 } as const;
+    const [job, groupsPerStep] = ['prompts', groups.length];
+    const { roundId, trainerEpoch } = await system.openRound(job, { groupsPerStep, groups, policy });
+    const counts = () => system.call('round.status', { job, roundId });
+    await expect.poll(counts).toMatchObject({ state: 'completed', acceptedGroups: groups.length, failedGroups: 0 });
+    await system.call('round.cancel', { job, roundId, trainerEpoch, mode: 'drop' });
   });
 });
