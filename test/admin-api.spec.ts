@@ -286,6 +286,7 @@ describe('the server', () => {
       await api.send('POST', path, '[1]'),
       await api.send('POST', '/pools/%E0%A4%A/pause'),
       await api.send('POST', '/pools/a%2Eb/pause'),
+      await api.send('POST', '/pools/mistyped/pause'),
     ];
     expect(answers.map(({ status, body }) => [status, body.code])).toEqual([
       [404, 'ROUTE_NOT_FOUND'],
@@ -295,6 +296,7 @@ describe('the server', () => {
       [400, 'MALFORMED_JSON'],
       [400, 'VALIDATION_FAILED'],
       [400, 'VALIDATION_FAILED'],
+      [404, 'POOL_NOT_FOUND'],
     ]);
     expect(answers[1]!.headers.get('Allow')).toBe('POST');
     for (const { headers } of answers) {
@@ -357,6 +359,18 @@ describe('tokens', () => {
     redis.disconnect();
     await flushPrefix(testRedisUrl(), `${prefix}:`);
   });
+});
+
+it('has no state of its own: another replica knows its tokens, and the replies to its changes', async () => {
+  const other = await AdminApi.start(bench.prefix);
+  const token = await api.createToken('admin', [bench.pool]);
+  const headers = { 'Idempotency-Key': 'replicas' };
+  const pause = (of: AdminApi) => of.send('POST', `/pools/${bench.pool}/pause`, undefined, { token, headers });
+  expect((await pause(api)).body).toEqual({ paused: true, changed: true });
+  const again = await pause(other);
+  expect([again.body.changed, again.headers.get('Idempotency-Replayed')]).toEqual([true, 'true']);
+  await other.close();
+  expect((await api.send('POST', `/pools/${bench.pool}/resume`, undefined, { token })).status).toBe(200);
 });
 
 describe('changes', () => {

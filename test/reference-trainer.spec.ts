@@ -91,8 +91,13 @@ describe('npm start', () => {
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
   });
 
-  it('ends everything it started on Ctrl-C in the middle of a step', async () => {
-    const run = await start('--once', ...SMALL, '--speed', '1');
+  it('prints the address of the admin API and a token first, and ends everything it started on Ctrl-C', async () => {
+    const run = await start(...SMALL, '--speed', '1');
+    await expect.poll(output).toMatch(/^Admin API: .*\nToken: .*\n/);
+    const [, address, token] = /^Admin API: (\S+).*\nToken: +(\S+)/.exec(output())!;
+    const headers = { Authorization: `Bearer ${token}` };
+    expect((await fetch(`${address}/pools`, { headers })).status).toBe(200);
+    expect((await fetch(`${address}/pools`)).status).toBe(401);
     await expect.poll(() => left().filter((line) => /worker|simulator/.test(line)).length).toBe(3);
     run.kill('SIGINT');
     expect(await run.exited).toEqual({ code: 130, signal: null });

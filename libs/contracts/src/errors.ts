@@ -60,6 +60,7 @@ export const ERROR_CODES = {
     about: 'No room became free within waitMs; see details.reason. The caller decides whether to wait longer.',
   },
   QUEUE_FULL: { retryable: true, about: 'The queue of waiting calls is full.' },
+  POOL_NOT_FOUND: { retryable: false, about: 'There is no such pool, and no service serves one of this name.' },
   POOL_PAUSED: {
     retryable: true,
     about: 'The pool is paused, or its weights are being changed: no lease is granted and no request is claimed.',

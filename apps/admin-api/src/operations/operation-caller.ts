@@ -1,6 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import { ADMIN_OPERATIONS, type JobId, OPERATIONS, type RestOperationName, type Route } from '@broomwagon/contracts';
+import {
+  ADMIN_OPERATIONS,
+  BroomwagonError,
+  isBroomwagonError,
+  type JobId,
+  OPERATIONS,
+  type RestOperationName,
+  type Route,
+} from '@broomwagon/contracts';
 import { type JsonObject, TypedClient, validate } from '@broomwagon/messaging';
+import { PoolDirectory } from '@broomwagon/state';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from '../auth/identity';
 import { AdminHandlers } from './admin-handlers';
@@ -12,9 +21,10 @@ export class OperationCaller {
     private readonly client: TypedClient,
     private readonly handlers: AdminHandlers,
     private readonly config: AdminApiConfig,
+    private readonly directory: PoolDirectory,
   ) {}
 
-  /** @throws BroomwagonError of the operation */
+  /** @throws BroomwagonError of the operation; POOL_NOT_FOUND */
   async call(route: Route, pool: string | undefined, body: JsonObject, identity: Identity): Promise<object> {
     const { operation, asTrainer } = route;
     if (isAdmin(operation)) {
@@ -23,11 +33,17 @@ export class OperationCaller {
     }
     const waitMs = Number(body.waitMs) || 0;
     const options = { timeoutMs: this.config.callTimeoutMs + Math.max(0, waitMs) };
-    if (asTrainer && body.trainerEpoch === undefined) {
-      const { trainerEpoch } = await this.client.call(pool!, 'job.status', { job: body.job as JobId }, options);
-      body = { ...body, trainerEpoch };
+    try {
+      if (asTrainer && body.trainerEpoch === undefined) {
+        const { trainerEpoch } = await this.client.call(pool!, 'job.status', { job: body.job as JobId }, options);
+        body = { ...body, trainerEpoch };
+      }
+      return await this.client.call(pool!, operation, body as never, options);
+    } catch (error) {
+      // Services may serve some pools only: a name that nobody serves is no outage if there is no such pool.
+      if (!isBroomwagonError(error, 'UNAVAILABLE') || (await this.directory.list()).includes(pool!)) throw error;
+      throw new BroomwagonError('POOL_NOT_FOUND', `There is no pool ${pool}`, { field: 'pool', cause: error });
     }
-    return this.client.call(pool!, operation, body as never, options);
   }
 }
 
