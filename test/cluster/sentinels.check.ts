@@ -1,17 +1,19 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { checkRedisAccess, connectRedis, FunctionRunner, WorkerStore } from '@broomwagon/state';
-import { RedisSentinels, testPool } from '@broomwagon/testing';
+import { RedisSentinels, TEST_CERTIFICATE, TEST_KEY, testPool } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-describe('Sentinels', () => {
-  const { pool: prefix } = testPool();
-  let sentinels: RedisSentinels;
-  beforeAll(async () => {
-    sentinels = await RedisSentinels.start();
-  });
-  afterAll(() => sentinels.stop());
+const { pool: prefix } = testPool();
 
-  it('lead to the primary, and to its successor', async () => {
-    const redis = connectRedis({ url: sentinels.url });
+/** A client gets to the primary, and after a failover to the next one. */
+async function expectToFollow(
+  sentinels: RedisSentinels,
+  options: Omit<Parameters<typeof connectRedis>[0], 'url'> = {},
+): Promise<void> {
+  const redis = connectRedis({ ...options, url: sentinels.url });
+  try {
     await checkRedisAccess(redis, prefix);
     const workers = new WorkerStore(new FunctionRunner(redis, prefix));
     const register = (workerId: string) =>
@@ -21,8 +23,38 @@ describe('Sentinels', () => {
     await expect.poll(() => register('during')).toMatchObject({ code: 'UNAVAILABLE', retryable: true });
     await failover;
     await expect.poll(() => register('after')).toMatchObject({ workerEpoch: expect.any(String) as string });
+  } finally {
     redis.disconnect();
+  }
+}
+
+it('Sentinels with TLS and passwords lead to the primary and to the next one, and only with the passwords', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'broomwagon-sentinels-'));
+  const tls = { certificate: join(folder, 'server.crt'), key: join(folder, 'server.key') };
+  writeFileSync(tls.certificate, TEST_CERTIFICATE);
+  writeFileSync(tls.key, TEST_KEY);
+  const access = { password: 'of-the-servers', sentinelPassword: 'of-the-sentinels', tls };
+  const sentinels = await RedisSentinels.start(access);
+  try {
+    const ca = TEST_CERTIFICATE;
+    const stranger = connectRedis({ url: sentinels.url, tls: { ca }, sentinelPassword: 'wrong' });
+    await expect(checkRedisAccess(stranger, prefix)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    stranger.disconnect();
+    await expectToFollow(sentinels, { tls: { ca }, sentinelPassword: access.sentinelPassword });
+  } finally {
+    await sentinels.stop();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+describe('Sentinels', () => {
+  let sentinels: RedisSentinels;
+  beforeAll(async () => {
+    sentinels = await RedisSentinels.start();
   });
+  afterAll(() => sentinels.stop());
+
+  it('lead to the primary, and to its successor', () => expectToFollow(sentinels));
 
   it.each([
     ['another name of the primary', () => sentinels.url.replace(/[^/]*$/, 'other'), /no primary of this name/],

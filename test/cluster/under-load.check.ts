@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RedisCluster, type RedisHistory, RedisSentinels } from '@broomwagon/testing';
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AT_RANDOM } from '../set-back/conditions';
 import { type Moment, runSetBack } from '../set-back/set-back-run';
 import { SetBackSystem } from '../set-back/set-back-system';
@@ -11,10 +11,12 @@ const PROMPTS = examplePrompts(24, 4);
 const TIMEOUT_MS = 300_000;
 /** For so long a slot is on its way: longer than a call is repeated inside of a connection. */
 const MOVE_MS = 3_000;
+/** What a replica lacks. */
+const LOST_MS = 1_000;
 
 /** What happens to Redis in the middle of a data set; it may lose what was not replicated. */
 class Disturbance implements RedisHistory {
-  happen: () => Promise<void> = async () => undefined;
+  happen: (lostMs: number) => Promise<void> = async () => undefined;
 
   constructor(private readonly redis: RedisCluster | RedisSentinels) {}
 
@@ -22,9 +24,9 @@ class Disturbance implements RedisHistory {
     return this.redis.url;
   }
 
-  async setBack(): Promise<number> {
-    await this.happen();
-    return 0;
+  async setBack(lostMs: number): Promise<number> {
+    await this.happen(lostMs);
+    return lostMs;
   }
 
   stop(): Promise<void> {
@@ -32,9 +34,9 @@ class Disturbance implements RedisHistory {
   }
 }
 
-const atRandom = (trainer: Moment['trainer']): Moment => ({
+const atRandom = (trainer: Moment['trainer'], lostMs = 0): Moment => ({
   trainer,
-  lostMs: 0,
+  lostMs,
   moment: AT_RANDOM,
   victim: 'goes on',
 });
@@ -77,6 +79,31 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
   );
 
   it(
+    'the primary of the pool hangs',
+    async () => {
+      disturbance.happen = async () => cluster.failOverHung(await cluster.primaryOf(poolKey));
+      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(5));
+    },
+    TIMEOUT_MS,
+  );
+
+  const generation = async () => (await stand.system.redis.hash('meta'))['generation'];
+  it.each(['reference', 'plain'] as const)(
+    'the primary of the pool fails, and its replica lacks the last writes, with the %s trainer',
+    async (trainer) => {
+      let lostBytes = 0;
+      disturbance.happen = async (lostMs) => {
+        lostBytes = await cluster.failOverBehind(await cluster.primaryOf(poolKey), lostMs);
+      };
+      const before = await generation();
+      await runSetBack(stand, atRandom(trainer, LOST_MS), PROMPTS, randomOf(6));
+      expect(lostBytes).toBeGreaterThan(0);
+      expect(await generation()).not.toBe(before);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
     'the slot of the pool moves to another primary',
     async () => {
       disturbance.happen = async () => {
@@ -85,6 +112,19 @@ describe('a Cluster in the middle of a data set: each sample is held and counted
         await end();
       };
       await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(3));
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'a primary is added, and the slot of the pool moves to it',
+    async () => {
+      disturbance.happen = async () => {
+        const end = await cluster.beginMove(poolKey, await cluster.addPrimary());
+        await delay(MOVE_MS);
+        await end();
+      };
+      await runSetBack(stand, atRandom('reference'), PROMPTS, randomOf(7));
     },
     TIMEOUT_MS,
   );

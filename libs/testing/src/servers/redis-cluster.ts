@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePort } from '../free-port';
 import { findServers } from '../provision/find-servers';
@@ -7,8 +8,10 @@ import { redisRecipe } from './redis-server';
 import type { ServerHandle } from './server-handle';
 
 const SLOTS = 16_384;
-/** A primary that is silent for so long has failed. Short, and longer than a busy machine of two cores stands still. */
+/** A primary that is silent for so long has failed, if a replica can replace it. A busy machine stands still for less. */
 const NODE_TIMEOUT_MS = 2_000;
+/** Without replicas nothing is gained by calling a primary failed, and its pools would be unavailable. */
+const NODE_TIMEOUT_WITHOUT_REPLICAS_MS = 60_000;
 const READY_TIMEOUT_MS = 60_000;
 
 interface Node {
@@ -25,7 +28,7 @@ export interface ClusterSize {
 
 /** A Redis Cluster of our own, on free ports of 127.0.0.1. */
 export class RedisCluster {
-  private constructor(private readonly nodes: readonly Node[]) {}
+  private constructor(private readonly nodes: Node[]) {}
 
   /**
    * @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together
@@ -34,7 +37,10 @@ export class RedisCluster {
     const nodes: Node[] = [];
     const cluster = new RedisCluster(nodes);
     try {
-      for (let index = 0; index < primaries * (1 + replicas); index += 1) nodes.push(await startNode(index + 1));
+      const timeoutMs = replicas > 0 ? NODE_TIMEOUT_MS : NODE_TIMEOUT_WITHOUT_REPLICAS_MS;
+      for (let index = 0; index < primaries * (1 + replicas); index += 1) {
+        nodes.push(await startNode(index + 1, timeoutMs));
+      }
       await cluster.form(primaries);
       return cluster;
     } catch (error) {
@@ -63,26 +69,68 @@ export class RedisCluster {
     return (await this.primaries()).find((one) => one !== owner)!.server;
   }
 
-  /** Kills a primary, and returns when a replica has taken its place and the dead one is a replica. */
-  async failOver(primary: ServerHandle): Promise<void> {
-    const dead = this.nodes.find(({ server }) => server === primary)!;
-    const witness = this.nodes.find((node) => node !== dead)!;
-    await primary.kill();
+  /** Kills a primary, and returns when a replica has taken its place and the killed one is a replica. */
+  failOver(primary: ServerHandle): Promise<void> {
+    return this.replace(
+      primary,
+      () => primary.kill(),
+      () => primary.restart(),
+    );
+  }
+
+  /** As `failOver`, of a primary that is connected and silent. */
+  failOverHung(primary: ServerHandle): Promise<void> {
+    return this.replace(
+      primary,
+      () => primary.pause(),
+      () => primary.resume(),
+    );
+  }
+
+  /** As `failOver`, with a replica that lacks what was written in the last `lostMs`. Returns the bytes it lacks. */
+  async failOverBehind(primary: ServerHandle, lostMs: number): Promise<number> {
+    const links = await Promise.all(this.nodes.map(({ client }) => client.info('replication')));
+    const replica = this.nodes.find((_, index) => links[index]!.includes(`master_port:${primary.port}\r`))!;
+    // A password that the primary does not have keeps the replica from connecting again.
+    await replica.client.config('SET', 'masterauth', 'none');
+    await replica.client.call('CLIENT', 'KILL', 'TYPE', 'MASTER');
+    await delay(lostMs);
+    const from = this.nodes.find(({ server }) => server === primary)!;
+    const [written, copied] = [await offsetOf(from), await offsetOf(replica)];
+    await this.failOver(primary);
+    await replica.client.config('SET', 'masterauth', '');
+    return written - copied;
+  }
+
+  private async replace(primary: ServerHandle, fail: () => Promise<void>, recover: () => Promise<void>): Promise<void> {
+    const failed = this.nodes.find(({ server }) => server === primary)!;
+    const witness = this.nodes.find((node) => node !== failed)!;
+    await fail();
     await this.until('a replica to take over', async () => {
       const owners = (await witness.client.cluster('SLOTS')).map((range) => range[2]![2]);
-      return !owners.includes(dead.id);
+      return !owners.includes(failed.id);
     });
-    await primary.restart();
+    await recover();
     await this.untilWhole();
+  }
+
+  /** Adds a primary, which has no slots and no functions. */
+  async addPrimary(): Promise<ServerHandle> {
+    const [first] = this.nodes as [Node];
+    const node = await startNode(this.nodes.length + 1, NODE_TIMEOUT_MS);
+    this.nodes.push(node);
+    await node.client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.server.port), await busPortOf(first));
+    await this.untilAllKnown();
+    return node.server;
   }
 
   /**
    * Begins to move the slot of a key to another primary, as a resharding does: its keys stay where they are.
    * @returns what moves all its keys and ends the move
    */
-  async beginMove(key: string): Promise<() => Promise<void>> {
+  async beginMove(key: string, target?: ServerHandle): Promise<() => Promise<void>> {
     const from = await this.ownerOf(key);
-    const to = (await this.primaries()).find((one) => one !== from)!;
+    const to = (await this.primaries()).find((one) => (target ? one.server === target : one !== from))!;
     const slot = await from.client.cluster('KEYSLOT', key);
     await to.client.call('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', from.id);
     await from.client.call('CLUSTER', 'SETSLOT', String(slot), 'MIGRATING', to.id);
@@ -116,13 +164,17 @@ export class RedisCluster {
     for (const { client } of others) {
       await client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.server.port), busPort);
     }
-    await this.until('all nodes to know each other', async () =>
-      (await this.infos()).every((info) => info.includes(`cluster_known_nodes:${this.nodes.length}\r`)),
-    );
+    await this.untilAllKnown();
     for (const [index, { client }] of this.nodes.slice(primaries).entries()) {
       await client.call('CLUSTER', 'REPLICATE', this.nodes[index % primaries]!.id);
     }
     await this.untilWhole();
+  }
+
+  private untilAllKnown(): Promise<void> {
+    return this.until('all nodes to know each other', async () =>
+      (await this.infos()).every((info) => info.includes(`cluster_known_nodes:${this.nodes.length}\r`)),
+    );
   }
 
   /** Every slot has its primary and replicas, as far as all of them know. */
@@ -161,13 +213,13 @@ export class RedisCluster {
   }
 }
 
-async function startNode(configEpoch: number): Promise<Node> {
+async function startNode(configEpoch: number, timeoutMs: number): Promise<Node> {
   const found = await findServers(['redis'], {});
   const configuration = [
     'cluster-enabled yes',
     `cluster-port ${await freePort()}`,
-    `cluster-node-timeout ${NODE_TIMEOUT_MS}`,
-    // A pool whose slot is covered goes on while another is without its primary.
+    `cluster-node-timeout ${timeoutMs}`,
+    // A pool whose slot is covered stays available while another slot has no primary.
     'cluster-require-full-coverage no',
     'cluster-allow-replica-migration no',
     'repl-diskless-sync-delay 0',
@@ -187,4 +239,10 @@ async function busPortOf({ client }: Node): Promise<string> {
 async function ownerIdIn({ client }: Node, slot: number): Promise<string | undefined> {
   const ranges = await client.cluster('SLOTS');
   return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]?.[2];
+}
+
+/** How many bytes of writes a node has made or copied. */
+async function offsetOf({ client }: Node): Promise<number> {
+  const info = await client.info('replication');
+  return Number(/^(?:slave|master)_repl_offset:(\d+)/m.exec(info)![1]);
 }

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import { freePort } from '../free-port';
 import { findServers } from '../provision/find-servers';
 import { waitUntil } from '../wait-until';
 import { startServer, type ServerRecipe } from './private-server';
@@ -11,26 +12,48 @@ const DOWN_AFTER_MS = 2_000;
 const READY_TIMEOUT_MS = 60_000;
 const SENTINELS = 3;
 
+/** What clients need to know; with `tls`, servers and Sentinels use TLS for all connections but those of the test. */
+export interface SentinelAccess {
+  /** Of the servers. */
+  password: string;
+  sentinelPassword: string;
+  /** Files. The certificate is its own CA. */
+  tls: { certificate: string; key: string };
+}
+
+/** A server or a Sentinel, with the port that it announces. */
+interface Member {
+  server: ServerHandle;
+  port: number;
+}
+
 /** A primary with two replicas, watched by three Sentinels, on free ports of 127.0.0.1. */
 export class RedisSentinels {
-  private constructor(
-    private readonly servers: ServerHandle[],
-    private readonly sentinels: ServerHandle[],
-  ) {}
+  private readonly servers: Member[] = [];
+  private readonly sentinels: Member[] = [];
+
+  private constructor(private readonly access: SentinelAccess | undefined) {}
 
   /**
    * @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together
    */
-  static async start(): Promise<RedisSentinels> {
+  static async start(access?: SentinelAccess): Promise<RedisSentinels> {
     const found = (await findServers(['redis'], {})).get('redis')!;
-    const group = new RedisSentinels([], []);
+    const group = new RedisSentinels(access);
+    const { password, sentinelPassword } = access ?? {};
     try {
-      const primary = await startRedis();
-      group.servers.push(primary);
-      const replica = `replicaof 127.0.0.1 ${primary.port}\nrepl-diskless-sync-delay 0`;
-      for (let count = 0; count < 2; count += 1) group.servers.push(await startRedis({ configuration: replica }));
+      const masterAuth = password === undefined ? [] : [`masterauth ${password}`];
+      const primary = await group.add(group.servers, masterAuth, (configuration) =>
+        startRedis({ password, configuration }),
+      );
+      const replica = [...masterAuth, `replicaof 127.0.0.1 ${primary.port}`, 'repl-diskless-sync-delay 0'];
+      for (let count = 0; count < 2; count += 1) {
+        await group.add(group.servers, replica, (configuration) => startRedis({ password, configuration }));
+      }
       for (let count = 0; count < SENTINELS; count += 1) {
-        group.sentinels.push(await startServer(sentinelRecipe, found, { configuration: watch(primary.port) }));
+        await group.add(group.sentinels, watch(primary.port, access), (configuration) =>
+          startServer(sentinelRecipe, found, { password: sentinelPassword, configuration }),
+        );
       }
       await group.untilWhole();
       return group;
@@ -42,13 +65,14 @@ export class RedisSentinels {
 
   /** As REDIS_URL takes it. */
   get url(): string {
-    return `redis+sentinel://${this.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${PRIMARY_NAME}`;
+    const scheme = this.access === undefined ? 'redis+sentinel://' : `rediss+sentinel://:${this.access.password}@`;
+    return `${scheme}${this.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${PRIMARY_NAME}`;
   }
 
   /** Kills the primary, and returns when a replica has taken its place and the dead one is its replica. */
   async failOver(): Promise<void> {
     const port = await this.primaryPort();
-    const dead = this.servers.find((server) => server.port === port)!;
+    const dead = this.servers.find((one) => one.port === port)!.server;
     await dead.kill();
     await waitUntil(async () => (await this.primaryPort()) !== port, {
       what: 'a replica to take over',
@@ -59,11 +83,24 @@ export class RedisSentinels {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.sentinels, ...this.servers].map((server) => server.stop()));
+    await Promise.all([...this.sentinels, ...this.servers].map(({ server }) => server.stop()));
+  }
+
+  private async add(
+    members: Member[],
+    lines: readonly string[],
+    start: (configuration: string) => Promise<ServerHandle>,
+  ): Promise<Member> {
+    const tlsPort = this.access && (await freePort());
+    const tls = this.access === undefined ? [] : tlsLines(this.access.tls, tlsPort!);
+    const server = await start([...tls, ...lines].join('\n'));
+    const member = { server, port: tlsPort ?? server.port };
+    members.push(member);
+    return member;
   }
 
   private primaryPort(): Promise<number> {
-    return asked(this.sentinels[0]!, async (sentinel) => {
+    return asked(this.sentinels[0]!.server, async (sentinel) => {
       const [, port] = (await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', PRIMARY_NAME)) as [string, string];
       return Number(port);
     });
@@ -73,9 +110,13 @@ export class RedisSentinels {
   private untilWhole(): Promise<void> {
     const isWhole = async () => {
       const known = await Promise.all(
-        this.sentinels.map((one) => asked(one, (sentinel) => sentinel.call('SENTINEL', 'MASTER', PRIMARY_NAME))),
+        this.sentinels.map(({ server }) =>
+          asked(server, (sentinel) => sentinel.call('SENTINEL', 'MASTER', PRIMARY_NAME)),
+        ),
       );
-      const links = await Promise.all(this.servers.map((one) => asked(one, (redis) => redis.info('replication'))));
+      const links = await Promise.all(
+        this.servers.map(({ server }) => asked(server, (redis) => redis.info('replication'))),
+      );
       return (
         known.every((answer) => {
           const text = (answer as string[]).join(' ');
@@ -93,20 +134,39 @@ export class RedisSentinels {
 }
 
 function sentinelRecipe(options: ServerOptions): ServerRecipe {
+  const { password } = options;
   return {
     ...redisRecipe(options),
-    configuration: ({ port }) => `bind 127.0.0.1\nport ${port}\ndaemonize no`,
+    configuration: ({ port }) =>
+      [
+        'bind 127.0.0.1',
+        `port ${port}`,
+        'daemonize no',
+        ...(password === undefined ? [] : [`requirepass ${password}`, `sentinel sentinel-pass ${password}`]),
+      ].join('\n'),
     commandArguments: (file) => [file, '--sentinel'],
   };
 }
 
-function watch(port: number): string {
+function watch(port: number, access: SentinelAccess | undefined): string[] {
   return [
     `sentinel monitor ${PRIMARY_NAME} 127.0.0.1 ${port} 2`,
     `sentinel down-after-milliseconds ${PRIMARY_NAME} ${DOWN_AFTER_MS}`,
     `sentinel failover-timeout ${PRIMARY_NAME} 10000`,
     `sentinel parallel-syncs ${PRIMARY_NAME} 2`,
-  ].join('\n');
+    ...(access === undefined ? [] : [`sentinel auth-pass ${PRIMARY_NAME} ${access.password}`]),
+  ];
+}
+
+function tlsLines({ certificate, key }: SentinelAccess['tls'], port: number): string[] {
+  return [
+    `tls-port ${port}`,
+    `tls-cert-file "${certificate}"`,
+    `tls-key-file "${key}"`,
+    `tls-ca-cert-file "${certificate}"`,
+    'tls-auth-clients no',
+    'tls-replication yes',
+  ];
 }
 
 async function asked<T>(server: ServerHandle, ask: (redis: Redis) => Promise<T>): Promise<T> {
