@@ -1,3 +1,4 @@
+import { ENGINE_DIALECTS } from '@broomwagon/contracts';
 import { type EnginePresetName } from '@broomwagon/models';
 import { ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/policies';
 import { Command, InvalidArgumentError, Option } from 'commander';
@@ -39,9 +40,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
   const command = new Command('engine-simulator')
     .description('Simulated vLLM, SGLang or OpenAI-compatible servers with a continuous-batching model.')
     .option('--engines <n>', 'how many servers', number(1, true), 1)
-    .addOption(
-      new Option('--dialect <name>', 'what they answer like').choices(['vllm', 'sglang', 'openai']).default('vllm'),
-    )
+    .addOption(new Option('--dialect <name>', 'what they answer like').choices(ENGINE_DIALECTS).default('vllm'))
     .addOption(new Option('--model-preset <name>', 'speed and memory').choices(presets).default('14b-16k'))
     .option('--lengths <name|file>', `${Object.keys(LENGTH_PRESETS).join(', ')}, or a .jsonl or .csv`, 'math-short-16k')
     .option('--seed <n>', 'seed of the lengths', number(0, true), 1)

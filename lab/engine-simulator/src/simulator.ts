@@ -1,13 +1,14 @@
+import type { EngineDialect } from '@broomwagon/contracts';
 import type { EngineParameters } from '@broomwagon/policies';
 import { SimulatedEngine } from './engine/simulated-engine';
-import { EngineServer, type Dialect } from './http/engine-server';
+import { EngineServer } from './http/engine-server';
 import type { LengthSource } from './tokens/length-source';
 import { SampleIdentities } from './tokens/sample-identity';
 
 export interface SimulatorOptions {
   /** Engines to host in this process. */
   engines: number;
-  dialect: Dialect;
+  dialect: EngineDialect;
   model: string;
   parameters: EngineParameters;
   lengths: LengthSource;

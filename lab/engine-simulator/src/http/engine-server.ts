@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { EngineDialect } from '@broomwagon/contracts';
 import { FAULT_KINDS, type FaultKind } from '../engine/faults';
 import type { SimulatedEngine } from '../engine/simulated-engine';
 import type { SampleIdentities } from '../tokens/sample-identity';
@@ -12,12 +13,10 @@ import { metricsPage } from './metrics-page';
 import { readObject, wholeNumber } from './request-body';
 import type { Route } from './route';
 
-export type Dialect = 'vllm' | 'sglang' | 'openai';
-
 export interface EngineServerOptions {
   engine: SimulatedEngine;
   identities: SampleIdentities;
-  dialect: Dialect;
+  dialect: EngineDialect;
   model: string;
   /** SGLang: chunks repeat everything made so far (its default) or not. */
   cumulative: boolean;
@@ -78,32 +77,33 @@ export class EngineServer {
       'POST /v1/chat/completions': (request, response) => this.openAi(request, response, 'chat'),
     };
     const metrics: Route = (_, response) => sendBody(response, 200, 'text/plain', metricsPage(engine, dialect, model));
-    if (dialect === 'openai') return openAi;
-    if (dialect === 'vllm') {
-      return {
+    const info: Route = (_, response) => sendJson(response, 200, this.sglangInfo());
+    const loads: Route = (_, response) => sendJson(response, 200, { loads: [this.sglangLoad()] });
+    const routes: Record<EngineDialect, Record<string, Route>> = {
+      vllm: {
         ...openAi,
         'GET /health': health,
         'GET /metrics': metrics,
         'GET /version': (_, response) => sendJson(response, 200, { version: VERSION, instance_id: engine.instanceId }),
         'POST /abort_requests': (request, response) => this.abortRequests(request, response),
         ...vllmControls(engine, identities),
-      };
-    }
-    const info: Route = (_, response) => sendJson(response, 200, this.sglangInfo());
-    const loads: Route = (_, response) => sendJson(response, 200, { loads: [this.sglangLoad()] });
-    return {
-      ...openAi,
-      'GET /health': health,
-      'GET /metrics': metrics,
-      'GET /get_server_info': info,
-      'GET /server_info': info,
-      'GET /v1/loads': loads,
-      'GET /get_load': (_, response) => sendJson(response, 200, [this.sglangLoad()]),
-      'POST /generate': async (request, response) =>
-        this.generate(readSglangCall(request, await readObject(request)), response),
-      'POST /abort_request': (request, response) => this.abortByPrefix(request, response),
-      ...sglangControls(engine, identities),
+      },
+      sglang: {
+        ...openAi,
+        'GET /health': health,
+        'GET /metrics': metrics,
+        'GET /get_server_info': info,
+        'GET /server_info': info,
+        'GET /v1/loads': loads,
+        'GET /get_load': (_, response) => sendJson(response, 200, [this.sglangLoad()]),
+        'POST /generate': async (request, response) =>
+          this.generate(readSglangCall(request, await readObject(request)), response),
+        'POST /abort_request': (request, response) => this.abortByPrefix(request, response),
+        ...sglangControls(engine, identities),
+      },
+      openai: openAi,
     };
+    return routes[dialect];
   }
 
   private simulatorRoutes(): Record<string, Route> {

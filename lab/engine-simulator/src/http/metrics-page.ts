@@ -1,7 +1,8 @@
+import type { EngineDialect } from '@broomwagon/contracts';
 import type { SimulatedEngine } from '../engine/simulated-engine';
 
 /** Metrics under the engine's own names, and ours beside them. */
-export function metricsPage(engine: SimulatedEngine, dialect: 'vllm' | 'sglang' | 'openai', model: string): string {
+export function metricsPage(engine: SimulatedEngine, dialect: EngineDialect, model: string): string {
   const { load } = engine;
   const named: [string, number][] =
     dialect === 'sglang'
