@@ -19,12 +19,20 @@ const CALLS = 128;
 const BATCH = 64;
 const BATCHES = 8;
 const BURST = 2_048;
+/** Live leases of which the memory is measured. */
+const LEASES = 10_000;
 
 /** Microseconds of CPU of the main thread of Redis for one operation, in each round. */
 interface Row {
   operation: string;
   before: number[];
   after: number[];
+}
+
+/** Of one live lease, with all its indexes. */
+interface Bytes {
+  before: number;
+  after: number;
 }
 
 /** What an acquire asks for, by how the rows name it. */
@@ -51,6 +59,7 @@ export async function benchCost(
   const rounds = isQuick ? QUICK_ROUNDS : ROUNDS;
   const cost = new Cost(redis, new Build(against, redis, 'before'), new Build(HERE, redis, 'after'));
   const progress = new Progress(rounds + 1);
+  let bytesPerLease: Bytes;
   try {
     progress.step('filling the pools');
     await cost.prepare();
@@ -58,11 +67,13 @@ export async function benchCost(
       progress.step(`round ${round + 1} of ${rounds}`);
       await cost.round(round);
     }
+    bytesPerLease = await cost.bytesPerLease();
   } finally {
     progress.end();
   }
   const rows = cost.rows.map(summaryOf);
-  return { report: { measuredAt: new Date().toISOString(), against, rounds, rows }, text: textOf(rows) };
+  const text = `${textOf(rows)}\nBytes of a live lease: ${bytesPerLease.before} before, ${bytesPerLease.after} after`;
+  return { report: { measuredAt: new Date().toISOString(), against, rounds, rows, bytesPerLease }, text };
 }
 
 class Cost {
@@ -94,6 +105,21 @@ class Cost {
     for (const build of builds) await this.batches(build);
     for (const build of builds) await this.burst(build);
     for (const build of builds) await this.requests(build);
+  }
+
+  /** Each lease is of a request of its own. */
+  async bytesPerLease(): Promise<Bytes> {
+    const bytesOf = async (build: Build): Promise<number> => {
+      const entries = build.entries('ten', LEASES, () => ({}));
+      const bytesBefore = await this.usedBytes();
+      for (const page of pagesOf(entries, BATCH)) granted(await build.leases.acquire('ten', page));
+      return Math.round(((await this.usedBytes()) - bytesBefore) / LEASES);
+    };
+    return { before: await bytesOf(this.before), after: await bytesOf(this.after) };
+  }
+
+  private async usedBytes(): Promise<number> {
+    return Number(/used_memory:(\d+)/.exec(await this.redis.info('memory'))![1]);
   }
 
   private async lone(build: Build, pool: Pool, request: string, note = ''): Promise<void> {
