@@ -28,7 +28,6 @@ return function(tx, args)
     else
       RequestLeases.remove(one, request_id, acquire_id)
     end
-    RequestLeases.save(one)
   end
   function STEPS.park(one, acquire_id) Parked.save(one, Parked.get(one, acquire_id)) end
   function STEPS.session(one, id, leases)

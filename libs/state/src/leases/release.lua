@@ -58,26 +58,25 @@ return function(tx, args)
     return RELEASED
   end
 
-  -- Reads what the items need with one call for each kind. Returns the leases by acquireId.
-  local function read_ahead()
-    local acquire_ids, server_ids, request_ids, leases = {}, {}, {}, {}
-    for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
-    LeaseTable.read(tx, acquire_ids)
-    for _, acquire_id in ipairs(acquire_ids) do
-      local packed = tx.known_leases[acquire_id]
-      if packed then
-        local lease = LeaseRecord.unpack(packed)
-        leases[acquire_id] = lease
-        server_ids[#server_ids + 1], request_ids[#request_ids + 1] = lease.serverId, lease.requestId
-      end
+  -- Reads the servers and requests of many leases with one call for each kind.
+  local function read_ahead(leases)
+    local server_ids, request_ids = {}, {}
+    for _, lease in pairs(leases) do
+      server_ids[#server_ids + 1], request_ids[#request_ids + 1] = lease.serverId, lease.requestId
     end
     Servers.read(tx, server_ids, #server_ids)
     RequestLeases.read(tx, request_ids)
-    return leases
   end
 
-  local leases = read_ahead()
-  for index, item in ipairs(args.items) do results[index] = release(item, leases[item.acquireId]) end
+  local acquire_ids, leases = {}, {}
+  for index, item in ipairs(args.items) do acquire_ids[index] = item.acquireId end
+  LeaseTable.read(tx, acquire_ids)
+  for index, acquire_id in ipairs(acquire_ids) do
+    local packed = tx.known_leases[acquire_id]
+    leases[index] = packed and LeaseRecord.unpack(packed) or nil
+  end
+  if args.items[2] then read_ahead(leases) end
+  for index, item in ipairs(args.items) do results[index] = release(item, leases[index]) end
   local more = touched[1] ~= nil and Waiters.grant(tx, touched, answers, servers)
   Leases.save(tx)
   return '{"results":[' .. table.concat(results, ',') .. '],"answers":' .. Reply.list(answers)

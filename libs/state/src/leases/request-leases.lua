@@ -1,5 +1,6 @@
 -- The leases of each request, so that an abort need not read all leases: a text with their acquireIds, since almost all
--- have one or two; beyond LONGEST bytes a set, and the text is IN_SET. Texts are written by `save`.
+-- have one or two; beyond LONGEST bytes a set, and the text is IN_SET. Texts that were read together are written
+-- together, by `save`.
 local RequestLeases = {}
 
 RequestLeases.IN_SET = '*'
@@ -23,24 +24,28 @@ function RequestLeases.read(tx, request_ids)
   end
 end
 
-local function read_one(tx, request_id)
-  local text = tx.request_leases[request_id]
-  if text == nil then text = redis.call('HGET', tx.key.requestLeases, request_id) end
-  return text
+-- The text, false for none, nil for one that was not read with others.
+local function known_text(tx, request_id)
+  local known = rawget(tx, 'request_leases')
+  return known and known[request_id]
 end
 
 local function change(tx, request_id, text)
-  tx.request_leases[request_id], tx.changed_requests[request_id] = text, true
+  if known_text(tx, request_id) ~= nil then
+    tx.request_leases[request_id], tx.changed_requests[request_id] = text, true
+  elseif text then
+    redis.call('HSET', tx.key.requestLeases, request_id, text)
+  else
+    redis.call('HDEL', tx.key.requestLeases, request_id)
+  end
 end
 
 function RequestLeases.add(tx, request_id, acquire_id)
-  -- The first lease of a request that was not read takes one call.
-  if tx.request_leases[request_id] == nil
-    and redis.call('HSETNX', tx.key.requestLeases, request_id, acquire_id) == 1 then
-    tx.request_leases[request_id] = acquire_id
-    return
+  local held = known_text(tx, request_id)
+  if held == nil then
+    if redis.call('HSETNX', tx.key.requestLeases, request_id, acquire_id) == 1 then return end
+    held = redis.call('HGET', tx.key.requestLeases, request_id)
   end
-  local held = read_one(tx, request_id)
   local text = held and held .. '|' .. acquire_id or acquire_id
   if held == RequestLeases.IN_SET then
     redis.call('SADD', tx.key:leasesOfRequest(request_id), acquire_id)
@@ -53,7 +58,8 @@ function RequestLeases.add(tx, request_id, acquire_id)
 end
 
 function RequestLeases.remove(tx, request_id, acquire_id)
-  local held = read_one(tx, request_id)
+  local held = known_text(tx, request_id)
+  if held == nil then held = redis.call('HGET', tx.key.requestLeases, request_id) end
   if held == acquire_id then return change(tx, request_id, false) end
   if held == RequestLeases.IN_SET then
     redis.call('SREM', tx.key:leasesOfRequest(request_id), acquire_id)

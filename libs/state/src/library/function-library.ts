@@ -113,8 +113,6 @@ const REGISTER = `local function transition(name, flags, body)
   redis.register_function({ function_name = PREFIX .. name, flags = flags, callback = function(keys, argv)
     if not string then
       ${GLOBALS} = globals()
-      -- A cycle of the collector walks through the whole library: it begins at four times the memory, not twice.
-      collectgarbage('setpause', 400)
     end
     local tx = Tx.open(keys[1] .. ':')
     local refusal = name ~= 'pools_raise_schema' and Tx.refusal(tx)
