@@ -9,6 +9,7 @@ export const ROUTING_POLICIES = [
   'least-sessions',
   'round-robin',
   'consistent-hash',
+  'random',
 ] as const;
 /** How an acquire without a session gets its server. */
 export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];

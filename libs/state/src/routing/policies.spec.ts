@@ -94,6 +94,14 @@ describe('policies', () => {
     expect((await worker.acquire(ids[0]!)).serverId).toBe(order[1]!.serverId);
   });
 
+  it('random: by the acquireId alone, each server about as often, and only one that fits', async () => {
+    for (const id of ['a', 'b', 'c', 'd']) await test.server(id, 1_000);
+    await test.configure({ policy: 'random' });
+    const places = await worker.placesOf(400);
+    for (const id of ['a', 'b', 'c', 'd']) expect(places.filter((one) => one === id).length).toBeGreaterThan(60);
+    expect(new Set(await worker.placesOf(20, () => ({ excludeServers: ['a', 'c', 'd'] })))).toEqual(new Set(['b']));
+  });
+
   it('weights count in least-tokens and least-sessions', async () => {
     await test.server('big', 1_000, { weight: 3 });
     await test.server('small', 1_000, { weight: 1 });

@@ -17,6 +17,7 @@ local POLICIES = {
   ['least-sessions'] = LeastSessions,
   ['round-robin'] = RoundRobin,
   ['consistent-hash'] = ConsistentHash,
+  random = Random,
 }
 
 function Tx.fields.policy_name(tx) return Settings.get(tx, 'policy') or 'least-inflight' end

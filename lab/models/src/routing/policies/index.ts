@@ -4,6 +4,7 @@ import { leastInflight } from './least-inflight';
 import { leastSessions } from './least-sessions';
 import { leastTokens } from './least-tokens';
 import type { Policy, RoutingServer } from './policy';
+import { random } from './random';
 import { roundRobin } from './round-robin';
 
 /** Every policy. */
@@ -13,6 +14,7 @@ export const POLICIES: Record<RoutingPolicy, Policy> = {
   'least-sessions': leastSessions,
   'round-robin': roundRobin,
   'consistent-hash': consistentHash,
+  random,
 };
 
 /** By load; among equals the one chosen longest ago, then by id. */

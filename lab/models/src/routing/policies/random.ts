@@ -1,0 +1,20 @@
+import { createHash } from 'node:crypto';
+import { leastInflight } from './least-inflight';
+import type { Policy } from './policy';
+
+export const random: Policy = {
+  ...leastInflight,
+  choose: (withRoom, fits, { acquireId }) => draw(withRoom.filter(fits), acquireId, 1)[0],
+  branch: 'hash',
+};
+
+/** One or two different ones, drawn by a hash of the acquireId; fewer when there are fewer. */
+export function draw<Server>(servers: readonly Server[], acquireId: string, draws: 1 | 2): Server[] {
+  const left = [...servers];
+  return Array.from({ length: Math.min(draws, left.length) }, (_, index) => {
+    const hash = createHash('sha1')
+      .update(`${acquireId}#${index + 1}`)
+      .digest('hex');
+    return left.splice(Number.parseInt(hash.slice(0, 8), 16) % left.length, 1)[0]!;
+  });
+}
