@@ -10,6 +10,7 @@ export const ROUTING_POLICIES = [
   'round-robin',
   'consistent-hash',
   'random',
+  'power-of-two',
 ] as const;
 /** How an acquire without a session gets its server. */
 export type RoutingPolicy = (typeof ROUTING_POLICIES)[number];

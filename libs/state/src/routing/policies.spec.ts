@@ -102,6 +102,18 @@ describe('policies', () => {
     expect(new Set(await worker.placesOf(20, () => ({ excludeServers: ['a', 'c', 'd'] })))).toEqual(new Set(['b']));
   });
 
+  it('power-of-two: the less loaded of two', async () => {
+    for (const id of ['a', 'b', 'c']) await test.server(id, 1_000);
+    await test.configure({ policy: 'power-of-two' });
+    const places = await worker.placesOf(300);
+    for (const id of ['a', 'b', 'c']) {
+      expect(Math.abs(places.filter((one) => one === id).length - 100)).toBeLessThanOrEqual(5);
+    }
+    expect(new Set(await worker.placesOf(10, () => ({ excludeServers: ['a', 'c'] })))).toEqual(new Set(['b']));
+    // Now b has ten leases more: it is chosen only when it is drawn with none of the others.
+    expect(await worker.placesOf(10)).not.toContain('b');
+  });
+
   it('weights count in least-tokens and least-sessions', async () => {
     await test.server('big', 1_000, { weight: 3 });
     await test.server('small', 1_000, { weight: 1 });

@@ -18,6 +18,7 @@ local POLICIES = {
   ['round-robin'] = RoundRobin,
   ['consistent-hash'] = ConsistentHash,
   random = Random,
+  ['power-of-two'] = PowerOfTwo,
 }
 
 function Tx.fields.policy_name(tx) return Settings.get(tx, 'policy') or 'least-inflight' end

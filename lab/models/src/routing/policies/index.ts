@@ -4,6 +4,7 @@ import { leastInflight } from './least-inflight';
 import { leastSessions } from './least-sessions';
 import { leastTokens } from './least-tokens';
 import type { Policy, RoutingServer } from './policy';
+import { powerOfTwo } from './power-of-two';
 import { random } from './random';
 import { roundRobin } from './round-robin';
 
@@ -15,6 +16,7 @@ export const POLICIES: Record<RoutingPolicy, Policy> = {
   'round-robin': roundRobin,
   'consistent-hash': consistentHash,
   random,
+  'power-of-two': powerOfTwo,
 };
 
 /** By load; among equals the one chosen longest ago, then by id. */
