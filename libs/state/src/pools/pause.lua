@@ -15,13 +15,6 @@ return function(tx, args)
     redis.call('HDEL', tx.key.settings, 'paused')
   end
   tx.settings = nil
-  local answers, servers = {}, {}
-  local more = false
-  if not args.paused then
-    local ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
-    more = Waiters.grant(tx, ids, answers, servers)
-  end
-  Leases.save(tx)
-  return '{"paused":' .. tostring(args.paused) .. ',"changed":' .. tostring(changed) .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
+  local ids = args.paused and {} or redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
+  return Waiters.reply(tx, ids, { paused = args.paused, changed = changed })
 end

@@ -24,6 +24,5 @@ return function(tx, args)
     table.insert(due, ref)
   end
   local awaiting = redis.call('ZCARD', tx.key.freedPayloads) + redis.call('ZCARD', tx.key.awaitingPayloads)
-  return cjson.encode({ awaiting = awaiting, awaitingBytes = bytes }):sub(1, -2)
-    .. ',"unweighed":' .. Reply.list(unweighed) .. ',"due":' .. Reply.list(due) .. '}'
+  return Reply.object({ awaiting = awaiting, awaitingBytes = bytes, unweighed = unweighed, due = due })
 end

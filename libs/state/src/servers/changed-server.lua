@@ -2,16 +2,11 @@
 local ChangedServer = {}
 
 function ChangedServer.reply(tx, server)
-  local answers, servers = {}, {}
   Servers.publish(tx, server)
-  local more = Waiters.grant(tx, { server.id }, answers, servers)
-  Leases.save(tx)
-  return '{"serverId":' .. cjson.encode(server.id) .. ',"epoch":"' .. server.epoch
-    .. '","state":"' .. Servers.shown_state(tx, server) .. '","inflight":' .. server.load .. ',"capacity":'
-    .. Servers.capacity(tx, server)
-    .. (server.drainUntilMs and ',"drainUntilMs":' .. Format.integer(server.drainUntilMs) or '')
-    .. ',"answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)
-    .. '}'
+  return Waiters.reply(tx, { server.id }, function()
+    return { serverId = server.id, epoch = server.epoch, state = Servers.shown_state(tx, server),
+      inflight = server.load, capacity = Servers.capacity(tx, server), drainUntilMs = server.drainUntilMs }
+  end)
 end
 
 return ChangedServer

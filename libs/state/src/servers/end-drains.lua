@@ -22,6 +22,5 @@ return function(tx, args)
       table.insert(removed, { serverId = server.id, leases = server.load })
     end
   end
-  local next_page = #page == 2 * PAGE and ',"next":' .. (args.offset + PAGE - #removed) or ''
-  return '{"removed":' .. Reply.list(removed) .. next_page .. '}'
+  return Reply.object({ removed = removed, next = #page == 2 * PAGE and args.offset + PAGE - #removed or nil })
 end

@@ -67,11 +67,7 @@ return function(tx, args)
       states[id] = Servers.shown_state(tx, server)
     end
   end
-  local answers, servers = {}, {}
-  local more = Waiters.grant(tx, changed, answers, servers)
-  Leases.save(tx)
-  return '{"states":' .. cjson.encode(states) .. ',"revived":' .. Reply.list(revived) .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more)
-    .. (Settings.get(tx, 'requiredWeightVersion') and ',"requiredWeightVersion":' .. Settings.get(tx,
-    'requiredWeightVersion') or '') .. '}'
+  return Waiters.reply(tx, changed,
+    { revived = revived, requiredWeightVersion = Settings.number(tx, 'requiredWeightVersion') },
+    { states = cjson.encode(states) })
 end

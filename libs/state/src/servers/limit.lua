@@ -6,23 +6,15 @@ Reply: limited     list of serverId
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
-  local answers, servers, limited = {}, {}, {}
+  local limited = {}
   for _, change in ipairs(args.limits) do
     local server = Servers.get(tx, change.serverId)
     if server and server.epoch == change.epoch and (server.limit or server.maxInflight) == change.from then
-      if change.to < server.maxInflight then
-        server.limit = change.to
-        ServerHash.change(tx, server.id, { limit = change.to })
-      else
-        server.limit = nil
-        ServerHash.change(tx, server.id, { limit = false })
-      end
+      server.limit = change.to < server.maxInflight and change.to or nil
+      ServerHash.change(tx, server.id, { limit = server.limit or false })
       Servers.rescore(tx, server)
       table.insert(limited, server.id)
     end
   end
-  local more = Waiters.grant(tx, limited, answers, servers)
-  Leases.save(tx)
-  return '{"limited":' .. Reply.list(limited) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
-    .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
+  return Waiters.reply(tx, limited, { limited = limited })
 end

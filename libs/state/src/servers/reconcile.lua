@@ -22,10 +22,8 @@ return function(tx, args)
   if Reply.optional(args.epoch) and args.epoch ~= server.epoch then
     return Reply.fail('FENCED', 'The server has another epoch', 'epoch')
   end
-  local now = tx.now
   local holders, holder_of = {}, {}
   local returned = 0
-  local answers, servers = {}, {}
 
   local function ask_holder(lease)
     local holder = holder_of[lease.workerId]
@@ -54,14 +52,13 @@ return function(tx, args)
       end
     end
   end
-  local more = returned > 0 and Waiters.grant(tx, { server.id }, answers, servers)
-  Leases.save(tx)
-  local report = LoadReport.of(tx, server, now)
-  local reply = { leases = server.load, returned = returned, cursor = page[1] }
-  if report then
-    reply.engineRunning, reply.engineWaiting, reply.reportAgeMs = report.running, report.waiting, report.ageMs
-    reply.drift = server.load - report.running - report.waiting
-  end
-  return string.sub(cjson.encode(reply), 1, -2) .. ',"holders":' .. Reply.list(holders) .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
+  return Waiters.reply(tx, returned > 0 and { server.id } or {}, function()
+    local report = LoadReport.of(tx, server, tx.now)
+    local reply = { leases = server.load, returned = returned, holders = holders, cursor = page[1] }
+    if report then
+      reply.engineRunning, reply.engineWaiting, reply.reportAgeMs = report.running, report.waiting, report.ageMs
+      reply.drift = server.load - report.running - report.waiting
+    end
+    return reply
+  end)
 end

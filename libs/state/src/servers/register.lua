@@ -35,8 +35,7 @@ return function(tx, args)
     local drained = redis.call('GET', tx.key:drained(id))
     local stays_away = drained == (instance_id or '') or EngineReport.is_no_later(tx, id, instance_id, drained)
     if drained and discovered and stays_away then
-      return '{"serverId":' .. cjson.encode(id)
-        .. ',"epoch":"","state":"removed","answers":[],"servers":{},"more":false}'
+      return Waiters.reply(tx, {}, { serverId = id, epoch = '', state = 'removed' })
     end
     if drained then redis.call('DEL', tx.key:drained(id)) end
   end
@@ -89,10 +88,5 @@ return function(tx, args)
   if not was_heard then Servers.begin_slow_start(tx, server) end
   Servers.publish(tx, server)
 
-  local answers, servers = {}, {}
-  local more = Waiters.grant(tx, { id }, answers, servers)
-  Leases.save(tx)
-  return '{"serverId":' .. cjson.encode(id) .. ',"epoch":"' .. epoch .. '","state":"' .. Servers.shown_state(tx, server)
-    .. '","answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers)
-    .. ',"more":' .. tostring(more) .. '}'
+  return Waiters.reply(tx, { id }, { serverId = id, epoch = epoch, state = Servers.shown_state(tx, server) })
 end

@@ -9,7 +9,7 @@ return function(tx, args)
   local PAGE = 64
   local slow_start = Settings.number(tx, 'slowStartMs') or 0
   local page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
-  local answers, servers, ids = {}, {}, {}
+  local ids = {}
   for index = 1, #page[2], 2 do
     local server = Servers.get(tx, page[2][index])
     if server then
@@ -21,8 +21,5 @@ return function(tx, args)
       end
     end
   end
-  local more = Waiters.grant(tx, ids, answers, servers)
-  Leases.save(tx)
-  return '{"cursor":' .. cjson.encode(page[1]) .. ',"answers":' .. Reply.list(answers) .. ',"servers":'
-    .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
+  return Waiters.reply(tx, ids, { cursor = page[1] })
 end

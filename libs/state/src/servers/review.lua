@@ -48,12 +48,8 @@ return function(tx, args)
       Servers.publish(tx, server)
     end
   end
-  local answers, servers = {}, {}
-  local more = Waiters.grant(tx, regained, answers, servers)
   -- Failed ones left the set, so the next page begins that much earlier.
-  local next_page = #page == 2 * PAGE and ',"next":' .. (args.offset + PAGE - #failed) or ''
-  Leases.save(tx)
-  return '{"silent":' .. silent .. ',"watched":' .. watched .. ',"held":' .. tostring(is_mass) .. ',"suspected":'
-    .. Reply.list(suspected) .. ',"failed":' .. Reply.list(failed) .. next_page .. ',"answers":'
-    .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers) .. ',"more":' .. tostring(more) .. '}'
+  local next_page = #page == 2 * PAGE and args.offset + PAGE - #failed or nil
+  return Waiters.reply(tx, regained, { silent = silent, watched = watched, held = is_mass, suspected = suspected,
+    failed = failed, next = next_page })
 end

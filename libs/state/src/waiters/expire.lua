@@ -23,6 +23,6 @@ return function(tx)
       redis.call('ZREM', tx.key.acquireDeadlines, acquire_id)
     end
   end
-  return '{"answers":' .. Reply.list(answers) .. ',"servers":{},"more":' .. tostring(#due == PAGE)
-    .. ',"waiting":' .. redis.call('HLEN', tx.key.acquireWaiters) .. '}'
+  return Reply.object({ answers = answers, more = #due == PAGE, waiting = redis.call('HLEN', tx.key.acquireWaiters) },
+    { servers = '{}' })
 end

@@ -6,10 +6,9 @@ Reply: answers, servers, more as in leases/release.
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
-  local answers, servers = {}, {}
-  local more = false
+  local ids = {}
   if redis.call('HLEN', tx.key.acquireWaiters) > 0 then
-    local ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
+    ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
     local others = redis.call('ZCARD', tx.key.eligible) - Waiters.SERVERS_LOOKED_AT
     if others > 0 then
       local page = redis.call('HINCRBY', tx.key.meta, 'grantPage', 1) % math.ceil(others / Waiters.SERVERS_LOOKED_AT)
@@ -17,9 +16,6 @@ return function(tx)
       for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, from,
         from + Waiters.SERVERS_LOOKED_AT - 1)) do table.insert(ids, id) end
     end
-    more = Waiters.grant(tx, ids, answers, servers)
   end
-  Leases.save(tx)
-  return '{"answers":' .. Reply.list(answers) .. ',"servers":' .. Reply.servers(servers)
-    .. ',"more":' .. tostring(more) .. '}'
+  return Waiters.reply(tx, ids, {})
 end

@@ -131,4 +131,16 @@ function Waiters.grant(tx, server_ids, answers, servers)
   return false
 end
 
+-- Ends a transition that made room on these servers: room goes to waiters, whose answers come into the reply beside
+-- `fields` and `json`, see Reply.object. `fields` is a function when they depend on the leases granted here.
+function Waiters.reply(tx, server_ids, fields, json)
+  local answers, servers = {}, {}
+  local more = Waiters.grant(tx, server_ids, answers, servers)
+  Leases.save(tx)
+  if type(fields) == 'function' then fields = fields() end
+  fields.answers, fields.more, json = answers, more, json or {}
+  json.servers = Reply.servers(servers)
+  return Reply.object(fields, json)
+end
+
 return Waiters
