@@ -47,8 +47,8 @@ return function(tx, args)
   end
 
   local function select_known(group)
-    local round, can_go_on = Recovery.round_of(tx, group)
-    if can_go_on then select_group(round, group) end
+    local round, can_continue = Recovery.round_of(tx, group)
+    if can_continue then select_group(round, group) end
   end
 
   local function select_request(request, scope)

@@ -10,7 +10,7 @@ Flags: allow-oom ]]
 return function(tx, args)
   local REPLY_BYTES = 500000
   local ring = args.full and tx.key.fullDecisions or tx.key.decisions
-  local before = Reply.optional(args.before)
+  local before = args.before
   local function seq_of(line) return tonumber(args.full and cjson.decode(line).seq or string.match(line, '^(%d+)')) end
 
   -- Sequences grow along the ring: the first that is not earlier than `before` is found by halving.

@@ -48,7 +48,7 @@ return function(tx, args)
     end
     Leases.give_back(tx, acquire_id, lease)
     redis.call('SET', tx.key:released(acquire_id), packed, 'PX', args.rememberMs)
-    if Reply.optional(item.outcome) and Breaker.note_outcome(tx, server, item.outcome) then
+    if item.outcome and Breaker.note_outcome(tx, server, item.outcome) then
       table.insert(broken, server.id)
     end
     if not is_touched[server.id] then

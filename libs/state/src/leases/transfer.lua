@@ -34,7 +34,7 @@ return function(tx, args)
   end
   local packed = LeaseTable.packed(tx, args.acquireId)
   local lease = packed and LeaseRecord.unpack(packed)
-  local seq = Reply.optional(args.seq)
+  local seq = args.seq
   if not lease or (seq and seq ~= lease.seq) or lease.workerId ~= args.workerId
     or lease.workerEpoch ~= args.workerEpoch then
     return Reply.fail('LEASE_NOT_FOUND', 'No such lease of this worker', 'leaseId')
@@ -44,7 +44,7 @@ return function(tx, args)
   end
   local target = Servers.get(tx, args.targetServerId)
   if not target then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'targetServerId') end
-  local target_epoch = Reply.optional(args.targetEpoch)
+  local target_epoch = args.targetEpoch
   if target_epoch and target_epoch ~= target.epoch then
     return Reply.fail('FENCED', 'The epoch of the target is not the current one', 'targetEpoch')
   end

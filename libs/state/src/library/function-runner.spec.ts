@@ -23,6 +23,16 @@ it('gives a script half a surrogate pair, as an engine may name its model, as U+
   expect(listed.servers[0]!.model).toBe('tiny \ufffd, \\ud83d and 😀');
 });
 
+it('leaves out a field that is null, which is true in Lua', async () => {
+  const servers = new ServerStore(new FunctionRunner(redis, prefix));
+  const server = { serverId: 's', endpoint: 'http://127.0.0.1:1', dialect: 'vllm' as const, instanceId: 'i' };
+  const model = null as unknown as undefined;
+  await servers.register('nulls', { ...server, maxInflight: 1, weight: 1, weightVersion: 0, model });
+  const listed = await servers.list('nulls');
+  expect(listed.servers).toMatchObject([{ serverId: 's' }]);
+  expect(listed.servers[0]).not.toHaveProperty('model');
+});
+
 it('loads the library again after FUNCTION FLUSH and FLUSHALL, once for many calls', async () => {
   const own = await startRedis();
   const connection = connectRedis({ url: own.url });

@@ -157,11 +157,16 @@ function isUnknownFunction(error: unknown): boolean {
   return error instanceof Error && error.message.includes('Function not found');
 }
 
-/** JSON that Redis can read: half a surrogate pair, as a text of an engine may hold, becomes U+FFFD. */
+/**
+ * JSON that a transition can read: half a surrogate pair, as a text of an engine may hold, becomes U+FFFD, and a field
+ * that is null is left out, since null is true in Lua.
+ */
 function toJson(args: object): string {
   const json = JSON.stringify(args);
-  if (!json.includes('\\ud')) return json;
-  return JSON.stringify(args, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value));
+  if (!json.includes('\\ud') && !json.includes(':null')) return json;
+  return JSON.stringify(JSON.parse(json), (_, value: unknown) =>
+    typeof value === 'string' ? value.toWellFormed() : (value ?? undefined),
+  );
 }
 
 function asTyped(name: string, cause: unknown): BroomwagonError {

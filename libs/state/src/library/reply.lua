@@ -33,10 +33,4 @@ function Reply.servers(servers)
   return '{' .. table.concat(members, ',') .. '}'
 end
 
--- JSON null decodes to a light userdata that is true in Lua; optional fields become nil.
-function Reply.optional(value)
-  if value == nil or value == cjson.null then return nil end
-  return value
-end
-
 return Reply

@@ -19,7 +19,7 @@ local function note_broken(tx, id, cause, is_last)
   if is_last then Attempts.note_failure(tx, round, { id = id }, why) end
 end
 
--- Nothing can be made of the group either: what nobody has of it is deleted, and its round goes on without it.
+-- Nothing can be made of the group either: what nobody has of it is deleted, and its round continues without it.
 local function lose_unreadable_group(tx, id)
   local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
   redis.call('UNLINK', tx.key:group(job, group_id))

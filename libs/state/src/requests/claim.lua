@@ -19,7 +19,7 @@ return function(tx, args)
   local answer = redis.call('GET', tx.key:claim(args.claimId))
   if answer then return answer end
 
-  local now, job = tx.now, Reply.optional(args.job)
+  local now, job = tx.now, args.job
   local claims, again = Claims.take(tx, { id = args.workerId, epoch = args.workerEpoch }, args.newAttempt, args.max,
     job, now)
   if #claims > 0 then
@@ -28,8 +28,8 @@ return function(tx, args)
   end
   if again then return '{"claims":[],"again":true}' end
 
-  local reply_to = Reply.optional(args.replyTo)
-  local wait_ms = Reply.optional(args.waitMs) or 0
+  local reply_to = args.replyTo
+  local wait_ms = args.waitMs or 0
   if not reply_to or wait_ms == 0 then
     -- The last repeat of a parked claim: nothing may be given to it any more.
     Claims.forget_waiter(tx, args.claimId, job)

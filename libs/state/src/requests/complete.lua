@@ -37,15 +37,15 @@ return function(tx, args)
       return answer('dropped')
     end
     if Attempts.is_ending(group, request) then
-      Attempts.end_unwanted(tx, round, group, request, Reply.optional(args.segment), args.tokens)
+      Attempts.end_unwanted(tx, round, group, request, args.segment, args.tokens)
       return answer('dropped')
     end
     if not Rounds.takes_results(round) and round.discards then
-      Longtail.cut_request(tx, round, group, request, Reply.optional(args.segment), args.tokens)
+      Longtail.cut_request(tx, round, group, request, args.segment, args.tokens)
       return answer('unfinished')
     end
 
-    KeptTokens.keep(tx, request, group, Reply.optional(args.segment), args.tokens)
+    KeptTokens.keep(tx, request, group, args.segment, args.tokens)
     KeptTokens.note_length(tx, request, group)
     Requests.move(tx, request, group, 'finished', { 'finishReason', args.finishReason })
     Rounds.bump(tx, round, 'requestsDone', 1)

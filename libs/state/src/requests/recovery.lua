@@ -1,5 +1,5 @@
 -- Groups and requests that an index names and that are not there: Redis came back without a part of its keys. What is
--- left of the group is failed or dropped and counted, so that everything else goes on; the recount of the job mends
+-- left of the group is failed or dropped and counted, so that everything else continues; the recount of the job mends
 -- what cannot be known here.
 local Recovery = {}
 
@@ -153,7 +153,7 @@ function Recovery.lose_missing(tx, id, held)
   if not group then Recovery.lose_missing_group(tx, job, group_id) end
 end
 
--- The round of a group, or nil, and whether the group can go on: only what is in the queue or dropped needs no round.
+-- The round of a group, or nil, and whether the group can continue: only groups in the queue or dropped need no round.
 local NEEDS_NO_ROUND = { unfinished = true, aborting = true, dropped = true }
 function Recovery.round_of(tx, group)
   local round = Rounds.load(tx, group.job, group.roundId)
@@ -172,8 +172,8 @@ function Recovery.owners_of(tx, request)
     Recovery.lose_missing_group(tx, request.job, request.groupId)
     return nil
   end
-  local round, can_go_on = Recovery.round_of(tx, group)
-  if not can_go_on then return nil end
+  local round, can_continue = Recovery.round_of(tx, group)
+  if not can_continue then return nil end
   if not round and group.state == 'unfinished' and Requests.LIVE[request.state] then
     Counts.note_lost(tx, request.job, request.id)
     drop_rest(tx, group)

@@ -1,4 +1,4 @@
--- The generation of a pool: an id that does not come back when Redis loses its last transitions and goes on from an
+-- The generation of a pool: an id that does not come back when Redis loses its last transitions and continues from an
 -- earlier state. It belongs to the process and the replication history it was made under (`run_id`, `master_replid`),
 -- and is renewed when those are others, and when a caller has seen a later event than this Redis has written. A stamp
 -- is the generation and the sequence of the last event: who has seen one, and passes it on, learns that something it

@@ -8,7 +8,7 @@ local function digest(text) return string.sub(redis.sha1hex(text), 1, DIGITS) en
 
 local function first_digest(round) return digest(round.job .. '/' .. round.roundId) end
 
--- The digest of a group goes on with each of its samples: from the digest so far.
+-- Adds one sample to the digest of a group so far.
 function ResultsDigest.with_sample(so_far, id, finish_reason, segments)
   return digest(so_far .. id .. ' ' .. (finish_reason or '') .. ' ' .. segments)
 end

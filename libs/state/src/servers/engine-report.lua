@@ -35,11 +35,11 @@ end
 -- `said`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; a weightVersion below 0: it has no number for its
 -- weights; knownWeightVersion: its word before, as it was read before the engine was asked. True for a restart.
 function EngineReport.heed(tx, server, said, new_epoch, now)
-  local started_at, word = Reply.optional(said.startedAtSeconds), Reply.optional(said.weightVersion)
+  local started_at, word = said.startedAtSeconds, said.weightVersion
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')
   local noted, known_word = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
   local known = known_start(noted, ServerRecord.instance_of(server))
-  local is_late = known_word ~= Reply.optional(said.knownWeightVersion)
+  local is_late = known_word ~= said.knownWeightVersion
   local is_restart = known ~= nil and started_at ~= nil and started_at > known
   if is_restart then
     restart_server(tx, server, new_epoch, now)

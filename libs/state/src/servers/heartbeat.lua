@@ -14,8 +14,8 @@ Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now
-  local epoch = Reply.optional(args.epoch)
-  local weight_version = Reply.optional(args.weightVersion)
+  local epoch = args.epoch
+  local weight_version = args.weightVersion
   if epoch then
     local server = Servers.get(tx, args.serverIds[1])
     if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end

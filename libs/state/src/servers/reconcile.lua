@@ -19,7 +19,7 @@ return function(tx, args)
   local PAGE = 128
   local server = Servers.get(tx, args.serverId)
   if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
-  if Reply.optional(args.epoch) and args.epoch ~= server.epoch then
+  if args.epoch and args.epoch ~= server.epoch then
     return Reply.fail('FENCED', 'The server has another epoch', 'epoch')
   end
   local holders, holder_of = {}, {}

@@ -24,8 +24,8 @@ return function(tx, args)
   local now = tx.now
   local id = args.serverId
   local known = Servers.get(tx, id)
-  local instance_id = Reply.optional(args.instanceId)
-  local discovered = Reply.optional(args.discovered)
+  local instance_id = args.instanceId
+  local discovered = args.discovered
   local known_instance_id = known and ServerRecord.instance_of(known)
   if known and discovered and EngineReport.is_no_later(tx, id, instance_id, known_instance_id) then
     instance_id = known_instance_id
@@ -40,13 +40,13 @@ return function(tx, args)
     if drained then redis.call('DEL', tx.key:drained(id)) end
   end
   local epoch = same_start and known.epoch or args.newEpoch
-  local weight_version = Reply.optional(args.weightVersion) or 0
+  local weight_version = args.weightVersion or 0
   local max_inflight, weight = args.maxInflight, args.weight
   if same_start and discovered then
     max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
   elseif same_start then
     -- It names its start: it has the weights that it had before it failed.
-    weight_version = Reply.optional(args.weightVersion) or tonumber(redis.call('HGET', tx.key:server(id),
+    weight_version = args.weightVersion or tonumber(redis.call('HGET', tx.key:server(id),
       'versionBefore') or nil)
       or known.weightVersion
     ServerHash.unset(tx, id, 'versionBefore')
@@ -57,7 +57,7 @@ return function(tx, args)
     ServerHash.delete(tx, id)
   end
 
-  local probed = Reply.optional(args.probe) ~= false
+  local probed = args.probe ~= false
   if same_start and discovered then probed = known.probed end
   local was_heard = same_start and known.state ~= 'pending'
   local state = was_heard and known.state or (discovered or not probed) and 'ready' or 'pending'
@@ -66,7 +66,7 @@ return function(tx, args)
     state = state,
     endpoint = args.endpoint,
     dialect = args.dialect,
-    model = Reply.optional(args.model) or false,
+    model = args.model or false,
     instanceId = instance_id or false,
     maxInflight = max_inflight,
     weight = weight,
@@ -76,9 +76,9 @@ return function(tx, args)
     drainUntilMs = known and known.drainUntilMs,
   })
   for _, field in ipairs({ 'capabilities', 'labels' }) do
-    if Reply.optional(args[field]) then ServerHash.set(tx, id, field, args[field]) end
+    if args[field] then ServerHash.set(tx, id, field, args[field]) end
   end
-  if Reply.optional(args.lacks) then Servers.set_lacks(tx, id, args.lacks) end
+  if args.lacks then Servers.set_lacks(tx, id, args.lacks) end
   redis.call('ZADD', tx.key.servers, 'NX', Format.integer(now), id)
   if state == 'pending' and not same_start then redis.call('ZADD', tx.key.pendingServers, Format.integer(now), id) end
   if state == 'ready' and not was_heard then redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id) end

@@ -17,9 +17,9 @@ return function(tx, args)
     local name = tx.key:server(server.id)
     redis.call('HSET', name, 'loadRunning', report.running, 'loadWaiting', report.waiting, 'loadAtMs',
       Format.integer(now))
-    for field, value in pairs({ kvUse = Reply.optional(report.kvUse) or false,
-      loadPreemptions = Reply.optional(report.preemptions) or false,
-      loadUncachedTokens = Reply.optional(report.uncachedTokens) or false }) do
+    for field, value in pairs({ kvUse = report.kvUse or false,
+      loadPreemptions = report.preemptions or false,
+      loadUncachedTokens = report.uncachedTokens or false }) do
       if value then redis.call('HSET', name, field, tostring(value)) else redis.call('HDEL', name, field) end
     end
   end
@@ -29,7 +29,7 @@ return function(tx, args)
     local name = tx.key:server(server.id)
     local last = redis.call('HMGET', name, 'limitAtMs', 'limitPreemptions')
     if last[1] and now - tonumber(last[1]) < interval then return end
-    local preemptions = Reply.optional(report.preemptions) or 0
+    local preemptions = report.preemptions or 0
     redis.call('HSET', name, 'limitAtMs', Format.integer(now), 'limitPreemptions', Format.integer(preemptions))
     if not last[1] then return end
     table.insert(due, {
@@ -40,7 +40,7 @@ return function(tx, args)
       inflight = server.load,
       running = report.running,
       waiting = report.waiting,
-      kvUse = Reply.optional(report.kvUse),
+      kvUse = report.kvUse,
       newPreemptions = math.max(0, preemptions - tonumber(last[2])),
     })
   end

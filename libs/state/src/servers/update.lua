@@ -14,31 +14,31 @@ Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)
   if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
-  if Reply.optional(args.epoch) and args.epoch ~= server.epoch then
+  if args.epoch and args.epoch ~= server.epoch then
     return Reply.fail('FENCED', 'The server has another epoch', 'epoch')
   end
   local now = tx.now
-  if Reply.optional(args.said) then EngineReport.heed(tx, server, args.said, args.newEpoch, now) end
-  if Reply.optional(args.weightVersion) then Servers.set_version(tx, server, args.weightVersion) end
+  if args.said then EngineReport.heed(tx, server, args.said, args.newEpoch, now) end
+  if args.weightVersion then Servers.set_version(tx, server, args.weightVersion) end
   for _, field in ipairs({ 'maxInflight', 'weight' }) do
-    local value = Reply.optional(args[field])
+    local value = args[field]
     if value then
       server[field] = value
       ServerHash.change(tx, server.id, { [field] = value })
     end
   end
   -- A capacity set by hand is not to be lowered by what was learned under another one.
-  if Reply.optional(args.maxInflight) then
+  if args.maxInflight then
     server.limit = nil
     ServerHash.change(tx, server.id, { limit = false })
   end
   for _, field in ipairs({ 'labels', 'capabilities' }) do
-    if Reply.optional(args[field]) then ServerHash.set(tx, server.id, field, args[field]) end
+    if args[field] then ServerHash.set(tx, server.id, field, args[field]) end
   end
-  if Reply.optional(args.capabilities) and redis.call('HEXISTS', tx.key:server(server.id), 'maybePaused') == 1 then
+  if args.capabilities and redis.call('HEXISTS', tx.key:server(server.id), 'maybePaused') == 1 then
     PausedEngines.resume_unrecorded(tx, server)
   end
-  if Reply.optional(args.lacks) then
+  if args.lacks then
     Servers.set_lacks(tx, server.id, args.lacks)
     server.lacks = nil
   end

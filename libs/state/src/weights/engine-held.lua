@@ -1,4 +1,4 @@
---[[ Whether the change of weights of this pool that is under way has paused an engine: then it goes on with that one.
+--[[ Whether the change of weights of this pool that is under way keeps an engine paused.
 ARGV[1] JSON: {endpoint, dialect}
 Reply: held   boolean
 Errors: none. Events: none.

@@ -19,7 +19,7 @@ return function(tx, args)
     return false
   end
 
-  -- One that was paused for an earlier change goes on first.
+  -- One that was paused for an earlier change resumes first.
   local function may_be_asked(entry)
     if not entry or entry.givenUpAtMs then return true end
     return entry.syncId == sync.syncId and (entry.state ~= 'paused' or entry.resumeAtMs ~= nil)

@@ -1,9 +1,9 @@
---[[ An engine has been told to pause, or to go on, for a change of weights.
+--[[ An engine has been told to pause, or to resume, for a change of weights.
 ARGV[1] JSON:
   endpoint, dialect, syncId   strings
   paused             boolean
   lateMs             number: a pause that was asked for may be on its way for so long; until then a resume is said again
-Reply: late   true when it was paused after it was to go on: it must resume
+Reply: late   true when it was paused after it was to resume: it must resume now
 Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
