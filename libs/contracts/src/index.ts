@@ -22,6 +22,7 @@ export * from './labels';
 export * from './lb.dto';
 export * from './ledger.dto';
 export * from './limits';
+export * from './log-level.dto';
 export * from './longtail.dto';
 export * from './operations';
 export * from './payload.dto';

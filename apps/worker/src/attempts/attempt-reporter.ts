@@ -7,6 +7,7 @@ import {
   type RequestOf,
   type Segment,
 } from '@broomwagon/contracts';
+import { withoutQuote } from '@broomwagon/engines';
 import { ControlPlane } from '../control-plane';
 import type { AttemptOutcome } from '../worker-metrics';
 import { isExpiredEpoch } from '../session/worker-session';
@@ -69,7 +70,7 @@ export class AttemptReporter {
           return await this.call('request.complete', { ...attempt.identity, finishReason, segment: stored });
         } catch (error) {
           if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || !storeAgain || losses > MAX_STORED_AGAIN) throw error;
-          this.logger.warn(`The tokens of ${attempt.key} are missing in the payload store and are stored again`);
+          this.logger.warn(attempt.ids, 'The tokens are missing in the payload store and are stored again');
           stored = await storeAgain();
         }
       }
@@ -82,8 +83,9 @@ export class AttemptReporter {
     const { generatedMs } = attempt;
     const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment, generatedMs };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
-    // The counts have no messages: only this log shows why a group failed.
-    if (COUNTED.has(reason)) this.logger.warn(`${attempt.key} failed (${reason}): ${message}`);
+    if (COUNTED.has(reason)) {
+      this.logger.warn({ ...attempt.ids, reason }, `The attempt failed: ${message && withoutQuote(message)}`);
+    }
     return this.report(attempt, outcome, () => this.call('request.fail', body));
   }
 
@@ -106,7 +108,7 @@ export class AttemptReporter {
     } catch (error) {
       if (isExpiredEpoch(error)) return 'fenced';
       if (isGone(error)) return 'gone';
-      this.logger.error(`The end of ${attempt.key} (${outcome}) was not accepted: ${(error as Error).message}`);
+      this.logger.error({ ...attempt.ids, outcome }, `The end was not accepted: ${(error as Error).message}`);
       if (!isBroomwagonError(error) || !error.retryable || error.code === 'INTERNAL') await this.sayUnclaimed(attempt);
       return 'lost';
     }
@@ -117,7 +119,7 @@ export class AttemptReporter {
   private async sayUnclaimed(attempt: Attempt): Promise<void> {
     const body = { ...attempt.identity, reason: 'unclaimed' as const, retryable: true };
     await this.call('request.fail', body).catch((error: Error) =>
-      this.logger.error(`${attempt.key} was not returned: ${error.message}`),
+      this.logger.error(attempt.ids, `The attempt was not returned: ${error.message}`),
     );
   }
 }

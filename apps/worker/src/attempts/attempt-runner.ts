@@ -76,12 +76,10 @@ export class AttemptRunner {
   async run(attempt: Attempt): Promise<AttemptOutcome> {
     let outcome: AttemptOutcome = 'lost';
     this.metrics.running.set(this.registry.size);
-    const { requestId, roundId, job, traceparent } = attempt.claim;
-    const ids = { requestId, roundId, job, attempt: attempt.claim.attempt };
     try {
-      outcome = await inSpan(traceparent, 'attempt', ids, () => this.perform(attempt));
+      outcome = await inSpan(attempt.claim.traceparent, 'attempt', attempt.ids, () => this.perform(attempt));
     } catch (error) {
-      this.logger.error({ err: error }, `Attempt ${attempt.key} failed because of a defect`);
+      this.logger.error({ ...attempt.ids, err: error }, 'The attempt failed because of a defect');
       outcome = await this.endAfterDefect(attempt, error as Error);
     }
     this.registry.end(attempt);

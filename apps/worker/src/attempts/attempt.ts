@@ -72,6 +72,12 @@ export class Attempt {
     return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - generatedMs);
   }
 
+  /** Fields of every log line and span about the attempt. */
+  get ids() {
+    const { job, roundId, requestId, attempt } = this.claim;
+    return { job, roundId, requestId, attempt };
+  }
+
   /** The fencing fields of every message about the attempt. */
   get identity() {
     return { requestId: this.claim.requestId, attempt: this.claim.attempt, ...this.worker };

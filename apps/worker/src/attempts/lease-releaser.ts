@@ -34,7 +34,7 @@ export class LeaseReleaser {
       .callWithRetry('lb.release', { ...of, outcome, tokens }, { deadlineMs: this.config.transitionDeadlineMs })
       .then(
         () => undefined,
-        (error: Error) => this.logger.warn(`The lease of ${attempt.key} was not released: ${error.message}`),
+        (error: Error) => this.logger.warn(attempt.ids, `The lease was not released: ${error.message}`),
       )
       .finally(() => {
         this.leases.dropped(attempt);

@@ -68,6 +68,6 @@ export class PartialSaver {
 
   private onError(attempt: Attempt, error: Error): void {
     if (isExpiredEpoch(error) || isGone(error)) attempt.stop('expired');
-    else this.logger.warn(`The partial save of ${attempt.key} failed: ${error.message}`);
+    else this.logger.warn(attempt.ids, `The partial save failed: ${error.message}`);
   }
 }

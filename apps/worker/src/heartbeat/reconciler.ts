@@ -75,7 +75,7 @@ export class Reconciler {
     } catch (error) {
       // Not retryable: ended or claimed anew between the two calls. INTERNAL must not stop the return of the others.
       const isInternal = isBroomwagonError(error, 'INTERNAL');
-      if (isInternal) this.logger.error(`${requestId}#${attempt} was not returned: ${error.message}`);
+      if (isInternal) this.logger.error({ requestId, attempt }, `The attempt was not returned: ${error.message}`);
       else if (!isBroomwagonError(error) || error.retryable) throw error;
     }
   }

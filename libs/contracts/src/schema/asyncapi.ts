@@ -23,33 +23,34 @@ const POOL = { $ref: '#/components/parameters/pool' };
  */
 export function asyncApiDocument(root: string): Json {
   const replyOf = readReplyTypes(root);
-  const requests = Object.values(OPERATIONS).map(({ request }) => request.name);
+  const requests = [...Object.values(OPERATIONS).map(({ request }) => request.name), 'SetLogLevelRequest'];
   const commands = WORKER_COMMANDS.map(([, type]) => type);
-  const sent = [...Object.values(replyOf), ...commands, 'PoolEvent', 'ErrorReply', 'SegmentPayload'];
+  const sent = [...Object.values(replyOf), 'LogLevelReply', ...commands, 'PoolEvent', 'ErrorReply', 'SegmentPayload'];
   const schemas = componentSchemas(root, [...requests, 'Prompt'], sent);
   schemas.ErrorCode!.description = Object.entries(ERROR_CODES)
     .map(([code, { about, retryable }]) => `${code}${retryable ? ' (retryable)' : ''}: ${about}`)
     .join('\n');
   const channels: Json = {};
   const operations: Json = {};
-  for (const name of Object.keys(OPERATIONS) as OperationName[]) {
-    const { owner, request } = OPERATIONS[name];
-    schemas[replyOf[name]!]!.description ??= `Reply of \`${name}\`.`;
-    channels[name] = channel(name, {}, { request: message(request.name) });
-    channels[`${name}.reply`] = {
-      address: null,
-      messages: { reply: message(replyOf[name]!), error: message('ErrorReply') },
-    };
+  const addOperation = (name: string, request: string, reply: string, answeredBy: string): void => {
+    channels[name] = channel(name, {}, { request: message(request) });
+    channels[`${name}.reply`] = { address: null, messages: { reply: message(reply), error: message('ErrorReply') } };
     operations[name] = {
       action: 'receive',
-      summary: `Answered by ${owner}.`,
+      summary: `Answered by ${answeredBy}.`,
       channel: { $ref: `#/channels/${name}` },
       reply: {
         address: { location: '$message.header#/reply', description: 'The NATS reply subject.' },
         channel: { $ref: `#/channels/${name}.reply` },
       },
     };
+  };
+  for (const name of Object.keys(OPERATIONS) as OperationName[]) {
+    const { owner, request } = OPERATIONS[name];
+    schemas[replyOf[name]!]!.description ??= `Reply of \`${name}\`.`;
+    addOperation(name, request.name, replyOf[name]!, owner);
   }
+  addOperation('service.log-level', 'SetLogLevelRequest', 'LogLevelReply', 'every replica that it names');
   for (const [command, type, summary] of WORKER_COMMANDS) {
     const name = `worker.${command}`;
     const parameters = { workerId: { description: 'The worker that holds them.' } };

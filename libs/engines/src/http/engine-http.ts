@@ -231,11 +231,17 @@ function errorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** What an engine said, short enough for an error message. */
+/** The answer of an engine at the end of an error message: «answer», shortened; empty without an answer. */
 export function quote(text: string): string {
   const oneLine = text.replaceAll(/\s+/g, ' ').trim();
+  if (oneLine === '') return '';
   const cut = cutText(oneLine, QUOTE_CHARACTERS);
-  return oneLine.length <= cut.length ? cut : `${cut}...`;
+  return oneLine.length <= cut.length ? `«${cut}»` : `«${cut}...»`;
+}
+
+/** A message for logs: an engine may repeat the prompt or tokens in its answer. */
+export function withoutQuote(message: string): string {
+  return message.replace(/«[^]*/, '«...»');
 }
 
 /** A JSON object or array; undefined for anything else. */

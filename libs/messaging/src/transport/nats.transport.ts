@@ -30,6 +30,8 @@ import { ReplySubjects } from './reply-subjects';
 import { StallWatch } from './stall-watch';
 import { poolTokenOf, subjectsOf, type Pools } from './subjects';
 
+const LOGGED_IDS = ['job', 'roundId', 'groupId', 'requestId', 'attempt', 'leaseId', 'serverId', 'workerId'];
+
 /** What a service decides about its transport. */
 export interface NatsTransportOptions {
   /** Replicas with the same group share the messages; normally the name of the app. */
@@ -298,7 +300,8 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   }
 
   private logDefect(route: Route, message: Msg, details: unknown, cause: unknown): void {
-    this.logger.error({ err: cause, subject: message.subject, details }, `The handler of ${route.pattern} failed`);
+    const fields = { ...idsIn(message), err: cause, subject: message.subject, details };
+    this.logger.error(fields, `The handler of ${route.pattern} failed`);
   }
 
   private async shutDown(): Promise<void> {
@@ -317,6 +320,18 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     }
     await this.connection.drain(Math.max(1_000, left()));
     this.state = 'closed';
+  }
+}
+
+/** Ids in the body of a message, for logs: no other field of a body is logged. */
+function idsIn({ data }: Msg): Record<string, string> {
+  try {
+    const body = decodeBody(data);
+    return Object.fromEntries(
+      LOGGED_IDS.flatMap((name) => (typeof body[name] === 'string' ? [[name, body[name]]] : [])),
+    );
+  } catch {
+    return {};
   }
 }
 

@@ -1,8 +1,8 @@
 import { IsIn, IsUrl, Matches } from 'class-validator';
+import { LOG_LEVELS } from '@broomwagon/contracts';
 import { ConnectionsConfig } from './connections.config';
+import { LOG_FORMATS, type LogFormat } from '../service/logging';
 import { Env } from './env.decorator';
-
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** What all apps are configured by; each app extends it with its own fields. */
 export class ServiceConfig extends ConnectionsConfig {
@@ -23,6 +23,10 @@ export class ServiceConfig extends ConnectionsConfig {
   @Env('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`)
   @IsIn(LOG_LEVELS)
   logLevel: string = 'info';
+
+  @Env('LOG_FORMAT', 'json, pretty (readable), or auto: pretty on a terminal, otherwise json')
+  @IsIn(LOG_FORMATS)
+  logFormat: LogFormat = 'auto';
 
   @Env(
     'OTEL_EXPORTER_OTLP_ENDPOINT',

@@ -20,7 +20,7 @@ import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
-import { loggerParams } from './logging';
+import { createLogger, readableLog } from './logging';
 import { PlatformModule } from './platform.module';
 import { startTracing } from './tracing';
 
@@ -146,13 +146,15 @@ async function start<Config extends ServiceConfig>(
     replySubjects,
     ...options.transport?.(config),
   });
+  const logDestination = options.logDestination ?? (await readableLog(config.logFormat));
   const platform = PlatformModule.forService({
     config,
     connection,
     client: new MessagingClient(connection, replySubjects),
     transport,
     metrics,
-    logging: loggerParams(options.app, config.logLevel, ownsOperations(options.app), options.logDestination),
+    app: options.app,
+    logger: createLogger(options.app, config.logLevel, ownsOperations(options.app), logDestination),
   });
   @Module({ imports: [platform, appModule] })
   class ServiceModule {}

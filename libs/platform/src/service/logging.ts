@@ -1,9 +1,12 @@
 import { wireMessage, wireRecord } from '@broomwagon/contracts';
-import { stdSerializers, type DestinationStream, type LoggerOptions } from 'pino';
+import { trace } from '@opentelemetry/api';
+import { pino, stdSerializers, type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import type { Params } from 'nestjs-pino';
 import { withoutCredentials } from '../configuration/describe-config';
 
 type Fields = Record<string, unknown>;
+export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const SECRET_FIELDS = [
   'password',
@@ -20,7 +23,7 @@ const SECRET_FIELDS = [
  * Structured logs, one JSON object a line, with secrets left out.
  * @param storedIds whether the app knows ids as they are stored; its logs show them as the callers chose them
  */
-export function loggerParams(app: string, level: string, storedIds: boolean, destination?: DestinationStream): Params {
+export function createLogger(app: string, level: string, storedIds: boolean, destination?: DestinationStream): Logger {
   const clean = (text: string) => withoutCredentials(storedIds ? wireMessage(text) : text);
   const cleanFields = (fields: Fields) => withoutCredentialsIn(storedIds ? wireRecord(fields) : fields);
   const options: LoggerOptions = {
@@ -29,6 +32,10 @@ export function loggerParams(app: string, level: string, storedIds: boolean, des
     redact: {
       paths: [...SECRET_FIELDS, ...SECRET_FIELDS.map((field) => `*.${field}`), 'req.headers.authorization'],
       censor: '***',
+    },
+    mixin: () => {
+      const span = trace.getActiveSpan()?.spanContext();
+      return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
     },
     serializers: { err: (error: unknown) => (error instanceof Error ? cleanFields(fieldsOf(error)) : error) },
     formatters: { log: cleanFields },
@@ -39,11 +46,22 @@ export function loggerParams(app: string, level: string, storedIds: boolean, des
       },
     },
   };
-  const http = { ...options, autoLogging: false, quietReqLogger: true };
-  const pinoHttp: Params['pinoHttp'] = destination === undefined ? http : [http, destination];
-  // No logger per HTTP request: its AsyncLocalStorage, once run, makes every promise of the process dearer for ever;
-  // one health probe cost the load-balancer half as much CPU again for each acquire.
-  return { pinoHttp, forRoutes: [] };
+  return destination === undefined ? pino(options) : pino(options, destination);
+}
+
+/**
+ * No logger per HTTP request: on Node 20 its AsyncLocalStorage, once used, makes every promise of the process slower;
+ * after one health probe each acquire of a load-balancer took half as much CPU again.
+ */
+export function loggerParams(logger: Logger): Params {
+  return { pinoHttp: { logger, autoLogging: false, quietReqLogger: true }, forRoutes: [] };
+}
+
+/** A destination with readable lines, or undefined for JSON. */
+export async function readableLog(format: LogFormat): Promise<DestinationStream | undefined> {
+  if (format === 'json' || (format === 'auto' && !process.stdout.isTTY)) return undefined;
+  const { default: pretty } = await import('pino-pretty');
+  return pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' });
 }
 
 function fieldsOf(error: Error): Fields {

@@ -1,11 +1,14 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import { TerminusModule } from '@nestjs/terminus';
 import { MessagingClient, MessagingConnection, NatsTransport, TypedClient } from '@broomwagon/messaging';
-import { LoggerModule, type Params } from 'nestjs-pino';
+import { LoggerModule } from 'nestjs-pino';
+import type { Logger } from 'pino';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { HealthController } from '../health/health.controller';
 import { Metrics } from '../metrics';
+import { LogLevelController, LogSource } from './log-level.controller';
+import { loggerParams } from './logging';
 
 /** What the bootstrap has made before the application. */
 export interface PlatformParts {
@@ -14,7 +17,9 @@ export interface PlatformParts {
   client: MessagingClient;
   transport: NatsTransport;
   metrics: Metrics;
-  logging: Params;
+  logger: Logger;
+  /** Name of the app. */
+  app: string;
 }
 
 /**
@@ -33,13 +38,14 @@ export class PlatformModule {
       { provide: TypedClient, useValue: new TypedClient(client) },
       { provide: NatsTransport, useValue: transport },
       { provide: Metrics, useValue: metrics },
+      { provide: LogSource, useValue: new LogSource(parts.app, transport.replicaId, parts.logger) },
       { provide: HealthRegistry, useFactory: () => new HealthRegistry(connection, transport) },
     ];
     return {
       module: PlatformModule,
       global: true,
-      imports: [LoggerModule.forRoot(parts.logging), TerminusModule.forRoot({ logger: false })],
-      controllers: [HealthController],
+      imports: [LoggerModule.forRoot(loggerParams(parts.logger)), TerminusModule.forRoot({ logger: false })],
+      controllers: [HealthController, LogLevelController],
       providers,
       exports: providers.map((provider) => provider.provide),
     };
