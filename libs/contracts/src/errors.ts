@@ -260,7 +260,12 @@ export class BroomwagonError extends Error {
   }
 }
 
-/** True for an error of ours, optionally of one code. */
+/** VALIDATION_FAILED for one field. */
+export function invalidField(field: string, reason: string): BroomwagonError {
+  return new BroomwagonError('VALIDATION_FAILED', `${field}: ${reason}`, { field });
+}
+
+/** True for a BroomwagonError, optionally of one code. */
 export function isBroomwagonError(error: unknown, code?: ErrorCode): error is BroomwagonError {
   return error instanceof BroomwagonError && (code === undefined || error.code === code);
 }

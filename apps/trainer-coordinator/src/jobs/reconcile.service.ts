@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
-  BroomwagonError,
+  invalidField,
   type GroupId,
   type PoolName,
   type ReconcileJobReply,
@@ -27,11 +27,10 @@ export class ReconcileService {
   async reconcile(pool: PoolName, body: ReconcileJobRequest): Promise<ReconcileJobReply> {
     const { job, takeoverId, step, groups = [], isLast = false, groupIds = [] } = body;
     if (step === undefined && (groups.length > 0 || isLast)) {
-      throw new BroomwagonError('VALIDATION_FAILED', 'step: is required with groups', { field: 'step' });
+      throw invalidField('step', 'is required with groups');
     }
     if (body.trainerEpoch === undefined && takeoverId === undefined) {
-      const field = 'takeoverId';
-      throw new BroomwagonError('VALIDATION_FAILED', `${field}: is required without trainerEpoch`, { field });
+      throw invalidField('takeoverId', 'is required without trainerEpoch');
     }
     await this.pools.add(pool);
     let { trainerEpoch, stamp } = body;

@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import {
-  BroomwagonError,
+  invalidField,
   DropLongtailRequest,
   LongtailListRequest,
   LongtailStatsRequest,
@@ -28,9 +28,7 @@ export class LongtailController {
   @Operation('longtail.drop')
   async drop({ groupIds, all, cursor, ...body }: DropLongtailRequest, { pool }: MessageContext) {
     if ((groupIds === undefined) === (all === undefined)) {
-      throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupIds and all is required', {
-        field: 'groupIds',
-      });
+      throw invalidField('groupIds', 'exactly one of groupIds and all is required');
     }
     const named = groupIds === undefined ? { upTo: cursor } : { groupIds: [...new Set(groupIds)] };
     const { upTo, ...page } = await this.longtail.drop(pool, { ...body, ...named });

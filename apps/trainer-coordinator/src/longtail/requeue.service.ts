@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
-  BroomwagonError,
+  invalidField,
   isBroomwagonError,
   type PoolName,
   type RequeueReply,
@@ -71,5 +71,5 @@ function checkJob({ job, requests }: RequeueRequest): void {
   const position = requests.findIndex(({ requestId }) => !requestId.startsWith(`${job}/`));
   if (position < 0) return;
   const field = `requests.${position}.requestId`;
-  throw new BroomwagonError('VALIDATION_FAILED', `${field}: not a request of job ${job}`, { field });
+  throw invalidField(field, `not a request of job ${job}`);
 }

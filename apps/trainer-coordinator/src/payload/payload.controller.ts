@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { BroomwagonError, GetPayloadRequest, PutPayloadRequest, StatPayloadRequest } from '@broomwagon/contracts';
+import { invalidField, GetPayloadRequest, PutPayloadRequest, StatPayloadRequest } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 
@@ -33,13 +33,10 @@ export class PayloadController {
 function ownerOf({ job, groupId, requestId }: PutPayloadRequest): string {
   if (requestId === undefined && groupId !== undefined) return groupId;
   if (requestId === undefined || groupId !== undefined) {
-    throw new BroomwagonError('VALIDATION_FAILED', 'exactly one of groupId and requestId is required', {
-      field: 'requestId',
-    });
+    throw invalidField('requestId', 'exactly one of groupId and requestId is required');
   }
   if (!requestId.startsWith(`${job}/`)) {
-    const message = `requestId: ${requestId} is no request of the job ${job}`;
-    throw new BroomwagonError('VALIDATION_FAILED', message, { field: 'requestId' });
+    throw invalidField('requestId', `${requestId} is no request of the job ${job}`);
   }
   return requestId;
 }

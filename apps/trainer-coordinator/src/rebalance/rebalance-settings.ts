@@ -1,4 +1,4 @@
-import { BroomwagonError, type RebalanceSettings } from '@broomwagon/contracts';
+import { invalidField, type RebalanceSettings } from '@broomwagon/contracts';
 import { checkTiers, DEFAULT_TIERS, ENGINE_PRESETS } from '@broomwagon/policies';
 
 const { stepBaseSeconds, stepPerSequenceSeconds, prefillTokensPerSecond } = ENGINE_PRESETS['7b-8k'];
@@ -27,7 +27,7 @@ export function changedSettings(before: RebalanceSettings, change: Partial<Rebal
   const settings = { ...before, ...Object.fromEntries(given) } as RebalanceSettings;
   checkTiers(settings.tiers);
   if (settings.stepBaseSeconds + settings.stepPerSequenceSeconds === 0) {
-    throw new BroomwagonError('VALIDATION_FAILED', 'A decode step must take time', { field: 'stepBaseSeconds' });
+    throw invalidField('stepBaseSeconds', 'a decode step must take time');
   }
   return settings;
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import {
-  BroomwagonError,
+  invalidField,
   LIMITS,
   type ConfigureRebalanceRequest,
   type ExecuteRebalanceRequest,
@@ -106,12 +106,10 @@ function moveStatus(packed: string, kept: string): MoveStatus {
 function keptMove(move: WantedMove, index: number): KeptMove {
   const { requestId, leaseId, attempt, targetServerId, targetEpoch } = move;
   if ((requestId === undefined) === (leaseId === undefined)) {
-    throw new BroomwagonError('VALIDATION_FAILED', 'a move must name a request or a lease', {
-      field: `moves.${index}`,
-    });
+    throw invalidField(`moves.${index}`, 'a move must name a request or a lease');
   }
   if (leaseId !== undefined && !/^\d+\./.test(leaseId)) {
-    throw new BroomwagonError('VALIDATION_FAILED', `${leaseId} is not a leaseId`, { field: `moves.${index}.leaseId` });
+    throw invalidField(`moves.${index}.leaseId`, `${leaseId} is not a leaseId`);
   }
   return { requestId, leaseId, attempt, toServerId: targetServerId, toEpoch: targetEpoch };
 }

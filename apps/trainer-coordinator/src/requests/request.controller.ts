@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import {
   AbortRequestsRequest,
-  BroomwagonError,
+  invalidField,
   SaveRequest,
   ClaimRequest,
   CompleteRequest,
@@ -71,7 +71,7 @@ export class RequestController {
   @Operation('request.list')
   async list(body: ListRequestsRequest, { pool }: MessageContext) {
     if ((body.job === undefined) === (body.workerId === undefined)) {
-      throw new BroomwagonError('VALIDATION_FAILED', 'Name exactly one of job and workerId', { field: 'job' });
+      throw invalidField('job', 'exactly one of job and workerId is required');
     }
     return this.inspections.requests(pool, body);
   }

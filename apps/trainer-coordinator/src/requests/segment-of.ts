@@ -1,4 +1,4 @@
-import { BroomwagonError, type FailRequest, type JobId, type PoolName, type RequestId } from '@broomwagon/contracts';
+import { invalidField, type FailRequest, type JobId, type PoolName, type RequestId } from '@broomwagon/contracts';
 import type { PayloadStore, SegmentArgs } from '@broomwagon/state';
 
 /** What a worker says about an attempt, as far as its segment goes. */
@@ -18,9 +18,7 @@ export function segmentOf(
 ): SegmentArgs {
   if (segment === undefined) return { tokens: 0 };
   if (segment.attempt !== attempt) {
-    throw new BroomwagonError('VALIDATION_FAILED', `${field}.attempt must be the attempt of the message`, {
-      field: `${field}.attempt`,
-    });
+    throw invalidField(`${field}.attempt`, 'must be the attempt of the message');
   }
   payloads.requireRef(segment.ref, { pool, job: jobOf(requestId), owner: requestId }, `${field}.ref`);
   return { segment: JSON.stringify(segment), tokens: segment.tokenCount };

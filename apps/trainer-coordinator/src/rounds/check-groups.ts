@@ -1,5 +1,6 @@
 import {
   BroomwagonError,
+  invalidField,
   findPromptFault,
   findSamplingFault,
   LIMITS,
@@ -17,13 +18,13 @@ export function checkGroups(groups: readonly GroupSubmission[]): void {
   const seen = new Set<string>();
   for (const [position, group] of groups.entries()) {
     const field = (name: string): string => `groups.${position}.${name}`;
-    if (seen.has(group.groupId)) throw invalid(field('groupId'), `${group.groupId} comes twice in the page`);
+    if (seen.has(group.groupId)) throw invalidField(field('groupId'), `${group.groupId} comes twice in the page`);
     seen.add(group.groupId);
     if ((group.prompt === undefined) === (group.promptRef === undefined)) {
-      throw invalid(field('prompt'), 'exactly one of prompt and promptRef is needed');
+      throw invalidField(field('prompt'), 'exactly one of prompt and promptRef is needed');
     }
     if ((group.minSamples ?? 1) > group.samples) {
-      throw invalid(field('minSamples'), `${group.minSamples} of ${group.samples} samples can never be finished`);
+      throw invalidField(field('minSamples'), `${group.minSamples} of ${group.samples} samples can never be finished`);
     }
     if (group.prompt !== undefined) checkPrompt(group.prompt, field('prompt'));
     refuse(field('sampling'), findSamplingFault(group.sampling ?? {}));
@@ -43,9 +44,5 @@ function checkPrompt(prompt: Prompt, field: string): void {
 }
 
 function refuse(field: string, fault: Fault | undefined): void {
-  if (fault) throw invalid(fault.field === '' ? field : `${field}.${fault.field}`, fault.reason);
-}
-
-function invalid(field: string, reason: string): BroomwagonError {
-  return new BroomwagonError('VALIDATION_FAILED', `${field}: ${reason}`, { field });
+  if (fault) throw invalidField(fault.field === '' ? field : `${field}.${fault.field}`, fault.reason);
 }

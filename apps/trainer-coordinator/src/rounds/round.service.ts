@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
+  invalidField,
   LIMITS,
   type NextRoundReply,
   type NextRoundRequest,
@@ -62,10 +63,10 @@ export class RoundService {
     const { takeGroups, newGroups, neededGroups } = body;
     checkPolicy(body.policy);
     if (takeGroups + newGroups < neededGroups) {
-      throw invalid('neededGroups', `${neededGroups} groups are needed, and only ${takeGroups + newGroups} come`);
+      throw invalidField('neededGroups', `${neededGroups} groups are needed, and only ${takeGroups + newGroups} come`);
     }
     if (takeGroups + newGroups > LIMITS.groupsPerRound) {
-      throw invalid('newGroups', `a round has at most ${LIMITS.groupsPerRound} groups`);
+      throw invalidField('newGroups', `a round has at most ${LIMITS.groupsPerRound} groups`);
     }
     // Before the round is there, so that no round is ever without a sweeper.
     await this.pools.add(pool);
@@ -98,22 +99,20 @@ export class RoundService {
 /** @param groupsPerStep absent when only this round's need is known, which may be less */
 function checkPolicy(policy: TailPolicy, groupsPerStep?: number): void {
   const fault = findPolicyFault(policy, groupsPerStep);
-  if (fault !== undefined) throw invalid(`policy.${fault.field}`, fault.reason);
+  if (fault !== undefined) throw invalidField(`policy.${fault.field}`, fault.reason);
 }
 
 /** Groups that remain by domain, when quotas need to know them. */
 function checkDomains({ policy, remainingByDomain, remainingGroups }: NextRoundRequest): void {
   const field = 'remainingByDomain';
   if (remainingByDomain === undefined) {
-    if (policy.domainQuotas !== undefined) throw invalid(field, 'is needed with policy.domainQuotas');
+    if (policy.domainQuotas !== undefined) throw invalidField(field, 'is needed with policy.domainQuotas');
     return;
   }
   const counts = Object.values(remainingByDomain);
-  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0)) throw invalid(field, 'whole numbers from 0');
+  if (!counts.every((count) => Number.isSafeInteger(count) && count >= 0))
+    throw invalidField(field, 'whole numbers from 0');
   const sum = counts.reduce((total, count) => total + count, 0);
-  if (sum !== remainingGroups) throw invalid(field, `adds up to ${sum}, and remainingGroups is ${remainingGroups}`);
-}
-
-function invalid(field: string, reason: string): BroomwagonError {
-  return new BroomwagonError('VALIDATION_FAILED', `${field}: ${reason}`, { field });
+  if (sum !== remainingGroups)
+    throw invalidField(field, `adds up to ${sum}, and remainingGroups is ${remainingGroups}`);
 }

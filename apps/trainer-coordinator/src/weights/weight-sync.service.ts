@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  BroomwagonError,
+  invalidField,
   type BeginWeightsRequest,
   type CommitWeightsRequest,
   type PoolName,
@@ -33,7 +33,7 @@ export class WeightSyncService {
     const { syncId, version, mode, job, trainerEpoch, stamp } = body;
     if ((job === undefined) !== (trainerEpoch === undefined)) {
       const field = job === undefined ? 'job' : 'trainerEpoch';
-      throw new BroomwagonError('VALIDATION_FAILED', 'job and trainerEpoch must be given together', { field });
+      throw invalidField(field, 'job and trainerEpoch must be given together');
     }
     // Its deadline is kept by upkeep, which goes through the pools of the directory.
     await this.pools.add(pool);

@@ -1,4 +1,4 @@
-import { BroomwagonError } from '@broomwagon/contracts';
+import { invalidField } from '@broomwagon/contracts';
 import type { RebalanceSnapshot } from './rebalance.types';
 
 /** Batch sizes for which engines have captured graphs, the largest first. */
@@ -14,7 +14,7 @@ export function checkTiers(tiers: readonly number[]): void {
         : tiers.some((tier, index) => index > 0 && tier >= (tiers[index - 1] as number))
           ? 'must be sorted, the largest first, each once'
           : undefined;
-  if (problem !== undefined) throw new BroomwagonError('VALIDATION_FAILED', `tiers ${problem}`, { field: 'tiers' });
+  if (problem !== undefined) throw invalidField('tiers', problem);
 }
 
 /** Counts and sizes from which no plan can be made. @throws BroomwagonError VALIDATION_FAILED */
@@ -24,9 +24,7 @@ export function checkSnapshot({ servers }: RebalanceSnapshot): void {
       [capacity, kvCapacityTokens, otherCalls, otherKvTokens].every((size) => size >= 0) &&
       requests.every((one) => one.promptTokens >= 0 && one.madeTokens >= 0 && one.remainingTokens >= 0);
     if (!isPossible) {
-      throw new BroomwagonError('VALIDATION_FAILED', `Server ${serverId} has a negative count or size`, {
-        field: 'servers',
-      });
+      throw invalidField('servers', `Server ${serverId} has a negative count or size`);
     }
   }
 }
