@@ -146,7 +146,7 @@ export class ReferenceRun {
 
   private sampling(): SamplingParameters {
     const { seed, ...others } = this.options.sampling;
-    // The baseline is a job of its own, so its samples would get other seeds, and simulated ones other lengths.
+    // The baseline is a separate job, so its samples would get other seeds, and simulated ones other lengths.
     return this.system.simulator === undefined ? { ...others, seed } : others;
   }
 

@@ -3,7 +3,7 @@ import type { Integer } from './integers';
 
 /** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */
 export interface ContentPart {
-  /** Kind of the part: `text`, `image_url` or another one that the engine knows. */
+  /** Kind of the part: `text`, `image_url` or another one that the engine accepts. */
   type: string;
   /** The text; needed for the type `text`. */
   text?: string;
@@ -15,7 +15,7 @@ export interface ContentPart {
  * Content may be null or absent if the message has tool calls instead.
  */
 export interface ChatMessage {
-  /** Role: `system`, `user`, `assistant`, `tool` or another role that the engine knows; not empty. */
+  /** Role: `system`, `user`, `assistant`, `tool` or another role that the engine accepts; not empty. */
   role: string;
   /** Content: a text, or a list of parts that is not empty. */
   content?: string | ContentPart[] | null;

@@ -2,12 +2,12 @@ import { applyDecorators } from '@nestjs/common';
 import { IsInt, Max, Min, type ValidationOptions } from 'class-validator';
 import { LIMITS } from './limits';
 
-// A whole number; the published schemas tell it from other numbers. A field of it needs a comment of its own.
+// A whole number; the published schemas tell it from other numbers. A field of this type needs its own comment.
 /** @asType integer */
 export type Integer = number;
 
 /**
- * An integer that has no bound of its own: a version, a count. At least `least`, at most `LIMITS.integer`.
+ * An integer without a specific bound: a version, a count. At least `least`, at most `LIMITS.integer`.
  * `each`: a list of them.
  */
 export function IsCounter(least: number, options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {

@@ -15,7 +15,7 @@ export class TrainedGroup {
 
 /**
  * `job.reconcile`: restores, after GENERATION_CHANGED and a takeover, what Redis may have lost. The trainer names the
- * steps that Redis does not count as trained, oldest first, each in pages; `groupIds` asks which groups Redis knows.
+ * steps that Redis does not count as trained, oldest first, each in pages; `groupIds` asks which groups Redis has.
  * All calls may be repeated.
  */
 export class ReconcileJobRequest extends StampedJobRequest {

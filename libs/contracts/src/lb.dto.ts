@@ -41,7 +41,7 @@ export class AcquireManyRequest {
   /** The worker that will hold the leases. */
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
-  /** The acquires, each with an acquireId of its own. */
+  /** The acquires, each with another acquireId. */
   @IsListOf(() => AcquireItem, LIMITS.acquiresPerCall, 1) acquires!: AcquireItem[];
 }
 /** A granted acquire; a refused one has `error`. */

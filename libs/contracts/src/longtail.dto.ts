@@ -69,7 +69,7 @@ export class RequeuedSample {
 export class RequeueRequest extends JobRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
-  /** The samples, each with an answer of its own. */
+  /** The samples; each gets its own answer. */
   @IsListOf(() => RequeuedSample, LIMITS.page, 1) requests!: RequeuedSample[];
 }
 /** Result for one returned sample. */

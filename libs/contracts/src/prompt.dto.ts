@@ -43,6 +43,6 @@ export interface PromptLengths {
   capShare: number;
 }
 export interface PromptLengthsReply {
-  /** The prompts that the memory knows. */
+  /** The prompts that are in the memory. */
   prompts: PromptLengths[];
 }

@@ -225,7 +225,7 @@ export interface RoundStatus {
   acceptedGroups: Integer;
   /** Groups with a request that failed for good. */
   failedGroups: Integer;
-  /** Groups that lost a sample to an abort or a timeout and could not go on; never trained. */
+  /** Groups that lost a sample to an abort or a timeout and could not continue; never trained. */
   droppedGroups: Integer;
   /** Replacements that the round asks for: max(0, needed - accepted - live). */
   shortfallGroups: Integer;

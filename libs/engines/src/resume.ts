@@ -22,7 +22,7 @@ export type AttemptPlan =
 /**
  * Resume arithmetic: the new prompt is prompt + made, the new budget is maxTokens - made. Token ids are continued as
  * token ids, which is exact; text and messages are continued as text, which is exact up to the tokenizer.
- * ENGINE_REJECTED for a prompt that is not exactly one of the three, or made tokens in a form it cannot go on from.
+ * ENGINE_REJECTED for a prompt that is not exactly one of the three, or made tokens in a form it cannot resume from.
  * @param promptTokenIds of a text or messages, from the engine itself: then these too are continued as token ids
  */
 export function planAttempt(request: GenerationRequest, promptTokenIds?: number[]): AttemptPlan {

@@ -11,7 +11,7 @@ export interface SeededSample {
 
 /**
  * Sampling seed of one attempt, 0 to 2^31 - 1: an engine draws the same random numbers for every call with one seed, so
- * each sample, and each place a sample is resumed from, gets a seed of its own. The same inputs give the same seed in
+ * each sample, and each place a sample is resumed from, gets a different seed. The same inputs give the same seed in
  * every release: the first four bytes, big-endian and without the highest bit, of the SHA-256 of
  * `<seed>\n<job>\n<groupId>\n<sampleIndex>\n<madeTokens>` in UTF-8.
  * @param seed of the group's sampling parameters, an integer

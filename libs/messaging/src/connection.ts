@@ -39,7 +39,7 @@ export interface NatsConfig {
   reconnectWaitMs?: number;
 }
 
-/** A NATS connection that reconnects for ever, and knows whether it is up. */
+/** A NATS connection that reconnects for ever and reports whether it is up. */
 export class MessagingConnection {
   private connected = true;
   private reason: Error | undefined;

@@ -12,7 +12,7 @@ export * from './transport/reply-subjects';
 export * from './transport/rethrow.filter';
 export type { Pools } from './transport/subjects';
 export { validate, validatorOf, CompiledValidator } from './validation/compiled-validator';
-export type { ContractClass } from './validation/contract-schema';
+export { contractSchemaOf, type ContractClass } from './validation/contract-schema';
 export * from './validation/contract.pipe';
 export type { FieldError } from './validation/full-validator';
 export { decodeBody, ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';

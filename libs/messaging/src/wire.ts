@@ -11,7 +11,7 @@ export const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
  * is not begun. The reply to a caller that says it names its replica.
  */
 export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
-/** Header of a reply with the id of the replica that made it, which also listens on a subject of its own. */
+/** Header of a reply with the id of the replica that made it, which also listens on a separate subject. */
 export const REPLICA_HEADER = 'Broomwagon-Replica';
 
 /** A JSON object as it stands on the wire. */

@@ -9,8 +9,8 @@ import { ServerFences } from '../upkeep/server-fences';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 /**
- * The part of the sweep that follows aborts: goes on selecting where a replica died, tells the holders again until they
- * have confirmed, forgets dropped groups after their life. Safe in all replicas at once, as the rest of the sweep.
+ * The part of the sweep that follows aborts: continues the selection of a failed replica, repeats commands to holders
+ * until they confirm, forgets dropped groups when they expire. Safe in all replicas at once, as the rest of the sweep.
  */
 @Injectable()
 export class AbortSweepService {

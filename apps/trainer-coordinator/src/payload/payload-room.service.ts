@@ -10,7 +10,7 @@ const LOOK_INTERVAL_MS = 1_000;
 
 /**
  * Stops the claims of a job whose payloads are near their quota: tokens that cannot be stored would be made again and
- * again. They go on by themselves when there is room, also because the quota was raised.
+ * again. Claims continue when there is room, also because the quota was raised.
  */
 @Injectable()
 export class PayloadRoomService {

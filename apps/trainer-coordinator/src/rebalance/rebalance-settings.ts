@@ -3,7 +3,7 @@ import { checkTiers, DEFAULT_TIERS, ENGINE_PRESETS } from '@broomwagon/policies'
 
 const { stepBaseSeconds, stepPerSequenceSeconds, prefillTokensPerSecond } = ENGINE_PRESETS['7b-8k'];
 
-/** Off until somebody switches it on; the engine is a 7B model on one device. */
+/** Off by default; the engine is a 7B model on one device. */
 export const REBALANCE_DEFAULTS: RebalanceSettings = {
   mode: 'off',
   policy: 'tier-cost',

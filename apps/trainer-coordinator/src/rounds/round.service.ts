@@ -80,7 +80,7 @@ export class RoundService {
     return { ...opened, state, takenGroups };
   }
 
-  /** Worked out anew, so that the round needs nothing from whoever planned it. */
+  /** Computed again, so that the round does not depend on the replica that planned it. */
   private async terms(pool: PoolName, { job, policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
     return roundTerms(policy, plan, looksBack(policy) ? await this.progress(pool, { job }, true) : {});
   }

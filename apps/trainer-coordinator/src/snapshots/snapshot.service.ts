@@ -14,7 +14,7 @@ import { SnapshotSweepService } from './snapshot-sweep.service';
 /** A call does pages for so long, then answers how far it is; milliseconds. */
 const BUSY_MS = 2_000;
 
-/** Saves and restores page by page; where a replica died, the repeated call goes on. */
+/** Saves and restores page by page; a repeated call continues where a failed replica stopped. */
 @Injectable()
 export class SnapshotService {
   constructor(

@@ -9,7 +9,7 @@ const RECOUNTS_INTERVAL_MS = 1_000;
 const AGAIN_AFTER_MS = 5_000;
 
 /**
- * Counts jobs anew of which a transition has found a count that cannot be, and all jobs when Redis has lost something.
+ * Recounts a job if a transition has found an impossible count, and all jobs if Redis has lost changes.
  */
 @Injectable()
 export class RecountService {

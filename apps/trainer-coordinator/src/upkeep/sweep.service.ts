@@ -90,7 +90,7 @@ export class SweepService {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** This look has renewed the generation of the pool, or somebody has since the last one. */
+  /** The generation of the pool was renewed since the last look, or by it. */
   private isRenewed(pool: PoolName, { renewed = false, stamp }: DueWork): boolean {
     const [generation] = stamp.split('.') as [string];
     const known = this.generations.get(pool);
@@ -138,7 +138,7 @@ export class SweepService {
       const page = await this.rounds.fold(pool, round);
       this.metrics.sweepPages.inc({ kind: 'fold' });
       await failpoint('coordinator.fold.between-pages');
-      // A surplus sample is not confirmed yet: the next sweep goes on.
+      // A surplus sample is not confirmed yet: the next sweep continues.
       done = page.done || page.waiting;
     }
   }

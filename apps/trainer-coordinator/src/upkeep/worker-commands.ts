@@ -15,7 +15,7 @@ import type { AttemptFence, LeaseFence, LeaseTransfer } from '@broomwagon/state'
 interface Held {
   workerId: string;
   workerEpoch: Epoch;
-  /** What is of another plan goes in a message of its own. */
+  /** Moves of another plan are sent in a separate message. */
   planId?: string;
 }
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import type { CheckOutcome } from './check';
 
-/** Runs the checker as a process of its own, which sees nothing but the two files. */
+/** Runs the checker as a separate process, which reads only the two files. */
 export function runChecker(
   promptsFile: string,
   resultsFile: string,

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError, LIMITS, type Epoch, type GroupId, type JobId, type RoundId } from '@broomwagon/contracts';
 import type { Operations } from './operations';
+import { pagesOf } from './pages';
 
 const POLL_MS = 100;
 const DEADLINE_MS = 60_000;
@@ -31,8 +32,7 @@ export async function makeGroupsAgain(
   };
   await operations.call('round.cancel', { ...trainer, roundId, mode: 'requeue', reason: REASON });
   await until(async () => (await operations.call('round.status', { job: trainer.job, roundId })).settled);
-  for (let start = 0; start < groupIds.length; start += LIMITS.groupsPerSubmit) {
-    const page = groupIds.slice(start, start + LIMITS.groupsPerSubmit);
+  for (const page of pagesOf(groupIds, LIMITS.groupsPerSubmit)) {
     await operations.call('longtail.drop', { ...trainer, groupIds: page, reason: REASON });
     await until(async () => {
       const { unknown } = await operations.call('job.reconcile', { ...trainer, groupIds: page });

@@ -1,33 +1,15 @@
-import { type OperationName, type PoolName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
-import type { TypedClient } from '@broomwagon/messaging';
+import { OPERATIONS, type OperationName, type PoolName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
+import { contractSchemaOf, type TypedClient } from '@broomwagon/messaging';
 
-type Stamped = {
-  [Name in OperationName]: 'stamp' extends keyof RequestOf<Name> ? Name : never;
-}[OperationName];
-
-/** Operations that take a stamp: all of them. */
-const STAMPED: Record<Stamped, true> = {
-  'round.next': true,
-  'round.open': true,
-  'round.submit': true,
-  'round.status': true,
-  'round.results': true,
-  'round.close': true,
-  'round.cancel': true,
-  'longtail.drop': true,
-  'job.status': true,
-  'job.reconcile': true,
-  'job.snapshot': true,
-  'job.restore': true,
-  'weights.begin': true,
-  'weights.commit': true,
-  'weights.rollback': true,
-  'weights.status': true,
-};
+const STAMPED: ReadonlySet<string> = new Set(
+  Object.entries(OPERATIONS)
+    .filter(([, { request }]) => contractSchemaOf(request).some(({ name }) => name === 'stamp'))
+    .map(([operation]) => operation),
+);
 
 /**
- * The operations of one pool, repeated until a deadline: every one of them is idempotent. The stamp of each reply goes
- * with the next call, so that Redis cannot lose anything without the trainer being told.
+ * The operations of one pool, repeated until a deadline: all are idempotent. The stamp of each reply is sent with the
+ * next call that takes one, so that a call fails if Redis has lost changes.
  */
 export class Operations {
   private stamp: string | undefined;
@@ -44,10 +26,10 @@ export class Operations {
    */
   async call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
     const { stamp } = this;
-    const request = Object.hasOwn(STAMPED, operation) ? { ...body, stamp } : body;
+    const request = STAMPED.has(operation) ? { ...body, stamp } : body;
     const reply = await this.client.callWithRetry(this.pool, operation, request, this.options);
     const seen = (reply as { stamp?: unknown } | undefined)?.stamp;
-    // Not that of another generation: what was lost is to be reconciled first.
+    // The stamp of another generation is not taken: the trainer must reconcile first.
     if (typeof seen === 'string' && generationOf(this.stamp ?? seen) === generationOf(seen)) this.stamp = seen;
     return reply;
   }

@@ -24,21 +24,12 @@ export class PayloadTransfer {
     for (let chunkIndex = 0; chunkIndex < chunkCount; chunkIndex += 1) {
       const start = chunkIndex * LIMITS.payloadChunkBytes;
       const data = bytes.subarray(start, start + LIMITS.payloadChunkBytes).toString('base64');
-      const reply = await this.operations.call('payload.put', {
-        job: this.job,
-        groupId,
-        name,
-        chunkIndex,
-        chunkCount,
-        data,
-      });
-      ref = reply.ref ?? ref;
+      const chunk = { job: this.job, groupId, name, chunkIndex, chunkCount, data };
+      ref = (await this.operations.call('payload.put', chunk)).ref ?? ref;
     }
     if (ref === undefined) {
-      throw new BroomwagonError(
-        'PAYLOAD_INCOMPLETE',
-        `All chunks of the payload of ${groupId} were sent, but it is not complete`,
-      );
+      const message = `All chunks of the payload of ${groupId} were sent, but it is not complete`;
+      throw new BroomwagonError('PAYLOAD_INCOMPLETE', message);
     }
     return ref;
   }

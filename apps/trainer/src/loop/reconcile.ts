@@ -8,11 +8,12 @@ import {
   type RoundStatus,
 } from '@broomwagon/contracts';
 import type { Operations } from './operations';
+import { pagesOf } from './pages';
 import type { TrainerRecord } from './trainer-record';
 
 /** What came of it. */
 export interface Reconciled {
-  /** Absent when Redis knows nothing of the job any more. */
+  /** Absent if Redis has lost the job. */
   trainerEpoch?: ReconcileJobReply['trainerEpoch'];
   /** The round that is not closed, if any: it is to be read from its beginning. */
   round?: RoundStatus;
@@ -46,13 +47,13 @@ export async function reconcile(operations: Operations, job: JobId, record: Trai
 
   const lost = record.trainedAfter(known);
   for (const [step, groups] of lost) {
-    const pages = pagesOf(groups);
+    const pages = pagesOf(groups, LIMITS.groupsPerReconcile);
     for (const [index, page] of pages.entries()) {
       await say({ step, groups: page, isLast: index === pages.length - 1 });
     }
   }
   let lostGroups = 0;
-  for (const page of pagesOf(record.openAfter(known))) {
+  for (const page of pagesOf(record.openAfter(known), LIMITS.groupsPerReconcile)) {
     const unknown = trainerEpoch === undefined ? page : (await say({ groupIds: page })).unknown;
     record.forget(unknown);
     lostGroups += unknown.length;
@@ -60,13 +61,4 @@ export async function reconcile(operations: Operations, job: JobId, record: Trai
   const round =
     openRoundId === undefined ? undefined : await operations.call('round.status', { job, roundId: openRoundId });
   return { trainerEpoch, round, lostSteps: lost.map(([step]) => step), lostGroups };
-}
-
-/** At least one, which may be empty. */
-function pagesOf<T>(items: readonly T[]): T[][] {
-  const pages: T[][] = [];
-  for (let start = 0; start === 0 || start < items.length; start += LIMITS.groupsPerReconcile) {
-    pages.push(items.slice(start, start + LIMITS.groupsPerReconcile));
-  }
-  return pages;
 }

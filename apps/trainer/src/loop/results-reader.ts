@@ -73,7 +73,7 @@ export class ResultsReader {
     return { cursor: this.page.cursor!, ...(groups.length <= LIMITS.groupsPerClose ? { groups } : {}) };
   }
 
-  /** Begins anew; what is read again and is the same is not fetched again. */
+  /** Begins again; groups with the same digest are not fetched again. */
   restart(): void {
     for (const group of this.groups) if (!this.lost.has(group.groupId)) this.kept.set(group.groupId, group);
     this.groups = [];
@@ -108,7 +108,7 @@ export class ResultsReader {
     }
   }
 
-  /** Of more samples than a group needs, the first to finish are numbered anew. */
+  /** Of more samples than a group needs, the first to finish are numbered again. */
   private async withLines(whole: readonly WholeGroup[]): Promise<GroupLines[]> {
     const read = whole.map((group): GroupLines => {
       const known = this.kept.get(group.groupId);

@@ -15,6 +15,7 @@ import { trainedGroupsOf } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
 import { makeGroupsAgain } from './make-again';
 import type { Operations } from './operations';
+import { pagesOf } from './pages';
 import { reconcile, type Reconciled } from './reconcile';
 import { ResultsReader } from './results-reader';
 import { StepCounts } from './step-counts';
@@ -43,7 +44,7 @@ const MOST_GIVEN_UP = 5;
 const MOST_ROUNDS = 100;
 
 /**
- * A trainer that speaks nothing but the protocol: plan, open, submit, watch, read results, acknowledge, until the data
+ * A trainer that uses only the protocol: plan, open, submit, watch, read results, acknowledge, until the data
  * set is trained. A second trainer continues with the groups in `held`. When Redis loses its last transitions,
  * the trainer names the groups that it has trained, reads the other results again, and continues.
  */
@@ -58,7 +59,7 @@ export class TrainerLoop {
   private givenUp = 0;
   readonly counts: StepCounts;
 
-  /** @param operations also of whatever else speaks for this trainer: one that learns of a loss tells the others */
+  /** @param operations shared with all other callers of this trainer, so that each learns of a loss */
   constructor(
     private readonly operations: Operations,
     private readonly settings: TrainerLoopSettings,
@@ -121,7 +122,7 @@ export class TrainerLoop {
     return this.record.missing;
   }
 
-  /** Whether Redis has lost something of what this trainer knows: then an error may come of that alone. */
+  /** Whether Redis has lost changes that this trainer has seen: an error may be caused by that. */
   private async hasLost(error: unknown): Promise<boolean> {
     if (!isBroomwagonError(error) || this.reconciles >= MOST_RECONCILES) return false;
     if (error.code === 'GENERATION_CHANGED' || error.code === 'ROUND_MISMATCH') return true;
@@ -275,7 +276,7 @@ export class TrainerLoop {
     this.hooks.onMissing?.(groupIds);
   }
 
-  /** The step is trained, whatever Redis says. Returns the round to go on with, if there is one. */
+  /** The step counts as trained, also if the call fails. Returns the round to continue with, if any. */
   private async close({ roundId }: CurrentRound): Promise<CurrentRound | undefined> {
     const { job } = this.settings;
     const trainerEpoch = this.trainerEpoch!;
@@ -296,10 +297,9 @@ export class TrainerLoop {
     const all = await this.submitter.submit(round.roundId, this.trainerEpoch!, prompts);
     this.record.submitted(prompts, round.step);
     if (!all) {
-      const groupIds = prompts.map(({ id }) => id);
-      for (let start = 0; start < groupIds.length; start += LIMITS.groupsPerReconcile) {
-        const page = groupIds.slice(start, start + LIMITS.groupsPerReconcile);
-        const body = { job, trainerEpoch: this.trainerEpoch!, groupIds: page };
+      const ids = prompts.map(({ id }) => id);
+      for (const groupIds of pagesOf(ids, LIMITS.groupsPerReconcile)) {
+        const body = { job, trainerEpoch: this.trainerEpoch!, groupIds };
         this.record.forget((await this.operations.call('job.reconcile', body)).unknown);
       }
     }

@@ -11,8 +11,8 @@ export class TrainerRecord {
   private first = 0;
 
   /**
-   * @param held what a trainer before has trained, of a job to go on with: which of its other prompts are submitted
-   *   only Redis knows, so that they count as submitted until it is asked
+   * @param held groups that an earlier trainer of the job has trained; all other prompts count as submitted until
+   *   Redis reports which are
    */
   constructor(
     private readonly prompts: readonly PromptRecord[],

@@ -11,7 +11,7 @@ export function addSamplingOptions(command: Command): Command {
     .option('--sampling <file>', 'JSON file with sampling parameters: topK, minP, stop, logprobs, ...', readSampling);
 }
 
-/** Takes these options out of all; a parameter that has an option of its own wins over that of the file. */
+/** Separates these options from the others; an option takes precedence over the file. */
 export function takeSampling(options: Record<string, unknown>): {
   sampling: SamplingParameters;
   rest: Record<string, unknown>;

@@ -1,17 +1,14 @@
-import { cutText, type RoundKind } from '@broomwagon/contracts';
+import { cutText, type RoundStatus } from '@broomwagon/contracts';
+import type { Reconciled } from '../loop/reconcile';
 import type { StepReport } from '../report/report';
 
-/** What a person wants to see of a running step. */
-export interface ProgressView {
+type ShownStatus =
+  'step' | 'kind' | 'acceptedGroups' | 'neededGroups' | 'requestsDone' | 'requestsCut' | 'groupsRequeued';
+
+/** What the display shows of a running step. */
+export interface ProgressView extends Pick<RoundStatus, ShownStatus> {
   policy: string;
-  step: number;
   steps: number;
-  kind: RoundKind;
-  acceptedGroups: number;
-  neededGroups: number;
-  requestsDone: number;
-  requestsCut: number;
-  groupsRequeued: number;
   elapsedSeconds: number;
   servers: readonly { serverId: string; inflight: number }[];
 }
@@ -46,14 +43,8 @@ export function renderStep(policy: string, step: StepReport, steps: number): str
   );
 }
 
-/** What a trainer says after Redis was restarted or had lost its last transitions. */
-export function renderReconciled({
-  lostSteps,
-  lostGroups,
-}: {
-  lostSteps: readonly number[];
-  lostGroups: number;
-}): string {
+/** The line after Redis was restarted or had lost its last changes. */
+export function renderReconciled({ lostSteps, lostGroups }: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): string {
   const steps = lostSteps.length === 0 ? 'no trained step' : `the trained steps ${lostSteps.join(', ')}`;
   return `Redis was restarted or lost its last changes: ${steps} and ${lostGroups} submitted groups are sent again`;
 }

@@ -27,19 +27,12 @@ export function idleShare(busySeconds: number, passedSeconds: number): number | 
   return passedSeconds <= 0 ? null : Math.min(1, Math.max(0, 1 - busySeconds / passedSeconds));
 }
 
-/** The steps of one kind, in sum and on average. */
-export interface KindSummary {
+/** The steps of one kind, in sum and on average; `idleShare` is weighted by wall time. */
+export interface KindSummary extends Omit<StepReport, 'step' | 'roundId' | 'kind' | 'tailSeconds'> {
   kind: RoundKind | 'all';
   steps: number;
-  wallSeconds: number;
   meanWallSeconds: number;
-  /** Weighted by wall time. */
-  idleShare: number | null;
   meanTailSeconds: number;
-  groupsAccepted: number;
-  requestsDone: number;
-  requestsCut: number;
-  groupsRequeued: number;
 }
 
 /** A row per step kind that occurred, and one of all when there is more than one kind. */

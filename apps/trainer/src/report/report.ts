@@ -57,7 +57,7 @@ export interface Report extends RunReport {
   speedup: number | null;
   /** How far the simulated clocks fell behind, as a share; null for real engines. */
   clockLagShare: number | null;
-  /** False when a clock lagged by more than 5 % or began anew, or something was lost or duplicated. */
+  /** False when a clock lagged by more than 5 % or was restarted, or something was lost or duplicated. */
   valid: boolean;
   notes: string[];
 }

@@ -82,7 +82,7 @@ export class ResultsFile implements ResultSink {
   }
 }
 
-/** Whether a trainer can go on behind these results. */
+/** Whether a trainer can continue after these results. */
 export function holdsSteps(path: string): boolean {
   return (statSync(recordOf(path), { throwIfNoEntry: false })?.size ?? 0) > 0;
 }

@@ -65,7 +65,7 @@ export class Fleet {
     private readonly operations: Operations,
     public engines: readonly FleetEngine[],
     private readonly maxInflight: number,
-    /** Stands for the start of engines that have no identity of their own. */
+    /** The instanceId of engines that report none. */
     private readonly runId: string,
   ) {}
 
@@ -110,7 +110,7 @@ export class Fleet {
     );
   }
 
-  /** Registers engines that have started anew: another start is another life, which holds nothing of the one before. */
+  /** Registers restarted engines; a restarted engine has lost its requests. */
   async findAgain(): Promise<void> {
     const urls = this.engines.map(({ endpoint }) => endpoint);
     const serverIds = this.engines.map(({ serverId }) => serverId);

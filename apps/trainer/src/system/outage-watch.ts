@@ -43,8 +43,8 @@ export async function watchServer(server: ServerHandle, options: OutageOptions):
 }
 
 /**
- * Watches the engines by what the load-balancer knows of them: says when one stops being ready and when it is ready
- * again.
+ * Watches the states of the engines in the load-balancer: prints a line when one stops being ready, and when it is
+ * ready again.
  * @throws RunFailure when none has been ready for `giveUpAfterMs`
  */
 export async function watchEngines(operations: Operations, options: OutageOptions): Promise<void> {
@@ -54,7 +54,7 @@ export async function watchEngines(operations: Operations, options: OutageOption
   for (;;) {
     await delay(pollMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
-    // NATS, Redis or the load-balancer is away: their own watches say so.
+    // NATS, Redis or the load-balancer is unavailable: their own watches report that.
     const status = await operations.call('lb.status', {}).catch(() => undefined);
     if (status === undefined) continue;
     for (const { serverId, state } of status.perServer) {

@@ -35,7 +35,7 @@ export interface StartedSystem {
   fleet: Fleet;
   /** Undefined with real engines. */
   simulator?: SimulatorClient;
-  /** How often the simulated engines were started again: their clocks began anew each time. */
+  /** How often the simulated engines were started again: each restart resets their clocks. */
   simulatorRestarts(): number;
 }
 
@@ -80,7 +80,7 @@ export class RolloutSystem {
       this.watchServer(server);
     }
 
-    // On servers of somebody else, a pool of our own: another system may serve the usual one.
+    // Given servers get a separate pool: another system may use the usual one.
     const runId = randomBytes(4).toString('hex');
     const own = nats.source !== 'environment' && redis.source !== 'environment';
     const pool = this.options.pool ?? (own ? 'local' : `local-${runId}`);

@@ -1,4 +1,4 @@
-/** The run cannot go on; told to a person with what to do next. */
+/** The run cannot continue; printed with advice on what to do next. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
 

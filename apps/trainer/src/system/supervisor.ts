@@ -19,7 +19,7 @@ export class Supervisor {
   private fail!: (error: RunFailure) => void;
   /** Times of the restarts of each process within the window, milliseconds. */
   private readonly restartsMs = new WeakMap<ManagedProcess, number[]>();
-  /** Rejects when the run cannot go on. */
+  /** Rejects when the run cannot continue. */
   readonly failed: Promise<never>;
 
   constructor(

@@ -53,7 +53,7 @@ function tidied(found: Components): Components {
   );
 }
 
-/** A field without a comment of its own has that of its type; one of an object without a name, that of the object. */
+/** A field without a comment gets that of its type; a field of an unnamed object, that of the object. */
 function describeFields(components: Components): void {
   const describe = (schema: Json, inherited?: unknown): void => {
     for (const field of Object.values((schema.properties ?? {}) as Components)) {

@@ -250,7 +250,7 @@ function withEngineFields(body: Record<string, unknown>, fields: Prompt['engineF
   };
 }
 
-/** Engines keep a text, `default` until somebody changes it; undefined when it is no number. */
+/** Engines keep a text, `default` at first; undefined if it is not a number. */
 export function weightNumber(said: unknown): number | undefined {
   const version = typeof said === 'string' && /^\d{1,14}$/.test(said) ? Number(said) : said;
   return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;

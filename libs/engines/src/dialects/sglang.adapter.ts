@@ -114,7 +114,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return { load, startedAtSeconds: startOf(readMetrics(page ?? '')), weightVersion };
   }
 
-  /** It has no `wait`; its third mode, `retract`, computes kept requests anew and is not used. */
+  /** It has no `wait`; its third mode, `retract`, computes kept requests again and is not used. */
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
     if (mode === 'wait') return this.cannot('pause by waiting');
     await this.control('/pause_generation', { mode: mode === 'keep' ? 'in_place' : mode }, timeoutMs);

@@ -28,7 +28,7 @@ const agents = new Map<string, Agent>();
 const IDLE_MS = 2_000;
 
 /**
- * No deadline of its own, since generations may last hours. Idle connections go before engines would close them; those
+ * No deadline, since generations may last hours. Idle connections go before engines would close them; those
  * of
  * `repeats` are used once.
  */
@@ -138,7 +138,7 @@ export class EngineHttp {
   }
 
   /**
-   * Redirects are not followed: they would take the key to any address. Once more, on a connection of its own, when the
+   * Redirects are not followed: they would take the key to any address. Repeated once, on a new connection, if the
    * engine had closed the idle one that was used: it has not seen the request.
    */
   private async send(
@@ -211,7 +211,7 @@ export function isRefusal(status: number): boolean {
 
 /**
  * Statuses below 500 that may be different the next time or on another engine: timeout, too early, too many requests;
- * and what speaks of the engine or its key and not of the request: unauthorized, forbidden, no such model or route.
+ * and errors about the engine or its key instead of the request: unauthorized, forbidden, no such model or route.
  */
 const RETRYABLE_STATUS = new Set([401, 403, 404, 408, 425, 429]);
 

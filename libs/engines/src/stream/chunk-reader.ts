@@ -9,7 +9,7 @@ export interface StreamStep {
   usage?: GenerationResult['usage'];
   /**
    * Fields that are none of ours (`routed_experts`, `tool_calls`), for {@link mergeEngineFields}: `whole` repeat or
-   * replace what an earlier step said, `pieces` go on behind it.
+   * replace the text of earlier steps, `pieces` are appended to it.
    */
   engineFields?: { whole?: Record<string, unknown>; pieces?: Record<string, unknown> };
 }

@@ -2,7 +2,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 
 /**
  * Bounds the silence of a stream: one deadline until the first token, another between any two later events. Keep-alive
- * comments are silence: the server behind a hung engine goes on sending them.
+ * comments are silence: the server behind a hung engine continues to send them.
  */
 export class SilenceWatch {
   /** Set once a deadline has passed. */

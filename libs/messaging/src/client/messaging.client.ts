@@ -135,7 +135,7 @@ export class MessagingClient {
     };
   }
 
-  /** Settles when the server has taken all that was published and knows all subscriptions. */
+  /** Settles when the server has received all that was published and all subscriptions. */
   async flush(): Promise<void> {
     await this.connection.nats.flush();
   }

@@ -50,7 +50,7 @@ export class RequestMultiplexer {
   private subscribed = false;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param inboxPrefix first part of our inbox, where an account of NATS gives us one of our own */
+  /** @param inboxPrefix first part of our inbox, if the NATS account requires one */
   constructor(
     private readonly nats: NatsConnection,
     inboxPrefix: string | undefined,

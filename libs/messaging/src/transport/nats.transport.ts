@@ -50,7 +50,7 @@ export interface NatsTransportOptions {
   maxBodyBytes?: number;
   /** Where replies may go. Default: `_INBOX` only. */
   replySubjects?: ReplySubjects;
-  /** How long a shutdown waits for what is in hand. Default 20,000. */
+  /** How long a shutdown waits for accepted messages. Default 20,000. */
   drainDeadlineMs?: number;
   metrics?: MessageMetrics;
 }
@@ -162,7 +162,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     callback(failure);
   }
 
-  /** Drains the subscriptions, waits for what is in hand, then drains the connection. Loses nothing. */
+  /** Drains the subscriptions, waits for accepted messages, then drains the connection. No message is lost. */
   close(): Promise<void> {
     this.closing ??= this.shutDown();
     return this.closing;
@@ -310,7 +310,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     const deadlineMs = Date.now() + (this.options.drainDeadlineMs ?? 20_000);
     const left = (): number => Math.max(0, deadlineMs - Date.now());
     if (this.connection.isConnected()) {
-      // Settles when the server has confirmed, so all it had sent before is in hand by then.
+      // Settles when the server has confirmed, so all messages it had sent before are accepted by then.
       const drained = Promise.allSettled(this.subscriptions.map((subscription) => subscription.drain()));
       await Promise.race([drained, this.connection.closedForGood, timeout(left())]);
     }

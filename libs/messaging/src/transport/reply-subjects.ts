@@ -3,8 +3,8 @@ import { Logger } from '@nestjs/common';
 const SAY_AGAIN_MS = 60_000;
 
 /**
- * Where replies may go: inboxes only. A caller names the subject of its reply, and with our rights somebody could have
- * us publish commands to workers, or events.
+ * Where replies may go: inboxes only. A caller names the subject of its reply, so it could make a
+ * service publish commands to workers, or events, with the rights of the service.
  */
 export class ReplySubjects {
   private readonly logger = new Logger(ReplySubjects.name);

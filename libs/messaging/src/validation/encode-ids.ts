@@ -8,7 +8,7 @@ type Step = (body: Fields) => void;
 const REQUESTS = new Set<ContractClass>(Object.values(OPERATIONS).map(({ request }) => request));
 const steps = new Map<ContractClass, Step[]>();
 
-/** Encodes the ids of a request that was checked, in place: a service knows ids in this form only (decisions/0037). */
+/** Encodes the ids of a request that was checked, in place: services use ids only in this form (decisions/0037). */
 export function encodeIds<T extends object>(contract: ContractClass<T>, body: T): T {
   if (REQUESTS.has(contract)) run(contract, body as Fields);
   return body;

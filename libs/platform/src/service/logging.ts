@@ -21,7 +21,7 @@ const SECRET_FIELDS = [
 
 /**
  * Structured logs, one JSON object a line, with secrets left out.
- * @param storedIds whether the app knows ids as they are stored; its logs show them as the callers chose them
+ * @param storedIds whether the app uses encoded ids; its logs show them as the callers chose them
  */
 export function createLogger(app: string, level: string, storedIds: boolean, destination?: DestinationStream): Logger {
   const clean = (text: string) => withoutCredentials(storedIds ? wireMessage(text) : text);
@@ -66,7 +66,7 @@ export async function readableLog(format: LogFormat): Promise<DestinationStream 
 
 function fieldsOf(error: Error): Fields {
   const fields: Fields = { ...stdSerializers.err(error) };
-  // An error of ioredis carries its command with all arguments, which may be somebody's prompt, or megabytes.
+  // An error of ioredis carries its command with all arguments, which may include a prompt, or megabytes.
   const { command } = fields as { command?: { name?: unknown } };
   if (command !== undefined) fields.command = command?.name;
   return fields;

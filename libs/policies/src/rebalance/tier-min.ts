@@ -7,7 +7,7 @@ import type {
 } from './rebalance.types';
 import { checkSnapshot, checkTiers, DEFAULT_TIERS, tierOf } from './tiers';
 
-/** What the published algorithm knows of a server. */
+/** Input of the published algorithm for one server. */
 export interface RankState {
   running: number;
   waiting: number;
@@ -130,7 +130,7 @@ function placeRunning(allDonors: readonly Donor[], allReceivers: readonly Receiv
 }
 
 /**
- * The published rule on a snapshot. As published, it knows nothing of drains, costs and earlier moves, and the victims
+ * The published rule on a snapshot. As published, it ignores drains, costs and earlier moves, and the victims
  * are the last of `[...running, ...waiting]` of their server. Gain and cost are not known to it: they are 0.
  * @throws BroomwagonError VALIDATION_FAILED
  */

@@ -18,8 +18,8 @@ export const REBALANCE_TRIGGERS = [
 export type RebalanceTrigger = (typeof REBALANCE_TRIGGERS)[number];
 
 /**
- * What has happened between two looks at the servers of a pool; the weightiest when there is more. A drain goes on
- * being a reason as long as anything runs there, all else is one once.
+ * What has happened between two looks at the servers of a pool; the most important if there are several. A drain is
+ * a reason as long as requests run on the server; every other change is a reason once.
  */
 export function rebalanceTrigger(
   before: readonly ServerView[] | undefined,

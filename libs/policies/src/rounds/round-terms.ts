@@ -27,7 +27,7 @@ export function roundTerms(
   const { domainQuotas, maxOffPolicyShare } = policy;
   const terms: RoundTerms = { rules: roundRules(policy, kind), ...chooseTail(policy, neededGroups, past) };
   const groupTokens = meanGroupTokens(past.history ?? []);
-  // Without a history (after a restore) nobody knows what the share is of; that is no reason to throw everything away.
+  // Without a history (after a restore) the share cannot be computed; then nothing is thrown away.
   if (maxOffPolicyShare !== undefined && groupTokens > 0) {
     terms.keepTokens = Math.floor(maxOffPolicyShare * neededGroups * groupTokens);
   }

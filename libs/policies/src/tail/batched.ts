@@ -1,13 +1,13 @@
 import type { Situation, TailRule, Formation } from './tail-rule';
 
-/** The long tail in steps of its own: a long round as soon as the queue holds a whole step, else only new groups. */
+/** The long tail in separate steps: a long round as soon as the queue holds a whole step, else only new groups. */
 function form({ needed, groupsPerStep, queued, urgent, remaining, launched }: Situation): Formation {
   if (queued >= groupsPerStep || remaining === 0) return { kind: 'long', take: needed, launch: needed };
   return { kind: 'short', take: urgent, launch: launched };
 }
 
-/** RollPacker: what is cut is made anew under the weights of its long round. On-policy, and biased towards short. */
+/** RollPacker: cut groups are generated again under the weights of their long round. On-policy, biased. */
 export const regenerate: TailRule = { onCut: 'discard', reservesTaken: false, form };
 
-/** The same rounds, but nothing is thrown away: a cut group goes on where it was. Unbiased, some tokens off-policy. */
+/** The same rounds, but nothing is thrown away: a cut group continues. Unbiased, some tokens off-policy. */
 export const resume: TailRule = { onCut: 'keep', reservesTaken: false, form };

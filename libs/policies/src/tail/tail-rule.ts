@@ -11,7 +11,7 @@ export interface Situation {
   urgent: number;
   /** Never submitted. */
   remaining: number;
-  /** ceil(over-provision x needed), at most what is there. */
+  /** ceil(over-provision x needed), at most the remaining groups. */
   launched: number;
   /** What `drip` takes. */
   dripGroups: number;
