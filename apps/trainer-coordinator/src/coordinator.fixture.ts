@@ -249,15 +249,18 @@ export class FixtureWorker {
     readonly workerEpoch: Epoch,
   ) {}
 
+  get identity() {
+    return { workerId: this.workerId, workerEpoch: this.workerEpoch };
+  }
+
   async claim(max: number, waitMs = 0): Promise<Claim[]> {
     const claimId = `${this.workerId}-${this.workerEpoch}-${this.claims++}`;
-    const { workerId, workerEpoch } = this;
-    const body = { claimId, workerId, workerEpoch, max, waitMs };
+    const body = { claimId, ...this.identity, max, waitMs };
     return (await this.fixture.call('request.claim', body)).claims;
   }
 
   fence({ requestId, attempt }: Claim) {
-    return { requestId, attempt, workerId: this.workerId, workerEpoch: this.workerEpoch };
+    return { requestId, attempt, ...this.identity };
   }
 
   /** Stores its tokens before, unless there are some. */

@@ -132,7 +132,7 @@ describe('what is given up', () => {
         segment: fixture.segmentOf(sibling, 5),
       });
       await requeue([mine]);
-      await fixture.workers.deregister(fixture.pool, worker);
+      await fixture.workers.deregister(fixture.pool, worker.identity);
       await expect.poll(async () => (await queue()).groups).toMatchObject([{ tokens: 9 }]);
       expect(await counts()).toMatchObject({ unfinished: 2, pending: 0, cutting: 0 });
     });

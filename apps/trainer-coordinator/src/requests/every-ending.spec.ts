@@ -106,7 +106,7 @@ describe('a request that never comes to its end', () => {
       const worker = await fixture.worker('dies');
       const [claim] = await worker.claim(1, 20_000);
       expect(attemptNumber(claim!.attempt)).toBe(attempt);
-      await fixture.workers.deregister(fixture.pool, worker);
+      await fixture.workers.deregister(fixture.pool, worker.identity);
       const over = attempt > MAX_RETURNS ? 'failed' : 'pending';
       const counts = async () => (await fixture.call('job.status', { job })).requests[over];
       await expect.poll(counts).toBe(1);

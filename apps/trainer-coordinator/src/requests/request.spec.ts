@@ -59,7 +59,7 @@ describe('claims and the ends of attempts', () => {
     }
     const other = await fixture.worker('lives');
     const waiting = other.claim(1, 20_000);
-    await fixture.workers.deregister(fixture.pool, dead);
+    await fixture.workers.deregister(fixture.pool, dead.identity);
     const [again] = (await waiting) as [Claim];
     expect(again).toMatchObject({
       requestId: claim.requestId,

@@ -67,6 +67,9 @@ export class RoundCases {
       await this.rounds.status(pool, { job });
       const held = await this.claimAll();
       await this.inspections.requests(pool, { job });
+      await this.inspections.request(pool, { requestId: held[0]!.requestId });
+      await this.inspections.rounds(pool, { job });
+      await this.inspections.groups(pool, { job });
       for (const claim of held.slice(0, 8)) await this.save(claim);
       const needed = held.slice(0, (groups / 2) * samples);
       for (const claim of needed) await this.complete(claim);

@@ -167,7 +167,9 @@ export class RoutingCases {
     await pools.status(pool);
     let pages = 0;
     for await (const _ of servers.pages(pool)) if (++pages === 4) break;
+    await pools.history(pool);
     await inspections.workers(pool);
+    await inspections.sessions(pool, {});
     for (const selector of [{}, { serverId: 'server-0' }, { workerId: worker.workerId }]) {
       await inspections.leases(pool, selector);
     }

@@ -25,11 +25,12 @@ return function(tx, args)
   for position = 1, #page[2], 2 do
     local server = Servers.get(tx, page[2][position])
     if server then
-      local paused = PausedEngines.load(tx, PausedEngines.name_of(server))
+      local entry = PausedEngines.load(tx, PausedEngines.name_of(server))
       table.insert(servers, { serverId = server.id, epoch = server.epoch, state = Servers.shown_state(tx, server),
         weightVersion = server.weightVersion, inflight = server.load, quiesced = server.load == 0,
         confirmed = wanted == nil or server.weightVersion == wanted,
-        paused = paused ~= nil and paused.state == 'paused' })
+        -- Without a syncId, the engine is only resumed in case Redis lost an entry.
+        paused = entry ~= nil and entry.state == 'paused' and entry.syncId ~= '' })
     end
   end
   return Generation.reply(tx, { servers = servers, cursor = page[1] },
