@@ -85,7 +85,8 @@ export async function checkWorkers(look: PoolLook): Promise<Map<string, number>>
         [id],
         () => [mark],
         (_, [now]) => {
-          isStill = isDeepStrictEqual(now, before);
+          // One lease more than the mark has was granted and given back between the two marks.
+          isStill = isDeepStrictEqual(now, before) && sequences.length === before[0];
           return isStill ? compareDigest(id, epoch, before[1] || '0', sequences) : [];
         },
       );

@@ -106,7 +106,8 @@ function VIEWS.leases(tx, kind, id, epoch, cursor)
   return { cursor = page[1], leases = own_leases(tx, page[2], kind, id, epoch) }
 end
 
--- Two equal marks mean that in between the epoch got no lease and gave none back, and no session was bound to it.
+-- Two equal marks mean that the epoch has the same leases; for a server also that it got none in between, and that no
+-- session was bound to it.
 function VIEWS.mark(tx, kind, id, epoch)
   local load = redis.call('SCARD', tx.key[kind .. 'Leases'](tx.key, id, epoch))
   if kind == 'worker' then return { load, redis.call('HGET', tx.key:worker(id), 'leaseDigest') } end
