@@ -21,7 +21,7 @@ return function(tx, args)
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
   local epoch = args.trainerEpoch
-  if not epoch and redis.call('EXISTS', hash) == 0 then
+  if not epoch and redis.call('HEXISTS', hash, 'trainerEpoch') == 0 then
     epoch = args.newEpoch
     redis.call('SADD', tx.key.jobs, job)
     redis.call('HSET', hash, 'stepsTrained', 0)
