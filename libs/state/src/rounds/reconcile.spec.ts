@@ -178,6 +178,9 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     const made = await rounds.reconcile(test.pool, args);
     expect(made).toMatchObject({ stepsTrained: 1, countedGroups: 1, unknown: ['g1'] });
     expect(made.trainerEpoch).not.toBe(round.trainerEpoch);
+    // Its trainer may still look at a round that is lost.
+    const noRound = { code: 'ROUND_NOT_FOUND' };
+    await expect(rounds.status(test.pool, { job, roundId: round.roundId })).rejects.toMatchObject(noRound);
     // A repeat is the same trainer, and so is its takeover if it arrives late; another one takes the job over first.
     expect(await rounds.reconcile(test.pool, args)).toEqual({ ...made, countedGroups: 0, stamp: expect.any(String) });
     expect(await rounds.takeover(test.pool, job, 'one')).toMatchObject({ trainerEpoch: made.trainerEpoch });

@@ -11,9 +11,10 @@ return function(tx, args)
   local refused = Trainer.refusal(tx, args)
   if refused then return refused end
   if args.trainerEpoch then Trainer.seen(tx, args.job) end
-  local last = redis.call('HGET', tx.key:job(args.job), 'lastRoundId')
-  if not last then return Trainer.no_job(args.job) end
-  local round_id = args.roundId or last
+  local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'lastRoundId')
+  if not field[1] then return Trainer.no_job(args.job) end
+  -- A job that was made anew by a reconciliation has no round yet.
+  local round_id = args.roundId or field[2] or ''
   local status = RoundStatus.json(tx, args.job, round_id)
   if not status then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId') end
   return Generation.stamped(tx, status)
