@@ -61,10 +61,12 @@ export class EventFeed implements OnModuleDestroy {
         field: 'Last-Event-ID',
       });
     }
+    await this.follow();
+    // The caller may be gone: then no `close` would remove its reader.
+    if (response.destroyed) return;
     if (this.count >= this.config.maxEventReaders) {
       throw new BroomwagonError('OVERLOADED', `This replica has ${this.count} readers of events`);
     }
-    await this.follow();
     const reader = new EventReader(response, accepts(filter), () => this.cut.inc());
     const ofPool = this.readers.get(pool) ?? new Set();
     this.readers.set(pool, ofPool.add(reader));
