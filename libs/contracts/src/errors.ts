@@ -33,7 +33,7 @@ export const ERROR_CODES = {
   },
   SCHEMA_UNSUPPORTED: {
     retryable: true,
-    about: 'This replica does not support the schema version of the pool; the message says what to update.',
+    about: 'This replica does not support the schema version of the pool; the message names what to update.',
   },
   TIMEOUT: { retryable: true, about: 'No answer within the deadline of the call.' },
   INTERNAL: { retryable: true, about: 'A defect; the log of the service has the details.' },

@@ -47,7 +47,7 @@ export interface Transferred {
   waiterServers?: ServerTable;
   more?: boolean;
 }
-/** The answer of a cancelled waiter stands in `answers`. */
+/** `answers` contains the reply to each cancelled waiter. */
 export interface Cancelled extends WaiterAnswers, Omit<CancelAcquireReply, 'leaseId'> {
   /** Of the lease, when it was granted. */
   seq?: number;

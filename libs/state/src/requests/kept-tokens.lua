@@ -1,4 +1,4 @@
--- Tokens of requests. A sample is a JSON list of segments; the attempt in hand has at most one, its partial save.
+-- Tokens of requests. A sample is a JSON list of segments; the current attempt has at most one, its partial save.
 local KeptTokens = {}
 
 -- What an attempt made: what its last message brings, or its partial save when that holds more (messages may overtake
