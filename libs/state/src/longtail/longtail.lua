@@ -36,8 +36,11 @@ local function pin_step(round, group, cuts, oldest_version)
   return step < math.huge and step or nil
 end
 
+-- True when a sample was lost without which the group can not be whole again.
 local function discard_all(tx, round, group)
-  for _, request in ipairs(Recovery.requests_of(tx, group)) do
+  local was_whole = Rounds.is_whole(group)
+  local requests, is_lost = Recovery.requests_of(tx, group)
+  for _, request in ipairs(requests) do
     if request.state == 'finished' then
       KeptTokens.waste(tx, request, group, round, 'unaccepted')
       Requests.move(tx, request, group, 'unfinished')
@@ -47,6 +50,7 @@ local function discard_all(tx, round, group)
   end
   redis.call('HDEL', tx.key:group(group.job, group.groupId), 'oldestVersion')
   group.made = nil
+  return is_lost and not was_whole
 end
 
 -- A group of a completed round, or one that has left its round, with nothing live any more goes to the long-tail queue,
@@ -56,7 +60,7 @@ function Longtail.settle_group(tx, round, group)
   local group_key = tx.key:group(group.job, group.groupId)
   if redis.call('HDEL', group_key, 'cutStarted') == 1 then redis.call('HINCRBY', group_key, 'cuts', 1) end
   Lengths.count(tx, group, Rounds.is_whole(group) and 'finished' or 'censored', round.step)
-  if round.discards then discard_all(tx, round, group) end
+  if round.discards and discard_all(tx, round, group) then return Recovery.lose_group(tx, round, group) end
   local had_left = group.state == 'leaving'
   if group.held then redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group.groupId) end
   redis.call('HDEL', group_key, 'pinned', 'held', 'gated')

@@ -141,6 +141,26 @@ describe('what an index names and is not there', () => {
     });
   });
 
+  it('drops a group that a round discards when a sample of it that had been cut is lost', async () => {
+    await test.fresh();
+    ({ pool, holder } = test);
+    const policy = { name: 'fixed-concurrency', concurrency: 2, overProvision: 1, onCut: 'discard' } as const;
+    const round = await test.open({ policy, neededGroups: 3, minSamples: 1 });
+    const [first, second] = await claim(2);
+    await redis.zadd(test.key('rounds:deadlines'), 1, `${job}/${round.roundId}`);
+    await rounds.expire(pool);
+    await rounds.cut(pool, { ...round, cursor: 0 });
+    await test.fail(second!, 1);
+    await lose('request:job/g0/1');
+    await test.fail(first!, 1);
+    expect(await rounds.status(pool, { job })).toMatchObject({ settled: true, droppedGroups: 1 });
+    expect(await rounds.jobStatus(pool, { job })).toMatchObject({
+      longtail: { groups: 2, settlingGroups: 0 },
+      requests: { submitted: 6, dropped: 2, unfinished: 4 },
+    });
+    expect(await lost()).toBe(1);
+  });
+
   it('gives no place to a held group that is gone: the round asks for another one', async () => {
     await test.fresh();
     ({ pool, holder } = test);
