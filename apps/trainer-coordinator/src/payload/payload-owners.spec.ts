@@ -142,6 +142,34 @@ describe('owners of payloads', () => {
     await fixture.close(round);
   });
 
+  it('tells an attempt that has ended so, and not that its tokens are missing', async () => {
+    const { round } = await fixture.openRound(WAIT, 1);
+    await fixture.call('round.submit', { ...round, groups: groups(1) });
+    const worker = await fixture.worker('worker');
+    const claims = await worker.claim(2);
+    const [first] = claims as [Claim];
+    const ended = { ...worker.fence(first), segment: fixture.segmentOf(first, 3) };
+    const calls = (body: typeof ended) => [
+      () => fixture.call('request.complete', { ...body, finishReason: 'stop' }),
+      () => fixture.call('request.save', body),
+    ];
+    for (const claim of claims) await worker.complete(claim);
+    const [item] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/*}:item:*${first.attempt}`)) as [string];
+    await fixture.redis.del(item);
+    // A repeat: its answer was lost.
+    expect(await calls(ended)[0]!()).toMatchObject({ state: 'finished', groupAccepted: true });
+    expect(await calls(ended)[1]!()).toEqual({ action: 'abort' });
+    const other = `9${first.attempt.slice(1)}`;
+    const fenced = { ...ended, attempt: other, segment: { ...ended.segment, attempt: other } };
+    for (const call of calls(fenced)) await expect(call()).rejects.toMatchObject({ code: 'FENCED' });
+    await fixture.close(round);
+    await fixture.swept();
+    for (const call of calls(ended)) await expect(call()).rejects.toMatchObject({ code: 'ROUND_CLOSED' });
+    const never = { ...first, requestId: 'never-opened/g0/0', job: 'never-opened' };
+    for (const call of calls({ ...worker.fence(never), segment: fixture.segmentOf(never, 3) }))
+      await expect(call()).rejects.toMatchObject({ code: 'REQUEST_NOT_FOUND' });
+  });
+
   it('costs a request the segment that is gone and those after it, and nothing that is there', async () => {
     const { job, round } = await fixture.openRound(WAIT, 1);
     await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });

@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
 import {
-  BroomwagonError,
   cutText,
   isBroomwagonError,
   LIMITS,
@@ -99,13 +98,13 @@ export class RequestService {
 
   /**
    * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE;
-   *   PAYLOAD_NOT_FOUND: the segment is not there (any more), and nothing was changed
+   *   PAYLOAD_NOT_FOUND: the sample would finish, but its segment is not in the store, and nothing was changed
    */
   async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
     const { finishReason } = body;
     const segment = segmentOf(this.payloads, pool, body);
-    if (body.segment !== undefined) await this.requireStored(body.segment.ref);
-    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason });
+    const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
+    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason, isMissing });
     this.metrics.attempts.inc({ outcome: answer.state });
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
@@ -144,14 +143,13 @@ export class RequestService {
    * Redis may lose a payload after it was stored and before a message names it. Only the payload store has the tokens
    * of a finished sample, so these must be there; a sample that is resumed loses only the segment that is missing.
    */
-  private async requireStored(ref: string): Promise<void> {
+  private async isStored(ref: string): Promise<boolean> {
     try {
       await this.payloads.stat(ref);
-    } catch (cause) {
-      if (!isBroomwagonError(cause, 'PAYLOAD_NOT_FOUND') && !isBroomwagonError(cause, 'PAYLOAD_INCOMPLETE'))
-        throw cause;
-      const message = 'segment.ref: the payload is not in the store: store it again and name that';
-      throw new BroomwagonError('PAYLOAD_NOT_FOUND', message, { field: 'segment.ref', cause });
+      return true;
+    } catch (error) {
+      if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || isBroomwagonError(error, 'PAYLOAD_INCOMPLETE')) return false;
+      throw error;
     }
   }
 

@@ -7,6 +7,7 @@ ARGV[1] JSON:
   finishReason   'stop' | 'length'
   segment        JSON of the last segment as a string, or absent
   tokens         number of tokens of the segment
+  isMissing      boolean or absent: the payload store does not have the segment; no sample finishes with it
 Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the attempt gets the same
        groupAccepted    boolean
        roundCompleted   boolean: what is left of the round is to be cut
@@ -14,7 +15,7 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        madeRoom         boolean: a job that could give no more has room again
        aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
-Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, PAYLOAD_NOT_FOUND.
 Events: request.finished, round.progressed, round.completed, round.settled, longtail.requeued, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -43,6 +44,10 @@ return function(tx, args)
     if not Rounds.takes_results(round) and round.discards then
       Longtail.cut_request(tx, round, group, request, args.segment, args.tokens)
       return answer('unfinished')
+    end
+    if args.isMissing then
+      local message = 'segment.ref: the payload is not in the store: store it again and name that'
+      return Reply.fail('PAYLOAD_NOT_FOUND', message, 'segment.ref')
     end
 
     KeptTokens.keep(tx, request, group, args.segment, args.tokens)

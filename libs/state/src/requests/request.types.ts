@@ -34,7 +34,11 @@ export interface ClaimGrant extends ClaimReply {
 
 export type SaveArgs = Omit<SaveRequest, 'segment'> & SegmentArgs;
 
-export type CompleteArgs = Omit<CompleteRequest, 'segment'> & SegmentArgs;
+export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
+  SegmentArgs & {
+    /** The payload store does not have the segment. */
+    isMissing?: boolean;
+  };
 export interface CompleteAnswer extends CompleteReply, Pick<Claim, 'job' | 'roundId'> {
   /** Surplus samples of the group. */
   aborts: AttemptFence[];
