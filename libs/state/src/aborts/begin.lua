@@ -9,7 +9,7 @@ ARGV[1] JSON:
   job, roundId   of the flag, or absent
   keptMs      number: life of the answer, of tombstones and of dropped groups
 Reply: selecting   boolean: pages are to be selected
-Errors: VALIDATION_FAILED. Events: none.
+Errors: VALIDATION_FAILED.
 Flags: allow-oom ]]
 return function(tx, args)
   local known = redis.call('HMGET', tx.key:abort(args.abortId), 'selector', 'work')

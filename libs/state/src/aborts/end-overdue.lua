@@ -3,7 +3,7 @@ ARGV[1] JSON:
   attempts   list of {requestId, attempt, fenced}, at most 32; fenced: the epoch of the server it ran on is expired
   leaseIds   list of string, at most 32: leases without a request of ours, of servers whose epoch is expired
 Reply: ended           number of requests
-Errors: none. Events: request.aborted.
+Events: request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
   local ended = 0

@@ -1,8 +1,6 @@
 --[[ Deletes one page of dropped groups whose life is over; the counts keep their numbers.
 A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {}
 Reply: more   boolean
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 32

@@ -2,7 +2,6 @@
 ARGV[1] JSON: {requestIds, cursor}   list of string, at most 256; cursor '0' to begin
 Reply: leases   list of RunningLease
        cursor   string, '0' at the end
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local LOOKED_AT = 512

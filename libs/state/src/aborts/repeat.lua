@@ -4,7 +4,7 @@ request of ours. Those of expired holders end here; those whose holders have had
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {groupCursor, leaseCursor, deadlineMs}   numbers; 0 to begin
 Reply: RepeatPage
-Errors: none. Events: request.aborted.
+Events: request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
   local aborts, leases, overdue, overdue_leases = {}, {}, {}, {}

@@ -1,7 +1,6 @@
 --[[ A page of what an abort has selected, as it stands now. Writes nothing.
 ARGV[1] JSON: {abortId, cursor, limit}   string, numbers
 Reply: AbortResultsPage
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local rows = tx.key:abortRows(args.abortId)

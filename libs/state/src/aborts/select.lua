@@ -15,7 +15,7 @@ Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for 
              known: leases of our own requests are selected too, by their request
   requestLeases  wanted (requestId -> 0, 1 when found)
 Reply: SelectPage
-Errors: none. Events: group.dropped, request.aborted, round.completed, round.settled.
+Events: group.dropped, request.aborted, round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE, WAITERS_LOOKED_AT = 64, 128 -- dropping a group is some 25 commands

@@ -2,7 +2,6 @@
 unless something of it was found lost or miscounted while the recount was under way: then another one follows.
 ARGV[1] JSON: {job; id: of the recount}
 Reply: ended     boolean: the job is not marked any more
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local hash = tx.key:recount(args.job)

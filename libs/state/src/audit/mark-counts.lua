@@ -2,7 +2,6 @@
 folded, or counts that cannot be. With the last page the generation counts as checked.
 ARGV[1] JSON: {jobs: list, about 128; generation: string; isLast: boolean}
 Reply: marked    number
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local marked = 0

@@ -6,7 +6,6 @@ Reply: goesOn    boolean; false: it was given up
        seen      object: all fields of the counts before; numbers
        found     object: requests by state
        mended    boolean: the counts were off
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local FOLDED = { 'trained', 'failed', 'dropped' }

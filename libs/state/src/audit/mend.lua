@@ -3,7 +3,7 @@ set). Each item is checked for itself.
 ARGV[1] JSON:
   items            list of {seen: list of [read, answer], see audit/views.lua; steps: list of [step, ...], see below}
 Reply: mended      list of boolean; of the first items only, when there is much to do
-Errors: none. Events: request.lost, group.dropped, group.failed, round.completed, round.settled.
+Events: request.lost, group.dropped, group.failed, round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   local STEPS = {}

@@ -3,7 +3,6 @@ counted changes the count too (count_again). It is given up when Redis was resta
 of its keys may have missed some then.
 ARGV[1] JSON: {job; id: of the recount, a random one; begins: boolean; requestIds: list, at most 128}
 Reply: goesOn    boolean; false: another recount is under way, or this one was given up
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local LIFE_S = 60 -- of one whose replica has died

@@ -5,7 +5,6 @@ ARGV[1] JSON:
   full             boolean: from the ring of those with snapshots
 Reply: decisions   list of {seq, acquireId, serverId, decidedAtMs, decision}
        more        true when there are earlier ones
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local REPLY_BYTES = 500000

@@ -6,7 +6,7 @@ ARGV[1] JSON:
   cursor     number, 0 to begin
 Reply: groups    list of {groupId, state, samples, finishedSamples, liveSamples, cuts, firstStep, tokens, isHeld?}
        cursor?   number, absent at the end
-Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. Events: none.
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128

@@ -5,7 +5,7 @@ ARGV[1] JSON:
   cursor     string, '0' to begin
 Reply: leases   list of LeaseStatus of the protocol
        cursor   string, '0' at the end
-Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND. Events: none.
+Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

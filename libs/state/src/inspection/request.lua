@@ -3,7 +3,7 @@ ARGV[1] JSON: {requestId}
 Reply: as a request of inspection/requests, in any state, and
        job, roundId, groupId, firstStep, cuts: of its group; roundId absent in the long-tail queue
        segments, segmentsFollow?: those of ended attempts; true and no segments when they are more than a page
-Errors: REQUEST_NOT_FOUND. Events: none.
+Errors: REQUEST_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local request = Requests.load(tx, args.requestId)

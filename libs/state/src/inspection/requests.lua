@@ -11,7 +11,7 @@ ARGV[1] JSON:
 Reply: requests   list of {requestId, state, attempt, failures, tokenCount, workerId?, workerEpoch?, ageMs?, serverId?,
                   boundServerId?}
        cursor     string, '0' at the end
-Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND. Events: none.
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -1,7 +1,7 @@
 --[[ The rounds of a job whose summaries are kept: those that are not folded, and the last 16 others; latest step first.
 ARGV[1] JSON: {job}
 Reply: rounds   list of {roundId, step, kind, state, neededGroups, acceptedGroups, openedAtMs, completedAtMs?}
-Errors: JOB_NOT_FOUND. Events: none.
+Errors: JOB_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   if redis.call('EXISTS', tx.key:job(args.job)) == 0 then return Trainer.no_job(args.job) end

@@ -4,7 +4,6 @@ ARGV[1] JSON:
   cursor     string, '0' to begin
 Reply: sessions   list of {sessionId, serverId?, serverEpoch?, leases, dpRank?}; no server: bound anew by the next lease
        cursor     string, '0' at the end
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128

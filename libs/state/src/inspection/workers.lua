@@ -3,7 +3,6 @@ nothing but the clock.
 ARGV[1] JSON: {cursor}   string, '0' to begin
 Reply: workers   list of {workerId, workerEpoch, heartbeatAgeMs, ttlMs, ageMs, leases, attempts, syncAsked?}
        cursor    string, '0' at the end
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

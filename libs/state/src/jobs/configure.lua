@@ -4,8 +4,7 @@ ARGV[1] JSON:
   set           boolean
   weight        number
   maxInFlight   number or absent: no cap
-Reply: ConfigureJobAnswer
-Errors: none. Events: none. ]]
+Reply: ConfigureJobAnswer ]]
 return function(tx, args)
   local hash = tx.key:jobQuota(args.job)
   if args.set then

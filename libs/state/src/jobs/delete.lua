@@ -8,7 +8,7 @@ ARGV[1] JSON:
 Reply: state     'open' (a round is open: cancel it), 'settling' (something of it still moves), 'emptying' (delete its
                  keys) or 'deleted'; a repeat gets the same
        roundId   with 'open'
-Errors: JOB_IN_USE. Events: none.
+Errors: JOB_IN_USE.
 Flags: allow-oom ]]
 return function(tx, args)
   local job, hash = args.job, tx.key:job(args.job)

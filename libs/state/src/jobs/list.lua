@@ -3,7 +3,6 @@ ARGV[1] JSON: {openOnly, idleBeforeMs, cursor}   openOnly: only those with a rou
 number or absent: only those whose trainer was not heard of since then, and those being deleted; cursor: '0' to begin
 Reply: jobs     list of string
        cursor   string, '0' at the end
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128

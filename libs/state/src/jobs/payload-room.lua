@@ -7,7 +7,6 @@ ARGV[1] JSON:
   isRefused                boolean: the store has refused tokens that were made, whatever was estimated; then a
                            twentieth of the quota must come free first, unless the store is nearly empty
 Reply: PayloadRoomAnswer
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local REFUSED_SHARE, EMPTY_SHARE = 0.05, 0.9

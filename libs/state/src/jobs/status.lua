@@ -1,7 +1,7 @@
 --[[ The counts of a job.
 ARGV[1] JSON: {job, stamp}   stamp of the trainer, or absent
 Reply: JobStatus of the protocol, with a stamp
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND. Events: none.
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local refused = Generation.stamp_error(tx, args.stamp)

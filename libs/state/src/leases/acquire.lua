@@ -12,8 +12,7 @@ Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a
   ABORTED (so did an abort), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their reason),
   NO_CAPABLE_SERVER, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
-replyTo and keeps its place.
-Events: none. ]]
+replyTo and keeps its place. ]]
 -- The answer of a lease that lives or was returned lately; false when a fresh one must be granted.
 local function repeated(tx, item, past, servers)
   local packed = LeaseTable.packed(tx, item.acquireId)

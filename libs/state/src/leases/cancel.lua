@@ -4,13 +4,8 @@ ARGV[1] JSON:
   acquireId        string
   workerId, workerEpoch   whose it must be
   rememberMs       number: how long the tombstone is kept
-Reply: cancelled   boolean
-       reason      'cancelled' | 'granted' | 'released' | 'tombstone' | 'fenced'
-       seq         number: of the lease, when granted
-       answers     list: the answer of the one that waited, RELEASED
-       servers     {}
-       more        false
-Errors: WORKER_NOT_FOUND. Events: none.
+Reply: Cancelled
+Errors: WORKER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
 

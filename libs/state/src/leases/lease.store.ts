@@ -55,6 +55,7 @@ export interface Cancelled extends WaiterAnswers, Omit<CancelAcquireReply, 'leas
 export interface SweptPage extends WaiterAnswers {
   /** Leases returned. */
   returned: number;
+  /** Further waiters may be granted: call {@link WaiterStore.grant}. */
   grantsLeft: boolean;
 }
 

@@ -10,7 +10,6 @@ Reply: results     list, in the order of the items: {released, reason}
        broken      list of serverId that the breaker made suspect; absent when there are none
 A repeat, a late or an unknown release changes nothing. A release by acquireId of something that is not held leaves a
 tombstone, and an acquire by that id that comes later is refused; one that is parked is answered RELEASED.
-Errors: none. Events: none.
 Flags: allow-oom ]]
 local RELEASED = '{"released":true,"reason":"released"}'
 local function refused(reason) return '{"released":false,"reason":"' .. reason .. '"}' end

@@ -1,12 +1,7 @@
 --[[ One page of the work that a flipped flag left behind: returns the leases of one expired worker or server epoch, or
 moves waiters out of the lane of a server that takes no leases now. Room made goes to waiters.
-ARGV[1] JSON: {}
-Reply: returned    number: leases returned
-       answers, servers as in leases/release
-       more        true when there is further work
-       grantsLeft  true when further waiters may be granted (run waiters/grant)
+Reply: SweptPage
 Resumable: what is done is out of the index; any replica may run the next page.
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 64

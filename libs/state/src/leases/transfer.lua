@@ -16,7 +16,6 @@ expired),
   LEASE_NOT_FOUND (unknown, returned, or another worker's), SERVER_NOT_FOUND, VALIDATION_FAILED (the lease is there
   already; the transferId was used for another transfer), POOL_PAUSED, SERVER_NOT_READY, SERVER_FULL,
   SERVER_UNSUITABLE (field: what the acquire asked for).
-Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

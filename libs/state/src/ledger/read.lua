@@ -1,7 +1,7 @@
 --[[ The ledger of a job, rounds that are not folded included, or of one round. Writes nothing.
 ARGV[1] JSON: {job, roundId or absent}
 Reply: StoredLedger
-Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. Events: none.
+Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   local job, round_id, rounds = args.job, args.roundId, tx.key:rounds(args.job)

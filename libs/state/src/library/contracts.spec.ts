@@ -43,7 +43,7 @@ it('names in every module only what other modules have', () => {
 
 /** Names of the arguments that the header lists, without those of nested objects. */
 function listedArguments(text: string): string[] {
-  const header = text.slice(0, text.search(/^(Reply|reply|Steps|ARGV\[2\])/m));
+  const header = text.slice(0, text.search(/^(Reply|Steps|ARGV\[2\])/m));
   const list = header.slice(header.indexOf('ARGV[1]')).replace(/^ARGV\[1\](?: JSON:)? ?/, '');
   const braced = /^\{([\s\S]*?)\}(?:$|:| {2})/m.exec(list);
   if (list.startsWith('{') && braced) return namesIn(braced[1]!.replaceAll(/'[^']*'|\{[^}]*\}/g, ''));

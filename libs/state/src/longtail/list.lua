@@ -1,7 +1,7 @@
 --[[ A page of the long-tail queue, oldest first. Writes nothing.
 ARGV[1] JSON: {job, cursor}   cursor: number, 0 to begin
 Reply: LongtailListReply; cursor absent at the end
-Errors: JOB_NOT_FOUND. Events: none.
+Errors: JOB_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128

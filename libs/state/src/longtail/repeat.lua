@@ -2,7 +2,7 @@
 told again, what expired holders had ends here. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {cursor}   number, 0 to begin
 Reply: LeavingPage
-Errors: none. Events: longtail.requeued.
+Events: longtail.requeued.
 Flags: allow-oom ]]
 return function(tx, args)
   local aborts = {}

@@ -2,7 +2,6 @@
 at least once. Writes nothing but the clock.
 ARGV[1] JSON: {cursor}: string, '0' to begin
 Reply: CallsPage; cursor '0' at the end
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 256

@@ -2,7 +2,6 @@
 holder or target by now, is done; a holder that has had its time is told no more, and its call continues where it is.
 ARGV[1] JSON: {cursor, deadlineMs}   string, '0' to begin; number
 Reply: RepeatedTransfers; cursor '0' at the end
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -3,7 +3,6 @@ those of expired holders are pending again; a holder that has had its time keeps
 is.
 ARGV[1] JSON: {cursor, deadlineMs}   numbers; cursor 0 to begin
 Reply: RepeatedMoves
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local aborts, expired, pending = {}, 0, 0

@@ -9,7 +9,7 @@ ARGV[1] JSON:
   keptMs     number: life of the plan and of the states of its moves
 Reply: summary   string, absent before the plan is whole
        known     true when the plan was whole before this call
-Errors: VALIDATION_FAILED. Events: none. ]]
+Errors: VALIDATION_FAILED. ]]
 return function(tx, args)
   local hash, moves = tx.key:plan(args.planId), tx.key:planMoves(args.planId)
   local known = redis.call('HMGET', hash, 'digest', 'summary')

@@ -6,7 +6,7 @@ ARGV[1] JSON:
   maxMovesPerRequest   number
   keptMs               number: life of the states from now on
 Reply: SentMoves
-Errors: PLAN_NOT_FOUND. Events: none.
+Errors: PLAN_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64

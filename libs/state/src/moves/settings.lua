@@ -4,7 +4,6 @@ ARGV[1] JSON:
   turnMs      number or absent: takes the turn to plan, which nobody else gets for so long
 Reply: settings   string, absent when none were ever set
        turn       true when the caller has the turn
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   if args.settings then redis.call('SET', tx.key.rebalance, args.settings) end

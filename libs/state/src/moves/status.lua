@@ -2,7 +2,7 @@
 ARGV[1] JSON: {planId, cursor, limit}   string, numbers
 Reply: PlanPage; sentMoves 0: nothing was executed. states: number of moves of the whole plan by state; those not sent
   are `planned`
-Errors: PLAN_NOT_FOUND. Events: none.
+Errors: PLAN_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   local moves, states_key = tx.key:planMoves(args.planId), tx.key:planStates(args.planId)

@@ -1,7 +1,6 @@
 --[[ Takes a job without payloads off the registry, unless something was put for it since.
-
 ARGV[1] job: string; cutoffMs: integer
-reply   forgotten: boolean
+Reply: forgotten: boolean
 Flags: allow-oom ]]
 return function(tx, args)
   local last_put = tonumber(redis.call('ZSCORE', tx.key.payloadRegistry, args.job) or 0)

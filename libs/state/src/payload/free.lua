@@ -1,9 +1,8 @@
 --[[ Payloads of one job that nothing names any more wait for their removal: they stay readable and count to the quota
 no longer. With `hold` they are wanted again, and count; those that were swept, too. One page of at most 128; safe to
 repeat.
-
 ARGV[1] items: list of strings; hold: boolean
-reply   bytes: list of integers, -1 for one that is not there
+Reply: bytes: list of integers, -1 for one that is not there
 Flags: allow-oom ]]
 return function(tx, args)
   local bytes = {}

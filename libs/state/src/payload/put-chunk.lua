@@ -1,11 +1,9 @@
 --[[ Stores one chunk of a payload, within the quota of the job. Safe to repeat. A complete payload never changes; of
 one that is not, a chunk takes the place of the one with its index, and another chunk count begins it anew.
-
 ARGV[1] item: string; index, count: integers; quotaBytes: integer
 ARGV[2] the bytes of the chunk
-reply   receivedChunks: integer; usedBytes: integer
-errors  PAYLOAD_STORE_FULL, PAYLOAD_EXISTS
-]]
+Reply: receivedChunks: integer; usedBytes: integer
+Errors: PAYLOAD_STORE_FULL, PAYLOAD_EXISTS ]]
 return function(tx, args, argv)
   local chunk = argv[2]
   local item = PayloadKeys.item(tx, args.item)

@@ -1,7 +1,6 @@
---[[ Notes that something is about to be put for a job, so that the sweep finds it. Said before every put.
-
+--[[ Notes that something is about to be put for a job, so that the sweep finds it. Called before every put.
 ARGV[1] job: string
-reply   {}
+Reply: {}
 Flags: allow-oom ]]
 return function(tx, args)
   redis.call('ZADD', tx.key.payloadRegistry, redis.call('TIME')[1] * 1000, args.job)

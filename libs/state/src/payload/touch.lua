@@ -1,7 +1,6 @@
 --[[ Marks payloads as found to be owned now, so that the sweep comes back to them only later. One page of at most 128.
-
 ARGV[1] items: list of strings
-reply   touched: integer
+Reply: touched: integer
 Flags: allow-oom ]]
 return function(tx, args)
   local now = Format.integer(tx.now)

@@ -1,10 +1,5 @@
 --[[ Whether a pool has anything that periodic tasks look after, and what would be lost with it.
-ARGV[1] JSON: {}
-Reply: awake       boolean: servers or workers that live, calls that wait, rounds that are open, or work of a sweep
-       inUse       list of string: what of this speaks against deleting the pool, for people
-       servers, jobs   numbers, whatever their state
-       lastMs      number: when a transition was last made
-Errors: none. Events: none.
+Reply: PoolActivity
 Flags: no-writes ]]
 return function(tx)
   local LOADING_MS = 3600000 -- engines that load for longer are probed again when the pool is used

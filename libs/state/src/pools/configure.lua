@@ -4,9 +4,9 @@ ARGV[1] JSON:
   set              object: name -> text
   reset            list of names
   ifVersion        number, or absent: the version that the settings must have
-Reply: as pools/read-settings. The version grows by one when anything has changed, and the new
-version goes to the history, of which the last 32 are kept
-Errors: VERSION_MISMATCH. Events: none.
+Reply: RawSettings. The version grows by one when anything has changed, and the new version is added to the history,
+  of which the last 32 are kept
+Errors: VERSION_MISMATCH.
 Flags: allow-oom ]]
 return function(tx, args)
   local DEFAULT_POLICY = 'least-inflight'

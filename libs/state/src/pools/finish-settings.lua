@@ -1,7 +1,6 @@
 --[[ Ends a change of settings after every server was scored by them: a prepared policy takes over.
 ARGV[1] JSON: {version}: of the settings all servers were scored by
-Reply: as pools/read-settings; nothing is changed when the settings have changed since
-Errors: none. Events: none.
+Reply: RawSettings; nothing is changed when the settings have changed since
 Flags: allow-oom ]]
 return function(tx, args)
   local version = args.version

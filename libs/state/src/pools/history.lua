@@ -1,7 +1,5 @@
 --[[ The last versions of the settings of a pool.
-ARGV[1] JSON: {}
 Reply: versions   list of {version, sinceMs, settings: name -> text}, latest first
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx)
   return '{"versions":' .. Reply.joined(redis.call('LRANGE', tx.key.settingsHistory, 0, -1)) .. '}'

@@ -3,8 +3,7 @@ leases that are there run on. After a resume room goes to those who wait, unless
 now: then after that.
 ARGV[1] JSON:
   paused           boolean
-Reply: paused, changed   booleans; answers, servers, more as in leases/release
-Errors: none. Events: none.
+Reply: PausePoolReply and WaiterAnswers
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -1,8 +1,6 @@
 --[[ Raises a pool of the schema version before to the one of this library, see library/schema-version.ts. The caller
 has made sure that no live replica is older than the version before. The one transition that runs on any pool.
-ARGV[1] JSON: {}
 Reply: version     number, of the pool now; absent for one that has none yet
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   local version = Tx.schema_of(tx)

@@ -1,8 +1,5 @@
 --[[ Totals of the pool.
-ARGV[1] JSON: {}
-Reply: servers, readyServers, leases, sessions, sessionsEvicted, slowScans, waiters, workers, expiredEpochs
-       numbers
-Errors: none. Events: none.
+Reply: PoolTotals
 Flags: no-writes ]]
 return function(tx)
   return cjson.encode({

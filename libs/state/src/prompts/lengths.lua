@@ -1,7 +1,6 @@
 --[[ What the prompt memory knows. Writes nothing.
 ARGV[1] JSON: {hashes}   at most 128, 16 hex digits each
 Reply: prompts   list of {hash, samples, meanLog, deviationLog, capShare}, without those that were never seen
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local found = {}

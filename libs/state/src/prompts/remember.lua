@@ -1,7 +1,6 @@
 --[[ Adds lengths to the prompt memory. Not idempotent: a repeat weighs the same lengths twice, and no more.
 ARGV[1] JSON: {prompts}   at most 32 of {hash, lengths, atCap}: 16 hex digits, list of tokens, boolean
-Reply: remembered   number
-Errors: none. Events: none. ]]
+Reply: remembered   number ]]
 return function(tx, args)
   for _, prompt in ipairs(args.prompts) do
     local lengths = {}

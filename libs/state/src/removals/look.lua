@@ -2,11 +2,7 @@
 ago, and, as long as all together have more bytes than they may, the oldest of those freed before the loss window. Redis
 that lost its last seconds names none of them, and nothing may name them from then on.
 ARGV[1] JSON: {deleteAfterMs, lossWindowMs, maxBytes}   integers
-Reply: unweighed      list of references whose bytes are not known yet, oldest first, at most 128
-       due            list of references to remove, at most 128; again each time until they are said to be removed
-       awaiting       number of payloads that wait
-       awaitingBytes  of those that are not unweighed
-Errors: none. Events: none.
+Reply: RemovalLook, with at most 128 references in each list
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

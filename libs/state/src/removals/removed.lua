@@ -1,7 +1,6 @@
 --[[ Payloads that were being removed are gone from the store.
 ARGV[1] JSON: {refs: list of references, at most 128}
 Reply: {}
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   for _, ref in ipairs(args.refs) do

@@ -2,7 +2,6 @@
 forgotten.
 ARGV[1] JSON: {payloads: list of {ref, bytes}, at most 128}   bytes: integer, or absent when the store has none
 Reply: {}
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   for _, payload in ipairs(args.payloads) do

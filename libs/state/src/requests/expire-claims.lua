@@ -1,9 +1,7 @@
 --[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer, or POOL_PAUSED.
-ARGV[1] JSON: {}
 Reply: replyTo   list of string
        paused    why nothing is claimed now: 'paused' or 'weights-changing'; or absent
        more      true when there are further ones
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 128

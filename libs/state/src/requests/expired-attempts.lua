@@ -1,8 +1,7 @@
 --[[ Returns attempts of expired worker epochs, at most 32 of one epoch: tokens of the last partial save are kept; it
 is no failure of the request. One that cannot be returned is tried again, and lost in the end (requests/broken-ends).
-ARGV[1] JSON: {}
 Reply: ExpiredAnswer; more: true when there are further attempts or epochs
-Errors: none. Events: longtail.requeued, round.settled, request.lost.
+Events: longtail.requeued, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 32

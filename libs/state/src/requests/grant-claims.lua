@@ -3,7 +3,7 @@ one job is passed by while that job has nothing to give.
 ARGV[1] JSON: {keptMs, maxGrants, newAttempt}   numbers; newAttempt as in requests/claim
 Reply: grants   list of {replyTo, claims}, or {replyTo, fenced: true} for a worker epoch that is expired
        more     true when there may be further ones: call again
-Errors: none. Events: longtail.requeued, round.settled. ]]
+Events: longtail.requeued, round.settled. ]]
 return function(tx, args)
   local PAGE = 128
   local now = tx.now

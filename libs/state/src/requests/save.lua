@@ -6,7 +6,7 @@ ARGV[1] JSON:
   serverId  string or absent: where it runs
   generatedMs   number or absent: how long the attempt has generated
 Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
-Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Events: none.
+Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Flags: allow-oom ]]
 return function(tx, args)
   local request, group, round = Attempts.load(tx, args)

@@ -1,7 +1,7 @@
 --[[ The segments of a request, all of them: as they are stored, so that Redis only copies them.
 ARGV[1] JSON: {requestId}
 Reply: segments   list of Segment
-Errors: REQUEST_NOT_FOUND. Events: none.
+Errors: REQUEST_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   local field = redis.call('HMGET', tx.key:request(args.requestId), 'state', 'segments')

@@ -4,7 +4,7 @@ expired. Of a round that is open, continues to give free places to groups that a
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId, cursor}   cursor: number, 0 to begin
 Reply: CutPage
-Errors: none. Events: longtail.requeued, round.settled.
+Events: longtail.requeued, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
   local round = Rounds.load(tx, args.job, args.roundId)

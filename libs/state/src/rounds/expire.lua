@@ -1,7 +1,6 @@
 --[[ Completes rounds whose deadline has come, with the groups they have; at most 16.
-ARGV[1] JSON: {}
 Reply: rounds   list of {job, roundId}
-Errors: none. Events: round.completed, round.settled.
+Events: round.completed, round.settled.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 16

@@ -4,7 +4,7 @@ are left. Requests of a group that is gone are deleted too.
 A page ends with the group that makes it 32 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: FoldPage
-Errors: none. Events: request.lost.
+Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE, SUMMARIES_KEPT = 32, 16

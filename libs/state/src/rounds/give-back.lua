@@ -2,7 +2,7 @@
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId}
 Reply: GiveBackPage
-Errors: none. Events: longtail.requeued, group.dropped, round.settled, request.lost.
+Events: longtail.requeued, group.dropped, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

@@ -2,7 +2,6 @@
 a group or a request, is still there or in a snapshot. Writes nothing.
 ARGV[1] JSON: {job, owner, ref}   owner: groupId or requestId
 Reply: owned   boolean
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local group_id = string.match(args.owner, '^[^/]+/([^/]+)/%d+$') or args.owner

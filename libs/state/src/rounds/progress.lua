@@ -5,7 +5,7 @@ ARGV[1] JSON:
   trainerEpoch   string or absent
   stamp          of the trainer, or absent
 Reply: JobProgress
-Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED. Events: none.
+Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
   local NUMBERS = { 'acceptedGroups', 'acceptedTokens', 'longestTokens', 'bulkGroups', 'bulkMs', 'tailGroups', 'tailMs',

@@ -5,7 +5,7 @@ ARGV[1] JSON:
   trainerEpoch   string or absent: keeps the round from being orphaned
   stamp          of the trainer, or absent
 Reply: RoundStatus of the protocol, with a stamp
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND. Events: none.
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local refused = Trainer.refusal(tx, args)

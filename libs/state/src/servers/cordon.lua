@@ -1,7 +1,7 @@
 --[[ Keeps new leases from a server while those it has run on, or ends that; the end also takes a drain back.
 ARGV[1] JSON: {serverId; cordoned: boolean}
-Reply: as in servers/update
-Errors: SERVER_NOT_FOUND. Events: none.
+Reply: ServerChange
+Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)

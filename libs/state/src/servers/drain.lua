@@ -3,8 +3,8 @@ only bring the deadline forward.
 ARGV[1] JSON:
   serverId
   deadlineMs       number: from now on
-Reply: as in servers/update
-Errors: SERVER_NOT_FOUND. Events: none.
+Reply: ServerChange
+Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)

@@ -3,9 +3,7 @@ At most 128 are looked at.
 ARGV[1] JSON:
   offset           number: where the page begins, by deadline
   rememberMs       number: how long one that was found by a list stays away
-Reply: removed     list of {serverId, leases}: leases that were expired
-       next        number: offset of the next page; absent at the end
-Errors: none. Events: none.
+Reply: RemovedServers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -5,8 +5,7 @@ ARGV[1] JSON:
   epoch            string: which epoch is meant
   newEpoch         string: the epoch after it
   reason           string
-Reply: serverId, epoch, state   as they are now
-       changed     false when that epoch is not the current one
+Reply: FenceServerReply
 Errors: SERVER_NOT_FOUND. Events: server.fenced.
 Flags: allow-oom ]]
 return function(tx, args)

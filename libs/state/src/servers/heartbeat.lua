@@ -5,12 +5,8 @@ ARGV[1] JSON:
   serverIds        list of string, at most 128
   epoch?           string: of a server's own heartbeat (then one serverId); a probe gives none
   weightVersion?   number: of a server's own heartbeat: the weights it has now
-Reply: states      object: serverId -> state; an unknown one is missing
-       revived     list of serverId that were failed
-       requiredWeightVersion?   number: what a server must have to take leases
-       answers, servers, more as in leases/release
+Reply: HeardServers
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
-Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -1,9 +1,7 @@
 --[[ Sets how many leases servers may have now, below their maxInflight: what adaptive concurrency decided.
 ARGV[1] JSON:
   limits           list of {serverId, epoch, from, to}, at most 128; passed over when the epoch or `from` is not current
-Reply: limited     list of serverId
-       answers, servers, more as in leases/release
-Errors: none. Events: none.
+Reply: {limited: list of serverId} and WaiterAnswers
 Flags: allow-oom ]]
 return function(tx, args)
   local limited = {}

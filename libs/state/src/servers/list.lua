@@ -2,13 +2,8 @@
 ARGV[1] JSON:
   serverId   string or absent: only this server
   cursor     string, '0' to begin
-Reply: servers     list of {serverId, epoch, state, endpoint, dialect, model?, inflight, maxInflight, weight,
-                   weightVersion, heartbeatAgeMs, capacity, drainUntilMs?, labels?, capabilities? (JSON text), probe?
-                   (false), load?: {running, waiting, kvUse?, preemptions?, ageMs}, engineStartedAtSeconds?,
-                   engineWeightVersion?: what the engine said of itself;
-                   unconfirmedWeightVersion?: what it had when it failed}
-       cursor      string, '0' at the end
-Errors: SERVER_NOT_FOUND. Events: none.
+Reply: RawServerPage: a scan, so each server that is registered all the time is in at least one page
+Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64 -- with all they may have, 64 servers are half a message; a small set is scanned at once, at most 128

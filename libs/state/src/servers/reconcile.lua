@@ -5,15 +5,9 @@ ARGV[1] JSON:
   serverId
   epoch?           string: only while this is its epoch
   cursor           string, '0' to begin
-Reply: leases      number: all of its leases afterwards
-       engineRunning?, engineWaiting?, reportAgeMs?, drift?   what the engine last said, and leases less that; absent
-                   when it says nothing
-       holders     list of {workerId, workerEpoch, leases}: live ones of this page, now asked for a sync
-       returned    number: leases of expired worker epochs in this page
-       cursor      string, '0' at the end; a scan of about 128 leases a page
-       answers, servers, more   as in leases/release
+Reply: ReconciledPage
 A repeat returns nothing twice; it asks again for a sync that has begun already.
-Errors: SERVER_NOT_FOUND, FENCED. Events: none.
+Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

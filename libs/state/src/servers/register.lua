@@ -16,9 +16,7 @@ ARGV[1] JSON:
   newEpoch         string: the epoch that begins unless the same one goes on
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts anew. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
-Reply: serverId, epoch, state (`removed` and an empty epoch for one that stays away); answers, servers, more as in
-  leases/release
-Errors: none. Events: none.
+Reply: RegisteredServer; one that stays away has the state `removed` and an empty epoch
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

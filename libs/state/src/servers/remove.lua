@@ -1,7 +1,6 @@
 --[[ Forgets a server. Its leases and sessions are expired at once and later releases change nothing.
 ARGV[1] JSON: {serverId}
-Reply: removed     false when there was no such server
-Errors: none. Events: none.
+Reply: RemoveServerReply
 Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)

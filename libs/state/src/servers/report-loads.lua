@@ -3,9 +3,8 @@ concurrency of its servers, one report in each adaptIntervalMs is handed back fo
 ARGV[1] JSON:
   reports          list of {serverId, epoch, running, waiting, kvUse?, preemptions?, uncachedTokens?}, at
                    most 128
-Reply: drifts      list of {serverId, drift}: leases less what the engine has in hand; in the order of the reports
-       due         list of {serverId, epoch, limit, maxInflight, inflight, running, waiting, kvUse?, newPreemptions}
-Errors: none; a report of an unknown server or another epoch is passed over. Events: none.
+Reply: ReportLoadsReply
+A report of an unknown server or of another epoch is ignored.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -1,9 +1,7 @@
 --[[ Puts one page of servers where the settings of the pool say, after these were changed; new room goes to waiters.
 ARGV[1] JSON:
   cursor           string, '0' to begin
-Reply: cursor      string, '0' at the end
-       answers, servers, more as in leases/release
-Errors: none. Events: none.
+Reply: {cursor: '0' at the end} and WaiterAnswers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64

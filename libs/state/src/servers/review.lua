@@ -7,13 +7,7 @@ ARGV[1] JSON:
   suspectAfterMs, failedAfterMs   number
   offset                          number: where the page of 128 begins, by silence
   newEpoch                        string: the epoch of those that fail
-Reply: silent      number: servers silent for suspectAfterMs
-       watched     number
-       held        true in a mass failure: an alarm
-       suspected, failed   lists of serverId that changed
-       next        number: offset of the next page; absent at the end
-       answers, servers, more as in leases/release
-Errors: none. Events: none.
+Reply: ReviewedServers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

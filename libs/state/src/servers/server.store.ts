@@ -57,6 +57,7 @@ export type ServerChange = ServerChangeReply & WaiterAnswers;
 export type ReconciledPage = ReconcileServerReply & WaiterAnswers & Cursor;
 
 export interface HeardServers extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
+  /** Of those that are registered. */
   states: Record<ServerId, ServerState>;
   /** Failed servers that came back, under a new epoch. */
   revived: ServerId[];

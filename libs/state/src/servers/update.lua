@@ -8,8 +8,8 @@ ARGV[1] JSON:
   said?            {startedAtSeconds?, weightVersion?, knownWeightVersion?}: what its engine says of itself, and its
                    word before (servers/engine-report)
   newEpoch         string: the epoch that begins if that is a restart
-Reply: serverId, epoch, state, inflight, capacity, drainUntilMs?; answers, servers, more as in leases/release
-Errors: SERVER_NOT_FOUND, FENCED. Events: none.
+Reply: ServerChange
+Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
   local server = Servers.get(tx, args.serverId)

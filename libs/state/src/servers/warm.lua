@@ -1,9 +1,6 @@
 --[[ Lets servers in slow start take what they may by now; new room goes to waiters. At most 128, those that end first
 come first; all of them once per call while there are fewer.
-ARGV[1] JSON: {}
-Reply: warming     number: servers still in slow start
-       answers, servers, more as in leases/release
-Errors: none. Events: none.
+Reply: {warming: number of servers still in slow start} and WaiterAnswers
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 128

@@ -3,7 +3,6 @@ its next lease, and forgotten with its last.
 ARGV[1] JSON: {cursor}: string, '0' to begin
 Reply: cleared     number
        cursor      string, '0' at the end
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -3,7 +3,6 @@ leases.
 ARGV[1] JSON: {idleMs}: the pool setting `sessionIdleMs` goes before it
 Reply: evicted     number
        more        true when there are further ones
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

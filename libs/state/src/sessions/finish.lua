@@ -1,7 +1,6 @@
 --[[ Ends a session: it is forgotten now, or with its last lease.
 ARGV[1] JSON: {sessionId}
-Reply: finished    false when there was no such session
-Errors: none. Events: none.
+Reply: FinishSessionReply
 Flags: allow-oom ]]
 return function(tx, args)
   local session_id = args.sessionId

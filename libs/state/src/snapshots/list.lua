@@ -1,7 +1,7 @@
 --[[ The complete snapshots of a job, oldest first. Writes nothing.
 ARGV[1] JSON: {job}
 Reply: ListSnapshotsReply; saving, restoring: tag of one that is under way, or absent
-Errors: JOB_NOT_FOUND. Events: none.
+Errors: JOB_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   local field = redis.call('HMGET', tx.key:job(args.job), 'saving', 'restoring', 'trainerEpoch')

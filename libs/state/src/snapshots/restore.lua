@@ -9,8 +9,8 @@ ARGV[1] JSON:
   stamp          of the trainer, or absent
 Reply: RestoreSnapshotPage; stepsTrained, submittedGroups and groups are those of the snapshot. `restoring`: call again.
   `restored`: a repeat gets the same until something else happens to the job
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING. Events:
-job.restored. ]]
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING.
+Events: job.restored. ]]
 return function(tx, args)
   local PAGE = 32
   local job, hash, longtail = args.job, tx.key:job(args.job), tx.key:longtail(args.job)

@@ -1,7 +1,5 @@
 --[[ Deletes one page of the snapshots that are no longer kept. A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {}
 Reply: more   boolean
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 32

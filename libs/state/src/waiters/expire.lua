@@ -1,12 +1,7 @@
 --[[ Answers parked acquires whose time is over, at most 128.
-ARGV[1] JSON: {}
-Reply: answers     list: {acquireId, replyTo, error, reason?}: WAIT_TIMEOUT when all that fit are full,
-                   NO_SERVER_AVAILABLE when none takes leases or fits, POOL_PAUSED while the pool is paused or its
-                   weights change, FENCED when the worker epoch is expired meanwhile
-       servers     {}
-       more        true when there are further ones
-       waiting     number: those still parked
-Errors: none. Events: none.
+Reply: WaiterAnswers, with the number of those still `waiting`. WAIT_TIMEOUT: all servers that fit are full;
+  NO_SERVER_AVAILABLE: none takes leases or fits; POOL_PAUSED: the pool is paused or its weights change; FENCED: the
+  worker epoch has expired
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 128

@@ -1,9 +1,7 @@
 --[[ Gives room that is there to those who wait: after an event that made more of it than one script hands out, and
 periodically, so that no waiter depends on a single call. It looks at the first servers of the policy's order, and at a
 page of the others that moves on with each call: who waits for one of those is found too.
-ARGV[1] JSON: {}
-Reply: answers, servers, more as in leases/release.
-Errors: none. Events: none.
+Reply: WaiterAnswers
 Flags: allow-oom ]]
 return function(tx)
   local ids = {}

@@ -1,7 +1,6 @@
 --[[ Whether the change of weights of this pool that is under way keeps an engine paused.
 ARGV[1] JSON: {endpoint, dialect}
 Reply: held   boolean
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local entry, sync = PausedEngines.load(tx, PausedEngines.name(args.dialect, args.endpoint)), WeightSync.load(tx)

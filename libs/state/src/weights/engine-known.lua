@@ -3,7 +3,6 @@ is to resume: it is recorded as one whose change has ended. One that was given u
 ARGV[1] JSON: {steps}   list of {serverId, endpoint, dialect, syncId}, at most 128
 Reply: recorded   list of booleans, in their order: the pause is recorded for that change, was before, and is not given
                   up
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local recorded = {}

@@ -4,7 +4,6 @@ GIVE_UP_MS it is given up, and its entry says so to all replicas while its serve
 When that server answers again after a time without an answer, the engine is listed anew.
 ARGV[1] JSON: {cursor}   string, '0' to begin
 Reply: EngineResumesPage; cursor '0' at the end
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -5,7 +5,6 @@ Reply: EnginePausesPage; cursor '0' at the end
 What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that only its
 callers can reach, is left alone. While no weights change, engines whose entries Redis may have lost are recorded as
 engines to resume, one page at each call.
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

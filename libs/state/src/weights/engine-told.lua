@@ -4,7 +4,6 @@ ARGV[1] JSON:
   paused             boolean
   lateMs             number: a pause that was asked for may be on its way for so long; until then a resume is said again
 Reply: late   true when it was paused after it was to resume: it must resume now
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local name = PausedEngines.name(args.dialect, args.endpoint)

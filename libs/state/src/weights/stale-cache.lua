@@ -6,7 +6,6 @@ ARGV[1] JSON:
   start?   {instanceId?, endpoint, dialect}: what the server is registered as just now; another start than is known, or
            without an instanceId another address, is an engine that has computed nothing yet
 Reply: engine   {endpoint, dialect} or absent
-Errors: none. Events: none.
 Flags: no-writes ]]
 return function(tx, args)
   local server, sync, start = Servers.get(tx, args.serverId), WeightSync.load(tx), args.start

@@ -2,7 +2,7 @@
 ARGV[1] JSON: {syncId, cursor, stamp}   strings; syncId absent: the change under way; cursor '0' to begin, absent: no
 servers; stamp of the trainer, or absent
 Reply: WeightsStatusReply; servers: one page in no order; cursor '0' at the end
-Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND. Events: none.
+Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -5,7 +5,6 @@ ARGV[1] JSON:
   syncId, cursor   strings; cursor '0' to begin
   fenceAfterMs     number: holders that have not ended for so long are not told any more, but their servers listed
 Reply: StopPage; cursor '0' at the end
-Errors: none. Events: none.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32

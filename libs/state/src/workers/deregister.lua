@@ -1,7 +1,7 @@
 --[[ Gives a worker epoch up; what it still holds is returned by the sweepers.
 ARGV[1] JSON: {workerId, workerEpoch}
-Reply: deregistered   false when the epoch was expired already
-Errors: WORKER_NOT_FOUND. Events: none.
+Reply: DeregisterWorkerReply; false when the epoch was expired before
+Errors: WORKER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then

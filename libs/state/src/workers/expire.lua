@@ -2,10 +2,7 @@
 live after an outage (nobody ran this script for `gapMs`, so nobody could be heard), and when at least two and more
 than 30 % of the live workers would expire together.
 ARGV[1] JSON: {gapMs}
-Reply: expired     list of workerId
-       held        'outage' | 'mass' while nothing expires: an alarm; absent otherwise
-       more        true when there are further ones
-Errors: none. Events: none.
+Reply: ExpiredWorkers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

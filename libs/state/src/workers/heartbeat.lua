@@ -1,10 +1,7 @@
 --[[ Keeps a worker epoch, and with it all its leases and attempts, and tells what the counts hold for it.
 ARGV[1] JSON: {workerId, workerEpoch}
-Reply: serverTimeMs, ttlMs, leaseCount, attemptCount   numbers
-       leaseDigest   string: sum of the sequences of its leases, not yet reduced modulo 2^40
-       generation    string: another one than before tells that Redis may have lost what it had granted
-       syncAsked     true from servers/reconcile until a sync of leases begins; absent otherwise
-Errors: WORKER_NOT_FOUND, FENCED (the epoch is expired): register anew. Events: none.
+Reply: WorkerHeartbeatReply; leaseDigest: string, the sum of the sequences, not yet reduced modulo 2^40
+Errors: WORKER_NOT_FOUND, FENCED (the epoch is expired): register anew.
 Flags: allow-oom ]]
 return function(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then

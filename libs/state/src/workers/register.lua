@@ -3,9 +3,7 @@ ARGV[1] JSON:
   workerId, registrationId   string; the same registrationId of a live epoch gets the same answer
   newEpoch                   string: the epoch that begins unless the call is a repeat
   ttlMs                      number
-Reply: workerEpoch           string
-       ttlMs, serverTimeMs   numbers
-Errors: none. Events: none.
+Reply: RegisterWorkerReply
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -4,8 +4,7 @@ ARGV[1] JSON:
   workerId, workerEpoch
   kind             'leases' | 'attempts'
   cursor           string, '0' to begin
-Reply: items       list of {id: leaseId, sinceMs} or {id: requestId, attempt, sinceMs}
-       cursor      string, '0' at the end
+Reply: SyncWorkerReply; cursor '0' at the end
 Errors: WORKER_NOT_FOUND, FENCED. Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
