@@ -25,6 +25,18 @@ module.exports = {
       'no I/O in contracts',
     ),
     only(
+      'admin-client-in-browsers',
+      { path: lib('admin-client'), pathNot: '\\.spec\\.ts$' },
+      { path: ['^libs/', 'node_modules'], pathNot: [lib('admin-client'), 'node_modules/openapi-'] },
+      'the console bundles it: no other library of the project',
+    ),
+    only(
+      'admin-client-without-node',
+      { path: lib('admin-client'), pathNot: '\\.spec\\.ts$' },
+      { dependencyTypes: ['core'] },
+      'it also runs in browsers',
+    ),
+    only(
       'platform-on-messaging',
       { path: lib('platform'), pathNot: '\\.(spec|fixture)\\.ts$' },
       { path: '^libs/', pathNot: ['^libs/(contracts|messaging)/', lib('platform')] },

@@ -8,7 +8,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const installedMark = join(root, 'node_modules', '.package-lock.json');
 const builtMark = join(root, 'dist', '.built');
-const buildInputs = ['apps', 'libs', 'lab', '.swcrc', 'package-lock.json'];
+const buildInputs = ['apps', 'libs', 'lab', 'docs/protocol/openapi.json', '.swcrc', 'package-lock.json'];
 
 /** Runs a command in the project's root; ends this process with its status when it fails. */
 export function run(command, args, options = {}) {
@@ -55,22 +55,30 @@ export function install() {
   utimesSync(installedMark, now, now);
 }
 
-/** Compiles everything to dist/ when a source is newer than the last build. */
+/** Builds when a source is newer than the last build. */
 export function build() {
   const inputs = buildInputs.map((input) => join(root, input)).filter((path) => existsSync(path));
   if (!inputs.some((path) => olderThan(builtMark, path))) return;
   console.log('Building ...');
+  compile();
+}
+
+/** Compiles everything to dist/, and writes the types of the client of the REST API. */
+export function compile() {
   rmSync(join(root, 'dist'), { recursive: true, force: true });
-  run(process.execPath, [
-    join(root, 'node_modules', '@swc', 'cli', 'bin', 'swc.js'),
-    'apps',
-    'libs',
-    'lab',
-    '--config-file=.swcrc',
-    '--out-dir=dist',
-    '--copy-files',
-    '--quiet',
-  ]);
+  writeClientTypes();
+  const swc = join(root, 'node_modules', '@swc', 'cli', 'bin', 'swc.js');
+  const options = ['--config-file=.swcrc', '--out-dir=dist', '--copy-files', '--quiet', '--ignore=**/*.d.ts'];
+  run(process.execPath, [swc, 'apps', 'libs', 'lab', ...options]);
   mkdirSync(join(root, 'dist'), { recursive: true });
   writeFileSync(builtMark, '');
+}
+
+/** The types of libs/admin-client, from the committed docs/protocol/openapi.json. */
+export function writeClientTypes() {
+  const generator = join(root, 'node_modules', 'openapi-typescript', 'bin', 'cli.js');
+  const target = join('libs', 'admin-client', 'src', 'openapi.gen.d.ts');
+  run(process.execPath, [generator, join('docs', 'protocol', 'openapi.json'), '-o', target], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
 }

@@ -1,0 +1,96 @@
+import createClient, { type Client } from 'openapi-fetch';
+import { AdminApiError } from './admin-api-error';
+import type { components, paths } from './openapi.gen';
+
+/** The types of the bodies of the REST API, by name. */
+export type Schemas = components['schemas'];
+/** Calls of the REST API: `dataOf(client.GET('/api/v1/pools/{pool}', { params: { path: { pool } } }))`. */
+export type AdminClient = Client<paths>;
+
+export interface AdminClientOptions {
+  /** Address of admin-api, without a path; in a browser, an empty text is the address of the page. */
+  url: string;
+  /** Bearer token. */
+  token: string;
+  /** Maximum duration of a call, milliseconds; for a stream, until its reply begins. */
+  timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 30_000;
+/** Repeats of a read that was answered 429. */
+const MOST_REPEATS = 4;
+/** A longer `Retry-After` is not waited for, milliseconds. */
+const LONGEST_PAUSE_MS = 5_000;
+const STREAM_TYPES = /^(text\/event-stream|application\/x-ndjson)/;
+
+/** A client of the routes of docs/protocol/openapi.json. It runs in Node and in browsers. */
+export function createAdminClient({ url, token, timeoutMs = TIMEOUT_MS }: AdminClientOptions): AdminClient {
+  return createClient<paths>({
+    baseUrl: url,
+    headers: { Authorization: `Bearer ${token}` },
+    fetch: (request) => send(request, timeoutMs),
+  });
+}
+
+/**
+ * The body of a reply.
+ * @throws AdminApiError for every reply that is no success, and when there is no reply
+ */
+export async function dataOf<Data>(call: Promise<{ data?: Data; error?: unknown; response: Response }>): Promise<Data> {
+  const { data, error, response } = await call.catch((cause: unknown) => {
+    throw AdminApiError.ofFailure(cause);
+  });
+  if (!response.ok) throw AdminApiError.ofReply(response, error);
+  return data as Data;
+}
+
+/**
+ * The pages of a list.
+ * @param read returns the page after a cursor; undefined: the first page
+ */
+export async function* pagesOf<Page extends { cursor?: string | number }>(
+  read: (cursor: Page['cursor']) => Promise<Page>,
+): AsyncGenerator<Page, void> {
+  let cursor: Page['cursor'] = undefined;
+  do {
+    const page = await read(cursor);
+    yield page;
+    ({ cursor } = page);
+  } while (cursor !== undefined);
+}
+
+/** Settles after a time, or rejects when the signal aborts. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((settle, reject) => {
+    signal?.throwIfAborted();
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop);
+      settle();
+    }, ms);
+    signal?.addEventListener('abort', stop, { once: true });
+  });
+}
+
+/** Sends a request before its deadline, and again a few times when a read is answered 429. */
+async function send(request: Request, timeoutMs: number): Promise<Response> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const control = new AbortController();
+  let isStream = false;
+  timeout.addEventListener('abort', () => {
+    if (!isStream) control.abort(timeout.reason);
+  });
+  const signal = AbortSignal.any([request.signal, control.signal]);
+  for (let repeats = 0; ; repeats++) {
+    const response = await fetch(new Request(request, { signal }));
+    isStream = response.ok && STREAM_TYPES.test(response.headers.get('Content-Type') ?? '');
+    const pauseMs = Number(response.headers.get('Retry-After')) * 1_000;
+    const isRefused = response.status === 429 && request.method === 'GET' && pauseMs <= LONGEST_PAUSE_MS;
+    if (!isRefused || repeats === MOST_REPEATS) return response;
+    await response.body?.cancel();
+    await pause(pauseMs, signal);
+  }
+}

@@ -1,0 +1,98 @@
+import { type AdminClient, dataOf, pause, type Schemas } from './admin-client';
+import { AdminApiError } from './admin-api-error';
+import type { operations } from './openapi.gen';
+
+/** An event of a pool with its place in the stream. */
+export interface StreamedEvent {
+  id: string;
+  event: Schemas['PoolEvent'];
+}
+
+export interface EventsOptions {
+  /** Only these events; absent: all. */
+  query?: operations['eventStream']['parameters']['query'];
+  /** Begins after this event; absent: with the next one. */
+  lastId?: string;
+  /** Ends the stream. */
+  signal?: AbortSignal;
+}
+
+/** admin-api sends a comment every 15 s; a stream without a byte for this long is dead, milliseconds. */
+const SILENT_MS = 40_000;
+/** Connections in sequence that bring no event before the stream is given up. */
+const MOST_FAILURES = 10;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
+
+/**
+ * The events of a pool. A connection that breaks or ends is opened again after the last event, so that none is missed
+ * or repeated. Ends when `signal` aborts.
+ * @throws AdminApiError that a repeat does not mend, or the last one after ten connections in sequence have failed
+ */
+export async function* eventsOf(
+  client: AdminClient,
+  pool: string,
+  { query, lastId, signal }: EventsOptions = {},
+): AsyncGenerator<StreamedEvent, void> {
+  for (let failures = 0; ;) {
+    if (signal?.aborted) return;
+    try {
+      const header = lastId === undefined ? undefined : { 'Last-Event-ID': lastId };
+      const params = { path: { pool }, query, header };
+      const body = await dataOf(client.GET('/api/v1/pools/{pool}/events', { params, parseAs: 'stream', signal }));
+      for await (const streamed of parse(textOf(body!))) {
+        failures = 0;
+        lastId = streamed.id;
+        yield streamed;
+      }
+    } catch (cause) {
+      if (signal?.aborted) return;
+      const error = AdminApiError.ofFailure(cause);
+      failures += 1;
+      if (!error.retryable || failures === MOST_FAILURES) throw error;
+    }
+    await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), signal).catch(() => undefined);
+  }
+}
+
+/**
+ * The text of a reply as it arrives (`parseAs: 'stream'`).
+ * @throws AdminApiError TIMED_OUT when nothing comes for 40 s, UNREACHABLE when the connection breaks
+ */
+export async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await beforeDeadline(reader.read());
+      if (done) return;
+      yield decoder.decode(value, { stream: true });
+    }
+  } catch (cause) {
+    throw AdminApiError.ofFailure(cause);
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+async function beforeDeadline<Result>(read: Promise<Result>): Promise<Result> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silent = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DOMException('The stream is silent', 'TimeoutError')), SILENT_MS);
+  });
+  return Promise.race([read, silent]).finally(() => clearTimeout(timer));
+}
+
+/** Server-sent events as admin-api writes them: each has one line of each field. */
+async function* parse(chunks: AsyncIterable<string>): AsyncGenerator<StreamedEvent, void> {
+  let rest = '';
+  for await (const chunk of chunks) {
+    const blocks = (rest + chunk).split('\n\n');
+    rest = blocks.pop()!;
+    for (const block of blocks) {
+      const lines = block.split('\n').map((line) => line.split(/: (.*)/s, 2));
+      const { id, data } = Object.fromEntries(lines) as { id?: string; data?: string };
+      if (id !== undefined && data !== undefined) yield { id, event: JSON.parse(data) as Schemas['PoolEvent'] };
+    }
+  }
+}
