@@ -15,6 +15,8 @@ const LABELS = new Set(
     'alarm',
     'app',
     'bound',
+    'code',
+    'commit',
     'job',
     'kind',
     'of',
@@ -25,6 +27,7 @@ const LABELS = new Set(
     'state',
     'subject',
     'task',
+    'transition',
   ].concat(['trigger', 'le', 'quantile', 'version', 'major', 'minor', 'patch', 'space', 'type']),
 );
 const DOWNLOAD_TIMEOUT_MS = 400_000;

@@ -12,6 +12,10 @@ export class LoadBalancerMetrics {
       'servers',
     ['outcome'],
   );
+  readonly waits = this.metrics.histogram(
+    'acquire_wait_seconds',
+    'Time from the receipt of lb.acquire to its grant, with the time in which no server had room',
+  );
   private readonly sessions = this.metrics.counter(
     'session_choices_total',
     'Acquires of bound sessions: kept on their server, or broken by the margin; many broken: prefix caches are lost',

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { OperationName } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -113,6 +114,26 @@ describe('two replicas of the load-balancer', () => {
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
     await lb.server('a');
     expect(await waiting).toMatchObject({ serverId: 'a', decision: { branch: 'waited' } });
+  });
+
+  it('measure how long an acquire waits for its grant, in its first replica or in the one that grants it', async () => {
+    const of = async (suffix: string) => {
+      const pattern = new RegExp(`broomwagon_acquire_wait_seconds_${suffix}{app="load-balancer"} (\\S+)`);
+      return (await lb.metrics()).reduce((sum, page) => sum + Number(pattern.exec(page)![1]), 0);
+    };
+    const before = { count: await of('count'), seconds: await of('sum') };
+    const w = await lb.worker();
+    const waiting = lb.acquire(w, { waitMs: 20_000 });
+    await expect.poll(async () => (await lb.status()).waiters).toBe(1);
+    const waitsSinceMs = performance.now();
+    await delay(50);
+    const waitedMs = performance.now() - waitsSinceMs;
+    await lb.server('a');
+    await waiting;
+    await lb.acquire(w);
+    await expect.poll(() => of('count')).toBe(before.count + 2);
+    // Redis counts whole milliseconds.
+    expect(((await of('sum')) - before.seconds) * 1_000).toBeGreaterThan(waitedMs - 2);
   });
 
   it("give a dead worker's leases back within its time to live, and fence what it says later", async () => {
@@ -302,5 +323,10 @@ describe('two replicas of the load-balancer', () => {
     for (const name of ['leases', 'waiters', 'acquires_total', 'leases_reaped_total']) {
       expect(page).toContain(`broomwagon_${name}`);
     }
+    expect(page).toMatch(
+      /^broomwagon_redis_call_seconds_count\{app="load-balancer",transition="leases\/acquire"\} \d/m,
+    );
+    expect(page).toMatch(/^broomwagon_build_info\{version="\d+\.\d+\.\d+",commit="unknown",app="load-balancer"\} 1$/m);
+    expect(page).toMatch(/^broomwagon_schema_version\{app="load-balancer"\} 1$/m);
   });
 });

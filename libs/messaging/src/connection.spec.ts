@@ -18,8 +18,11 @@ describe('connectNats', () => {
     const server = await startNats({ port });
     await (await pending).close();
     const app = await startEchoApp(server.url, echoController('outage-spec'));
+    let reconnects = 0;
+    app.connection.onReconnect = () => reconnects++;
     await server.kill();
     await expect.poll(() => app.connection.isConnected()).toBe(false);
+    expect(reconnects).toBe(0);
     const during = app.client.request('rollout.v1.p.outage-spec.echo', { value: 1 }, { timeoutMs: 50 });
     await expect(during).rejects.toMatchObject({ code: 'TIMEOUT', retryable: true });
     await server.restart();
@@ -30,6 +33,7 @@ describe('connectNats', () => {
     );
     await expect(after).resolves.toMatchObject({ value: 2 });
     expect(app.connection.isConnected()).toBe(true);
+    expect(reconnects).toBe(1);
     expect(app.connection.isClosed()).toBe(false);
     await server.kill();
     await app.close(); // With the server gone, too.

@@ -43,6 +43,8 @@ export interface NatsConfig {
 export class MessagingConnection {
   private connected = true;
   private reason: Error | undefined;
+  /** Called when the link to a server is up again. */
+  onReconnect: () => void = () => undefined;
   /** Settles when the connection is closed for good, with the error that did it, if any. Liveness hangs on it. */
   readonly closedForGood: Promise<Error | undefined>;
 
@@ -89,6 +91,7 @@ export class MessagingConnection {
         this.connected = false;
       } else if (status.type === Events.Reconnect) {
         this.connected = true;
+        this.onReconnect();
       }
     }
   }

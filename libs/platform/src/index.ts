@@ -8,6 +8,7 @@ export * from './configuration/payload.config';
 export * from './configuration/service.config';
 export * from './failpoint';
 export * from './metrics';
+export { PROJECT_ROOT, VERSION } from './project';
 export { PeriodicTask } from './scheduler/periodic-task';
 export { InEachPool, Periodically } from './scheduler/periodic.decorators';
 export { Scheduler } from './scheduler/scheduler';

@@ -1,4 +1,5 @@
 import { Test } from '@nestjs/testing';
+import { Metrics } from '@broomwagon/platform';
 import { testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
@@ -17,7 +18,7 @@ async function openApp(url: string) {
           keyPrefix: testPool().pool,
           claims: { maxWaiters: 3 },
           readiness: { addReadiness: (name, check) => void checks.set(name, check) },
-          metrics: { gauge: () => ({ set: () => undefined }) },
+          metrics: new Metrics('spec'),
         }),
       }),
     ],

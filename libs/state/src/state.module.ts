@@ -15,9 +15,9 @@ import { CredentialStore } from './credentials';
 import { InspectionStore } from './inspection';
 import { JobStore } from './jobs';
 import { LedgerStore, PromptMemoryStore } from './ledger';
-import { FunctionRunner } from './library/function-runner';
+import { type CallMetrics, FunctionRunner, theLibrary } from './library/function-runner';
 import { LibraryUpkeep } from './library/library-upkeep';
-import { ReplicaMarks } from './library/schema-version';
+import { ReplicaMarks, SCHEMA_VERSION } from './library/schema-version';
 import { LeaseBounds, LeaseStore } from './leases';
 import { LongtailStore } from './longtail';
 import { MoveStore } from './moves';
@@ -45,12 +45,24 @@ export interface StateOptions extends RedisConnectionOptions {
   /** Collects what the app cannot work without. */
   readiness: { addReadiness(name: string, check: () => Promise<unknown>): void };
   /** Shows numbers. */
-  metrics: { gauge(name: string, help: string): { set(value: number): void } };
+  metrics: {
+    gauge(name: string, help: string): { set(value: number): void };
+    counter(name: string, help: string, labels: string[]): { inc(labels: Record<string, string>): void };
+    histogram(
+      name: string,
+      help: string,
+      labels: string[],
+      buckets: number[],
+    ): { observe(labels: Record<string, string>, value: number): void };
+  };
 }
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<StateOptions>()
   .setClassMethodName('forRoot')
   .build();
+
+/** Fewer than usual, since there are some hundred transitions. */
+const CALL_BUCKETS_S = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1];
 
 /** Stores that are made of what else the module provides. */
 const STORES = [
@@ -81,6 +93,17 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
   );
 }
 
+function callMetricsOf({ metrics }: StateOptions): CallMetrics {
+  metrics.gauge('schema_version', 'Layout in which this build stores pools').set(SCHEMA_VERSION);
+  const help = 'Time from the call of a transition to its reply';
+  const seconds = metrics.histogram('redis_call_seconds', help, ['transition'], CALL_BUCKETS_S);
+  const errors = metrics.counter('redis_errors_total', 'Calls of transitions that failed, by error code', ['code']);
+  return {
+    took: (transition, duration) => seconds.observe({ transition }, duration),
+    failed: (code) => errors.inc({ code }),
+  };
+}
+
 /**
  * The connection of an app to Redis and all stores: part of the readiness of the app, closed last, after the transport
  * has drained.
@@ -98,8 +121,8 @@ function memoryOf(redis: RedisClient, { metrics }: StateOptions): RedisMemory {
     {
       provide: FunctionRunner,
       inject: [Redis, MODULE_OPTIONS_TOKEN, RedisMemory],
-      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions, memory: RedisMemory) =>
-        new FunctionRunner(redis, keyPrefix, memory),
+      useFactory: (redis: RedisClient, options: StateOptions, memory: RedisMemory) =>
+        new FunctionRunner(redis, options.keyPrefix, memory, theLibrary(), callMetricsOf(options)),
     },
     {
       provide: LeaseBounds,

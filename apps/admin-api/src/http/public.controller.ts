@@ -1,4 +1,5 @@
 import { Controller, Get, Header } from '@nestjs/common';
+import { VERSION } from '@broomwagon/platform';
 import { OPENAPI_TEXT } from './openapi-file';
 
 /** What needs no token, beside the routes of health; none of it shows anything of a pool. */
@@ -11,7 +12,7 @@ export class PublicController {
 
   @Get('version')
   version() {
-    return { name: 'broomwagon', version: process.env.npm_package_version ?? 'unknown' };
+    return { name: 'broomwagon', version: VERSION };
   }
 
   @Get('openapi.json')

@@ -48,12 +48,14 @@ export class AcquireService {
     request: AcquireRequest,
     replyTo: string | undefined,
   ): Promise<LeaseGrant | typeof PARKED> {
+    const receivedAtMs = performance.now();
     const mayWait = (request.waitMs ?? 0) > 0;
     const entry: AcquireEntry = mayWait ? { ...request, replyTo } : request;
     const { result, servers } = await this.calls.add(pool, entry);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw refusalOf(result);
+    this.metrics.waits.observe((performance.now() - receivedAtMs) / 1_000);
     return leaseGrantOf(request.acquireId, result, servers);
   }
 

@@ -29,6 +29,7 @@ export class WaiterAnswersService {
         this.messaging.reply(answer.replyTo, refusalOf(answer));
       } else {
         this.metrics.granted(answer);
+        this.metrics.waits.observe(answer.waitedMs / 1_000);
         this.messaging.reply(answer.replyTo, leaseGrantOf(answer.acquireId, answer, servers));
       }
     }

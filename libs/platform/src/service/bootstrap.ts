@@ -20,6 +20,7 @@ import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
+import { VERSION } from '../project';
 import { createLogger, readableLog } from './logging';
 import { PlatformModule } from './platform.module';
 import { startTracing } from './tracing';
@@ -135,6 +136,12 @@ async function start<Config extends ServiceConfig>(
 ): Promise<RunningService<Config>> {
   const metrics = new Metrics(options.app);
   metrics.collectProcess();
+  metrics.gauge('build_info', 'Always 1; version and commit of this build', ['version', 'commit']).set(
+    { version: VERSION, commit: config.buildCommit },
+    1,
+  );
+  const reconnects = metrics.counter('nats_reconnects_total', 'Times that the connection to NATS was restored');
+  connection.onReconnect = () => reconnects.inc();
   const replySubjects = replySubjectsOf(config.replyPrefixes, metrics);
   const transport = new NatsTransport(connection, {
     queueGroup: options.app,

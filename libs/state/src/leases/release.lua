@@ -4,7 +4,7 @@ ARGV[1] JSON:
                    'finished' or 'failed', for the breaker
   rememberMs       number: how long the answer, or the tombstone, is kept
 Reply: results     list, in the order of the items: {released, reason}
-       answers     list for parked callers: {acquireId, replyTo, seq, serverId, branch, inflight} | {.., error, reason?}
+       answers     list for parked callers: {acquireId, replyTo, waitedMs, seq, serverId, ...} | {.., error, reason?}
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
        more        true when further waiters may be granted (run waiters/grant)
        broken      list of serverId that the breaker made suspect; absent when there are none

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { BroomwagonError, type WireError } from '@broomwagon/contracts';
+import { BroomwagonError, type ErrorCode, type WireError } from '@broomwagon/contracts';
 import { SpanKind, trace } from '@opentelemetry/api';
 import { Cluster } from 'ioredis';
 import { primariesOf, type RedisClient } from '../redis-cluster';
@@ -30,6 +30,12 @@ export interface MemoryGate {
   refusal(): BroomwagonError | undefined;
 }
 
+/** Measures the calls of transitions. */
+export interface CallMetrics {
+  took(transition: string, seconds: number): void;
+  failed(code: ErrorCode): void;
+}
+
 const raise = transition<object, { version?: number }>('pools/raise-schema');
 const STORE_FULL_RETRY_AFTER_MS = 1_000;
 const tracer = trace.getTracer('broomwagon');
@@ -53,6 +59,7 @@ export class FunctionRunner {
     /** Asked before every transition that takes new work in. */
     private readonly gate?: MemoryGate,
     private readonly library = theLibrary(),
+    private readonly metrics?: CallMetrics,
   ) {}
 
   /** Root key of a pool; its braces keep all keys of the pool in one cluster slot. */
@@ -89,6 +96,7 @@ export class FunctionRunner {
     if (!target) throw new Error(`there is no transition ${name}`);
     const refusal = target.isRefusedWhenFull ? this.gate?.refusal() : undefined;
     if (refusal) throw refusal;
+    const beganAtMs = performance.now();
     try {
       return await this.fcall(target.name, pool, argv).catch(async (error: unknown) => {
         const stored = refusedVersion(error);
@@ -97,7 +105,11 @@ export class FunctionRunner {
         return await this.fcall(target.name, pool, argv);
       });
     } catch (error) {
-      throw asTyped(name, error);
+      const typed = asTyped(name, error);
+      this.metrics?.failed(typed.code);
+      throw typed;
+    } finally {
+      this.metrics?.took(name, (performance.now() - beganAtMs) / 1_000);
     }
   }
 

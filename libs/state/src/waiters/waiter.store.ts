@@ -4,7 +4,7 @@ import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
 /** The answer of a parked acquire; whoever ran the transition publishes it to `replyTo`. */
-export type WaiterAnswer = { acquireId: string; replyTo: string } & (Granted | Refused);
+export type WaiterAnswer = { acquireId: string; replyTo: string } & ((Granted & { waitedMs: number }) | Refused);
 /** What every transition that makes room may answer. */
 export interface WaiterAnswers {
   answers: WaiterAnswer[];

@@ -8,7 +8,7 @@ local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a
 
 function Waiters.park(tx, item, lane)
   item.lane = lane
-  item.deadlineMs = tx.now + item.waitMs
+  item.parkedAtMs, item.deadlineMs = tx.now, tx.now + item.waitMs
   Parked.take_place(tx, item)
   Parked.save(tx, item)
 end
@@ -57,6 +57,7 @@ function Waiters.settle(tx, waiter, answers, servers)
     local answer = Leases.granted(tx, waiter, server, line, choice, servers)
     answer.acquireId = waiter.acquireId
     answer.replyTo = waiter.replyTo
+    answer.waitedMs = tx.now - (waiter.parkedAtMs or tx.now)
     table.insert(answers, answer)
     return true
   end
