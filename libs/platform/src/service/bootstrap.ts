@@ -136,10 +136,9 @@ async function start<Config extends ServiceConfig>(
 ): Promise<RunningService<Config>> {
   const metrics = new Metrics(options.app);
   metrics.collectProcess();
-  metrics.gauge('build_info', 'Always 1; version and commit of this build', ['version', 'commit']).set(
-    { version: VERSION, commit: config.buildCommit },
-    1,
-  );
+  metrics
+    .gauge('build_info', 'Always 1; version and commit of this build', ['version', 'commit'])
+    .set({ version: VERSION, commit: config.buildCommit }, 1);
   const reconnects = metrics.counter('nats_reconnects_total', 'Times that the connection to NATS was restored');
   connection.onReconnect = () => reconnects.inc();
   const replySubjects = replySubjectsOf(config.replyPrefixes, metrics);

@@ -1,5 +1,5 @@
--- Parked acquires. Waiter: JSON of the item with replyTo, parkedAtMs, deadlineMs, lane, place and score. A lane is ordered by
--- priority, then turn, then arrival; each waiter gets exactly one answer, made in the script that takes it out.
+-- Parked acquires. Waiter: JSON of the item with replyTo, parkedAtMs, deadlineMs, lane, place, score. A lane is ordered
+-- by priority, then turn, then arrival; each waiter gets exactly one answer, made in the script that takes it out.
 -- Fairness (start-time fair queueing): the waiters of one worker and priority have places one after the other, four to
 -- a turn; a worker that comes new begins at the turn in hand, so a burst of one is never ahead of the rest.
 -- What stands under `released` for an acquireId whose lease must never be granted: `!`, or `!` and an error code.
