@@ -19,6 +19,12 @@ module.exports = {
       'what is deployed runs without lab; npm start and compose start its processes, by file name',
     ),
     only(
+      'console-in-a-browser',
+      { path: '^apps/console/' },
+      { path: '^libs/', pathNot: lib('admin-client') },
+      'the console knows the system by its REST API only',
+    ),
+    only(
       'contracts-need-nothing',
       { path: lib('contracts') },
       { path: '^libs/', pathNot: lib('contracts') },

@@ -21,6 +21,8 @@ export default defineConfig({
   },
   test: {
     include: ['{apps,libs,lab}/**/*.spec.ts', 'test/**/*.spec.ts'],
+    // `npm run test:browser`; its short form is test/console.spec.ts.
+    exclude: ['test/browser/**'],
     // A busy machine of two cores stands still for seconds at times; only what never comes may fail a test.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -63,13 +63,19 @@ export function build() {
   compile();
 }
 
-/** Compiles everything to dist/, and writes the types of the client of the REST API. */
+/**
+ * Compiles services and libraries with swc and the console with Vite to dist/, and writes the types of the client of the
+ * REST API.
+ */
 export function compile() {
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   writeClientTypes();
   const swc = join(root, 'node_modules', '@swc', 'cli', 'bin', 'swc.js');
-  const options = ['--config-file=.swcrc', '--out-dir=dist', '--copy-files', '--quiet', '--ignore=**/*.d.ts'];
+  const ignored = ['--ignore=**/*.d.ts', '--ignore=apps/console/**'];
+  const options = ['--config-file=.swcrc', '--out-dir=dist', '--copy-files', '--quiet', ...ignored];
   run(process.execPath, [swc, 'apps', 'libs', 'lab', ...options]);
+  const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js');
+  run(process.execPath, [vite, 'build', 'apps/console', '--logLevel=warn']);
   mkdirSync(join(root, 'dist'), { recursive: true });
   writeFileSync(builtMark, '');
 }

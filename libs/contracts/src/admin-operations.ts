@@ -7,6 +7,7 @@ const api = 'admin-api';
 /** Operations that admin-api handles itself: they concern more than one pool, or secrets, and are not on NATS. */
 export const ADMIN_OPERATIONS = {
   'pool.list': operation<admin.ListPoolsReply>()(api, admin.ListPoolsRequest),
+  'identity.get': operation<admin.IdentityReply>()(api, admin.GetIdentityRequest),
   'token.create': operation<admin.CreateTokenReply>()(api, admin.CreateTokenRequest),
   'token.list': operation<admin.ListTokensReply>()(api, admin.ListTokensRequest),
   'token.revoke': operation<admin.RevokeTokenReply>()(api, admin.RevokeTokenRequest),

@@ -32,6 +32,19 @@ export interface ListPoolsReply {
   pools: PoolName[];
 }
 
+/** `identity.get`: who the caller is, by its token. */
+export class GetIdentityRequest {}
+export interface IdentityReply {
+  /** Unique: id of a token, or subject of an issuer. */
+  id: string;
+  /** For people. */
+  name: string;
+  /** What the caller may do. */
+  role: Role;
+  /** The pools the caller may use; absent: all pools. */
+  pools?: PoolName[];
+}
+
 /** `token.create`: makes a bearer token. For a rotation, create the second token, then revoke the first. */
 export class CreateTokenRequest {
   /** Who uses the token; the audit log has this name. Several tokens may have one name. */

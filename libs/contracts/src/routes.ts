@@ -154,6 +154,7 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/commit', 'weights.commit'),
   changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/rollback', 'weights.rollback'),
 
+  reads('/identity', 'identity.get'),
   { method: 'GET', path: '/tokens', operation: 'token.list', role: 'admin' },
   changes('admin', 'POST', '/tokens', 'token.create', { isSecret: true }),
   changes('admin', 'DELETE', '/tokens/{tokenId}', 'token.revoke'),

@@ -2,12 +2,29 @@ import type { Server } from 'node:http';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import helmet from 'helmet';
 import type { AdminApiConfig } from '../admin-api.config';
+import { serveConsole } from './console-files';
 
 /** A whole request, its body included, milliseconds; a caller that sends slower is cut off. */
 const REQUEST_MS = 30_000;
 const HEADERS_MS = 10_000;
 /** Longer than the idle timeout of common load balancers (60 s), which must not find a connection closed. */
 const KEEP_ALIVE_MS = 75_000;
+/** What a page of the console may load: only files and replies of this server. */
+const CONTENT_SECURITY_POLICY = {
+  useDefaults: false,
+  directives: {
+    defaultSrc: ["'none'"],
+    scriptSrc: ["'self'"],
+    // Mantine writes its colors into a style element.
+    styleSrc: ["'self'", "'unsafe-inline'"],
+    // Charts are exported as pictures from a blob.
+    imgSrc: ["'self'", 'data:', 'blob:'],
+    connectSrc: ["'self'"],
+    baseUri: ["'none'"],
+    formAction: ["'none'"],
+    frameAncestors: ["'none'"],
+  },
+};
 
 /** The HTTP server of admin-api; the body of a request is read after its token was checked. */
 export function httpServer(config: AdminApiConfig) {
@@ -16,7 +33,8 @@ export function httpServer(config: AdminApiConfig) {
     configure(application: NestExpressApplication): void {
       application.set('trust proxy', config.trustedProxies);
       application.disable('etag');
-      application.use(helmet());
+      application.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
+      serveConsole(application);
       const server = application.getHttpServer() as Server;
       server.requestTimeout = REQUEST_MS;
       server.headersTimeout = HEADERS_MS;

@@ -21,6 +21,7 @@ export class AdminHandlers {
         const pools = await directory.list();
         return { pools: pools.filter((pool) => allowed?.includes(pool) ?? true) };
       },
+      'identity.get': async (_, { id, name, role, pools }) => ({ id, name, role, pools: pools && [...pools] }),
       'token.create': (request) => credentials.create(request),
       'token.list': async () => ({ tokens: await credentials.list() }),
       'audit-log.list': (request) => audit.list(request),

@@ -37,6 +37,7 @@ const TAGS: Readonly<Record<string, string>> = {
   jobs: 'Training runs with their rounds and long-tail queues.',
   rebalance: 'Moves of requests between servers.',
   weights: 'Changes of the weights.',
+  identity: 'The caller.',
   tokens: 'Bearer tokens.',
   'audit-log': 'Changes made through this API.',
 };

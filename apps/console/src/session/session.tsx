@@ -1,0 +1,89 @@
+import { type AdminClient, AdminApiError, createAdminClient, dataOf, type Schemas } from '@broomwagon/admin-client';
+import { Center, Loader } from '@mantine/core';
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import { readToken, storeToken } from './token';
+
+type Identity = Schemas['IdentityReply'];
+
+interface SignedOut {
+  signIn(token: string): void;
+  /** Why the last token was not accepted. */
+  problem?: AdminApiError;
+}
+interface SignedIn {
+  identity: Identity;
+  client: AdminClient;
+  signOut(): void;
+  /** True if the caller may do what needs this role. */
+  may(role: Identity['role']): boolean;
+}
+
+const ROLES: readonly Identity['role'][] = ['viewer', 'operator', 'admin'];
+const SignedOutContext = createContext<SignedOut | undefined>(undefined);
+const SignedInContext = createContext<SignedIn | undefined>(undefined);
+
+/** Asks the server who the holder of the token is; shows `signIn` without a valid token, otherwise the children. */
+export function SessionProvider({ signIn, children }: { signIn: ReactNode; children: ReactNode }) {
+  const [token, setToken] = useState(readToken);
+  const [identity, setIdentity] = useState<Identity>();
+  const [problem, setProblem] = useState<AdminApiError>();
+  const client = useMemo(() => (token === undefined ? undefined : createAdminClient({ url: '', token })), [token]);
+
+  const change = useCallback((next: string | undefined) => {
+    storeToken(next);
+    setIdentity(undefined);
+    setProblem(undefined);
+    setToken(next);
+  }, []);
+  useEffect(() => {
+    // A link with a token, opened in this tab.
+    const listen = () => {
+      const found = readToken();
+      if (found !== token) change(found);
+    };
+    addEventListener('hashchange', listen);
+    return () => removeEventListener('hashchange', listen);
+  }, [token, change]);
+  useEffect(() => {
+    let isCurrent = true;
+    (client && dataOf(client.GET('/api/v1/identity')))?.then(
+      (found) => isCurrent && setIdentity(found),
+      (error: unknown) => {
+        if (!isCurrent) return;
+        storeToken(undefined);
+        setProblem(AdminApiError.ofFailure(error));
+        setToken(undefined);
+      },
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [client]);
+
+  const signedIn = useMemo<SignedIn | undefined>(() => {
+    if (client === undefined || identity === undefined) return undefined;
+    return {
+      identity,
+      client,
+      signOut: () => change(undefined),
+      may: (role) => ROLES.indexOf(identity.role) >= ROLES.indexOf(role),
+    };
+  }, [client, identity, change]);
+
+  if (signedIn) return <SignedInContext value={signedIn}>{children}</SignedInContext>;
+  if (token !== undefined) {
+    return (
+      <Center h="100vh">
+        <Loader aria-label="Signing in" />
+      </Center>
+    );
+  }
+  return <SignedOutContext value={{ signIn: change, problem }}>{signIn}</SignedOutContext>;
+}
+
+export function useSession(): SignedIn {
+  return useContext(SignedInContext)!;
+}
+export function useSignIn(): SignedOut {
+  return useContext(SignedOutContext)!;
+}

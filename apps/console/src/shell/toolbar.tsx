@@ -1,0 +1,73 @@
+import {
+  ActionIcon,
+  Badge,
+  Button,
+  Group,
+  Menu,
+  Select,
+  Tooltip,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useSession } from '../session/session';
+import { setParameters } from './route';
+import { useScope } from './scope';
+
+/** Selects pool and job; shows who is signed in; switches the colors. */
+export function Toolbar() {
+  const { pool, pools, job, jobs } = useScope();
+  const { identity, signOut } = useSession();
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <Select
+        aria-label="Pool"
+        size="xs"
+        w={130}
+        data={[...new Set([pool, ...pools])]}
+        value={pool}
+        allowDeselect={false}
+        onChange={(next) => setParameters({ pool: next ?? undefined, job: undefined })}
+      />
+      <Select
+        aria-label="Job"
+        size="xs"
+        w={170}
+        placeholder="no job yet"
+        searchable
+        data={[...new Set(job === undefined ? jobs : [job, ...jobs])]}
+        value={job ?? null}
+        allowDeselect={false}
+        onChange={(next) => setParameters({ job: next ?? undefined })}
+      />
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <Button size="compact-sm" variant="default" aria-label={`${identity.name}, role ${identity.role}`}>
+            <Badge size="sm" variant="light" data-role={identity.role}>
+              {identity.role}
+            </Badge>
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>{identity.name}</Menu.Label>
+          <Menu.Item onClick={signOut}>Sign out</Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <ColorSwitch />
+    </Group>
+  );
+}
+
+function ColorSwitch() {
+  const { setColorScheme } = useMantineColorScheme();
+  const other = useComputedColorScheme('light') === 'dark' ? 'light' : 'dark';
+  return (
+    <Tooltip label={`Use ${other} colors`}>
+      <ActionIcon variant="default" aria-label={`Use ${other} colors`} onClick={() => setColorScheme(other)}>
+        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
+          <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" strokeWidth="1.5" />
+          <path d="M8 2a6 6 0 0 1 0 12z" fill="currentColor" />
+        </svg>
+      </ActionIcon>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,14 @@
+import { fileURLToPath } from 'node:url';
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
+
+/** `npm run build` builds the console into dist/console; `npx vite apps/console` serves it while it is changed. */
+export default defineConfig({
+  root: path('.'),
+  plugins: [react()],
+  build: { outDir: path('../../dist/console'), emptyOutDir: true, chunkSizeWarningLimit: 700 },
+  // For `npx vite`: the API of a running system.
+  server: { proxy: { '/api': process.env.BROOMWAGON_URL ?? 'http://127.0.0.1:8080' } },
+});
