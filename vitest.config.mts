@@ -24,13 +24,13 @@ export default defineConfig({
     // `npm run test:browser`; its short form is test/console.spec.ts.
     exclude: ['test/browser/**'],
     // A busy machine of two cores stands still for seconds at times; only what never comes may fail a test.
-    testTimeout: 120_000,
+    testTimeout: 120_000 * Number(process.env['TEST_RUNS_FACTOR'] ?? 1),
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     pool: 'forks',
     // Most tests wait for other processes: two files at a time fit on two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    setupFiles: ['reflect-metadata'],
+    setupFiles: ['./libs/testing/src/vitest-setup.ts'],
     globalSetup: ['./libs/testing/src/vitest-global-setup.ts'],
   },
 });

@@ -1,6 +1,9 @@
-// `npm run test:faults`: all fault tests, with every pair of conditions under which Redis may be set back. Prints a
-// table and ends with `N passed, N failed, N skipped`. Takes about half an hour; `-- test/set-back/torn` runs a part.
-import { relative } from 'node:path';
+// `npm run test:faults`: all fault tests, with every pair of conditions under which Redis may be set back, and all
+// properties with ten times as many runs as in `npm test`. What is drawn at random follows from a seed that is printed;
+// `TEST_SEED=<seed>` repeats a run. Prints a table and ends with `N passed, N failed, N skipped`. Takes about half an
+// hour; `-- test/set-back/torn` runs a part.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { build, install, requireNode, root } from './prepare.mjs';
 import { runTests } from './vitest.mjs';
 
@@ -15,6 +18,15 @@ const FILES = [
   'test/stops-in-any-order',
   'test/workers-that-vanish',
 ];
+
+/** The spec files that hold properties for what fast-check draws. */
+function propertySpecs() {
+  return ['libs', 'apps', 'lab'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true })
+      .map((name) => join(folder, name))
+      .filter((path) => path.endsWith('.spec.ts') && /fc\.assert|forDataSets/.test(readFileSync(join(root, path)))),
+  );
+}
 
 function printTable({ testResults }) {
   for (const { name, assertionResults } of testResults) {
@@ -31,4 +43,12 @@ requireNode();
 install();
 build();
 const files = process.argv.slice(2);
-process.exit(runTests(files.length > 0 ? files : FILES, { environment: { SET_BACK: 'all' }, describe: printTable }));
+const seed = process.env.TEST_SEED ?? String(Math.floor(Math.random() * 2 ** 31));
+console.log(`TEST_SEED=${seed}`);
+const environment = { SET_BACK: 'all', TEST_SEED: seed, TEST_RUNS_FACTOR: '10' };
+const status = runTests(files.length > 0 ? files : [...FILES, ...propertySpecs()], {
+  environment,
+  describe: printTable,
+});
+console.log(`The seed of this run: TEST_SEED=${seed}`);
+process.exit(status);

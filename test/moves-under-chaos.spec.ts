@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError, requestIdOf, type MoveState } from '@broomwagon/contracts';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { killAtRandom } from './system/chaos';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { killAtRandom, randomOf } from './system/chaos';
 import { dataSet, faultsOf } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
@@ -46,7 +46,8 @@ function moveAtRandom(system: TestSystem, job: string) {
   const stopping = new AbortController();
   const states = new Map<MoveState, number>();
   const planIds: string[] = [];
-  const pick = (count: number): number => Math.floor(Math.random() * count);
+  const random = randomOf(inject('seed'));
+  const pick = (count: number): number => Math.floor(random() * count);
   const work = (async () => {
     while (!stopping.signal.aborted) {
       const moves = Array.from({ length: 24 }, () => ({

@@ -12,11 +12,10 @@ import {
 } from '@broomwagon/contracts';
 import { engineRequestId } from '@broomwagon/engines';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { liveRows, ServiceBench } from './system/service-bench';
 
-/** Deeper: STOP_RUNS=50. */
-const RUNS = Number(process.env.STOP_RUNS ?? 3);
+const RUNS = 3 * inject('runsFactor');
 const GROUPS = 24;
 const SAMPLES = 2;
 
@@ -199,36 +198,40 @@ class Run {
   }
 }
 
-it('leaves engine, leases, requests and waiters agreed, whatever the order of aborts, syncs, ends and deaths', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(step, { minLength: 10, maxLength: 30 }),
-      fc.infiniteStream(fc.nat()),
-      async (steps, stream) => {
-        const decide = (choices: number) => (stream.next().value as number) % choices;
-        // Half of the responses end by themselves soon.
-        await bench.begin(({ script }) => (script.sampleKey % 2 === 0 ? 60 : 4_000), 5);
-        await bench.register({ weightVersion: 0, maxInflight: 6 });
-        const trainerEpoch = await bench.openRound(GROUPS);
-        await bench.startWorker({ workerTtlMs: 3_000, concurrency: 16 });
-        const run = new Run(await Router.register(), trainerEpoch, decide);
-        await run.submit();
-        for (const name of steps) await run[name]();
-        await run.end();
-        // The worker is alive all the time; what it lost it stops by itself.
-        await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
-        const { requests } = await bench.counts();
-        const { submitted, finished, trained, dropped, ...others } = requests;
-        expect({ ...others, ended: finished + trained + dropped }).toEqual({
-          ...Object.fromEntries(Object.keys(others).map((name) => [name, 0])),
-          ended: submitted,
-        });
-        expect((await bench.engineState()).resumeMismatches).toBe(0);
-        expect(await bench.findings()).toEqual([]);
-        await bench.end();
-      },
-    ),
-    // A smaller example would need a pool for each try.
-    { numRuns: RUNS, endOnFailure: true },
-  );
-}, 600_000);
+it(
+  'leaves engine, leases, requests and waiters agreed, whatever the order of aborts, syncs, ends and deaths',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { minLength: 10, maxLength: 30 }),
+        fc.infiniteStream(fc.nat()),
+        async (steps, stream) => {
+          const decide = (choices: number) => (stream.next().value as number) % choices;
+          // Half of the responses end by themselves soon.
+          await bench.begin(({ script }) => (script.sampleKey % 2 === 0 ? 60 : 4_000), 5);
+          await bench.register({ weightVersion: 0, maxInflight: 6 });
+          const trainerEpoch = await bench.openRound(GROUPS);
+          await bench.startWorker({ workerTtlMs: 3_000, concurrency: 16 });
+          const run = new Run(await Router.register(), trainerEpoch, decide);
+          await run.submit();
+          for (const name of steps) await run[name]();
+          await run.end();
+          // The worker is alive all the time; what it lost it stops by itself.
+          await expect.poll(() => bench.inflight()).toEqual({ engine: 0, leases: 0, waiters: 0 });
+          const { requests } = await bench.counts();
+          const { submitted, finished, trained, dropped, ...others } = requests;
+          expect({ ...others, ended: finished + trained + dropped }).toEqual({
+            ...Object.fromEntries(Object.keys(others).map((name) => [name, 0])),
+            ended: submitted,
+          });
+          expect((await bench.engineState()).resumeMismatches).toBe(0);
+          expect(await bench.findings()).toEqual([]);
+          await bench.end();
+        },
+      ),
+      // A smaller example would need a pool for each try.
+      { numRuns: RUNS, endOnFailure: true },
+    );
+  },
+  600_000 * inject('runsFactor'),
+);

@@ -9,6 +9,7 @@ export default defineConfig({
   test: {
     ...base.test,
     include: ['test/engines/*.check.ts'],
+    setupFiles: ['reflect-metadata'],
     globalSetup: ['./test/engines/probe.setup.ts'],
     testTimeout: 300_000,
   },

@@ -1,5 +1,5 @@
 import { type SetBackKind, startSetBackRedis } from '@broomwagon/testing';
-import { afterAll, describe, it } from 'vitest';
+import { afterAll, describe, inject, it } from 'vitest';
 import { randomOf } from '../system/chaos';
 import { AT_RANDOM, chosenPairs, type Condition, pairs } from './conditions';
 import { runSetBack } from './set-back-run';
@@ -24,7 +24,7 @@ export function describeSetBack(kind: SetBackKind): void {
       it(
         `each sample is held and counted once: ${nameOf(condition)}`,
         async ({ task }) => {
-          const random = randomOf(index);
+          const random = randomOf(inject('seed') + index);
           if (stand?.place !== condition.payloads) {
             await stand?.stop();
             stand = undefined;

@@ -1,7 +1,7 @@
 import { subjectOf } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
 import * as fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { openLoadBalancers, type LoadBalancers, type TestWorker } from './load-balancer.fixture';
 
 let lb: LoadBalancers;
@@ -105,7 +105,7 @@ describe('two replicas, with lost and repeated messages', () => {
         await expect(lb.acquire(workers[1]!)).rejects.toMatchObject({ code: 'FENCED' });
         setFailpoints('');
       }),
-      { numRuns: 6, endOnFailure: true },
+      { numRuns: 6 * inject('runsFactor'), endOnFailure: true },
     );
     expect((await lb.audit()).findings).toEqual([]);
   });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, inject, it } from 'vitest';
 import { BroomwagonError } from './errors';
 import { idFault, MAX_ID_BYTES, requestIdOf } from './ids';
 import { decodeComposedId, decodeId, encodeComposedId, encodeId, ID_FIELDS, wireMessage, wireText } from './stored-ids';
@@ -42,7 +42,7 @@ it('brings every id back, in an alphabet that separates nothing', () => {
       expect(encodeComposedId(text)).toMatch(/^[A-Za-z0-9._:%/-]+$/);
       expect(decodeComposedId(encodeComposedId(text))).toBe(text);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 2_000 * inject('runsFactor') },
   );
 });
 
@@ -65,7 +65,7 @@ it('composes request ids that never collide, and that a service composes alike o
       // A lease is named by its acquire, behind a number.
       expect(encodeComposedId(decodeComposedId(`7.${encodeId(job)}`))).toBe(`7.${encodeId(job)}`);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 2_000 * inject('runsFactor') },
   );
 });
 

@@ -1,11 +1,23 @@
 import 'reflect-metadata';
+import type { TestProject } from 'vitest/node';
 import { provideServices } from './services';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Everything that a test draws at random is drawn from it. Fixed, unless `TEST_SEED` is set. */
+    seed: number;
+    /** By how much properties have more runs than in `npm test`. `TEST_RUNS_FACTOR`. */
+    runsFactor: number;
+  }
+}
 
 /**
  * One NATS and one Redis for all test files of a run: those that TEST_NATS_URL / TEST_REDIS_URL (or NATS_URL /
  * REDIS_URL) name, else servers of our own. The forks inherit the two TEST_ variables.
  */
-export default async function setup(): Promise<() => Promise<void>> {
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  project.provide('seed', Number(process.env['TEST_SEED'] ?? 0));
+  project.provide('runsFactor', Number(process.env['TEST_RUNS_FACTOR'] ?? 1));
   const say = (line: string) => process.stderr.write(`${line}\n`);
   const services = await provideServices({ forTests: true, say });
   say(`${services.nats.description}\n${services.redis.description}`);

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { type HeldStep, trainedGroupsOf } from '../results/held-step';
 import type { ResultLine } from '../results/result-line';
 import { FakeCoordinator } from './fake-coordinator.fixture';
@@ -151,7 +151,7 @@ describe('the trainer loop', () => {
         expect(coordinator.trained.toSorted()).toEqual(all.toSorted());
         expect(pairs(results).toSorted()).toEqual(all.flatMap((id) => [`${id}/0`, `${id}/1`]).toSorted());
       }),
-      { numRuns: 300 },
+      { numRuns: 300 * inject('runsFactor') },
     );
   });
 
@@ -186,7 +186,7 @@ describe('the trainer loop', () => {
           expect(coordinator.trained.toSorted()).toEqual(all.filter((id) => !named.includes(id)).toSorted());
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 300 * inject('runsFactor') },
     );
   });
 

@@ -1,7 +1,7 @@
 import type { TailPolicy } from '@broomwagon/contracts';
 import { ENGINE_PRESETS, LENGTH_PRESETS, summariseLedger } from '@broomwagon/policies';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { SeerDispatcher } from '../baselines/seer-dispatcher';
 import { unrouted } from '../baselines/unrouted';
 import { makespanIdentity, simulatedMakespans } from '../experiments/oracle';
@@ -48,7 +48,7 @@ describe('the oracle: a static batch with KV for free', () => {
           expect(Math.abs(seconds / makespanIdentity(all[server]!, free) - 1)).toBeLessThan(0.01);
         });
       }),
-      { numRuns: 30 },
+      { numRuns: 30 * inject('runsFactor') },
     );
   });
 });
@@ -61,7 +61,7 @@ describe('a rollout', () => {
         expect(steps.length).toBe(Math.ceil(groups / 8));
         expect(summariseLedger(ledger).trained.samples).toBe(groups * 4);
       }),
-      { numRuns: 5 },
+      { numRuns: 5 * inject('runsFactor') },
     );
   });
 

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, inject, it } from 'vitest';
 import { IndexedRouter } from './indexed-router';
 import { ProductionRouter } from './production-router';
 
@@ -22,6 +22,6 @@ it('the index chooses as chooseServer does, in any order of requests and release
         if (server !== undefined) held.push({ server, group });
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 60 * inject('runsFactor') },
   );
 });

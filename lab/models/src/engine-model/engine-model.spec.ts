@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { EngineModel } from './engine-model';
 import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/policies';
 import { stepSeconds } from './step-seconds';
@@ -52,7 +52,7 @@ describe('engine model', () => {
           }, 0);
         expect(drain(model) / identity).toBeCloseTo(1, 6);
       }),
-      { numRuns: 50 },
+      { numRuns: 50 * inject('runsFactor') },
     );
   });
 
@@ -63,7 +63,7 @@ describe('engine model', () => {
         lengths.forEach((length, index) => model.add(sequence(`${index}`, length)));
         expect(drain(model) / makespanBySteps(roomy, lengths)).toBeCloseTo(1, 2);
       }),
-      { numRuns: 30 },
+      { numRuns: 30 * inject('runsFactor') },
     );
   });
 

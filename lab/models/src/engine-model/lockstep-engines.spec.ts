@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { EngineModel } from './engine-model';
 import { ENGINE_PRESETS } from '@broomwagon/policies';
 import { stepSeconds } from './step-seconds';
@@ -42,7 +42,7 @@ describe('engines in lockstep', () => {
         expect(drain(ranks) / bySteps(ranks)).toBeGreaterThan(0.99);
         expect(drain(ranks) / bySteps(ranks)).toBeLessThan(1.01);
       }),
-      { numRuns: 30 },
+      { numRuns: 30 * inject('runsFactor') },
     );
   });
 

@@ -1,13 +1,13 @@
 import type { TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, inject, it, vi } from 'vitest';
 import { findPolicyFault, planRound } from '@broomwagon/policies';
 import { anyTailPolicy, decisions } from './interleave.fixture';
 import { RoundModel } from './round-model';
 import { type RoundAct, RoundWorld } from './round-world.fixture';
 
-/** Data sets per property; `MODEL_RUNS=5000` looks deeper. */
-const RUNS = Number(process.env.MODEL_RUNS ?? 100);
+/** Data sets of each property. */
+const RUNS = 100 * inject('runsFactor');
 vi.setConfig({ testTimeout: 120_000 + RUNS * 200 });
 
 function planOf(model: RoundModel, policy: TailPolicy, remainingGroups: number) {

@@ -1,6 +1,6 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { EventStreamParser } from './event-stream';
 
 const BOUND = 1_048_576;
@@ -32,7 +32,7 @@ describe('event stream parser', () => {
           expect(parse(new TextEncoder().encode(text), cuts)).toEqual(events.map(({ data }) => data.join('\n')));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 300 * inject('runsFactor') },
     );
   });
 

@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import type { EngineHttp, EngineResponse } from '../http/engine-http';
 import type { ChunkReader } from './chunk-reader';
 import { OpenAiChunkReader } from './openai-chunk-reader';
 import { SglangChunkReader } from './sglang-chunk-reader';
 import { streamGeneration } from './stream-generation';
 
-const RUNS = Number(process.env.STREAM_RUNS ?? 100);
+const RUNS = 100 * inject('runsFactor');
 const TEXTS = ['é', '漢字', '🙂', ' \\"quoted\\" ', '\\n', 'plain'];
 
 /** Reads a stream that comes in these pieces; the connection breaks at the end if `broken`. */

@@ -18,7 +18,7 @@ import {
   ValidateNested,
 } from 'class-validator';
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import {
   AcquireManyRequest,
   AcquireRequest,
@@ -209,7 +209,7 @@ describe('CompiledValidator', () => {
           expect(instance).toEqual(validateFully(Outer, plain));
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: 3_000 * inject('runsFactor') },
     );
     expect(accepted).toBeGreaterThan(50);
   });
@@ -231,7 +231,7 @@ describe('CompiledValidator', () => {
         const plain = JSON.parse(JSON.stringify(sent)) as object;
         expect(validatorOf(AcquireRequest).accept(plain)).toEqual(validateFully(AcquireRequest, plain));
       }),
-      { numRuns: 300 },
+      { numRuns: 300 * inject('runsFactor') },
     );
   });
 });

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import type { Acceptance } from '@broomwagon/contracts';
 import { countBatch, countGroup, countOpen, countTrained, countWasted, RandomStream } from '@broomwagon/models';
 import { kaplanMeier, meanOf, quantileOf, type Observed } from './kaplan-meier';
@@ -90,7 +90,7 @@ describe('length bins', () => {
         expect(lengthBin(tokens + 1) - lengthBin(tokens)).toBeOneOf([0, 1]);
         expect(Math.abs(binTokens(lengthBin(tokens)) - tokens)).toBeLessThanOrEqual(tokens < 64 ? 0 : tokens * 0.016);
       }),
-      { numRuns: 500 },
+      { numRuns: 500 * inject('runsFactor') },
     );
     for (let power = 6; power < 40; power++) expect(lengthBin(2 ** power)).toBe(lengthBin(2 ** power - 1) + 1);
   });

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { optimum } from './optimum.fixture';
 import type { RebalanceServer } from './rebalance.types';
 import { aRequest, aServer } from './snapshot.fixture';
 import { planTierCost } from './tier-cost';
 import type { TierCostOptions } from './tier-cost.options';
 
-const RUNS = Number(process.env.REBALANCE_RUNS ?? 150);
+const RUNS = 150 * inject('runsFactor');
 /** Re-prefilling 1,000 tokens costs 0.1 s; a step at tier 8 takes 18 ms, at tier 4 14 ms. */
 const options: TierCostOptions = {
   tiers: [8, 4, 2],

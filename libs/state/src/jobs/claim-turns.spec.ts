@@ -3,7 +3,7 @@ import { roundTerms } from '@broomwagon/policies';
 import type { Claim, Epoch } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, inject, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests';
 import { RoundStore } from '../rounds';
@@ -23,7 +23,7 @@ const [rounds, requests, workers, jobs] = [
 const NAMES = ['a', 'b', 'c'];
 const MOST_GROUPS = 2_000;
 /** Event streams; more for a search that takes its time. */
-const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 10);
+const RUNS = 10 * inject('runsFactor');
 let pools = 0;
 
 afterAll(async () => {

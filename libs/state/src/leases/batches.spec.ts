@@ -1,7 +1,7 @@
 import { type Epoch, type PoolSettings, ROUTING_POLICIES } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from '../pools/pool.store';
@@ -134,6 +134,6 @@ it('does the same for many acquires and releases in one script as for each in on
     fc.asyncProperty(someCase, async (test) => {
       expect(await outcome(test, 128)).toEqual(await outcome(test, 1));
     }),
-    { numRuns: 60 },
+    { numRuns: 60 * inject('runsFactor') },
   );
 });

@@ -1,7 +1,7 @@
 import { expectedLongest, rememberLength, type PromptLengths } from '@broomwagon/models';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
 import { promptHash, PromptMemoryStore } from './prompt-memory.store';
@@ -41,7 +41,7 @@ describe('the prompt memory', () => {
         expect(known!.capShare).toBeCloseTo(expected!.capShare, 1);
         expect(expectedLongest(known!, 8, 50_000)).toBeLessThanOrEqual(50_000);
       }),
-      { numRuns: 40 },
+      { numRuns: 40 * inject('runsFactor') },
     );
   });
 

@@ -1,6 +1,6 @@
 import { type Claim, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 import { AbortStore, type AbortSelector } from '../aborts';
 import { PoolAudit } from '../audit';
 import { SnapshotStore } from '../snapshots';
@@ -8,8 +8,8 @@ import { LongtailStore } from '../longtail';
 import { type Decide, decisions } from '../../../../lab/models/src/rounds/interleave.fixture';
 import { TestPools } from '../rounds/test-pools.fixture';
 
-/** Jobs of one run of this test; `MODEL_RUNS=1000` looks deeper. */
-const RUNS = Number(process.env.MODEL_RUNS ?? 40);
+/** Jobs of one run of this test. */
+const RUNS = 40 * inject('runsFactor');
 /** Looks of the sweep until a round must have ended. */
 const MOST_TURNS = 40;
 const JOB = 'job';

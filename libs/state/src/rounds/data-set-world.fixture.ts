@@ -11,7 +11,7 @@ import {
   type TailPolicy,
 } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 import { AbortStore } from '../aborts';
 import { LedgerStore } from '../ledger';
 import { LongtailStore } from '../longtail';
@@ -38,8 +38,8 @@ export const longtail = new LongtailStore(runner);
 export const ledgers = new LedgerStore(runner);
 const requests = new RequestStore(runner);
 const workers = new WorkerStore(runner);
-/** Data sets per property; more for a search that takes its time. */
-export const RUNS = Number(process.env['PROPERTY_RUNS'] ?? 10);
+/** Data sets of each property. */
+export const RUNS = 10 * inject('runsFactor');
 let pools = 0;
 
 /** To be called after all worlds. */

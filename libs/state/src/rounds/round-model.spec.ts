@@ -1,13 +1,13 @@
 import { ABORT_SCOPES } from '@broomwagon/contracts';
 import { findPolicyFault } from '@broomwagon/policies';
 import fc from 'fast-check';
-import { afterAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, inject, it, vi } from 'vitest';
 import { anyTailPolicy, decisions } from '../../../../lab/models/src/rounds/interleave.fixture';
 import { RoundWorld } from '../../../../lab/models/src/rounds/round-world.fixture';
 import { closeStores, ScriptRounds } from './script-rounds.fixture';
 
-/** Data sets of one run of this test; `MODEL_RUNS=1000` looks deeper. */
-const RUNS = Number(process.env.MODEL_RUNS ?? 15);
+/** Data sets of one run of this test. */
+const RUNS = 15 * inject('runsFactor');
 vi.setConfig({ testTimeout: 120_000 + RUNS * 10_000 });
 
 afterAll(closeStores);

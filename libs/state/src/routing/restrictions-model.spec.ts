@@ -1,10 +1,10 @@
 import { ROUTING_POLICIES, type EngineFeature, type Labels } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 import { closeStores, Pair, pools, replayed, servers, leases, workers } from './routing-model.fixture';
 
-/** Sequences in one run of this test; `MODEL_RUNS=100` looks deeper. */
-const RUNS = Math.ceil(Number(process.env.MODEL_RUNS ?? 100) / 20);
+/** Sequences in one run of this test. */
+const RUNS = 5 * inject('runsFactor');
 const SERVERS = 60;
 
 afterAll(closeStores);

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { afterAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, inject, it, vi } from 'vitest';
 import { closeStores, Pair, pools, replays, workers, servers } from './routing-model.fixture';
 import {
   acquire,
@@ -25,8 +25,8 @@ import {
   expiredWorker,
 } from './routing-model.servers.fixture';
 
-/** Sequences in one run of this test; `MODEL_RUNS=1000` looks deeper. */
-const RUNS = Number(process.env.MODEL_RUNS ?? 100);
+/** Sequences in one run of this test. */
+const RUNS = 100 * inject('runsFactor');
 vi.setConfig({ testTimeout: 60_000 + RUNS * 1_000 });
 
 afterAll(closeStores);

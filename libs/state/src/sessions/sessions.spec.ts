@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { openTestStore, openTestWorker, type TestStore } from '../routing/routing-store.fixture';
 
 let test: TestStore;
@@ -101,7 +101,7 @@ describe('sessions', () => {
         }
         for (const acquireId of [...turns.values()].flat()) await test.release(acquireId);
       }),
-      { numRuns: 10 },
+      { numRuns: 10 * inject('runsFactor') },
     );
   });
 });

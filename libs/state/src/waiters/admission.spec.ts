@@ -1,6 +1,6 @@
 import { slowStartCapacity } from '@broomwagon/models';
 import * as fc from 'fast-check';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, inject, it } from 'vitest';
 import { openTestStore, type TestStore } from '../routing/routing-store.fixture';
 import type { WaiterAnswers } from './waiter.store';
 import type { ServerStore } from '../servers/server.store';
@@ -137,7 +137,7 @@ it('is fair to any workers: over any prefix of the grants nobody with a backlog 
       await test.servers.remove(test.pool, { serverId: `${run}-s` });
       await test.sweep();
     }),
-    { numRuns: 15 },
+    { numRuns: 15 * inject('runsFactor') },
   );
   // The turns are forgotten with the last waiter.
   expect(await test.redis.keys(`${test.root}:waiters:*`)).toEqual([]);
