@@ -70,7 +70,7 @@ module.exports = {
       'only-engines-talk-to-engines',
       {
         path: '^(apps|libs)/',
-        pathNot: ['^libs/(engines|testing)/', '^apps/trainer/', '\\.(spec|fixture)\\.ts$'],
+        pathNot: ['^libs/(engines|testing)/', '\\.(spec|fixture)\\.ts$'],
       },
       { path: 'node_modules/undici' },
       'one door to engines',
@@ -83,9 +83,9 @@ module.exports = {
     ),
     only(
       'no-testing-in-production',
-      { path: '^(apps|libs)/', pathNot: ['^libs/testing/', '^apps/trainer/', '\\.(spec|fixture)\\.ts$'] },
+      { path: '^(apps|libs)/', pathNot: ['^libs/testing/', '\\.(spec|fixture)\\.ts$'] },
       { path: lib('testing') },
-      'libs/testing is for tests and the launcher',
+      'libs/testing is for tests and lab',
     ),
   ],
   options: {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ManagedProcess, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Report } from '../apps/trainer/src/report/report';
+import type { Report } from '../lab/demo/src/report/report';
 
 const SMALL = ['--steps', '3', '--groups', '8', '--samples', '4', '--engines', '2', '--over-provision', '1.5'];
 
@@ -24,7 +24,7 @@ describe('npm start', () => {
   async function startWith(natsUrl: string | undefined, redisUrl: string | undefined, options: string[]) {
     started = new ManagedProcess({
       name: 'trainer',
-      command: [process.execPath, join('dist', 'apps', 'trainer', 'src', 'main.js'), ...options],
+      command: [process.execPath, join('dist', 'lab', 'demo', 'src', 'main.js'), ...options],
       environment: { NATS_URL: natsUrl, REDIS_URL: redisUrl, TMPDIR: folder },
       logFile: join(folder, 'out.log'),
     });

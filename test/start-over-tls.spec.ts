@@ -24,7 +24,7 @@ it('npm start trains on a NATS and a Redis that only speak TLS', async () => {
   ]);
   try {
     const options = '--steps 1 --groups 2 --samples 2 --engines 1 --max-tokens 64 --once --no-baseline'.split(' ');
-    const start = spawn(process.execPath, ['dist/apps/trainer/src/main.js', ...options], {
+    const start = spawn(process.execPath, ['dist/lab/demo/src/main.js', ...options], {
       env: {
         ...process.env,
         NATS_URL: `tls://localhost:${nats.port}`,

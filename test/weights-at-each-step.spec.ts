@@ -4,7 +4,7 @@ import { attemptNumber, type RoundStatus } from '@broomwagon/contracts';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Operations } from '../apps/trainer/src/loop/operations';
-import { findEngines, Fleet } from '../apps/trainer/src/system/fleet';
+import { findEngines, Fleet } from '../apps/trainer/src/fleet/fleet';
 import { startEngine } from '../lab/engine-simulator/src/test-engine';
 import { dataSet, faultsOf } from './system/data-set';
 import { TestSystem } from './system/test-system';

@@ -27,7 +27,7 @@ import { expect } from 'vitest';
 import { Operations } from '../../apps/trainer/src/loop/operations';
 import { TrainerLoop } from '../../apps/trainer/src/loop/trainer-loop';
 import type { TrainerLoopHooks } from '../../apps/trainer/src/loop/trainer-loop.types';
-import type { StepReport } from '../../apps/trainer/src/report/report';
+import type { StepReport } from '../../apps/trainer/src/loop/step-report';
 import type { ResultLine } from '../../apps/trainer/src/results/result-line';
 import { RedisView } from './redis-view';
 import { lengthsFile, SEED, type TestPrompt } from './data-set';

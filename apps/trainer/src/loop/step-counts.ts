@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError, type JobId, type RequestCounts } from '@broomwagon/contracts';
-import type { StepReport } from '../report/report';
+import type { StepReport } from './step-report';
 import type { Operations } from './operations';
 
 const SETTLE_POLL_MS = 100;

@@ -4,7 +4,7 @@ import { describe, expect, inject, it } from 'vitest';
 import { type HeldStep, trainedGroupsOf } from '../results/held-step';
 import type { ResultLine } from '../results/result-line';
 import { FakeCoordinator } from './fake-coordinator.fixture';
-import { Fleet } from '../system/fleet';
+import { Fleet } from '../fleet/fleet';
 import { Operations } from './operations';
 import { TrainerLoop } from './trainer-loop';
 import type { TrainerLoopHooks, TrainerLoopSettings } from './trainer-loop.types';

@@ -9,8 +9,8 @@ import {
   type RoundPlan,
   type RoundStatus,
 } from '@broomwagon/contracts';
-import { tailSeconds, type DoneSample } from '../report/arithmetic';
-import type { StepReport } from '../report/report';
+import { tailSeconds, type DoneSample } from './tail-seconds';
+import type { StepReport } from './step-report';
 import { trainedGroupsOf } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
 import { makeGroupsAgain } from './make-again';

@@ -1,6 +1,6 @@
 import type { Epoch, GroupId, JobId, RoundStatus, TailPolicy } from '@broomwagon/contracts';
 import type { PromptRecord } from '../prompts/prompt-record';
-import type { StepReport } from '../report/report';
+import type { StepReport } from './step-report';
 import type { HeldStep } from '../results/held-step';
 import type { ResultSink } from '../results/result-line';
 import type { GroupSettings } from './group-submitter';

@@ -4,7 +4,7 @@ import { findPromptFault, LIMITS, type Prompt } from '@broomwagon/contracts';
 import { plainToInstance } from 'class-transformer';
 import { validateSync, type ValidationError } from 'class-validator';
 import { linesOf } from '../jsonl/lines';
-import { UsageError } from '../options/usage-error';
+import { UsageError } from '../usage-error';
 import { PromptLine } from './prompt-line';
 import type { PromptRecord } from './prompt-record';
 

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { open, readFile, rename, stat, writeFile, type FileHandle } from 'node:fs/promises';
-import { UsageError } from '../options/usage-error';
+import { UsageError } from '../usage-error';
 import type { ResultLine, ResultSink } from './result-line';
 import { type HeldStep, trainedGroupsOf } from './held-step';
 

@@ -23,7 +23,7 @@ interface Options extends Omit<FleetOptions, 'speed'> {
 }
 
 /** `<dist>/lab/laboratory/src/commands` to the launcher. */
-const TRAINER = join(__dirname, '../../../../apps/trainer/src/main.js');
+const TRAINER = join(__dirname, '../../../demo/src/main.js');
 
 export function validateCommand(program: Command): void {
   const command = program

@@ -1,26 +1,9 @@
 import { ROUND_KINDS, type RoundKind } from '@broomwagon/contracts';
-import type { RunReport, StepReport } from './report';
+import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
+import type { RunReport } from './report';
 
 /** A report made with a simulated clock that lagged by more than this is invalid. */
 export const MAX_CLOCK_LAG_SHARE = 0.05;
-const TAIL_SHARE = 0.1;
-
-/** How many requests were done at a moment. */
-export interface DoneSample {
-  atMs: number;
-  done: number;
-}
-
-/**
- * Time of the last tenth of a round's requests, seconds: from the first moment at which nine tenths were seen done to
- * the end. As exact as the samples are dense.
- * @param samples in order of time
- */
-export function tailSeconds(samples: readonly DoneSample[], endedAtMs: number): number {
-  const total = samples.reduce((most, { done }) => Math.max(most, done), 0);
-  const from = samples.find(({ done }) => done >= total * (1 - TAIL_SHARE));
-  return from === undefined ? 0 : Math.max(0, endedAtMs - from.atMs) / 1_000;
-}
 
 /** Share of the engines' time in which they were not busy, 0 to 1; null when no time passed. */
 export function idleShare(busySeconds: number, passedSeconds: number): number | null {

@@ -1,6 +1,6 @@
 import { cutText, type RoundStatus } from '@broomwagon/contracts';
-import type { Reconciled } from '../loop/reconcile';
-import type { StepReport } from '../report/report';
+import type { Reconciled } from '../../../../apps/trainer/src/loop/reconcile';
+import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 type ShownStatus =
   'step' | 'kind' | 'acceptedGroups' | 'neededGroups' | 'requestsDone' | 'requestsCut' | 'groupsRequeued';

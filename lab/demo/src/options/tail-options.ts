@@ -3,7 +3,7 @@ import { findPolicyFault } from '@broomwagon/policies';
 import { Option, type Command } from 'commander';
 import { decimal, integer } from './numbers';
 import type { TailParameters, TrainerOptions } from './trainer-options';
-import { UsageError } from './usage-error';
+import { UsageError } from '../../../../apps/trainer/src/usage-error';
 
 /** The option of each parameter, as a message names it. */
 const FLAGS: Partial<Record<keyof TailPolicy, string>> = {

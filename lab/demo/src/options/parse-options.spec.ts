@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
 import { tailPolicyOf } from './tail-options';
-import { UsageError } from './usage-error';
+import { UsageError } from '../../../../apps/trainer/src/usage-error';
 
 function messageOf(...argv: string[]): string {
   try {

@@ -8,11 +8,11 @@ import { connectNats, MessagingClient, TypedClient, type MessagingConnection } f
 import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { hashOfToken } from '@broomwagon/state';
 import { ProcessGroup, provideServices, readyByFile, type ServerHandle, type Services } from '@broomwagon/testing';
-import { Operations } from '../loop/operations';
+import { Operations } from '../../../../apps/trainer/src/loop/operations';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
 import { serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
 import { EventsFile } from './events-file';
-import { findEngines, Fleet, type FleetEngine } from './fleet';
+import { findEngines, Fleet, type FleetEngine } from '../../../../apps/trainer/src/fleet/fleet';
 import { SimulatorClient } from './simulator-client';
 import { watchEngines, watchServer, type OutageOptions } from './outage-watch';
 import { Supervisor } from './supervisor';

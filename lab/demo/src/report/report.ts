@@ -1,24 +1,5 @@
-import type { RoundKind, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
-
-/** What was measured of one training step. */
-export interface StepReport {
-  step: number;
-  roundId: string;
-  kind: RoundKind;
-  groupsAccepted: number;
-  /** Samples finished in this round. */
-  requestsDone: number;
-  /** Requests that had been started and were cut. */
-  requestsCut: number;
-  /** Groups that went to the long-tail queue. */
-  groupsRequeued: number;
-  /** From the plan of the round to its acknowledgement, seconds. */
-  wallSeconds: number;
-  /** Share of the engines' time in which they had nothing to do; null when it could not be measured. */
-  idleShare: number | null;
-  /** Time of the last tenth of the requests of the round, seconds. */
-  tailSeconds: number;
-}
+import type { TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 /** The counts of a job at its end, in samples, and the checker's verdict on the results file. */
 export interface Totals {

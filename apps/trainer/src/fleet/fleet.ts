@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EngineCapabilities, EngineDialect, Epoch, JobId, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
-import { UsageError } from '../options/usage-error';
+import { UsageError } from '../usage-error';
 import type { PromptRecord } from '../prompts/prompt-record';
 
 /** An engine that answers and whose dialect is known. */

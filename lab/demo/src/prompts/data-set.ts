@@ -1,6 +1,6 @@
-import { UsageError } from '../options/usage-error';
+import { UsageError } from '../../../../apps/trainer/src/usage-error';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
-import type { PromptRecord } from './prompt-record';
+import type { PromptRecord } from '../../../../apps/trainer/src/prompts/prompt-record';
 
 /**
  * The prompts that are rolled out: the first steps x groups of the file, or all of them.

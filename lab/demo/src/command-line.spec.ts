@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 /** These run the built programs, as a user does. */
-const dist = resolve('dist/apps/trainer/src');
+const dist = resolve('dist/lab/demo/src');
 
 interface Ended {
   code: number | null;

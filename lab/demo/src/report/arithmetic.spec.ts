@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { idleShare, invalidities, speedupOf, summarize, tailSeconds } from './arithmetic';
-import type { StepReport } from './report';
+import { idleShare, invalidities, speedupOf, summarize } from './arithmetic';
+import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 const step = (part: Partial<StepReport>): StepReport => ({
   step: 1,
@@ -28,12 +28,6 @@ const totals = {
 };
 
 describe('report arithmetic', () => {
-  it('measures the tail from the moment nine tenths are done', () => {
-    const samples = [0, 50, 89, 90, 95, 100].map((done, index) => ({ atMs: index * 1_000, done }));
-    expect(tailSeconds(samples, 10_000)).toBe(7);
-    expect(tailSeconds([], 10)).toBe(0);
-  });
-
   it('counts as idle what is not busy, within 0 and 1', () => {
     expect(idleShare(6, 8)).toBe(0.25);
     expect(idleShare(9, 8)).toBe(0);

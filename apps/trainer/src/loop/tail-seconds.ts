@@ -1,0 +1,18 @@
+const TAIL_SHARE = 0.1;
+
+/** How many requests were done at a moment. */
+export interface DoneSample {
+  atMs: number;
+  done: number;
+}
+
+/**
+ * Time of the last tenth of a round's requests, seconds: from the first moment at which nine tenths were seen done to
+ * the end. As exact as the samples are dense.
+ * @param samples in order of time
+ */
+export function tailSeconds(samples: readonly DoneSample[], endedAtMs: number): number {
+  const total = samples.reduce((most, { done }) => Math.max(most, done), 0);
+  const from = samples.find(({ done }) => done >= total * (1 - TAIL_SHARE));
+  return from === undefined ? 0 : Math.max(0, endedAtMs - from.atMs) / 1_000;
+}

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { readPrompts } from '../../../../apps/trainer/src/prompts/prompt-reader';
+import { selectDataSet } from './data-set';
+import { EXAMPLE_PROMPTS } from './example-prompts';
+
+describe('choosing the data set', () => {
+  const prompts = Array.from({ length: 100 }, (_, line) => ({ id: `p${line}`, line, prompt: { text: 'x' } }));
+  it('takes the first steps x groups, or all', () => {
+    expect(selectDataSet(prompts, { steps: 3, groups: 8 })).toEqual(prompts.slice(0, 24));
+    expect(selectDataSet(prompts, { steps: 'all', groups: 8 })).toHaveLength(100);
+    expect(selectDataSet(prompts, { steps: undefined, groups: 50 })).toHaveLength(100);
+    expect(selectDataSet(prompts, { steps: 13, groups: 8 })).toHaveLength(100);
+  });
+  it('refuses more groups than prompts, and more steps than they give', () => {
+    expect(() => selectDataSet(prompts, { steps: 'all', groups: 101 })).toThrow(/more groups than prompts.*101.*100/);
+    expect(() => selectDataSet(prompts, { steps: 14, groups: 8 })).toThrow(/more steps than prompts.*13 steps/);
+  });
+  it('reads the example prompts', async () => {
+    const records = await readPrompts(EXAMPLE_PROMPTS);
+    expect(records.length).toBeGreaterThanOrEqual(300);
+    expect(new Set(records.map(({ domain }) => domain)).size).toBe(2);
+  });
+});
