@@ -5,4 +5,5 @@ export * from './lengths';
 export * from './over-provision';
 export * from './rebalance';
 export * from './rounds';
+export * from './routing';
 export * from './tail';

@@ -1,5 +1,5 @@
 import type { PoolSettings, SnapshotServer } from '@broomwagon/contracts';
-import { chooseServer } from '@broomwagon/models';
+import { chooseServer } from '@broomwagon/policies';
 import type { Router, RouteRequest } from './router';
 
 /** What `chooseServer` decides from, kept up to date as the scripts of libs/state keep it. */

@@ -1,6 +1,5 @@
 import type { Epoch } from '@broomwagon/contracts';
-import { TOKENS_PER_LOAD } from './policies/least-tokens';
-import type { RoutingServer } from './policies/policy';
+import { TOKENS_PER_LOAD, type RoutingServer } from '@broomwagon/policies';
 import type { ModelBinding, ModelLease, ModelServer } from './routing-model.types';
 
 /** What the model keeps: servers, their leases, and the sessions bound to them. */

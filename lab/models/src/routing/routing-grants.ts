@@ -1,10 +1,15 @@
 import type { Decision, Epoch, PoolSettings } from '@broomwagon/contracts';
-import { chooseServer, namedChoice, type ChosenServer } from './choose-server';
-import { fits, servesLane } from './restrictions';
+import {
+  chooseServer,
+  namedChoice,
+  type ChosenServer,
+  fits,
+  servesLane,
+  weighed,
+  turnAfter,
+} from '@broomwagon/policies';
 import { RoutingCounts } from './routing-counts';
 import type { ModelLease, ModelReceipt, ModelServer, ModelWaiterAnswer } from './routing-model.types';
-import { weighed } from './policies/policy';
-import { turnAfter } from './policies/round-robin';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
 
 /** How the model comes to a lease: the choice, its receipt, and who of those that wait gets what has become free. */

@@ -1,5 +1,5 @@
 import type { Epoch, PoolSettings, UnservedReason } from '@broomwagon/contracts';
-import { fits } from './restrictions';
+import { fits } from '@broomwagon/policies';
 import { RoutingGrants } from './routing-grants';
 import type {
   ModelAnswer,

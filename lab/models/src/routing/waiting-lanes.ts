@@ -1,5 +1,5 @@
 import type { Epoch } from '@broomwagon/contracts';
-import type { RoutingRequest } from './choose-server';
+import { type RoutingRequest } from '@broomwagon/policies';
 
 /** One acquire; see `lb.acquire`. `waits` when the caller may be parked. */
 export interface ModelAcquire extends RoutingRequest {

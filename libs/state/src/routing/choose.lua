@@ -1,4 +1,4 @@
--- Where an acquire goes. The same rules in TypeScript: lab/models/src/routing, which a differential test compares.
+-- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
 local Choose = {}
 
 -- One a transition, but for those asked for: each is as much work as many choices.

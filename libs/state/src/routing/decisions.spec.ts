@@ -1,5 +1,5 @@
 import type { DecisionsReply } from '@broomwagon/contracts';
-import { chooseServer, replayDecision } from '@broomwagon/models';
+import { chooseServer, replayDecision } from '@broomwagon/policies';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InspectionStore } from '../inspection';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';

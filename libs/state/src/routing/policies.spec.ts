@@ -1,4 +1,4 @@
-import { clockwise, turnAfter } from '@broomwagon/models';
+import { clockwise, turnAfter } from '@broomwagon/policies';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 

@@ -1,11 +1,6 @@
 import type { DecisionSnapshot, Epoch } from '@broomwagon/contracts';
-import {
-  replayDecision,
-  RoutingModel,
-  type ModelAnswer,
-  type ModelTransfer,
-  type ModelWaiterAnswer,
-} from '@broomwagon/models';
+import { replayDecision } from '@broomwagon/policies';
+import { RoutingModel, type ModelAnswer, type ModelTransfer, type ModelWaiterAnswer } from '@broomwagon/models';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { connectRedis } from '../redis';

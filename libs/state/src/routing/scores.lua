@@ -7,7 +7,7 @@
 --   goes_by?                     'sessions' or 'tokens': what else moves servers than leases
 --   explain?(tx, server)         name and value of what the score is made of, for full receipts
 -- Each place is an exact integer below 2^53: load * unit + sequence of the last choice. The same in TypeScript:
--- lab/models/src/routing.
+-- libs/policies/src/routing.
 local Scores = {}
 
 -- Files are joined in the order of their paths, so the policies are there before this one.
