@@ -11,12 +11,8 @@ Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128
   local job = args.job
-  local last = redis.call('HGET', tx.key:job(job), 'lastRoundId')
-  if not last then return Trainer.no_job(job) end
-  local round_id = args.roundId or last
-  if redis.call('EXISTS', tx.key:round(job, round_id)) == 0 then
-    return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId')
-  end
+  local round_id, no_round = Rounds.named(tx, job, args.roundId)
+  if not round_id then return no_round end
   local to = args.cursor + PAGE - 1
   local ids
   if args.set == 'live' then

@@ -40,12 +40,8 @@ return function(tx, args)
     return answer(page[1])
   end
 
-  local last = redis.call('HGET', tx.key:job(job), 'lastRoundId')
-  if not last then return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
-  local round_id = args.roundId or last
-  if redis.call('EXISTS', tx.key:round(job, round_id)) == 0 then
-    return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId')
-  end
+  local round_id, no_round = Rounds.named(tx, job, args.roundId)
+  if not round_id then return no_round end
   local looked, cursor = 0, '0'
   local page = redis.call('ZRANGEBYSCORE', tx.key:roundGroups(job, round_id), '(' .. args.cursor, '+inf', 'WITHSCORES',
     'LIMIT', 0, PAGE)

@@ -1,6 +1,7 @@
 import type { Claim, RequestCounts, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { PoolAudit } from '../audit';
+import { InspectionStore } from '../inspection';
 import { LedgerStore } from '../ledger';
 import { KeySnapshot } from './key-snapshot.fixture';
 import { TestPools } from './test-pools.fixture';
@@ -8,6 +9,7 @@ import { TestPools } from './test-pools.fixture';
 const test = new TestPools();
 const { redis, rounds } = test;
 const audit = new PoolAudit(redis, test.runner);
+const inspection = new InspectionStore(test.runner);
 const ledgers = new LedgerStore(test.runner);
 const job = 'job';
 const policy: TailPolicy = { name: 'resume', overProvision: 2, shortfall: 'accept-fewer' };
@@ -175,12 +177,18 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     await expect(rounds.reconcile(test.pool, { ...args, trainerEpoch: round.trainerEpoch })).rejects.toMatchObject({
       code: 'JOB_NOT_FOUND',
     });
+    const looks = (roundId?: string) => [
+      () => rounds.status(test.pool, { job, roundId }),
+      () => inspection.groups(test.pool, { job, roundId }),
+      () => inspection.requests(test.pool, { job, roundId }),
+    ];
+    for (const look of looks()) await expect(look()).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     const made = await rounds.reconcile(test.pool, args);
     expect(made).toMatchObject({ stepsTrained: 1, countedGroups: 1, unknown: ['g1'] });
     expect(made.trainerEpoch).not.toBe(round.trainerEpoch);
     // Its trainer may still look at a round that is lost.
-    const noRound = { code: 'ROUND_NOT_FOUND' };
-    await expect(rounds.status(test.pool, { job, roundId: round.roundId })).rejects.toMatchObject(noRound);
+    const noRound = { code: 'ROUND_NOT_FOUND', field: 'roundId' };
+    for (const look of [...looks(round.roundId), ...looks()]) await expect(look()).rejects.toMatchObject(noRound);
     // A repeat is the same trainer, and so is its takeover if it arrives late; another one takes the job over first.
     expect(await rounds.reconcile(test.pool, args)).toEqual({ ...made, countedGroups: 0, stamp: expect.any(String) });
     expect(await rounds.takeover(test.pool, job, 'one')).toMatchObject({ trainerEpoch: made.trainerEpoch });

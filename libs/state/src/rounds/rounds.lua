@@ -41,6 +41,17 @@ function Rounds.load(tx, job, round_id)
   }
 end
 
+-- The id of the round that is named, or of the one that is not closed or was the last; or nil and the error to answer.
+function Rounds.named(tx, job, named)
+  local field = redis.call('HMGET', tx.key:job(job), 'trainerEpoch', 'lastRoundId')
+  if not field[1] then return nil, Trainer.no_job(job) end
+  local id = named or field[2]
+  if id and redis.call('EXISTS', tx.key:round(job, id)) == 1 then return id end
+  -- Without an id: a job that was made anew by a reconciliation.
+  local message = id and 'There is no round ' .. id or 'The job ' .. job .. ' has no round'
+  return nil, Reply.fail('ROUND_NOT_FOUND', message, 'roundId')
+end
+
 -- `samples` is what the group needs, `launched` what it has; when samples are lost for good it may need fewer, down to
 -- `minSamples`.
 function Rounds.load_group(tx, job, group_id)

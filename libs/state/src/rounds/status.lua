@@ -11,11 +11,7 @@ return function(tx, args)
   local refused = Trainer.refusal(tx, args)
   if refused then return refused end
   if args.trainerEpoch then Trainer.seen(tx, args.job) end
-  local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'lastRoundId')
-  if not field[1] then return Trainer.no_job(args.job) end
-  -- A job that was made anew by a reconciliation has no round yet.
-  local round_id = args.roundId or field[2] or ''
-  local status = RoundStatus.json(tx, args.job, round_id)
-  if not status then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId') end
-  return Generation.stamped(tx, status)
+  local round_id, no_round = Rounds.named(tx, args.job, args.roundId)
+  if not round_id then return no_round end
+  return Generation.stamped(tx, RoundStatus.json(tx, args.job, round_id))
 end
