@@ -15,6 +15,8 @@ import { RateLimits } from './http/rate-limits';
 import { RoutesController } from './http/routes.controller';
 import { AdminHandlers } from './operations/admin-handlers';
 import { OperationCaller } from './operations/operation-caller';
+import { JobFrontier } from './reports/job-frontier';
+import { RoundTimeline } from './reports/round-timeline';
 
 /** The REST API for operators: routes, tokens, rate limits. All state is in Redis and behind the other services. */
 @Module({
@@ -37,8 +39,10 @@ import { OperationCaller } from './operations/operation-caller';
     AuditLog,
     ChangesService,
     EventFeed,
+    JobFrontier,
     OidcIssuer,
     OperationCaller,
+    RoundTimeline,
     { provide: APP_FILTER, useClass: ProblemFilter },
   ],
 })

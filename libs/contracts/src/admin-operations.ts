@@ -1,10 +1,19 @@
 import * as admin from './admin.dto';
 import type { PoolEvent } from './events';
+import {
+  JobFrontierRequest,
+  RoundTimelineRequest,
+  type JobFrontierReply,
+  type RoundTimelineReply,
+} from './timeline.dto';
 import { operation, type Operation, OPERATIONS } from './operations';
 
 const api = 'admin-api';
 
-/** Operations that admin-api handles itself: they concern more than one pool, or secrets, and are not on NATS. */
+/**
+ * Operations that admin-api handles itself and that are not on NATS: they concern more than one pool, or secrets, or
+ * read the stream of events.
+ */
 export const ADMIN_OPERATIONS = {
   'pool.list': operation<admin.ListPoolsReply>()(api, admin.ListPoolsRequest),
   'identity.get': operation<admin.IdentityReply>()(api, admin.GetIdentityRequest),
@@ -12,6 +21,8 @@ export const ADMIN_OPERATIONS = {
   'token.list': operation<admin.ListTokensReply>()(api, admin.ListTokensRequest),
   'token.revoke': operation<admin.RevokeTokenReply>()(api, admin.RevokeTokenRequest),
   'event.stream': operation<PoolEvent>()(api, admin.StreamEventsRequest),
+  'round.timeline': operation<RoundTimelineReply>()(api, RoundTimelineRequest),
+  'job.frontier': operation<JobFrontierReply>()(api, JobFrontierRequest),
   'audit-log.list': operation<admin.ListAuditLogReply>()(api, admin.ListAuditLogRequest),
 } as const;
 

@@ -1,6 +1,7 @@
 import type { AttemptId, Epoch, GroupId, JobId, PoolName, RequestId, RoundId, ServerId } from './ids';
 import type { Integer } from './integers';
 import type { CancelMode } from './round-cancel.dto';
+import type { AttemptRun } from './request.dto';
 import type { CompletedReason, RoundKind } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
 import type { WeightSyncMode } from './weights.dto';
@@ -80,18 +81,40 @@ export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
   groups: Integer;
 }
 
-/** A sample was finished. */
-export interface RequestFinishedEvent extends EventFields<'request.finished'> {
+/** An attempt that has ended. The time of its end is `atMs` of the event. */
+interface AttemptFields<Type extends string> extends EventFields<Type> {
   /** The request. */
   requestId: RequestId;
   /** Its round. */
   roundId: RoundId;
-  /** The attempt that finished it. */
+  /** The attempt. */
   attempt: AttemptId;
+  /** When the request became pending, by the clock of Redis, milliseconds since 1970. */
+  queuedAtMs?: Integer;
+  /** When a worker claimed it, by the clock of Redis, milliseconds since 1970. */
+  claimedAtMs?: Integer;
+  /** The server that the worker has reported; absent if it never did. */
+  serverId?: ServerId;
+  /** Tokens of this attempt. */
+  attemptTokens: Integer;
+  /** What the worker measured; absent if the attempt had no server, or if the worker has expired. */
+  run?: AttemptRun;
+}
+/** A sample was finished. */
+export interface RequestFinishedEvent extends AttemptFields<'request.finished'> {
   /** Tokens of all attempts. */
   tokens: Integer;
   /** Why generation ended. */
   finishReason: 'stop' | 'length';
+}
+/**
+ * An attempt ended without a sample. `cut`: its round was completed without its group, or the group was requeued.
+ * `moved`: the request continues on another server. `stopped`: it was stopped for a change of weights. `returned`: it
+ * came back by itself, e.g. because of a failure of the engine or an expired worker. `failed` and `dropped`: the
+ * request has ended for good.
+ */
+export interface AttemptEndedEvent extends AttemptFields<'attempt.ended'> {
+  outcome: 'cut' | 'moved' | 'stopped' | 'returned' | 'failed' | 'dropped';
 }
 /** A request was dropped for good. */
 export interface RequestAbortedEvent extends EventFields<'request.aborted'> {
@@ -211,6 +234,7 @@ export type PoolEvent =
   | RoundClosedEvent
   | RoundCancelledEvent
   | RequestFinishedEvent
+  | AttemptEndedEvent
   | RequestAbortedEvent
   | RequestLostEvent
   | GroupFailedEvent

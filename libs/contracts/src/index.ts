@@ -41,6 +41,7 @@ export * from './stamp';
 export * from './stored-ids';
 export * from './tail-policy.dto';
 export * from './text';
+export * from './timeline.dto';
 export * from './tls';
 export * from './weights.dto';
 export * from './worker.dto';

@@ -93,6 +93,20 @@ export interface RequestSegmentsReply {
 /** Maximum generation time of one attempt, milliseconds; more means that a clock was set forward. */
 const MAX_GENERATED_MS = 2 * LIMITS.timeoutMs;
 
+/** Server and times of one attempt, as its worker has measured them. Times are milliseconds since its claim. */
+export class AttemptRun {
+  /** The server of its lease. */
+  @IsId() serverId!: ServerId;
+  /** Weight version of the server at the grant of the lease. */
+  @IsCounter(0) weightVersion!: Integer;
+  /** Time to the grant of the lease: the wait for a server. */
+  @IsCounter(0) leasedMs!: Integer;
+  /** Time to the first token; absent if there was none. */
+  @IsOptional() @IsCounter(0) firstTokenMs?: Integer;
+  /** Time to the end of the generation. */
+  @IsCounter(0) endedMs!: Integer;
+}
+
 class AttemptMessage extends WorkerRequest {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
@@ -121,6 +135,8 @@ export class CompleteRequest extends AttemptMessage {
   @IsIn(['stop', 'length']) finishReason!: 'stop' | 'length';
   /** The last segment; absent if the budget was used up before this attempt generated a token. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+  /** Server and times of the attempt, for the timeline of the round. */
+  @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
 }
 /** State of the sample. */
 export interface CompleteReply {
@@ -189,6 +205,8 @@ export class FailRequest extends AttemptMessage {
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
   /** Tokens of this attempt that could not be stored; those after the last partial save count as waste. */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) lostTokens?: Integer;
+  /** Server and times of the attempt, for the timeline of the round; absent if it had no server. */
+  @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
 }
 export interface FailReply {
   /** State of the request now. */

@@ -127,6 +127,14 @@ export const ROUTES: readonly Route[] = [
   reads(ROUND, 'round.status', { fields: [] }),
   reads(`${ROUND}/groups`, 'group.list'),
   reads(`${ROUND}/ledger`, 'job.ledger', { id: 'roundLedger', about: 'Cost of the tail policy in one round.' }),
+  reads(`${ROUND}/timeline`, 'round.timeline'),
+  reads(`${ROUND}/timeline/export`, 'round.timeline', {
+    id: 'timelineExport',
+    about: 'All events of the timeline of a round, oldest first, as JSON lines.',
+    fields: [],
+    isExport: true,
+  }),
+  reads(`${JOB}/frontier`, 'job.frontier'),
   changes('operator', 'POST', `${ROUND}/cancel`, 'round.cancel', { asTrainer: true, shows: 'round.status' }),
   reads(`${JOB}/longtail`, 'longtail.list'),
   reads(`${JOB}/longtail/export`, 'longtail.list', {

@@ -7,3 +7,4 @@ export * from './rebalance';
 export * from './rounds';
 export * from './routing';
 export * from './tail';
+export * from './what-if';

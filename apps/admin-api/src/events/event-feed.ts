@@ -4,7 +4,6 @@ import {
   BroomwagonError,
   EVENTS_STREAM,
   eventSubject,
-  idPart,
   type PoolEvent,
   StreamEventsRequest,
 } from '@broomwagon/contracts';
@@ -13,6 +12,7 @@ import { Metrics } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import { AdminApiConfig } from '../admin-api.config';
 import type { RequestFields } from '../http/request-fields';
+import { acceptsEvent } from './accepts-event';
 import { EventReader } from './event-reader';
 
 const HEARTBEAT_MS = 15_000;
@@ -67,7 +67,7 @@ export class EventFeed implements OnModuleDestroy {
     if (this.count >= this.config.maxEventReaders) {
       throw new BroomwagonError('OVERLOADED', `This replica has ${this.count} readers of events`);
     }
-    const reader = new EventReader(response, accepts(filter), () => this.cut.inc());
+    const reader = new EventReader(response, acceptsEvent(filter), () => this.cut.inc());
     const ofPool = this.readers.get(pool) ?? new Set();
     this.readers.set(pool, ofPool.add(reader));
     this.gauge.set((this.count += 1));
@@ -128,17 +128,4 @@ export class EventFeed implements OnModuleDestroy {
   private each(work: (reader: EventReader) => void): void {
     for (const readers of this.readers.values()) for (const reader of readers) work(reader);
   }
-}
-
-function accepts({ type, job, roundId, serverId }: StreamEventsRequest): (event: PoolEvent) => boolean {
-  const ofJob = job === undefined ? '' : `${idPart(job)}/`;
-  return (event) => {
-    const fields = event as Partial<Record<'job' | 'roundId' | 'serverId' | 'requestId', string>>;
-    return (
-      (type?.includes(event.type) ?? true) &&
-      (job === undefined || fields.job === job || (fields.requestId?.startsWith(ofJob) ?? false)) &&
-      (roundId === undefined || fields.roundId === roundId) &&
-      (serverId === undefined || fields.serverId === serverId)
-    );
-  };
 }

@@ -3,11 +3,13 @@ import type { AdminOperationName, AdminReplyOf, AdminRequestOf } from '@broomwag
 import { CredentialStore, PoolDirectory } from '@broomwagon/state';
 import { AuditLog } from '../changes/audit-log';
 import type { Identity } from '../auth/identity';
+import { JobFrontier } from '../reports/job-frontier';
+import { RoundTimeline } from '../reports/round-timeline';
 
 /** All but the stream, which is no reply. */
-type ReplyName = Exclude<AdminOperationName, 'event.stream'>;
+export type HandledName = Exclude<AdminOperationName, 'event.stream'>;
 type Handlers = {
-  [Name in ReplyName]: (body: AdminRequestOf<Name>, identity: Identity) => Promise<AdminReplyOf<Name>>;
+  [Name in HandledName]: (body: AdminRequestOf<Name>, identity: Identity, pool: string) => Promise<AdminReplyOf<Name>>;
 };
 
 /** The operations of ADMIN_OPERATIONS: one entry each. */
@@ -15,7 +17,13 @@ type Handlers = {
 export class AdminHandlers {
   private readonly handlers: Handlers;
 
-  constructor(credentials: CredentialStore, directory: PoolDirectory, audit: AuditLog) {
+  constructor(
+    credentials: CredentialStore,
+    directory: PoolDirectory,
+    audit: AuditLog,
+    timeline: RoundTimeline,
+    frontier: JobFrontier,
+  ) {
     this.handlers = {
       'pool.list': async (_, { pools: allowed }) => {
         const pools = await directory.list();
@@ -26,10 +34,13 @@ export class AdminHandlers {
       'token.list': async () => ({ tokens: await credentials.list() }),
       'audit-log.list': (request) => audit.list(request),
       'token.revoke': async ({ tokenId }) => ({ revoked: await credentials.revoke(tokenId) }),
+      'round.timeline': (request, _, pool) => timeline.read(pool, request),
+      'job.frontier': ({ job }, _, pool) => frontier.read(pool, job),
     };
   }
 
-  handle(operation: ReplyName, request: object, identity: Identity): Promise<object> {
-    return this.handlers[operation](request as never, identity);
+  /** @param pool of the path; the routes of operations that need one have it */
+  handle(operation: HandledName, request: object, identity: Identity, pool = ''): Promise<object> {
+    return this.handlers[operation](request as never, identity, pool);
   }
 }

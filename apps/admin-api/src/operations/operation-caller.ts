@@ -12,7 +12,7 @@ import { type JsonObject, TypedClient, validate } from '@broomwagon/messaging';
 import { PoolDirectory } from '@broomwagon/state';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from '../auth/identity';
-import { AdminHandlers } from './admin-handlers';
+import { AdminHandlers, type HandledName } from './admin-handlers';
 
 /** Calls operations: those of the protocol over NATS, those of admin-api here. */
 @Injectable()
@@ -27,13 +27,13 @@ export class OperationCaller {
   /** @throws BroomwagonError of the operation; POOL_NOT_FOUND */
   async call(route: Route, pool: string | undefined, body: JsonObject, identity: Identity): Promise<object> {
     const { operation, asTrainer } = route;
-    if (isAdmin(operation)) {
-      const request = validate(ADMIN_OPERATIONS[operation].request as new () => object, body);
-      return this.handlers.handle(operation as Exclude<typeof operation, 'event.stream'>, request, identity);
-    }
     const waitMs = Number(body.waitMs) || 0;
     const options = { timeoutMs: this.config.callTimeoutMs + Math.max(0, waitMs) };
     try {
+      if (isAdmin(operation)) {
+        const request = validate(ADMIN_OPERATIONS[operation].request as new () => object, body);
+        return await this.handlers.handle(operation as HandledName, request, identity, pool);
+      }
       if (asTrainer && body.trainerEpoch === undefined) {
         const { trainerEpoch } = await this.client.call(pool!, 'job.status', { job: body.job as JobId }, options);
         body = { ...body, trainerEpoch };

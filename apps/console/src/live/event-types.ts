@@ -7,6 +7,7 @@ export type PoolEventType = PoolEvent['type'];
 const FREQUENCY: Record<PoolEventType, 'often' | 'seldom'> = {
   'round.opened': 'seldom',
   'round.submitted': 'often',
+  'attempt.ended': 'often',
   'request.finished': 'often',
   'round.progressed': 'often',
   'round.completed': 'seldom',

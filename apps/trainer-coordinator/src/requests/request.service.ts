@@ -101,10 +101,10 @@ export class RequestService {
    *   PAYLOAD_NOT_FOUND: the sample would finish, but its segment is not in the store, and nothing was changed
    */
   async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
-    const { finishReason } = body;
+    const { finishReason, run } = body;
     const segment = segmentOf(this.payloads, pool, body);
     const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
-    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason, isMissing });
+    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason, isMissing, run });
     this.metrics.attempts.inc({ outcome: answer.state });
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
@@ -128,6 +128,7 @@ export class RequestService {
       missingRef: await this.missing(pool, body),
       lostTokens: body.lostTokens,
       generatedMs: body.generatedMs,
+      run: body.run,
       message: body.message && cutText(body.message, REASON_LENGTH),
     });
     this.metrics.attempts.inc({ outcome: answer.state });

@@ -63,11 +63,12 @@ export class AttemptReporter {
     segment?: Segment,
     storeAgain?: () => Promise<Segment | undefined>,
   ): Promise<AttemptOutcome> {
+    const { run } = attempt;
     return this.report(attempt, 'finished', async () => {
       let stored = segment;
       for (let losses = 1; ; losses += 1) {
         try {
-          return await this.call('request.complete', { ...attempt.identity, finishReason, segment: stored });
+          return await this.call('request.complete', { ...attempt.identity, finishReason, segment: stored, run });
         } catch (error) {
           if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || !storeAgain || losses > MAX_STORED_AGAIN) throw error;
           this.logger.warn(attempt.ids, 'The tokens are missing in the payload store and are stored again');
@@ -80,8 +81,8 @@ export class AttemptReporter {
   async fail(attempt: Attempt, failure: Failure, segment?: Segment): Promise<AttemptOutcome> {
     const { reason, retryable, lostTokens, missingRef } = failure;
     const message = failure.message && cutText(failure.message, MAX_MESSAGE_LENGTH);
-    const { generatedMs } = attempt;
-    const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment, generatedMs };
+    const { generatedMs, run } = attempt;
+    const body = { ...attempt.identity, reason, retryable, lostTokens, missingRef, message, segment, generatedMs, run };
     const outcome = reason === 'unclaimed' ? 'lost' : reason;
     if (COUNTED.has(reason)) {
       this.logger.warn({ ...attempt.ids, reason }, `The attempt failed: ${message && withoutQuote(message)}`);

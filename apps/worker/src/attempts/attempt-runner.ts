@@ -183,7 +183,7 @@ export class AttemptRunner {
   /** Streams from the engine, with partial saves; returns the tokens after any end. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<Generated> {
     const tokens = new TokenCollector();
-    attempt.beginGenerating();
+    attempt.beginGenerating(lease);
     const saves = this.partialSaver.start(attempt, lease, tokens);
     const timer = this.metrics.generationSeconds.startTimer();
     let result: GenerationResult | undefined;
@@ -194,7 +194,10 @@ export class AttemptRunner {
     try {
       const request = generationRequest(attempt, input);
       const engine = this.engines.of(lease);
-      const onTokens = tokens.take.bind(tokens);
+      const onTokens: GenerateOptions['onTokens'] = (increment) => {
+        attempt.receiveTokens();
+        tokens.take(increment);
+      };
       const onPlan: GenerateOptions['onPlan'] = ({ resumedBy }) => (tokens.resumedBy = resumedBy);
       const onUnstopped = (): void => {
         stopAgain = (deadlineMs) => stopOnEngine(engine, request.engineRequestId, attempt, deadlineMs);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { AttemptId, Claim, Epoch } from '@broomwagon/contracts';
+import type { AttemptId, AttemptRun, Claim, Epoch, LeaseGrant } from '@broomwagon/contracts';
 
 /** One registration of this worker; the next one expires it. */
 export interface WorkerEpoch {
@@ -21,7 +21,10 @@ export class Attempt {
   readonly acquireId = randomUUID();
   private readonly controller = new AbortController();
   private stoppedBy: StopCause | undefined;
+  private readonly claimedAt = performance.now();
+  private lease: LeaseGrant | undefined;
   private askedAt: number | undefined;
+  private firstTokenAt: number | undefined;
   private endedAt: number | undefined;
 
   constructor(
@@ -52,8 +55,14 @@ export class Attempt {
   }
 
   /** The request is sent to the engine. */
-  beginGenerating(): void {
+  beginGenerating(lease: LeaseGrant): void {
+    this.lease = lease;
     this.askedAt = performance.now();
+  }
+
+  /** Tokens have arrived. */
+  receiveTokens(): void {
+    this.firstTokenAt ??= performance.now();
   }
 
   endGenerating(): void {
@@ -64,6 +73,20 @@ export class Attempt {
   get generatedMs(): number | undefined {
     if (this.claim.timeoutMs === undefined || this.askedAt === undefined) return undefined;
     return Math.round((this.endedAt ?? performance.now()) - this.askedAt);
+  }
+
+  /** Server and times for the timeline of the round; undefined without a server. */
+  get run(): AttemptRun | undefined {
+    if (this.lease === undefined || this.askedAt === undefined) return undefined;
+    const { serverId, weightVersion } = this.lease;
+    const sinceClaimMs = (at: number): number => Math.round(at - this.claimedAt);
+    return {
+      serverId,
+      weightVersion,
+      leasedMs: sinceClaimMs(this.askedAt),
+      ...(this.firstTokenAt === undefined ? {} : { firstTokenMs: sinceClaimMs(this.firstTokenAt) }),
+      endedMs: sinceClaimMs(this.endedAt ?? performance.now()),
+    };
   }
 
   /** Generation time that is left, milliseconds; 0: earlier attempts have used the time of the sample. */

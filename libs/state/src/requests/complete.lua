@@ -8,6 +8,7 @@ ARGV[1] JSON:
   segment        JSON of the last segment as a string, or absent
   tokens         number of tokens of the segment
   isMissing      boolean or absent: the payload store does not have the segment; no sample finishes with it
+  run            AttemptRun or absent: server and times of the attempt, for the event
 Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the attempt gets the same
        groupAccepted    boolean
        roundCompleted   boolean: what is left of the round is to be cut
@@ -16,7 +17,8 @@ Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the a
        aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, PAYLOAD_NOT_FOUND.
-Events: request.finished, round.progressed, round.completed, round.settled, longtail.requeued, request.lost.
+Events: request.finished, attempt.ended, round.progressed, round.completed, round.settled, longtail.requeued,
+  request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local function complete_attempt()
@@ -24,6 +26,7 @@ return function(tx, args)
     if not request then return group end
 
     local aborts = {}
+    request.run = args.run
 
     local function answer(state)
       return cjson.encode({
@@ -52,12 +55,13 @@ return function(tx, args)
 
     KeptTokens.keep(tx, request, group, args.segment, args.tokens)
     KeptTokens.note_length(tx, request, group)
+    local event = AttemptEnds.fields(tx, request, group)
+    event.tokens, event.finishReason = request.tokens, args.finishReason
     Requests.move(tx, request, group, 'finished', { 'finishReason', args.finishReason })
     Rounds.bump(tx, round, 'requestsDone', 1)
     Dispatch.follow_probe(tx, group)
     Ledger.count_ended(tx, request.job, round.roundId, request.tokens, args.finishReason == 'length')
-    Events.add(tx, 'request.finished', { requestId = request.id, roundId = round.roundId, attempt = request.attempt,
-      tokens = request.tokens, finishReason = args.finishReason })
+    Events.add(tx, 'request.finished', event)
     if Rounds.is_whole(group) then
       Longtail.place_whole(tx, round, group, aborts)
     elseif group.live == 0 and Longtail.is_settling(round, group) then

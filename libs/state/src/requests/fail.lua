@@ -12,10 +12,12 @@ ARGV[1] JSON:
                     with those after it
   lostTokens        number or absent: tokens the attempt made that could not be stored
   generatedMs       number or absent: how long the attempt has generated
+  run               AttemptRun or absent: server and times of the attempt, for the event
 Reply: FailAnswer; a repeat of the attempt gets the same state
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
-Events: group.failed, group.dropped, request.aborted, round.completed, round.settled, longtail.requeued, request.lost.
+Events: attempt.ended, group.failed, group.dropped, request.aborted, round.completed, round.settled,
+  longtail.requeued, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local function fail_attempt()
@@ -23,6 +25,7 @@ return function(tx, args)
     if not request then return group end
     if request.state == 'finished' then return Attempts.superseded() end
     local aborts = {}
+    request.run = args.run
     local was_open = round ~= nil and Rounds.takes_results(round)
 
     local function end_attempt()

@@ -35,6 +35,7 @@ end
 function KeptTokens.keep(tx, request, group, segment, tokens)
   local made, count = KeptTokens.made_by_attempt(request, segment, tokens)
   local is_kept = made and count > 0
+  request.attemptTokens = count
   local unused = not (is_kept and made == segment) and segment
   if is_kept then
     made = MixedWeights.mark(tx, request, made)

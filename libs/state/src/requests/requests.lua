@@ -55,12 +55,18 @@ end
 local NO_FIELDS = {}
 function Requests.move(tx, request, group, to, fields, front)
   local from = request.state
+  if Requests.HELD[from] and not Requests.HELD[to] and to ~= 'finished' then
+    AttemptEnds.add(tx, request, group, to)
+  end
   redis.call('HSET', tx.key:request(request.id), 'state', to, unpack(fields or NO_FIELDS))
   Counts.add_requests(tx, request.job, from, -1)
   Counts.add_requests(tx, request.job, to, 1)
   Counts.count_again(tx, request, from, to)
   if from == 'pending' then redis.call('ZREM', tx.key:pending(request.job), request.id) end
-  if to == 'pending' then Requests.enqueue(tx, request.job, { request.id }, front) end
+  if to == 'pending' then
+    redis.call('HSET', tx.key:request(request.id), 'queuedAtMs', Format.integer(tx.now))
+    Requests.enqueue(tx, request.job, { request.id }, front)
+  end
   if Requests.HELD[from] ~= Requests.HELD[to] then
     local held = tx.key:workerAttempts(request.workerId, request.workerEpoch)
     redis.call(Requests.HELD[to] and 'SADD' or 'SREM', held, request.id)

@@ -60,7 +60,7 @@ function NewGroups.add(tx, round, group)
   for index = 0, launched - 1 do
     ids[index + 1] = Requests.id_of(job, group.groupId, index)
     Hashes.set(tx.key:request(ids[index + 1]), { state = 'pending', attempt = Requests.UNCLAIMED, failures = 0,
-      recount = recount or nil })
+      queuedAtMs = Format.integer(tx.now), recount = recount or nil })
   end
   local ahead, probes = Dispatch.ahead(tx, round, group, launched)
   local place = Requests.enqueue(tx, job, ids, false, ahead)

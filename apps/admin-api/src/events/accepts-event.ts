@@ -1,0 +1,15 @@
+import { idPart, type PoolEvent, type StreamEventsRequest } from '@broomwagon/contracts';
+
+/** Whether an event has all the fields that a filter names. Events of requests name their job in the request's id. */
+export function acceptsEvent({ type, job, roundId, serverId }: StreamEventsRequest): (event: PoolEvent) => boolean {
+  const ofJob = job === undefined ? '' : `${idPart(job)}/`;
+  return (event) => {
+    const fields = event as Partial<Record<'job' | 'roundId' | 'serverId' | 'requestId', string>>;
+    return (
+      (type?.includes(event.type) ?? true) &&
+      (job === undefined || fields.job === job || (fields.requestId?.startsWith(ofJob) ?? false)) &&
+      (roundId === undefined || fields.roundId === roundId) &&
+      (serverId === undefined || fields.serverId === serverId)
+    );
+  };
+}

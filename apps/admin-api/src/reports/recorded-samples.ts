@@ -1,0 +1,78 @@
+import { idOfPart, type PoolEvent, type TailPolicy } from '@broomwagon/contracts';
+
+/** Rounds beyond this number of groups are not recorded; a replay takes some milliseconds. */
+export const MOST_GROUPS = 8_192;
+
+/** What the events of a job tell about its samples and its policy. */
+export interface Recording {
+  /** Lengths of the samples of each whole group, tokens; groups in the order of their submission. */
+  groups: number[][];
+  /** Groups of which not all samples are known. */
+  partialGroups: number;
+  /** Longest attempt that finished a sample, by round, tokens. */
+  longestTokens: Map<string, number>;
+  groupsPerStep: number;
+  /** Of the last round; absent without an event of a round. */
+  policy?: TailPolicy;
+}
+
+interface Group {
+  queuedAtMs: number;
+  lengths: number[];
+}
+
+/** Collects samples from events of one job, in any order of groups. */
+export class RecordedSamples {
+  private readonly groups = new Map<string, Group>();
+  private readonly longestTokens = new Map<string, number>();
+  private readonly launchFactors: number[] = [];
+  private policy?: TailPolicy['name'];
+  private groupsPerStep = 0;
+
+  add(event: PoolEvent): void {
+    if (event.type === 'round.opened') {
+      const { neededGroups, newGroups, takeGroups, kind, policy } = event;
+      this.policy = policy;
+      this.groupsPerStep = Math.max(this.groupsPerStep, neededGroups);
+      if (kind === 'short' && neededGroups > 0) this.launchFactors.push((newGroups + takeGroups) / neededGroups);
+    }
+    if (event.type !== 'request.finished' && event.type !== 'attempt.ended') return;
+    const groupId = idOfPart(event.requestId.split('/')[1]!);
+    const { queuedAtMs = event.atMs } = event;
+    const group = this.groups.get(groupId) ?? { queuedAtMs, lengths: [] };
+    if (this.groups.size >= MOST_GROUPS && !this.groups.has(groupId)) return;
+    group.queuedAtMs = Math.min(group.queuedAtMs, queuedAtMs);
+    this.groups.set(groupId, group);
+    if (event.type !== 'request.finished') return;
+    group.lengths.push(event.tokens);
+    const longest = this.longestTokens.get(event.roundId) ?? 0;
+    this.longestTokens.set(event.roundId, Math.max(longest, event.attemptTokens));
+  }
+
+  recording(): Recording {
+    const entries = [...this.groups];
+    const samples = Math.max(0, ...entries.map(([, { lengths }]) => lengths.length));
+    const whole = entries
+      .filter(([, { lengths }]) => lengths.length === samples && samples > 0)
+      .sort(([one, a], [other, b]) => a.queuedAtMs - b.queuedAtMs || byName(one, other));
+    return {
+      groups: whole.map(([, { lengths }]) => lengths),
+      partialGroups: entries.length - whole.length,
+      longestTokens: this.longestTokens,
+      groupsPerStep: this.groupsPerStep,
+      policy: this.policy && { name: this.policy, overProvision: this.overProvision },
+    };
+  }
+
+  private get overProvision(): number {
+    if (this.policy === 'wait' || this.launchFactors.length === 0) return 1;
+    // The median: at the end of the data a round launches less.
+    const median = this.launchFactors.toSorted((one, other) => one - other)[Math.floor(this.launchFactors.length / 2)]!;
+    return Math.max(1, Number(median.toFixed(3)));
+  }
+}
+
+/** p2 before p10. */
+function byName(one: string, other: string): number {
+  return one.localeCompare(other, 'en', { numeric: true });
+}

@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common';
+import {
+  BroomwagonError,
+  EVENTS_STREAM,
+  eventSubject,
+  type PoolEvent,
+  type RoundTimelineReply,
+  type RoundTimelineRequest,
+} from '@broomwagon/contracts';
+import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messaging';
+import { AdminApiConfig } from '../admin-api.config';
+import { acceptsEvent } from '../events/accepts-event';
+
+/** Events of one page, and those that are looked at for it. */
+const MOST_EVENTS = 1_024;
+const MOST_READ = 4_096;
+/** Maximum difference of the clocks of Redis and NATS, milliseconds. */
+export const CLOCK_MARGIN_MS = 60_000;
+
+/** Reads the timeline of a round from the stream of events, page by page. */
+@Injectable()
+export class RoundTimeline {
+  constructor(
+    private readonly client: TypedClient,
+    private readonly connection: MessagingConnection,
+    private readonly config: AdminApiConfig,
+  ) {}
+
+  /** @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND, UNAVAILABLE */
+  async read(pool: string, { job, roundId, cursor }: RoundTimelineRequest): Promise<RoundTimelineReply> {
+    const { rounds } = await this.client.call(pool, 'round.list', { job }, { timeoutMs: this.config.callTimeoutMs });
+    const round = rounds.find((one) => one.roundId === roundId);
+    if (round === undefined) {
+      throw new BroomwagonError('ROUND_NOT_FOUND', `Job ${job} has no summary of round ${roundId}`, {
+        field: 'roundId',
+      });
+    }
+    const isOfRound = acceptsEvent({ job, roundId });
+    const events: PoolEvent[] = [];
+    let [read, missingEvents] = [0, 0];
+    let last: PoolEvent | undefined;
+    for await (const { sequence, text } of this.events(pool, cursor, round.openedAtMs - CLOCK_MARGIN_MS)) {
+      const event = JSON.parse(text) as PoolEvent;
+      read += 1;
+      if (last !== undefined) missingEvents += Math.max(0, event.sequence - last.sequence - 1);
+      // A page begins with the last event of the page before it, so that no missing event is overlooked.
+      const isNew = last !== undefined || cursor === undefined;
+      last = event;
+      const isMeanwhile = event.atMs >= round.openedAtMs;
+      if (isNew && isMeanwhile && (isOfRound(event) || event.type.startsWith('weights.'))) events.push(event);
+      // After that, no attempt of the round is left.
+      if (event.type === 'round.settled' && isOfRound(event)) break;
+      if (events.length === MOST_EVENTS || read === MOST_READ) return { events, missingEvents, cursor: sequence };
+    }
+    return { events, missingEvents };
+  }
+
+  private async *events(pool: string, from: number | undefined, sinceMs: number) {
+    const position = { stream: EVENTS_STREAM, subject: eventSubject(pool, '>'), from, sinceMs };
+    try {
+      yield* readStream(this.connection, position, MOST_EVENTS);
+    } catch (cause) {
+      throw new BroomwagonError('UNAVAILABLE', `The stream of events does not answer: ${(cause as Error).message}`, {
+        cause,
+      });
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import type { TailPolicy } from '@broomwagon/contracts';
+import { ENGINE_PRESETS, LENGTH_PRESETS, whatIf } from '@broomwagon/policies';
+import { responseLength } from '@broomwagon/models';
+import { describe, expect, it } from 'vitest';
+import type { RecordedRun } from './recorded-run';
+import { replay } from './what-if';
+
+const GROUPS_PER_STEP = 32;
+const SAMPLES = 4;
+const FLEET = { servers: 16, engine: ENGINE_PRESETS['14b-16k'], promptTokens: 256, speed: 1 };
+const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
+
+const lengths = Array.from({ length: 12 * GROUPS_PER_STEP }, (_, group) =>
+  Array.from({ length: SAMPLES }, (__, sampleIndex) =>
+    responseLength(LENGTH_PRESETS['math-short-16k'], { seed: 7, promptKey: `p${group}`, sampleIndex }),
+  ),
+);
+const run: RecordedRun = {
+  job: 'job',
+  policy: 'wait',
+  rounds: [
+    {
+      step: 1,
+      kind: 'short',
+      neededGroups: GROUPS_PER_STEP,
+      launchedGroups: GROUPS_PER_STEP,
+      openedAtMs: 0,
+      completedAtMs: 1,
+    },
+  ],
+  lengths: new Map(lengths.map((group, index) => [`g${index}`, group])),
+  samples: SAMPLES,
+  capTokens: 16_384,
+  missingEvents: 0,
+  partialGroups: 0,
+};
+const recorded = { groups: lengths, groupsPerStep: GROUPS_PER_STEP, time: (tokens: number) => tokens };
+
+/** Both for one policy; speed against `wait`. */
+function both(policy: TailPolicy) {
+  const simulated = replay(run, FLEET, policy);
+  const replayed = whatIf(recorded, policy);
+  return {
+    simulated: {
+      speed: replay(run, FLEET, WAIT).stepSeconds / simulated.stepSeconds,
+      offPolicyShare: simulated.ledger.offPolicyShare,
+      wasteShare: simulated.ledger.waste.share,
+    },
+    replayed: {
+      speed: whatIf(recorded, WAIT).stepTime / replayed.stepTime,
+      offPolicyShare: replayed.offPolicyShare,
+      wasteShare: replayed.wasteShare,
+    },
+  };
+}
+
+describe('the replay of the console, against the laboratory, on a fleet with room', () => {
+  it.each<TailPolicy>([
+    { name: 'regenerate', overProvision: 1.25 },
+    { name: 'regenerate', overProvision: 1.5 },
+    { name: 'resume', overProvision: 1.25 },
+    { name: 'resume', overProvision: 1.5 },
+    { name: 'drip', overProvision: 1.25 },
+    { name: 'drip', overProvision: 1.5 },
+  ])('agrees on speed and cost: $name $overProvision', (policy) => {
+    const { simulated, replayed } = both(policy);
+    expect(Math.abs(replayed.speed / simulated.speed - 1)).toBeLessThan(0.03);
+    expect(Math.abs(replayed.offPolicyShare - simulated.offPolicyShare)).toBeLessThan(0.02);
+    expect(Math.abs(replayed.wasteShare - simulated.wasteShare)).toBeLessThan(0.02);
+  });
+});

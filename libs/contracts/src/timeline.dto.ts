@@ -1,0 +1,79 @@
+import { IsOptional } from 'class-validator';
+import { JobRequest } from './common.dto';
+import type { PoolEvent } from './events';
+import { IsId, type RoundId } from './ids';
+import { IsCounter, type Integer } from './integers';
+import type { RoundKind } from './round.dto';
+import type { TailPolicyName } from './tail-policy.dto';
+
+/**
+ * `round.timeline`: the events that explain the time of a round, oldest first: those of the round and of its requests
+ * (`request.finished` and `attempt.ended` have the times of each attempt), and changes of weights meanwhile. They are
+ * read from the stream of events, which keeps them for EVENTS_STREAM_MAX_AGE_MS and within EVENTS_STREAM_MAX_BYTES.
+ * Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND; UNAVAILABLE without JetStream.
+ */
+export class RoundTimelineRequest extends JobRequest {
+  /** A round of `round.list`. */
+  @IsId() roundId!: RoundId;
+  /** Cursor of the previous page. */
+  @IsOptional() @IsCounter(1) cursor?: Integer;
+}
+export interface RoundTimelineReply {
+  /** The events of the page. */
+  events: PoolEvent[];
+  /** Events of the pool that are missing in the stream between those of this page; the timeline may lack them. */
+  missingEvents: Integer;
+  /** Send this for the next page; absent on the last page. */
+  cursor?: Integer;
+}
+
+/**
+ * `job.frontier`: speed and cost of the last steps of a job, and what other tail policies would have cost on the same
+ * samples. Errors: JOB_NOT_FOUND.
+ */
+export class JobFrontierRequest extends JobRequest {}
+/** Speed and cost. Shares are 0 to 1. */
+export interface FrontierCost {
+  /** Seconds of a step, from the opening of its round to its completion. */
+  stepSeconds: number;
+  /** Trained tokens in each second. */
+  tokensPerSecond: number;
+  /** Share of trained tokens from older weight versions. */
+  offPolicyShare: number;
+  /** Mean length of trained / of admitted samples: 1 = unbiased, below 1 = short samples are preferred. */
+  lengthBias: number;
+  /** Share of generated tokens that were thrown away. */
+  wasteShare: number;
+}
+/** One step of the job, from its ledger. */
+export interface FrontierStep extends FrontierCost {
+  roundId: RoundId;
+  /** Training step, from 1. */
+  step: Integer;
+  /** New prompts, or groups of the long-tail queue. */
+  kind: RoundKind;
+}
+/** One policy on the recorded samples: means over its steps. */
+export interface FrontierWhatIf extends FrontierCost {
+  /** The policy. */
+  policy: TailPolicyName;
+  /** Launched / needed groups. */
+  overProvision: number;
+  /** The policy that the job had. */
+  isOwn: boolean;
+  /** Steps in which the policy trains the recorded samples. */
+  steps: Integer;
+}
+export interface JobFrontierReply {
+  /** The last steps that are trained, oldest first; at most 16. */
+  steps: FrontierStep[];
+  /**
+   * The recorded samples under other policies; empty if there are fewer than two steps of them. Seconds are scaled so
+   * that the simulated steps of the policy of the job take as long as the recorded ones.
+   */
+  whatIf: FrontierWhatIf[];
+  /** Groups that were replayed, all with the same number of samples. */
+  recordedGroups: Integer;
+  /** Groups of which not all samples are recorded; they are left out. */
+  partialGroups: Integer;
+}

@@ -1,0 +1,31 @@
+-- The times of an attempt that ends, for its event; a timeline of the round is made of these events.
+local AttemptEnds = {}
+
+-- Reason of an end without a sample. `request` has still its state before the end.
+local function outcome_of(request, to)
+  if to == 'pending' then
+    if request.state ~= 'cutting' then return 'returned' end
+    return request.movePlan and 'moved' or 'stopped'
+  end
+  return to == 'unfinished' and 'cut' or to
+end
+
+-- Fields of the event. `request.run` is what the worker has measured, absent when the worker has expired.
+function AttemptEnds.fields(tx, request, group)
+  local field = redis.call('HMGET', tx.key:request(request.id), 'queuedAtMs', 'claimedAtMs', 'started', 'serverId')
+  return {
+    requestId = request.id, roundId = group.roundId, attempt = request.attempt, queuedAtMs = tonumber(field[1] or nil),
+    claimedAtMs = tonumber(field[2] or nil), serverId = field[3] == '1' and field[4] or nil,
+    attemptTokens = request.attemptTokens or 0, run = request.run,
+  }
+end
+
+-- Adds the event of an attempt that ends without a sample. A group that Redis has lost has no round to name.
+function AttemptEnds.add(tx, request, group, to)
+  if not group.roundId then return end
+  local fields = AttemptEnds.fields(tx, request, group)
+  fields.outcome = outcome_of(request, to)
+  Events.add(tx, 'attempt.ended', fields)
+end
+
+return AttemptEnds

@@ -1,0 +1,180 @@
+import { type Epoch, type PoolEvent, ROUTES, type RoundId, type TailPolicy } from '@broomwagon/contracts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startEngine } from '../lab/engine-simulator/src/test-engine';
+import type { SampleIdentity } from '../lab/engine-simulator/src/tokens/sample-identity';
+import { AdminApi } from './system/admin-api';
+import { ServiceBench } from './system/service-bench';
+
+const JOB = 'job';
+type Attempt = Extract<PoolEvent, { type: 'request.finished' | 'attempt.ended' }>;
+let bench: ServiceBench;
+let api: AdminApi;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 2);
+  api = await AdminApi.start(bench.prefix);
+});
+afterAll(async () => {
+  await api?.close();
+  await bench?.close();
+});
+
+const routeOf = (id: string) => ROUTES.find((route) => (route.id ?? route.operation) === id)!;
+const read = (id: string, fields: object = {}) => api.call(routeOf(id), { pool: bench.pool, job: JOB, ...fields });
+
+/** Waits until the timeline of a round has an event of this type. */
+async function timelineUntil(roundId: RoundId, type: PoolEvent['type']): Promise<PoolEvent[]> {
+  let events: PoolEvent[] = [];
+  const types = async (): Promise<string[]> => {
+    const { body } = await read('round.timeline', { roundId });
+    ({ events } = body as { events: PoolEvent[] });
+    return events.map((event) => event.type);
+  };
+  await expect.poll(types).toContain(type);
+  return events;
+}
+
+async function submit(roundId: RoundId, trainerEpoch: Epoch, ids: string[]): Promise<void> {
+  const groups = ids.map((groupId) => ({ groupId, samples: 1, maxTokens: 8_000, prompt: { text: `Why ${groupId}?` } }));
+  await bench.client.call(bench.pool, 'round.submit', { job: JOB, roundId, trainerEpoch, groups });
+}
+
+/** Opens the next round; returns the epoch of its trainer and how many groups are new. */
+async function open(roundId: RoundId, groupsPerStep: number, remainingGroups: number, policy: TailPolicy) {
+  const plan = await bench.client.call(bench.pool, 'round.next', { job: JOB, groupsPerStep, remainingGroups, policy });
+  if (plan.kind === 'done') return undefined;
+  const opening = { job: JOB, roundId, ...plan, kind: plan.kind, policy, weightVersion: 0 };
+  const { trainerEpoch } = await bench.client.call(bench.pool, 'round.open', opening);
+  return { trainerEpoch, newGroups: plan.newGroups };
+}
+
+/** Waits for the groups of a round and closes it. Returns its trained tokens. */
+async function close(roundId: RoundId, trainerEpoch: Epoch): Promise<number> {
+  const round = { job: JOB, roundId, trainerEpoch };
+  let cursor: string | undefined;
+  let tokens = 0;
+  for (let complete = false; !complete;) {
+    const page = await bench.client.call(bench.pool, 'round.results', { ...round, cursor, waitMs: 1_000 });
+    for (const { samples } of page.groups) tokens += samples.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
+    ({ cursor, complete } = page);
+  }
+  await bench.client.call(bench.pool, 'round.close', { ...round, cursor: cursor! });
+  return tokens;
+}
+
+describe('the timeline of a round', () => {
+  let shortTokens: number | undefined;
+  /** Endless until `shortTokens` is set; then an attempt of the group `short` ends after so many more tokens. */
+  const lengthOf = ({ promptText, madeTokens }: SampleIdentity): number =>
+    promptText?.includes('short') && shortTokens !== undefined ? madeTokens + shortTokens : 8_000;
+
+  it('has each attempt with its phases: a move, a change of weights, a cut', async () => {
+    await bench.begin(lengthOf);
+    const other = await startEngine('vllm', { speed: 1, lengths: { name: 'test', lengthOf } });
+    const { client, pool } = bench;
+    const registerOther = (weightVersion?: number) =>
+      client.call(pool, 'server.register', {
+        serverId: 's2',
+        endpoint: other.url,
+        dialect: 'vllm',
+        instanceId: 'i2',
+        maxInflight: 64,
+        weightVersion,
+      });
+    await bench.register();
+    const policy: TailPolicy = { name: 'resume', overProvision: 2 };
+    const { trainerEpoch } = (await open('r1', 1, 2, policy))!;
+    await submit('r1', trainerEpoch, ['short', 'long']);
+    await bench.startWorker();
+    await bench.running(2);
+    await bench.made(2);
+    await registerOther();
+    const moves = [{ requestId: 'job/short/0', targetServerId: 's2' }];
+    await client.call(pool, 'rebalance.execute', { planId: 'move', moves });
+    const move = () => client.call(pool, 'rebalance.status', { planId: 'move' });
+    await expect.poll(async () => (await move()).results[0]!.state).toBe('moved');
+    await bench.running(1);
+    await bench.made(2);
+    const sync = { syncId: 'sync', version: 2 };
+    const begin = { ...sync, mode: 'abort' as const, waitMs: 10_000 };
+    await client.call(pool, 'weights.begin', begin, { timeoutMs: 20_000 });
+    shortTokens = 8;
+    await bench.register({ weightVersion: 2 });
+    await registerOther(2);
+    await client.call(pool, 'weights.commit', { syncId: 'sync' });
+    const trained = await close('r1', trainerEpoch);
+
+    const events = await timelineUntil('r1', 'round.settled');
+    const attempts = events.filter((event): event is Attempt => 'claimedAtMs' in event);
+    const outcomes = (group: string) =>
+      attempts
+        .filter(({ requestId }) => requestId === `job/${group}/0`)
+        .map((attempt) => [
+          attempt.type === 'attempt.ended' ? attempt.outcome : 'finished',
+          attempt.run?.weightVersion,
+        ]);
+    expect(outcomes('short')).toEqual([
+      ['moved', 0],
+      ['stopped', 0],
+      ['finished', 2],
+    ]);
+    expect(outcomes('long').slice(0, 1)).toEqual([['stopped', 0]]);
+    expect(outcomes('long').at(-1)![0]).toBe('cut');
+    expect(attempts.slice(0, 1)).toMatchObject([{ serverId: 's1', run: { serverId: 's1' } }]);
+    for (const { queuedAtMs, claimedAtMs, atMs, run } of attempts.filter((attempt) => attempt.run !== undefined)) {
+      const times = [0, run!.leasedMs, run!.firstTokenMs ?? run!.leasedMs, run!.endedMs];
+      expect(times).toEqual(times.toSorted((one, another) => one - another));
+      expect(claimedAtMs).toBeGreaterThanOrEqual(queuedAtMs!);
+      expect(atMs).toBeGreaterThanOrEqual(claimedAtMs!);
+    }
+    const ofShort = attempts.filter(({ requestId }) => requestId === 'job/short/0');
+    expect(ofShort.reduce((sum, { attemptTokens }) => sum + attemptTokens, 0)).toBe(trained);
+    expect(ofShort.at(-1)).toMatchObject({ tokens: trained });
+    expect(events.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['round.opened', 'weights.begun', 'weights.committed', 'round.completed']),
+    );
+
+    const exported = await read('timelineExport', { roundId: 'r1' });
+    const lines = (exported.body as string).trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as PoolEvent)).toEqual(events);
+    await client.call(pool, 'request.abort', { abortId: 'end', all: true, waitMs: 5_000 });
+    await bench.end();
+    await other.close();
+  });
+
+  it('refuses a round that it does not have, and a cursor that is none', async () => {
+    expect(await read('round.timeline', { roundId: 'none' })).toMatchObject({ status: 404 });
+    expect(await read('round.timeline', { job: 'none', roundId: 'r1' })).toMatchObject({ status: 404 });
+    expect(await read('round.timeline', { roundId: 'r1', cursor: 'x' })).toMatchObject({ status: 400 });
+  });
+});
+
+it('shows speed and cost of the steps of a job, and of other policies on its samples', async () => {
+  const lengthOf = ({ promptText }: SampleIdentity): number => (promptText?.includes('slow') ? 120 : 20);
+  await bench.begin(lengthOf, 100);
+  await bench.register();
+  await bench.startWorker();
+  const policy: TailPolicy = { name: 'resume', overProvision: 1.5 };
+  const ids = Array.from({ length: 8 }, (_, index) => `${index % 4 === 0 ? 'slow' : 'quick'}-${index}`);
+  let [next, steps, trained] = [0, 0, 0];
+  for (;;) {
+    const roundId = `r${steps + 1}`;
+    const round = await open(roundId, 2, ids.length - next, policy);
+    if (round === undefined) break;
+    if (round.newGroups > 0) await submit(roundId, round.trainerEpoch, ids.slice(next, (next += round.newGroups)));
+    trained += await close(roundId, round.trainerEpoch);
+    steps += 1;
+  }
+  expect([steps, trained]).toEqual([4, 2 * 120 + 6 * 20]);
+  await expect.poll(async () => (await read('job.frontier')).body.recordedGroups).toBe(8);
+  const { body, ...answer } = await read('job.frontier');
+  expect(api.fault(routeOf('job.frontier'), { ...answer, body })).toBeUndefined();
+  expect(body.steps.map(({ step }: { step: number }) => step)).toEqual([1, 2, 3, 4]);
+  expect(
+    body.whatIf.map((one: { policy: string; overProvision: number }) => `${one.policy} ${one.overProvision}`),
+  ).toEqual(['resume 1.5', 'wait 1', 'regenerate 1.25', 'regenerate 1.5', 'resume 1.25', 'drip 1.25', 'drip 1.5']);
+  const own = body.whatIf.find(({ isOwn }: { isOwn: boolean }) => isOwn);
+  expect(own).toMatchObject({ policy: 'resume', steps: 4 });
+  expect(body.partialGroups).toBe(0);
+  await bench.end();
+});
