@@ -121,7 +121,7 @@ local function read_ahead(tx, items)
   LeaseTable.read(tx, acquire_ids)
   Sessions.read(tx, session_ids)
   RequestLeases.read(tx, request_ids)
-  tx.order_wanted = #items + tx.order_wanted
+  tx.expected_choices = #items
   return redis.call('MGET', unpack(released))
 end
 

@@ -104,7 +104,13 @@ local methods = { __index = function(keys, name)
   return key
 end }
 
-function Keys.of(root) return setmetatable({ root = root }, methods) end
+-- The names of the pool of the last transition, since the next one is often of the same pool.
+local latest = { root = '' }
+
+function Keys.of(root)
+  if latest.root ~= root then latest = setmetatable({ root = root }, methods) end
+  return latest
+end
 
 -- Many of a kind, by one part of the name or two.
 local function by_one(prefix) return function(keys, one) return keys.root .. prefix .. one end end

@@ -11,8 +11,15 @@ local lazy = { __index = function(tx, name)
   return value
 end }
 
--- `root`: what every key of the pool begins with.
-function Tx.open(root) return setmetatable({ root = root, key = Keys.of(root) }, lazy) end
+-- `root`: what every key of the pool begins with. The fields that are nil reserve the memory which most transitions
+-- need, so that the table need not grow.
+function Tx.open(root)
+  local nothing = nil
+  return setmetatable({ root = root, key = Keys.of(root), meta = nothing, now = nothing, settings = nothing,
+    policy = nothing, policy_name = nothing, next_policy = nothing, holders = nothing, known_leases = nothing,
+    known_servers = nothing, moved_servers = nothing, order = nothing, new_leases = nothing, gone_leases = nothing,
+    joining = nothing, leaving = nothing }, lazy)
+end
 
 -- What every transition needs of its pool, read with one call.
 function Tx.fields.meta(tx)

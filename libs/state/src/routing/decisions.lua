@@ -15,10 +15,9 @@ function Tx.fields.policy_text(tx) return tx.policy_name .. '|' .. (Settings.get
 -- `choice`: {branch, via?, key, eligible, best: as Order.best gives it, snapshot?}; `inflight` of the server, with the
 -- new lease. Returns the line.
 function Decisions.record(tx, seq_text, acquire_id, server_id, inflight, choice)
-  local line = seq_text .. '|' .. tx.now_text .. '|' .. acquire_id .. '|' .. server_id .. '|' .. inflight .. '|'
-    .. choice.branch .. '|' .. (choice.via or '') .. '|' .. tx.policy_text .. choice.key .. '|' .. choice.eligible
-    .. '|'
-    .. choice.best
+  local line = seq_text .. '|' .. tx.now_text .. '|' .. acquire_id .. '|' .. server_id .. '|'
+    .. Format.integer(inflight) .. '|' .. choice.branch .. '|' .. (choice.via or '') .. '|' .. tx.policy_text
+    .. Format.integer(choice.key) .. '|' .. Format.integer(choice.eligible) .. '|' .. choice.best
   local lines = tx.new_lines
   lines[#lines + 1] = line
   if choice.snapshot then

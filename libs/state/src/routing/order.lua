@@ -6,7 +6,7 @@ local Order = {}
 
 Order.BEST = 4 -- servers that a receipt names
 
-function Tx.fields.order_wanted() return Order.BEST + 1 end -- servers read at first
+function Tx.fields.expected_choices() return 1 end -- each takes the first server and names BEST
 
 local function read_order(tx, size)
   Servers.write_scores(tx)
@@ -14,7 +14,7 @@ local function read_order(tx, size)
   local ids, scores = {}, {}
   local last = #page / 2
   for position = 1, last do ids[position], scores[position] = page[2 * position - 1], tonumber(page[2 * position]) end
-  Servers.read(tx, ids, math.min(last, tx.order_wanted - Order.BEST - 1))
+  Servers.read(tx, ids, math.min(last, tx.expected_choices))
   tx.order = { ids = ids, scores = scores, texts = {}, first = 1, last = last, unit = tx.policy.unit or Loads.LOAD_UNIT,
     isWhole = last < size, count = last < size and last or redis.call('ZCARD', tx.key.eligible) }
   return tx.order
@@ -94,7 +94,7 @@ function Order.read(tx, size)
     if moved and not settle_moved(order, moved, moved.load < moved.most) then order = nil end
     if order and (order.isWhole or order.last - order.first + 1 >= size) then return order end
   end
-  return read_order(tx, math.max(size, tx.order_wanted))
+  return read_order(tx, math.max(size, Order.BEST + tx.expected_choices - 1))
 end
 
 -- A server was granted a lease: it stands further back now, or is full.
@@ -105,7 +105,8 @@ function Order.move_back(tx, server)
   end
   server.place = Scores.place_of(tx, server, tx.policy)
   tx.moved_servers[server.id] = server
-  for _, narrowed in pairs(rawget(tx, 'narrowed_orders') or {}) do
+  if not rawget(tx, 'narrowed_orders') then return end
+  for _, narrowed in pairs(tx.narrowed_orders) do
     if Servers.has_room(tx, server) then
       redis.call('ZADD', narrowed, 'XX', server.place, server.id)
     else

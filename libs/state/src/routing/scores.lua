@@ -54,7 +54,7 @@ function Scores.place(tx, servers)
   if not servers[1] then return end
   Servers.read_chosen(tx, servers)
   local policy, coming = tx.policy, tx.next_policy
-  local scores, coming_scores = {}, {}
+  local scores, coming_scores = {}, coming and {}
   for index, server in ipairs(servers) do
     scores[2 * index - 1], scores[2 * index] = server.place or Scores.place_of(tx, server, policy), server.id
     if policy.on_move then policy.on_move(tx, server) end

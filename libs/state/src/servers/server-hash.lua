@@ -43,7 +43,7 @@ function ServerHash.change(tx, id, changes)
   local packed = ServerRecord.pack(id, fields)
   redis.call('HSET', tx.key.serverRecords, id, packed)
   local known = tx.known_servers[id]
-  if known then known.record, known.textsAt = packed, ServerRecord.unpack(id, packed).textsAt end
+  if known then known.record = packed end
   if changes.weightVersion then ServerHash.save_index_entries(tx, id) end
 end
 

@@ -5,15 +5,14 @@ local ServerRecord = {}
 -- Place in STATES; 1 or 0 for held, cordoned and not probed; maxInflight, weight, weightVersion; limit, startedAtMs and
 -- drainUntilMs, 0 for none; epoch.
 local FORMAT = '<BBBBdddddds'
+local EPOCH_AT = 53 -- byte at which the epoch begins; it has neither a quote nor a line break
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
 local DESCRIBED = { 'epoch', 'weightVersion', 'endpoint', 'dialect', 'model' }
 
-local function number_or_nil(number) return number ~= 0 and number or nil end
-
 function ServerRecord.unpack(id, packed)
-  local state, held, cordoned, unprobed, most, weight, version, limit, started_at, drain_until, epoch, texts_at =
+  local state, held, cordoned, unprobed, most, weight, version, limit, started_at, drain_until, epoch =
     struct.unpack(FORMAT, packed)
-  return {
+  local server = {
     id = id,
     epoch = epoch,
     state = STATES[state],
@@ -23,17 +22,19 @@ function ServerRecord.unpack(id, packed)
     maxInflight = most,
     weight = weight,
     weightVersion = version,
-    limit = number_or_nil(limit),
-    startedAtMs = number_or_nil(started_at),
-    drainUntilMs = number_or_nil(drain_until),
     record = packed,
-    textsAt = texts_at,
   }
+  -- Outside the constructor, which would reserve memory for them also where they are absent, as they mostly are.
+  if limit ~= 0 then server.limit = limit end
+  if started_at ~= 0 then server.startedAtMs = started_at end
+  if drain_until ~= 0 then server.drainUntilMs = drain_until end
+  return server
 end
 
 -- What a caller must know of a server: `"<id>":{...}`.
 function ServerRecord.describe(server)
-  return string.sub(server.record, server.textsAt, string.find(server.record, '\n', server.textsAt, true) - 1)
+  local record = server.record
+  return string.sub(record, string.find(record, '"', EPOCH_AT, true), string.find(record, '\n', EPOCH_AT, true) - 1)
 end
 
 -- {endpoint, dialect, model?}
@@ -43,7 +44,7 @@ function ServerRecord.address_of(server)
 end
 
 -- What names this start of the server, or nil.
-function ServerRecord.instance_of(server) return (string.match(server.record, '\n(.+)$', server.textsAt)) end
+function ServerRecord.instance_of(server) return (string.match(server.record, '\n(.+)$', EPOCH_AT)) end
 
 -- All fields of a record by name; `packed` may be false.
 function ServerRecord.fields(packed)

@@ -103,7 +103,8 @@ local function first_waiter_for(tx, server, skipped)
   return best and Parked.get(tx, best), leaves
 end
 
--- Grants waiters while these servers and the pool have room; true when the bound of one script was reached first.
+-- Grants waiters while these servers and the pool have room; true when the bound of one script was reached first. The
+-- list may name a server more than once.
 function Waiters.grant(tx, server_ids, answers, servers)
   if redis.call('HLEN', tx.key.acquireWaiters) == 0 or not Settings.takes_leases(tx) then return false end
   -- Room of the pool can be used on any server, not only on that which made it.
@@ -113,8 +114,8 @@ function Waiters.grant(tx, server_ids, answers, servers)
   end
   table.sort(server_ids)
   local work, skipped = 0, {}
-  for _, id in ipairs(server_ids) do
-    local server = Servers.get(tx, id)
+  for index, id in ipairs(server_ids) do
+    local server = id ~= server_ids[index - 1] and Servers.get(tx, id)
     while server and Servers.has_room(tx, server) and Settings.takes_leases(tx) do
       if work >= WORK_PER_SCRIPT then return true end
       work = work + 1
