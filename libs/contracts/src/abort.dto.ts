@@ -12,9 +12,10 @@ import {
   type WorkerId,
   IsWorkerId,
 } from './ids';
+import type { NumberedPageReply } from './common.dto';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
-import type { Segment } from './segment.dto';
+import type { SegmentList } from './segment.dto';
 
 export const ABORT_SCOPES = ['sample', 'group'] as const;
 /** Scope of an abort of one request: that `sample` alone, or its whole `group`. */
@@ -70,8 +71,8 @@ export class AbortRequestsRequest {
   @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
-/** Result for one aborted request. */
-export interface AbortResult {
+/** Result for one aborted request. Its tokens are kept as long as this answer. */
+export interface AbortResult extends Partial<SegmentList> {
   requestId: RequestId;
   /**
    * `aborted`: its worker has confirmed that the engine has stopped it, or no worker had it. `aborting`: not confirmed
@@ -80,10 +81,6 @@ export interface AbortResult {
   outcome: 'aborted' | 'aborting' | 'already-finished' | 'not-found';
   /** Tokens of all attempts. */
   tokenCount?: Integer;
-  /** References of the tokens, which are kept as long as this answer. */
-  segments?: Segment[];
-  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
-  segmentsFollow?: true;
   /** Lease, if the caller only routes. */
   leaseId?: LeaseId;
   /**
@@ -93,11 +90,9 @@ export interface AbortResult {
   /** The worker has not confirmed within the deadline: the epoch of its server was expired. */
   fenced?: boolean;
 }
-export interface AbortRequestsReply {
+export interface AbortRequestsReply extends NumberedPageReply {
   /** As in the request. */
   abortId: string;
   /** One result for each request of the page. */
   results: AbortResult[];
-  /** Set if there are more results: send the same body with this cursor. */
-  cursor?: Integer;
 }

@@ -1,5 +1,6 @@
 import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Matches, Max, MaxLength, Min } from 'class-validator';
-import type { ErrorCode } from './errors';
+import type { NumberedPageReply } from './common.dto';
+import type { ErrorCode, WireError } from './errors';
 import {
   IsCorrelationId,
   IsId,
@@ -138,11 +139,9 @@ export interface AuditEntry {
   /** The state after, or the reply; absent if it is larger than 16 kB. */
   after?: unknown;
 }
-export interface ListAuditLogReply {
+export interface ListAuditLogReply extends NumberedPageReply {
   /** The changes, oldest first. */
   entries: AuditEntry[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: Integer;
 }
 
 /**
@@ -162,7 +161,7 @@ export class StreamEventsRequest {
 }
 
 /** Body of every error of admin-api, `application/problem+json` (RFC 9457). */
-export interface Problem {
+export interface Problem extends Omit<WireError, 'message'> {
   /** URI of the kind of error, `urn:broomwagon:error:<code>`. */
   type: string;
   /** What the code means. */
@@ -173,14 +172,4 @@ export interface Problem {
   detail: string;
   /** Id of the request, as in the header `X-Request-Id`, the logs and the audit log. */
   instance: string;
-  /** Stable name of the error, the same as over NATS. */
-  code: ErrorCode;
-  /** The same request may succeed later. */
-  retryable: boolean;
-  /** Path of the first wrong field, e.g. `labels.zone`. */
-  field?: string;
-  /** Time after which the request may be sent again, milliseconds. */
-  retryAfterMs?: Integer;
-  /** More about this error, depending on its code. */
-  details?: unknown;
 }

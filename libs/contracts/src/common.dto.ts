@@ -2,6 +2,7 @@ import { IsOptional } from 'class-validator';
 import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
 import { IsId, IsWorkerId, type Epoch, type JobId, type RoundId, type ServerId, type WorkerId } from './ids';
+import type { Integer } from './integers';
 import { IsStamp, type Stamp } from './stamp';
 
 /** A request about one job. */
@@ -30,6 +31,13 @@ export class WorkerRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
+/** The server that something is moved to. */
+export class MoveTarget {
+  /** The target server. */
+  @IsId() targetServerId!: ServerId;
+  /** Only if this is the current epoch of the target. */
+  @IsOptional() @IsEpoch() targetEpoch?: Epoch;
+}
 /** A request for one page of a scan. */
 export class ScanRequest {
   /** Cursor of the previous page. */
@@ -44,4 +52,18 @@ export interface StampedReply {
 export interface PageReply {
   /** Send this for the next page; absent on the last page. */
   cursor?: string;
+}
+/** One page of a list whose cursor is a number. */
+export interface NumberedPageReply {
+  /** Set if there are more: send the same body with this cursor. */
+  cursor?: Integer;
+}
+/** Where a job is. */
+export interface JobPosition {
+  /** Epoch of the trainer of the job; send it with every later call of the trainer. */
+  trainerEpoch: Epoch;
+  /** Steps trained (rounds closed). */
+  stepsTrained: Integer;
+  /** Groups ever submitted: the trainer's position in its data. */
+  submittedGroups: Integer;
 }

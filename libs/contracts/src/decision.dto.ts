@@ -5,9 +5,9 @@ import type { AcquireItem } from './acquire.dto';
 import type { EngineFeature } from './capabilities.dto';
 import type { ServerId } from './ids';
 import type { Integer } from './integers';
-import type { Labels } from './labels';
 import { LIMITS } from './limits';
 import type { PoolSettings, RoutingPolicy } from './pool.dto';
+import type { ServerStatus } from './server.dto';
 
 export const DECISION_BRANCHES = [
   'sticky-hit',
@@ -57,16 +57,11 @@ export interface Decision {
   snapshot?: DecisionSnapshot;
 }
 /** State of a server at the time of the choice. */
-export interface SnapshotServer {
-  serverId: ServerId;
+export interface SnapshotServer extends Pick<ServerStatus, 'serverId' | 'weight' | 'weightVersion' | 'labels'> {
   /** Number of its leases. */
   leases: Integer;
   /** Has room for one more lease. */
   hasRoom: boolean;
-  /** Relative capacity. */
-  weight: number;
-  /** Its weight version. */
-  weightVersion: Integer;
   /** Sequence of the last lease that chose it, modulo 2^32; 0 = never. */
   chosen: Integer;
   /** Context tokens of its leases (at least 256 each) and its reported uncached tokens; only for `least-tokens`. */
@@ -75,8 +70,6 @@ export interface SnapshotServer {
   sessions?: Integer;
   /** Its next turn; only for `round-robin`. */
   turn?: Integer;
-  /** Its labels, if it has any. */
-  labels?: Labels;
   /** Capabilities that its engine is known to lack. */
   lacks?: EngineFeature[];
   /** Reported KV use, 0 to 1. */

@@ -2,9 +2,11 @@ import type { AttemptId, Epoch, GroupId, JobId, PoolName, RequestId, RoundId, Se
 import type { Integer } from './integers';
 import type { CancelMode } from './round-cancel.dto';
 import type { AttemptRun } from './request.dto';
-import type { CompletedReason, RoundKind } from './round.dto';
+import type { JobSnapshotStatus } from './job-snapshot.dto';
+import type { LongtailGroup } from './longtail.dto';
+import type { CompletedReason, RoundPlan, RoundStatus } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
-import type { WeightSyncMode } from './weights.dto';
+import type { WeightSync } from './weights.dto';
 
 /** Fields of every event. */
 interface EventFields<Type extends string> {
@@ -17,25 +19,29 @@ interface EventFields<Type extends string> {
   /** Number of the event in its pool, without gaps, so that a reader detects missed events. */
   sequence: Integer;
 }
-interface RoundFields<Type extends string> extends EventFields<Type> {
-  /** Job of the round. */
+interface JobFields<Type extends string> extends EventFields<Type> {
+  /** The job. */
   job: JobId;
+}
+interface RoundFields<Type extends string> extends JobFields<Type> {
   /** The round. */
   roundId: RoundId;
 }
+interface RequestFields<Type extends string> extends EventFields<Type> {
+  /** The request. */
+  requestId: RequestId;
+}
+interface GroupFields<Type extends string> extends RoundFields<Type> {
+  /** The group. */
+  groupId: GroupId;
+}
 
 /** A round was opened. */
-export interface RoundOpenedEvent extends RoundFields<'round.opened'> {
-  /** Training step the round is for, from 1. */
-  step: Integer;
-  /** New prompts, or groups of the long-tail queue. */
-  kind: RoundKind;
-  /** Groups the step trains. */
-  neededGroups: Integer;
-  /** New groups that will be submitted. */
-  newGroups: Integer;
-  /** Groups taken from the long-tail queue. */
-  takeGroups: Integer;
+export interface RoundOpenedEvent
+  extends
+    RoundFields<'round.opened'>,
+    Pick<RoundStatus, 'step' | 'kind' | 'neededGroups' | 'newGroups'>,
+    Pick<RoundPlan, 'takeGroups'> {
   /** Tail policy of the round. */
   policy: TailPolicyName;
 }
@@ -45,29 +51,18 @@ export interface RoundSubmittedEvent extends RoundFields<'round.submitted'> {
   groups: Integer;
 }
 /** A group was accepted. */
-export interface RoundProgressedEvent extends RoundFields<'round.progressed'> {
-  /** The accepted group. */
-  groupId: GroupId;
-  /** Groups accepted so far. */
-  acceptedGroups: Integer;
-  /** Groups the step trains. */
-  neededGroups: Integer;
-}
+export interface RoundProgressedEvent
+  extends GroupFields<'round.progressed'>, Pick<RoundStatus, 'acceptedGroups' | 'neededGroups'> {}
 /** A round was completed: it has all its groups, or its deadline has passed. */
-export interface RoundCompletedEvent extends RoundFields<'round.completed'> {
-  /** Training step of the round, from 1. */
-  step: Integer;
+export interface RoundCompletedEvent
+  extends RoundFields<'round.completed'>, Pick<RoundStatus, 'step' | 'acceptedGroups'> {
   /** Why it was completed. */
   reason: CompletedReason;
-  /** Groups accepted. */
-  acceptedGroups: Integer;
 }
 /** All cut requests of a round are confirmed, and all groups that were not accepted are in the long-tail queue. */
 export interface RoundSettledEvent extends RoundFields<'round.settled'> {}
 /** The trainer has acknowledged a round. */
-export interface RoundClosedEvent extends RoundFields<'round.closed'> {
-  /** Training step of the round, from 1. */
-  step: Integer;
+export interface RoundClosedEvent extends RoundFields<'round.closed'>, Pick<RoundStatus, 'step'> {
   /** Groups that were trained. */
   trainedGroups: Integer;
 }
@@ -82,9 +77,7 @@ export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
 }
 
 /** An attempt that has ended. The time of its end is `atMs` of the event. */
-interface AttemptFields<Type extends string> extends EventFields<Type> {
-  /** The request. */
-  requestId: RequestId;
+interface AttemptFields<Type extends string> extends RequestFields<Type> {
   /** Its round. */
   roundId: RoundId;
   /** The attempt. */
@@ -117,73 +110,42 @@ export interface AttemptEndedEvent extends AttemptFields<'attempt.ended'> {
   outcome: 'cut' | 'moved' | 'stopped' | 'returned' | 'failed' | 'dropped';
 }
 /** A request was dropped for good. */
-export interface RequestAbortedEvent extends EventFields<'request.aborted'> {
-  /** The request. */
-  requestId: RequestId;
+export interface RequestAbortedEvent extends RequestFields<'request.aborted'> {
   /** Its last attempt. */
   attempt: AttemptId;
   /** Tokens of all attempts. */
   tokens: Integer;
 }
 /** Redis has lost keys of a request, which cannot run any more. */
-export interface RequestLostEvent extends EventFields<'request.lost'> {
-  /** The request. */
-  requestId: RequestId;
-}
+export interface RequestLostEvent extends RequestFields<'request.lost'> {}
 
 /** A group failed: one of its requests failed for good. */
-export interface GroupFailedEvent extends RoundFields<'group.failed'> {
-  /** The group. */
-  groupId: GroupId;
-}
+export interface GroupFailedEvent extends GroupFields<'group.failed'> {}
 /** A group was dropped. */
-export interface GroupDroppedEvent extends RoundFields<'group.dropped'> {
-  /** The group. */
-  groupId: GroupId;
+export interface GroupDroppedEvent extends GroupFields<'group.dropped'> {
   /** The abort that dropped it, if one did. */
   abortId?: string;
   /** Reason given by the caller, if any. */
   reason?: string;
 }
 /** A group went to the long-tail queue. */
-export interface LongtailRequeuedEvent extends RoundFields<'longtail.requeued'> {
-  /** The group. */
-  groupId: GroupId;
-  /** Samples of it that are finished. */
-  finishedSamples: Integer;
-  /** Samples of the group. */
-  samples: Integer;
-}
+export interface LongtailRequeuedEvent
+  extends GroupFields<'longtail.requeued'>, Pick<LongtailGroup, 'finishedSamples' | 'samples'> {}
 
 /** Another trainer has taken a job over. */
-export interface JobTakenOverEvent extends EventFields<'job.taken-over'> {
-  /** The job. */
-  job: JobId;
-}
+export interface JobTakenOverEvent extends JobFields<'job.taken-over'> {}
 /** The trainer of a job has named the groups it trained (`job.reconcile`), up to the end of one step. */
-export interface JobReconciledEvent extends EventFields<'job.reconciled'> {
-  /** The job. */
-  job: JobId;
+export interface JobReconciledEvent extends JobFields<'job.reconciled'> {
   /** The step, from 1. */
   step: Integer;
   /** Groups of the last page that were not counted as trained before. */
   trainedGroups: Integer;
 }
 /** A snapshot of a job is complete. */
-export interface JobSnapshottedEvent extends EventFields<'job.snapshotted'> {
-  /** The job. */
-  job: JobId;
-  /** Tag of the snapshot. */
-  tag: string;
-  /** Steps trained at the snapshot. */
-  step: Integer;
-  /** Groups of the long-tail queue in the snapshot. */
-  groups: Integer;
-}
+export interface JobSnapshottedEvent
+  extends JobFields<'job.snapshotted'>, Pick<JobSnapshotStatus, 'tag' | 'step' | 'groups'> {}
 /** A job returns to a snapshot. */
-export interface JobRestoredEvent extends EventFields<'job.restored'> {
-  /** The job. */
-  job: JobId;
+export interface JobRestoredEvent extends JobFields<'job.restored'> {
   /** Tag of the snapshot. */
   tag: string;
   /** Epoch of the trainer from now on. */
@@ -191,21 +153,9 @@ export interface JobRestoredEvent extends EventFields<'job.restored'> {
 }
 
 /** A change of weights has begun. */
-export interface WeightsBegunEvent extends EventFields<'weights.begun'> {
-  /** The change. */
-  syncId: string;
-  /** Version of the new weights. */
-  version: Integer;
-  /** What happens to running requests. */
-  mode: WeightSyncMode;
-  /** Version of the pool before; 0 before its first. */
-  fromVersion: Integer;
-}
-interface WeightsEndedFields<Type extends string> extends EventFields<Type> {
-  /** The change. */
-  syncId: string;
-  /** Version of the new weights. */
-  version: Integer;
+export interface WeightsBegunEvent
+  extends EventFields<'weights.begun'>, Pick<WeightSync, 'syncId' | 'version' | 'mode' | 'fromVersion'> {}
+interface WeightsEndedFields<Type extends string> extends EventFields<Type>, Pick<WeightSync, 'syncId' | 'version'> {
   /** Why it ended: `asked` or `deadline`. */
   reason: string;
 }

@@ -1,4 +1,4 @@
-import { JobRequest, type PageReply, ScanRequest } from './common.dto';
+import { JobRequest, type NumberedPageReply, type PageReply, ScanRequest } from './common.dto';
 import { IsIn, IsOptional } from 'class-validator';
 import {
   IsCorrelationId,
@@ -15,8 +15,9 @@ import {
   IsWorkerId,
 } from './ids';
 import { IsCounter, type Integer } from './integers';
-import type { RoundKind, RoundState } from './round.dto';
-import type { Segment } from './segment.dto';
+import type { LongtailGroup } from './longtail.dto';
+import type { RoundStatus } from './round.dto';
+import type { SegmentList } from './segment.dto';
 
 /** `worker.list`: one page of the live worker epochs. */
 export class ListWorkersRequest extends ScanRequest {}
@@ -124,7 +125,7 @@ export class GetRequestRequest {
   @IsCorrelationId() requestId!: RequestId;
 }
 /** One request with what it went through. */
-export interface RequestDetails extends Omit<RequestStatus, 'state'> {
+export interface RequestDetails extends Omit<RequestStatus, 'state'>, SegmentList {
   /** State of the request (docs/architecture.md: States of a request). */
   state: RequestStatus['state'] | 'finished' | 'trained' | 'failed' | 'dropped';
   job: JobId;
@@ -135,32 +136,15 @@ export interface RequestDetails extends Omit<RequestStatus, 'state'> {
   firstStep?: Integer;
   /** Number of cuts of its group. */
   cuts: Integer;
-  /** Tokens of ended attempts, in order: attempt, server and weight version of each. */
-  segments: Segment[];
-  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
-  segmentsFollow?: true;
 }
 
 /** `round.list`: the rounds of a job that have summaries, latest step first: the last 16 and those not folded yet. */
 export class ListRoundsRequest extends JobRequest {}
 /** One round of a list. */
-export interface RoundSummary {
-  roundId: RoundId;
-  /** Training step, from 1. */
-  step: Integer;
-  /** New prompts, or groups of the long-tail queue. */
-  kind: RoundKind;
-  /** State of the round. */
-  state: RoundState;
-  /** Groups the step trains. */
-  neededGroups: Integer;
-  /** Groups accepted so far. */
-  acceptedGroups: Integer;
-  /** When it was opened, milliseconds since 1970. */
-  openedAtMs: Integer;
-  /** When it was completed, milliseconds since 1970; absent before. */
-  completedAtMs?: Integer;
-}
+export interface RoundSummary extends Pick<
+  RoundStatus,
+  'roundId' | 'step' | 'kind' | 'state' | 'neededGroups' | 'acceptedGroups' | 'openedAtMs' | 'completedAtMs'
+> {}
 export interface ListRoundsReply {
   /** The rounds, latest step first. */
   rounds: RoundSummary[];
@@ -181,30 +165,17 @@ export class ListGroupsRequest extends JobRequest {
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
 /** One group of a round. */
-export interface GroupStatus {
-  groupId: GroupId;
+export interface GroupStatus extends LongtailGroup {
   /** `live`, `accepted`, `leaving` (cut, not in the queue yet), or its end. */
   state: string;
-  /** Samples it needs. */
-  samples: Integer;
-  /** Samples that are finished. */
-  finishedSamples: Integer;
   /** Samples that are pending, claimed, running or cutting. */
   liveSamples: Integer;
-  /** Number of its cuts. */
-  cuts: Integer;
-  /** Step in which it was first submitted. */
-  firstStep: Integer;
-  /** Tokens of its samples. */
-  tokens: Integer;
   /** It is finished and has no place in the round. */
   isHeld?: true;
 }
-export interface ListGroupsReply {
+export interface ListGroupsReply extends NumberedPageReply {
   /** The groups of the page. */
   groups: GroupStatus[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: Integer;
 }
 
 /** `lb.sessions`: one page of the sessions. */

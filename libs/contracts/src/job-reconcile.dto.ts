@@ -1,5 +1,5 @@
 import { IsList, IsListOf, IsWithin } from './rules';
-import { StampedJobRequest, type StampedReply } from './common.dto';
+import { type JobPosition, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
 import { IsEpoch } from './epochs';
 import { IsId, type Epoch, type GroupId, type RoundId } from './ids';
@@ -35,12 +35,7 @@ export class ReconcileJobRequest extends StampedJobRequest {
   /** Groups that were submitted and not trained; the reply lists those that Redis does not know. */
   @IsOptional() @IsList(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
 }
-export interface ReconcileJobReply extends StampedReply {
-  trainerEpoch: Epoch;
-  /** Number of steps that Redis counts as trained. */
-  stepsTrained: Integer;
-  /** Groups ever submitted, as Redis counts them. */
-  submittedGroups: Integer;
+export interface ReconcileJobReply extends StampedReply, JobPosition {
   /** The round that is not closed, if any; read its results from the beginning. */
   openRoundId?: RoundId;
   /** Groups of `groups` that were not counted as trained before. */

@@ -1,4 +1,4 @@
-import { JobRequest, StampedJobRequest, type StampedReply, TrainerRequest } from './common.dto';
+import { type JobPosition, JobRequest, StampedJobRequest, type StampedReply, TrainerRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
 import { IsEpoch } from './epochs';
 import { IsId, type JobId, type Epoch } from './ids';
@@ -12,17 +12,9 @@ export class SnapshotJobRequest extends TrainerRequest {
   /** Name of the snapshot, for example the step; the same tag for another state is refused. */
   @IsId() tag!: string;
 }
-export interface SnapshotJobReply extends StampedReply {
-  /** As in the request. */
-  tag: string;
-  /** Steps trained. */
-  step: Integer;
+export interface SnapshotJobReply extends StampedReply, Omit<JobSnapshotStatus, 'savedAtMs'> {
   /** `saving`: not finished; send the same body again. */
   state: 'saving' | 'complete';
-  /** Groups of the long-tail queue that are saved. */
-  groups: Integer;
-  /** Requests of these groups. */
-  requests: Integer;
 }
 
 /**
@@ -35,17 +27,11 @@ export class RestoreJobRequest extends StampedJobRequest {
   /** Tag of a complete snapshot. */
   @IsId() tag!: string;
 }
-export interface RestoreJobReply extends StampedReply {
+export interface RestoreJobReply extends StampedReply, JobPosition {
   /** As in the request. */
   tag: string;
   /** `restoring`: not finished; send the same body again. */
   state: 'restoring' | 'restored';
-  /** Epoch of the caller from now on. */
-  trainerEpoch: Epoch;
-  /** Steps trained before the snapshot. */
-  stepsTrained: Integer;
-  /** Groups submitted before the snapshot: the trainer's position in its data. */
-  submittedGroups: Integer;
   /** Groups of the long-tail queue. */
   groups: Integer;
 }

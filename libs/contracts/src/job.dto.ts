@@ -1,6 +1,6 @@
-import { type PageReply, ScanRequest, StampedJobRequest, type StampedReply } from './common.dto';
+import { type JobPosition, type PageReply, ScanRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
-import { type JobId, type RoundId, type Epoch } from './ids';
+import { type JobId, type RoundId } from './ids';
 import type { Integer } from './integers';
 import type { LongtailStats } from './longtail.dto';
 
@@ -33,14 +33,8 @@ export interface RequestCounts {
   dropped: Integer;
 }
 /** State of a job. */
-export interface JobStatus extends StampedReply {
+export interface JobStatus extends StampedReply, JobPosition {
   job: JobId;
-  /** Epoch of its trainer. */
-  trainerEpoch: Epoch;
-  /** Steps trained (rounds closed). */
-  stepsTrained: Integer;
-  /** Groups ever submitted. */
-  submittedGroups: Integer;
   /** Groups trained. */
   trainedGroups: Integer;
   /** Groups with a request that failed for good. */

@@ -1,27 +1,20 @@
 import { IsListOf, IsWithin } from './rules';
 import { IsIn, IsOptional, MaxLength } from 'class-validator';
 import { AcquireItem } from './acquire.dto';
+import { WorkerRequest } from './common.dto';
 import type { Decision } from './decision.dto';
 import { IsEpoch } from './epochs';
 import type { WireError } from './errors';
-import { IsCorrelationId, IsId, type LeaseId, type ServerId, type WorkerId, type Epoch, IsWorkerId } from './ids';
+import { IsCorrelationId, IsId, type LeaseId, type ServerId, type Epoch } from './ids';
 import type { Integer } from './integers';
 import { LIMITS } from './limits';
-import type { EngineDialect, ServerState } from './server.dto';
+import type { ServerName, ServerStatus } from './server.dto';
 
 /** A server on which leases were granted. */
-export interface GrantedServer {
-  /** Epoch of the server. */
-  epoch: Epoch;
-  /** Base URL of the engine. */
-  endpoint: string;
-  /** API of the engine. */
-  dialect: EngineDialect;
-  /** Model of the engine, if the server was registered with one. */
-  model?: string;
-  /** Version of the weights of the server. */
-  weightVersion: Integer;
-}
+export interface GrantedServer extends Pick<
+  ServerStatus,
+  'epoch' | 'endpoint' | 'dialect' | 'model' | 'weightVersion'
+> {}
 /** A granted lease: the right to run one request on a server. */
 export interface LeaseGrant extends GrantedServer {
   leaseId: LeaseId;
@@ -37,21 +30,14 @@ export interface LeaseGrant extends GrantedServer {
  * the reply is answered REPLY_FULL; `details.granted` says whether the caller holds its lease, and the same item sent
  * again returns the full answer.
  */
-export class AcquireManyRequest {
-  /** The worker that will hold the leases. */
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
+export class AcquireManyRequest extends WorkerRequest {
   /** The acquires, each with another acquireId. */
   @IsListOf(() => AcquireItem, LIMITS.acquiresPerCall, 1) acquires!: AcquireItem[];
 }
 /** A granted acquire; a refused one has `error`. */
-export interface GrantedItem {
+export interface GrantedItem extends Pick<LeaseGrant, 'leaseId' | 'serverId' | 'dpRank'> {
   /** As in the request. */
   acquireId: string;
-  leaseId: LeaseId;
-  serverId: ServerId;
-  /** Data-parallel rank of the session on this server. */
-  dpRank?: Integer;
   /** How the server was chosen; only with `explain`. */
   decision?: Decision;
 }
@@ -75,16 +61,13 @@ export interface AcquireManyReply {
  * nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE, POOL_PAUSED,
  * VALIDATION_FAILED (the lease is already on this server).
  */
-export class TransferLeaseRequest {
+export class TransferLeaseRequest extends WorkerRequest {
   /** Id of the transfer, for idempotency: a repeat gets the first answer for 120 s. */
   @IsId() transferId!: string;
   /** One of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** The acquire that the lease was granted to. */
   @IsOptional() @IsId() acquireId?: string;
-  /** The worker that holds the lease. */
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
   /** The server that gets the lease. */
   @IsId() targetServerId!: ServerId;
   /** Only if this is the current epoch of the target. */
@@ -131,12 +114,9 @@ export interface ReleaseManyReply {
 }
 
 /** `lb.cancel`: ends the wait of an acquire, which is answered RELEASED. A granted lease stays. */
-export class CancelAcquireRequest {
+export class CancelAcquireRequest extends WorkerRequest {
   /** The acquire that waits. */
   @IsId() acquireId!: string;
-  /** The worker that sent it. */
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
 }
 export interface CancelAcquireReply {
   /** True if this call ended the wait. */
@@ -152,16 +132,7 @@ export interface CancelAcquireReply {
 /** `lb.status`: totals of the pool and the first page of servers. */
 export class LoadBalancerStatusRequest {}
 /** State and leases of one server. */
-export interface ServerTotals {
-  serverId: ServerId;
-  /** State of the server. */
-  state: ServerState;
-  epoch: Epoch;
-  /** Number of its leases. */
-  inflight: Integer;
-  /** Maximum leases at the same time. */
-  maxInflight: Integer;
-}
+export interface ServerTotals extends ServerName, Pick<ServerStatus, 'inflight' | 'maxInflight'> {}
 /** Totals of a pool. */
 export interface LoadBalancerStatus {
   /** The pool. */

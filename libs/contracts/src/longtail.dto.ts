@@ -1,5 +1,5 @@
 import { IsList, IsListOf } from './rules';
-import { JobRequest, type StampedReply, TrainerRequest } from './common.dto';
+import { JobRequest, type NumberedPageReply, type StampedReply, TrainerRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsOptional, MaxLength, ValidateNested, Equals } from 'class-validator';
 import { IsEpoch, IsAttempt } from './epochs';
@@ -42,16 +42,14 @@ export interface LongtailGroup {
   firstStep: Integer;
   /** Samples that are finished. */
   finishedSamples: Integer;
-  /** Samples of the group. */
+  /** Samples it needs. */
   samples: Integer;
   /** Tokens of its samples. */
   tokens: Integer;
 }
-export interface LongtailListReply {
+export interface LongtailListReply extends NumberedPageReply {
   /** The page, oldest first. */
   groups: LongtailGroup[];
-  /** Send this for the next page; absent on the last page. */
-  cursor?: Integer;
 }
 
 /** A sample that its worker returns unfinished. */
@@ -99,7 +97,7 @@ export class DropLongtailRequest extends TrainerRequest {
   /** Cursor of the previous page, with `all`: groups that entered the queue after the first page stay. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
-export interface DropLongtailReply extends StampedReply {
+export interface DropLongtailReply extends StampedReply, NumberedPageReply {
   /** Groups that were dropped. */
   dropped: GroupId[];
   /** Groups that are not in the queue: trained, dropped before, in a round, or never submitted. */
@@ -108,6 +106,4 @@ export interface DropLongtailReply extends StampedReply {
   requests: Integer;
   /** Tokens thrown away with them. */
   tokens: Integer;
-  /** Set if there are more results: send the same body with this cursor. */
-  cursor?: Integer;
 }

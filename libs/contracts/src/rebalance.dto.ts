@@ -1,6 +1,7 @@
 import { IsList, IsListOf, IsWithin } from './rules';
 import { IsBoolean, IsIn, IsNumber, IsOptional, Max, Min } from 'class-validator';
-import { IsAttempt, IsEpoch } from './epochs';
+import { MoveTarget, type NumberedPageReply } from './common.dto';
+import { IsAttempt } from './epochs';
 import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type AttemptId, type Epoch } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
@@ -106,14 +107,10 @@ export class ConfigureRebalanceRequest {
 /** Settings of the rebalancer of a pool (libs/policies/src/rebalance/README.md). */
 export type RebalanceSettings = Required<ConfigureRebalanceRequest>;
 
-/** `rebalance.plan`: makes a plan and stores it for an hour without moving requests. A repeat gets the same plan. */
-export class PlanRebalanceRequest {
-  /** Id of the plan, for idempotency: a repeat gets the same plan. */
+/** A call about a plan, which returns one page of its moves. */
+class PlanRequest {
+  /** Id of the plan. */
   @IsId() planId!: string;
-  /** Policy to use instead of that of the settings. */
-  @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
-  /** Batch tiers to use instead of those of the settings, strictly descending. */
-  @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
   /**
    * Maximum moves in the page.
    * @default 128
@@ -121,44 +118,36 @@ export class PlanRebalanceRequest {
   @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
+/** `rebalance.plan`: makes a plan and stores it for an hour without moving requests. A repeat gets the same plan. */
+export class PlanRebalanceRequest extends PlanRequest {
+  /** Policy to use instead of that of the settings. */
+  @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
+  /** Batch tiers to use instead of those of the settings, strictly descending. */
+  @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
+}
+
 /** A requested move: either requestId, or leaseId of a caller that only routes. */
-export class WantedMove {
+export class WantedMove extends MoveTarget {
   /** The request to move. */
   @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** The lease of a caller that only routes. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** Only if this attempt runs. */
   @IsOptional() @IsAttempt() attempt?: AttemptId;
-  /** The target server. */
-  @IsId() targetServerId!: ServerId;
-  /** Only if this is the current epoch of the target. */
-  @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 
-/** `rebalance.execute`: executes a stored plan or the given moves. A repeat sends nothing twice. */
-export class ExecuteRebalanceRequest {
-  /** A plan of `rebalance.plan`, or a new id for `moves`. */
-  @IsId() planId!: string;
+/**
+ * `rebalance.execute`: executes a stored plan, or the given moves under a new planId. A repeat sends nothing twice.
+ */
+export class ExecuteRebalanceRequest extends PlanRequest {
   /** Moves to execute instead of a stored plan. */
   @IsOptional() @IsListOf(() => WantedMove, LIMITS.page, 1) moves?: WantedMove[];
-  /**
-   * Maximum moves in the page.
-   * @default 128
-   */
-  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
 /** `rebalance.status`: returns a plan with the state of each move. */
-export class RebalanceStatusRequest {
-  /** The plan. */
-  @IsId() planId!: string;
+export class RebalanceStatusRequest extends PlanRequest {
   /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
-  /**
-   * Maximum moves in the page.
-   * @default 128
-   */
-  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 
 export const MOVE_STATES = ['planned', 'sent', 'moved', 'completed-first', 'superseded', 'expired', 'refused'] as const;
@@ -204,7 +193,7 @@ export interface MoveStatus extends Partial<PlannedMove> {
   refusal?: MoveRefusal;
 }
 /** A plan with its moves. */
-export interface RebalanceStatus extends Partial<RebalanceSummary> {
+export interface RebalanceStatus extends Partial<RebalanceSummary>, NumberedPageReply {
   /** As in the request. */
   planId: string;
   /** When the plan was made, milliseconds since 1970. */
@@ -217,6 +206,4 @@ export interface RebalanceStatus extends Partial<RebalanceSummary> {
   states: Partial<Record<MoveState, Integer>>;
   /** One page of the moves. */
   results: MoveStatus[];
-  /** Set if there are more moves: call `rebalance.status` with this cursor. */
-  cursor?: Integer;
 }

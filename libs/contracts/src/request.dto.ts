@@ -1,5 +1,5 @@
 import { IsWithin } from './rules';
-import { WorkerRequest } from './common.dto';
+import { type NumberedPageReply, WorkerRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import type { SamplingParameters } from './generation';
@@ -17,7 +17,7 @@ import {
 } from './ids';
 import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
-import { MAX_REF_LENGTH, Segment } from './segment.dto';
+import { MAX_REF_LENGTH, Segment, type SegmentList } from './segment.dto';
 
 /**
  * `request.claim`: takes pending requests. An empty reply after waitMs is not an error; POOL_PAUSED: the pool is
@@ -37,7 +37,7 @@ export class ClaimRequest extends WorkerRequest {
   @IsOptional() @IsId() job?: JobId;
 }
 /** One request to run. `attempt` fences every later message about it. */
-export interface Claim {
+export interface Claim extends SegmentList {
   requestId: RequestId;
   attempt: AttemptId;
   job: JobId;
@@ -60,10 +60,6 @@ export interface Claim {
   generatedMs?: Integer;
   /** Version of the weights of its round. */
   weightVersion: Integer;
-  /** Tokens of earlier attempts, in order. */
-  segments: Segment[];
-  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
-  segmentsFollow?: true;
   /** The server it was moved to: send it with `lb.acquire`, with its epoch. */
   boundServerId?: ServerId;
   /** Epoch of that server. */
@@ -83,11 +79,9 @@ export class RequestSegmentsRequest {
   /** Cursor of the previous page. */
   @IsOptional() @IsCounter(0) cursor?: Integer;
 }
-export interface RequestSegmentsReply {
+export interface RequestSegmentsReply extends NumberedPageReply {
   /** The segments, in order. */
   segments: Segment[];
-  /** Set if there are more: send the same body with this cursor. */
-  cursor?: Integer;
 }
 
 /** Maximum generation time of one attempt, milliseconds; more means that a clock was set forward. */

@@ -7,7 +7,7 @@ import type { Integer } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import type { RoundState } from './round.dto';
-import { Segment } from './segment.dto';
+import type { SegmentList } from './segment.dto';
 import { IsResultsCursor } from './stamp';
 
 /** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
@@ -28,7 +28,7 @@ export class RoundResultsRequest extends StampedJobRequest {
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 /** One finished sample. */
-export interface SampleResult {
+export interface SampleResult extends SegmentList {
   requestId: RequestId;
   /** Index of the sample in its group, from 0. */
   sampleIndex: Integer;
@@ -36,10 +36,6 @@ export interface SampleResult {
   finishReason: 'stop' | 'length';
   /** Tokens of all segments. */
   tokenCount: Integer;
-  /** References of its tokens, in order. */
-  segments: Segment[];
-  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
-  segmentsFollow?: true;
 }
 /** One accepted group. */
 export interface GroupResult {

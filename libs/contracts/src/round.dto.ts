@@ -1,5 +1,5 @@
 import { IsListOf, IsWithin } from './rules';
-import { JobRequest, RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
+import { type JobPosition, JobRequest, RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsIn, IsObject, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import { ABORT_SCOPES, type AbortScope } from './abort.dto';
@@ -94,28 +94,15 @@ export class OpenRoundRequest extends StampedJobRequest {
    */
   @IsOptional() @IsIn(ABORT_SCOPES) abortScope?: AbortScope;
 }
-export interface OpenRoundReply extends StampedReply {
-  roundId: RoundId;
-  /** Send this with every later call of the trainer. */
-  trainerEpoch: Epoch;
-  /** State of the round. */
-  state: RoundState;
-  /** Groups taken from the long-tail queue. */
-  takenGroups: Integer;
-}
+export interface OpenRoundReply
+  extends StampedReply, Pick<RoundStatus, 'roundId' | 'trainerEpoch' | 'state' | 'takenGroups'> {}
 
 /** `round.takeover`: starts a new trainer of the job and fences the previous one. */
 export class TakeoverRoundRequest extends JobRequest {
   /** Id of the takeover, for idempotency: a repeat gets the same epoch. */
   @IsId() takeoverId!: string;
 }
-export interface TakeoverRoundReply {
-  /** Send this with every later call of the trainer. */
-  trainerEpoch: Epoch;
-  /** Steps trained (rounds closed). */
-  stepsTrained: Integer;
-  /** Groups ever submitted: the trainer's position in its data. */
-  submittedGroups: Integer;
+export interface TakeoverRoundReply extends JobPosition {
   /** The round that is not closed, if any. */
   round?: RoundStatus;
   /** Send this with the next call; it detects when Redis has lost later changes. */
@@ -211,7 +198,7 @@ export interface RoundStatus {
   policy: TailPolicy;
   /** Weight version at its opening. */
   weightVersion: Integer;
-  /** Epoch of its trainer. */
+  /** Epoch of its trainer, which every call of the trainer has. */
   trainerEpoch: Epoch;
   /** Groups the step trains. */
   neededGroups: Integer;

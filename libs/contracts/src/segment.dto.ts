@@ -28,6 +28,14 @@ export class Segment {
   @IsOptional() @IsString() @MaxLength(16) resumedBy?: string;
 }
 
+/** The tokens of a sample. */
+export interface SegmentList {
+  /** References of the tokens of ended attempts, in order. */
+  segments: Segment[];
+  /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
+  segmentsFollow?: true;
+}
+
 /** Contents of the payload of {@link Segment.ref}. */
 export interface SegmentPayload {
   /** The token ids, if the engine returns them. */

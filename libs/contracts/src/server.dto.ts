@@ -65,18 +65,14 @@ export class RegisterServerRequest extends ServerRequest {
    */
   @IsOptional() @IsBoolean() probe?: boolean;
 }
+/** Which start of which server, and its state. */
+export type ServerName = Pick<ServerStatus, 'serverId' | 'epoch' | 'state'>;
 /** Part of the reply to a call that reports the weight version of a server. */
 export interface WeightVersionReply {
   /** The engine failed to reset its prefix cache, so the server keeps its older version: report the version again. */
   weightVersionTaken?: false;
 }
-export interface RegisterServerReply extends WeightVersionReply {
-  serverId: ServerId;
-  /** Current epoch of the server. */
-  epoch: Epoch;
-  /** Present state of the server. */
-  state: ServerState;
-}
+export interface RegisterServerReply extends WeightVersionReply, ServerName {}
 
 /** `server.heartbeat`: keeps a server ready; for sidecars. The load-balancer also probes endpoints itself. */
 export class ServerHeartbeatRequest extends ServerRequest {
@@ -115,19 +111,8 @@ export class DrainServerRequest extends ServerRequest {
 export class CordonServerRequest extends ServerRequest {}
 /** `server.uncordon`: ends a cordon, and a drain in progress. */
 export class UncordonServerRequest extends ServerRequest {}
-export interface ServerChangeReply extends WeightVersionReply {
-  serverId: ServerId;
-  /** Current epoch of the server. */
-  epoch: Epoch;
-  /** Present state of the server. */
-  state: ServerState;
-  /** Present number of leases. */
-  inflight: Integer;
-  /** Present maximum of leases: below maxInflight in slow start or with adaptive concurrency. */
-  capacity: Integer;
-  /** Deadline of a drain, time of Redis, milliseconds. */
-  drainUntilMs?: Integer;
-}
+export interface ServerChangeReply
+  extends WeightVersionReply, ServerName, Pick<ServerStatus, 'inflight' | 'capacity' | 'drainUntilMs'> {}
 
 /**
  * `server.fence`: expires the epoch of a server as if its engine had failed, for an engine that does not stop aborted
@@ -140,14 +125,9 @@ export class FenceServerRequest extends ServerRequest {
   /** Text for the log and the event. */
   @IsOptional() @MaxLength(256) reason?: string;
 }
-export interface FenceServerReply {
-  serverId: ServerId;
+export interface FenceServerReply extends ServerName {
   /** False if that epoch is not the current one. */
   changed: boolean;
-  /** Current epoch of the server. */
-  epoch: Epoch;
-  /** State of the server. */
-  state: ServerState;
 }
 
 /**

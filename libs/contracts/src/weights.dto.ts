@@ -3,9 +3,9 @@ import { type PageReply, type StampedReply } from './common.dto';
 import { IsIn, IsOptional } from 'class-validator';
 import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
-import { IsId, type JobId, type ServerId, type Epoch } from './ids';
+import { IsId, type JobId, type Epoch } from './ids';
 import { LIMITS } from './limits';
-import type { ServerState } from './server.dto';
+import type { ServerName, ServerStatus } from './server.dto';
 import { IsStamp, type Stamp } from './stamp';
 import type { Integer } from './integers';
 
@@ -74,7 +74,7 @@ export interface WeightSync {
   version: Integer;
   /** What happens to running requests. */
   mode: WeightSyncMode;
-  /** Version of the pool before. */
+  /** Version of the pool before; 0 before its first. */
   fromVersion: Integer;
   /** State of the change. */
   state: 'begun' | 'committed' | 'rolled-back';
@@ -106,16 +106,7 @@ export class WeightsStatusRequest {
   @IsOptional() @IsStamp() stamp?: Stamp;
 }
 /** One server during a change of weights. */
-export interface WeightServer {
-  serverId: ServerId;
-  /** Epoch of the server. */
-  epoch: Epoch;
-  /** State of the server. */
-  state: ServerState;
-  /** Version that it reported last. */
-  weightVersion: Integer;
-  /** Number of its leases. */
-  inflight: Integer;
+export interface WeightServer extends ServerName, Pick<ServerStatus, 'weightVersion' | 'inflight'> {
   /** No request is in flight on it. */
   quiesced: boolean;
   /** Its engine is paused for a change of weights. Only for engines that can be paused. */

@@ -1,5 +1,5 @@
 import { IsList, IsListOf, IsWithin } from './rules';
-import { type PageReply, WorkerRequest } from './common.dto';
+import { MoveTarget, type PageReply, WorkerRequest } from './common.dto';
 import { IsIn, IsOptional } from 'class-validator';
 import { IsScanCursor } from './cursors';
 import { IsEpoch } from './epochs';
@@ -8,7 +8,6 @@ import {
   IsId,
   type LeaseId,
   type RequestId,
-  type ServerId,
   type WorkerId,
   type AttemptId,
   type Epoch,
@@ -124,12 +123,8 @@ export class AbortAttemptsCommand {
 }
 
 /** A lease to move to another server. */
-export class MovedLease {
+export class MovedLease extends MoveTarget {
   @IsCorrelationId() leaseId!: LeaseId;
-  /** The target server. */
-  @IsId() targetServerId!: ServerId;
-  /** Only if this is the current epoch of the target. */
-  @IsOptional() @IsEpoch() targetEpoch?: Epoch;
 }
 /**
  * `worker.<workerId>.move`, sent to a caller that only routes: end these calls with their tokens, move their leases
