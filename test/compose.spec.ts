@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 it('publishes nothing beyond the loopback address', () => {
   const published = [...compose.matchAll(/^ *ports: (.*)$/gm)].map(([, ports]) => ports);
-  expect(published).toHaveLength(3);
+  expect(published).toHaveLength(5);
   for (const ports of published) expect(ports).toMatch(/^\['127\.0\.0\.1:[^',]+'\]$/);
 });
 
@@ -21,6 +21,18 @@ it('starts neither NATS nor Redis without a password, and holds none itself', ()
   const uses = [...compose.matchAll(/\$\{\w+_PASSWORD[^}]*\}/g)].map(([use]) => use);
   expect(uses.length).toBeGreaterThan(3);
   for (const use of uses) expect(use).toMatch(/:\?run node scripts\/credentials\.mjs first\}$/);
+});
+
+it('starts Prometheus and Grafana only when asked, with the rules and the dashboard, and without a login that changes', () => {
+  for (const name of ['prometheus', 'grafana']) {
+    const service = new RegExp(`^  ${name}:\\n((?:(?:    .*)?\\n)+)`, 'm').exec(compose)![1]!;
+    expect(service).toContain('profiles: [monitoring]');
+    const mounted = [...service.matchAll(/(\.\/deploy\/[^:]+):[^:]+:ro/g)].map(([, path]) => path!);
+    expect(mounted.filter((path) => !existsSync(path))).toEqual([]);
+    expect(mounted.length).toBeGreaterThan(0);
+  }
+  expect(compose).toContain("GF_AUTH_BASIC_ENABLED: 'false'");
+  expect(compose).toContain('GF_AUTH_ANONYMOUS_ORG_ROLE: Viewer');
 });
 
 it('has its passwords made by a script that keeps what is there, in a file that is never committed', () => {

@@ -8,7 +8,9 @@ import { TestSystem } from './system/test-system';
 const RULES = 'deploy/prometheus/alerts.yaml';
 const rules = readFileSync(RULES, 'utf8');
 const alertNames = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name!);
-const dashboards = readdirSync('deploy/grafana').map((file) => readFileSync(join('deploy/grafana', file), 'utf8'));
+const dashboards = readdirSync('deploy/grafana')
+  .filter((file) => file.endsWith('.json'))
+  .map((file) => readFileSync(join('deploy/grafana', file), 'utf8'));
 /** Words of which labels may consist: each has few values. `job` is bounded by METRICS_JOBS. */
 const LABELS = new Set(
   [
@@ -102,6 +104,7 @@ describe('metrics, dashboards and alerts', () => {
 
     it('has rules that are valid and fire on recorded series', async () => {
       expect(await promtool(['check', 'rules', RULES])).toContain(`SUCCESS: ${alertNames.length} rules found`);
+      expect(await promtool(['check', 'config', 'deploy/prometheus/prometheus.yaml'])).toContain('SUCCESS');
       expect(await promtool(['test', 'rules', 'deploy/prometheus/alerts.test.yaml'])).toContain('SUCCESS');
     });
 
