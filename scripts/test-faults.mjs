@@ -9,6 +9,7 @@ import { runTests } from './vitest.mjs';
 
 const FILES = [
   'test/set-back',
+  'test/admin-api-killed',
   'test/exactly-once',
   'test/failpoints',
   'test/moves-under-chaos',

@@ -5,6 +5,7 @@ import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AdminApi, type Fields } from './system/admin-api';
+import { fillPool } from './system/filled-pool';
 import { RedisView } from './system/redis-view';
 import { ServiceBench } from './system/service-bench';
 
@@ -19,7 +20,7 @@ let serverEpoch: Epoch;
 beforeAll(async () => {
   bench = await ServiceBench.open({ logLevel: 'silent', eventsRelay: false }, 4);
   api = await AdminApi.start(bench.prefix);
-  await fillPool();
+  ({ workerEpoch, serverEpoch } = await fillPool(bench));
   tokens = [
     ['viewer', await api.createToken('viewer', [bench.pool])],
     ['operator', await api.createToken('operator', [bench.pool])],
@@ -30,25 +31,6 @@ afterAll(async () => {
   await api?.close();
   await bench?.close();
 });
-
-/** Another pool with a server, a worker with a lease, and a job with an open round. */
-async function fillPool(): Promise<void> {
-  await bench.begin();
-  const { client, pool, engine } = bench;
-  // Not probed: its load would change the state of the pool at any time.
-  const server = { serverId: 's1', endpoint: engine.url, dialect: 'vllm' as const, maxInflight: 64, probe: false };
-  await client.call(pool, 'server.register', server);
-  await bench.submit(2);
-  const registered = await client.call(pool, 'worker.register', {
-    workerId: 'w',
-    registrationId: 'r',
-    ttlMs: 600_000,
-  });
-  workerEpoch = registered.workerEpoch;
-  const holder = { workerId: 'w', workerEpoch };
-  const grant = { acquireId: 'a', requestId: 'r', sessionId: 's', ...holder, waitMs: 10_000 };
-  serverEpoch = (await client.call(pool, 'lb.acquire', grant)).epoch;
-}
 
 /** A body that each route accepts, beside what {@link idsOf} gives. */
 const RIGHT: Record<string, () => Fields> = {
@@ -137,6 +119,14 @@ describe('every route', () => {
         'admin of another pool': hasPool || route.role !== 'viewer' ? 403 : 400,
       });
       expect(route.method === 'GET' || answers.viewer === 403).toBe(true);
+      if (!hasPool) return;
+      // A refusal does not tell whether there is such a pool.
+      const [, token] = tokens.at(-1)!;
+      const refusal = async (pool: string) => {
+        const { body } = await api.call(route, { ...wrong, pool }, { token });
+        return { ...body, instance: undefined };
+      };
+      expect(await refusal(bench.pool)).toEqual(await refusal('nothing-there'));
     },
   );
 
@@ -156,7 +146,7 @@ describe('every route', () => {
   });
 
   it('answers wrong and hostile input with a problem, and changes nothing', async () => {
-    await fillPool();
+    ({ workerEpoch, serverEpoch } = await fillPool(bench));
     const redis = new RedisView(testRedisUrl(), bench.prefix, bench.pool);
     const state = async () => ofPool(await redis.dump());
     const before = await state();
@@ -232,7 +222,7 @@ function ofPool(dump: Record<string, string>): Record<string, string> {
 }
 
 it('shows sessions, rounds, groups and requests, exports the long-tail queue, and proves the counts', async () => {
-  await fillPool();
+  ({ workerEpoch, serverEpoch } = await fillPool(bench));
   const get = async (path: string) => (await api.send('GET', `/pools/${bench.pool}${path}`)).body;
   const post = async (path: string, body?: object) =>
     (await api.send('POST', `/pools/${bench.pool}${path}`, body && JSON.stringify(body))).body;

@@ -4,7 +4,7 @@ import { ERROR_CODES, type ErrorCode } from '@broomwagon/contracts';
 import { connectNats } from '@broomwagon/messaging';
 import { ProtocolCheck, testNatsUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MessageFuzzer } from './system/message-fuzzer';
+import { MessageFuzzer, messageRequests } from './system/message-fuzzer';
 import { ServiceBench } from './system/service-bench';
 
 /** More by hand: FUZZ_MESSAGES=1000000. */
@@ -53,7 +53,7 @@ afterAll(() => bench.close());
 it(`answers ${MESSAGES} right, wrong and hostile messages with typed errors, and works on afterwards`, async () => {
   await bench.begin();
   const fuzzed = bench.pool;
-  const fuzzer = new MessageFuzzer(SEED);
+  const fuzzer = new MessageFuzzer(SEED, messageRequests());
   const connection = await connectNats({ url: testNatsUrl() });
   for (const name of ['worker', 'job', 'round', 'group']) fuzzer.remember(`${name}Id`, `${name}-0`);
   const check = new ProtocolCheck();

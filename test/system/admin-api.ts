@@ -26,7 +26,10 @@ export interface Call {
 
 const ROOT_TOKEN = 'token-of-the-tests';
 export const OPENAPI = JSON.parse(readFileSync('docs/protocol/openapi.json', 'utf8')) as {
-  paths: Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>;
+  paths: Record<
+    string,
+    Record<string, { operationId: string; requestBody?: object; responses: Record<string, unknown> }>
+  >;
   components: object;
 };
 
@@ -79,11 +82,14 @@ export class AdminApi {
   /** A call of a route with its fields where they belong. */
   async call(route: Route, fields: Fields, call: Call = {}): Promise<Answer> {
     const inPath = fieldsOfPath(route.path);
-    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(fields[name])));
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(textOf(fields[name]).toWellFormed()),
+    );
     const others = Object.fromEntries(Object.entries(fields).filter(([name]) => !inPath.includes(name)));
     const inQuery = route.method === 'GET' || route.method === 'DELETE';
     const query = new URLSearchParams();
-    if (inQuery) for (const [name, value] of Object.entries(others)) query.append(name, textOf(value));
+    for (const [name, value] of inQuery ? Object.entries(others) : [])
+      for (const one of Array.isArray(value) ? value : [value]) query.append(name, textOf(one));
     const body = inQuery || Object.keys(others).length === 0 ? undefined : JSON.stringify(others);
     return this.send(route.method, `${path}${query.size > 0 ? `?${query}` : ''}`, body, call);
   }
@@ -120,14 +126,14 @@ export class AdminApi {
   accepts({ method, path }: Route, fields: Fields): boolean {
     if (method === 'GET' || method === 'DELETE') return true;
     const inPath = fieldsOfPath(path);
-    const sent = Object.fromEntries(
-      Object.entries(fields).filter(([name, value]) => !inPath.includes(name) && value != null),
-    );
+    const given = Object.fromEntries(Object.entries(fields).filter(([name]) => !inPath.includes(name)));
+    // A field that is null counts as absent.
+    const sent = JSON.parse(JSON.stringify(given), function (this: unknown, _, value: unknown) {
+      return value === null && !Array.isArray(this) ? undefined : value;
+    }) as Fields;
+    if (!OPENAPI.paths[API_ROOT + path]![method.toLowerCase()]!.requestBody) return Object.keys(sent).length === 0;
     const operation = `/paths/${escaped(API_ROOT + path)}/${method.toLowerCase()}`;
-    return (
-      this.validator(`${operation}/requestBody/content/application~1json/schema`)(JSON.parse(JSON.stringify(sent))) ===
-      true
-    );
+    return this.validator(`${operation}/requestBody/content/application~1json/schema`)(sent) === true;
   }
 
   private validator(pointer: string): ValidateFunction {
@@ -145,5 +151,5 @@ function escaped(name: string): string {
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : String(JSON.stringify(value));
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
-/** The part of JSON schema that docs/protocol/asyncapi.json uses. */
-interface Schema {
+/** The part of JSON schema that docs/protocol uses. */
+export interface Schema {
   $ref?: string;
   type?: string;
   enum?: unknown[];
@@ -16,9 +16,22 @@ interface Schema {
   maxItems?: number;
   pattern?: string;
 }
-interface Protocol {
-  channels: Record<string, { messages?: { request?: { payload: Schema } } }>;
-  components: { schemas: Record<string, Schema> };
+/** A published document: the schema of the request of each operation, and the schemas that they name. */
+export interface Requests {
+  operations: Record<string, Schema>;
+  schemas: Record<string, Schema>;
+}
+
+/** Of the messages in docs/protocol/asyncapi.json. */
+export function messageRequests(): Requests {
+  const { channels, components } = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as {
+    channels: Record<string, { messages?: { request?: { payload: Schema } } }>;
+    components: { schemas: Record<string, Schema> };
+  };
+  const operations = Object.entries(channels).flatMap(([name, { messages }]) =>
+    messages?.request === undefined ? [] : [[name, messages.request.payload] as const],
+  );
+  return { operations: Object.fromEntries(operations), schemas: components.schemas };
 }
 
 const HOSTILE_TEXTS = [
@@ -77,14 +90,15 @@ const LONGEST_MS = 40;
  */
 export class MessageFuzzer {
   readonly operations: string[];
-  private readonly protocol = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as Protocol;
   private readonly known = new Map<string, unknown[]>();
   private state: number;
 
-  constructor(seed: number) {
+  constructor(
+    seed: number,
+    private readonly requests: Requests,
+  ) {
     this.state = seed;
-    const channels = Object.entries(this.protocol.channels);
-    this.operations = channels.filter(([, { messages }]) => messages?.request !== undefined).map(([name]) => name);
+    this.operations = Object.keys(requests.operations);
   }
 
   /** The bytes of a message for an operation. */
@@ -92,8 +106,13 @@ export class MessageFuzzer {
     if (this.chance(0.01)) return this.pick(['', 'null', '[]', '{', '{"a":', '"x"', '{"a":'.repeat(20_000)]);
     // Most messages are right in all fields: one wrong field hides all that comes after validation.
     const wrongness = this.pick([0, 0, 0, 0.05, 0.3]);
-    const body = this.value('', this.protocol.channels[operation]!.messages!.request!.payload, wrongness, 0);
+    const body = this.value('', this.requests.operations[operation]!, wrongness, 0);
     return JSON.stringify(body)?.replaceAll('"__number__"', '1e400') ?? '';
+  }
+
+  /** The fields of a request, about half of the time with wrong ones. */
+  fields(operation: string): Record<string, unknown> {
+    return this.object(this.requests.operations[operation]!, this.pick([0, 0, 0.05, 0.3]), 0);
   }
 
   /** Remembers what a reply names, to be named again. */
@@ -141,7 +160,11 @@ export class MessageFuzzer {
     }
   }
 
-  private object({ properties = {}, required = [] }: Schema, wrongness: number, depth: number): object {
+  private object(
+    { properties = {}, required = [] }: Schema,
+    wrongness: number,
+    depth: number,
+  ): Record<string, unknown> {
     const made: Record<string, unknown> = {};
     for (const [name, schema] of Object.entries(properties)) {
       const needed = required.includes(name);
@@ -201,7 +224,7 @@ export class MessageFuzzer {
 
   private resolve(schema: Schema): Schema {
     const name = schema.$ref?.split('/').at(-1);
-    return name === undefined ? schema : (this.protocol.components.schemas[name] ?? {});
+    return name === undefined ? schema : (this.requests.schemas[name] ?? {});
   }
 
   private pick<T>(list: readonly T[]): T {

@@ -37,9 +37,8 @@ export class RedisView {
 
   /** The contents of all our keys but for clocks and the count of arrivals, for comparison. */
   async dump(): Promise<Record<string, string>> {
-    const contents: Record<string, string> = {};
-    for (const key of await this.keys()) contents[key] = await this.contentOf(key);
-    return contents;
+    const keys = await this.keys();
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await this.contentOf(key)])));
   }
 
   private async contentOf(key: string): Promise<string> {
