@@ -89,7 +89,7 @@ export class AdminApi {
     const inQuery = route.method === 'GET' || route.method === 'DELETE';
     const query = new URLSearchParams();
     for (const [name, value] of inQuery ? Object.entries(others) : [])
-      for (const one of Array.isArray(value) ? value : [value]) query.append(name, textOf(one));
+      for (const one of Array.isArray(value) && value.length > 0 ? value : [value]) query.append(name, textOf(one));
     const body = inQuery || Object.keys(others).length === 0 ? undefined : JSON.stringify(others);
     return this.send(route.method, `${path}${query.size > 0 ? `?${query}` : ''}`, body, call);
   }
