@@ -91,10 +91,10 @@ describe('npm start', () => {
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
   });
 
-  it('prints the address of the admin API and a token first, and ends everything it started on Ctrl-C', async () => {
+  it('prints the address of the console, signed in, and a token first, and ends everything it started on Ctrl-C', async () => {
     const run = await start(...SMALL, '--speed', '1');
-    await expect.poll(output).toMatch(/^Admin API: .*\nToken: .*\n/);
-    const [, address, token] = /^Admin API: (\S+).*\nToken: +(\S+)/.exec(output())!;
+    await expect.poll(output).toMatch(/^Console: .*\nREST API: .*\nToken: .*\n/);
+    const [, address, token] = /^REST API: +(\S+).*\nToken: +(\S+)/m.exec(output())!;
     const headers = { Authorization: `Bearer ${token}` };
     expect((await fetch(`${address}/pools`, { headers })).status).toBe(200);
     expect((await fetch(`${address}/pools`)).status).toBe(401);

@@ -18,4 +18,40 @@ export const PAGES: readonly Page[] = [
     about: 'Servers with their load, state and weights.',
     view: lazy(() => import('./pages/fleet/fleet-page')),
   },
+  {
+    path: 'round',
+    title: 'Round',
+    about: 'How far the running round is, when it ends, and what its requests do.',
+    view: lazy(() => import('./pages/round/round-page')),
+  },
+  {
+    path: 'tail',
+    title: 'Tail queue',
+    about: 'Groups that were cut and wait for a later round.',
+    view: lazy(() => import('./pages/tail/tail-page')),
+  },
+  {
+    path: 'ledger',
+    title: 'Ledger',
+    about: 'What the tail policy costs and gains, step by step.',
+    view: lazy(() => import('./pages/ledger/ledger-page')),
+  },
+  {
+    path: 'events',
+    title: 'Events',
+    about: 'What happens in the pool, as it happens.',
+    view: lazy(() => import('./pages/events/events-page')),
+  },
+  {
+    path: 'decisions',
+    title: 'Decisions',
+    about: 'Why each request went to its server.',
+    view: lazy(() => import('./pages/decisions/decisions-page')),
+  },
+  {
+    path: 'rebalance',
+    title: 'Rebalance',
+    about: 'Moves of running requests to other servers.',
+    view: lazy(() => import('./pages/rebalance/rebalance-page')),
+  },
 ];

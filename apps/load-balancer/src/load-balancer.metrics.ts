@@ -73,6 +73,7 @@ export class LoadBalancerMetrics {
     ['pool'],
   );
   private readonly gauges = {
+    paused: this.ofPools('pool_paused', '1: the pool grants no lease until pool.resume'),
     leases: this.ofPools('leases', 'Live leases'),
     waiters: this.ofPools('waiters', 'Waiting acquires; growing: the servers are full'),
     sessions: this.ofPools('sessions', 'Sessions bound to a server'),
@@ -122,7 +123,8 @@ export class LoadBalancerMetrics {
   }
 
   totals(pool: string, totals: PoolTotals): void {
-    for (const [name, gauge] of Object.entries(this.gauges)) gauge.set({ pool }, totals[name as keyof PoolTotals]);
+    for (const [name, gauge] of Object.entries(this.gauges))
+      gauge.set({ pool }, Number(totals[name as keyof PoolTotals]));
     // Counted in Redis, since scripts of all kinds choose.
     this.slowScans.remove({ pool });
     this.slowScans.inc({ pool }, totals.slowScans);

@@ -137,6 +137,8 @@ export interface ServerTotals extends ServerName, Pick<ServerStatus, 'inflight' 
 export interface LoadBalancerStatus {
   /** The pool. */
   pool: string;
+  /** It is paused (`pool.pause`). */
+  paused: boolean;
   /** Registered servers. */
   servers: Integer;
   /** Servers that take leases. */

@@ -32,6 +32,17 @@ export interface Acceptance {
   /** Share of the trained samples / share of the started samples; weight a trained sample by the inverse. */
   ratio: number;
 }
+/** Started samples of one range of lengths. */
+export interface LengthRange {
+  /** Shortest length of the range. */
+  fromTokens: number;
+  /** End of the range, exclusive. */
+  toTokens: number;
+  /** Samples that ended here. */
+  finished: Integer;
+  /** Samples that have not ended and have this length so far, and samples that were cut at it. */
+  unfinished: Integer;
+}
 /** Summary of a ledger. Shares are 0 to 1. */
 export interface LedgerSummary {
   /** Samples that were trained. */
@@ -61,6 +72,8 @@ export interface LedgerSummary {
   batchVariation: number;
   /** How often trained groups were cut. */
   cutsPerGroup: MeanAndMax;
+  /** Samples by length, four ranges to each doubling; ranges without samples are left out. */
+  lengths: LengthRange[];
   /** Share of samples that were trained, by length. */
   acceptance: Acceptance[];
   /**

@@ -14,12 +14,14 @@ describe('admission by two replicas', () => {
     await lb.server('a');
     const w = await lb.worker();
     expect(await lb.call('pool.pause', {})).toEqual({ paused: true, changed: true });
+    expect(await lb.call('lb.status', {})).toMatchObject({ paused: true });
     await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true });
     // Who may wait is answered when that time is over.
     await expect(lb.acquire(w, { waitMs: 1 })).rejects.toMatchObject({ code: 'POOL_PAUSED', retryAfterMs: 250 });
     const waiting = lb.acquire(w, { waitMs: 20_000 });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
     expect(await lb.call('pool.resume', {})).toEqual({ paused: false, changed: true });
+    expect(await lb.call('lb.status', {})).toMatchObject({ paused: false });
     expect(await waiting).toMatchObject({ serverId: 'a', decision: { branch: 'waited' } });
   });
 

@@ -152,7 +152,10 @@ export class RolloutSystem {
     const environment = { NATS_URL: natsUrl, REDIS_URL: redisUrl, ADMIN_TOKEN_SHA256: hashOfToken(token) };
     await this.startService('admin-api', 'admin-api', environment);
     const { port } = await readJson<{ port: number }>(join(this.folder, 'admin-api.json'));
-    this.say(`Admin API: http://127.0.0.1:${port}/api/v1 (docs/admin-api.md)`);
+    const address = `http://127.0.0.1:${port}`;
+    // The console takes the token out of the fragment, which a browser sends to nobody.
+    this.say(`Console:   ${address}/#token=${token}`);
+    this.say(`REST API:  ${address}/api/v1 (docs/admin-api.md)`);
     this.say(`Token:     ${token}`);
   }
 

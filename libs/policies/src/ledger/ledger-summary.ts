@@ -1,4 +1,4 @@
-import type { Acceptance, LedgerSummary, LengthSummary } from '@broomwagon/contracts';
+import type { Acceptance, LedgerSummary, LengthRange, LengthSummary } from '@broomwagon/contracts';
 import { addCounters, type LedgerCounters } from './ledger-counters';
 import { binTokens } from './length-bins';
 import { kaplanMeier, meanOf, quantileOf, type Survival } from './kaplan-meier';
@@ -31,6 +31,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
     waste: { tokens: wasted, share: ratio(wasted, wasted + (all['trained.tokens'] ?? 0)), byReason: waste },
     batchVariation: batchVariation(all),
     cutsPerGroup: meanAndMax(numbered(all, 'groups.cuts.')),
+    lengths: lengthRanges(ended, cut),
     acceptance: acceptance(population, trainedLengths, all['trained.samples']),
     reconciled: { groups: all['reconciled.groups'] ?? 0, samples: all['reconciled.samples'] ?? 0 },
   };
@@ -50,6 +51,29 @@ function lengths(survival: Survival, share: number): LengthSummary {
 function capShare({ steps }: Survival, ended: Map<number, number>, atCap: Map<number, number>): number {
   const shares = new Map([...atCap].map(([bin, count]) => [binTokens(bin), ratio(count, ended.get(bin))]));
   return steps.reduce((sum, { value, share }) => sum + share * (shares.get(value) ?? 0), 0);
+}
+
+const RANGES_PER_DOUBLING = 4;
+
+function lengthRanges(ended: Map<number, number>, cut: Map<number, number>): LengthRange[] {
+  const ranges = new Map<number, LengthRange>();
+  const count = (counts: Map<number, number>, field: 'finished' | 'unfinished') => {
+    for (const [bin, samples] of counts) {
+      const range = Math.floor(Math.log2(Math.max(1, binTokens(bin))) * RANGES_PER_DOUBLING);
+      const tokens = (edge: number) => (edge === 0 ? 0 : Math.round(2 ** (edge / RANGES_PER_DOUBLING)));
+      const found = ranges.get(range) ?? {
+        fromTokens: tokens(range),
+        toTokens: tokens(range + 1),
+        finished: 0,
+        unfinished: 0,
+      };
+      found[field] += samples;
+      ranges.set(range, found);
+    }
+  };
+  count(ended, 'finished');
+  count(cut, 'unfinished');
+  return [...ranges.values()].sort((one, other) => one.fromTokens - other.fromTokens);
 }
 
 /** By doublings of the length: finer ranges would hold too few samples to tell. */

@@ -125,6 +125,12 @@ describe('ledger', () => {
       versionSpan: { mean: 1, max: 2 },
       waste: { tokens: 20, share: 0.25, byReason: { cut: 15, unaccepted: 5 } },
       cutsPerGroup: { mean: 1, max: 2 },
+      lengths: [
+        { fromTokens: 5, toTokens: 6, finished: 1, unfinished: 0 },
+        { fromTokens: 13, toTokens: 16, finished: 0, unfinished: 1 },
+        { fromTokens: 19, toTokens: 23, finished: 1, unfinished: 0 },
+        { fromTokens: 38, toTokens: 45, finished: 1, unfinished: 0 },
+      ],
     });
     expect(summary.batchVariation).toBeCloseTo(1 / 3, 9);
   });

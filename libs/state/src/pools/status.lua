@@ -3,6 +3,7 @@ Reply: PoolTotals
 Flags: no-writes ]]
 return function(tx)
   return cjson.encode({
+    paused = Settings.get(tx, 'paused') == '1',
     servers = redis.call('ZCARD', tx.key.servers),
     readyServers = redis.call('SCARD', tx.key.usableServers),
     leases = redis.call('HLEN', tx.key.leases),

@@ -1,0 +1,93 @@
+import { AdminApiError } from '@broomwagon/admin-client';
+import { Button, Group, Modal, Stack, Text, Tooltip } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { type ReactNode, useRef, useState } from 'react';
+import { Problem } from '../components/problem';
+import { useSession } from '../session/session';
+
+interface ActionButtonProps {
+  /** On the button and in the dialog. */
+  label: string;
+  /** The question of the dialog. */
+  title: string;
+  /** What the action changes. */
+  about: ReactNode;
+  /** Fields of the action. */
+  children?: ReactNode;
+  isDangerous?: boolean;
+  isDisabled?: boolean;
+  /** @param key the same for repeats, so that a repeat changes nothing again. @returns what was done, as a sentence */
+  run(key: string): Promise<string>;
+  onDone?(): void;
+}
+
+/** A change that needs the role operator, made after a confirmation; an error stays in the dialog. */
+export function ActionButton(props: ActionButtonProps) {
+  const { label, title, about, children, isDangerous, isDisabled, run, onDone } = props;
+  const { may } = useSession();
+  const [isOpen, dialog] = useDisclosure(false);
+  const [isRunning, setRunning] = useState(false);
+  const [error, setError] = useState<AdminApiError>();
+  const [done, setDone] = useState('');
+  const key = useRef('');
+  const isAllowed = may('operator');
+  const open = () => {
+    key.current = crypto.randomUUID();
+    setError(undefined);
+    setDone('');
+    dialog.open();
+  };
+  const confirm = async () => {
+    setRunning(true);
+    setError(undefined);
+    try {
+      setDone(await run(key.current));
+      dialog.close();
+      onDone?.();
+    } catch (cause) {
+      setError(AdminApiError.ofFailure(cause));
+    } finally {
+      setRunning(false);
+    }
+  };
+  return (
+    <>
+      <Tooltip label="Needs the role operator" disabled={isAllowed}>
+        <Button
+          size="compact-xs"
+          variant="default"
+          c={isDangerous && isAllowed ? 'var(--bad)' : undefined}
+          disabled={!isAllowed || isDisabled}
+          onClick={open}
+        >
+          {label}
+        </Button>
+      </Tooltip>
+      <span role="status" className="announcement">
+        {done}
+      </span>
+      <Modal opened={isOpen} onClose={dialog.close} title={title} closeButtonProps={{ 'aria-label': 'Close' }}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void confirm();
+          }}
+        >
+          <Stack>
+            <Text size="sm">{about}</Text>
+            {children}
+            <Problem error={error} />
+            <Group justify="flex-end">
+              <Button variant="default" onClick={dialog.close}>
+                Cancel
+              </Button>
+              <Button type="submit" color={isDangerous ? 'red' : undefined} loading={isRunning} data-autofocus>
+                {label}
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      </Modal>
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+import { Text, UnstyledButton } from '@mantine/core';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { type ReactNode, useMemo, useRef, useState } from 'react';
+import classes from './data-table.module.css';
+
+export interface Column<Row> {
+  title: string;
+  /** Contents of a cell. */
+  cell(row: Row): ReactNode;
+  /** What rows are sorted by; absent: the column cannot be sorted. */
+  order?(row: Row): string | number;
+  align?: 'right';
+  width?: number | string;
+}
+
+interface DataTableProps<Row> {
+  /** What the table lists, for screen readers. */
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  keyOf(row: Row): string;
+  /** Shown without rows. */
+  empty: string;
+  /** Greatest height, pixels. */
+  height?: number;
+}
+
+const ROW_HEIGHT = 36;
+const byText = new Intl.Collator('en', { numeric: true });
+
+/** A table of any length: only rows in view are in the document. */
+export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 520 }: DataTableProps<Row>) {
+  const [sorting, setSorting] = useState<{ title: string; isDescending: boolean }>();
+  const frame = useRef<HTMLDivElement>(null);
+  const sorted = useMemo(() => {
+    const order = columns.find(({ title }) => title === sorting?.title)?.order;
+    if (sorting === undefined || order === undefined) return rows;
+    const direction = sorting.isDescending ? -1 : 1;
+    return rows.toSorted((one, other) => direction * compare(order(one), order(other)));
+  }, [rows, columns, sorting]);
+  const virtualizer = useVirtualizer({
+    count: sorted.length,
+    getScrollElement: () => frame.current,
+    estimateSize: () => ROW_HEIGHT,
+    getItemKey: (index) => keyOf(sorted[index]!),
+    overscan: 8,
+  });
+  const items = virtualizer.getVirtualItems();
+  const before = items[0]?.start ?? 0;
+  const after = virtualizer.getTotalSize() - (items.at(-1)?.end ?? 0);
+  const sortBy = (title: string) =>
+    setSorting((last) =>
+      last?.title === title ? { title, isDescending: !last.isDescending } : { title, isDescending: false },
+    );
+
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- a keyboard scrolls it
+    <div
+      ref={frame}
+      className={classes.frame}
+      style={{ maxHeight: height }}
+      tabIndex={0}
+      role="region"
+      aria-label={label}
+    >
+      <table className={classes.table} aria-rowcount={sorted.length + 1}>
+        <thead>
+          <tr>
+            {columns.map(({ title, order, align, width }) => (
+              <th
+                key={title}
+                scope="col"
+                style={{ width, textAlign: align }}
+                aria-sort={ariaSort(title, sorting, order)}
+              >
+                {order === undefined ? (
+                  title
+                ) : (
+                  <UnstyledButton className={classes.sort} onClick={() => sortBy(title)}>
+                    {title}
+                    <span aria-hidden="true">
+                      {sorting?.title === title ? (sorting.isDescending ? ' ▾' : ' ▴') : ''}
+                    </span>
+                  </UnstyledButton>
+                )}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {before > 0 && <tr style={{ height: before }} aria-hidden="true" />}
+          {items.map(({ index, key }) => (
+            <tr key={key as string} aria-rowindex={index + 2} style={{ height: ROW_HEIGHT }}>
+              {columns.map(({ title, cell, align }) => (
+                <td key={title} style={{ textAlign: align }}>
+                  {cell(sorted[index]!)}
+                </td>
+              ))}
+            </tr>
+          ))}
+          {after > 0 && <tr style={{ height: after }} aria-hidden="true" />}
+        </tbody>
+      </table>
+      {rows.length === 0 && (
+        <Text c="dimmed" size="sm" p="md" ta="center">
+          {empty}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function compare(one: string | number, other: string | number): number {
+  if (typeof one === 'number' && typeof other === 'number') return one - other;
+  return byText.compare(String(one), String(other));
+}
+
+function ariaSort(title: string, sorting: { title: string; isDescending: boolean } | undefined, order: unknown) {
+  if (order === undefined) return undefined;
+  if (sorting?.title !== title) return 'none';
+  return sorting.isDescending ? 'descending' : 'ascending';
+}

@@ -1,0 +1,34 @@
+import type { AdminApiError } from '@broomwagon/admin-client';
+import { Alert, Code, Text } from '@mantine/core';
+
+/** What went wrong, where, and what to do. */
+export function Problem({ error }: { error?: AdminApiError }) {
+  if (error === undefined) return null;
+  const { code, reason, field, requestId } = error;
+  return (
+    <Alert color="red" title={code} role="alert">
+      <Text size="sm">{reason}</Text>
+      {field !== undefined && (
+        <Text size="sm">
+          Field: <Code>{field}</Code>
+        </Text>
+      )}
+      <Text size="sm" mt={4}>
+        {adviceOf(error)}
+      </Text>
+      {requestId !== undefined && (
+        <Text size="xs" c="dimmed">
+          Request {requestId}: the logs and the audit log have this id.
+        </Text>
+      )}
+    </Alert>
+  );
+}
+
+function adviceOf({ code, retryable, field }: AdminApiError): string {
+  if (code === 'UNAUTHENTICATED') return 'Sign out and sign in with a valid token.';
+  if (code === 'FORBIDDEN') return 'Sign in with a token of a higher role or for this pool.';
+  if (retryable) return 'Nothing is wrong with the request: try again in a moment.';
+  if (field !== undefined) return 'Change this field: the same request will fail again.';
+  return 'Nothing was changed. The same request will fail again until the state of the system is another.';
+}

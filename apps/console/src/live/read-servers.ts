@@ -1,0 +1,16 @@
+import { type AdminClient, dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
+
+export type Server = Schemas['ServerStatus'];
+
+const byId = new Intl.Collator('en', { numeric: true });
+
+/** All servers of a pool, sorted by id. */
+export async function readServers(client: AdminClient, pool: string, signal: AbortSignal): Promise<Server[]> {
+  const servers: Server[] = [];
+  const read = (cursor?: string) => {
+    const params = { path: { pool }, query: { cursor } };
+    return dataOf(client.GET('/api/v1/pools/{pool}/servers', { params, signal }));
+  };
+  for await (const page of pagesOf(read)) servers.push(...page.servers);
+  return servers.sort((one, other) => byId.compare(one.serverId, other.serverId));
+}

@@ -1,0 +1,137 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { Button, Code, Drawer, Group, ScrollArea, Stack, Switch, Table, Text } from '@mantine/core';
+import { useMemo, useState } from 'react';
+import { type Column, DataTable } from '../../components/data-table';
+import { clock } from '../../components/format';
+import { Problem } from '../../components/problem';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { useScope } from '../../shell/scope';
+
+type Receipt = Schemas['DecisionRecord'];
+
+export default function DecisionsPage() {
+  const { client } = useSession();
+  const { pool } = useScope();
+  const [isFull, setFull] = useState(false);
+  const [opened, setOpened] = useState<Receipt>();
+  const query = isFull ? { full: true } : {};
+  const { value, error } = useLive(
+    `${pool}/decisions/${isFull}`,
+    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/decisions', { params: { path: { pool }, query }, signal })),
+    { everyMs: 5_000 },
+  );
+  const columns = useMemo(() => columnsOf(setOpened), []);
+  return (
+    <Stack gap="md">
+      <Problem error={error} />
+      <Group justify="space-between">
+        <Text size="sm" c="dimmed">
+          {isFull
+            ? 'The last decisions with their whole input: every n-th one, and those of callers that ask.'
+            : 'The last 128 decisions.'}
+        </Text>
+        <Switch
+          label="With their whole input"
+          checked={isFull}
+          onChange={(event) => setFull(event.currentTarget.checked)}
+        />
+      </Group>
+      <DataTable
+        label="Decisions, latest first"
+        columns={columns}
+        rows={value?.decisions ?? []}
+        keyOf={({ seq, acquireId }) => `${seq}/${acquireId}`}
+        empty="No server was chosen yet."
+        height={640}
+      />
+      <Drawer
+        opened={opened !== undefined}
+        onClose={() => setOpened(undefined)}
+        position="right"
+        size="lg"
+        title={opened && `Decision ${opened.seq}`}
+        closeButtonProps={{ 'aria-label': 'Close' }}
+      >
+        {opened && <ReceiptView receipt={opened} />}
+      </Drawer>
+    </Stack>
+  );
+}
+
+function columnsOf(open: (receipt: Receipt) => void): Column<Receipt>[] {
+  return [
+    { title: 'Number', cell: ({ seq }) => seq, order: ({ seq }) => seq, align: 'right', width: 90 },
+    { title: 'Time', cell: ({ decidedAtMs }) => clock(decidedAtMs), width: 90 },
+    { title: 'Server', cell: ({ serverId }) => serverId, order: ({ serverId }) => serverId },
+    { title: 'Rule', cell: ({ decision }) => ruleOf(decision), order: ({ decision }) => decision.branch },
+    { title: 'Policy', cell: ({ decision }) => decision.policy, order: ({ decision }) => decision.policy },
+    {
+      title: 'In flight after',
+      cell: ({ decision }) => decision.inflight,
+      order: ({ decision }) => decision.inflight,
+      align: 'right',
+    },
+    {
+      title: 'Servers with room',
+      cell: ({ decision }) => decision.eligible ?? '–',
+      order: ({ decision }) => decision.eligible ?? -1,
+      align: 'right',
+    },
+    {
+      title: 'Receipt',
+      cell: (receipt) => (
+        <Button size="compact-xs" variant="default" onClick={() => open(receipt)}>
+          Show
+        </Button>
+      ),
+    },
+  ];
+}
+
+function ruleOf({ branch, via }: Receipt['decision']): string {
+  return via === undefined ? branch : `${branch}, then ${via}`;
+}
+
+function ReceiptView({ receipt: { acquireId, serverId, decision } }: { receipt: Receipt }) {
+  const { best = [], snapshot, policyVersion, key } = decision;
+  return (
+    <Stack>
+      <Text size="sm">
+        <Text span fw={600}>
+          {serverId}
+        </Text>{' '}
+        was chosen by the rule {ruleOf(decision)} of {decision.policy}
+        {policyVersion === undefined ? '' : `, version ${policyVersion} of the settings`}
+        {key === undefined ? '' : `, with the load key ${key}`}.
+      </Text>
+      <Text size="xs" c="dimmed">
+        Acquire {acquireId}
+      </Text>
+      {best.length > 0 && (
+        <Table captionSide="top" withTableBorder>
+          <Table.Caption>The best servers for the policy before the choice</Table.Caption>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Server</Table.Th>
+              <Table.Th>Load key</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {best.map((one) => (
+              <Table.Tr key={one.serverId}>
+                <Table.Td>{one.serverId}</Table.Td>
+                <Table.Td>{one.key}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      )}
+      {snapshot !== undefined && (
+        <ScrollArea.Autosize mah={480}>
+          <Code block>{JSON.stringify(snapshot, null, 2)}</Code>
+        </ScrollArea.Autosize>
+      )}
+    </Stack>
+  );
+}

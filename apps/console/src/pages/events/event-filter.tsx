@@ -1,0 +1,42 @@
+import { Chip, Group, Switch } from '@mantine/core';
+import { EVENT_TYPES, type PoolEventType, SELDOM_EVENTS } from '../../live/event-types';
+
+/** What an event is about: the first part of its type. */
+const SUBJECTS = [...new Set(EVENT_TYPES.map(subjectOf))];
+
+export interface EventChoice {
+  subjects: string[];
+  /** With the events of each sample and group. */
+  isWhole: boolean;
+}
+export const ALL_SELDOM: EventChoice = { subjects: SUBJECTS, isWhole: false };
+
+function subjectOf(type: PoolEventType): string {
+  return type.split('.')[0]!;
+}
+
+export function typesOf({ subjects, isWhole }: EventChoice): PoolEventType[] {
+  return (isWhole ? EVENT_TYPES : SELDOM_EVENTS).filter((type) => subjects.includes(subjectOf(type)));
+}
+
+export function EventFilter({ choice, onChange }: { choice: EventChoice; onChange(choice: EventChoice): void }) {
+  return (
+    <Group gap="lg">
+      <Group gap={6} role="group" aria-label="What the events are about">
+        <Chip.Group multiple value={choice.subjects} onChange={(subjects) => onChange({ ...choice, subjects })}>
+          {SUBJECTS.map((subject) => (
+            <Chip key={subject} value={subject} size="xs">
+              {subject}
+            </Chip>
+          ))}
+        </Chip.Group>
+      </Group>
+      <Switch
+        size="xs"
+        label="Also of each sample and group"
+        checked={choice.isWhole}
+        onChange={(event) => onChange({ ...choice, isWhole: event.currentTarget.checked })}
+      />
+    </Group>
+  );
+}

@@ -1,0 +1,78 @@
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { useMemo, useState } from 'react';
+import type { StreamedEvent } from '@broomwagon/admin-client';
+import { type Column, DataTable } from '../../components/data-table';
+import { clock, count } from '../../components/format';
+import { Problem } from '../../components/problem';
+import { useEventList } from '../../live/event-store';
+import type { PoolEvent } from '../../live/event-types';
+import { ALL_SELDOM, EventFilter, typesOf } from './event-filter';
+
+const COLUMNS: Column<StreamedEvent>[] = [
+  { title: 'Time', cell: ({ event }) => clock(event.atMs), width: 90 },
+  {
+    title: 'Event',
+    cell: ({ event }) => (
+      <Text span size="sm" fw={600}>
+        {event.type}
+      </Text>
+    ),
+    width: 170,
+  },
+  { title: 'What', cell: ({ event }) => textOf(event) },
+  { title: 'Number', cell: ({ event }) => event.sequence, align: 'right', width: 90 },
+];
+
+export default function EventsPage() {
+  const [choice, setChoice] = useState(ALL_SELDOM);
+  const types = useMemo(() => typesOf(choice), [choice]);
+  const [text, setText] = useState('');
+  const [held, setHeld] = useState<readonly StreamedEvent[]>();
+  const { events, error } = useEventList(types);
+  const listed = held ?? events;
+  const shown = useMemo(() => {
+    const wanted = text.trim().toLowerCase();
+    return listed.filter(
+      ({ event }) => types.includes(event.type) && (wanted === '' || textOf(event).toLowerCase().includes(wanted)),
+    );
+  }, [listed, types, text]);
+  return (
+    <Stack gap="md">
+      <Problem error={error} />
+      <Group justify="space-between">
+        <EventFilter choice={choice} onChange={setChoice} />
+        <Group gap="xs">
+          <TextInput
+            aria-label="Filter events by text"
+            size="xs"
+            placeholder="id of a round, group, server"
+            value={text}
+            onChange={(event) => setText(event.currentTarget.value)}
+          />
+          <Button size="xs" variant="default" onClick={() => setHeld(held === undefined ? events : undefined)}>
+            {held === undefined ? 'Hold' : 'Continue'}
+          </Button>
+        </Group>
+      </Group>
+      <DataTable
+        label="Events, latest first"
+        columns={COLUMNS}
+        rows={shown}
+        keyOf={({ id }) => id}
+        empty="No event since this page was opened. The list keeps the last 1,000."
+        height={640}
+      />
+      <Text size="xs" c="dimmed" aria-live="off">
+        {count(shown.length)} of the last {count(listed.length)} events
+      </Text>
+    </Stack>
+  );
+}
+
+/** The fields of an event beside those of every event. */
+function textOf(event: PoolEvent): string {
+  const { type: _type, pool: _pool, atMs: _atMs, sequence: _sequence, ...fields } = event;
+  return Object.entries(fields)
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .join(' · ');
+}

@@ -1,0 +1,106 @@
+import { Badge, Group, Text } from '@mantine/core';
+import { useMemo } from 'react';
+import { type Column, DataTable } from '../../components/data-table';
+import { duration, percent } from '../../components/format';
+import { Meter } from '../../components/meter';
+import type { Server } from '../../live/read-servers';
+import { DrainAction } from './drain-action';
+
+const COLORS: Partial<Record<Server['state'], string>> = {
+  ready: 'green',
+  pending: 'blue',
+  draining: 'orange',
+  cordoned: 'orange',
+  suspect: 'red',
+  failed: 'red',
+  quarantined: 'red',
+};
+
+interface ServerTableProps {
+  servers: readonly Server[];
+  isLoading: boolean;
+  onChange(): void;
+}
+
+export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) {
+  const columns = useMemo<Column<Server>[]>(
+    () => [
+      {
+        title: 'Server',
+        cell: (server) => (
+          <Text span size="sm" title={server.endpoint}>
+            {server.serverId}
+          </Text>
+        ),
+        order: (server) => server.serverId,
+      },
+      {
+        title: 'State',
+        cell: (server) => (
+          <Badge variant="light" size="sm" color={COLORS[server.state] ?? 'gray'}>
+            {server.state}
+          </Badge>
+        ),
+        order: (server) => server.state,
+      },
+      {
+        title: 'In flight',
+        cell: ({ inflight, capacity }) => (
+          <Meter share={inflight / Math.max(1, capacity)} text={`${inflight} of ${capacity}`} />
+        ),
+        order: (server) => server.inflight,
+      },
+      {
+        title: 'KV cache',
+        cell: ({ load }) =>
+          load?.kvUse === undefined ? <Absent /> : <Meter share={load.kvUse} text={percent(load.kvUse)} width={70} />,
+        order: (server) => server.load?.kvUse ?? -1,
+      },
+      {
+        title: 'Engine queue',
+        cell: ({ load }) => (load === undefined ? <Absent /> : load.waiting),
+        order: (server) => server.load?.waiting ?? -1,
+        align: 'right',
+      },
+      { title: 'Weights', cell: weightsOf, order: (server) => server.weightVersion, align: 'right' },
+      {
+        title: 'Last answer',
+        cell: (server) => (server.probe === false ? 'not probed' : `${duration(server.heartbeatAgeMs)} ago`),
+        order: (server) => server.heartbeatAgeMs,
+        align: 'right',
+      },
+      {
+        title: 'Actions',
+        cell: (server) => (
+          <Group gap={4} wrap="nowrap">
+            <DrainAction server={server} onDone={onChange} />
+          </Group>
+        ),
+      },
+    ],
+    [onChange],
+  );
+  return (
+    <DataTable
+      label="Servers"
+      columns={columns}
+      rows={servers}
+      keyOf={(server) => server.serverId}
+      empty={isLoading ? 'Reading the servers …' : 'No server matches.'}
+    />
+  );
+}
+
+function weightsOf({ weightVersion, engineWeightVersion }: Server): string {
+  const isOther =
+    engineWeightVersion !== undefined && engineWeightVersion >= 0 && engineWeightVersion !== weightVersion;
+  return isOther ? `${weightVersion} (engine ${engineWeightVersion})` : String(weightVersion);
+}
+
+function Absent() {
+  return (
+    <Text span c="dimmed" size="xs">
+      not reported
+    </Text>
+  );
+}

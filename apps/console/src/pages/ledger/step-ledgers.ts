@@ -1,0 +1,43 @@
+import { type AdminClient, dataOf, type Schemas } from '@broomwagon/admin-client';
+
+export interface Step {
+  step: number;
+  /** From the opening of the round to its last group. */
+  seconds: number;
+  ledger: Schemas['LedgerSummary'];
+}
+
+/** Reads the ledgers of the last rounds of jobs; that of a closed round does not change and is read once. */
+export class StepLedgers {
+  private readonly closed = new Map<string, Schemas['LedgerSummary']>();
+
+  constructor(
+    private readonly client: AdminClient,
+    private readonly pool: string,
+  ) {}
+
+  /** The completed steps of a job, in order. */
+  async read(job: string, signal: AbortSignal): Promise<Step[]> {
+    const params = { path: { pool: this.pool, job } };
+    const { rounds } = await dataOf(this.client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params, signal }));
+    const completed = rounds.filter(({ completedAtMs, state }) => completedAtMs !== undefined && state !== 'cancelled');
+    const steps: Step[] = [];
+    for (const round of completed.toReversed()) {
+      const seconds = (round.completedAtMs! - round.openedAtMs) / 1_000;
+      steps.push({ step: round.step, seconds, ledger: await this.ledger(job, round, signal) });
+    }
+    return steps;
+  }
+
+  private async ledger(job: string, { roundId, state }: Schemas['RoundSummary'], signal: AbortSignal) {
+    const key = `${job}/${roundId}`;
+    const known = this.closed.get(key);
+    if (known !== undefined) return known;
+    const params = { path: { pool: this.pool, job, roundId } };
+    const { summary } = await dataOf(
+      this.client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/ledger', { params, signal }),
+    );
+    if (state === 'closed') this.closed.set(key, summary);
+    return summary;
+  }
+}

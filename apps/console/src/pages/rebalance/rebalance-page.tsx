@@ -1,0 +1,137 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { Group, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { ActionButton } from '../../actions/action-button';
+import { type Column, DataTable } from '../../components/data-table';
+import { clock, count } from '../../components/format';
+import { Problem } from '../../components/problem';
+import { Section, Stat, Stats } from '../../components/stat';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { setParameters, useRoute } from '../../shell/route';
+import { useScope } from '../../shell/scope';
+
+type Plan = Schemas['RebalanceStatus'];
+type Move = Schemas['MoveStatus'];
+
+const REASONS: Record<NonNullable<Plan['reason']>, string> = {
+  balanced:
+    'no server is above the smallest batch tier that the load allows, and no waiting request could run elsewhere',
+  'no-room': 'no KV cache has room for the requests',
+  'held-back': 'most requests are nearly done, or were moved recently',
+  'not-worth-it': 'the moves would cost more than they gain',
+};
+const COLUMNS: Column<Move>[] = [
+  { title: 'Request', cell: ({ requestId, leaseId }) => requestId ?? leaseId ?? '–' },
+  { title: 'From', cell: ({ fromServerId }) => fromServerId ?? '–', order: ({ fromServerId }) => fromServerId ?? '' },
+  { title: 'To', cell: ({ toServerId }) => toServerId, order: ({ toServerId }) => toServerId },
+  { title: 'Why', cell: ({ purpose }) => purpose ?? '–', order: ({ purpose }) => purpose ?? '' },
+  { title: 'Cost, s', cell: ({ costSeconds }) => costSeconds?.toFixed(2) ?? '–', align: 'right' },
+  { title: 'Gain, s', cell: ({ gainSeconds }) => gainSeconds?.toFixed(2) ?? '–', align: 'right' },
+  {
+    title: 'State',
+    cell: ({ state, refusal }) => (refusal === undefined ? state : `${state}: ${refusal}`),
+    order: ({ state }) => state,
+  },
+];
+
+export default function RebalancePage() {
+  const { client } = useSession();
+  const { pool } = useScope();
+  const planId = useRoute().parameters.get('plan') ?? undefined;
+  const [isDone, setDone] = useState(false);
+  const settings = useLive(
+    `${pool}/rebalance`,
+    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/rebalance', { params: { path: { pool } }, signal })),
+    { everyMs: 30_000 },
+  );
+  const plan = useLive(
+    planId && `${pool}/${planId}`,
+    async (signal) => {
+      const params = { path: { pool, planId: planId! } };
+      const found = await dataOf(client.GET('/api/v1/pools/{pool}/rebalance/plans/{planId}', { params, signal }));
+      setDone((found.states.planned ?? 0) + (found.states.sent ?? 0) === 0);
+      return found;
+    },
+    { everyMs: isDone ? 30_000 : 2_000 },
+  );
+  return (
+    <Stack gap="md">
+      <Problem error={settings.error ?? plan.error} />
+      <Group justify="space-between">
+        <Text size="sm" c="dimmed">
+          {settings.value &&
+            `The rebalancer of this pool is ${settings.value.mode}, with the policy ${settings.value.policy}.`}
+        </Text>
+        <Group gap="xs">
+          <ActionButton
+            label="Plan"
+            title="Plan a rebalance?"
+            about="The plan is stored for an hour. No request is moved."
+            run={async (key) => {
+              const params = { path: { pool }, header: { 'Idempotency-Key': key } };
+              const made = await dataOf(client.POST('/api/v1/pools/{pool}/rebalance/plans', { params, body: {} }));
+              setParameters({ plan: made.planId });
+              return `The plan has ${made.moves} moves.`;
+            }}
+          />
+          <ActionButton
+            label="Execute"
+            title="Execute this plan?"
+            about={`${plan.value?.moves ?? 0} requests continue on other servers. A move whose request or server has changed meanwhile is left out.`}
+            isDangerous
+            isDisabled={!plan.value || plan.value.moves === 0}
+            run={async (key) => {
+              const params = { path: { pool, planId: planId! }, header: { 'Idempotency-Key': key } };
+              const address = '/api/v1/pools/{pool}/rebalance/plans/{planId}/execute';
+              const { sentMoves } = await dataOf(client.POST(address, { params, body: {} }));
+              return `${sentMoves} moves are sent.`;
+            }}
+            onDone={plan.refresh}
+          />
+        </Group>
+      </Group>
+      {planId === undefined && <Text>There is no plan on this page yet.</Text>}
+      {plan.value && <PlanView plan={plan.value} />}
+    </Stack>
+  );
+}
+
+function PlanView({ plan }: { plan: Plan }) {
+  const { planId, plannedAtMs, moves, sentMoves, states, reason, results } = plan;
+  const seconds = (value?: number) => (value === undefined ? '–' : `${value.toFixed(1)} s`);
+  return (
+    <Section
+      title={`Plan of ${clock(plannedAtMs)}`}
+      aside={
+        <Text size="xs" c="dimmed">
+          {planId}
+        </Text>
+      }
+    >
+      <Stack>
+        <Stats>
+          <Stat label="Moves" value={count(moves)} detail={`${count(sentMoves)} sent`} />
+          <Stat label="Moved" value={count(states.moved ?? 0)} />
+          <Stat label="Largest batch" value={plan.tierBefore ?? '–'} detail={`then ${plan.tierAfter ?? '–'}`} />
+          <Stat label="Time saved" value={seconds(plan.gainSeconds)} />
+          <Stat label="Engine time of the moves" value={seconds(plan.costSeconds)} />
+          <Stat label="Longest stall" value={seconds(plan.stallSeconds)} />
+        </Stats>
+        {reason !== undefined && <Text>No moves: {REASONS[reason]}.</Text>}
+        <DataTable
+          label="Moves of the plan"
+          columns={COLUMNS}
+          rows={results}
+          keyOf={({ requestId, leaseId }) => requestId ?? leaseId ?? ''}
+          empty="The plan has no moves."
+        />
+        {results.length < moves && (
+          <Text size="xs" c="dimmed">
+            These are the first {results.length} of {moves} moves.
+          </Text>
+        )}
+      </Stack>
+    </Section>
+  );
+}

@@ -1,0 +1,28 @@
+import type { Schemas } from '@broomwagon/admin-client';
+import { Text } from '@mantine/core';
+import { Chart } from '../../components/chart';
+import { compact } from '../../components/format';
+
+/** Samples by length: those that ended, and those that still run with what they have so far. */
+export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRange'][] }) {
+  if (lengths.length === 0) return <Text c="dimmed">No sample has tokens yet.</Text>;
+  // Quarters of a doubling, so that long and short samples are both seen.
+  const x = lengths.map(({ fromTokens }) => Math.round(Math.log2(Math.max(1, fromTokens)) * 4));
+  return (
+    <Chart
+      label="Samples by length in tokens"
+      x={x}
+      lines={[
+        {
+          label: 'all, with those that run or were cut',
+          values: lengths.map(({ finished, unfinished }) => finished + unfinished),
+          color: 'soft',
+          isBar: true,
+        },
+        { label: 'finished', values: lengths.map(({ finished }) => finished), color: 'bar', isBar: true },
+      ]}
+      formatX={(quarter) => compact(2 ** (quarter / 4))}
+      formatY={compact}
+    />
+  );
+}

@@ -1,0 +1,30 @@
+import type { Schemas } from '@broomwagon/admin-client';
+
+type Round = Schemas['RoundStatus'];
+type Summary = Schemas['RoundSummary'];
+
+export interface Prediction {
+  atMs: number;
+  /** What it is computed from. */
+  by: string;
+}
+
+/**
+ * When a round will have its groups. By the earlier rounds of its kind while it is not later than they were; otherwise,
+ * and without them, by its mean pace so far, which is early for a round with a long tail.
+ */
+export function predictedEnd(round: Round, rounds: readonly Summary[], nowMs: number): Prediction | undefined {
+  if (round.completedAtMs !== undefined) return undefined;
+  const earlier = rounds.flatMap(({ kind, roundId, openedAtMs, completedAtMs }) =>
+    kind === round.kind && roundId !== round.roundId && completedAtMs !== undefined ? [completedAtMs - openedAtMs] : [],
+  );
+  if (earlier.length > 0) {
+    const median = earlier.toSorted((one, other) => one - other)[Math.floor(earlier.length / 2)]!;
+    const atMs = round.openedAtMs + median;
+    if (atMs > nowMs) return { atMs, by: `as the earlier ${round.kind} rounds: their median` };
+  }
+  if (round.acceptedGroups === 0) return undefined;
+  const msPerGroup = (nowMs - round.openedAtMs) / round.acceptedGroups;
+  const left = round.neededGroups - round.acceptedGroups;
+  return { atMs: nowMs + left * msPerGroup, by: 'mean pace of this round; its tail may take longer' };
+}

@@ -1,0 +1,78 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { Select, Stack, Text } from '@mantine/core';
+import { useMemo, useState } from 'react';
+import { type Column, DataTable } from '../../components/data-table';
+import { count, duration } from '../../components/format';
+import { Problem } from '../../components/problem';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { useScope } from '../../shell/scope';
+import { AbortRequestAction } from './abort-action';
+
+type Request = Schemas['RequestStatus'];
+const STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished'] as const;
+
+/** The first page of the requests of a round in one state. */
+export function RequestTable({ job, roundId }: { job: string; roundId: string }) {
+  const { client } = useSession();
+  const { pool } = useScope();
+  const [state, setState] = useState<(typeof STATES)[number]>('running');
+  const query = { job, roundId, state };
+  const { value, error, refresh } = useLive(
+    `${pool}/${job}/${roundId}/${state}`,
+    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/requests', { params: { path: { pool }, query }, signal })),
+    { everyMs: 5_000 },
+  );
+  const columns = useMemo<Column<Request>[]>(
+    () => [
+      { title: 'Request', cell: ({ requestId }) => requestId, order: ({ requestId }) => requestId },
+      {
+        title: 'Age',
+        cell: ({ ageMs }) => (ageMs === undefined ? '–' : duration(ageMs)),
+        order: ({ ageMs }) => ageMs ?? -1,
+        align: 'right',
+      },
+      {
+        title: 'Tokens',
+        cell: ({ tokenCount }) => count(tokenCount),
+        order: ({ tokenCount }) => tokenCount,
+        align: 'right',
+      },
+      { title: 'Server', cell: ({ serverId }) => serverId ?? '–', order: ({ serverId }) => serverId ?? '' },
+      { title: 'Worker', cell: ({ workerId }) => workerId ?? '–', order: ({ workerId }) => workerId ?? '' },
+      { title: 'Failures', cell: ({ failures }) => failures, order: ({ failures }) => failures, align: 'right' },
+      {
+        title: 'Actions',
+        cell: ({ requestId }) => <AbortRequestAction requestId={requestId} onDone={refresh} />,
+      },
+    ],
+    [refresh],
+  );
+  return (
+    <Stack gap="xs">
+      <Select
+        size="xs"
+        w={160}
+        aria-label="State of the requests"
+        data={STATES}
+        value={state}
+        allowDeselect={false}
+        onChange={(next) => setState(next as (typeof STATES)[number])}
+      />
+      <Problem error={error} />
+      <DataTable
+        label={`Requests in the state ${state}`}
+        columns={columns}
+        rows={value?.requests ?? []}
+        keyOf={({ requestId }) => requestId}
+        empty={`No request is ${state}.`}
+        height={320}
+      />
+      {value?.cursor !== undefined && (
+        <Text size="xs" c="dimmed">
+          These are the first {value.requests.length}; the page Timeline shows all requests of a round.
+        </Text>
+      )}
+    </Stack>
+  );
+}

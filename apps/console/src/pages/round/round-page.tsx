@@ -1,0 +1,86 @@
+import { dataOf } from '@broomwagon/admin-client';
+import { Group, Select, Stack, Text } from '@mantine/core';
+import { Problem } from '../../components/problem';
+import { clock } from '../../components/format';
+import { Section } from '../../components/stat';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { setParameters, useRoute } from '../../shell/route';
+import { useScope } from '../../shell/scope';
+import { AbortAction } from './abort-action';
+import { LengthChart } from './length-chart';
+import { RequestStates } from './request-states';
+import { RequestTable } from './request-table';
+import { RoundProgress } from './round-progress';
+import { RoundStats } from './round-stats';
+
+export default function RoundPage() {
+  const { job } = useScope();
+  if (job === undefined) return <Text>There is no job yet. A trainer makes one with its first round.</Text>;
+  return <RoundOfJob job={job} />;
+}
+
+function RoundOfJob({ job }: { job: string }) {
+  const { client } = useSession();
+  const { pool } = useScope();
+  const given = useRoute().parameters.get('round');
+  const path = { pool, job };
+  const rounds = useLive(
+    `${pool}/${job}/rounds`,
+    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params: { path }, signal })),
+    { everyMs: 10_000, after: ['round.opened', 'round.completed', 'round.closed', 'round.cancelled'] },
+  );
+  const all = rounds.value?.rounds ?? [];
+  const roundId = given ?? all[0]?.roundId;
+  const inRound = { path: { ...path, roundId: roundId ?? '' } };
+  const live = useLive(
+    roundId === undefined ? undefined : `${pool}/${job}/${roundId}`,
+    async (signal) => {
+      const [round, ledger, status] = await Promise.all([
+        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}', { params: inRound, signal })),
+        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/ledger', { params: inRound, signal })),
+        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal })),
+      ]);
+      return { round, ledger, status, atMs: Date.now() };
+    },
+    { everyMs: 2_000, after: ['round.completed', 'round.settled', 'round.closed'] },
+  );
+  const { value } = live;
+  return (
+    <Stack gap="md">
+      <Problem error={rounds.error ?? live.error} />
+      {rounds.value !== undefined && all.length === 0 && <Text>This job has no round yet.</Text>}
+      <Group justify="space-between">
+        <Select
+          aria-label="Round"
+          size="xs"
+          w={300}
+          data={all.map((one) => ({
+            value: one.roundId,
+            label: `Step ${one.step}, ${one.kind}, ${one.state}, ${clock(one.openedAtMs)}`,
+          }))}
+          value={roundId ?? null}
+          placeholder="the last round"
+          onChange={(next) => setParameters({ round: next ?? undefined })}
+          clearable={given !== null}
+        />
+        {value && <AbortAction job={job} roundId={value.round.roundId} onDone={live.refresh} />}
+      </Group>
+      {value && (
+        <>
+          <RoundProgress round={value.round} rounds={all} nowMs={value.atMs} />
+          <RoundStats round={value.round} />
+          <Section title="Lengths of the samples so far">
+            <LengthChart lengths={value.ledger.summary.lengths} />
+          </Section>
+          <Section title="Requests of the job by state">
+            <RequestStates requests={value.status.requests} />
+          </Section>
+          <Section title="Requests of the round that have not ended">
+            <RequestTable job={job} roundId={value.round.roundId} />
+          </Section>
+        </>
+      )}
+    </Stack>
+  );
+}

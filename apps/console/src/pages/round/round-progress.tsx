@@ -1,0 +1,68 @@
+import type { Schemas } from '@broomwagon/admin-client';
+import { Badge, Group, Paper, Progress, Text } from '@mantine/core';
+import { clock, count, duration, percent } from '../../components/format';
+import { predictedEnd } from './predicted-end';
+
+interface RoundProgressProps {
+  round: Schemas['RoundStatus'];
+  rounds: readonly Schemas['RoundSummary'][];
+  nowMs: number;
+}
+
+/** Groups done of those needed, the time so far and the expected end. */
+export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
+  const { acceptedGroups, neededGroups, openedAtMs, completedAtMs } = round;
+  const prediction = predictedEnd(round, rounds, nowMs);
+  const share = acceptedGroups / Math.max(1, neededGroups);
+  return (
+    <Paper withBorder p="md">
+      <Group justify="space-between" mb={6}>
+        <Group gap="xs">
+          <Text fw={600}>Step {round.step}</Text>
+          <Badge variant="light">{round.kind}</Badge>
+          <Badge variant="light" color={round.state === 'open' ? 'green' : 'gray'}>
+            {round.state}
+          </Badge>
+          <Text size="sm" c="dimmed">
+            {round.policy.name}, launches × {round.policy.overProvision}
+          </Text>
+        </Group>
+        <Text size="sm">
+          {count(acceptedGroups)} of {count(neededGroups)} groups ({percent(share)})
+        </Text>
+      </Group>
+      <Progress
+        value={share * 100}
+        size="lg"
+        aria-label={`${acceptedGroups} of ${neededGroups} groups are done`}
+        transitionDuration={0}
+      />
+      <Group justify="space-between" mt={6}>
+        <Text size="sm" c="dimmed">
+          Opened at {clock(openedAtMs)},{' '}
+          {completedAtMs === undefined
+            ? `running for ${duration(nowMs - openedAtMs)}`
+            : `done after ${duration(completedAtMs - openedAtMs)}${round.settled ? '' : ', cuts not confirmed yet'}`}
+        </Text>
+        {prediction && (
+          <Text size="sm">
+            End expected at {clock(prediction.atMs)}, in {duration(prediction.atMs - nowMs)}{' '}
+            <Text span size="sm" c="dimmed">
+              ({prediction.by})
+            </Text>
+          </Text>
+        )}
+      </Group>
+      {round.blockedReason && (
+        <Text size="sm" c="var(--bad)" role="alert" mt={6}>
+          Blocked: {round.blockedReason.code}. {round.blockedReason.message}
+        </Text>
+      )}
+      {round.lastFailures?.map(({ requestId, reason, message }) => (
+        <Text key={requestId} size="sm" c="var(--bad)">
+          {requestId} failed for good: {reason}. {message}
+        </Text>
+      ))}
+    </Paper>
+  );
+}

@@ -1,0 +1,105 @@
+import { dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
+import { SimpleGrid, Stack, Text } from '@mantine/core';
+import { useMemo } from 'react';
+import { type Column, DataTable } from '../../components/data-table';
+import { compact, count } from '../../components/format';
+import { Histogram } from '../../components/histogram';
+import { Problem } from '../../components/problem';
+import { Section, Stat, Stats } from '../../components/stat';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { useScope } from '../../shell/scope';
+import { ExportQueue } from './export-queue';
+
+type Group = Schemas['LongtailGroup'];
+
+/** Groups that are read; a longer queue is shown in part. */
+const MOST_GROUPS = 4_096;
+
+export default function TailPage() {
+  const { job } = useScope();
+  return job === undefined ? <Text>There is no job yet.</Text> : <Queue job={job} />;
+}
+
+function Queue({ job }: { job: string }) {
+  const { client } = useSession();
+  const { pool } = useScope();
+  const path = { pool, job };
+  const { value, error } = useLive(
+    `${pool}/${job}/longtail`,
+    async (signal) => {
+      const status = await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal }));
+      const groups: Group[] = [];
+      const read = (cursor?: number) =>
+        dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/longtail', { params: { path, query: { cursor } }, signal }));
+      for await (const page of pagesOf(read)) {
+        groups.push(...page.groups);
+        if (groups.length >= MOST_GROUPS) break;
+      }
+      return { step: status.stepsTrained + 1, longtail: status.longtail, groups };
+    },
+    { everyMs: 10_000, after: ['round.opened', 'round.completed', 'round.settled'] },
+  );
+  const groups = value?.groups ?? [];
+  const step = value?.step ?? 1;
+  const columns = useMemo(() => columnsOf(step), [step]);
+  const ages = groups.map(({ firstStep }) => step - firstStep);
+  const tokens = groups.map((group) => group.tokens / Math.max(1, group.samples));
+  return (
+    <Stack gap="md">
+      <Problem error={error} />
+      <Stats>
+        <Stat label="Groups in the queue" value={count(value?.longtail.groups ?? 0)} />
+        <Stat label="Cut, not in the queue yet" value={count(value?.longtail.settlingGroups ?? 0)} />
+        <Stat label="Greatest age, steps" value={groups.length === 0 ? '–' : Math.max(...ages)} />
+        <Stat label="Most cuts" value={groups.length === 0 ? '–' : Math.max(...groups.map(({ cuts }) => cuts))} />
+        <Stat label="Tokens kept" value={compact(groups.reduce((sum, group) => sum + group.tokens, 0))} />
+      </Stats>
+      <SimpleGrid cols={{ base: 1, md: 3 }}>
+        <Section title="Age, steps">
+          <Histogram label="Groups by age in steps" values={ages} />
+        </Section>
+        <Section title="Cuts">
+          <Histogram label="Groups by number of cuts" values={groups.map(({ cuts }) => cuts)} />
+        </Section>
+        <Section title="Tokens of a sample so far">
+          <Histogram label="Groups by mean tokens of their samples" values={tokens} isWide />
+        </Section>
+      </SimpleGrid>
+      <Section title="Groups, oldest first" aside={<ExportQueue job={job} />}>
+        <DataTable
+          label="Groups of the long-tail queue"
+          columns={columns}
+          rows={groups}
+          keyOf={({ groupId }) => groupId}
+          empty="The queue is empty: nothing was cut, or everything that was cut has been finished."
+        />
+      </Section>
+      {groups.length < (value?.longtail.groups ?? 0) && (
+        <Text size="sm" c="dimmed">
+          These are the oldest {count(groups.length)} groups; the export has all of them.
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+function columnsOf(step: number): Column<Group>[] {
+  return [
+    { title: 'Group', cell: ({ groupId }) => groupId, order: ({ groupId }) => groupId },
+    {
+      title: 'Age, steps',
+      cell: ({ firstStep }) => step - firstStep,
+      order: ({ firstStep }) => step - firstStep,
+      align: 'right',
+    },
+    { title: 'Cuts', cell: ({ cuts }) => cuts, order: ({ cuts }) => cuts, align: 'right' },
+    {
+      title: 'Samples finished',
+      cell: ({ finishedSamples, samples }) => `${finishedSamples} of ${samples}`,
+      order: ({ finishedSamples, samples }) => finishedSamples / Math.max(1, samples),
+      align: 'right',
+    },
+    { title: 'Tokens', cell: ({ tokens }) => count(tokens), order: ({ tokens }) => tokens, align: 'right' },
+  ];
+}
