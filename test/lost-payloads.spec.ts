@@ -11,12 +11,17 @@ const PROMPTS = dataSet(10, 2);
 const EXAMPLE = examplePrompts(10, 2).map((prompt, index, all) =>
   index === all.length - 1 ? { ...prompt, lengths: [5_000] } : prompt,
 );
+/** Longer than 32 kB: only the payload store has these prompts. */
+const LARGE = dataSet(2, 2).map((prompt) => ({
+  ...prompt,
+  prompt: { text: prompt.prompt.text.padEnd(40_000, ' Think.') },
+}));
 const GROUPS_PER_STEP = 5;
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-lost-'));
 let system: TestSystem;
 beforeAll(async () => {
   const environment = { PAYLOAD_DRIVER: 'file', PAYLOAD_DIR: folder };
-  system = await TestSystem.start({ workers: 1, prompts: [...PROMPTS, ...EXAMPLE], speed: 80, environment });
+  system = await TestSystem.start({ workers: 1, prompts: [...PROMPTS, ...EXAMPLE, ...LARGE], speed: 80, environment });
 });
 afterAll(async () => {
   await system?.stop();
@@ -87,4 +92,16 @@ it('ends the example trainer with an error that names what it does not hold', as
   const log = await trainer.logTail(100);
   expect(log).toContain('payload.get: PAYLOAD_NOT_FOUND');
   expect(log).toContain(`Not trained: ${missing.map(({ id }) => id).join(' ')}`);
+});
+
+it('submits groups again whose prompts the payload store has lost', async () => {
+  await system.call('pool.pause', {});
+  const training = system.train('large', LARGE, { groupsPerStep: LARGE.length, policy: 'resume', overProvision: 1 });
+  const submitted = () => system.call('job.status', { job: 'large' }).then(({ submittedGroups }) => submittedGroups);
+  await expect.poll(() => submitted().catch(() => 0)).toBe(LARGE.length);
+  loseAll('large');
+  await system.call('pool.resume', {});
+  const { lines } = await training;
+  expect(faultsOf('large', LARGE, lines)).toEqual([]);
+  expect(await system.call('job.status', { job: 'large' })).toMatchObject({ failedGroups: LARGE.length });
 });

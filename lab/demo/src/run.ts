@@ -119,7 +119,7 @@ export class ReferenceRun {
         onStatus: (status) => this.show(policy.name, steps, status),
         onStep: (step) => display.say(renderStep(policy.name, step, steps)),
         onMissing: (ids) =>
-          display.say(`The payload store has lost tokens of ${ids.join(', ')}: these groups are generated again`),
+          display.say(`The payload store has lost payloads of ${ids.join(', ')}: these groups are submitted again`),
         onReconciled: (lost) => display.say(renderReconciled(lost)),
       },
     );

@@ -34,6 +34,8 @@ export class FakeCoordinator {
   countedTooMany = 0;
   /** Groups whose tokens the payload store loses once they are accepted; until they are dropped. */
   readonly losing = new Set<string>();
+  /** Groups whose prompts the payload store loses once they are submitted. */
+  readonly losingPrompts = new Set<string>();
   private readonly cancelled = new Set<string>();
   private longtail: string[] = [];
   private generation = 1;
@@ -116,6 +118,8 @@ export class FakeCoordinator {
       case 'weights.begin':
       case 'weights.commit':
         return {};
+      case 'group.list':
+        return { groups: this.current().failed.map((groupId) => ({ groupId })) };
       case 'payload.put':
         return this.put(body as never);
       case 'payload.get':
@@ -165,7 +169,8 @@ export class FakeCoordinator {
     const round = this.current();
     const waiting = this.live(round)[0];
     if (!this.completed(round) && waiting !== undefined) {
-      (this.failing.has(waiting) ? round.failed : round.accepted).push(waiting);
+      const fails = this.failing.has(waiting) || this.losingPrompts.has(waiting);
+      (fails ? round.failed : round.accepted).push(waiting);
     }
     return this.status(round);
   }
@@ -191,7 +196,7 @@ export class FakeCoordinator {
       heldGroups: 0,
       wastedTokens: 0,
       wastedByReason: {},
-      returnedAttempts: {},
+      returnedAttempts: { payload: round.failed.filter((groupId) => this.losingPrompts.has(groupId)).length },
       settled: true,
       openedAtMs: 0,
     };
@@ -243,6 +248,10 @@ export class FakeCoordinator {
     const round = this.current();
     this.trained.push(...round.accepted);
     this.longtail.push(...this.live(round));
+    for (const groupId of round.failed) {
+      this.groups.delete(groupId);
+      this.losingPrompts.delete(groupId);
+    }
     this.steps += 1;
     this.closed = round;
     this.round = undefined;

@@ -21,6 +21,15 @@ export interface GroupSettings {
   sampling: SamplingParameters;
 }
 
+function bytesOf({ prompt }: PromptRecord): number {
+  return Buffer.byteLength(JSON.stringify(prompt));
+}
+
+/** The prompt is part of its group. Others are payloads, which the payload store may lose. */
+export function isInline(record: PromptRecord): boolean {
+  return bytesOf(record) <= LIMITS.inlinePromptBytes;
+}
+
 /** Sends prompts into a round: small ones inline, large ones by reference, in pages. */
 export class GroupSubmitter {
   private readonly payloads: PayloadTransfer;
@@ -48,8 +57,8 @@ export class GroupSubmitter {
     };
     try {
       for (const record of prompts) {
-        const promptBytes = Buffer.byteLength(JSON.stringify(record.prompt));
-        const inline = promptBytes <= LIMITS.inlinePromptBytes;
+        const promptBytes = bytesOf(record);
+        const inline = isInline(record);
         if (page.length === LIMITS.groupsPerSubmit || (inline && bytes + promptBytes > PAGE_BYTES)) await send();
         page.push(await this.groupOf(record, inline));
         if (inline) bytes += promptBytes;

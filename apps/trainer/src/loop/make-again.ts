@@ -1,11 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { BroomwagonError, LIMITS, type Epoch, type GroupId, type JobId, type RoundId } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  LIMITS,
+  type Epoch,
+  type GroupId,
+  type JobId,
+  type ListGroupsReply,
+  type RoundId,
+  type RoundStatus,
+} from '@broomwagon/contracts';
 import type { Operations } from './operations';
 import { pagesOf } from './pages';
 
 const POLL_MS = 100;
 const DEADLINE_MS = 60_000;
 const REASON = 'tokens are not in the payload store';
+
+interface Trainer {
+  job: JobId;
+  trainerEpoch: Epoch;
+}
 
 /**
  * Accepted groups have lost tokens: gives their round up, whose other groups go to the long-tail queue with all they
@@ -15,28 +29,63 @@ const REASON = 'tokens are not in the payload store';
  */
 export async function makeGroupsAgain(
   operations: Operations,
-  trainer: { job: JobId; trainerEpoch: Epoch },
+  trainer: Trainer,
   roundId: RoundId,
   groupIds: readonly GroupId[],
   signal?: AbortSignal,
 ): Promise<void> {
+  const until = waiting(groupIds, signal);
+  await operations.call('round.cancel', { ...trainer, roundId, mode: 'requeue', reason: REASON });
+  await until(async () => (await operations.call('round.status', { job: trainer.job, roundId })).settled);
+  for (const page of pagesOf(groupIds, LIMITS.groupsPerSubmit)) {
+    await operations.call('longtail.drop', { ...trainer, groupIds: page, reason: REASON });
+    await until(() => areForgotten(operations, trainer, page));
+  }
+}
+
+/** The groups of a completed round that have failed, if one of them did because of a payload. */
+export async function failedByPayload(operations: Operations, job: JobId, status: RoundStatus): Promise<GroupId[]> {
+  const { roundId, failedGroups, returnedAttempts } = status;
+  const failed: GroupId[] = [];
+  if (failedGroups === 0 || !returnedAttempts.payload) return failed;
+  for (let cursor: number | undefined = 0; cursor !== undefined;) {
+    const page: ListGroupsReply = await operations.call('group.list', { job, roundId, set: 'failed', cursor });
+    failed.push(...page.groups.map(({ groupId }) => groupId));
+    ({ cursor } = page);
+  }
+  return failed;
+}
+
+/**
+ * Waits until the closed round of these groups is folded: then they may be submitted again.
+ * @throws BroomwagonError PAYLOAD_NOT_FOUND when they are not forgotten until the deadline
+ */
+export async function untilForgotten(
+  operations: Operations,
+  trainer: Trainer,
+  groupIds: readonly GroupId[],
+  signal?: AbortSignal,
+): Promise<void> {
+  const until = waiting(groupIds, signal);
+  for (const page of pagesOf(groupIds, LIMITS.groupsPerReconcile))
+    await until(() => areForgotten(operations, trainer, page));
+}
+
+async function areForgotten(operations: Operations, trainer: Trainer, groupIds: GroupId[]): Promise<boolean> {
+  const { unknown } = await operations.call('job.reconcile', { ...trainer, groupIds });
+  return unknown.length === groupIds.length;
+}
+
+/** Waits for one condition after another; all have one deadline. */
+function waiting(groupIds: readonly GroupId[], signal?: AbortSignal) {
   const endsMs = performance.now() + DEADLINE_MS;
-  const until = async (isDone: () => Promise<boolean>): Promise<void> => {
+  return async (isDone: () => Promise<boolean>): Promise<void> => {
     while (!(await isDone())) {
       if (performance.now() > endsMs) {
-        const message = `Tokens of ${groupIds.join(', ')} are missing, and the groups cannot be dropped`;
+        const message = `Payloads of ${groupIds.join(', ')} are missing, and the groups cannot be submitted again`;
         throw new BroomwagonError('PAYLOAD_NOT_FOUND', message);
       }
       await delay(POLL_MS, undefined, { signal });
     }
   };
-  await operations.call('round.cancel', { ...trainer, roundId, mode: 'requeue', reason: REASON });
-  await until(async () => (await operations.call('round.status', { job: trainer.job, roundId })).settled);
-  for (const page of pagesOf(groupIds, LIMITS.groupsPerSubmit)) {
-    await operations.call('longtail.drop', { ...trainer, groupIds: page, reason: REASON });
-    await until(async () => {
-      const { unknown } = await operations.call('job.reconcile', { ...trainer, groupIds: page });
-      return unknown.length === page.length;
-    });
-  }
 }

@@ -55,8 +55,8 @@ export async function reconcile(operations: Operations, job: JobId, record: Trai
   let lostGroups = 0;
   for (const page of pagesOf(record.openAfter(known), LIMITS.groupsPerReconcile)) {
     const unknown = trainerEpoch === undefined ? page : (await say({ groupIds: page })).unknown;
-    record.forget(unknown);
-    lostGroups += unknown.length;
+    lostGroups += record.forget(unknown);
+    record.found(page.filter((groupId) => !unknown.includes(groupId)));
   }
   const round =
     openRoundId === undefined ? undefined : await operations.call('round.status', { job, roundId: openRoundId });

@@ -69,6 +69,38 @@ describe('the trainer loop', () => {
     expect(coordinator.calls.filter((operation) => operation === 'round.cancel')).toHaveLength(2);
   });
 
+  it('submits groups again whose prompts the payload store has lost, each once', async () => {
+    const coordinator = new FakeCoordinator();
+    const large = { text: 'x'.repeat(40_000) };
+    const all = prompts(10).map((prompt, index) => (index < 5 ? { ...prompt, prompt: large } : prompt));
+    for (const groupId of ['p0', 'p3', 'p8']) coordinator.losingPrompts.add(groupId);
+    coordinator.failing.add('p1');
+    const missing: (readonly string[])[] = [];
+    const results = new Map<string, readonly ResultLine[]>();
+    const loop = trainer(coordinator, { prompts: all }, results, { onMissing: (groupIds) => missing.push(groupIds) });
+    await loop.run();
+    // The store does not have the prompts that are part of their groups.
+    expect(loop.missing).toEqual(['p1', 'p8']);
+    expect(missing.flat().toSorted()).toEqual(['p0', 'p1', 'p3']);
+    expect(new Set(pairs(results)).size).toBe(16);
+  });
+
+  it('counts a group as submitted that Redis has again when it is set back to before the group was dropped', async () => {
+    const coordinator = new FakeCoordinator();
+    coordinator.losing.add('p0');
+    const results = new Map<string, readonly ResultLine[]>();
+    let restore: (() => void) | undefined;
+    coordinator.before = (operation) => {
+      if (operation === 'round.cancel') restore = coordinator.saved();
+      if (operation !== 'round.next') return;
+      restore?.();
+      restore = undefined;
+    };
+    await trainer(coordinator, {}, results).run();
+    expect(pairs(results).toSorted()).toEqual(prompts(10).flatMap(({ id }) => [`${id}/0`, `${id}/1`]));
+    expect(coordinator.calls).toContain('longtail.drop');
+  });
+
   it('trains every sample once, in exactly ceil(prompts / groups) steps, one weight version a step', async () => {
     const coordinator = new FakeCoordinator();
     const results = new Map<string, readonly ResultLine[]>();
@@ -142,8 +174,9 @@ describe('the trainer loop', () => {
 
   it('trains every sample once when the coordinator is set back, to whatever time and at whichever call', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(setBack, { maxLength: 3 }), async (losses) => {
+      fc.asyncProperty(fc.array(setBack, { maxLength: 3 }), fc.subarray(['p2', 'p5']), async (losses, lost) => {
         const coordinator = new FakeCoordinator();
+        for (const groupId of lost) coordinator.losing.add(groupId);
         const results = new Map<string, readonly ResultLine[]>();
         coordinator.before = losing(coordinator, losses);
         await trainer(coordinator, {}, results).run();

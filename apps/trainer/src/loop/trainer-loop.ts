@@ -13,7 +13,7 @@ import { tailSeconds, type DoneSample } from './tail-seconds';
 import type { StepReport } from './step-report';
 import { trainedGroupsOf } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
-import { makeGroupsAgain } from './make-again';
+import { failedByPayload, makeGroupsAgain, untilForgotten } from './make-again';
 import type { Operations } from './operations';
 import { pagesOf } from './pages';
 import { reconcile, type Reconciled } from './reconcile';
@@ -57,6 +57,8 @@ export class TrainerLoop {
   private reconciles = 0;
   /** Rounds since the last step that was trained. */
   private givenUp = 0;
+  /** Groups of the last round whose prompts the payload store has lost. */
+  private lostPrompts: GroupId[] = [];
   readonly counts: StepCounts;
 
   /** @param operations shared with all other callers of this trainer, so that each learns of a loss */
@@ -236,6 +238,7 @@ export class TrainerLoop {
       await this.makeAgain(round, results.missing);
       return undefined;
     }
+    this.lostPrompts = this.record.lostPrompts(await failedByPayload(this.operations, job, status));
     const { lines } = results;
     await this.hooks.sink.writeRound(round, lines);
     this.record.trained(round.step, trainedGroupsOf(lines));
@@ -282,11 +285,25 @@ export class TrainerLoop {
     const trainerEpoch = this.trainerEpoch!;
     try {
       await this.operations.call('round.close', { job, roundId, trainerEpoch, ...this.reading!.results.proof });
+      await this.submitAgain(this.lostPrompts);
       return undefined;
     } catch (error) {
       if (!(await this.hasLost(error))) throw error;
       return this.reconcileLoss();
     }
+  }
+
+  /** With their prompts, which are stored again. Groups whose round is not folded in time stay among the missing. */
+  private async submitAgain(groupIds: readonly GroupId[]): Promise<void> {
+    const trainer = { job: this.settings.job, trainerEpoch: this.trainerEpoch! };
+    try {
+      await untilForgotten(this.operations, trainer, groupIds, this.settings.signal);
+    } catch (error) {
+      if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return;
+      throw error;
+    }
+    this.record.forget(groupIds);
+    if (groupIds.length > 0) this.hooks.onMissing?.(groupIds);
   }
 
   /** Submits the next prompts, at most `count`. False when there are none. */

@@ -45,7 +45,7 @@ export interface TrainerLoopHooks {
   onStatus?(status: RoundStatus): void;
   /** Redis had lost what was done last; the trainer has told it what it has trained. */
   onReconciled?(lost: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): void;
-  /** Tokens of these groups are not in the payload store: their round was given up, and they are submitted again. */
+  /** Prompts or tokens of these groups are not in the payload store: they are submitted again. */
   onMissing?(groupIds: readonly GroupId[]): void;
   /** After each step, once the cut of its round is confirmed and counted. */
   onStep?(step: StepReport): void;

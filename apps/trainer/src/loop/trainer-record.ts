@@ -1,5 +1,6 @@
 import type { GroupId, TrainedGroup } from '@broomwagon/contracts';
 import type { PromptRecord } from '../prompts/prompt-record';
+import { isInline } from './group-submitter';
 import type { HeldStep } from '../results/held-step';
 
 /** What a trainer remembers of its job: which prompts it has submitted, and what it has trained in which step. */
@@ -7,6 +8,10 @@ export class TrainerRecord {
   /** The step in whose round a prompt was submitted. */
   private readonly submittedIn = new Map<GroupId, number>();
   private readonly trainedIn = new Map<number, readonly TrainedGroup[]>();
+  /** Prompts that Redis did not have, with their steps: it may have them again when it is set back to an earlier time. */
+  private readonly forgotten = new Map<GroupId, number>();
+  /** Their prompts were lost. */
+  private readonly submittedAgain = new Set<GroupId>();
   /** All prompts before it are submitted. */
   private first = 0;
 
@@ -49,13 +54,42 @@ export class TrainerRecord {
   }
 
   submitted(prompts: readonly PromptRecord[], step: number): void {
-    for (const { id } of prompts) this.submittedIn.set(id, step);
+    for (const { id } of prompts) {
+      this.submittedIn.set(id, step);
+      this.forgotten.delete(id);
+    }
   }
 
-  /** They are to be submitted again. */
-  forget(groupIds: readonly GroupId[]): void {
-    for (const groupId of groupIds) this.submittedIn.delete(groupId);
-    if (groupIds.length > 0) this.first = 0;
+  /** They are to be submitted again. Returns how many were not before. */
+  forget(groupIds: readonly GroupId[]): number {
+    let count = 0;
+    for (const groupId of groupIds) {
+      const step = this.submittedIn.get(groupId);
+      if (step === undefined) continue;
+      this.submittedIn.delete(groupId);
+      this.forgotten.set(groupId, step);
+      count += 1;
+    }
+    if (count > 0) this.first = 0;
+    return count;
+  }
+
+  /** Redis has these groups: those that it did not have before count as submitted. */
+  found(groupIds: readonly GroupId[]): void {
+    for (const groupId of groupIds) {
+      const step = this.forgotten.get(groupId);
+      if (step === undefined) continue;
+      this.forgotten.delete(groupId);
+      this.submittedIn.set(groupId, step);
+    }
+  }
+
+  /** Of groups that have failed those whose prompts only the payload store has, each once: it may have lost them. */
+  lostPrompts(failed: readonly GroupId[]): GroupId[] {
+    const lost = this.prompts.filter((prompt) => failed.includes(prompt.id) && !isInline(prompt));
+    const fresh = lost.map(({ id }) => id).filter((id) => !this.submittedAgain.has(id));
+    for (const id of fresh) this.submittedAgain.add(id);
+    return fresh;
   }
 
   trained(step: number, groups: readonly TrainedGroup[]): void {
@@ -67,9 +101,13 @@ export class TrainerRecord {
     return [...this.trainedIn].filter(([one]) => one > step).toSorted(([one], [other]) => one - other);
   }
 
-  /** Prompts that were submitted after a step and are not trained. What came before it Redis cannot have lost. */
+  /**
+   * Prompts that were submitted after a step and are not trained, and all that Redis did not have. Others that were
+   * submitted before Redis cannot have lost.
+   */
   openAfter(step: number): GroupId[] {
     const trained = new Set(this.trainedAfter(step).flatMap(([, groups]) => groups.map(({ groupId }) => groupId)));
-    return [...this.submittedIn].flatMap(([groupId, when]) => (when > step && !trained.has(groupId) ? [groupId] : []));
+    const open = [...this.submittedIn].filter(([groupId, when]) => when > step && !trained.has(groupId));
+    return [...open, ...this.forgotten].map(([groupId]) => groupId);
   }
 }
