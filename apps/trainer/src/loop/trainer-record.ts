@@ -8,7 +8,7 @@ export class TrainerRecord {
   /** The step in whose round a prompt was submitted. */
   private readonly submittedIn = new Map<GroupId, number>();
   private readonly trainedIn = new Map<number, readonly TrainedGroup[]>();
-  /** Prompts that Redis did not have, with their steps: it may have them again when it is set back to an earlier time. */
+  /** Prompts that Redis did not have, with their steps: it may have them again when it is set back once more. */
   private readonly forgotten = new Map<GroupId, number>();
   /** Their prompts were lost. */
   private readonly submittedAgain = new Set<GroupId>();

@@ -149,6 +149,30 @@ describe('NatsTransport', () => {
     expect(context?.headers.get('Broomwagon-Timeout-Ms')).toBe('5000');
   });
 
+  it('refuses what was read after the deadline of its caller, as this process stood still', async () => {
+    // Nothing looks at the time before the message is read.
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    const other = echoController(`${name}-still`);
+    const still = await startEchoApp(testNatsUrl(), other, { metrics });
+    const ask = (timeoutMs: number): Promise<Msg> => {
+      const headers = makeHeaders();
+      headers.set('Broomwagon-Timeout-Ms', String(timeoutMs));
+      const options = { timeout: 30_000, headers };
+      return still.client.connection.nats.request(`rollout.v1.pool-a.${name}-still.echo`, '{"value":1}', options);
+    };
+    const beforeStallMs = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => beforeStallMs + 7_000);
+    try {
+      expect(errorOf(await ask(6_000))).toMatchObject({ code: 'TIMEOUT' });
+      expect(other.seen).toEqual([]);
+      expect((await ask(60_000)).json()).toMatchObject({ value: 1 });
+    } finally {
+      clock.mockRestore();
+      vi.useRealTimers();
+      await still.close();
+    }
+  });
+
   it('ignores a body in the headers of a hostile client', async () => {
     const headers = makeHeaders();
     headers.set('traceparent', 'garbage');

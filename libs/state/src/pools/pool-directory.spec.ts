@@ -28,6 +28,9 @@ it('lets a pool with nothing to look after fall asleep, and wakes it with its ne
   expect(await directory.awake()).toEqual([]);
   expect(await directory.list()).toEqual([pool]);
   expect(await directory.asleep()).toEqual([pool]);
+  // No periodic task visits it, unless a replica is configured for it.
+  expect(await directory.served('*')).toEqual([]);
+  expect(await directory.served([pool])).toEqual([pool]);
 
   // This process has entered it before, and knows that it is asleep now.
   await directory.add(pool);
