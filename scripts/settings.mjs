@@ -1,12 +1,12 @@
-// Writes docs/settings.md with every setting of every service, from the output of `--print-config`.
-// With `--check` it fails when the committed copy is stale.
+// Writes docs/settings.md with every setting of every service, from the output of `--print-config`, and docs/cli.md with
+// the help of every command. With `--check` it fails when a committed copy is stale.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { root } from './prepare.mjs';
 
 const services = ['load-balancer', 'trainer-coordinator', 'worker', 'admin-api'];
-const file = join(root, 'docs', 'settings.md');
 
 function settingsOf(service) {
   const program = join(root, 'dist', 'apps', service, 'src', 'main.js');
@@ -37,7 +37,7 @@ const shared = all
   .get(services[0])
   .filter(({ name }) => services.every((s) => all.get(s).some((x) => x.name === name)));
 const names = new Set(shared.map(({ name }) => name));
-const text = `# Settings
+const settingsPage = `# Settings
 
 Each service reads its settings from the environment, and from the JSON file that \`CONFIG_FILE\` names; the environment takes precedence. A service with invalid settings reports all of them and does not start. \`--print-config\` prints the settings without secrets. \`npm run schema\` generates this page.
 
@@ -45,12 +45,34 @@ Each service reads its settings from the environment, and from the JSON file tha
 ${table(shared)}
 ${services.map((s) => `\n## ${s}\n${table(all.get(s).filter(({ name }) => !names.has(name)))}\n`).join('')}`;
 
-if (process.argv.includes('--check')) {
-  if (readFileSync(file, 'utf8') !== text) {
-    console.error('docs/settings.md is stale: run `npm run schema` and commit it.');
-    process.exit(1);
+/** The help of a command, below its full name. */
+function section(command, name) {
+  const help = command.configureHelp({ helpWidth: 110, showGlobalOptions: false }).helpInformation();
+  return `\n## ${name}\n\n\`\`\`text\n${help.trimEnd()}\n\`\`\`\n`;
+}
+
+const { createProgram } = createRequire(import.meta.url)(join(root, 'dist', 'apps', 'cli', 'src', 'program.js'));
+const program = createProgram(process);
+const sections = program.commands.flatMap((command) =>
+  command.commands.length === 0
+    ? section(command, command.name())
+    : command.commands.map((inner) => section(inner, `${command.name()} ${inner.name()}`)),
+);
+const cliPage = `# Command line
+
+\`npx broomwagon\` calls the [REST API](admin-api.md). It works after \`npm ci && npm run build\`. \`npm run schema\` generates this page.
+${section(program, 'broomwagon')}${sections.join('')}`;
+
+for (const [name, page] of [
+  ['settings.md', settingsPage],
+  ['cli.md', cliPage],
+]) {
+  const file = join(root, 'docs', name);
+  if (!process.argv.includes('--check')) {
+    writeFileSync(file, page);
+    console.log(`wrote ${file}`);
+  } else if (readFileSync(file, 'utf8') !== page) {
+    console.error(`docs/${name} is stale: run \`npm run schema\` and commit it.`);
+    process.exitCode = 1;
   }
-} else {
-  writeFileSync(file, text);
-  console.log(`wrote ${file}`);
 }

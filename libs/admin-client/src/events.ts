@@ -13,6 +13,8 @@ export interface EventsOptions {
   query?: operations['eventStream']['parameters']['query'];
   /** Begins after this event; absent: with the next one. */
   lastId?: string;
+  /** Ends after the events that are stored now; without it, the stream continues with those that come. */
+  once?: boolean;
   /** Ends the stream. */
   signal?: AbortSignal;
 }
@@ -32,7 +34,7 @@ const LONGEST_PAUSE_MS = 10_000;
 export async function* eventsOf(
   client: AdminClient,
   pool: string,
-  { query, lastId, signal }: EventsOptions = {},
+  { query, lastId, once, signal }: EventsOptions = {},
 ): AsyncGenerator<StreamedEvent, void> {
   for (let failures = 0; ;) {
     if (signal?.aborted) return;
@@ -42,6 +44,8 @@ export async function* eventsOf(
       const body = await dataOf(client.GET('/api/v1/pools/{pool}/events', { params, parseAs: 'stream', signal }));
       for await (const streamed of parse(textOf(body!))) {
         failures = 0;
+        if (streamed === 'live' && once) return;
+        if (streamed === 'live') continue;
         lastId = streamed.id;
         yield streamed;
       }
@@ -83,13 +87,17 @@ async function beforeDeadline<Result>(read: Promise<Result>): Promise<Result> {
   return Promise.race([read, silent]).finally(() => clearTimeout(timer));
 }
 
-/** Server-sent events as admin-api writes them: each has one line of each field. */
-async function* parse(chunks: AsyncIterable<string>): AsyncGenerator<StreamedEvent, void> {
+/**
+ * Server-sent events as admin-api writes them: each has one line of each field. The comment `live` follows the last
+ * stored event.
+ */
+async function* parse(chunks: AsyncIterable<string>): AsyncGenerator<StreamedEvent | 'live', void> {
   let rest = '';
   for await (const chunk of chunks) {
     const blocks = (rest + chunk).split('\n\n');
     rest = blocks.pop()!;
     for (const block of blocks) {
+      if (block === ':live') yield 'live';
       const lines = block.split('\n').map((line) => line.split(/: (.*)/s, 2));
       const { id, data } = Object.fromEntries(lines) as { id?: string; data?: string };
       if (id !== undefined && data !== undefined) yield { id, event: JSON.parse(data) as Schemas['PoolEvent'] };

@@ -55,11 +55,12 @@ export class EventReader {
     return !this.response.destroyed;
   }
 
-  /** The past is read: what came meanwhile follows, then what comes. */
+  /** The stored events are read: those that came meanwhile follow, then the comment `live`, then new ones. */
   live(): void {
     const waiting = this.waiting ?? [];
     this.waiting = undefined;
     for (const { sequence, event, text } of waiting) this.write(sequence, event, text);
+    if (!this.response.destroyed) this.response.write(':live\n\n');
   }
 
   /** An event that has just happened. */

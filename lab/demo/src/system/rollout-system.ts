@@ -157,6 +157,7 @@ export class RolloutSystem {
     this.say(`Console:   ${address}/#token=${token}`);
     this.say(`REST API:  ${address}/api/v1 (docs/admin-api.md)`);
     this.say(`Token:     ${token}`);
+    this.say(`Try:       BROOMWAGON_URL=http://127.0.0.1:${port} BROOMWAGON_TOKEN=${token} npx broomwagon status`);
   }
 
   private async startService(name: string, app: string, environment: Record<string, string>): Promise<void> {

@@ -1,0 +1,48 @@
+import { InvalidArgumentError } from 'commander';
+
+const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of a duration such as `90s`. */
+export function duration(text: string): number {
+  const [, count, unit] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text) ?? [];
+  if (unit === undefined) throw new InvalidArgumentError('It must be a duration such as 500ms, 90s, 5m or 2h.');
+  return Number(count) * UNITS[unit]!;
+}
+
+/** A whole number from 1. */
+export function count(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 1.');
+  return Number(text);
+}
+
+/** A number. */
+export function number(text: string): number {
+  if (text.trim() === '' || !Number.isFinite(Number(text))) throw new InvalidArgumentError('It must be a number.');
+  return Number(text);
+}
+
+/** Adds `NAME=VALUE` to the labels or settings before it; a value is JSON, or a text. */
+export function assignment(text: string, before: Record<string, unknown> = {}): Record<string, unknown> {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be NAME=VALUE.');
+  return { ...before, [name]: parsed(value) };
+}
+
+/** Adds `NAME=TEXT` to the labels before it. */
+export function label(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const [name, value] = Object.entries(assignment(text))[0]!;
+  return { ...before, [name]: typeof value === 'string' ? value : text.slice(name.length + 1) };
+}
+
+/** Adds a text to those before it. */
+export function repeated(text: string, before: string[] = []): string[] {
+  return [...before, text];
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,56 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import type { Command } from 'commander';
+import { count, duration } from '../arguments';
+import { CommandFailure } from '../failures';
+import type { Act } from '../session';
+import { fieldsOf, tableOf, timeOf } from '../tables';
+
+interface LogOptions {
+  since: number;
+  actor?: string;
+  operation?: string;
+  limit: number;
+}
+
+export function addAudit(program: Command, act: Act): void {
+  program
+    .command('audit')
+    .description('proves the counts of the pool; exit code 1 when one is wrong')
+    .action(
+      act(async (session) => {
+        const params = { path: { pool: await session.pool() } };
+        const reply = await dataOf(session.client.GET('/api/v1/pools/{pool}/audit', { params }));
+        await session.show(reply, auditText);
+        if (!reply.balanced) throw new CommandFailure(`${reply.findingCount} findings`);
+      }),
+    );
+  program
+    .command('changes')
+    .description('lists changes made through the REST API: who, what, result')
+    .option('--since <duration>', 'how far back', duration, 86_400_000)
+    .option('--actor <actorId>', 'only by this actor')
+    .option('--operation <name>', 'only of this operation, e.g. server.drain')
+    .option('--limit <n>', 'maximum changes', count, 100)
+    .action(
+      act(async (session, { since, actor: actorId, operation, limit }: LogOptions) => {
+        const sinceMs = Date.now() - since;
+        const read = (cursor?: number) => {
+          const query = { pool: session.options.pool, actorId, operation, sinceMs, cursor };
+          return dataOf(session.client.GET('/api/v1/audit-log', { params: { query } }));
+        };
+        const entries = await session.all(read, (page) => page.entries, limit);
+        await session.show({ entries }, () => tableOf(entries.map(entryRow)));
+      }),
+    );
+}
+
+function auditText({ balanced, findings, counts, unproven }: Schemas['AuditPoolReply']): string {
+  const result = balanced
+    ? 'All counts are right.'
+    : tableOf(findings.map(({ check, message }) => ({ check, message })));
+  return [fieldsOf({ ...counts, unproven }), result].join('\n\n');
+}
+
+function entryRow({ atMs, actor, role, operation, pool, request, result }: Schemas['AuditEntry']) {
+  return { time: timeOf(atMs), actor, role, operation, pool, request, result };
+}

@@ -1,0 +1,83 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import type { Command } from 'commander';
+import { assignment, number, repeated } from '../arguments';
+import { UsageError } from '../failures';
+import type { Act, Session } from '../session';
+import { fieldsOf, tableOf, timeOf } from '../tables';
+
+const CONFIG = '/api/v1/pools/{pool}/config';
+interface OfVersion {
+  ifVersion?: number;
+}
+
+export function addConfig(program: Command, act: Act): void {
+  const config = program.command('config').description('settings of the pool, with versions');
+  const ifVersion = ['--if-version <n>', 'refuse when the version is another one', number] as const;
+  config
+    .command('get', { isDefault: true })
+    .description('shows the settings')
+    .action(
+      act(async (session) => {
+        const params = { path: { pool: await session.pool() } };
+        await session.show(await dataOf(session.client.GET(CONFIG, { params })), settingsText);
+      }),
+    );
+  config
+    .command('patch')
+    .description('changes settings; they apply at once')
+    .argument('[settings...]', 'for example policy=least-tokens maxSessions=1000', assignment)
+    .option('--reset <name>', 'set a setting to its default; repeatable', repeated)
+    .option(...ifVersion)
+    .action(
+      act(async (session, values: Record<string, unknown>, { reset, ifVersion }: OfVersion & { reset?: string[] }) => {
+        if (Object.keys(values).length === 0 && reset === undefined) throw new UsageError('there is nothing to change');
+        const params = { path: { pool: await session.pool() } };
+        // The service checks names and values.
+        const body = { ...values, reset: reset as Schemas['PoolSettingName'][] | undefined, ifVersion };
+        await session.show(await dataOf(session.client.PATCH(CONFIG, { params, body })), settingsText);
+      }),
+    );
+  config
+    .command('history')
+    .description('lists the last 32 versions, latest first')
+    .action(
+      act(async (session) => {
+        const params = { path: { pool: await session.pool() } };
+        await session.show(await dataOf(session.client.GET(`${CONFIG}/history`, { params })), ({ versions }) =>
+          tableOf(versions.map(({ version, sinceMs, settings }) => ({ version, since: timeOf(sinceMs), settings }))),
+        );
+      }),
+    );
+  config
+    .command('rollback')
+    .description('sets the settings of a version again')
+    .argument('<version>', 'from the history', number)
+    .option(...ifVersion)
+    .action(
+      act(async (session, version: number, { ifVersion }: OfVersion) => {
+        const params = { path: { pool: await session.pool() } };
+        const body = { version, ifVersion };
+        await session.show(await dataOf(session.client.POST(`${CONFIG}/rollback`, { params, body })), settingsText);
+      }),
+    );
+  for (const name of ['pause', 'resume'] as const) {
+    const about = { pause: 'starts no requests on the servers of the pool', resume: 'ends a pause' }[name];
+    program
+      .command(name)
+      .description(about)
+      .action(act((session) => setPause(session, name)));
+  }
+}
+
+async function setPause(session: Session, name: 'pause' | 'resume'): Promise<void> {
+  const pool = await session.pool();
+  if (name === 'pause') await session.confirm(`Pause pool ${pool}? Running requests continue, no other one starts.`);
+  const call = session.client.POST(`/api/v1/pools/{pool}/${name}`, { params: { path: { pool } } });
+  await session.show(await dataOf(call), ({ paused, changed }) => {
+    return `${pool}: ${paused ? 'paused' : 'running'}${changed ? '' : ' (as before)'}`;
+  });
+}
+
+function settingsText({ settings, ...version }: Schemas['PoolSettingsReply']): string {
+  return fieldsOf({ ...version, ...settings });
+}

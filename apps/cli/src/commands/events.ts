@@ -1,0 +1,45 @@
+import { eventsOf, type StreamedEvent } from '@broomwagon/admin-client';
+import type { Command } from 'commander';
+import { count, repeated } from '../arguments';
+import type { Act } from '../session';
+import { timeOf } from '../tables';
+
+interface EventOptions {
+  follow?: true;
+  after?: string;
+  limit?: number;
+  type?: string[];
+  job?: string;
+  round?: string;
+  server?: string;
+}
+
+export function addEvents(program: Command, act: Act): void {
+  program
+    .command('events')
+    .description('prints the stored events of the pool, one a line')
+    .option('--follow', 'print new events until Ctrl-C, not those that are stored (unless --after is given)')
+    .option('--after <id>', 'begin after this event')
+    .option('--limit <n>', 'end after so many events', count)
+    .option('--type <type>', 'only of this type, e.g. round.completed; repeatable', repeated)
+    .option('--job <job>', 'only of this job')
+    .option('--round <roundId>', 'only of this round')
+    .option('--server <serverId>', 'only of this server')
+    .action(
+      act(async (session, { follow, after, limit = Infinity, type, job, round, server }: EventOptions) => {
+        const query = { type, job, roundId: round, serverId: server };
+        const lastId = after ?? (follow ? undefined : '0');
+        let printed = 0;
+        for await (const streamed of eventsOf(session.client, await session.pool(), { query, lastId, once: !follow })) {
+          await session.write(`${session.options.json ? JSON.stringify(streamed) : lineOf(streamed)}\n`);
+          printed += 1;
+          if (printed >= limit) break;
+        }
+      }),
+    );
+}
+
+function lineOf({ id, event: { type, atMs, pool: _pool, sequence: _sequence, ...fields } }: StreamedEvent): string {
+  const others = Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return [id, timeOf(atMs), type, ...others].join(' ');
+}

@@ -1,0 +1,76 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { type Command, Option } from 'commander';
+import type { Act, Session } from '../session';
+import { durationOf, fieldsOf, tableOf, timeOf } from '../tables';
+
+const ROUND = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}';
+
+type Round = Schemas['RoundSummary'] & { job: string };
+
+export function addRounds(program: Command, act: Act): void {
+  const rounds = program.command('rounds').description('rounds of jobs');
+  rounds
+    .command('list', { isDefault: true })
+    .description('lists the last rounds of a job, or of all jobs')
+    .option('--job <job>', 'only of this job')
+    .action(
+      act(async (session, { job: given }: { job?: string }) => {
+        const pool = await session.pool();
+        const jobs = given === undefined ? await session.jobs(pool) : [given];
+        const found: Round[] = [];
+        for (const job of jobs) found.push(...(await roundsOf(session, pool, job)));
+        await session.show({ rounds: found }, () => tableOf(found.map(roundRow)));
+      }),
+    );
+  rounds
+    .command('get <roundId>')
+    .description('shows everything about a round, with its ledger')
+    .option('--job <job>', 'its job (default: the only one)')
+    .action(
+      act(async (session, roundId: string, { job }: { job?: string }) => {
+        const pool = await session.pool();
+        const path = { pool, job: await session.job(pool, job), roundId };
+        const [round, ledger] = await Promise.all([
+          dataOf(session.client.GET(ROUND, { params: { path } })),
+          dataOf(session.client.GET(`${ROUND}/ledger`, { params: { path } })),
+        ]);
+        await session.show({ round, ledger }, () => fieldsOf({ ...round, ...ledger.summary, alarms: ledger.alarms }));
+      }),
+    );
+  rounds
+    .command('cancel <roundId>')
+    .description('ends a round without a training step')
+    .option('--job <job>', 'its job (default: the only one)')
+    .addOption(
+      new Option('--mode <mode>', 'what becomes of its groups: to the long-tail queue, or dropped')
+        .choices(['requeue', 'drop'] satisfies Schemas['CancelMode'][])
+        .default('requeue'),
+    )
+    .option('--reason <text>', 'stored with the round')
+    .action(
+      act(async (session, roundId: string, given: { job?: string; mode: Schemas['CancelMode']; reason?: string }) => {
+        const pool = await session.pool();
+        const { mode, reason } = given;
+        const path = { pool, job: await session.job(pool, given.job), roundId };
+        const fate = mode === 'drop' ? 'Everything it has generated is dropped' : 'Its groups wait for a later round';
+        await session.confirm(`Cancel round ${roundId} of job ${path.job}? ${fate}.`);
+        const reply = await dataOf(
+          session.client.POST(`${ROUND}/cancel`, { params: { path }, body: { mode, reason } }),
+        );
+        await session.show(reply, ({ groups }) => `${roundId}: cancelled, ${groups} groups (${mode})`);
+      }),
+    );
+}
+
+async function roundsOf({ client }: Session, pool: string, job: string): Promise<Round[]> {
+  const params = { path: { pool, job } };
+  const { rounds } = await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params }));
+  return rounds.map((round) => ({ job, ...round }));
+}
+
+function roundRow(round: Round) {
+  const { job, roundId, step, kind, state, acceptedGroups, neededGroups, openedAtMs, completedAtMs } = round;
+  const groups = `${acceptedGroups}/${neededGroups}`;
+  const took = completedAtMs === undefined ? undefined : durationOf(completedAtMs - openedAtMs);
+  return { job, round: roundId, step, kind, state, groups, opened: timeOf(openedAtMs), took };
+}

@@ -1,0 +1,152 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { Argument, type Command } from 'commander';
+import { count, duration, label, number } from '../arguments';
+import { UsageError } from '../failures';
+import type { Act, Session } from '../session';
+import { durationOf, fieldsOf, tableOf } from '../tables';
+
+const SERVER = '/api/v1/pools/{pool}/servers/{serverId}';
+type Changed = Pick<Schemas['ServerChangeReply'], 'serverId' | 'state'>;
+
+export function addServers(program: Command, act: Act): void {
+  const servers = program.command('servers').description('servers (engines) of the pool');
+  servers
+    .command('list', { isDefault: true })
+    .description('lists the servers')
+    .action(
+      act(async (session) => {
+        const found = await listServers(session, await session.pool());
+        await session.show({ servers: found }, () => tableOf(found.map(serverRow)));
+      }),
+    );
+  servers
+    .command('get <serverId>')
+    .description('shows everything about a server')
+    .action(
+      act(async (session, serverId: string) => {
+        const path = { pool: await session.pool(), serverId };
+        await session.show(await dataOf(session.client.GET(SERVER, { params: { path } })), fieldsOf);
+      }),
+    );
+  servers
+    .command('add <serverId> <endpoint>')
+    .description('adds a server, or changes one that has the same id')
+    .requiredOption('--max-inflight <n>', 'maximum requests at the same time', count)
+    .addArgument(new Argument('[dialect]').choices(['vllm', 'sglang', 'openai']).default('vllm'))
+    .option('--weight <x>', 'capacity in relation to other servers', number)
+    .option('--weight-version <n>', 'version of its weights', number)
+    .option('--model <name>', 'model to ask for')
+    .option('--label <name=text>', 'label; repeatable', label)
+    .action(
+      act(
+        async (session, serverId: string, endpoint: string, dialect: Schemas['EngineDialect'], given: ServerFields) => {
+          const { maxInflight, weight, weightVersion, model, label: labels } = given;
+          const body = { serverId, endpoint, dialect, maxInflight: maxInflight!, weight, weightVersion, model, labels };
+          const params = { path: { pool: await session.pool() } };
+          await showChange(session, session.client.POST('/api/v1/pools/{pool}/servers', { params, body }));
+        },
+      ),
+    );
+  servers
+    .command('patch <serverId>')
+    .description('changes fields of a server; the others stay')
+    .option('--max-inflight <n>', 'maximum requests at the same time', count)
+    .option('--weight <x>', 'capacity in relation to other servers', number)
+    .option('--weight-version <n>', 'version of its weights', number)
+    .option('--label <name=text>', 'label; repeatable, replaces all labels', label)
+    .action(
+      act(async (session, serverId: string, { maxInflight, weight, weightVersion, label: labels }: ServerFields) => {
+        const body = { maxInflight, weight, weightVersion, labels };
+        if (Object.values(body).every((value) => value === undefined))
+          throw new UsageError('there is nothing to change');
+        const params = { path: { pool: await session.pool(), serverId } };
+        await showChange(session, session.client.PATCH(SERVER, { params, body }));
+      }),
+    );
+  servers
+    .command('remove <serverId>')
+    .description('removes a server; its requests run elsewhere')
+    .action(
+      act(async (session, serverId: string) => {
+        const path = { pool: await session.pool(), serverId };
+        await session.confirm(`Remove server ${serverId} of pool ${path.pool}?`);
+        const reply = await dataOf(session.client.DELETE(SERVER, { params: { path } }));
+        await session.show(reply, ({ removed }) => `${serverId}: ${removed ? 'removed' : 'there was no such server'}`);
+      }),
+    );
+  servers
+    .command('quarantine <serverId>')
+    .description('takes a server out of service at once and keeps it registered; undrain ends it')
+    .option('--reason <text>', 'for the log')
+    .action(
+      act(async (session, serverId: string, { reason }: { reason?: string }) => {
+        const path = { pool: await session.pool(), serverId };
+        await session.confirm(`Quarantine server ${serverId} of pool ${path.pool}? Its requests run again elsewhere.`);
+        await showChange(session, session.client.POST(`${SERVER}/quarantine`, { params: { path }, body: { reason } }));
+      }),
+    );
+  program
+    .command('drain <serverId>')
+    .description('removes a server with its last request, or at the deadline with all; it gets no new ones')
+    .option('--deadline <duration>', 'time that running requests have', duration, 300_000)
+    .action(
+      act(async (session, serverId: string, { deadline: deadlineMs }: { deadline: number }) => {
+        const path = { pool: await session.pool(), serverId };
+        await showChange(session, session.client.POST(`${SERVER}/drain`, { params: { path }, body: { deadlineMs } }));
+      }),
+    );
+  program
+    .command('undrain <serverId>')
+    .description('ends a drain, a cordon or a quarantine')
+    .action(
+      act(async (session, serverId: string) => {
+        const path = { pool: await session.pool(), serverId };
+        await showChange(session, session.client.POST(`${SERVER}/undrain`, { params: { path } }));
+      }),
+    );
+  program
+    .command('cordon <serverId>')
+    .description('gives a server no new requests; what runs there continues')
+    .action(
+      act(async (session, serverId: string) => {
+        const path = { pool: await session.pool(), serverId };
+        await showChange(session, session.client.POST(`${SERVER}/cordon`, { params: { path } }));
+      }),
+    );
+}
+
+interface ServerFields {
+  maxInflight?: number;
+  weight?: number;
+  weightVersion?: number;
+  model?: string;
+  label?: Record<string, string>;
+}
+
+/** All servers of a pool. */
+export function listServers(session: Session, pool: string): Promise<Schemas['ServerStatus'][]> {
+  const read = (cursor?: string) =>
+    dataOf(session.client.GET('/api/v1/pools/{pool}/servers', { params: { path: { pool }, query: { cursor } } }));
+  return session.all(read, ({ servers }) => servers);
+}
+
+/** What a table shows of a server. */
+export function serverRow(server: Schemas['ServerStatus']) {
+  const { serverId, state, inflight, capacity, maxInflight, load, weightVersion, heartbeatAgeMs, dialect } = server;
+  return {
+    server: serverId,
+    state,
+    'in flight': `${inflight}/${capacity < maxInflight ? `${capacity} (of ${maxInflight})` : maxInflight}`,
+    kv: load?.kvUse === undefined ? undefined : `${Math.round(load.kvUse * 100)} %`,
+    weights: weightVersion,
+    seen: durationOf(heartbeatAgeMs),
+    engine: dialect,
+  };
+}
+
+async function showChange<Reply extends Changed>(
+  session: Session,
+  call: Promise<{ data?: Reply; error?: unknown; response: Response }>,
+): Promise<void> {
+  await session.show(await dataOf(call), ({ serverId, state }) => `${serverId}: ${state}`);
+}

@@ -1,0 +1,72 @@
+import { dataOf, textOf, type Schemas } from '@broomwagon/admin-client';
+import type { Command } from 'commander';
+import { count } from '../arguments';
+import { UsageError } from '../failures';
+import type { Act, Session } from '../session';
+import { fieldsOf, tableOf } from '../tables';
+
+const TAIL = '/api/v1/pools/{pool}/jobs/{job}/longtail';
+interface OfJob {
+  job?: string;
+}
+
+/** The path fields of a queue: that of `--job`, or of the only job. */
+async function pathOf(session: Session, { job }: OfJob) {
+  const pool = await session.pool();
+  return { pool, job: await session.job(pool, job) };
+}
+
+export function addTail(program: Command, act: Act): void {
+  const tail = program.command('tail').description('the long-tail queue of a job');
+  const command = (name: string, about: string, options?: { isDefault: true }) =>
+    tail.command(name, options).description(about).option('--job <job>', 'job (default: the only one)');
+  command('list', 'lists the queue, oldest first', { isDefault: true })
+    .option('--limit <n>', 'maximum groups', count, 100)
+    .action(
+      act(async (session, { limit, ...given }: OfJob & { limit: number }) => {
+        const path = await pathOf(session, given);
+        const read = (cursor?: number) => dataOf(session.client.GET(TAIL, { params: { path, query: { cursor } } }));
+        const groups = await session.all(read, (page) => page.groups, limit);
+        await session.show({ groups }, () => tableOf(groups.map(groupRow)));
+      }),
+    );
+  command('stats', 'shows the size of the queue').action(
+    act(async (session, given: OfJob) => {
+      const path = await pathOf(session, given);
+      await session.show(await dataOf(session.client.GET(`${TAIL}/stats`, { params: { path } })), fieldsOf);
+    }),
+  );
+  command('export', 'writes the whole queue as JSON lines').action(
+    act(async (session, given: OfJob) => {
+      const params = { path: await pathOf(session, given) };
+      const body = await dataOf(session.client.GET(`${TAIL}/export`, { params, parseAs: 'stream' }));
+      for await (const text of textOf(body!)) await session.write(text);
+    }),
+  );
+  command('drop [groupIds...]', 'drops groups of the queue for good')
+    .option('--all', 'all groups of the queue')
+    .requiredOption('--reason <text>', 'stored with the groups')
+    .action(
+      act(async (session, groupIds: string[], { all, reason, ...given }: OfJob & { all?: true; reason: string }) => {
+        if (groupIds.length > 0 === (all === true)) throw new UsageError('name groups, or --all');
+        const path = await pathOf(session, given);
+        const what = all ? 'all groups' : groupIds.join(', ');
+        await session.confirm(`Drop ${what} of the long-tail queue of job ${path.job}? Their tokens are deleted.`);
+        const read = (cursor?: number) => {
+          const body = { reason, cursor, ...(all ? { all } : { groupIds }) };
+          return dataOf(session.client.POST(`${TAIL}/drop`, { params: { path }, body }));
+        };
+        const pages = await session.all(read, (page) => [page]);
+        const dropped = pages.flatMap((page) => page.dropped);
+        const notQueued = pages.flatMap((page) => page.notQueued);
+        await session.show({ dropped, notQueued }, () => {
+          const others = notQueued.length === 0 ? '' : `; not in the queue: ${notQueued.join(', ')}`;
+          return `${dropped.length} groups dropped${others}`;
+        });
+      }),
+    );
+}
+
+function groupRow({ groupId, cuts, firstStep, finishedSamples, samples, tokens }: Schemas['LongtailGroup']) {
+  return { group: groupId, cuts, 'first step': firstStep, finished: `${finishedSamples}/${samples}`, tokens };
+}

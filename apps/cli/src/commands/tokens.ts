@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { type Command, Option } from 'commander';
+import { duration } from '../arguments';
+import { CommandFailure } from '../failures';
+import type { Act, Session } from '../session';
+import { fieldsOf, tableOf, timeOf } from '../tables';
+
+/** What REST and the store in Redis can both do with tokens. */
+interface Tokens {
+  create(request: NewToken): Promise<Schemas['CreateTokenReply']>;
+  list(): Promise<Schemas['TokenStatus'][]>;
+  revoke(tokenId: string): Promise<boolean>;
+}
+type NewToken = Pick<Schemas['CreateTokenReply'], 'name' | 'role' | 'pools'> & { expiresInMs?: number };
+interface Place {
+  redis?: true;
+}
+interface CreateOptions extends Place, Pick<NewToken, 'name' | 'role'> {
+  pools?: string;
+  expires?: number;
+}
+
+export function addTokens(program: Command, act: Act): void {
+  const tokens = program.command('tokens').description('bearer tokens of the REST API');
+  const command = (name: string, about: string, options?: { isDefault: true }) =>
+    tokens
+      .command(name, options)
+      .description(about)
+      .option('--redis', 'in the Redis of REDIS_URL, below REDIS_KEY_PREFIX, without admin-api: for the first token');
+  command('list', 'lists tokens, without their secrets', { isDefault: true }).action(
+    act((session, place: Place) =>
+      withTokens(session, place, async (store) => {
+        const found = await store.list();
+        await session.show({ tokens: found }, () => tableOf(found.map(tokenRow)));
+      }),
+    ),
+  );
+  command('create', 'makes a token and prints it; it is shown only once')
+    .requiredOption('--name <name>', 'who uses it')
+    .addOption(
+      new Option('--role <role>', 'what it allows')
+        .choices(['viewer', 'operator', 'admin'] satisfies Schemas['Role'][])
+        .makeOptionMandatory(),
+    )
+    .option('--pools <pools>', 'names of pools, separated by commas (default: all)')
+    .option('--expires <duration>', 'time until it expires (default: never)', duration)
+    .action(
+      act((session, { redis, name, role, pools, expires: expiresInMs }: CreateOptions) =>
+        withTokens(session, { redis }, async (store) => {
+          const made = await store.create({ name, role, pools: pools?.split(','), expiresInMs });
+          await session.show(made, ({ token }) => token);
+        }),
+      ),
+    );
+  command('revoke <tokenId>', 'deletes a token; it is refused within 5 s').action(
+    act((session, tokenId: string, place: Place) =>
+      withTokens(session, place, async (store) => {
+        await session.confirm(`Revoke token ${tokenId}?`);
+        const revoked = await store.revoke(tokenId);
+        if (!revoked) throw new CommandFailure(`there is no token ${tokenId}`);
+        await session.show({ tokenId, revoked }, () => `${tokenId}: revoked`);
+      }),
+    ),
+  );
+  tokens
+    .command('hash')
+    .description('makes a token that is not stored, and its SHA-256 for ADMIN_TOKEN_SHA256')
+    .action(
+      act(async (session) => {
+        const { hashOfToken } = await import('@broomwagon/state');
+        const token = randomBytes(32).toString('base64url');
+        await session.show({ token, ADMIN_TOKEN_SHA256: hashOfToken(token) }, fieldsOf);
+      }),
+    );
+}
+
+function withTokens(session: Session, { redis }: Place, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+  return redis ? withStore(work) : work(tokensOf(session));
+}
+
+function tokensOf({ client }: Session): Tokens {
+  return {
+    create: (body) => dataOf(client.POST('/api/v1/tokens', { body })),
+    list: async () => (await dataOf(client.GET('/api/v1/tokens'))).tokens,
+    async revoke(tokenId) {
+      const params = { path: { tokenId } };
+      return (await dataOf(client.DELETE('/api/v1/tokens/{tokenId}', { params }))).revoked;
+    },
+  };
+}
+
+/** Loaded here only: other commands need no Redis. */
+async function withStore(work: (tokens: Tokens) => Promise<void>): Promise<void> {
+  await import('reflect-metadata');
+  const { CreateTokenRequest } = await import('@broomwagon/contracts');
+  const { validate } = await import('@broomwagon/messaging');
+  const { ConnectionsConfig, loadConfig } = await import('@broomwagon/platform');
+  const { connectRedis, CredentialStore } = await import('@broomwagon/state');
+  const config = loadConfig(ConnectionsConfig).redisConfig();
+  const redis = connectRedis(config);
+  try {
+    const store = new CredentialStore(redis, config.keyPrefix);
+    await work({
+      create: (request) => store.create(validate(CreateTokenRequest, request)),
+      list: () => store.list(),
+      revoke: (tokenId) => store.revoke(tokenId),
+    });
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function tokenRow({ tokenId, name, role, pools, createdAtMs, expiresAtMs }: Schemas['TokenStatus']) {
+  const expires = expiresAtMs === undefined ? 'never' : timeOf(expiresAtMs);
+  return { id: tokenId, name, role, pools: pools?.join(', ') ?? 'all', created: timeOf(createdAtMs), expires };
+}

@@ -1,0 +1,58 @@
+import { AdminApiError } from '@broomwagon/admin-client';
+import { CommanderError } from 'commander';
+
+/** Exit codes of the command line. */
+export const EXIT = { done: 0, refused: 1, usage: 2, unreachable: 3 } as const;
+
+/** The command line is wrong, or something that it needs is missing. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** The command was carried out, and its result is a failure: a count that is wrong, a replay that differs. */
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure';
+}
+
+const UNREACHABLE = new Set<string>(['UNREACHABLE', 'TIMED_OUT', 'UNEXPECTED_REPLY']);
+/** What to do next, by the code of an error. */
+const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
+  UNREACHABLE: 'Check that admin-api runs, and its address in BROOMWAGON_URL or --url.',
+  TIMED_OUT: 'The change may have been made. Look at it, or repeat the command with a longer --timeout.',
+  UNEXPECTED_REPLY: 'Check that BROOMWAGON_URL or --url is the address of admin-api.',
+  UNAUTHENTICATED: 'Set BROOMWAGON_TOKEN to a valid token; `broomwagon tokens create --redis` makes one.',
+  FORBIDDEN: 'Use a token with this role and for this pool.',
+  POOL_NOT_FOUND: '`broomwagon status` lists the pools.',
+  SERVER_NOT_FOUND: '`broomwagon servers` lists the servers of the pool.',
+  JOB_NOT_FOUND: '`broomwagon rounds` lists the jobs of the pool.',
+  ROUND_NOT_FOUND: '`broomwagon rounds` lists the rounds of the job.',
+  REQUEST_NOT_FOUND: '`broomwagon requests --job JOB` lists the requests that are not finished.',
+  VERSION_MISMATCH: '`broomwagon config get` shows the present version.',
+  VERSION_NOT_FOUND: '`broomwagon config history` lists the versions.',
+};
+
+/** Why a command failed, for people or as JSON, and its exit code. */
+export function describeFailure(failure: unknown, isJson: boolean): { exitCode: number; text: string } {
+  if (failure instanceof CommanderError) {
+    // Help and usage errors are printed by commander.
+    return { exitCode: failure.exitCode === 0 ? EXIT.done : EXIT.usage, text: '' };
+  }
+  const exitCode = exitCodeOf(failure);
+  const { name, message } = failure as Error;
+  const { code, field, retryable, retryAfterMs, requestId } = failure as Partial<AdminApiError>;
+  const advice = code === undefined ? undefined : (ADVICE[code] ?? (retryable ? 'Try again later.' : undefined));
+  if (isJson) {
+    const error = { code: code ?? name, reason: message, field, retryable, retryAfterMs, requestId, advice };
+    return { exitCode, text: `${JSON.stringify({ error }, null, 2)}\n` };
+  }
+  const where = field === undefined ? '' : ` (field ${field})`;
+  const what = code === undefined ? message : `${code}: ${message}${where}`;
+  return { exitCode, text: `error: ${what}\n${advice === undefined ? '' : `${advice}\n`}` };
+}
+
+function exitCodeOf(failure: unknown): number {
+  if (failure instanceof UsageError) return EXIT.usage;
+  if (failure instanceof CommandFailure) return EXIT.refused;
+  if (!(failure instanceof AdminApiError)) throw failure;
+  return UNREACHABLE.has(failure.code) ? EXIT.unreachable : EXIT.refused;
+}

@@ -1,0 +1,64 @@
+import { Command, Option } from 'commander';
+import { duration } from './arguments';
+import { addAudit } from './commands/audit';
+import { addConfig } from './commands/config';
+import { addDecisions } from './commands/decisions';
+import { addEvents } from './commands/events';
+import { addRebalance } from './commands/rebalance';
+import { addRequests } from './commands/requests';
+import { addRounds } from './commands/rounds';
+import { addServers } from './commands/servers';
+import { addStatus } from './commands/status';
+import { addTail } from './commands/tail';
+import { addTokens } from './commands/tokens';
+import { describeFailure, EXIT } from './failures';
+import { actOn, type GlobalOptions, type Terminal } from './session';
+
+const EXIT_CODES = `
+Exit codes: 0 done; 1 refused, or a check that failed; 2 wrong usage; 3 no reply of admin-api.
+Ids of requests are JOB/GROUP/SAMPLE. docs/cli.md lists every command.`;
+
+/** The whole command line. */
+export function createProgram(terminal: Terminal): Command {
+  const program = new Command('broomwagon')
+    .description('Shows and changes what Broomwagon runs, through the REST API (admin-api).')
+    .addOption(
+      new Option('--url <address>', 'address of admin-api').env('BROOMWAGON_URL').default('http://127.0.0.1:8080'),
+    )
+    .addOption(
+      new Option('--token <token>', 'bearer token; the variable does not show in lists of processes').env(
+        'BROOMWAGON_TOKEN',
+      ),
+    )
+    .addOption(new Option('--pool <name>', 'pool (default: the only one)').env('BROOMWAGON_POOL'))
+    .option('--json', 'print JSON instead of tables')
+    .option('--yes', 'do not ask before changes that cannot be taken back')
+    .addOption(
+      new Option('--timeout <duration>', 'maximum duration of a call').argParser(duration).default(30_000, '30s'),
+    )
+    .addHelpText('after', EXIT_CODES)
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      writeOut: (text) => void terminal.stdout.write(text),
+      writeErr: (text) => void terminal.stderr.write(text),
+    })
+    .showHelpAfterError('(add --help for the options)')
+    .exitOverride();
+  const act = actOn(terminal);
+  const groups = [addStatus, addServers, addRequests, addRounds, addTail, addRebalance, addConfig];
+  for (const add of [...groups, addEvents, addAudit, addDecisions, addTokens]) add(program, act);
+  return program;
+}
+
+/** Runs one command. @returns the exit code */
+export async function run(argv: readonly string[], terminal: Terminal): Promise<number> {
+  const program = createProgram(terminal);
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return EXIT.done;
+  } catch (failure) {
+    const { exitCode, text } = describeFailure(failure, program.opts<GlobalOptions>().json === true);
+    terminal.stderr.write(text);
+    return exitCode;
+  }
+}

@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { createInterface } from 'node:readline/promises';
+import type { Readable, Writable } from 'node:stream';
+import { type AdminClient, createAdminClient, dataOf, pagesOf } from '@broomwagon/admin-client';
+import type { Command } from 'commander';
+import { CommandFailure, UsageError } from './failures';
+
+/** Where a command reads and writes. */
+export interface Terminal {
+  stdin: Readable & { isTTY?: boolean };
+  stdout: Writable;
+  stderr: Writable;
+}
+
+/** Options of every command. */
+export interface GlobalOptions {
+  url: string;
+  token?: string;
+  pool?: string;
+  json?: boolean;
+  yes?: boolean;
+  /** Milliseconds. */
+  timeout: number;
+}
+
+/** One run of a command: its calls and its output. */
+export class Session {
+  constructor(
+    readonly options: GlobalOptions,
+    private readonly terminal: Terminal,
+  ) {}
+
+  /** @throws UsageError without a token */
+  get client(): AdminClient {
+    const { url, token, timeout } = this.options;
+    if (!token) throw new UsageError('there is no token: set BROOMWAGON_TOKEN, or use --token');
+    return createAdminClient({ url, token, timeoutMs: timeout });
+  }
+
+  /** The pool of `--pool`, or the only one. @throws UsageError */
+  async pool(): Promise<string> {
+    if (this.options.pool !== undefined) return this.options.pool;
+    const { pools } = await dataOf(this.client.GET('/api/v1/pools'));
+    return onlyOne('pool', pools, '--pool');
+  }
+
+  /** The given job, or the only one of the pool. @throws UsageError */
+  async job(pool: string, given: string | undefined): Promise<string> {
+    return given ?? onlyOne('job', await this.jobs(pool), '--job');
+  }
+
+  /** All jobs of a pool. */
+  jobs(pool: string): Promise<string[]> {
+    const read = (cursor?: string) =>
+      dataOf(this.client.GET('/api/v1/pools/{pool}/jobs', { params: { path: { pool }, query: { cursor } } }));
+    return this.all(read, ({ jobs }) => jobs);
+  }
+
+  /** The entries of all pages, at most `most`. */
+  async all<Page extends { cursor?: string | number }, Entry>(
+    read: (cursor: Page['cursor']) => Promise<Page>,
+    entriesOf: (page: Page) => readonly Entry[],
+    most = Infinity,
+  ): Promise<Entry[]> {
+    const entries: Entry[] = [];
+    for await (const page of pagesOf(read)) {
+      entries.push(...entriesOf(page));
+      if (entries.length >= most) break;
+    }
+    return entries.slice(0, most);
+  }
+
+  /** Prints a result: as JSON with `--json`, otherwise as text. */
+  show<Result extends object>(result: Result, text: (result: Result) => string): Promise<void> {
+    return this.write(`${this.options.json ? JSON.stringify(result, null, 2) : text(result)}\n`);
+  }
+
+  /** Writes to the standard output as fast as its reader reads. */
+  async write(text: string): Promise<void> {
+    if (!this.terminal.stdout.write(text)) await once(this.terminal.stdout, 'drain');
+  }
+
+  /**
+   * Asks before a change that cannot be taken back; `--yes` answers.
+   * @throws UsageError without a terminal, CommandFailure for any answer but yes
+   */
+  async confirm(question: string): Promise<void> {
+    if (this.options.yes) return;
+    const { stdin, stderr } = this.terminal;
+    if (!stdin.isTTY) throw new UsageError('this needs a confirmation: run it in a terminal, or add --yes');
+    const prompt = createInterface({ input: stdin, output: stderr });
+    try {
+      // Ctrl-D and Ctrl-C close the prompt without an answer.
+      const answer = await Promise.race([prompt.question(`${question} [y/N] `), once(prompt, 'close').then(() => '')]);
+      if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailure('not confirmed; nothing was changed');
+    } finally {
+      prompt.close();
+    }
+  }
+}
+
+function onlyOne(what: string, names: readonly string[], option: string): string {
+  const [name, ...others] = names;
+  if (name === undefined) throw new UsageError(`there is no ${what}`);
+  if (others.length > 0)
+    throw new UsageError(`there are several ${what}s, name one with ${option}: ${names.join(', ')}`);
+  return name;
+}
+
+/** Makes the handler of a command, which gets its session, its arguments and its options. */
+export type Act = <Inputs extends unknown[]>(
+  work: (session: Session, ...inputs: Inputs) => Promise<void>,
+) => (...inputs: [...Inputs, Command]) => Promise<void>;
+
+export function actOn(terminal: Terminal): Act {
+  return (work) =>
+    (...inputs) => {
+      const command = inputs.pop() as Command;
+      return work(new Session(command.optsWithGlobals<GlobalOptions>(), terminal), ...(inputs as never));
+    };
+}

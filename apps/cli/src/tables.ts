@@ -1,0 +1,60 @@
+import Table from 'cli-table3';
+import pc from 'picocolors';
+
+/** Undefined and empty texts are shown as `-`, objects as JSON. */
+export type Cell = unknown;
+
+const BORDERS = ['top', 'bottom', 'left', 'right', 'mid', 'middle'].flatMap((name) =>
+  ['', '-mid', '-left', '-right'].map((end) => [name + end, '']),
+);
+
+function plainTable(head: string[], cells: Cell[][]): string {
+  const table = new Table({
+    head: head.map((name) => pc.dim(name)),
+    chars: Object.fromEntries(BORDERS) as Record<string, string>,
+    style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [], compact: true },
+  });
+  table.push(...cells.map((row) => row.map(textOf)));
+  const lines = table.toString().split('\n');
+  return lines.map((line) => line.trimEnd()).join('\n');
+}
+
+/** A table whose columns are the fields of the rows. */
+export function tableOf(rows: readonly Record<string, Cell>[]): string {
+  if (rows.length === 0) return '(none)';
+  const names = Object.keys(rows[0]!);
+  return plainTable(
+    names.map((name) => name.toUpperCase()),
+    rows.map((row) => names.map((name) => row[name])),
+  );
+}
+
+/** The fields of an object, one a line. */
+export function fieldsOf(object: object): string {
+  return plainTable([], Object.entries(object));
+}
+
+/** A duration as people write it, of milliseconds. */
+export function durationOf(ms: number | undefined): string {
+  if (ms === undefined) return '-';
+  const units = [
+    ['d', 86_400_000],
+    ['h', 3_600_000],
+    ['m', 60_000],
+    ['s', 1_000],
+  ] as const;
+  const [name, size] = units.find(([, unit]) => ms >= unit) ?? ['ms', 1];
+  return `${Math.floor(ms / size)}${name}`;
+}
+
+/** A point in time, of milliseconds since 1970. */
+export function timeOf(ms: number | undefined): string {
+  return ms === undefined ? '-' : new Date(ms).toISOString();
+}
+
+function textOf(value: Cell): string {
+  if (value === undefined || value === null || value === '') return '-';
+  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  // A text of a caller must not control the terminal.
+  return text.replaceAll(/\p{Cc}/gu, '?');
+}
