@@ -79,7 +79,7 @@ function passedArguments(): Map<string, string[]> {
       if (name && ts.isStringLiteral(name)) {
         const kinds = type.isUnion() ? type.types : [type];
         const names = kinds.flatMap((kind) => checker.getPropertiesOfType(kind).map((property) => property.name));
-        passed.set(name.text, [...new Set(names)]);
+        passed.set(name.text, [...new Set([...(passed.get(name.text) ?? []), ...names])]);
       }
     }
     ts.forEachChild(node, visit);

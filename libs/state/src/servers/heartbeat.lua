@@ -13,12 +13,9 @@ return function(tx, args)
   local epoch = args.epoch
   local weight_version = args.weightVersion
   if epoch then
-    local server = Servers.get(tx, args.serverIds[1])
-    if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
-    -- A failed server has a new epoch already, which its own heartbeat cannot know before it has registered again.
-    if server.epoch ~= epoch then
-      return Reply.fail('FENCED', 'The epoch of the server is not the current one', 'epoch')
-    end
+    -- A failed server has a new epoch, which it learns only when it registers again.
+    local server, refused = Servers.named(tx, { serverId = args.serverIds[1], epoch = epoch })
+    if not server then return refused end
     if server.state == 'failed' and Servers.is_fenced(tx, server) then
       return Reply.fail('FENCED', 'The server was fenced and must restart', 'epoch')
     end

@@ -11,11 +11,8 @@ Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local server = Servers.get(tx, args.serverId)
-  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
-  if args.epoch and args.epoch ~= server.epoch then
-    return Reply.fail('FENCED', 'The server has another epoch', 'epoch')
-  end
+  local server, refused = Servers.named(tx, args)
+  if not server then return refused end
   local holders, holder_of = {}, {}
   local returned = 0
 

@@ -140,9 +140,9 @@ const DRAINED_STAYS_AWAY_MS = 3_600_000;
 export class ServerStore extends storeOf({
   remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
   /** `cordoned` false also takes a drain back. */
-  cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/cordon'),
+  cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/update'),
   /** `deadlineMs`: from now. */
-  drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/drain'),
+  drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/update'),
   /** Lets at most 128 servers in slow start take what they may by now. */
   warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
   /** One page of scoring servers by changed settings; begin with cursor `0`, which also ends it. */

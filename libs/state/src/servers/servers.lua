@@ -19,6 +19,16 @@ function Servers.get(tx, id)
   return server or nil
 end
 
+-- The server that a call names, or nil and the error to answer. With `epoch` only while that is its epoch.
+function Servers.named(tx, args)
+  local server = Servers.get(tx, args.serverId)
+  if not server then return nil, Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  if args.epoch and args.epoch ~= server.epoch then
+    return nil, Reply.fail('FENCED', 'The epoch of the server is not the current one', 'epoch')
+  end
+  return server
+end
+
 -- Reads the first so many of them that are not known yet, with one call.
 function Servers.read(tx, ids, count)
   local unknown = {}

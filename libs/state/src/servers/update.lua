@@ -1,28 +1,29 @@
---[[ Changes what a server was registered with; its leases, sessions and epoch stay. New room goes to waiters.
+--[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
+room goes to waiters.
 ARGV[1] JSON:
   serverId
   maxInflight?, weight?, weightVersion?   numbers; what is absent stays as it is
   labels?, capabilities?   JSON text
   lacks?           string: features its engine does not have, commas between
   epoch?           string: only while this is its epoch
-  said?            {startedAtSeconds?, weightVersion?, knownWeightVersion?}: what its engine says of itself, and its
-                   word before (servers/engine-report)
-  newEpoch         string: the epoch that begins if that is a restart
+  said?            {startedAtSeconds?, weightVersion?, knownWeightVersion?}: what its engine reports of itself, and its
+                   report before (servers/engine-report)
+  newEpoch?        string, with `said`: the epoch that begins if that is a restart
+  cordoned?        boolean: true: it gets no new leases; false: it gets them again, also after a drain
+  deadlineMs?      number, from now on: it gets no new leases and is removed with its last lease, or then with all of
+                   them; a repeat can only bring the deadline forward
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
-  local server = Servers.get(tx, args.serverId)
-  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
-  if args.epoch and args.epoch ~= server.epoch then
-    return Reply.fail('FENCED', 'The server has another epoch', 'epoch')
-  end
+  local server, refused = Servers.named(tx, args)
+  if not server then return refused end
   local now = tx.now
   if args.said then EngineReport.heed(tx, server, args.said, args.newEpoch, now) end
   if args.weightVersion then Servers.set_version(tx, server, args.weightVersion) end
-  for _, field in ipairs({ 'maxInflight', 'weight' }) do
+  for _, field in ipairs({ 'maxInflight', 'weight', 'cordoned' }) do
     local value = args[field]
-    if value then
+    if value ~= nil then
       server[field] = value
       ServerHash.change(tx, server.id, { [field] = value })
     end
@@ -31,6 +32,15 @@ return function(tx, args)
   if args.maxInflight then
     server.limit = nil
     ServerHash.change(tx, server.id, { limit = false })
+  end
+  if args.cordoned == false then
+    server.drainUntilMs = nil
+    ServerHash.change(tx, server.id, { drainUntilMs = false })
+    redis.call('ZREM', tx.key.drainingServers, server.id)
+  elseif args.deadlineMs then
+    server.drainUntilMs = math.min(server.drainUntilMs or math.huge, now + args.deadlineMs)
+    ServerHash.change(tx, server.id, { drainUntilMs = server.drainUntilMs })
+    redis.call('ZADD', tx.key.drainingServers, Format.integer(server.drainUntilMs), server.id)
   end
   for _, field in ipairs({ 'labels', 'capabilities' }) do
     if args[field] then ServerHash.set(tx, server.id, field, args[field]) end
@@ -42,5 +52,9 @@ return function(tx, args)
     Servers.set_lacks(tx, server.id, args.lacks)
     server.lacks = nil
   end
-  return ChangedServer.reply(tx, server)
+  Servers.publish(tx, server)
+  return Waiters.reply(tx, { server.id }, function()
+    return { serverId = server.id, epoch = server.epoch, state = Servers.shown_state(tx, server),
+      inflight = server.load, capacity = Servers.capacity(tx, server), drainUntilMs = server.drainUntilMs }
+  end)
 end
