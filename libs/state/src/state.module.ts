@@ -1,5 +1,6 @@
 import {
   ConfigurableModuleBuilder,
+  type FactoryProvider,
   Global,
   Inject,
   Module,
@@ -104,6 +105,15 @@ function callMetricsOf({ metrics }: StateOptions): CallMetrics {
   };
 }
 
+/** A provider that is made of the connection and the first part of every key. */
+function onKeys<T>(Provider: new (redis: RedisClient, keyPrefix: string) => T): FactoryProvider<T> {
+  return {
+    provide: Provider,
+    inject: [Redis, MODULE_OPTIONS_TOKEN],
+    useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new Provider(redis, keyPrefix),
+  };
+}
+
 /**
  * The connection of an app to Redis and all stores: part of the readiness of the app, closed last, after the transport
  * has drained.
@@ -134,36 +144,15 @@ function callMetricsOf({ metrics }: StateOptions): CallMetrics {
       inject: [MODULE_OPTIONS_TOKEN],
       useFactory: ({ claims }: StateOptions) => Object.assign(new ClaimBounds(), claims),
     },
-    {
-      provide: PoolDirectory,
-      inject: [Redis, MODULE_OPTIONS_TOKEN],
-      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new PoolDirectory(redis, keyPrefix),
-    },
-    {
-      provide: CredentialStore,
-      inject: [Redis, MODULE_OPTIONS_TOKEN],
-      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new CredentialStore(redis, keyPrefix),
-    },
-    {
-      provide: ReplyStore,
-      inject: [Redis, MODULE_OPTIONS_TOKEN],
-      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new ReplyStore(redis, keyPrefix),
-    },
-    {
-      provide: EventOutbox,
-      inject: [Redis, MODULE_OPTIONS_TOKEN],
-      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) =>
-        new EventOutbox(redis, keyPrefix, `relay-${process.pid}-${Date.now()}`),
-    },
+    onKeys(PoolDirectory),
+    onKeys(CredentialStore),
+    onKeys(ReplyStore),
+    onKeys(EventOutbox),
+    onKeys(ReplicaMarks),
     {
       provide: PoolAudit,
       inject: [Redis, FunctionRunner],
       useFactory: (redis: RedisClient, runner: FunctionRunner) => new PoolAudit(redis, runner),
-    },
-    {
-      provide: ReplicaMarks,
-      inject: [Redis, MODULE_OPTIONS_TOKEN],
-      useFactory: (redis: RedisClient, { keyPrefix }: StateOptions) => new ReplicaMarks(redis, keyPrefix),
     },
     {
       provide: LibraryUpkeep,

@@ -1,13 +1,6 @@
 --[[ Records that something is to be aborted, before anything else happens. A round, a job or the pool gets a number up
 to which all its groups are aborted at once; the selection follows in pages (aborts/select).
-ARGV[1] JSON:
-  abortId     string; a repeat with the same selector changes nothing
-  selector    string: canonical JSON
-  reason      string
-  work        list of steps of the selection, see aborts/select
-  flag        'round' | 'job' | 'pool' | absent
-  job, roundId   of the flag, or absent
-  keptMs      number: life of the answer, of tombstones and of dropped groups
+ARGV[1] JSON: {abortId, selector, reason, work, flag, job, roundId, keptMs}: BeginScriptArgs
 Reply: selecting   boolean: pages are to be selected
 Errors: VALIDATION_FAILED.
 Flags: allow-oom ]]

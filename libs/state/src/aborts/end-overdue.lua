@@ -1,7 +1,5 @@
 --[[ Ends what live holders have not confirmed until the deadline: their word is not waited for any more.
-ARGV[1] JSON:
-  attempts   list of {requestId, attempt, fenced}, at most 32; fenced: the epoch of the server it ran on is expired
-  leaseIds   list of string, at most 32: leases without a request of ours, of servers whose epoch is expired
+ARGV[1] JSON: {attempts, leaseIds}: OverdueArgs, at most 32 of each
 Reply: ended           number of requests
 Events: request.aborted.
 Flags: allow-oom ]]

@@ -273,27 +273,25 @@ return function(tx, args)
   end
 
   function steps.requestLeases(step)
-    if not step.left then
-      step.left, step.acquires, step.cursor = {}, {}, '0'
-      for id in pairs(step.wanted) do table.insert(step.left, id) end
-      if #step.left > 0 then step.acquires, step.cursor = acquires_of(step.left[1], '0') end
-    end
-    while #step.left > 0 and touched < PAGE do
-      touched = touched + 1
-      if #step.acquires > 0 then
-        local acquire_id = table.remove(step.acquires)
+    local id = step.id or next(step.wanted)
+    while id and touched < PAGE do
+      local acquires, cursor = acquires_of(id, step.cursor or '0')
+      touched = touched + 1 + #acquires
+      step.id, step.cursor = nil, nil
+      for _, acquire_id in ipairs(acquires) do
         local packed = redis.call('HGET', tx.key.leases, acquire_id)
         local lease = packed and LeaseRecord.unpack(packed)
         if lease and matches(step, lease) then select_lease(step, acquire_id, lease) end
-      elseif step.cursor ~= '0' then
-        step.acquires, step.cursor = acquires_of(step.left[1], step.cursor)
+      end
+      if cursor ~= '0' then
+        step.id, step.cursor = id, cursor
       else
-        local id = table.remove(step.left, 1)
         if step.wanted[id] == 0 then Aborts.record(tx, args.abortId, 'N', id) end
-        if #step.left > 0 then step.acquires, step.cursor = acquires_of(step.left[1], '0') end
+        step.wanted[id] = nil
+        id = next(step.wanted)
       end
     end
-    return #step.left == 0
+    return id == nil
   end
 
   local looked = 0

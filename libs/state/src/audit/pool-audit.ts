@@ -9,7 +9,7 @@ import { checkSnapshots } from './snapshot-checks';
 import { confirmed, type Finding } from './findings';
 import { checkGroups } from './group-checks';
 import { JobRecounts, type Recount } from './job-recounts';
-import { PayloadAudit } from './payload-audit';
+import { checkPayloads } from './payload-checks';
 import { listOf, PoolLook } from './pool-look';
 import { checkRounds } from './round-checks';
 import { auditRouting, type RoutingCounts } from './routing-audit';
@@ -44,16 +44,14 @@ type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'>;
  */
 export class PoolAudit {
   private readonly recounts: JobRecounts;
-  private readonly payloads?: PayloadAudit;
 
-  /** @param payloads without it, references are not looked at */
+  /** @param payloads without it, references are not checked */
   constructor(
     private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
-    payloads?: PayloadStore,
+    private readonly payloads?: PayloadStore,
   ) {
     this.recounts = new JobRecounts(redis, runner);
-    this.payloads = payloads && new PayloadAudit(redis, runner, payloads);
   }
 
   /**
@@ -128,10 +126,7 @@ export class PoolAudit {
       await recount?.end(job);
       const named: [owner: string, ref: string][] = [];
       await checkSnapshots(look, job, (owner, ref) => named.push([owner, ref]));
-      if (repair) continue;
-      const references = await this.payloads?.look(pool, job, named);
-      look.findings.push(...(references?.findings ?? []));
-      payloads += references?.references ?? 0;
+      if (this.payloads && !repair) payloads += await checkPayloads(look, this.payloads, job, named);
     }
     return { findings: look.findings, unproven, counts: { ...routing, jobs: jobs.length, requests, payloads } };
   }

@@ -76,6 +76,18 @@ export class PoolLook {
     for await (const keys of keysBelow(this.redis, whole)) yield keys.map((key) => key.slice(whole.length));
   }
 
+  /** Fields of all hashes whose names begin with `prefix`. Without a transition, since the fields may be large. */
+  async *hashes(prefix: string, ...fields: string[]): AsyncGenerator<[id: string, values: (string | null)[]]> {
+    for await (const ids of this.keysBelow(prefix)) {
+      const pipeline = this.redis.pipeline();
+      for (const id of ids) pipeline.hmget(`${this.runner.rootKey(this.pool)}:${prefix}${id}`, ...fields);
+      for (const [index, [error, values]] of ((await pipeline.exec()) ?? []).entries()) {
+        if (error) throw error;
+        yield [ids[index]!, values as (string | null)[]];
+      }
+    }
+  }
+
   /**
    * Reads each item at one moment and checks it. With `repair` the steps of what is off are done if the item is still
    * as it was read; one that is not, and one that was mended, is checked once more.

@@ -1,9 +1,5 @@
 --[[ Sets the quota of a job, also of one that is not there yet; without `set` it only reads.
-ARGV[1] JSON:
-  job           string
-  set           boolean
-  weight        number
-  maxInFlight   number or absent: no cap
+ARGV[1] JSON: {job, set, weight, maxInFlight}: JobQuota of the job
 Reply: ConfigureJobAnswer ]]
 return function(tx, args)
   local hash = tx.key:jobQuota(args.job)

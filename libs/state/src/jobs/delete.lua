@@ -1,10 +1,7 @@
 --[[ Deletes a job, in steps. The first takes it out of every index of the pool, so that nobody meets it; its other keys
 are deleted by the caller (by a scan, they are many), who then says `finish`. In between, no round of this job can be
 opened.
-ARGV[1] JSON:
-  job      string
-  force    boolean: also while its round is open: the caller cancels that
-  finish   boolean: all other keys are gone
+ARGV[1] JSON: {job; force: also while its round is open, which the caller cancels; finish: all other keys are deleted}
 Reply: state     'open' (a round is open: cancel it), 'settling' (something of it still moves), 'emptying' (delete its
                  keys) or 'deleted'; a repeat gets the same
        roundId   with 'open'

@@ -1,11 +1,7 @@
 --[[ What the payloads of a job leave of its quota decides whether its requests may be claimed: blocked, none are until
 there is room again for what workers have and one more. A sample is taken for its maxTokens at `bytesPerToken` each.
-ARGV[1] JSON:
-  job                      string
-  usedBytes, quotaBytes    numbers
-  bytesPerToken            number
-  isRefused                boolean: the store has refused tokens that were made, whatever was estimated; then a
-                           twentieth of the quota must come free first, unless the store is nearly empty
+ARGV[1] JSON: {job, usedBytes, quotaBytes, bytesPerToken, isRefused}: PayloadRoomArgs. After a refusal a twentieth of
+  the quota must be free first, unless the store is nearly empty
 Reply: PayloadRoomAnswer
 Flags: allow-oom ]]
 return function(tx, args)

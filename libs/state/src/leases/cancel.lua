@@ -1,9 +1,6 @@
 --[[ Ends the waiting of an acquire. One that was granted stays granted; one that was never heard of leaves a tombstone,
 so that it is refused when it arrives.
-ARGV[1] JSON:
-  acquireId        string
-  workerId, workerEpoch   whose it must be
-  rememberMs       number: how long the tombstone is kept
+ARGV[1] JSON: {acquireId, workerId, workerEpoch; rememberMs: how long the tombstone is kept}
 Reply: Cancelled
 Errors: WORKER_NOT_FOUND.
 Flags: allow-oom ]]

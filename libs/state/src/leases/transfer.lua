@@ -1,12 +1,8 @@
 --[[ Moves a live lease to a named server: the load of the server that is left falls and its room goes to those who
 wait, that of the target rises, all at once. The lease keeps its id and its holder; its session and group go with it.
-ARGV[1] JSON:
-  transferId       string: a repeat gets the first answer for `rememberMs`
-  acquireId        string
-  seq?             number: only that very lease is meant
-  workerId, workerEpoch   its holder
-  targetServerId, targetEpoch?   where to; with an epoch only while that is the current one
-  rememberMs       number
+ARGV[1] JSON: {transferId, acquireId, seq, workerId, workerEpoch, targetServerId, targetEpoch, rememberMs}:
+  TransferEntry. A repeat with the transferId gets the first answer for rememberMs. With targetEpoch only while that is
+  the current one
 Reply: granted     the lease as in acquire, branch `transferred`
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
        answers, more   as in leases/release; absent in a repeat

@@ -1,12 +1,8 @@
 --[[ Drops groups of the long-tail queue: those named, or one page of all that were in it when the first page was asked
 for. They are deleted with their payloads by the sweep; the counts keep their numbers. A page ends with the group that
 makes it 32 requests.
-ARGV[1] JSON:
-  job, reason    string
-  trainerEpoch   string
-  stamp          of the trainer, or absent
-  groupIds       list of string, or absent: all
-  upTo           number of the page before, or absent: the last place of the queue now
+ARGV[1] JSON: {job, reason, trainerEpoch, stamp, groupIds, upTo}: DropLongtailArgs. Without groupIds: all; without upTo:
+  up to the last place of the queue now
 Reply: DropLongtailPage
        remainingIds    list of groupId: to be sent again
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED. Events: group.dropped, request.aborted.

@@ -1,10 +1,8 @@
 --[[ The holder of an attempt hands the sample in unfinished: as a cut that the holder has decided. Its group leaves the
 round at once, which asks for a replacement or accepts fewer, and goes to the long-tail queue when no worker has a
 sample of it.
-ARGV[1] JSON:
-  requestId, attempt, workerId, workerEpoch
-  segment   JSON of the segment made so far as a string, or absent (then the last partial save counts)
-  tokens    number of tokens of the segment
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens}: RequeueArgs. Without a segment the last
+  partial save counts
 Reply: RequeueAnswer; a repeat of the attempt gets the same state
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Events: longtail.requeued, round.completed, round.settled.
 Flags: allow-oom ]]

@@ -1,12 +1,6 @@
 --[[ Keeps one page of the moves of a plan. A plan that is there whole stays as it is.
-ARGV[1] JSON:
-  planId     string
-  offset     number: moves in the pages before this one
-  moves      list of JSON strings, each a move: {requestId, attempt, toServerId, toEpoch?, ..} or {leaseId, ..}, at most
-             128
-  summary    JSON string of the last page: then the plan is whole; absent before
-  digest     string: of what was asked for; the same planId with another one is refused
-  keptMs     number: life of the plan and of the states of its moves
+ARGV[1] JSON: {planId; offset: moves in the pages before; moves: list of KeptMove as JSON texts, at most 128; summary:
+  text, with the last page only: then the plan is whole; digest: of the request, another one is refused; keptMs}
 Reply: summary   string, absent before the plan is whole
        known     true when the plan was whole before this call
 Errors: VALIDATION_FAILED. ]]

@@ -1,10 +1,7 @@
 --[[ Carries out one page of a plan: each move whose assumptions still hold, the others are refused one by one. A
 request that nobody runs is bound to its target and has moved; one that a worker has becomes `cutting`, as in a cut, and
 is listed for its holder: it is pending and bound once that is confirmed. Safe to repeat: a move is sent once.
-ARGV[1] JSON:
-  planId               string
-  maxMovesPerRequest   number
-  keptMs               number: life of the states from now on
+ARGV[1] JSON: {planId, maxMovesPerRequest; keptMs: life of the states from now on}
 Reply: SentMoves
 Errors: PLAN_NOT_FOUND.
 Flags: allow-oom ]]

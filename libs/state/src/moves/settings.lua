@@ -1,7 +1,5 @@
 --[[ The settings of the rebalancer of a pool, and who is to plan next.
-ARGV[1] JSON:
-  settings    JSON string to keep, or absent
-  turnMs      number or absent: takes the turn to plan, which nobody else gets for so long
+ARGV[1] JSON: {settings: JSON text to keep, or absent; turnMs: takes the turn to plan for so long, or absent}
 Reply: settings   string, absent when none were ever set
        turn       true when the caller has the turn
 Flags: allow-oom ]]

@@ -1,18 +1,9 @@
 --[[ The attempt ends without completing. Where the request goes is decided by what was intended for it.
-ARGV[1] JSON:
-  requestId, attempt, workerId, workerEpoch
-  countsAsFailure   boolean: of the request: failures + 1, and when not retryable it has failed for good at once; else
-                    returns + 1. Above `maxFailures` or `maxReturns` of the round it fails for good, whatever the reason
-  retryable         boolean
-  reason, message   strings; message may be absent. `timeout`: its own time is over; it ends, and its group
-                    goes on or is dropped as by an abort in the scope of its round
-  segment           JSON of the segment made so far as a string, or absent (then the last partial save counts)
-  tokens            number of tokens of the segment
-  missingRef        string or absent: a segment of the request that the payload store has no longer; it is forgotten
-                    with those after it
-  lostTokens        number or absent: tokens the attempt made that could not be stored
-  generatedMs       number or absent: how long the attempt has generated
-  run               AttemptRun or absent: server and times of the attempt, for the event
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, countsAsFailure, retryable, reason, message, segment, tokens,
+  missingRef, lostTokens, generatedMs, run}: FailArgs. A failure of the request counts for `maxFailures` and is final
+  when it is not retryable; any other end counts for `maxReturns`. With the reason `timeout` the request ends, and its
+  group continues or is dropped as by an abort in the scope of its round. A missing segment is forgotten with those
+  after it
 Reply: FailAnswer; a repeat of the attempt gets the same state
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.

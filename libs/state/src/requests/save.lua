@@ -1,10 +1,6 @@
 --[[ The attempt runs on a server; with a segment, its tokens so far are safe.
-ARGV[1] JSON:
-  requestId, attempt, workerId, workerEpoch
-  segment   JSON of the segment as a string, or absent; one without more tokens than the last is an older message
-  tokens    number of tokens of the segment
-  serverId  string or absent: where it runs
-  generatedMs   number or absent: how long the attempt has generated
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens, serverId, generatedMs}: SaveArgs. A segment
+  without more tokens than the last one is an older message
 Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Flags: allow-oom ]]

@@ -1,12 +1,7 @@
 --[[ Cancels a round that is not closed: one flag. Its groups, the accepted ones too, go to the long-tail queue with
 all they have, or are dropped; the sweep does it (give-back, cut). The step is not counted, and another round may be
 opened.
-ARGV[1] JSON:
-  job, roundId   string
-  trainerEpoch   string
-  mode           'requeue' | 'drop'
-  stamp          of the trainer, or absent
-  reason         string: kept with what is dropped
+ARGV[1] JSON: {job, roundId, trainerEpoch, mode, stamp; reason: kept with what is dropped}: CancelRoundRequest
 Reply: CancelRoundReply; a repeat gets the same
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CONFLICT (cancelled before in
 the other mode).

@@ -1,10 +1,6 @@
 --[[ The trainer has trained on the round: one flag; the requests are folded after it, page by page (fold). The cursor
 of the last page of results proves that the trainer has read what Redis has.
-ARGV[1] JSON:
-  job, roundId          string
-  trainerEpoch, stamp   of the trainer; stamp may be absent
-  cursor                string of the last page of results
-  groups                list of {groupId, digest}, at most 1024: what was read, to be told what differs; or absent
+ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, cursor, groups}: CloseRoundRequest
 Reply: CloseRoundReply; a repeat gets the same
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED,
   ROUND_MISMATCH (nothing was changed). Events: round.closed.

@@ -23,7 +23,7 @@ export class EventOutbox {
     private readonly redis: RedisClient,
     private readonly keyPrefix: string,
     /** Name of this replica. */
-    private readonly replica: string,
+    private readonly replica = `relay-${process.pid}-${Date.now()}`,
   ) {}
 
   /**

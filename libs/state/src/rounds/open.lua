@@ -1,22 +1,8 @@
 --[[ Opens the round of the next step: in state `opening` while groups of the long-tail queue are taken, else `open`.
-ARGV[1] JSON:
-  job, roundId, planId, kind    string
-  step, neededGroups, takeGroups, newGroups, orphanAfterMs   number
-  weightVersion                 number or absent: that of the pool; another one is refused
-  policy                        JSON of the policy as a string
-  deadlineMs                    number or absent
-  abortScope                    'sample' | 'group' or absent: what an abort of a request drops that does not say it;
-                                'group'
-  digest                        string: of all of the above; the same round opened with another one is a conflict
-  rules                         RoundRules: what follows from the policy
-  keepTokens                    number of tokens that groups taken may bring in all, or absent: any
-  places                        list of {domain, places} when domains have quotas, or absent
-  choice, control               JSON as strings or absent: what an adaptive policy chose, and what it keeps for the
-                                next round
-  stamp                         of the trainer, or absent
-  traceparent                   W3C trace context of the call, given to the requests of the round; or absent
-  trainerEpoch                  string or absent: then this trainer is a new one, and the one before is fenced
-  newEpoch                      string: the epoch of a trainer that is new
+ARGV[1] JSON: {job, roundId, planId, kind, step, neededGroups, takeGroups, newGroups, orphanAfterMs, weightVersion,
+  policy, deadlineMs, abortScope, digest, rules, keepTokens, places, choice, control, stamp, traceparent, trainerEpoch,
+  newEpoch}: OpenScriptArgs. The same round opened with another digest is a conflict. Without a trainerEpoch this
+  trainer is a new one: the one before is fenced
 Reply: OpenRoundReply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE,
   ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE, WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]

@@ -1,9 +1,5 @@
 --[[ What the plan of the next round is made from; zeros for a job that is not there.
-ARGV[1] JSON:
-  job            string
-  history        boolean: the lengths and times of the last 8 closed rounds are wanted
-  trainerEpoch   string or absent
-  stamp          of the trainer, or absent
+ARGV[1] JSON: {job, trainerEpoch, stamp; history: the lengths and times of the last 8 closed rounds are wanted}
 Reply: JobProgress
 Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED.
 Flags: allow-oom ]]

@@ -2,16 +2,8 @@
 is taken out of wherever it is, its holders are stopped, and it counts as trained once, known or not. A round that is
 not closed and is of that step or an earlier one is cancelled: its other groups go to the long-tail queue. With the last
 page the step counts as trained. `groupIds` are looked up. A repeat changes nothing.
-ARGV[1] JSON:
-  job            string
-  trainerEpoch   of the trainer; absent for a job that Redis has lost as a whole: it is made anew
-  takeoverId     string, without trainerEpoch: a repeat of the call that made the job gets the same epoch
-  newEpoch       string: the epoch of a job that is made anew
-  stamp          of the last reply, or absent
-  step           number, or absent without groups
-  groups         list of {groupId, samples}, about 128 requests in all
-  isLast         boolean: all groups of the step have been named
-  groupIds       list of groupId, at most 1024
+ARGV[1] JSON: {job, trainerEpoch, takeoverId, newEpoch, stamp, step, groups, isLast, groupIds}: ReconcileArgs. Without a
+  trainerEpoch a job that Redis has lost as a whole is made; a repeat with the same takeoverId gets the same epoch
 Reply: ReconcileAnswer
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, RESTORE_UNFINISHED. Events: job.reconciled, round.cancelled,
 round.settled.

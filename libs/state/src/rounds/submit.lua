@@ -1,16 +1,10 @@
 --[[ Adds new groups to a round, with all their requests pending. With `check`, only answers whether the page may be
 added. A page of which a part was stored is finished even if the round was completed meanwhile: its rest is cut like
 others.
-ARGV[1] JSON:
-  job, roundId    string
-  trainerEpoch    string
-  room            {freeBytes, quotaBytes, bytesPerToken} or absent, with check: what is left for payloads; live samples
-                  and those of the page, taken for their maxTokens, must fit
-  stamp           of the trainer, or absent
-  check           boolean: all groups of the page (at most 128) are checked, nothing is stored
-  groups          list of {groupId, digest, samples, maxTokens, promptRef, sampling (JSON as a string), domain,
-                  promptHash, minSamples, timeoutMs: each or absent}; with `check`, groupId, digest, samples and
-                  maxTokens suffice; without `check`, about 32 requests in all, as many as the round launches
+ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, room, check, groups}: SubmitScriptArgs. With `check` at most 128
+  groups, whose groupId, digest, samples and maxTokens suffice, and nothing is stored; without, about 32 requests in
+  all, as many as the round launches. With `room`, live samples and those of the page, taken for their maxTokens, must
+  fit
 Reply: SubmitAnswer, with check also `fresh`: list of groupId that are not there yet
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP,
   VALIDATION_FAILED, PAYLOAD_STORE_FULL, PAYLOAD_NOT_FOUND.

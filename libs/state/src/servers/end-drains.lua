@@ -1,8 +1,6 @@
 --[[ Removes drained servers: those without leases, and those whose deadline is over; what still runs there is expired.
 At most 128 are looked at.
-ARGV[1] JSON:
-  offset           number: where the page begins, by deadline
-  rememberMs       number: how long one that was found by a list stays away
+ARGV[1] JSON: {offset: where the page begins, by deadline; rememberMs: how long one that was found by a list stays away}
 Reply: RemovedServers
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,10 +1,7 @@
 --[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes pending
 and suspect ones ready, unless the breaker holds them; a failed one comes back under the epoch it was given when it
 failed, unless it is fenced.
-ARGV[1] JSON:
-  serverIds        list of string, at most 128
-  epoch?           string: of a server's own heartbeat (then one serverId); a probe gives none
-  weightVersion?   number: of a server's own heartbeat: the weights it has now
+ARGV[1] JSON: {serverIds: at most 128; epoch, weightVersion: of a server's own heartbeat, then one serverId}
 Reply: HeardServers
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
 Flags: allow-oom ]]

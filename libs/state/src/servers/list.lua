@@ -1,7 +1,5 @@
 --[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
-ARGV[1] JSON:
-  serverId   string or absent: only this server
-  cursor     string, '0' to begin
+ARGV[1] JSON: {serverId: only this server, or absent; cursor: '0' to begin}
 Reply: RawServerPage: a scan, so each server that is registered all the time is in at least one page
 Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]

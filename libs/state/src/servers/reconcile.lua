@@ -1,10 +1,7 @@
 --[[ One page of having the leases of a server's current epoch proven by their holders: those of expired worker epochs
 are returned, and every live holder is asked for a sync, which returns what it does not hold. Nothing that a live worker
 epoch may still hold is touched here. Room made goes to waiters.
-ARGV[1] JSON:
-  serverId
-  epoch?           string: only while this is its epoch
-  cursor           string, '0' to begin
+ARGV[1] JSON: {serverId; epoch: only while this is its epoch, or absent; cursor: '0' to begin}
 Reply: ReconciledPage
 A repeat returns nothing twice; it asks again for a sync that has begun already.
 Errors: SERVER_NOT_FOUND, FENCED.

@@ -1,19 +1,14 @@
 --[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
 what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
 is heard of (servers/heartbeat): it has answered a probe or sends heartbeats. New room goes to waiters.
-ARGV[1] JSON:
-  serverId, endpoint, dialect, maxInflight, weight   as in server.register, defaults filled in
-  weightVersion?   absent: as it was, for the same start of the server, else 0; of a discovered one only its first
-                   (then the probes ask for it)
-  instanceId?, model?
-  capabilities?, labels?   JSON text
-  probe?           boolean: false for one that only its callers can reach: it is not probed, and ready at once
-  lacks?           string: features its engine does not have, commas between
-  discovered?      boolean: found by a list, which has just asked it: ready at once. Then a server that is known keeps
-                   what was set for it, and one whose drain has ended stays away until it is registered by name or
-                   starts anew. A start (`started-<seconds>`) that is not later than the known one is no new start: of
-                   several processes behind one address any may have answered
-  newEpoch         string: the epoch that begins unless the same one goes on
+ARGV[1] JSON: {serverId, endpoint, dialect, maxInflight, weight, weightVersion, instanceId, model, capabilities, labels,
+  probe, lacks, discovered, newEpoch}: ServerRegistration, capabilities and labels as JSON texts. Without a
+  weightVersion it stays for the same start of the server, else it is 0; of a discovered server only the first one
+  counts, then the probes ask for it. A server that is not probed, since only its callers can reach it, is ready at
+  once. So is a discovered one: the list that found it has just asked it. Then a server that is known keeps what was set
+  for it, and one whose drain has ended stays away until it is registered by name or starts again; a start
+  (`started-<seconds>`) that is not later than the known one is no new start: of several processes behind one address
+  any may have answered
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts anew. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
 Reply: RegisteredServer; one that stays away has the state `removed` and an empty epoch

@@ -1,8 +1,6 @@
 --[[ Keeps what engines said of their load, with the time. Nothing is decided by it here. When the pool adapts the
 concurrency of its servers, one report in each adaptIntervalMs is handed back for a decision, to one replica only.
-ARGV[1] JSON:
-  reports          list of {serverId, epoch, running, waiting, kvUse?, preemptions?, uncachedTokens?}, at
-                   most 128
+ARGV[1] JSON: {reports: list of LoadReport, at most 128}
 Reply: ReportLoadsReply
 A report of an unknown server or of another epoch is ignored.
 Flags: allow-oom ]]

@@ -3,10 +3,8 @@
 once, that says more about the network or about us: none fails and suspects are held, that is they still take leases.
 The last server that takes leases is held in the same way. A new start that was never heard of is `pending` and not
 looked at: it may be loading weights.
-ARGV[1] JSON:
-  suspectAfterMs, failedAfterMs   number
-  offset                          number: where the page of 128 begins, by silence
-  newEpoch                        string: the epoch of those that fail
+ARGV[1] JSON: {suspectAfterMs, failedAfterMs; offset: where the page of 128 begins, by silence; newEpoch: of those that
+  fail}
 Reply: ReviewedServers
 Flags: allow-oom ]]
 return function(tx, args)

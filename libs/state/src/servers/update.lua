@@ -1,17 +1,10 @@
 --[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
 room goes to waiters.
-ARGV[1] JSON:
-  serverId
-  maxInflight?, weight?, weightVersion?   numbers; what is absent stays as it is
-  labels?, capabilities?   JSON text
-  lacks?           string: features its engine does not have, commas between
-  epoch?           string: only while this is its epoch
-  said?            {startedAtSeconds?, weightVersion?, knownWeightVersion?}: what its engine reports of itself, and its
-                   report before (servers/engine-report)
-  newEpoch?        string, with `said`: the epoch that begins if that is a restart
-  cordoned?        boolean: true: it gets no new leases; false: it gets them again, also after a drain
-  deadlineMs?      number, from now on: it gets no new leases and is removed with its last lease, or then with all of
-                   them; a repeat can only bring the deadline forward
+ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, epoch, said, newEpoch,
+  cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts. The epoch newEpoch begins if `said` is of
+  a restart. Cordoned, the server gets no new leases; cordoned false also takes a drain back. With deadlineMs, from now
+  on, it gets no new leases and is removed with its last lease, or then with all of them; a repeat can only bring the
+  deadline forward
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]

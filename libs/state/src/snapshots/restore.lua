@@ -2,11 +2,8 @@
 long-tail queue is emptied, what was dropped since is forgotten, the saved groups are put back, and the last page sets
 counters and counts. Groups submitted after the snapshot are forgotten: they are to be submitted again.
 A page ends with the group that makes it 32 requests.
-ARGV[1] JSON:
-  job, tag       string
-  trainerEpoch   string, or absent: whoever it was is fenced, as by a takeover, by each such call
-  newEpoch       string: the epoch that begins with the first page
-  stamp          of the trainer, or absent
+ARGV[1] JSON: {job, tag, trainerEpoch, stamp, newEpoch}: RestoreJobRequest. The first page begins the epoch newEpoch;
+  without a trainerEpoch each call does, and whoever the trainer was is fenced as by a takeover
 Reply: RestoreSnapshotPage; stepsTrained, submittedGroups and groups are those of the snapshot. `restoring`: call again.
   `restored`: a repeat gets the same until something else happens to the job
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING.

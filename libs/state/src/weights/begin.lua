@@ -1,11 +1,7 @@
 --[[ Begins a change of the weights of a pool: one flag. From here on nothing is granted or claimed until it ends.
-ARGV[1] JSON:
-  syncId          string; a repeat gets the status of the change, under way or ended
-  version         number: of the new weights
-  mode            'abort' | 'wait' | 'keep': what becomes of running requests
-  deadlineMs      number: rolled back when it is not committed by then
-  job, trainerEpoch   strings, or absent: then only this trainer, or one that took over, may end it
-  stamp           of the trainer, or absent
+ARGV[1] JSON: {syncId, version, mode, deadlineMs, job, trainerEpoch, stamp}: BeginSyncArgs. A repeat with the syncId
+  gets the status of the change, under way or ended. With a job only its trainer, or one that took over, may end the
+  change
 Reply: WeightSync of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else),
   WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE. Events: weights.begun.

@@ -1,12 +1,6 @@
 --[[ Ends a change of weights. Committed, servers that do not report the new version are quarantined until they do;
 rolled back, those that do not report what all had before are. The pool continues, unless it is paused by hand.
-ARGV[1] JSON:
-  syncId
-  outcome         'committed' | 'rolled-back'; a repeat gets the same answer
-  reason          string
-  trainerEpoch    string or absent: whoever began it; for a change that was begun for a job
-  overdueOnly     boolean: do nothing before the deadline
-  stamp           of the trainer, or absent
+ARGV[1] JSON: {syncId, outcome, reason, trainerEpoch, stamp; overdueOnly: do nothing before the deadline}: EndSyncArgs
 Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do
 Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise),
   WEIGHTS_NOT_QUIESCED (a commit while requests run that were to be stopped or waited for).

@@ -1,8 +1,6 @@
 --[[ An engine has been told to pause, or to resume, for a change of weights.
-ARGV[1] JSON:
-  endpoint, dialect, syncId   strings
-  paused             boolean
-  lateMs             number: a pause that was asked for may be on its way for so long; until then a resume is said again
+ARGV[1] JSON: {endpoint, dialect, syncId, paused; lateMs: how long a pause that was requested may take to arrive, and a
+  resume is told again}
 Reply: late   true when it was paused after it was to resume: it must resume now
 Flags: allow-oom ]]
 return function(tx, args)

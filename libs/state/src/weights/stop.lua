@@ -1,9 +1,8 @@
 --[[ One page of stopping what runs, for a change of weights in mode `abort`: requests become `cutting`, as in a cut,
 and are listed for an abort command; their tokens are kept, and they are pending again once it is confirmed. Leases
 without a request of ours are listed for their holders. To be repeated from the start until no lease is left.
-ARGV[1] JSON:
-  syncId, cursor   strings; cursor '0' to begin
-  fenceAfterMs     number: holders that have not ended for so long are not told any more, but their servers listed
+ARGV[1] JSON: {syncId; cursor: '0' to begin; fenceAfterMs: after so long holders are not told any more, but their
+  servers listed}
 Reply: StopPage; cursor '0' at the end
 Flags: allow-oom ]]
 return function(tx, args)

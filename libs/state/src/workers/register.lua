@@ -1,8 +1,5 @@
 --[[ Gives a worker a new epoch and voids the one before, with all its leases and attempts.
-ARGV[1] JSON:
-  workerId, registrationId   string; the same registrationId of a live epoch gets the same answer
-  newEpoch                   string: the epoch that begins unless the call is a repeat
-  ttlMs                      number
+ARGV[1] JSON: {workerId, registrationId, ttlMs, newEpoch}: the same registrationId of a live epoch gets the same answer
 Reply: RegisterWorkerReply
 Flags: allow-oom ]]
 return function(tx, args)

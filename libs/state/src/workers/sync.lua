@@ -1,9 +1,6 @@
 --[[ One page of what a worker epoch holds; a scan: each one that is there all the time comes at least once.
 The first page of the leases is the answer to a sync that was asked for.
-ARGV[1] JSON:
-  workerId, workerEpoch
-  kind             'leases' | 'attempts'
-  cursor           string, '0' to begin
+ARGV[1] JSON: {workerId, workerEpoch; kind: leases or attempts; cursor: '0' to begin}
 Reply: SyncWorkerReply; cursor '0' at the end
 Errors: WORKER_NOT_FOUND, FENCED. Events: request.lost.
 Flags: allow-oom ]]

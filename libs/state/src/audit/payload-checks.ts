@@ -1,0 +1,45 @@
+import { isBroomwagonError, type JobId } from '@broomwagon/contracts';
+import type { PayloadStore } from '../payload';
+import type { PoolLook } from './pool-look';
+
+/** Payloads checked at the same time. */
+const AT_ONCE = 32;
+
+/**
+ * Checks that the payload store has what requests, groups and snapshots of a job name. Reads no payload.
+ * @param named references of snapshots, with the owner of each
+ * @returns references checked
+ */
+export async function checkPayloads(
+  look: PoolLook,
+  payloads: PayloadStore,
+  job: JobId,
+  named: readonly [owner: string, ref: string][],
+): Promise<number> {
+  const refs = new Map(named.map(([owner, ref]) => [ref, owner]));
+  for await (const [id, [promptRef]] of look.hashes(`group:${job}/`, 'promptRef')) {
+    if (promptRef != null) refs.set(promptRef, `${job}/${id}`);
+  }
+  for await (const [id, [segments, saved]] of look.hashes(`request:${job}/`, 'segments', 'savedSegment')) {
+    const made = JSON.parse(segments ?? '[]') as { ref: string }[];
+    if (saved != null) made.push(JSON.parse(saved) as { ref: string });
+    for (const { ref } of made) refs.set(ref, `${job}/${id}`);
+  }
+  const all = [...refs];
+  for (let start = 0; start < all.length; start += AT_ONCE) {
+    await Promise.all(
+      all.slice(start, start + AT_ONCE).map(([ref, owner]) => checkPayload(look, payloads, ref, owner)),
+    );
+  }
+  return all.length;
+}
+
+async function checkPayload(look: PoolLook, payloads: PayloadStore, ref: string, where: string): Promise<void> {
+  try {
+    await payloads.stat(ref);
+  } catch (error) {
+    if (!isBroomwagonError(error) || error.code === 'UNAVAILABLE') throw error;
+    const check = error.code === 'PAYLOAD_NOT_FOUND' ? 'payload-missing' : 'payload-unreadable';
+    look.note([{ check, where, says: ref }]);
+  }
+}
