@@ -51,7 +51,7 @@ export class EnginePausesService {
     const steps = [...(known?.values() ?? [])];
     for (let from = 0; from < steps.length; from += LIMITS.page) {
       const page = steps.slice(from, from + LIMITS.page);
-      const recorded = await this.weights.knowsEngines(pool, page);
+      const { recorded } = await this.weights.engineKnown(pool, { steps: page });
       for (const [position, step] of page.entries()) if (!recorded[position]) known!.delete(engineOf(step));
     }
     if (known?.size === 0) this.paused.delete(pool);
@@ -106,7 +106,7 @@ export class EnginePausesService {
 
   private async isHeldElsewhere(pool: string, step: EngineStep): Promise<boolean> {
     for (const other of await this.pools.list()) {
-      if (other !== pool && (await this.weights.holdsEngine(other, step))) return true;
+      if (other !== pool && (await this.weights.engineHeld(other, step)).held) return true;
     }
     return false;
   }

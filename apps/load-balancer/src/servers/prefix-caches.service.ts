@@ -29,7 +29,7 @@ export class PrefixCachesService {
    * @throws BroomwagonError UNAVAILABLE
    */
   async mayTake(pool: PoolName, serverId: ServerId, weightVersion: number, start?: ServerStart): Promise<boolean> {
-    const engine = await this.weights.staleCache(pool, serverId, weightVersion, start);
+    const { engine } = await this.weights.staleCache(pool, { serverId, weightVersion, start });
     if (engine === undefined) return true;
     try {
       await this.engines.resetPrefixCache({ ...engine, pool }, RESET_TIMEOUT_MS);

@@ -46,8 +46,8 @@ export class JobController {
 
   @Operation('job.configure')
   async configure({ job, quota }: ConfigureJobRequest, { pool }: MessageContext) {
-    const request = quota && { ...quota, weight: quota.weight ?? DEFAULT_WEIGHT };
-    const { madeRoom, ...answer } = await this.jobs.configure(pool, job, request);
+    const changed = quota && { ...quota, weight: quota.weight ?? DEFAULT_WEIGHT };
+    const { madeRoom, ...answer } = await this.jobs.configure(pool, { job, ...changed });
     if (madeRoom) this.grants.soon(pool);
     return answer;
   }

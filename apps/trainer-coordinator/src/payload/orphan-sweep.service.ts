@@ -44,7 +44,7 @@ export class OrphanSweepService {
     if (others.length > 0) return this.show('payload-sweep-shared', { deployment, others });
     const sweep = await this.payloads.sweepOrphans(
       this.config.payloadOrphanAfterMs,
-      (payload, ref) => this.rounds.owns(payload, ref),
+      async ({ pool, job, owner }, ref) => (await this.rounds.owns(pool, { job, owner, ref })).owned,
       { isUnbounded: isUnchecked },
     );
     this.show(sweep.isRefused ? 'payload-sweep-too-many' : undefined, sweep);

@@ -50,7 +50,9 @@ export class RebalanceWatchService {
     seen.servers = servers;
     if (seen.trigger === undefined && Date.now() - seen.plannedAtMs >= settings.planIntervalMs)
       seen.trigger = 'interval';
-    if (seen.trigger === undefined || !(await this.store.takeTurn(pool, settings.minPlanIntervalMs))) return;
+    if (seen.trigger === undefined) return;
+    const { turn } = await this.store.settings(pool, { turnMs: settings.minPlanIntervalMs });
+    if (!turn) return;
     const { trigger } = seen;
     seen.trigger = undefined;
     seen.plannedAtMs = Date.now();

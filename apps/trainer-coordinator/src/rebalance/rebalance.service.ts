@@ -39,14 +39,14 @@ export class RebalanceService {
   async configure(pool: PoolName, change: ConfigureRebalanceRequest): Promise<RebalanceSettings> {
     const settings = changedSettings(await this.settings(pool), change);
     await this.pools.add(pool);
-    await this.store.configure(pool, JSON.stringify(settings));
+    await this.store.settings(pool, { settings: JSON.stringify(settings) });
     return settings;
   }
 
   /** @throws BroomwagonError UNAVAILABLE */
   async settings(pool: PoolName): Promise<RebalanceSettings> {
-    const kept = await this.store.settings(pool);
-    return kept === undefined ? REBALANCE_DEFAULTS : { ...REBALANCE_DEFAULTS, ...(JSON.parse(kept) as object) };
+    const { settings = '{}' } = await this.store.settings(pool);
+    return { ...REBALANCE_DEFAULTS, ...(JSON.parse(settings) as object) };
   }
 
   /** A dry run. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */

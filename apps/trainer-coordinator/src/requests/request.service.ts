@@ -76,7 +76,7 @@ export class RequestService {
 
   /** A page of the segments of a request. @throws BroomwagonError REQUEST_NOT_FOUND, UNAVAILABLE */
   async segments(pool: PoolName, { requestId, cursor = 0 }: RequestSegmentsRequest): Promise<RequestSegmentsReply> {
-    const all = await this.requests.segments(pool, requestId);
+    const { segments: all } = await this.requests.segments(pool, { requestId });
     const segments: Segment[] = [];
     for (let bytes = 0; bytes < REPLY_BYTES && cursor + segments.length < all.length;) {
       const segment = all[cursor + segments.length]!;

@@ -90,7 +90,7 @@ export class RoundService {
     { job, trainerEpoch, stamp }: Pick<NextRoundRequest, 'job' | 'trainerEpoch' | 'stamp'>,
     history: boolean,
   ): Promise<PlanProgress & { openRoundId?: RoundId; stamp: string }> {
-    const progress = await this.rounds.progress(pool, { job, trainerEpoch, stamp }, history);
+    const progress = await this.rounds.progress(pool, { job, trainerEpoch, stamp, history });
     // The store keeps them, and does not know what they mean.
     return progress as JobProgress & Pick<PlanProgress, 'control' | 'history'>;
   }

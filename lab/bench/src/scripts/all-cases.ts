@@ -82,7 +82,7 @@ async function jobCases(
     await rounds.listJobs(pool, false);
     const idle = [];
     for await (const { jobs: page } of rounds.idleJobs(pool, 1)) idle.push(...page);
-    await new JobStore(runner).configure(pool, 'many-0', { weight: 1, maxInFlight: LIMITS.claimsPerCall });
+    await new JobStore(runner).configure(pool, { job: 'many-0', weight: 1, maxInFlight: LIMITS.claimsPerCall });
     await rounds.expire(pool);
     await new RequestStore(runner).expireClaims(pool);
     await deletions.deleteJob(pool, `job-1-${repeat + 1}`, true);

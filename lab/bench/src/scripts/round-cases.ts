@@ -100,7 +100,7 @@ export class RoundCases {
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
         ({ cursor } = await this.rounds.cut(pool, { ...cancel, cursor }));
       }
-      await this.requests.segments(pool, again[0]!.requestId);
+      await this.requests.segments(pool, { requestId: again[0]!.requestId });
       for (const claim of again.slice(handedIn.length)) await this.fail(claim);
       while (!(await this.rounds.fold(pool, { job, roundId: 'r2' })).done);
       await this.jobAtRest(job, samples);
@@ -111,9 +111,9 @@ export class RoundCases {
   /** All groups are in the queue, and in a snapshot. */
   private async jobAtRest(job: string, samples: number): Promise<void> {
     const { pool } = this;
-    await this.rounds.progress(pool, { job }, true);
+    await this.rounds.progress(pool, { job, history: true });
     await this.ledgers.read(pool, { job });
-    await this.rounds.owns({ pool, job, owner: 'group-0', name: 'p' }, 'p');
+    await this.rounds.owns(pool, { job, owner: 'group-0', ref: 'p' });
     let { trainerEpoch } = await this.rounds.takeover(pool, job, `takeover-${job}`);
     const dropped = { job, trainerEpoch, reason: 'bench' };
     for (let upTo: number | undefined, more = true; more;) {

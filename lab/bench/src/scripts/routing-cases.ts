@@ -241,7 +241,7 @@ export class RoutingCases {
       do {
         const page = await weights.engineSteps(pool, { cursor });
         for (const step of page.steps) await weights.engineTold(pool, step, 1_000);
-        if (page.steps[0]) await weights.holdsEngine(pool, page.steps[0]);
+        if (page.steps[0]) await weights.engineHeld(pool, page.steps[0]);
         ({ cursor } = page);
       } while (cursor !== '0');
       await weights.status(pool, syncId, '0');

@@ -151,7 +151,7 @@ describe('an abort of one sample', () => {
     const second = claims.filter(({ groupId }) => groupId === 'g1');
     await test.complete(second[0]!);
     await test.complete(second[1]!);
-    await expect.poll(() => rounds.expire(test.pool)).toHaveLength(1);
+    await expect.poll(async () => (await rounds.expire(test.pool)).rounds).toHaveLength(1);
     await rounds.cut(test.pool, { job, roundId: 'r1', cursor: 0 });
     for (const claim of claims) if (!second.slice(0, 2).includes(claim)) await test.fail(claim, 2);
     const queue = async () =>
@@ -166,7 +166,7 @@ describe('an abort of one sample', () => {
     await open({ policy: { name: 'resume', overProvision: 1, deadlineMs: 1 } });
     const [, second] = (await test.claim(3)) as [Claim, Claim, Claim];
     await alone(second);
-    await expect.poll(() => rounds.expire(test.pool)).toHaveLength(1);
+    await expect.poll(async () => (await rounds.expire(test.pool)).rounds).toHaveLength(1);
     await workers.deregister(test.pool, test.holder);
     await rounds.cut(test.pool, { job, roundId: 'r1', cursor: 0 });
     expect(await test.states()).toMatchObject({ submitted: 3, dropped: 1, unfinished: 2 });

@@ -108,7 +108,9 @@ describe('claims of several jobs', () => {
             change(job, { inFlight: job.inFlight - 1 });
           } else if (kind === 7) {
             const wanted = { weight: 1 + decide(4), ...(decide(2) === 0 && { maxInFlight: decide(6) }) };
-            expect(await jobs.configure(world.pool, job.job, wanted)).toMatchObject({ inFlight: job.inFlight });
+            expect(await jobs.configure(world.pool, { job: job.job, ...wanted })).toMatchObject({
+              inFlight: job.inFlight,
+            });
             change(job, { quota: wanted });
           }
         }
@@ -166,20 +168,20 @@ describe('claims of several jobs', () => {
 
   it('says when a job that was at its cap has room again', async () => {
     const world = await openJobs();
-    await jobs.configure(world.pool, 'a', { weight: 1, maxInFlight: 2 });
+    await jobs.configure(world.pool, { job: 'a', weight: 1, maxInFlight: 2 });
     await world.submit('a', 5);
     expect(await world.claim(10)).toEqual([{ job: 'a', requests: 2 }]);
     expect(await world.claim(10)).toEqual([]);
     expect(await world.end('a')).toMatchObject({ madeRoom: true });
     expect(await world.claim(10)).toEqual([{ job: 'a', requests: 1 }]);
-    expect(await jobs.configure(world.pool, 'a')).toEqual({
+    expect(await jobs.configure(world.pool, { job: 'a' })).toEqual({
       job: 'a',
       quota: { weight: 1, maxInFlight: 2 },
       inFlight: 2,
       madeRoom: false,
     });
     expect(await world.claim(10)).toEqual([]);
-    expect(await jobs.configure(world.pool, 'a', { weight: 1 })).toMatchObject({ madeRoom: true });
+    expect(await jobs.configure(world.pool, { job: 'a', weight: 1 })).toMatchObject({ madeRoom: true });
     expect(await world.claim(10)).toEqual([{ job: 'a', requests: 2 }]);
   });
 

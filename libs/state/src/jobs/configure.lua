@@ -1,9 +1,9 @@
---[[ Sets the quota of a job, also of one that is not there yet; without `set` it only reads.
-ARGV[1] JSON: {job, set, weight, maxInFlight}: JobQuota of the job
+--[[ Sets the quota of a job, also of one that is not there yet; without a weight it only reads.
+ARGV[1] JSON: {job, weight, maxInFlight}: JobQuota
 Reply: ConfigureJobAnswer ]]
 return function(tx, args)
   local hash = tx.key:jobQuota(args.job)
-  if args.set then
+  if args.weight then
     redis.call('HDEL', hash, 'maxInFlight')
     Hashes.set(hash, { weight = args.weight, maxInFlight = args.maxInFlight })
     ClaimTurns.readmit(tx, args.job)

@@ -1,12 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { ConfigureJobReply, JobId, JobQuota, PoolName } from '@broomwagon/contracts';
+import type { ConfigureJobReply, JobId, JobQuota } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
 /** `madeRoom`: parked claims may be granted. */
 export type ConfigureJobAnswer = ConfigureJobReply & { madeRoom: boolean };
-
-const configure = transition<Partial<JobQuota> & { job: JobId; set: boolean }, ConfigureJobAnswer>('jobs/configure');
 
 /** What the payloads of a job leave it. */
 export interface PayloadRoomArgs {
@@ -30,9 +28,6 @@ export interface PayloadRoomAnswer {
 export class JobStore extends storeOf({
   /** Blocks the claims of a job while its payloads have no room, or ends that. */
   payloadRoom: transition<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room'),
-}) {
-  /** Sets the quota of a job, or only reads it. */
-  configure(pool: PoolName, job: JobId, quota?: JobQuota & { weight: number }): Promise<ConfigureJobAnswer> {
-    return this.runner.run(configure, pool, { job, set: quota !== undefined, ...quota });
-  }
-}
+  /** Sets the quota of a job; without a weight it only reads. */
+  configure: transition<{ job: JobId } & Partial<JobQuota>, ConfigureJobAnswer>('jobs/configure'),
+}) {}

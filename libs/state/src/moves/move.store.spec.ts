@@ -237,6 +237,6 @@ it('reads what runs, for a plan', async () => {
     ],
     others: [{ serverId: 'b', epoch: expect.any(String) as string, contextTokens: 500 }],
   });
-  expect(await moves.takeTurn(pool, 60_000)).toBe(true);
-  expect(await moves.takeTurn(pool, 60_000)).toBe(false);
+  expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual({ turn: true });
+  expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual({});
 });

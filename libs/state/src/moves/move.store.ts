@@ -19,9 +19,6 @@ const save = transition<
   { summary?: string; known?: boolean }
 >('moves/save-plan');
 const calls = transition<{ cursor: string }, CallsPage>('moves/calls');
-const settings = transition<{ settings?: string; turnMs?: number }, { settings?: string; turn?: boolean }>(
-  'moves/settings',
-);
 
 /** Plans and the moves of requests: one script a method, safe to repeat. */
 @Injectable()
@@ -33,6 +30,8 @@ export class MoveStore extends storeOf({
   /** One page of leases that are not moved yet; begin with cursor `0`, which also ends it. */
   repeatLeases: transition<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
   status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
+  /** The settings of the rebalancer: JSON that is kept. With `turnMs`: whether the caller is to plan, for so long. */
+  settings: transition<{ settings?: string; turnMs?: number }, { settings?: string; turn?: true }>('moves/settings'),
 }) {
   /**
    * Keeps a plan; one that is there stays. Returns the summary that is kept.
@@ -62,19 +61,5 @@ export class MoveStore extends storeOf({
       others.push(...page.others);
     }
     return { running: [...running.values()], others };
-  }
-
-  /** The settings of the rebalancer, as they were kept. */
-  async settings(pool: string): Promise<string | undefined> {
-    return (await this.runner.run(settings, pool, {})).settings;
-  }
-
-  async configure(pool: string, kept: string): Promise<void> {
-    await this.runner.run(settings, pool, { settings: kept });
-  }
-
-  /** True when the caller is the one to plan; nobody else is for `turnMs`. */
-  async takeTurn(pool: string, turnMs: number): Promise<boolean> {
-    return (await this.runner.run(settings, pool, { turnMs })).turn ?? false;
   }
 }

@@ -37,7 +37,6 @@ const grantClaims = transition<
   { keptMs: number; maxGrants: number; newAttempt: Epoch },
   { grants: ClaimGrant[]; more: boolean }
 >('requests/grant-claims');
-const segments = transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments');
 
 /** Parked claims answered by one script. */
 const GRANTS_PER_SCRIPT = 64;
@@ -50,6 +49,8 @@ export class RequestStore extends storeOf({
     'requests/expire-claims',
   ),
   save: transition<SaveArgs, SaveReply>('requests/save'),
+  /** All segments of a request. */
+  segments: transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments'),
   complete: transition<CompleteArgs, CompleteAnswer>('requests/complete'),
   fail: transition<FailArgs, FailAnswer>('requests/fail'),
   /** Returns one page of attempts of expired worker epochs; `more`: call again. */
@@ -68,11 +69,6 @@ export class RequestStore extends storeOf({
       const answer = await this.runner.run(claim, pool, { ...args, newAttempt: newEpoch(), ...this.bounds });
       if (!answer.again) return answer;
     }
-  }
-
-  /** All segments of a request. @throws REQUEST_NOT_FOUND */
-  async segments(pool: PoolName, requestId: RequestId): Promise<Segment[]> {
-    return (await this.runner.run(segments, pool, { requestId })).segments;
   }
 
   /** One page of answers for parked claims; `more`: call again. */

@@ -159,7 +159,7 @@ export class World {
   }
 
   private async progress(): Promise<PlanProgress> {
-    return (await rounds.progress(this.pool, { job: JOB }, true)) as unknown as PlanProgress;
+    return (await rounds.progress(this.pool, { job: JOB, history: true })) as unknown as PlanProgress;
   }
 
   private async close(): Promise<void> {

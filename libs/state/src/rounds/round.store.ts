@@ -19,7 +19,6 @@ import {
   type RoundStatus,
   type TakeoverRoundReply,
 } from '@broomwagon/contracts';
-import type { PayloadName } from '../payload';
 import { transition } from '../library/function-runner';
 import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
@@ -42,15 +41,8 @@ import type {
   TakeAnswer,
 } from './round.types';
 
-/** What a trainer says of itself with what it asks. */
-interface SnapshotArgs {
-  job: JobId;
-  trainerEpoch?: Epoch;
-  stamp?: string;
-}
-interface StatusArgs extends SnapshotArgs {
-  roundId?: RoundId;
-}
+/** The job of a trainer, its epoch, and the last stamp that it has seen. */
+type TrainerArgs = { job: JobId; trainerEpoch?: Epoch; stamp?: string };
 interface OpenScriptArgs extends Omit<OpenRoundArgs, 'policy' | 'choice' | 'control'> {
   policy: string;
   deadlineMs?: number;
@@ -67,18 +59,15 @@ type SubmitScriptArgs = SubmitArgs & {
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
 
-const progress = transition<SnapshotArgs & { history: boolean }, JobProgress>('rounds/progress');
 const open = transition<OpenScriptArgs & { newEpoch: Epoch }, OpenRoundReply>('rounds/open');
 const takeover = transition<{ job: JobId; takeoverId: string; newEpoch: Epoch }, TakeoverRoundReply>('jobs/takeover');
 const submit = transition<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
 const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
-const expire = transition<object, { rounds: RoundName[] }>('rounds/expire');
 const reconcile = transition<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
 const listJobs = transition<
   { openOnly: boolean; idleBeforeMs?: number; cursor: string },
   { jobs: JobId[]; cursor: string }
 >('jobs/list');
-const owns = transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns');
 
 /**
  * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the loop of the caller, so that any
@@ -88,7 +77,13 @@ const owns = transition<{ job: JobId; owner: string; ref: string }, { owned: boo
 export class RoundStore extends storeOf({
   /** Takes one page of the long-tail queue into a round that is opening. */
   take: transition<RoundName, TakeAnswer>('rounds/take'),
-  status: transition<StatusArgs, RoundStatus>('rounds/status'),
+  status: transition<TrainerArgs & { roundId?: RoundId }, RoundStatus>('rounds/status'),
+  /** What the plan of the next round is made from; zeros for an unknown job. `history`: see {@link JobProgress}. */
+  progress: transition<TrainerArgs & { history?: boolean }, JobProgress>('rounds/progress'),
+  /** Completes rounds whose deadline is over. */
+  expire: transition<object, { rounds: RoundName[] }>('rounds/expire'),
+  /** Whether a payload may still be wanted. */
+  owns: transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns'),
   close: transition<CloseRoundRequest, CloseRoundReply>('rounds/close'),
   cancel: transition<CancelRoundRequest & { reason: string }, CancelRoundReply>('rounds/cancel'),
   /** Gives back one page of the accepted groups of a cancelled round. */
@@ -102,15 +97,6 @@ export class RoundStore extends storeOf({
   listLongtail: transition<{ job: JobId; cursor: number }, LongtailListReply>('longtail/list'),
   jobStatus: transition<{ job: JobId; stamp?: string }, JobStatus>('jobs/status'),
 }) {
-  /**
-   * What the plan of the next round is made from; zeros for a job that is not there.
-   * @param history lengths and times of the last rounds too, for policies that look at them
-   * @throws GENERATION_CHANGED; JOB_NOT_FOUND and FENCED, both only with `trainerEpoch`
-   */
-  progress(pool: PoolName, args: SnapshotArgs, history = false): Promise<JobProgress> {
-    return this.runner.run(progress, pool, { ...args, history });
-  }
-
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
   open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundReply> {
     const { trainerEpoch, stamp, policy, rules, keepTokens, places, choice, control, traceparent, ...parameters } =
@@ -169,11 +155,6 @@ export class RoundStore extends storeOf({
     return this.runner.run(results, pool, { maxBytes: LIMITS.bodyBytes / 2, ...args });
   }
 
-  /** Completes rounds whose deadline has come. */
-  async expire(pool: PoolName): Promise<RoundName[]> {
-    return (await this.runner.run(expire, pool, {})).rounds;
-  }
-
   /** The latest stamp of the pool in any reply to this process. */
   seenStamp(pool: PoolName): string | undefined {
     return this.runner.stamps.of(pool);
@@ -202,11 +183,6 @@ export class RoundStore extends storeOf({
   async jobPage(pool: PoolName, openOnly: boolean, from = '0'): Promise<ListJobsReply> {
     const { jobs, cursor } = await this.runner.run(listJobs, pool, { openOnly, cursor: from });
     return { jobs: jobs.sort(), ...(cursor === '0' ? {} : { cursor }) };
-  }
-
-  /** Whether a payload may still be wanted, see the script `rounds/owns`. */
-  async owns({ pool, job, owner }: PayloadName, ref: string): Promise<boolean> {
-    return (await this.runner.run(owns, pool, { job, owner, ref })).owned;
   }
 }
 

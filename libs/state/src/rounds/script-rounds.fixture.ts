@@ -69,7 +69,7 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async compareProgress(expected: PlanProgress): Promise<void> {
-    const { stamp: _, ...said } = await rounds.progress(this.pool, { job: JOB }, true);
+    const { stamp: _, ...said } = await rounds.progress(this.pool, { job: JOB, history: true });
     const progress = said as unknown as PlanProgress;
     expect(normalized(progress)).toEqual(normalized(expected));
     // The scripts open a round and take its groups one after the other, the model at once.
@@ -137,7 +137,7 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async expireRound(): Promise<boolean> {
-    return (await rounds.expire(this.pool)).length > 0;
+    return (await rounds.expire(this.pool)).rounds.length > 0;
   }
 
   async cut(): Promise<string[]> {

@@ -72,7 +72,7 @@ const WORDS: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
 const STATES: Record<string, (trainerEpoch: Epoch) => Promise<unknown>> = {
   'is open': async () => undefined,
   'is closed, and the weights are changed': async (trainerEpoch) => {
-    await expect.poll(() => rounds.expire(pool)).toHaveLength(1);
+    await expect.poll(async () => (await rounds.expire(pool)).rounds).toHaveLength(1);
     await readAndClose(rounds, pool, { ...FIRST, trainerEpoch });
     await WORDS['weights.commit']!(trainerEpoch);
   },

@@ -97,10 +97,10 @@ describe('engines that are paused while weights change', () => {
     const again = (await steps()).filter(({ serverId }) => serverId === 's1');
     expect(again).toHaveLength(1);
     await weights.engineTold(pool, again[0]!, 60_000);
-    expect(await weights.holdsEngine(pool, about)).toBe(true);
+    expect((await weights.engineHeld(pool, about)).held).toBe(true);
     expect((await resumes()).map(({ endpoint }) => endpoint)).toEqual(['http://s2']);
     await rollBack();
-    expect(await weights.holdsEngine(pool, about)).toBe(false);
+    expect((await weights.engineHeld(pool, about)).held).toBe(false);
     expect((await resumes()).map(({ serverId }) => serverId)).toContain('s1');
   });
 
@@ -131,7 +131,7 @@ describe('engines that are paused while weights change', () => {
       givenUp: [about],
     });
     // A replica that has paused it too is told so, and records nothing anew.
-    expect(await weights.knowsEngines(pool, [about])).toEqual([false]);
+    expect((await weights.engineKnown(pool, { steps: [about] })).recorded).toEqual([false]);
     expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
     // It is paused for the next change like one that nobody has heard of.
     await begin('keep', 'next');

@@ -55,14 +55,8 @@ const engineTold = transition<
   Pick<EngineStep, 'endpoint' | 'dialect' | 'syncId'> & { paused: boolean; lateMs: number },
   { late: boolean }
 >('weights/engine-told');
-const engineKnown = transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known');
-const engineHeld = transition<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held');
 /** An engine as it is registered: one start of it, or whatever answers at its address. */
 export type ServerStart = Pick<EngineStep, 'endpoint' | 'dialect'> & { instanceId?: string };
-const staleCache = transition<
-  { serverId: ServerId; weightVersion: number; start?: ServerStart },
-  { engine?: Pick<EngineStep, 'endpoint' | 'dialect'> }
->('weights/stale-cache');
 const status = transition<
   { syncId?: string; cursor?: string; stamp?: string },
   Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
@@ -78,6 +72,15 @@ export class WeightStore extends storeOf({
   engineSteps: transition<{ cursor: string }, EnginePausesPage>('weights/engine-steps'),
   /** One page of the engines that are to resume. */
   engineResumes: transition<{ cursor: string }, EngineResumesPage>('weights/engine-resumes'),
+  /** For at most 128 engines that a replica has paused: whether each is recorded for its change and not given up. */
+  engineKnown: transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known'),
+  /** Whether the change of weights of this pool keeps the engine paused. */
+  engineHeld: transition<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held'),
+  /** The engine that must empty its prefix cache before its server, registered as `start` just now, counts. */
+  staleCache: transition<
+    { serverId: ServerId; weightVersion: number; start?: ServerStart },
+    { engine?: Pick<EngineStep, 'endpoint' | 'dialect'> }
+  >('weights/stale-cache'),
 }) {
   /**
    * @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, WEIGHT_SYNC_ENDED, WEIGHTS_NOT_QUIESCED, JOB_NOT_FOUND, FENCED
@@ -91,20 +94,6 @@ export class WeightStore extends storeOf({
     return this.runner.run(end, pool, { syncId, outcome: 'rolled-back', reason: 'deadline', overdueOnly: true });
   }
 
-  /**
-   * What a replica has paused, at most 128: one that Redis has no record of (any more) is recorded as one that is to go
-   * on.
-   * @returns for each whether it is recorded for its change, and not given up
-   */
-  async knowsEngines(pool: PoolName, steps: EngineStep[]): Promise<boolean[]> {
-    return (await this.runner.run(engineKnown, pool, { steps })).recorded;
-  }
-
-  /** Whether the change of weights of this pool keeps the engine paused. */
-  async holdsEngine(pool: PoolName, { endpoint, dialect }: EngineStep): Promise<boolean> {
-    return (await this.runner.run(engineHeld, pool, { endpoint, dialect })).held;
-  }
-
   /** @param lateMs longest a call of an engine takes. `late`: the change has ended meanwhile, the engine must resume */
   engineTold(
     pool: PoolName,
@@ -112,19 +101,6 @@ export class WeightStore extends storeOf({
     lateMs: number,
   ): Promise<{ late: boolean }> {
     return this.runner.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
-  }
-
-  /**
-   * The engine that must empty its prefix cache before its server counts as one of these weights.
-   * @param start what the server is registered as just now
-   */
-  async staleCache(
-    pool: PoolName,
-    serverId: ServerId,
-    weightVersion: number,
-    start?: ServerStart,
-  ): Promise<Pick<EngineStep, 'endpoint' | 'dialect'> | undefined> {
-    return (await this.runner.run(staleCache, pool, { serverId, weightVersion, start })).engine;
   }
 
   /**
