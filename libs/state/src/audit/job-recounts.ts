@@ -17,7 +17,7 @@ const markCounts = transition<{ jobs: string[]; generation: string; isLast: bool
 
 /** Requests or jobs of one transition. */
 const PAGE = 128;
-/** A recount that nobody goes on with for a minute is forgotten. */
+/** A recount without a call for a minute is forgotten. */
 const KEEP_ALIVE_MS = 10_000;
 
 /** Requests by state. */
@@ -32,12 +32,13 @@ export interface CountLook {
   mended: boolean;
 }
 
-/** What was found of each job; its recount is to be ended, see {@link JobRecounts.end}. */
+/** What was found of each job. */
 export interface Recount {
   counted: Map<string, CountLook>;
-  /** Of the recounts; none of a job that another recount is counting, or of which it was given up. */
-  ids: Map<string, string>;
-  /** As {@link JobRecounts.end}; false without a recount. */
+  /**
+   * Everything of the job was checked. False: it stays marked and is to be counted once more, also because another
+   * recount is counting it, or this one was given up.
+   */
   end(job: string): Promise<boolean>;
 }
 
@@ -63,7 +64,7 @@ export class JobRecounts {
     }
     const prefix = `${this.runner.rootKey(pool)}:request:`;
     const found = new Map<string, string[]>();
-    // Each comes at least once, and is counted once.
+    // A key may be in several pages; the transition counts it once.
     for await (const keys of keysBelow(this.redis, jobs.length === 1 ? `${prefix}${jobs[0]}/` : prefix)) {
       for (const key of keys) {
         const requestId = key.slice(prefix.length);
@@ -93,21 +94,16 @@ export class JobRecounts {
     }
     const end = async (job: string) => {
       const id = ids.get(job);
-      return id !== undefined && this.end(pool, job, id);
+      return id !== undefined && (await this.runner.run(endRecount, pool, { job, id })).ended;
     };
-    return { counted, ids, end };
+    return { counted, end };
   }
 
-  /** Says that these recounts go on, now and then. */
+  /** Keeps these recounts from being forgotten. */
   private async keepAlive(pool: string, ids: ReadonlyMap<string, string>): Promise<void> {
     if (performance.now() - this.keptAtMs < KEEP_ALIVE_MS) return;
     this.keptAtMs = performance.now();
     for (const [job, id] of ids) await this.runner.run(recount, pool, { job, id, begins: false, requestIds: [] });
-  }
-
-  /** Everything of the job was looked at. False: it stays marked, and is to be counted once more. */
-  async end(pool: string, job: string, id: string): Promise<boolean> {
-    return (await this.runner.run(endRecount, pool, { job, id })).ended;
   }
 
   /** Marks the jobs whose counts may be off since Redis has lost something. @param generation that began with it */

@@ -26,19 +26,11 @@ export interface LeaseView {
  */
 export async function checkLeases(look: PoolLook): Promise<LeaseView[]> {
   const all: LeaseView[] = [];
-  for await (const ids of look.names('leases', 'HSCAN')) {
-    await look.compare(
-      ids,
-      (id) => [['lease', id]],
-      (where, [view]) => {
-        const lease = view as LeaseView | false;
-        if (!lease) return [];
-        if (lease.seq === undefined) return [{ check: 'lease-unreadable', where, says: lease.packed }];
-        all.push(lease);
-        return compareLease(lease, where);
-      },
-    );
-  }
+  await look.checkEach<LeaseView>(look.names('leases', 'HSCAN'), 'lease', (where, lease) => {
+    if (lease.seq === undefined) return [{ check: 'lease-unreadable', where, says: lease.packed }];
+    all.push(lease);
+    return compareLease(lease, where);
+  });
   return all;
 }
 
@@ -80,33 +72,29 @@ export async function checkLeaseSets(look: PoolLook): Promise<void> {
   }
 }
 
+interface RequestListView {
+  isSet: boolean;
+  lost: unknown;
+  inSet: number;
+}
+
 /** What the lists of requests name, against the leases: a text, or a set when they are many. */
 export async function checkRequestLists(look: PoolLook): Promise<void> {
-  const compare = (requestIds: string[]) =>
-    look.compare(
-      requestIds,
-      (requestId) => [['request_list', requestId]],
-      (requestId, [view]) => {
-        const { isSet, lost, inSet } = view as { isSet: boolean; lost: unknown; inSet: number };
-        const check = 'request-without-lease';
-        const found: Discrepancy[] = listOf<string>(lost).map((where) => ({
-          check,
-          where,
-          says: requestId,
-          steps: [['listed', requestId, where, false]],
-        }));
-        const drop = (command: string, key: Step[1], ...field: string[]): Step[] => [['call', command, key, ...field]];
-        if (isSet && inSet === 0) {
-          found.push({ check, where: requestId, steps: drop('HDEL', 'requestLeases', requestId) });
-        } else if (!isSet && inSet > 0) {
-          const steps = drop('UNLINK', ['leasesOfRequest', requestId]);
-          found.push({ check: 'request-set-unknown', where: requestId, steps });
-        }
-        return found;
-      },
-    );
-  for await (const requestIds of look.names('requestLeases', 'HSCAN')) await compare(requestIds);
-  for await (const requestIds of look.keysBelow('request-leases:')) await compare(requestIds);
+  const check = 'request-without-lease';
+  const compare = (requestId: string, { isSet, lost, inSet }: RequestListView): Discrepancy[] => {
+    const found: Discrepancy[] = listOf<string>(lost).map((where) => {
+      return { check, where, says: requestId, steps: [['listed', requestId, where, false]] };
+    });
+    if (isSet && inSet === 0) {
+      found.push({ check, where: requestId, steps: [['call', 'HDEL', 'requestLeases', requestId]] });
+    } else if (!isSet && inSet > 0) {
+      const steps: Step[] = [['call', 'UNLINK', ['leasesOfRequest', requestId]]];
+      found.push({ check: 'request-set-unknown', where: requestId, steps });
+    }
+    return found;
+  };
+  await look.checkEach(look.names('requestLeases', 'HSCAN'), 'request_list', compare);
+  await look.checkEach(look.keysBelow('request-leases:'), 'request_list', compare);
 }
 
 /** `<id>:<epoch>`; an id may hold colons. */

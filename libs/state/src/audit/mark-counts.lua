@@ -6,14 +6,12 @@ Flags: allow-oom ]]
 return function(tx, args)
   local marked = 0
   for _, job in ipairs(args.jobs) do
-    local counts = redis.call('HMGET', tx.key:counts(job), 'submitted', 'trained', 'failed', 'dropped', 'pending',
-      'claimed', 'running',
-      'cutting', 'unfinished', 'finished')
-    local at_rest, left = true, tonumber(counts[1] or 0)
-    for position = 2, #counts do
-      local count = tonumber(counts[position] or 0)
-      left = left - count
-      if count < 0 or (position > 4 and count > 0) then at_rest = false end
+    local counts = Hashes.all(tx.key:counts(job))
+    local at_rest, left = true, tonumber(counts.submitted or 0)
+    for _, state in ipairs(Counts.KEPT) do at_rest = at_rest and tonumber(counts[state] or 0) == 0 end
+    for _, state in ipairs(Counts.FOLDED) do
+      local count = tonumber(counts[state] or 0)
+      at_rest, left = at_rest and count >= 0, left - count
     end
     if not at_rest or left ~= 0 then marked = marked + redis.call('SADD', tx.key.miscountedJobs, job) end
   end

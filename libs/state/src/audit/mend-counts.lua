@@ -8,18 +8,16 @@ Reply: goesOn    boolean; false: it was given up
        mended    boolean: the counts were off
 Flags: allow-oom ]]
 return function(tx, args)
-  local FOLDED = { 'trained', 'failed', 'dropped' }
-  local KEPT = { 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }
   local hash, recount = tx.key:counts(args.job), tx.key:recount(args.job)
-  local function fields_of(name)
-    local flat, fields = redis.call('HGETALL', name), {}
-    for position = 1, #flat, 2 do fields[flat[position]] = tonumber(flat[position + 1]) end
-    return fields
+  local function numbers_of(name)
+    local numbers = Hashes.all(name)
+    for field, text in pairs(numbers) do numbers[field] = tonumber(text) end
+    return numbers
   end
   if redis.call('HGET', recount, 'id') ~= args.id or Counts.is_recount_outdated(tx, args.job) then
     return '{"goesOn":false,"mended":false}'
   end
-  local seen, found = fields_of(hash), fields_of(recount)
+  local seen, found = numbers_of(hash), numbers_of(recount)
 
   local sum, mended = 0, false
   local function set(state, count)
@@ -27,11 +25,11 @@ return function(tx, args)
     mended = true
     redis.call('HSET', hash, state, Format.integer(count))
   end
-  for _, state in ipairs(KEPT) do
+  for _, state in ipairs(Counts.KEPT) do
     set(state, found[state] or 0)
     sum = sum + (found[state] or 0)
   end
-  for _, state in ipairs(FOLDED) do
+  for _, state in ipairs(Counts.FOLDED) do
     local count = math.max(0, seen[state] or 0)
     set(state, count)
     sum = sum + count

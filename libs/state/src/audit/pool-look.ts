@@ -116,6 +116,21 @@ export class PoolLook {
     }
   }
 
+  /** Checks a view of each item of these pages; an item that is gone is skipped. */
+  async checkEach<View>(
+    pages: AsyncIterable<string[]>,
+    view: string,
+    check: (id: string, found: View) => Discrepancy[],
+  ): Promise<void> {
+    for await (const ids of pages) {
+      await this.compare(
+        ids,
+        (id) => [[view, id]],
+        (id, [found]) => (found === false ? [] : check(id, found as View)),
+      );
+    }
+  }
+
   /**
    * Tries a check of what takes more than one call to read, until nothing has changed while it was read.
    * @param check false when something has changed

@@ -19,18 +19,10 @@ const SORTED_INDEXES = ['servers', 'eligible', 'watchedServers', 'drainingServer
 /** The servers against the indexes of those that take leases and have room, and these against the servers. */
 export async function checkServers(look: PoolLook): Promise<Map<string, number>> {
   const loads = new Map<string, number>();
-  for await (const ids of look.names('servers', 'ZSCAN')) {
-    await look.compare(
-      ids,
-      (id) => [['server', id]],
-      (id, [view]) => {
-        const server = view as ServerView | false;
-        if (!server) return [];
-        loads.set(id, server.load);
-        return compareServer(server, id);
-      },
-    );
-  }
+  await look.checkEach<ServerView>(look.names('servers', 'ZSCAN'), 'server', (id, server) => {
+    loads.set(id, server.load);
+    return compareServer(server, id);
+  });
   const says = 'names a missing server';
   const reads = (id: string) => [['HEXISTS', 'serverRecords', id] as const];
   const check = 'index-without-server';

@@ -19,21 +19,13 @@ interface SessionView {
 /** @returns sessions by the `serverId:epoch` they are bound to */
 export async function checkSessions(look: PoolLook): Promise<Map<string, Set<string>>> {
   const bound = new Map<string, Set<string>>();
-  for await (const ids of look.names('sessions', 'HSCAN')) {
-    await look.compare(
-      ids,
-      (id) => [['session', id]],
-      (where, [view]) => {
-        const session = view as SessionView | false;
-        if (!session) return [];
-        const { packed: says, leases } = session;
-        if (leases === undefined) return [{ check: 'session-unreadable', where, says }];
-        entryOf(bound, `${session.serverId}:${session.epoch}`).add(where);
-        if (session.isIdle === leases <= 0) return [];
-        return [{ check: 'session-idle', where, says, steps: [['session', where, leases]] }];
-      },
-    );
-  }
+  await look.checkEach<SessionView>(look.names('sessions', 'HSCAN'), 'session', (where, session) => {
+    const { packed: says, leases } = session;
+    if (leases === undefined) return [{ check: 'session-unreadable', where, says }];
+    entryOf(bound, `${session.serverId}:${session.epoch}`).add(where);
+    if (session.isIdle === leases <= 0) return [];
+    return [{ check: 'session-idle', where, says, steps: [['session', where, leases]] }];
+  });
   return bound;
 }
 

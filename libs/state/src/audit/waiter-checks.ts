@@ -11,23 +11,15 @@ interface WaiterView {
 
 /** The parked acquires against their lanes and deadlines, and these against them. */
 export async function checkWaiters(look: PoolLook): Promise<void> {
-  for await (const ids of look.names('acquireWaiters', 'HSCAN')) {
-    await look.compare(
-      ids,
-      (id) => [['waiter', id]],
-      (where, [view]) => {
-        const waiter = view as WaiterView | false;
-        if (!waiter) return [];
-        const { lane: says, score, stands, hasDeadline, hasLease } = waiter;
-        const found: Discrepancy[] = [];
-        if (!hasDeadline || stands === false || Number(stands) !== Number(score)) {
-          found.push({ check: 'waiter-not-in-lane', where, says, steps: [['park', where]] });
-        }
-        if (hasLease) found.push({ check: 'waiter-with-lease', where, says });
-        return found;
-      },
-    );
-  }
+  await look.checkEach<WaiterView>(look.names('acquireWaiters', 'HSCAN'), 'waiter', (where, waiter) => {
+    const { lane: says, score, stands, hasDeadline, hasLease } = waiter;
+    const found: Discrepancy[] = [];
+    if (!hasDeadline || stands === false || Number(stands) !== Number(score)) {
+      found.push({ check: 'waiter-not-in-lane', where, says, steps: [['park', where]] });
+    }
+    if (hasLease) found.push({ check: 'waiter-with-lease', where, says });
+    return found;
+  });
   const reads = (id: string) => [['waiter', id] as const];
   await look.checkIndex('acquireDeadlines', 'ZSCAN', 'deadline-without-waiter', ([view]) => view !== false, { reads });
   for await (const lanes of look.keysBelow('waiters:lane:')) {

@@ -2,8 +2,9 @@
 -- and upkeep counts it anew from its requests.
 local Counts = {}
 
-Counts.STATES = { 'submitted', 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished', 'trained',
-  'failed', 'dropped' }
+-- States whose requests are stored one by one, and those whose requests may be folded into the counts.
+Counts.KEPT = { 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }
+Counts.FOLDED = { 'trained', 'failed', 'dropped' }
 
 local function mark_miscount(tx, job)
   redis.call('HINCRBY', tx.key.meta, 'miscounts', 1)

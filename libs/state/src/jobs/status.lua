@@ -10,7 +10,9 @@ return function(tx, args)
     'trainedGroups', 'failedGroups', 'settlingGroups', 'openRoundId', 'droppedGroups')
   if not field[1] then return Trainer.no_job(args.job) end
   local counts, requests = Hashes.all(tx.key:counts(args.job)), {}
-  for _, state in ipairs(Counts.STATES) do requests[state] = tonumber(counts[state] or 0) end
+  for _, states in ipairs({ { 'submitted' }, Counts.KEPT, Counts.FOLDED }) do
+    for _, state in ipairs(states) do requests[state] = tonumber(counts[state] or 0) end
+  end
   return Generation.reply(tx, {
     job = args.job, trainerEpoch = field[1], stepsTrained = tonumber(field[2] or 0),
     submittedGroups = tonumber(field[3] or 0), trainedGroups = tonumber(field[4] or 0),

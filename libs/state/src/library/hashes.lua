@@ -17,13 +17,11 @@ function Hashes.set(hash, fields)
   redis.call('HSET', hash, unpack(flat))
 end
 
--- A flat list of names and values, as HGETALL gives it, as a table.
-function Hashes.of_list(flat)
-  local fields = {}
+-- All fields by name, as texts.
+function Hashes.all(hash)
+  local fields, flat = {}, redis.call('HGETALL', hash)
   for position = 1, #flat, 2 do fields[flat[position]] = flat[position + 1] end
   return fields
 end
-
-function Hashes.all(hash) return Hashes.of_list(redis.call('HGETALL', hash)) end
 
 return Hashes

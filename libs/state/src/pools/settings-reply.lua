@@ -1,10 +1,8 @@
--- Everything that was set, as the scripts see it.
+-- Everything that was set, as transitions read it.
 local SettingsReply = {}
 
 function SettingsReply.json(tx)
-  local all = {}
-  local flat = redis.call('HGETALL', tx.key.settings)
-  for index = 1, #flat, 2 do all[flat[index]] = flat[index + 1] end
+  local all = Hashes.all(tx.key.settings)
   return cjson.encode({
     settings = all,
     version = tonumber(all.version) or 0,
@@ -16,8 +14,7 @@ end
 
 -- The settings as the history keeps them; the policy is the one wanted last.
 function SettingsReply.history_entry(tx)
-  local flat, settings = redis.call('HGETALL', tx.key.settings), {}
-  for index = 1, #flat, 2 do settings[flat[index]] = flat[index + 1] end
+  local settings = Hashes.all(tx.key.settings)
   settings.policy = settings.nextPolicy or settings.policy
   return cjson.encode({ version = tonumber(settings.version) or 0, sinceMs = tx.now, settings = settings })
 end

@@ -2,9 +2,9 @@
 local Settings = {}
 
 function Tx.fields.settings(tx)
-  local settings, flat = {}, redis.call('HGETALL', tx.key.settings)
-  for index = 1, #flat, 2 do
-    if flat[index + 1] ~= 'never' then settings[flat[index]] = flat[index + 1] end
+  local settings = Hashes.all(tx.key.settings)
+  for name, text in pairs(settings) do
+    if text == 'never' then settings[name] = nil end
   end
   return settings
 end
