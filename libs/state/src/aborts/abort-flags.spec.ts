@@ -3,7 +3,7 @@ import { roundTerms } from '@broomwagon/policies';
 import { afterAll, beforeEach, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { AbortStore } from './abort.store';
-import type { AbortSelector } from './abort.types';
+import type { AbortSelector } from './abort.store';
 
 // The flag of an abort of a round or a job holds from its first moment on, before any page of its selection.
 const test = new TestPools();

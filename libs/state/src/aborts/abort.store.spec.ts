@@ -2,7 +2,7 @@ import type { AttemptId, Claim } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { AbortStore } from './abort.store';
-import type { AbortSelector } from './abort.types';
+import type { AbortSelector } from './abort.store';
 
 const test = new TestPools();
 const { redis, rounds, leases, servers } = test;

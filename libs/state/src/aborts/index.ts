@@ -1,2 +1,1 @@
 export * from './abort.store';
-export * from './abort.types';

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { LongtailStore } from '../longtail';
 import { segmentOf, TestPools, type TestRound } from '../rounds/test-pools.fixture';
 import { AbortStore } from './abort.store';
-import type { AbortSelector } from './abort.types';
+import type { AbortSelector } from './abort.store';
 
 const test = new TestPools();
 const { rounds, requests, workers } = test;

@@ -1,2 +1,1 @@
 export * from './longtail.store';
-export * from './longtail.types';

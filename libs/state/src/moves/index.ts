@@ -1,2 +1,1 @@
 export * from './move.store';
-export * from './move.types';

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { MoveStore } from './move.store';
-import type { KeptMove } from './move.types';
+import type { KeptMove } from './move.store';
 
 const test = new TestPools();
 const { redis, runner, rounds, requests, leases, workers, servers } = test;

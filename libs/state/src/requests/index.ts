@@ -1,2 +1,1 @@
 export * from './request.store';
-export * from './request.types';

@@ -16,7 +16,7 @@ import type {
   TailChoice,
   TrainedGroup,
 } from '@broomwagon/contracts';
-import type { AttemptFence } from '../requests/request.types';
+import type { AttemptFence } from '../requests/request.store';
 
 /** What the plan of the next round is made from. */
 export interface JobProgress {

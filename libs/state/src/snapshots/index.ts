@@ -1,2 +1,1 @@
 export * from './snapshot.store';
-export * from './snapshot.types';

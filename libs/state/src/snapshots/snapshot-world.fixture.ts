@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { GivingUpWorld } from '../longtail/giving-up-world.fixture';
 import { JOB, redis, rounds, runner } from '../rounds/data-set-world.fixture';
 import { SnapshotStore } from './snapshot.store';
-import type { RestoreSnapshotPage } from './snapshot.types';
+import type { RestoreSnapshotPage } from './snapshot.store';
 
 const snapshots = new SnapshotStore(runner);
 /** What says who may speak; a restore leaves it alone, or moves it on. */

@@ -7,10 +7,21 @@ import {
   type PoolName,
   type RestoreJobRequest,
   type SnapshotJobRequest,
+  type SnapshotJobReply,
+  type RestoreJobReply,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
-import type { RestoreSnapshotPage, SaveSnapshotPage } from './snapshot.types';
+
+export interface SaveSnapshotPage extends SnapshotJobReply {
+  /** An older snapshot is to be deleted. */
+  retired: boolean;
+}
+
+export interface RestoreSnapshotPage extends RestoreJobReply {
+  /** A snapshot that was made after this one is to be deleted. */
+  retired: boolean;
+}
 
 const restore = transition<RestoreJobRequest & { newEpoch: Epoch }, RestoreSnapshotPage>('snapshots/restore');
 

@@ -10,7 +10,7 @@ import type {
   WeightSyncMode,
   WeightSyncReply,
 } from '@broomwagon/contracts';
-import type { AbortCommands, ServerFence } from '../aborts/abort.types';
+import type { AbortCommands, ServerFence } from '../aborts/abort.store';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
