@@ -32,8 +32,7 @@ function VIEWS.lease(tx, id)
   local worker = 'worker:' .. lease.workerId .. ':' .. lease.workerEpoch
   lease.onServer = has(tx.key:serverLeases(lease.serverId, lease.serverEpoch), id)
   lease.onWorker = has(tx.key:workerLeases(lease.workerId, lease.workerEpoch), id)
-  lease.hasServer = Leases.is_on_current_epoch(tx, lease)
-    or has(tx.key.expiredLeaseEpochs, server)
+  lease.hasServer = Leases.is_on_current_epoch(tx, lease) or has(tx.key.expiredLeaseEpochs, server)
   lease.hasWorker = redis.call('HGET', tx.key:worker(lease.workerId), 'liveEpoch') == lease.workerEpoch
     or has(tx.key.expiredLeaseEpochs, worker)
   lease.hasSession = not lease.sessionId or redis.call('HEXISTS', tx.key.sessions, lease.sessionId) == 1
@@ -241,8 +240,7 @@ function VIEWS.snapshots(tx, job, numbers)
     local header = redis.call('HMGET', tx.key:snapshot(job, number), 'tag', 'groups', 'requests')
     known[number] = true
     table.insert(listed, { tag = tag, number = number, hasHeader = header[1] == tag, groups = tonumber(header[2] or 0),
-      requests = tonumber(header[3] or 0),
-      held = redis.call('HLEN', Snapshots.groups(tx, job, number)) })
+      requests = tonumber(header[3] or 0), held = redis.call('HLEN', Snapshots.groups(tx, job, number)) })
   end
   local lost = {}
   for _, number in ipairs(numbers) do

@@ -14,4 +14,11 @@ function Jobs.read(tx, job)
   return known
 end
 
+-- Bytes of payloads that a sample may take: its maxTokens, as they were submitted on average, at so many bytes.
+function Jobs.sample_bytes(tx, job, bytes_per_token)
+  local submitted = tonumber(redis.call('HGET', tx.key:counts(job), 'submitted') or 0)
+  local tokens = tonumber(redis.call('HGET', tx.key:job(job), 'submittedTokens') or 0)
+  return submitted > 0 and tokens / submitted * bytes_per_token or 0
+end
+
 return Jobs

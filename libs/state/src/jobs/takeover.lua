@@ -7,13 +7,13 @@ return function(tx, args)
   local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',
     'openRoundId')
   if not field[1] then return Trainer.no_job(args.job) end
-  local epoch = Takeovers.epoch_of_takeover(tx, args.job, args.takeoverId)
+  local epoch = Trainer.epoch_of_takeover(tx, args.job, args.takeoverId)
   if epoch and epoch ~= field[1] then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'takeoverId')
   end
   if not epoch then
     epoch = args.newEpoch
-    Takeovers.begin_epoch(tx, args.job, args.takeoverId, epoch)
+    Trainer.begin_epoch(tx, args.job, args.takeoverId, epoch)
     Events.add(tx, 'job.taken-over', { job = args.job })
   end
   Trainer.seen(tx, args.job)

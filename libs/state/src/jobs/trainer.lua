@@ -27,10 +27,34 @@ function Trainer.round(tx, args)
   return nil, Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId')
 end
 
+-- Returns nil, or the error to answer while the job is being restored.
+function Trainer.restore_error(tx, job)
+  if redis.call('HEXISTS', tx.key:job(job), 'restoring') == 0 then return nil end
+  return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
+end
+
 -- The trainer lives, so the requests of its job may be claimed.
 function Trainer.seen(tx, job)
   redis.call('HSET', tx.key:job(job), 'trainerSeenAtMs', Format.integer(tx.now))
   ClaimTurns.readmit(tx, job)
+end
+
+local TAKEOVERS_REMEMBERED = 16
+local function load_takeovers(tx, job) return cjson.decode(redis.call('HGET', tx.key:job(job), 'takeovers') or '[]') end
+
+-- The epoch that the call of this id began, or nil: a repeat gets the same one.
+function Trainer.epoch_of_takeover(tx, job, takeover_id)
+  for _, takeover in ipairs(load_takeovers(tx, job)) do
+    if takeover.id == takeover_id then return takeover.epoch end
+  end
+end
+
+-- Begins a new epoch of the job: every trainer before is fenced.
+function Trainer.begin_epoch(tx, job, takeover_id, epoch)
+  local takeovers = load_takeovers(tx, job)
+  table.insert(takeovers, { id = takeover_id, epoch = epoch })
+  if #takeovers > TAKEOVERS_REMEMBERED then table.remove(takeovers, 1) end
+  redis.call('HSET', tx.key:job(job), 'trainerEpoch', epoch, 'takeovers', cjson.encode(takeovers))
 end
 
 return Trainer

@@ -11,9 +11,10 @@ return function(tx, args)
   local removed = 0
   for _, name in ipairs(args.items) do
     local since, item = redis.call('ZSCORE', tx.key.payloadIndex, name), PayloadKeys.item(tx, name)
-    local stays = not since or (cutoff and tonumber(since) > cutoff)
-      or (args.incomplete and redis.call('HLEN',
-      item) - PayloadKeys.HEADER_FIELDS == tonumber(redis.call('HGET', item, 'count')))
+    local function is_complete()
+      return redis.call('HLEN', item) - PayloadKeys.HEADER_FIELDS == tonumber(redis.call('HGET', item, 'count'))
+    end
+    local stays = not since or (cutoff and tonumber(since) > cutoff) or (args.incomplete and is_complete())
     if not stays then
       if redis.call('SREM', tx.key.payloadFreed, name) == 0 then PayloadKeys.use(tx, -PayloadKeys.bytes(tx, name)) end
       if args.keepMs then redis.call('PEXPIRE', item, args.keepMs) else redis.call('UNLINK', item) end

@@ -13,7 +13,7 @@ return function(tx, args)
   if args.ifVersion and args.ifVersion ~= version then
     return Reply.fail('VERSION_MISMATCH', 'The settings have the version ' .. Format.integer(version), 'ifVersion')
   end
-  local first = version == 0 and SettingsReply.history_entry(tx)
+  local first = version == 0 and Settings.history_entry(tx)
 
   local function put(name, value)
     if Settings.get(tx, name) == value then return end
@@ -52,8 +52,8 @@ return function(tx, args)
     redis.call('HINCRBY', tx.key.settings, 'version', 1)
     tx.settings = nil
     if first then redis.call('LPUSH', tx.key.settingsHistory, first) end
-    redis.call('LPUSH', tx.key.settingsHistory, SettingsReply.history_entry(tx))
+    redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx))
     redis.call('LTRIM', tx.key.settingsHistory, 0, KEPT - 1)
   end
-  return SettingsReply.json(tx)
+  return Settings.json(tx)
 end

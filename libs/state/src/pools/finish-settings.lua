@@ -16,5 +16,5 @@ return function(tx, args)
     end
     redis.call('HSET', tx.key.settings, 'scoredVersion', Format.integer(version))
   end
-  return SettingsReply.json(tx)
+  return Settings.json(tx)
 end

@@ -2,5 +2,5 @@
 Reply: RawSettings
 Flags: allow-oom ]]
 return function(tx)
-  return SettingsReply.json(tx)
+  return Settings.json(tx)
 end

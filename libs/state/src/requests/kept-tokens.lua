@@ -38,7 +38,7 @@ function KeptTokens.keep(tx, request, group, segment, tokens)
   request.attemptTokens = count
   local unused = not (is_kept and made == segment) and segment
   if is_kept then
-    made = MixedWeights.mark(tx, request, made)
+    made = Weights.mark_mixed(tx, request, made)
     request.segments = request.segments == '[]' and '[' .. made .. ']'
       or string.sub(request.segments, 1, -2) .. ',' .. made .. ']'
     request.tokens = request.tokens + count

@@ -70,8 +70,7 @@ return function(tx, args)
     end
     if surplus[1] then
       -- Groups trained before are forgotten with their rounds.
-      redis.call('ZREMRANGEBYSCORE', trained_groups, '-inf', '(' .. redis.call('ZRANGE', rounds, 0, 0,
-        'WITHSCORES')[2])
+      redis.call('ZREMRANGEBYSCORE', trained_groups, '-inf', '(' .. redis.call('ZRANGE', rounds, 0, 0, 'WITHSCORES')[2])
     end
   end
   return Reply.object({ done = done, waiting = waiting })

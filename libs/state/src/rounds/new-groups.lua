@@ -37,7 +37,7 @@ function NewGroups.room_error(tx, round, groups, room)
     'unfinished')) do
     live = live + tonumber(count or 0)
   end
-  local reserved = live * SampleBytes.of(tx, round.job, room.bytesPerToken)
+  local reserved = live * Jobs.sample_bytes(tx, round.job, room.bytesPerToken)
   if page > room.quotaBytes then
     return Reply.fail('VALIDATION_FAILED',
       string.format('The samples of the page may take %.0f bytes of payloads, and the quota of the job is %.0f: '

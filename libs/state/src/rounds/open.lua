@@ -10,13 +10,12 @@ return function(tx, args)
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
   local job = tx.key:job(args.job)
-  local field = redis.call('HMGET', job, 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'restoring',
-    'deleting')
+  local field = redis.call('HMGET', job, 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'deleting')
   local current, steps, open_round, settling =
     field[1] or nil, tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
   local given = args.trainerEpoch
 
-  if field[6] then return Reply.fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
+  if field[5] then return Reply.fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
   if given and not current then return Trainer.no_job(args.job) end
 
   local function answer(state, taken, epoch)
@@ -37,18 +36,17 @@ return function(tx, args)
     end
     return answer(known[1], tonumber(known[3]), current)
   end
-  if field[5] then
-    return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
-  end
+  refused = Trainer.restore_error(tx, args.job)
+  if refused then return refused end
   if open_round then
     return Reply.fail('ROUND_CONFLICT', 'Round ' .. open_round .. ' of the job is not closed', 'roundId')
   end
   if args.step ~= steps + 1 then
     return Reply.fail('PLAN_STALE', 'The job has trained ' .. Format.integer(steps) .. ' steps', 'step')
   end
-  local pool_version = PoolVersion.current(tx)
+  local pool_version = Weights.version(tx)
   local weight_version = args.weightVersion or pool_version
-  if not PoolVersion.is_current(tx, weight_version) then
+  if not Weights.is_version(tx, weight_version) then
     return Reply.fail('WEIGHT_VERSION_MISMATCH', 'The pool has weight version ' .. Format.integer(pool_version)
       .. ', and no segment of this round would have version ' .. Format.integer(weight_version), 'weightVersion', nil,
       { weightVersion = weight_version, poolWeightVersion = pool_version })
@@ -80,8 +78,7 @@ return function(tx, args)
     concurrency = rules.concurrency, sampleOverProvision = rules.sampleOverProvision, maxCuts = rules.maxCuts,
     maxAgeSteps = rules.maxAgeSteps, maxVersionSpan = rules.maxVersionSpan, dispatchOrder = rules.dispatchOrder,
     keepTokens = args.keepTokens, abortScope = args.abortScope, hasQuotas = args.places and 1 or nil,
-    traceparent = args.traceparent,
-    weightVersion = weight_version, trainerEpoch = epoch, openedAtMs = tx.now })
+    traceparent = args.traceparent, weightVersion = weight_version, trainerEpoch = epoch, openedAtMs = tx.now })
   for _, one in ipairs(args.places or {}) do
     redis.call('HSET', tx.key:roundPlaces(args.job, args.roundId), one.domain, one.places)
   end

@@ -17,14 +17,11 @@ return function(tx, args)
     epoch = args.newEpoch
     redis.call('SADD', tx.key.jobs, job)
     redis.call('HSET', hash, 'stepsTrained', 0)
-    Takeovers.begin_epoch(tx, job, args.takeoverId, epoch)
+    Trainer.begin_epoch(tx, job, args.takeoverId, epoch)
   end
-  epoch = epoch or Takeovers.epoch_of_takeover(tx, job, args.takeoverId)
-  refused = Trainer.error(tx, job, epoch)
+  epoch = epoch or Trainer.epoch_of_takeover(tx, job, args.takeoverId)
+  refused = Trainer.error(tx, job, epoch) or Trainer.restore_error(tx, job)
   if refused then return refused end
-  if redis.call('HEXISTS', hash, 'restoring') == 1 then
-    return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
-  end
   Trainer.seen(tx, job)
 
   local aborts, counted, cancelled = {}, 0, nil

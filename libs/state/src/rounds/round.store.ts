@@ -56,6 +56,8 @@ type SubmitScriptArgs = SubmitArgs & {
   room?: SubmitRoom;
 };
 
+/** What a repeat of `round.open` may pass otherwise: its sender, and what follows from the state of the job. */
+const MAY_DIFFER = new Set('trainerEpoch stamp rules keepTokens places choice control traceparent'.split(' '));
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
 
@@ -99,24 +101,16 @@ export class RoundStore extends storeOf({
 }) {
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
   open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundReply> {
-    const { trainerEpoch, stamp, policy, rules, keepTokens, places, choice, control, traceparent, ...parameters } =
-      args;
-    const canonicalPolicy = JSON.stringify(Object.fromEntries(Object.entries(policy).toSorted()));
+    const policy = JSON.stringify(Object.fromEntries(Object.entries(args.policy).toSorted()));
+    const compared = Object.entries({ ...args, policy }).filter(([name]) => !MAY_DIFFER.has(name));
     return this.runner.run(open, pool, {
-      ...parameters,
-      trainerEpoch,
-      stamp,
-      traceparent,
+      ...args,
       newEpoch: newEpoch(),
-      rules,
-      keepTokens,
-      places,
-      choice: choice && JSON.stringify(choice),
-      control: control && JSON.stringify(control),
-      policy: canonicalPolicy,
-      deadlineMs: policy.deadlineMs,
-      // Not of what is worked out from the state: a repeat meets another one.
-      digest: digestOf({ ...parameters, policy: canonicalPolicy }),
+      choice: args.choice && JSON.stringify(args.choice),
+      control: args.control && JSON.stringify(args.control),
+      policy,
+      deadlineMs: args.policy.deadlineMs,
+      digest: digestOf(Object.fromEntries(compared)),
     });
   }
 

@@ -17,11 +17,10 @@ end
 
 function Rounds.load(tx, job, round_id)
   local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'neededGroups', 'acceptedGroups',
-    'liveGroups',
-    'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step', 'settled',
-    'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
-    'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope', 'abortedUpTo', 'abortedBy',
-    'ledgerFolded', 'longestTokens', 'traceparent')
+    'liveGroups', 'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step',
+    'settled', 'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas',
+    'sampleOverProvision', 'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope',
+    'abortedUpTo', 'abortedBy', 'ledgerFolded', 'longestTokens', 'traceparent')
   Ledger.note_round(tx, job, round_id, field[1], field[28])
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(tx, job, tonumber(field[26] or -1), field[27] or nil)
@@ -35,9 +34,8 @@ function Rounds.load(tx, job, round_id)
     reserved = tonumber(field[15] or 0), concurrency = tonumber(field[16] or 0), inFlight = tonumber(field[17] or 0),
     hasQuotas = field[18] == '1', sampleOverProvision = tonumber(field[19] or 1), maxCuts = tonumber(field[20] or 0),
     maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1),
-      openedAtMs = tonumber(field[23]),
-    maxReturns = tonumber(field[24]), abortScope = field[25] or 'group', longestTokens = tonumber(field[29] or 0),
-    traceparent = field[30] or nil,
+    openedAtMs = tonumber(field[23]), maxReturns = tonumber(field[24]), abortScope = field[25] or 'group',
+    longestTokens = tonumber(field[29] or 0), traceparent = field[30] or nil,
   }
 end
 
@@ -56,9 +54,8 @@ end
 -- `minSamples`.
 function Rounds.load_group(tx, job, group_id)
   local field = redis.call('HMGET', tx.key:group(job, group_id), 'state', 'samples', 'finished', 'live', 'roundId',
-    'maxTokens',
-    'promptRef', 'sampling', 'arrival', 'launched', 'domain', 'firstStep', 'pinned', 'held', 'taken', 'gated',
-    'minSamples', 'timeoutMs')
+    'maxTokens', 'promptRef', 'sampling', 'arrival', 'launched', 'domain', 'firstStep', 'pinned', 'held', 'taken',
+    'gated', 'minSamples', 'timeoutMs')
   if not field[1] then return nil end
   return {
     job = job, groupId = group_id, state = field[1], samples = tonumber(field[2]), finished = tonumber(field[3]),

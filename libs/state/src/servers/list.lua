@@ -1,6 +1,6 @@
---[[ One page of the servers, in no order; a scan: each one that is there all the time comes at least once.
+--[[ One page of the servers, in no order; a scan: each server that is registered all the time is in at least one page.
 ARGV[1] JSON: {serverId: only this server, or absent; cursor: '0' to begin}
-Reply: RawServerPage: a scan, so each server that is registered all the time is in at least one page
+Reply: {servers: list of ServerStatus; cursor: '0' at the end}
 Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -22,8 +22,9 @@ return function(tx, args)
       local probe
       if not server.probed then probe = false end
       local labels, address = Servers.labels_of(tx, server), ServerRecord.address_of(server)
-      local said = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore')
-      table.insert(servers, {
+      local said = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore',
+        'capabilities')
+      table.insert(servers, Reply.object({
         serverId = server.id,
         epoch = server.epoch,
         state = Servers.shown_state(tx, server),
@@ -38,14 +39,13 @@ return function(tx, args)
         capacity = Servers.capacity(tx, server),
         drainUntilMs = server.drainUntilMs,
         labels = next(labels) and labels or nil,
-        capabilities = redis.call('HGET', tx.key:server(server.id), 'capabilities') or nil,
         probe = probe,
-        load = LoadReport.of(tx, server, now),
+        load = Servers.load_report(tx, server),
         engineStartedAtSeconds = tonumber(said[1] or nil),
         engineWeightVersion = tonumber(said[2] or nil),
         unconfirmedWeightVersion = tonumber(said[3] or nil),
-      })
+      }, { capabilities = said[4] or nil }))
     end
   end
-  return '{"servers":' .. Reply.list(servers) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+  return Reply.object({ cursor = page[1] }, { servers = Reply.joined(servers) })
 end

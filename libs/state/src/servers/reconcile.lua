@@ -41,7 +41,7 @@ return function(tx, args)
     end
   end
   return Waiters.reply(tx, returned > 0 and { server.id } or {}, function()
-    local report = LoadReport.of(tx, server, tx.now)
+    local report = Servers.load_report(tx, server)
     local reply = { leases = server.load, returned = returned, holders = holders, cursor = page[1] }
     if report then
       reply.engineRunning, reply.engineWaiting, reply.reportAgeMs = report.running, report.waiting, report.ageMs

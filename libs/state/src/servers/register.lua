@@ -39,8 +39,7 @@ return function(tx, args)
     max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
   elseif same_start then
     -- It names its start: it has the weights that it had before it failed.
-    weight_version = args.weightVersion or tonumber(redis.call('HGET', tx.key:server(id),
-      'versionBefore') or nil)
+    weight_version = args.weightVersion or tonumber(redis.call('HGET', tx.key:server(id), 'versionBefore') or nil)
       or known.weightVersion
     ServerHash.unset(tx, id, 'versionBefore')
   end

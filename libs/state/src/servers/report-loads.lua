@@ -15,8 +15,7 @@ return function(tx, args)
     redis.call('HSET', name, 'loadRunning', report.running, 'loadWaiting', report.waiting, 'loadAtMs',
       Format.integer(now))
     for field, value in pairs({ kvUse = report.kvUse or false,
-      loadPreemptions = report.preemptions or false,
-      loadUncachedTokens = report.uncachedTokens or false }) do
+      loadPreemptions = report.preemptions or false, loadUncachedTokens = report.uncachedTokens or false }) do
       if value then redis.call('HSET', name, field, tostring(value)) else redis.call('HDEL', name, field) end
     end
   end

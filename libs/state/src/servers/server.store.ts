@@ -117,7 +117,6 @@ interface Cursor {
 }
 /** Stored as JSON text: cjson would write an empty list as an object. */
 type WithTexts<T extends object> = Omit<T, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string };
-type RawServerPage = Cursor & { servers: (Omit<ServerStatus, 'capabilities'> & { capabilities?: string })[] };
 
 const TRANSITIONS = {
   register: transition<WithTexts<ServerRegistration> & { newEpoch: Epoch }, RegisteredServer>('servers/register'),
@@ -125,7 +124,7 @@ const TRANSITIONS = {
     'servers/heartbeat',
   ),
   review: transition<ReviewLimits & { offset: number; newEpoch: Epoch }, ReviewedServers>('servers/review'),
-  list: transition<Cursor & { serverId?: ServerId }, RawServerPage>('servers/list'),
+  list: transition<Cursor & { serverId?: ServerId }, Cursor & { servers: ServerStatus[] }>('servers/list'),
   update: transition<WithTexts<ServerUpdate> & { newEpoch: Epoch }, ServerChange>('servers/update'),
   fence: transition<Required<FenceServerRequest> & { newEpoch: Epoch }, FenceServerReply>('servers/fence'),
   reconcile: transition<ReconcileServerRequest & Cursor, ReconciledPage>('servers/reconcile'),
@@ -180,13 +179,7 @@ export class ServerStore extends storeOf({
   /** One page, in no order; or only one server. */
   async list(pool: string, from = '0', serverId?: ServerId): Promise<ListServersReply> {
     const { servers, cursor } = await this.runner.run(TRANSITIONS.list, pool, { cursor: from, serverId });
-    return {
-      servers: servers.map(({ capabilities, ...server }) => ({
-        ...server,
-        ...(capabilities !== undefined && { capabilities: JSON.parse(capabilities) as EngineCapabilities }),
-      })),
-      ...(cursor === '0' ? {} : { cursor }),
-    };
+    return { servers, ...(cursor === '0' ? {} : { cursor }) };
   }
 
   /** All servers of the pool, page by page. */

@@ -242,4 +242,18 @@ function Servers.forget(tx, server)
   tx.moved_servers[server.id] = nil
 end
 
+-- What an engine reported of its own load, with its age, or nil. A correction at most: the leases are the truth.
+function Servers.load_report(tx, server)
+  local field = redis.call('HMGET', tx.key:server(server.id), 'loadRunning', 'loadWaiting', 'kvUse', 'loadPreemptions',
+    'loadAtMs')
+  if not field[5] then return nil end
+  return {
+    running = tonumber(field[1]),
+    waiting = tonumber(field[2]),
+    kvUse = tonumber(field[3] or nil),
+    preemptions = tonumber(field[4] or nil),
+    ageMs = math.max(0, tx.now - tonumber(field[5])),
+  }
+end
+
 return Servers

@@ -9,12 +9,9 @@ Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLIN
 return function(tx, args)
   local PAGE, KEPT = 32, 2
   local job, hash = args.job, tx.key:job(args.job)
-  local refused = Trainer.refusal(tx, args)
+  local refused = Trainer.refusal(tx, args) or Trainer.restore_error(tx, job)
   if refused then return refused end
   Trainer.seen(tx, job)
-  if redis.call('HEXISTS', hash, 'restoring') == 1 then
-    return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
-  end
 
   local mark = Snapshots.state_mark(tx, job)
   local function is_of_state(number) return redis.call('HGET', tx.key:snapshot(job, number), 'mark') == mark end

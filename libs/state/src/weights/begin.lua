@@ -7,8 +7,7 @@ Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId
   WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE. Events: weights.begun.
 Flags: allow-oom ]]
 return function(tx, args)
-  local refused = Generation.stamp_error(tx, args.stamp)
-    or args.job and Trainer.error(tx, args.job, args.trainerEpoch)
+  local refused = Generation.stamp_error(tx, args.stamp) or args.job and Trainer.error(tx, args.job, args.trainerEpoch)
   if refused then return refused end
 
   local function meant_this(sync) return sync.version == args.version and sync.mode == args.mode end
@@ -16,15 +15,15 @@ return function(tx, args)
 
   local ended = redis.call('GET', tx.key:endedSync(args.syncId))
   if ended then return meant_this(cjson.decode(ended)) and Generation.stamped(tx, ended) or reused end
-  local sync = WeightSync.load(tx)
+  local sync = Weights.sync(tx)
   if sync and sync.syncId == args.syncId then
-    return meant_this(sync) and Generation.stamped(tx, WeightSync.json(tx, sync, 'begun')) or reused
+    return meant_this(sync) and Generation.stamped(tx, Weights.sync_json(tx, sync, 'begun')) or reused
   end
   if sync then
     return Reply.fail('WEIGHT_SYNC_CONFLICT', 'The weights are being changed to version '
       .. Format.integer(sync.version) .. ' by ' .. sync.syncId, 'syncId', 500)
   end
-  local from = PoolVersion.current(tx)
+  local from = Weights.version(tx)
   if args.version < from then
     return Reply.fail('WEIGHT_VERSION_STALE', 'The pool has version ' .. Format.integer(from), 'version')
   end
@@ -42,5 +41,5 @@ return function(tx, args)
   end
   Events.add(tx, 'weights.begun', { syncId = args.syncId, version = args.version, mode = args.mode,
     fromVersion = from })
-  return Generation.stamped(tx, WeightSync.json(tx, WeightSync.load(tx), 'begun'))
+  return Generation.stamped(tx, Weights.sync_json(tx, Weights.sync(tx), 'begun'))
 end

@@ -19,13 +19,13 @@ return function(tx, args)
     if known.state == args.outcome then return Generation.stamped(tx, ended) end
     return Reply.fail('WEIGHT_SYNC_ENDED', 'The change of weights is ' .. known.state .. ': ' .. known.reason, 'syncId')
   end
-  local sync = WeightSync.load(tx)
+  local sync = Weights.sync(tx)
   if not sync or sync.syncId ~= args.syncId then
     return Reply.fail('WEIGHT_SYNC_NOT_FOUND', 'There is no change of weights ' .. args.syncId, 'syncId')
   end
   local now = tx.now
   if args.overdueOnly then
-    if now < sync.deadlineAtMs then return Generation.stamped(tx, WeightSync.json(tx, sync, 'begun')) end
+    if now < sync.deadlineAtMs then return Generation.stamped(tx, Weights.sync_json(tx, sync, 'begun')) end
   elseif sync.job then
     local refused = Trainer.error(tx, sync.job, epoch or sync.trainerEpoch)
     if refused then return refused end
@@ -47,8 +47,8 @@ return function(tx, args)
   if sync.mode == 'keep' then redis.call('HSET', tx.key.weights, 'keptUntilMs', Format.integer(now)) end
   redis.call('HDEL', tx.key.settings, 'syncing')
   redis.call('DEL', tx.key.weightSync)
-  local answer = WeightSync.json(tx, sync, args.outcome, now, args.reason)
-  redis.call('SET', tx.key:endedSync(args.syncId), answer, 'PX', WeightSync.ENDED_KEPT_MS)
+  local answer = Weights.sync_json(tx, sync, args.outcome, now, args.reason)
+  redis.call('SET', tx.key:endedSync(args.syncId), answer, 'PX', Weights.ENDED_KEPT_MS)
   Events.add(tx, 'weights.' .. args.outcome, { syncId = sync.syncId, version = sync.version, reason = args.reason })
   return Generation.stamped(tx, answer)
 end

@@ -9,7 +9,7 @@ return function(tx, args)
   local PAGE = 128
   local OVERDUE_MS, GIVE_UP_MS = 60000, 3600000
   local PROMPT_TRIES, FIRST_PAUSE_MS, LONGEST_PAUSE_MS = 3, 250, 30000
-  local sync, now = WeightSync.load(tx), tx.now
+  local sync, now = Weights.sync(tx), tx.now
   local steps, given_up, overdue = {}, {}, 0
 
   local function server_of(name, entry)

@@ -8,7 +8,7 @@ engines to resume, one page at each call.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local sync = WeightSync.load(tx)
+  local sync = Weights.sync(tx)
   local steps, cursor = {}, '0'
 
   local function can_pause(server)

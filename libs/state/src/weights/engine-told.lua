@@ -8,7 +8,7 @@ return function(tx, args)
   local entry = PausedEngines.load(tx, name)
   local is_ours = entry ~= nil and entry.syncId == args.syncId
   if args.paused then
-    local sync = WeightSync.load(tx)
+    local sync = Weights.sync(tx)
     local late = not is_ours or entry.resumeAtMs ~= nil or not sync or sync.syncId ~= args.syncId
     if not late then
       entry.state = 'paused'

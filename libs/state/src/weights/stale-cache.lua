@@ -8,7 +8,7 @@ ARGV[1] JSON:
 Reply: engine   {endpoint, dialect} or absent
 Flags: no-writes ]]
 return function(tx, args)
-  local server, sync, start = Servers.get(tx, args.serverId), WeightSync.load(tx), args.start
+  local server, sync, start = Servers.get(tx, args.serverId), Weights.sync(tx), args.start
 
   local function is_other_start()
     if start.instanceId then return start.instanceId ~= ServerRecord.instance_of(server) end

@@ -8,10 +8,10 @@ return function(tx, args)
   local PAGE = 128
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
-  local sync, status = WeightSync.load(tx), nil
+  local sync, status = Weights.sync(tx), nil
   local is_under_way = sync and (not args.syncId or sync.syncId == args.syncId)
   if is_under_way then
-    status = WeightSync.json(tx, sync, 'begun')
+    status = Weights.sync_json(tx, sync, 'begun')
   elseif args.syncId then
     status = redis.call('GET', tx.key:endedSync(args.syncId))
     if not status then

@@ -7,7 +7,7 @@ Reply: StopPage; cursor '0' at the end
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32
-  local sync = WeightSync.load(tx)
+  local sync = Weights.sync(tx)
   if not sync or sync.syncId ~= args.syncId or sync.mode ~= 'abort' then
     return Reply.object({ aborts = {}, leases = {}, fences = {}, cursor = '0' })
   end

@@ -1,0 +1,60 @@
+-- The weights of a pool. A change of them is a hash while it is under way; ended, its last status, kept for repeats.
+local Weights = {}
+
+Weights.ENDED_KEPT_MS = 3600000
+
+-- The change under way, or nil.
+function Weights.sync(tx)
+  local sync = Hashes.all(tx.key.weightSync)
+  if not sync.syncId then return nil end
+  for _, name in ipairs({ 'version', 'fromVersion', 'startedAtMs', 'deadlineAtMs' }) do
+    sync[name] = tonumber(sync[name])
+  end
+  return sync
+end
+
+-- WeightSync of the protocol, as JSON. Servers are those that take leases, or will when the pool continues.
+function Weights.sync_json(tx, sync, state, ended_at, reason)
+  local version = Format.integer(sync.version)
+  return cjson.encode({
+    syncId = sync.syncId, job = sync.job, version = sync.version, mode = sync.mode, fromVersion = sync.fromVersion,
+    state = state, startedAtMs = sync.startedAtMs, deadlineAtMs = sync.deadlineAtMs, endedAtMs = ended_at,
+    reason = reason, running = redis.call('HLEN', tx.key.leases),
+    servers = redis.call('SCARD', tx.key.usableServers),
+    confirmedServers = redis.call('ZCOUNT', tx.key.serverVersions, version, version),
+  })
+end
+
+-- The version that was committed last, or nil: no change of the weights was committed in this pool.
+local function committed_version(tx)
+  local committed = tonumber(redis.call('HGET', tx.key.weights, 'version') or nil)
+  local gate = tonumber(redis.call('HGET', tx.key.settings, 'requiredWeightVersion') or nil)
+  if committed or gate then return math.max(committed or gate, gate or committed) end
+end
+
+-- The version the pool is at: the last one committed, else the newest that a server reports.
+function Weights.version(tx)
+  return committed_version(tx) or tonumber(redis.call('ZREVRANGE', tx.key.serverVersions, 0, 0, 'WITHSCORES')[2] or 0)
+end
+
+-- Whether tokens of this version may come of the pool. Where nothing was committed it is what any server reports; where
+-- there is no server yet, anything.
+function Weights.is_version(tx, version)
+  local committed = committed_version(tx)
+  if committed then return version == committed end
+  return redis.call('ZCOUNT', tx.key.serverVersions, version, version) > 0 or redis.call('EXISTS',
+    tx.key.serverVersions) == 0
+end
+
+-- A change in mode `keep` happens under running requests: tokens of an attempt that was claimed before its end and runs
+-- under an older version may be of both. `toWeightVersion` of the segment names the newer one, rather once too often.
+function Weights.mark_mixed(tx, request, segment)
+  tx.kept_weights = tx.kept_weights or redis.call('HMGET', tx.key.weights, 'keptVersion', 'keptUntilMs')
+  local version, until_ms = tonumber(tx.kept_weights[1] or nil), tonumber(tx.kept_weights[2] or nil)
+  if not version or (cjson.decode(segment).weightVersion or 0) >= version then return segment end
+  local claimed_at = tonumber(redis.call('HGET', tx.key:request(request.id), 'claimedAtMs') or 0)
+  if until_ms and claimed_at > until_ms then return segment end
+  return string.sub(segment, 1, -2) .. string.format(',"toWeightVersion":%.0f}', version)
+end
+
+return Weights
