@@ -3,7 +3,7 @@ import { Metrics } from '@broomwagon/platform';
 import { testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
-import { ClaimBounds } from './requests';
+import { ClaimBounds } from './requests/request.store';
 import { PoolStore } from './pools';
 import { StateModule } from './state.module';
 

@@ -9,33 +9,33 @@ import {
 } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
-import { AbortStore } from './aborts';
+import { AbortStore } from './aborts/abort.store';
 import { PoolAudit } from './audit';
-import { SnapshotStore } from './snapshots';
-import { CredentialStore } from './credentials';
-import { InspectionStore } from './inspection';
+import { SnapshotStore } from './snapshots/snapshot.store';
+import { CredentialStore } from './credentials/credential.store';
+import { InspectionStore } from './inspection/inspection.store';
 import { JobStore } from './jobs';
 import { LedgerStore, PromptMemoryStore } from './ledger';
 import { type CallMetrics, FunctionRunner, theLibrary } from './library/function-runner';
 import { LibraryUpkeep } from './library/library-upkeep';
 import { ReplicaMarks, SCHEMA_VERSION } from './library/schema-version';
 import { LeaseBounds, LeaseStore } from './leases';
-import { LongtailStore } from './longtail';
-import { MoveStore } from './moves';
+import { LongtailStore } from './longtail/longtail.store';
+import { MoveStore } from './moves/move.store';
 import { connectRedis, type RedisConnectionOptions } from './redis';
 import { checkRedisAccess } from './redis-access';
 import { primariesOf, type RedisClient } from './redis-cluster';
 import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
-import { RemovalStore } from './removals';
-import { ReplyStore } from './replies';
-import { ClaimBounds, RequestStore } from './requests';
+import { RemovalStore } from './removals/removal.store';
+import { ReplyStore } from './replies/reply.store';
+import { ClaimBounds, RequestStore } from './requests/request.store';
 import { EventOutbox, RoundStore } from './rounds';
 import { PoolDirectory, PoolStore } from './pools';
-import { ServerStore } from './servers';
-import { SessionStore } from './sessions';
-import { WaiterStore } from './waiters';
-import { WeightStore } from './weights';
-import { WorkerStore } from './workers';
+import { ServerStore } from './servers/server.store';
+import { SessionStore } from './sessions/session.store';
+import { WaiterStore } from './waiters/waiter.store';
+import { WeightStore } from './weights/weight.store';
+import { WorkerStore } from './workers/worker.store';
 
 /** What an app says of its state, and where the state reports to. */
 export interface StateOptions extends RedisConnectionOptions {

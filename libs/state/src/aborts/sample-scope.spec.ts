@@ -1,6 +1,6 @@
 import type { Claim } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { LongtailStore } from '../longtail';
+import { LongtailStore } from '../longtail/longtail.store';
 import { segmentOf, TestPools, type TestRound } from '../rounds/test-pools.fixture';
 import { AbortStore } from './abort.store';
 import type { AbortSelector } from './abort.store';

@@ -2,13 +2,13 @@ import type { Claim, Epoch } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { SnapshotStore } from '../snapshots';
+import { SnapshotStore } from '../snapshots/snapshot.store';
 import { RedisPayloadStore } from '../payload';
 import { connectRedis } from '../redis';
-import { RequestStore } from '../requests';
+import { RequestStore } from '../requests/request.store';
 import { RoundStore } from '../rounds';
 import { readAndClose } from '../rounds/test-pools.fixture';
-import { WorkerStore } from '../workers';
+import { WorkerStore } from '../workers/worker.store';
 import { FunctionRunner } from '../library/function-runner';
 import { PoolAudit } from './pool-audit';
 

@@ -5,9 +5,9 @@ import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { connectRedis } from '../redis';
-import { RequestStore } from '../requests';
+import { RequestStore } from '../requests/request.store';
 import { RoundStore } from '../rounds';
-import { WorkerStore } from '../workers';
+import { WorkerStore } from '../workers/worker.store';
 import { FunctionRunner } from '../library/function-runner';
 import { JobStore } from './job.store';
 

@@ -1,6 +1,6 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { InspectionStore } from '../inspection';
+import { InspectionStore } from '../inspection/inspection.store';
 import { openTestStore } from '../routing/routing-store.fixture';
 import { ServerStore } from '../servers/server.store';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeEach, expect, it } from 'vitest';
 import { connectRedis } from '../redis';
 import { buildLibrary } from './function-library';
 import { PoolStore } from '../pools';
-import { WorkerStore } from '../workers';
+import { WorkerStore } from '../workers/worker.store';
 import { FunctionRunner, LUA_ROOT } from './function-runner';
 import { ReplicaMarks } from './schema-version';
 

@@ -1,6 +1,6 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { AbortStore } from '../aborts';
+import { AbortStore } from '../aborts/abort.store';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { MoveStore } from './move.store';
 import type { KeptMove } from './move.store';

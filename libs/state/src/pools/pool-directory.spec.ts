@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from 'vitest';
-import { RequestStore } from '../requests';
+import { RequestStore } from '../requests/request.store';
 import { openTestStore } from '../routing/routing-store.fixture';
 import { PoolDirectory } from './pool-directory';
 

@@ -1,10 +1,10 @@
 import { type Claim, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { afterAll, expect, inject, it } from 'vitest';
-import { AbortStore, type AbortSelector } from '../aborts';
+import { AbortStore, type AbortSelector } from '../aborts/abort.store';
 import { PoolAudit } from '../audit';
-import { SnapshotStore } from '../snapshots';
-import { LongtailStore } from '../longtail';
+import { SnapshotStore } from '../snapshots/snapshot.store';
+import { LongtailStore } from '../longtail/longtail.store';
 import { type Decide, decisions } from '../../../../lab/models/src/rounds/interleave.fixture';
 import { TestPools } from '../rounds/test-pools.fixture';
 

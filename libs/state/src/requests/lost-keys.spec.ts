@@ -1,6 +1,6 @@
 import type { Claim, Epoch } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { LongtailStore } from '../longtail';
+import { LongtailStore } from '../longtail/longtail.store';
 import { TestPools } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();

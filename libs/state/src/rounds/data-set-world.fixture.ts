@@ -12,12 +12,12 @@ import {
 } from '@broomwagon/contracts';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect, inject } from 'vitest';
-import { AbortStore } from '../aborts';
+import { AbortStore } from '../aborts/abort.store';
 import { LedgerStore } from '../ledger';
-import { LongtailStore } from '../longtail';
+import { LongtailStore } from '../longtail/longtail.store';
 import { connectRedis } from '../redis';
-import { RequestStore } from '../requests';
-import type { AttemptFence } from '../requests';
+import { RequestStore } from '../requests/request.store';
+import type { AttemptFence } from '../requests/request.store';
 import { WorkerStore } from '../workers/worker.store';
 import { FunctionRunner } from '../library/function-runner';
 import { pagesOfGroups, RoundStore } from './round.store';

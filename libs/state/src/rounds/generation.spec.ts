@@ -1,9 +1,9 @@
 import type { Claim, TailPolicy } from '@broomwagon/contracts';
 import { readToEnd } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { SnapshotStore } from '../snapshots';
-import { LongtailStore } from '../longtail';
-import { WeightStore } from '../weights';
+import { SnapshotStore } from '../snapshots/snapshot.store';
+import { LongtailStore } from '../longtail/longtail.store';
+import { WeightStore } from '../weights/weight.store';
 import { KeySnapshot } from './key-snapshot.fixture';
 import { TestPools } from './test-pools.fixture';
 

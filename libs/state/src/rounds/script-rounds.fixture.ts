@@ -20,10 +20,10 @@ import {
   type RoundFollower,
   WORKERS,
 } from '../../../../lab/models/src/rounds/round-follower.fixture';
-import { type AbortSelector, AbortStore } from '../aborts';
+import { type AbortSelector, AbortStore } from '../aborts/abort.store';
 import { FunctionRunner } from '../library/function-runner';
 import { connectRedis } from '../redis';
-import { type AttemptFence, RequestStore } from '../requests';
+import { type AttemptFence, RequestStore } from '../requests/request.store';
 import { WorkerStore } from '../workers/worker.store';
 import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
 import { readJob } from './read-job.fixture';

@@ -3,12 +3,12 @@ import type { AbortScope, Claim, CloseRoundRequest, Epoch, TailPolicy } from '@b
 import { flushPrefix, readToEnd, testPool, testRedisUrl } from '@broomwagon/testing';
 import { connectRedis } from '../redis';
 import { RedisMemory } from '../redis-memory';
-import { RequestStore } from '../requests';
+import { RequestStore } from '../requests/request.store';
 import { LeaseStore } from '../leases';
 import { PoolStore } from '../pools';
-import { ServerStore } from '../servers';
-import { WaiterStore } from '../waiters';
-import { WorkerStore } from '../workers';
+import { ServerStore } from '../servers/server.store';
+import { WaiterStore } from '../waiters/waiter.store';
+import { WorkerStore } from '../workers/worker.store';
 import { FunctionRunner } from '../library/function-runner';
 import { pagesOfGroups, RoundStore } from './round.store';
 

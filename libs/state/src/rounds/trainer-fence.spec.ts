@@ -2,11 +2,11 @@ import type { Epoch, TailPolicy } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { SnapshotStore } from '../snapshots';
-import { LongtailStore } from '../longtail';
+import { SnapshotStore } from '../snapshots/snapshot.store';
+import { LongtailStore } from '../longtail/longtail.store';
 import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
-import { WeightStore } from '../weights';
+import { WeightStore } from '../weights/weight.store';
 import { RoundStore } from './round.store';
 import { readAndClose } from './test-pools.fixture';
 

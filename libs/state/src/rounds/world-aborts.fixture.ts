@@ -1,7 +1,7 @@
 import type { PoolName } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
-import { type AbortResultsPage, type AbortSelector, AbortStore } from '../aborts';
-import type { AttemptFence } from '../requests';
+import { type AbortResultsPage, type AbortSelector, AbortStore } from '../aborts/abort.store';
+import type { AttemptFence } from '../requests/request.store';
 import type { FunctionRunner } from '../library/function-runner';
 import type { DueWork } from './round.types';
 

@@ -1,5 +1,5 @@
 import type { Claim } from '@broomwagon/contracts';
-import type { AttemptFence } from '../requests';
+import type { AttemptFence } from '../requests/request.store';
 
 /** What a worker of a world has, with the tokens it has made. */
 export interface Attempt {

@@ -1,7 +1,7 @@
 import type { DecisionsReply } from '@broomwagon/contracts';
 import { chooseServer, replayDecision } from '@broomwagon/policies';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { InspectionStore } from '../inspection';
+import { InspectionStore } from '../inspection/inspection.store';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 
 let test: TestStore;

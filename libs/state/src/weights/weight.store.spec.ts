@@ -1,7 +1,7 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { AbortStore } from '../aborts';
+import { AbortStore } from '../aborts/abort.store';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { PoolStore } from '../pools';
 import { WeightStore, type BeginSyncArgs } from './weight.store';
