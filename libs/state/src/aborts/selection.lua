@@ -1,0 +1,110 @@
+-- What an abort does with the groups, requests, leases and parked acquires that it selects. A page is {abortId, upTo,
+-- aborts, leases, answers, touched}: the lists of SelectPage, and how much work the page has been so far.
+local Selection = {}
+
+Selection.PAGE = 64 -- dropping a group is some 25 commands
+
+-- Requests or groups that are submitted later under this name are aborted.
+function Selection.bury(tx, name)
+  redis.call('ZADD', tx.key.abortTombstones, Format.integer(tx.now + Aborts.kept_ms(tx)), name)
+end
+
+-- Acquires of this request that arrive within this time are refused, unless it is found to be known after all.
+function Selection.bury_acquires(tx, id, for_ms)
+  redis.call('ZADD', tx.key.abortedAcquires, Format.integer(tx.now + for_ms), id)
+  local left_ms = redis.call('PTTL', tx.key.abortedAcquires)
+  redis.call('PEXPIRE', tx.key.abortedAcquires, Format.integer(math.max(for_ms, left_ms)))
+end
+
+function Selection.group(tx, page, group)
+  local round, can_continue = Recovery.round_of(tx, group)
+  if not can_continue then return end
+  page.touched = page.touched + group.launched
+  Aborts.abort_group(tx, round, group, page.abortId, page.aborts)
+  Aborts.record_group(tx, page.abortId, group)
+end
+
+local function select_request(tx, page, request, scope)
+  page.touched = page.touched + 1
+  Aborts.record(tx, page.abortId, 'R', request.id)
+  local group, round = Recovery.owners_of(tx, request)
+  if not group or not Aborts.may_be_aborted(group) then return end
+  if request.state == 'finished' or request.state == 'failed' or request.state == 'dropped' then return end
+  page.touched = page.touched + group.launched
+  Aborts.abort_request(tx, round, group, request, page.abortId, scope, page.aborts)
+end
+
+-- Takes requestIds off a step until the page is full. Returns those that are not in the counts.
+function Selection.ids(tx, page, step)
+  local unknown = {}
+  while #step.ids > 0 and page.touched < Selection.PAGE do
+    local id = table.remove(step.ids, 1)
+    local request = Requests.load(tx, id)
+    if request then select_request(tx, page, request, step.scope) else table.insert(unknown, id) end
+  end
+  return unknown
+end
+
+-- Groups of a zset in the order of their scores, which only ever grow. `round`: whose live groups they are; nil for the
+-- long-tail queue. True at the end.
+function Selection.groups(tx, page, step, zset, round)
+  local found = redis.call('ZRANGEBYSCORE', zset, '(' .. Format.integer(step.cursor or -1), '+inf', 'WITHSCORES',
+    'LIMIT', 0, Selection.PAGE)
+  for position = 1, #found, 2 do
+    if page.touched >= Selection.PAGE then return false end
+    step.cursor = tonumber(found[position + 1])
+    page.touched = page.touched + 1
+    local group = Rounds.load_group(tx, step.job, found[position])
+    if not group and round then Recovery.lose_live_group(tx, round, found[position])
+    elseif not group then Recovery.lose_queued(tx, step.job, found[position])
+    elseif group.arrival <= page.upTo and Aborts.may_be_aborted(group) then Selection.group(tx, page, group) end
+  end
+  return #found < 2 * Selection.PAGE
+end
+
+-- Whether a step selects this lease or parked acquire.
+function Selection.matches(tx, step, lease)
+  if not step.wanted then
+    return (not step.workerId or step.workerId == lease.workerId)
+      and (not step.serverId or step.serverId == lease.serverId)
+      and (not step.sessionId or step.sessionId == lease.sessionId)
+  end
+  if not step.wanted[lease.requestId] then return false end
+  step.wanted[lease.requestId] = 1
+  redis.call('ZREM', tx.key.abortedAcquires, lease.requestId)
+  return true
+end
+
+-- True when its worker has claimed the request, so that the counts know it.
+local function is_claimed(tx, lease)
+  local holder = redis.call('HMGET', tx.key:request(lease.requestId), 'workerId', 'workerEpoch')
+  return holder[1] == lease.workerId and holder[2] == lease.workerEpoch
+end
+
+function Selection.lease(tx, page, step, acquire_id, lease)
+  if is_claimed(tx, lease) then
+    if step.known then table.insert(step.ids, lease.requestId) end
+    return
+  end
+  local id = Format.integer(lease.seq) .. '.' .. acquire_id
+  Aborts.record(tx, page.abortId, 'L', id, lease.requestId)
+  -- Leases of an expired epoch are returned by the load-balancer.
+  if not WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch) then return end
+  redis.call('ZADD', tx.key.abortingLeases, 'NX', Format.integer(tx.now), id)
+  table.insert(page.leases, LeaseTable.fence(id, lease))
+end
+
+-- Ends the wait of a parked acquire. A repeat of the acquire is refused too.
+function Selection.waiter(tx, page, step, waiter)
+  Parked.remove(tx, waiter)
+  redis.call('SET', tx.key:released(waiter.acquireId), Parked.ABORTED_TOMBSTONE, 'PX', Parked.TOMBSTONE_MS)
+  table.insert(page.answers, { acquireId = waiter.acquireId, replyTo = waiter.replyTo, error = 'ABORTED' })
+  if step.ofAbortedGroups then return end
+  if not is_claimed(tx, waiter) then
+    Aborts.record(tx, page.abortId, 'W', waiter.requestId)
+  elseif step.known then
+    table.insert(step.ids, waiter.requestId)
+  end
+end
+
+return Selection
