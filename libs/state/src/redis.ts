@@ -101,11 +101,11 @@ function connectCluster(options: RedisConnectionOptions, address: RedisAddress):
   });
 }
 
-/** The answer to a command that is no script. @throws BroomwagonError UNAVAILABLE */
-export async function answerOf<T>(answer: Promise<T>): Promise<T> {
+/** The answer to a command that is no transition. @throws BroomwagonError UNAVAILABLE */
+export async function answerOf<T>(answer: Promise<T>, from = 'Redis'): Promise<T> {
   try {
     return await answer;
   } catch (cause) {
-    throw new BroomwagonError('UNAVAILABLE', `Redis does not answer: ${(cause as Error).message}`, { cause });
+    throw new BroomwagonError('UNAVAILABLE', `${from} does not answer: ${(cause as Error).message}`, { cause });
   }
 }

@@ -24,17 +24,3 @@ export function confirmed(first: readonly Finding[], second: readonly Finding[])
 function nameOf({ check, where, says }: Finding): string {
   return `${check} ${where} ${says}`;
 }
-
-export function groupBy<Item>(
-  items: Iterable<Item>,
-  nameOf: (item: Item) => string | undefined,
-): Map<string | undefined, Item[]> {
-  const groups = new Map<string | undefined, Item[]>();
-  for (const item of items) {
-    const name = nameOf(item);
-    const group = groups.get(name);
-    if (group) group.push(item);
-    else groups.set(name, [item]);
-  }
-  return groups;
-}

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Epoch } from '@broomwagon/contracts';
-import { groupBy } from './findings';
+import { groupBy } from '../library/group-by';
 import { splitOwner, type LeaseView } from './lease-checks';
 import { type Discrepancy, type Key, listOf, type PoolLook, type Read, type Step } from './pool-look';
 

@@ -4,6 +4,7 @@ import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broom
 import { Redis } from 'ioredis';
 import { keysBelow } from '../audit/key-scan';
 import { PayloadStore } from '../payload';
+import { pagesOf } from '../payload/chunks';
 import { answerOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 import { PoolDirectory } from '../pools';
@@ -94,15 +95,13 @@ export class DeletionStore {
     return [`${root}:waiters:acquire:deadlines`, `${root}:waiters:claim:deadlines`];
   }
 
-  private async unlink(prefix: string, isMeant: (key: string) => boolean): Promise<void> {
-    try {
+  private unlink(prefix: string, isMeant: (key: string) => boolean): Promise<void> {
+    const unlinkAll = async () => {
       for await (const found of keysBelow(this.redis, prefix)) {
-        const keys = found.filter(isMeant);
-        for (let from = 0; from < keys.length; from += PAGE) await this.redis.unlink(...keys.slice(from, from + PAGE));
+        for (const page of pagesOf(found.filter(isMeant), PAGE)) await this.redis.unlink(...page);
       }
-    } catch (cause) {
-      throw new BroomwagonError('UNAVAILABLE', `Redis does not answer: ${(cause as Error).message}`, { cause });
-    }
+    };
+    return answerOf(unlinkAll());
   }
 }
 

@@ -1,7 +1,9 @@
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 import type { RedisMemory } from '../redis-memory';
+import { answerOf } from '../redis';
 import { FunctionRunner, transition } from '../library/function-runner';
+import { groupBy } from '../library/group-by';
 import { chunksOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
 import {
@@ -107,7 +109,7 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   async nowMs(): Promise<number> {
-    const [seconds = 0, microseconds = 0] = (await this.available(this.redis.time())).map(Number);
+    const [seconds = 0, microseconds = 0] = (await available(this.redis.time())).map(Number);
     return seconds * 1_000 + Math.floor(microseconds / 1_000);
   }
 
@@ -158,20 +160,20 @@ export class RedisPayloadStore extends PayloadStore {
   async countAll(): Promise<number> {
     let count = 0;
     for await (const job of this.jobs()) {
-      count += await this.available(this.redis.zcard(`${this.scripts.rootKey(job)}:index`));
+      count += await available(this.redis.zcard(`${this.scripts.rootKey(job)}:index`));
     }
     return count;
   }
 
   async usedBy(deployment: string): Promise<string[]> {
-    await this.available(this.redis.sadd(this.deploymentsKey, deployment));
-    const all = await this.available(this.redis.smembers(this.deploymentsKey));
+    await available(this.redis.sadd(this.deploymentsKey, deployment));
+    const all = await available(this.redis.smembers(this.deploymentsKey));
     return all.filter((one) => one !== deployment);
   }
 
   async adopt(deployment: string): Promise<void> {
     const others = await this.usedBy(deployment);
-    if (others.length > 0) await this.available(this.redis.srem(this.deploymentsKey, others));
+    if (others.length > 0) await available(this.redis.srem(this.deploymentsKey, others));
   }
 
   async removeAll(of: PayloadJob): Promise<void> {
@@ -189,7 +191,7 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   async usage(of: PayloadJob): Promise<PayloadUsage> {
-    const used = await this.available(this.redis.hget(`${this.scripts.rootKey(jobOf(of))}:meta`, 'usedBytes'));
+    const used = await available(this.redis.hget(`${this.scripts.rootKey(jobOf(of))}:meta`, 'usedBytes'));
     const usedBytes = Number(used ?? 0);
     return { usedBytes, quotaBytes: Math.min(this.quotaBytes, usedBytes + (this.memory?.freeBytes() ?? Infinity)) };
   }
@@ -204,7 +206,7 @@ export class RedisPayloadStore extends PayloadStore {
     const payload = parsePayloadRef('redis', ref);
     const key = `${this.scripts.rootKey(jobOf(payload))}:item:${itemOf(payload)}`;
     const fields = ['count', 'bytes', 'at', ...(index === undefined ? [] : [String(index)])];
-    const [[count, bytes, at, chunk], present] = await this.available(
+    const [[count, bytes, at, chunk], present] = await available(
       Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
     );
     if (count == null) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No payload ${ref}`);
@@ -230,7 +232,7 @@ export class RedisPayloadStore extends PayloadStore {
     const key = `${this.scripts.rootKey(REGISTRY)}:registry`;
     let cursor = '0';
     do {
-      const [next, flat] = await this.available(this.redis.zscan(key, cursor, 'COUNT', LIMITS.page));
+      const [next, flat] = await available(this.redis.zscan(key, cursor, 'COUNT', LIMITS.page));
       cursor = next;
       yield* flat.filter((_, position) => position % 2 === 0);
     } while (cursor !== '0');
@@ -239,16 +241,11 @@ export class RedisPayloadStore extends PayloadStore {
   private get deploymentsKey(): string {
     return `${this.scripts.rootKey(REGISTRY)}:deployments`;
   }
+}
 
-  private async available<T>(answer: Promise<T>): Promise<T> {
-    try {
-      return await answer;
-    } catch (cause) {
-      throw new BroomwagonError('UNAVAILABLE', `The payload store did not answer: ${(cause as Error).message}`, {
-        cause,
-      });
-    }
-  }
+/** @throws BroomwagonError UNAVAILABLE */
+function available<T>(answer: Promise<T>): Promise<T> {
+  return answerOf(answer, 'The payload store');
 }
 
 /** Names a job of a pool in keys: root of its keys, member of the registry. */
@@ -261,13 +258,7 @@ function payloadOf(job: string, item: string): PayloadName {
   return { ...of, owner: item.slice(0, end), name: item.slice(end + 1) };
 }
 function byJob(payloads: readonly PayloadName[]): Map<string, PayloadName[]> {
-  const jobs = new Map<string, PayloadName[]>();
-  for (const payload of payloads) {
-    const known = jobs.get(jobOf(payload));
-    if (known) known.push(payload);
-    else jobs.set(jobOf(payload), [payload]);
-  }
-  return jobs;
+  return groupBy(payloads, jobOf);
 }
 function itemOf({ owner, name }: PayloadName): string {
   return `${owner}~${name}`;

@@ -1,7 +1,8 @@
-import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
+import type { PoolName } from '@broomwagon/contracts';
+import { answerOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
-/** A event as a script wrote it. */
+/** An event as a transition wrote it. */
 export interface RolloutEvent {
   /** Id in the stream: the message id of what is published. */
   id: string;
@@ -11,7 +12,7 @@ export interface RolloutEvent {
 }
 
 const PAGE = 256;
-/** A relay that was not heard of for this long is taken for dead, milliseconds. */
+/** A relay without a call for this long counts as stopped, milliseconds. */
 const RELAY_TTL_MS = 10_000;
 
 /**
@@ -30,19 +31,17 @@ export class EventOutbox {
    * The first events of a pool, at most 256, to be published and then finished with {@link done}; none while another
    * replica relays them. @throws UNAVAILABLE
    */
-  take(pool: PoolName): Promise<RolloutEvent[]> {
-    return this.asked(pool, async (root) => {
-      const entries = await this.redis.xrange(`${root}:events`, '-', '+', 'COUNT', PAGE);
-      return entries.length > 0 && (await this.isRelay(`${root}:eventsRelay`)) ? eventsOf(entries) : [];
-    });
+  async take(pool: PoolName): Promise<RolloutEvent[]> {
+    const entries = await answerOf(this.redis.xrange(this.keyOf(pool), '-', '+', 'COUNT', PAGE));
+    return entries.length > 0 && (await answerOf(this.isRelay(`${this.keyOf(pool)}Relay`))) ? eventsOf(entries) : [];
   }
 
   /** Events that were published: they are taken off the outbox. @throws UNAVAILABLE */
   async done(pool: PoolName, events: readonly RolloutEvent[]): Promise<void> {
-    await this.asked(pool, (root) => this.redis.xdel(`${root}:events`, ...events.map(({ id }) => id)));
+    await answerOf(this.redis.xdel(this.keyOf(pool), ...events.map(({ id }) => id)));
   }
 
-  /** Two may believe so for a moment: events are then published twice, and the outbox loses none. */
+  /** True for two replicas for a moment: events are then published twice, and the outbox loses none. */
   private async isRelay(key: string): Promise<boolean> {
     if ((await this.redis.set(key, this.replica, 'PX', RELAY_TTL_MS, 'NX')) !== null) return true;
     if ((await this.redis.get(key)) !== this.replica) return false;
@@ -50,12 +49,8 @@ export class EventOutbox {
     return true;
   }
 
-  private async asked<T>(pool: PoolName, ask: (root: string) => Promise<T>): Promise<T> {
-    try {
-      return await ask(`${this.keyPrefix}:{${pool}}`);
-    } catch (cause) {
-      throw new BroomwagonError('UNAVAILABLE', `The outbox of events failed: ${(cause as Error).message}`, { cause });
-    }
+  private keyOf(pool: PoolName): string {
+    return `${this.keyPrefix}:{${pool}}:events`;
   }
 }
 
