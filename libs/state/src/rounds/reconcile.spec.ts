@@ -1,7 +1,7 @@
 import type { Claim, RequestCounts, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { PoolAudit } from '../audit';
-import { InspectionStore } from '../inspection';
+import { InspectionStore } from '../inspection/inspection.store';
 import { LedgerStore } from '../ledger';
 import { KeySnapshot } from './key-snapshot.fixture';
 import { TestPools } from './test-pools.fixture';
