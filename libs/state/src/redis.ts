@@ -39,7 +39,7 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
       : address.kind === 'cluster'
         ? connectCluster(options, address)
         : connectBySentinels(options, address);
-  // Its commands fail, and readiness says so. Without a listener ioredis prints each error of a connection it opens
+  // Its commands fail, and readiness reports it. Without a listener ioredis prints each error of a connection it opens
   // again.
   redis.on('error', () => undefined);
   return redis;
@@ -50,7 +50,7 @@ function settingsOf({ tls, commandTimeoutMs = 2_000 }: RedisConnectionOptions, u
   return {
     ...(usesTls ? { tls: { ...tls } } : {}),
     commandTimeout: commandTimeoutMs,
-    // A host that is gone says no word, and TCP would go on trying it for a quarter of an hour.
+    // An unreachable host sends no RST, and TCP would try it for a quarter of an hour.
     socketTimeout: SILENT_COMMANDS * commandTimeoutMs,
     // After a failover the old primary may keep the connection, as a replica.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),

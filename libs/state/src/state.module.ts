@@ -37,7 +37,7 @@ import { WaiterStore } from './waiters/waiter.store';
 import { WeightStore } from './weights/weight.store';
 import { WorkerStore } from './workers/worker.store';
 
-/** What an app says of its state, and where the state reports to. */
+/** What an app configures of its state, and where the state reports to. */
 export interface StateOptions extends RedisConnectionOptions {
   /** First part of every key. */
   keyPrefix: string;
@@ -207,7 +207,7 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
     });
   }
 
-  /** Every pool can be used, and nobody is live who could not read what this replica writes. */
+  /** Every pool can be used, and all live replicas can read what this replica writes. */
   private async checkSchema(): Promise<void> {
     await this.marks.write();
     try {

@@ -150,26 +150,12 @@ function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 
     const { requestIds, refuseAcquiresMs, scope } = selector;
     return { work: [{ kind: 'requests', ids: [...new Set(requestIds)], refuseAcquiresMs, scope }, parked] };
   }
-  if ('sessionId' in selector) {
-    return {
-      work: [
-        { kind: 'waiters', ...selector, known: true },
-        { kind: 'leases', ...selector, known: true },
-      ],
-    };
-  }
-  if ('serverId' in selector) return { work: [{ kind: 'leases', ...selector, known: true }] };
-  if ('workerId' in selector) {
-    return {
-      work: [
-        { kind: 'attempts', ...selector },
-        { kind: 'waiters', ...selector },
-        { kind: 'leases', ...selector },
-      ],
-    };
-  }
-  if ('groupId' in selector) return { work: [{ kind: 'group', ...selector }, parked] };
-  if ('roundId' in selector) return { work: [{ kind: 'round', ...selector }, parked], flag: 'round', ...selector };
-  if ('job' in selector) return { work: [{ kind: 'job', ...selector }, parked], flag: 'job', ...selector };
+  const steps = (kinds: string[], more?: object) => kinds.map((kind) => ({ kind, ...selector, ...more }));
+  if ('sessionId' in selector) return { work: steps(['waiters', 'leases'], { known: true }) };
+  if ('serverId' in selector) return { work: steps(['leases'], { known: true }) };
+  if ('workerId' in selector) return { work: steps(['attempts', 'waiters', 'leases']) };
+  if ('groupId' in selector) return { work: [...steps(['group']), parked] };
+  if ('roundId' in selector) return { work: [...steps(['round']), parked], flag: 'round', ...selector };
+  if ('job' in selector) return { work: [...steps(['job']), parked], flag: 'job', ...selector };
   return { work: [{ kind: 'jobs' }, { kind: 'waiters' }, { kind: 'leases' }], flag: 'pool' };
 }

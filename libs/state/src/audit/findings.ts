@@ -1,4 +1,4 @@
-/** Something that is off. */
+/** Something that is wrong. */
 export interface Finding {
   /** Which rule is broken, e.g. `lease-not-in-set-of-server`. */
   check: string;
@@ -9,7 +9,7 @@ export interface Finding {
   repaired: boolean;
 }
 
-/** Findings of two looks that are in both: what is only on its way in one of them is not wrong. */
+/** Findings that are in both looks: what is in one only was about to change. */
 export function confirmed(first: readonly Finding[], second: readonly Finding[]): Finding[] {
   const names = new Set(first.map(nameOf));
   const seen = new Set<string>();

@@ -45,7 +45,7 @@ function compareLease(lease: LeaseView, where: string): Discrepancy[] {
   expect(lease.onServer, 'lease-not-in-set-of-server', server, addTo(['serverLeases', serverId, serverEpoch]));
   expect(lease.onWorker, 'lease-not-in-set-of-worker', worker, addTo(['workerLeases', workerId, workerEpoch]));
   expect(lease.isListed, 'lease-not-of-request', requestId, ['listed', requestId, where, true]);
-  // A lease of an expired epoch is returned by the sweep; without the mark nobody would return it.
+  // A lease of an expired epoch is returned by the sweep, which needs this mark.
   expect(lease.hasServer, 'lease-of-lost-server', server, ['call', 'SADD', 'expiredLeaseEpochs', server]);
   expect(lease.hasWorker, 'lease-of-lost-worker', worker, ['call', 'SADD', 'expiredLeaseEpochs', worker]);
   expect(lease.hasSession, 'lease-of-lost-session', lease.sessionId);

@@ -18,7 +18,7 @@ import { auditRouting, type RoutingCounts } from './routing-audit';
 const MOST_LOOKS = 5;
 /** Between two looks, so that what is on its way arrives. */
 const PAUSE_MS = 300;
-/** Jobs that are counted anew at once. */
+/** Jobs whose requests are counted again at once. */
 const MARKED_JOBS = 64;
 
 /** Outcome of an audit. */
@@ -68,8 +68,7 @@ export class PoolAudit {
   }
 
   /**
-   * Counts jobs anew, all in one look at the keys of the pool, and mends what is off, as {@link run} does; for jobs
-   * that a transition has marked.
+   * Counts marked jobs again, all in one scan of the keys of the pool, and repairs what is wrong, as {@link run} does.
    * @returns what was mended, and the jobs that stay marked: another recount of them is under way, this one was given
    *   up, or something was found lost meanwhile
    */
@@ -84,12 +83,12 @@ export class PoolAudit {
     return { mended: look.findings.filter(({ repaired }) => repaired), again };
   }
 
-  /** Jobs that are to be counted anew, some of them. @throws BroomwagonError UNAVAILABLE */
+  /** Some of the jobs that are to be counted again. @throws BroomwagonError UNAVAILABLE */
   markedJobs(pool: string): Promise<JobId[]> {
     return answerOf(this.redis.srandmember(`${this.runner.rootKey(pool)}:jobs:miscounted`, MARKED_JOBS));
   }
 
-  /** Marks the jobs that are to be counted anew since Redis has lost something. @param generation that began with it */
+  /** Marks jobs to be counted again, since Redis has lost something. @param generation that began with it */
   markCounts(pool: string, generation: string): Promise<void> {
     return this.recounts.mark(pool, generation);
   }

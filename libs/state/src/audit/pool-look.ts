@@ -7,10 +7,10 @@ import { keysBelow } from './key-scan';
 export type Key = string | readonly [name: string, ...parts: string[]];
 /** A command of Redis and its key, or a view of audit/views.lua, with arguments. */
 export type Read = readonly [what: string, ...args: unknown[]];
-/** What sets something right: a step of audit/mend.lua. */
+/** A step of a repair, see audit/mend.lua. */
 export type Step = readonly [what: string, ...args: unknown[]];
 
-/** Something that is off in what was read, and what sets it right, if anything does. */
+/** Something that is wrong in what was read, and the steps that repair it, if there are any. */
 export interface Discrepancy {
   check: string;
   where: string;
@@ -37,17 +37,17 @@ const ITEMS_PER_CALL = 128;
 /** An item that has changed since it was read is read again, so often at most. */
 const MOST_TRIES = 4;
 
-/** One look at a pool: reads it in pages, compares, and mends what it finds when it is to. */
+/** One look at a pool: reads it in pages, compares, and repairs what it finds if requested. */
 export class PoolLook {
   readonly findings: Finding[] = [];
-  /** What changed all the time, so that nothing is known of its sums. */
+  /** What changed all the time, so that its sums are unknown. */
   readonly unproven: string[] = [];
 
   constructor(
     private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
     private readonly pool: string,
-    /** Mends what follows from what is the truth: leases and requests. */
+    /** Repairs what follows from leases and requests. */
     readonly repair: boolean,
   ) {}
 

@@ -247,7 +247,7 @@ function compareSession(name: string, where: string, [right, stored]: Pair): Dis
   return [{ check: 'session-lease-count', where, says, steps: [['session', where, right]] }];
 }
 
-/** Leases are missing in the set of this owner, so that no sum over it says anything. */
+/** Leases are missing in the set of this owner, so no sum over it is valid. */
 function isSetOff({ findings }: PoolLook, owner: string): boolean {
   return findings.some(({ check, says, repaired }) => SET_CHECK.test(check) && says === owner && !repaired);
 }

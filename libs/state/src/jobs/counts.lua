@@ -1,5 +1,5 @@
 -- The counts of a job, its rounds and groups. None can be below zero: then Redis has lost something, the job is marked,
--- and upkeep counts it anew from its requests.
+-- and upkeep counts it again from its requests.
 local Counts = {}
 
 -- States whose requests are stored one by one, and those whose requests may be folded into the counts.

@@ -1,5 +1,5 @@
---[[ Deletes a job, in steps. The first takes it out of every index of the pool, so that nobody meets it; its other keys
-are deleted by the caller (by a scan, they are many), who then says `finish`. In between, no round of this job can be
+--[[ Deletes a job, in steps. The first takes it out of every index of the pool, so that no call finds it; the caller
+deletes its other keys, which are many, by a scan, and then calls with `finish`. In between, no round of this job can be
 opened.
 ARGV[1] JSON: {job; force: also while its round is open, which the caller cancels; finish: all other keys are deleted}
 Reply: state     'open' (a round is open: cancel it), 'settling' (something of it still moves), 'emptying' (delete its

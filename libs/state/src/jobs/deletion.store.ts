@@ -37,7 +37,7 @@ export class DeletionStore {
   ) {}
 
   /**
-   * @param force does not refuse a job with an open round, and says so instead
+   * @param force returns `open` for a job with an open round instead of an error
    * @throws BroomwagonError JOB_IN_USE, UNAVAILABLE
    */
   async deleteJob(pool: PoolName, job: JobId, force = false): Promise<JobDeletion> {

@@ -134,7 +134,7 @@ export class MoveStore extends storeOf({
     }
   }
 
-  /** All that runs, read in pages while it goes on running. */
+  /** All running calls, read in pages while they run. */
   async calls(pool: string): Promise<{ running: RunningRequest[]; others: OtherCall[] }> {
     // A lease may come twice in a scan.
     const running = new Map<string, RunningRequest>();

@@ -56,7 +56,7 @@ return function(tx, args)
     return nil, 'sent'
   end
 
-  -- A lease of a caller that only routes: its holder moves it, and nobody else.
+  -- A lease of a caller that only routes: only its holder moves it.
   local function send_lease(move)
     local lease = LeaseTable.named(tx, move.leaseId)
     local refusal = not lease and 'unknown-lease' or lease.serverId == move.toServerId and 'same-server'

@@ -6,7 +6,7 @@ local function launched_of(round, group) return math.ceil(round.sampleOverProvis
 
 -- Why groups can not be added, or nil; `check`: their size was not compared before.
 function NewGroups.refusal(tx, round, groups, ids, check)
-  -- A prompt that is checked now is still there when it is added: it waits for its removal anew.
+  -- A prompt that is checked now is still there when it is added: its wait for removal begins again.
   for _, group in ipairs(groups) do
     if group.promptRef and not FreedPayloads.keep_freed(tx, group.promptRef) then
       return Reply.fail('PAYLOAD_NOT_FOUND', 'The prompt ' .. group.promptRef .. ' is being removed; store it again',

@@ -135,7 +135,7 @@ export interface DueWork {
   lostEntries: number;
   /** Counts ever that were found to be impossible, such as one below zero. */
   miscounts: number;
-  /** Jobs that are to be counted anew. */
+  /** Jobs that are to be counted again. */
   miscounted: JobId[];
   /** Snapshots that are to be deleted. */
   oldSnapshots: number;

@@ -27,7 +27,7 @@ function Rounds.load(tx, job, round_id)
   return {
     job = job, roundId = round_id, state = field[1], needed = tonumber(field[2]), accepted = tonumber(field[3]),
     live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]),
-    -- A round that was cancelled throws nothing away: what it gives back goes on under the policy of a later round.
+    -- A cancelled round discards nothing: its groups continue under the policy of a later round.
     discards = field[7] == 'discard' and not field[13], cancelMode = field[13] or nil, cancelReason = field[14] or nil,
     shortfall = field[8], maxFailures = tonumber(field[9]), weightVersion = tonumber(field[10]),
     step = tonumber(field[11]), settled = field[12] == '1', abortedUpTo = aborted_up_to, abortedBy = aborted_by,
@@ -45,7 +45,7 @@ function Rounds.named(tx, job, named)
   if not field[1] then return nil, Trainer.no_job(job) end
   local id = named or field[2]
   if id and redis.call('EXISTS', tx.key:round(job, id)) == 1 then return id end
-  -- Without an id: a job that was made anew by a reconciliation.
+  -- Without an id: a job that a reconciliation has made.
   local message = id and 'There is no round ' .. id or 'The job ' .. job .. ' has no round'
   return nil, Reply.fail('ROUND_NOT_FOUND', message, 'roundId')
 end
@@ -213,7 +213,7 @@ function Rounds.leave_accepted(tx, round, group_id, samples)
   Rounds.review_round(tx, round)
 end
 
--- A live group leaves its round for wherever its caller says.
+-- A live group leaves its round; its caller decides where it goes.
 function Rounds.leave(tx, round, group)
   if group.pinned then
     Places.release_reserved(tx, round)

@@ -21,6 +21,7 @@ import {
   type UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
+import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 
@@ -88,7 +89,7 @@ export interface LoadReport extends Omit<ServerLoadReport, 'ageMs'>, Pick<Server
   /** Tokens of waiting requests that are not in its prefix cache. */
   uncachedTokens?: number;
 }
-/** A server whose capacity is to be decided anew, by this caller only. */
+/** A server whose capacity is to be decided now, by this caller only. */
 export interface DueLimit
   extends
     Pick<ServerStatus, 'serverId' | 'epoch' | 'maxInflight' | 'inflight'>,
@@ -131,7 +132,7 @@ const TRANSITIONS = {
   endDrains: transition<{ offset: number; rememberMs: number }, RemovedServers>('servers/end-drains'),
 };
 
-/** A drained server that a list still finds stays away for this long, or until it starts anew. */
+/** A drained server that a list still finds stays away for this long, or until it starts again. */
 const DRAINED_STAYS_AWAY_MS = 3_600_000;
 
 /** The registry of servers, their states and capacities. */
@@ -184,12 +185,8 @@ export class ServerStore extends storeOf({
 
   /** All servers of the pool, page by page. */
   async *pages(pool: string): AsyncGenerator<ServerStatus[]> {
-    let cursor: string | undefined;
-    do {
-      const page: ListServersReply = await this.list(pool, cursor);
-      yield page.servers;
-      ({ cursor } = page);
-    } while (cursor !== undefined);
+    const load = (cursor: string) => this.runner.run(TRANSITIONS.list, pool, { cursor });
+    for await (const { servers } of scanPages(load)) yield servers;
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED */
@@ -198,7 +195,7 @@ export class ServerStore extends storeOf({
   }
 
   /**
-   * The epoch is expired as if the server had failed, until it starts anew. @throws BroomwagonError SERVER_NOT_FOUND
+   * The epoch is expired as if the server had failed, until it starts again. @throws BroomwagonError SERVER_NOT_FOUND
    */
   fence(pool: string, serverId: ServerId, epoch: Epoch, reason: string): Promise<FenceServerReply> {
     return this.runner.run(TRANSITIONS.fence, pool, { serverId, epoch, reason, newEpoch: newEpoch() });

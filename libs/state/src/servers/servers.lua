@@ -165,7 +165,7 @@ function Servers.write_scores(tx)
   if chosen[1] then redis.call('HSET', tx.key.serverChosen, unpack(chosen)) end
 end
 
--- After a change of state: also says whether the pool has a server at all, and lets sessions of a lost one move.
+-- After a change of state: also notes whether the pool has a usable server, and lets sessions of a lost one move.
 function Servers.publish(tx, server)
   ServerHash.change(tx, server.id, { state = server.state, held = server.held })
   if server.state ~= 'pending' then redis.call('ZREM', tx.key.pendingServers, server.id) end
@@ -201,8 +201,8 @@ function Servers.set_version(tx, server, version)
   ServerHash.unset(tx, server.id, 'versionBefore')
 end
 
--- Leases and sessions of its epoch are expired, and it takes none until it is heard of again (or, fenced, starts anew).
--- It may have restarted by then: its weights are unknown until somebody names them, or its engine turns out to be the
+-- Leases and sessions of its epoch are expired, and it takes none until it reports again (or, fenced, starts again).
+-- It may have restarted by then: its weights are unknown until they are named, or its engine turns out to be the
 -- same start.
 function Servers.fail(tx, server, new_epoch)
   Servers.expire_epoch(tx, server.id, server.epoch)

@@ -50,7 +50,7 @@ return function(tx, args)
   for position = 1, #page, 2 do
     if requests >= PAGE then break end
     local group_id = page[position]
-    -- Without what is gone it begins anew: the state of the job is another one.
+    -- A group was lost, so the snapshot begins again: the state of the job is another one.
     if Recovery.lose_queued(tx, job, group_id) then return answer(number, 'saving', retired) end
     local saved = { place = page[position + 1], group = Hashes.all(tx.key:group(job, group_id)), requests = {} }
     for index = 0, tonumber(saved.group.launched) - 1 do

@@ -41,7 +41,7 @@ export interface EnginePausesPage {
   resumes: boolean;
   cursor: string;
 }
-/** Engines that are to go on. */
+/** Engines that are to resume. */
 export interface EngineResumesPage {
   steps: EngineStep[];
   /** Engines that have not been told for a minute. */
