@@ -37,6 +37,18 @@ export const PAGES: readonly Page[] = [
     view: lazy(() => import('./pages/ledger/ledger-page')),
   },
   {
+    path: 'timeline',
+    title: 'Timeline',
+    about: 'Why is this step slow? Each attempt of a round, by server or by its end.',
+    view: lazy(() => import('./pages/timeline/timeline-page')),
+  },
+  {
+    path: 'frontier',
+    title: 'Frontier',
+    about: 'What did this policy cost me? Speed and cost of the steps, and of other policies on the same samples.',
+    view: lazy(() => import('./pages/frontier/frontier-page')),
+  },
+  {
     path: 'events',
     title: 'Events',
     about: 'What happens in the pool, as it happens.',

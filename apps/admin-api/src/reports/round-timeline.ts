@@ -38,14 +38,14 @@ export class RoundTimeline {
     const isOfRound = acceptsEvent({ job, roundId });
     const events: PoolEvent[] = [];
     let [read, missingEvents] = [0, 0];
-    let last: PoolEvent | undefined;
+    let last: number | undefined;
     for await (const { sequence, text } of this.events(pool, cursor, round.openedAtMs - CLOCK_MARGIN_MS)) {
       const event = JSON.parse(text) as PoolEvent;
       read += 1;
-      if (last !== undefined) missingEvents += Math.max(0, event.sequence - last.sequence - 1);
+      if (last !== undefined) missingEvents += Math.max(0, event.sequence - last - 1);
       // A page begins with the last event of the page before it, so that no missing event is overlooked.
       const isNew = last !== undefined || cursor === undefined;
-      last = event;
+      last = Math.max(last ?? 0, event.sequence);
       const isMeanwhile = event.atMs >= round.openedAtMs;
       if (isNew && isMeanwhile && (isOfRound(event) || event.type.startsWith('weights.'))) events.push(event);
       // After that, no attempt of the round is left.

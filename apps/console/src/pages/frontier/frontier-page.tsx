@@ -1,0 +1,171 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { Button, Group, Stack, Text, useComputedColorScheme } from '@mantine/core';
+import { useMemo, useRef } from 'react';
+import { type Column, DataTable } from '../../components/data-table';
+import { compact, count, duration, percent } from '../../components/format';
+import { Problem } from '../../components/problem';
+import { saveFile } from '../../components/save-file';
+import { Section } from '../../components/stat';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { useScope } from '../../shell/scope';
+import { type Point, pointsOf } from './points';
+import { type Axis, Scatter, type ScatterInks } from './scatter';
+
+const INKS: Record<'light' | 'dark', ScatterInks> = {
+  light: { text: '#343a40', grid: '#e9ecef', step: '#868e96', own: '#0c8599', other: '#d9480f' },
+  dark: { text: '#ced4da', grid: '#343a40', step: '#adb5bd', own: '#22b8cf', other: '#ff922b' },
+};
+/** The recording grows with each step; a read costs a second of the server at most. */
+const EVERY_MS = 120_000;
+
+const SPEED: Axis = {
+  label: 'trained tokens in each second',
+  of: ({ tokensPerSecond }) => tokensPerSecond,
+  format: compact,
+  include: 0,
+};
+const OFF_POLICY: Axis = {
+  label: 'off-policy share of trained tokens',
+  of: ({ offPolicyShare }) => offPolicyShare,
+  format: (share) => percent(share),
+  include: 0,
+};
+const BIAS: Axis = {
+  label: 'mean length of trained / of admitted samples',
+  of: ({ lengthBias }) => lengthBias,
+  format: (bias) => bias.toFixed(2),
+  include: 1,
+};
+
+const COLUMNS: readonly Column<Point>[] = [
+  {
+    title: 'Point',
+    cell: ({ name, kind }) => (kind === 'own' ? `${name} (own)` : name),
+    order: ({ name }) => name,
+  },
+  {
+    title: 'Step',
+    cell: ({ stepSeconds }) => duration(1_000 * stepSeconds),
+    order: (one) => one.stepSeconds,
+    align: 'right',
+  },
+  {
+    title: 'Tokens/s',
+    cell: (one) => compact(one.tokensPerSecond),
+    order: (one) => one.tokensPerSecond,
+    align: 'right',
+  },
+  {
+    title: 'Off-policy',
+    cell: (one) => percent(one.offPolicyShare, 1),
+    order: (one) => one.offPolicyShare,
+    align: 'right',
+  },
+  { title: 'Bias', cell: (one) => one.lengthBias.toFixed(3), order: (one) => one.lengthBias, align: 'right' },
+  { title: 'Waste', cell: (one) => percent(one.wasteShare, 1), order: (one) => one.wasteShare, align: 'right' },
+];
+
+/** "What did this policy cost me?": speed and cost of the steps, and of other policies on the same samples. */
+export default function FrontierPage() {
+  const { client } = useSession();
+  const { pool, job } = useScope();
+  const path = { pool, job: job ?? '' };
+  const frontier = useLive(
+    job && `${pool}/${job}/frontier`,
+    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/frontier', { params: { path }, signal })),
+    { everyMs: EVERY_MS, after: ['round.closed'] },
+  );
+  if (job === undefined) return <Text c="dimmed">There is no job yet.</Text>;
+  return (
+    <Stack gap="md">
+      <Problem error={frontier.error} />
+      {frontier.value && <Frontier frontier={frontier.value} job={job} />}
+    </Stack>
+  );
+}
+
+function Frontier({ frontier, job }: { frontier: Schemas['JobFrontierReply']; job: string }) {
+  const points = useMemo(() => pointsOf(frontier), [frontier]);
+  const inks = INKS[useComputedColorScheme('light')];
+  const offPolicy = useRef<SVGSVGElement>(null);
+  const bias = useRef<SVGSVGElement>(null);
+  const save = (): void => {
+    saveFile(`frontier-${job}-off-policy.svg`, svgOf(offPolicy.current!));
+    saveFile(`frontier-${job}-bias.svg`, svgOf(bias.current!));
+  };
+  return (
+    <>
+      <Section
+        title="Speed against cost"
+        aside={
+          <Button.Group>
+            <Button size="xs" variant="default" onClick={save}>
+              SVG
+            </Button>
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => saveFile(`frontier-${job}.json`, new Blob([JSON.stringify(frontier)]))}
+            >
+              JSON
+            </Button>
+          </Button.Group>
+        }
+      >
+        <Text size="sm" mb="xs">
+          {summaryOf(frontier, points)}
+        </Text>
+        <Group align="start" gap="lg">
+          <Scatter
+            title="Speed by off-policy share"
+            points={points}
+            x={OFF_POLICY}
+            y={SPEED}
+            inks={inks}
+            ref={offPolicy}
+          />
+          <Scatter title="Speed by length bias" points={points} x={BIAS} y={SPEED} inks={inks} ref={bias} />
+        </Group>
+        <Text size="xs" c="dimmed">
+          Circles: steps of the job. Squares: policies on the recorded samples, filled: the policy of the job. Named,
+          where there is room: no other policy is better in every respect. The replay gives every launched sample a slot
+          at once: on a full fleet it overrates policies that launch more.
+        </Text>
+      </Section>
+      <Section title="All points">
+        <DataTable
+          label="Steps and policies"
+          columns={COLUMNS}
+          rows={points}
+          keyOf={({ name, kind }) => `${kind} ${name}`}
+          empty="No step is trained yet."
+        />
+      </Section>
+    </>
+  );
+}
+
+function summaryOf(
+  { steps, whatIf, recordedGroups, partialGroups }: Schemas['JobFrontierReply'],
+  points: readonly Point[],
+): string {
+  if (steps.length === 0) return 'No step is trained yet.';
+  const own = points.find(({ kind }) => kind === 'own');
+  const wait = whatIf.find(({ policy }) => policy === 'wait');
+  const left =
+    partialGroups > 0 ? `; ${count(partialGroups)} are left out, because not all their samples have ended` : '';
+  if (own === undefined || wait === undefined) {
+    return `There is no replay yet: it needs two steps of recorded groups (${count(recordedGroups)} are recorded${left}).`;
+  }
+  const speed = (wait.stepSeconds / own.stepSeconds).toFixed(2);
+  return (
+    `On ${count(recordedGroups)} recorded groups${left}, ${own.name} is ${speed} times as fast as waiting for every sample. ` +
+    `It costs ${percent(own.offPolicyShare, 1)} off-policy tokens, a length bias of ${own.lengthBias.toFixed(3)}, ` +
+    `and ${percent(own.wasteShare, 1)} of the tokens.`
+  );
+}
+
+function svgOf(drawing: SVGSVGElement): Blob {
+  return new Blob([new XMLSerializer().serializeToString(drawing)], { type: 'image/svg+xml' });
+}

@@ -1,0 +1,45 @@
+import type { Schemas } from '@broomwagon/admin-client';
+
+type Frontier = Schemas['JobFrontierReply'];
+/** Speed and costs that steps and policies have in common. */
+type Cost = Pick<
+  Frontier['whatIf'][number],
+  'stepSeconds' | 'tokensPerSecond' | 'offPolicyShare' | 'lengthBias' | 'wasteShare'
+>;
+
+/** A point of the frontier: a step of the job, or a policy on its recorded samples. */
+export interface Point extends Cost {
+  name: string;
+  kind: 'step' | 'own' | 'other';
+  /** Another policy is at least as good in speed and in every cost, and better in one. */
+  isDominated: boolean;
+}
+
+export function pointsOf({ steps, whatIf }: Frontier): Point[] {
+  const policies = whatIf.map((one) => ({
+    ...one,
+    name: one.policy === 'wait' ? 'wait' : `${one.policy} ${one.overProvision}`,
+    kind: one.isOwn ? ('own' as const) : ('other' as const),
+    isDominated: whatIf.some((other) => dominates(other, one)),
+  }));
+  const own = steps.map((one) => ({
+    ...one,
+    name: `step ${one.step}${one.kind === 'long' ? ', long' : ''}`,
+    kind: 'step' as const,
+    isDominated: false,
+  }));
+  return [...own, ...policies];
+}
+
+const biasOf = ({ lengthBias }: Cost): number => Math.abs(lengthBias - 1);
+
+/** At least as good in speed, off-policy share, bias and waste, and better in one of them. */
+function dominates(one: Cost, other: Cost): boolean {
+  const differences = [
+    other.stepSeconds - one.stepSeconds,
+    other.offPolicyShare - one.offPolicyShare,
+    biasOf(other) - biasOf(one),
+    other.wasteShare - one.wasteShare,
+  ];
+  return differences.every((difference) => difference >= 0) && differences.some((difference) => difference > 0);
+}

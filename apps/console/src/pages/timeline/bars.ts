@@ -1,0 +1,122 @@
+import type { Schemas } from '@broomwagon/admin-client';
+
+type PoolEvent = Schemas['PoolEvent'];
+type AttemptEvent = Extract<PoolEvent, { type: 'request.finished' | 'attempt.ended' }>;
+type RunningRequest = Schemas['RequestStatus'];
+
+/** What a request does, in the order of an attempt. */
+export const PHASES = ['queue', 'server-wait', 'prefill', 'decode', 'report', 'unknown'] as const;
+export type Phase = (typeof PHASES)[number];
+export type Outcome = 'finished' | 'running' | 'cut' | 'moved' | 'stopped' | 'returned' | 'failed' | 'dropped';
+
+/** Times are milliseconds since 1970. */
+export interface Span {
+  fromMs: number;
+  toMs: number;
+}
+/** One attempt of a request. */
+export interface Bar extends Span {
+  requestId: string;
+  attempt: string;
+  /** Absent if the attempt had no server, or its worker never reported one. */
+  serverId?: string;
+  weightVersion?: number;
+  tokens: number;
+  outcome: Outcome;
+  /** Without gaps, in order. */
+  phases: (Span & { phase: Phase })[];
+}
+export interface Pause extends Span {
+  label: string;
+}
+/** What happened in a round. */
+export interface RoundHistory extends Span {
+  bars: Bar[];
+  /** Changes of weights. */
+  pauses: Pause[];
+  /** When it had all its groups; absent before. */
+  completedAtMs?: number;
+  missingEvents: number;
+}
+
+/** Makes bars of the events of a round, and of requests that run at `nowMs`. */
+export function historyOf(
+  round: { openedAtMs: number; completedAtMs?: number },
+  events: readonly PoolEvent[],
+  running: readonly RunningRequest[],
+  nowMs: number,
+  missingEvents = 0,
+): RoundHistory {
+  const attempts = events.filter(
+    (event): event is AttemptEvent => event.type === 'request.finished' || event.type === 'attempt.ended',
+  );
+  const bars = [...attempts.map(barOf), ...running.flatMap((request) => runningBar(request, nowMs))];
+  const lastMs = bars.reduce((last, { toMs }) => Math.max(last, toMs), round.completedAtMs ?? nowMs);
+  const toMs = Math.max(lastMs, round.openedAtMs + 1);
+  const pauses = pausesOf(events, round.openedAtMs, toMs);
+  return { fromMs: round.openedAtMs, toMs, bars, pauses, completedAtMs: round.completedAtMs, missingEvents };
+}
+
+function barOf(event: AttemptEvent): Bar {
+  const { requestId, attempt, atMs, run, attemptTokens } = event;
+  const claimedAtMs = event.claimedAtMs ?? atMs;
+  const queuedAtMs = event.queuedAtMs ?? claimedAtMs;
+  const since = (ms: number): number => Math.min(atMs, claimedAtMs + ms);
+  const ends: [Phase, number][] = [['queue', claimedAtMs]];
+  if (run === undefined) ends.push(['unknown', atMs]);
+  else {
+    ends.push(['server-wait', since(run.leasedMs)], ['prefill', since(run.firstTokenMs ?? run.endedMs)]);
+    ends.push(['decode', since(run.endedMs)], ['report', atMs]);
+  }
+  const serverId = run?.serverId ?? event.serverId;
+  const outcome = event.type === 'request.finished' ? 'finished' : event.outcome;
+  const phases = spansOf(queuedAtMs, ends);
+  const weightVersion = run?.weightVersion;
+  return {
+    requestId,
+    attempt,
+    serverId,
+    weightVersion,
+    tokens: attemptTokens,
+    outcome,
+    phases,
+    fromMs: queuedAtMs,
+    toMs: atMs,
+  };
+}
+
+function runningBar({ requestId, attempt, state, ageMs, serverId, tokenCount }: RunningRequest, nowMs: number): Bar[] {
+  if (ageMs === undefined) return [];
+  const fromMs = nowMs - ageMs;
+  const phase: Phase = state === 'claimed' ? 'server-wait' : 'decode';
+  const phases = [{ phase, fromMs, toMs: nowMs }];
+  return [{ requestId, attempt, serverId, tokens: tokenCount, outcome: 'running', phases, fromMs, toMs: nowMs }];
+}
+
+function spansOf(startMs: number, ends: readonly [Phase, number][]): Bar['phases'] {
+  const spans: Bar['phases'] = [];
+  let fromMs = startMs;
+  for (const [phase, toMs] of ends) {
+    if (toMs <= fromMs) continue;
+    spans.push({ phase, fromMs, toMs });
+    fromMs = toMs;
+  }
+  return spans;
+}
+
+function pausesOf(events: readonly PoolEvent[], openedAtMs: number, endMs: number): Pause[] {
+  const open = new Map<string, Pause>();
+  const pauses: Pause[] = [];
+  for (const event of events) {
+    if (event.type === 'weights.begun') {
+      const label = `weights ${event.fromVersion} → ${event.version}, ${event.mode}`;
+      open.set(event.syncId, { label, fromMs: event.atMs, toMs: endMs });
+    }
+    if (event.type !== 'weights.committed' && event.type !== 'weights.rolled-back') continue;
+    // It may have begun before the round was opened.
+    const begun = open.get(event.syncId) ?? { label: `weights ${event.version}`, fromMs: openedAtMs };
+    pauses.push({ ...begun, toMs: event.atMs });
+    open.delete(event.syncId);
+  }
+  return [...pauses, ...open.values()];
+}

@@ -1,0 +1,109 @@
+import { count, duration, percent } from '../../components/format';
+import type { Bar, Phase, RoundHistory } from './bars';
+
+/** One reason for the time of a round. */
+export interface Reason {
+  title: string;
+  /** Share of the time of the round, 0 to 1. */
+  share: number;
+  text: string;
+}
+
+const LAST_SHARE = 0.1;
+
+/** What made the round slow, by its share of the round. */
+export function explain(history: RoundHistory): Reason[] {
+  const { fromMs, bars, pauses } = history;
+  const endMs = history.completedAtMs ?? history.toMs;
+  const roundMs = Math.max(1, endMs - fromMs);
+  if (bars.length === 0) return [];
+  const reasons = [lastSamples(bars, fromMs, endMs), idleSlots(bars, fromMs, endMs), waits(bars, roundMs)];
+  const pausedMs = pauses.reduce((sum, pause) => sum + overlapMs(pause, fromMs, endMs), 0);
+  if (pausedMs > 0) {
+    const changes = `${pauses.length} ${pauses.length === 1 ? 'change' : 'changes'} of weights`;
+    const text = `${changes} took ${duration(pausedMs)}; in that time no request was claimed.`;
+    reasons.push({ title: 'Weights', share: pausedMs / roundMs, text });
+  }
+  const found = reasons.filter((reason) => reason !== undefined);
+  return found.sort((one, other) => other.share - one.share);
+}
+
+function lastSamples(bars: readonly Bar[], fromMs: number, endMs: number): Reason | undefined {
+  const finished = bars
+    .filter(({ outcome, toMs }) => outcome === 'finished' && toMs <= endMs)
+    .sort((one, other) => one.toMs - other.toMs);
+  const last = finished.at(-1);
+  if (last === undefined) return undefined;
+  const lastCount = Math.max(1, Math.floor(LAST_SHARE * finished.length));
+  const early = finished.at(-1 - lastCount);
+  const lateMs = endMs - (early?.toMs ?? fromMs);
+  const path = bars.filter(({ requestId }) => requestId === last.requestId);
+  const phaseMs = (phase: Phase): number =>
+    path.reduce(
+      (sum, { phases }) => sum + phases.reduce((part, one) => part + (one.phase === phase ? length(one) : 0), 0),
+      0,
+    );
+  const tokens = path.reduce((sum, bar) => sum + bar.tokens, 0);
+  const attempts = path.length === 1 ? 'one attempt' : `${path.length} attempts`;
+  const text =
+    `The last ${count(lastCount)} of ${count(finished.length)} samples took ` +
+    `${duration(lateMs)}. The very last, ${last.requestId} on ${last.serverId ?? 'no server'}, generated ` +
+    `${count(tokens)} tokens in ${attempts}: ${duration(phaseMs('decode'))} of decoding, ` +
+    `${duration(phaseMs('prefill'))} of prefill, ${duration(phaseMs('queue') + phaseMs('server-wait'))} of waiting.`;
+  return { title: 'The last tenth of the samples', share: lateMs / Math.max(1, endMs - fromMs), text };
+}
+
+/** Time of servers that ran fewer requests than at their busiest moment. */
+function idleSlots(bars: readonly Bar[], fromMs: number, endMs: number): Reason | undefined {
+  const changes: [atMs: number, by: number][] = [];
+  let busyMs = 0;
+  for (const bar of bars) {
+    const span = onServer(bar);
+    if (span === undefined || span.fromMs >= endMs) continue;
+    busyMs += overlapMs(span, fromMs, endMs);
+    changes.push([span.fromMs, 1], [span.toMs, -1]);
+  }
+  changes.sort(([one, a], [other, b]) => one - other || a - b);
+  let [now, slots] = [0, 0];
+  for (const [, by] of changes) slots = Math.max(slots, (now += by));
+  if (slots === 0) return undefined;
+  const roundMs = Math.max(1, endMs - fromMs);
+  const share = Math.max(0, 1 - busyMs / (slots * roundMs));
+  const mean = busyMs / roundMs;
+  const text = `Servers ran ${count(slots)} requests at once at most, and ${mean.toFixed(1)} on average.`;
+  return { title: 'Idle slots', share, text };
+}
+
+function waits(bars: readonly Bar[], roundMs: number): Reason {
+  const waited = bars
+    .map(({ phases }) =>
+      phases.reduce((sum, one) => sum + (one.phase === 'queue' || one.phase === 'server-wait' ? length(one) : 0), 0),
+    )
+    .sort((one, other) => one - other);
+  const mean = waited.reduce((sum, ms) => sum + ms, 0) / waited.length;
+  const worst = waited[Math.ceil(0.99 * waited.length) - 1]!;
+  const text =
+    `An attempt waited ${duration(mean)} for a worker and a server on average; ` +
+    `one in a hundred waited ${duration(worst)}.`;
+  return { title: 'Queues', share: Math.min(1, mean / roundMs), text };
+}
+
+/** The part of an attempt in which a server had it. */
+export function onServer({ phases, serverId }: Bar): { fromMs: number; toMs: number } | undefined {
+  const served = phases.filter(({ phase }) => phase === 'prefill' || phase === 'decode' || phase === 'unknown');
+  if (serverId === undefined || served.length === 0) return undefined;
+  return { fromMs: served[0]!.fromMs, toMs: served.at(-1)!.toMs };
+}
+
+/** A reason as one line. */
+export function lineOf({ title, share, text }: Reason): string {
+  return `${title}, ${percent(share)} of the round: ${text}`;
+}
+
+function length({ fromMs, toMs }: { fromMs: number; toMs: number }): number {
+  return toMs - fromMs;
+}
+
+function overlapMs(span: { fromMs: number; toMs: number }, fromMs: number, endMs: number): number {
+  return Math.max(0, Math.min(span.toMs, endMs) - Math.max(span.fromMs, fromMs));
+}

@@ -1,0 +1,236 @@
+import { dataOf, pagesOf, type AdminClient, type Schemas } from '@broomwagon/admin-client';
+import {
+  Alert,
+  Box,
+  Button,
+  Group,
+  List,
+  SegmentedControl,
+  Select,
+  Stack,
+  Text,
+  useComputedColorScheme,
+} from '@mantine/core';
+import { useCallback, useMemo, useRef, useState } from 'react';
+import { count, duration } from '../../components/format';
+import { Problem } from '../../components/problem';
+import { saveFile } from '../../components/save-file';
+import { Section } from '../../components/stat';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { setParameters, useRoute } from '../../shell/route';
+import { useScope } from '../../shell/scope';
+import { historyOf, type Phase, PHASES, type RoundHistory } from './bars';
+import { HEIGHTS, type Inks, INKS, paint, type Scene } from './draw';
+import { explain, lineOf } from './explain';
+import { layOut, type Order, type View, wholeView } from './layout';
+import { canvasPainter, svgPainter } from './painters';
+import { TimelineCanvas } from './timeline-canvas';
+
+const PHASE_NAMES: Record<Phase, string> = {
+  queue: 'waits for a worker',
+  'server-wait': 'waits for a server',
+  prefill: 'prefill',
+  decode: 'decode',
+  report: 'stores and reports',
+  unknown: 'times not reported',
+};
+/** A round that runs is read again after this time, milliseconds. */
+const EVERY_MS = 20_000;
+
+/** "Why is this step slow?": the attempts of a round over time, and reasons in words. */
+export default function TimelinePage() {
+  const { client } = useSession();
+  const { pool, job } = useScope();
+  const { parameters } = useRoute();
+  const path = { pool, job: job ?? '' };
+  const rounds = useLive(
+    job && `${pool}/${job}/rounds`,
+    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params: { path }, signal })),
+    { everyMs: EVERY_MS, after: ['round.opened', 'round.completed'] },
+  );
+  const list = rounds.value?.rounds ?? [];
+  const round = list.find(({ roundId }) => roundId === parameters.get('round')) ?? list[0];
+  const done = useRef<{ key: string; history: RoundHistory }>(undefined);
+  const key = round && `${pool}/${job}/${round.roundId}`;
+  const history = useLive(
+    key,
+    async (signal) => {
+      if (done.current?.key === key) return done.current!.history;
+      const { isSettled, history } = await readHistory(client, path, round!, signal);
+      if (isSettled) done.current = { key: key!, history };
+      return history;
+    },
+    { everyMs: EVERY_MS, after: ['round.completed', 'round.settled'] },
+  );
+  if (job === undefined) return <Text c="dimmed">There is no job yet.</Text>;
+  return (
+    <Stack gap="md">
+      <Select
+        label="Round"
+        w={260}
+        data={list.map(({ roundId, step }) => ({ value: roundId, label: `step ${step}: ${roundId}` }))}
+        value={round?.roundId ?? null}
+        allowDeselect={false}
+        onChange={(next) => setParameters({ round: next ?? undefined })}
+      />
+      <Problem error={rounds.error ?? history.error} />
+      {history.value && round && (
+        <Timeline key={round.roundId} history={history.value} name={`${job}-${round.roundId}`} />
+      )}
+    </Stack>
+  );
+}
+
+async function readHistory(
+  client: AdminClient,
+  path: { pool: string; job: string },
+  { roundId, openedAtMs, completedAtMs }: Schemas['RoundSummary'],
+  signal: AbortSignal,
+): Promise<{ history: RoundHistory; isSettled: boolean }> {
+  const events: Schemas['PoolEvent'][] = [];
+  let missing = 0;
+  const ofRound = { ...path, roundId };
+  const route = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/timeline';
+  const pages = pagesOf((cursor?: number) =>
+    dataOf(client.GET(route, { params: { path: ofRound, query: { cursor } }, signal })),
+  );
+  for await (const page of pages) {
+    events.push(...page.events);
+    missing += page.missingEvents;
+  }
+  const isSettled = events.some(({ type }) => type === 'round.settled');
+  const running: Schemas['RequestStatus'][] = [];
+  if (!isSettled) {
+    const requests = pagesOf((cursor?: string) => {
+      const query = { job: path.job, roundId, cursor };
+      return dataOf(
+        client.GET('/api/v1/pools/{pool}/requests', { params: { path: { pool: path.pool }, query }, signal }),
+      );
+    });
+    for await (const page of requests) running.push(...page.requests);
+  }
+  const lastMs = events.reduce((last, { atMs }) => Math.max(last, atMs), 0);
+  return {
+    history: historyOf({ openedAtMs, completedAtMs }, events, running, Math.max(lastMs, Date.now()), missing),
+    isSettled,
+  };
+}
+
+function Timeline({ history, name }: { history: RoundHistory; name: string }) {
+  const [order, setOrder] = useState<Order>('server');
+  const [chosen, setChosen] = useState<View>();
+  const inks = INKS[useComputedColorScheme('light')];
+  const layout = useMemo(() => layOut(history, order), [history, order]);
+  const reasons = useMemo(() => explain(history), [history]);
+  const view = useMemo(() => chosen ?? wholeView(history, layout), [chosen, history, layout]);
+  const scene = useRef<Scene>(undefined);
+  const onScene = useCallback((next: Scene) => (scene.current = next), []);
+  const isRunning = history.completedAtMs === undefined;
+  return (
+    <>
+      <Section
+        title={`What made it slow: ${duration((history.completedAtMs ?? history.toMs) - history.fromMs)}${isRunning ? ' so far' : ''}`}
+      >
+        {reasons.length === 0 && <Text c="dimmed">No attempt has ended or runs yet.</Text>}
+        <List size="sm" type="ordered">
+          {reasons.map((reason) => (
+            <List.Item key={reason.title}>{lineOf(reason)}</List.Item>
+          ))}
+        </List>
+        {history.missingEvents > 0 && (
+          <Alert color="yellow" mt="xs">
+            {count(history.missingEvents)} events of the pool are missing in the stream: some attempts may not be shown.
+          </Alert>
+        )}
+      </Section>
+      <Section
+        title="Attempts"
+        aside={
+          <Group gap="xs">
+            <SegmentedControl
+              size="xs"
+              aria-label="Rows"
+              value={order}
+              data={[
+                { value: 'server', label: 'by server' },
+                { value: 'end', label: 'by end' },
+              ]}
+              onChange={(next) => {
+                setOrder(next as Order);
+                setChosen(undefined);
+              }}
+            />
+            <Exports scene={scene} inks={inks} name={name} reasons={reasons.map(lineOf)} />
+          </Group>
+        }
+      >
+        <Legend inks={inks} history={history} />
+        <TimelineCanvas {...{ history, layout, view, inks, onScene }} onView={setChosen} />
+      </Section>
+    </>
+  );
+}
+
+function Legend({ inks, history }: { inks: Inks; history: RoundHistory }) {
+  return (
+    <Group component="ul" gap="md" p={0} m={0} mb="xs" style={{ listStyle: 'none' }}>
+      {PHASES.map((phase) => (
+        <Group component="li" key={phase} gap={6}>
+          <Box w={18} h={14 * HEIGHTS[phase]} bg={inks[phase]} />
+          <Text size="xs">{PHASE_NAMES[phase]}</Text>
+        </Group>
+      ))}
+      <Group component="li" gap={6}>
+        <Box w={2} h={14} bg={inks.mark} />
+        <Text size="xs">ends without a sample: cut, moved, stopped</Text>
+      </Group>
+      {history.pauses.map(({ label, fromMs, toMs }) => (
+        <Group component="li" key={`${label}${fromMs}`} gap={6}>
+          <Box w={18} h={14} bg={inks.pause} style={{ border: '1px dashed' }} />
+          <Text size="xs">
+            {label}: {duration(toMs - fromMs)}
+          </Text>
+        </Group>
+      ))}
+    </Group>
+  );
+}
+
+interface ExportsProps {
+  scene: { current: Scene | undefined };
+  inks: Inks;
+  name: string;
+  reasons: readonly string[];
+}
+
+/** What is in view as a picture, and all attempts as JSON. */
+function Exports({ scene, inks, name, reasons }: ExportsProps) {
+  const save = (format: 'svg' | 'png' | 'json'): void => {
+    const { current } = scene;
+    if (current === undefined) return;
+    const file = `timeline-${name}.${format}`;
+    if (format === 'json')
+      saveFile(file, new Blob([JSON.stringify({ reasons, ...current.history })], { type: 'application/json' }));
+    if (format === 'svg') {
+      const { painter, file: text } = svgPainter(inks, current.size);
+      paint(current, painter);
+      saveFile(file, new Blob([text()], { type: 'image/svg+xml' }));
+    }
+    if (format === 'png') {
+      const canvas = document.createElement('canvas');
+      Object.assign(canvas, { width: 2 * current.size.width, height: 2 * current.size.height });
+      paint(current, canvasPainter(canvas.getContext('2d')!, inks, 2));
+      canvas.toBlob((blob) => blob && saveFile(file, blob));
+    }
+  };
+  return (
+    <Button.Group>
+      {(['svg', 'png', 'json'] as const).map((format) => (
+        <Button key={format} size="xs" variant="default" onClick={() => save(format)}>
+          {format.toUpperCase()}
+        </Button>
+      ))}
+    </Button.Group>
+  );
+}

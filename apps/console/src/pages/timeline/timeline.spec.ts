@@ -1,0 +1,168 @@
+import type { Schemas } from '@broomwagon/admin-client';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { historyOf } from './bars';
+import { paint, type Painter } from './draw';
+import { explain, onServer } from './explain';
+import { layOut, pan, wholeView, zoom } from './layout';
+import { svgPainter } from './painters';
+
+type PoolEvent = Schemas['PoolEvent'];
+
+let sequence = 0;
+function attempt(fields: { requestId: string; claimedAtMs: number; endedMs: number; serverId?: string }): PoolEvent {
+  const { requestId, claimedAtMs, endedMs, serverId = 's1' } = fields;
+  return {
+    type: 'request.finished',
+    pool: 'p',
+    sequence: ++sequence,
+    atMs: claimedAtMs + endedMs + 5,
+    requestId,
+    roundId: 'r1',
+    attempt: '1-a',
+    queuedAtMs: claimedAtMs - 10,
+    claimedAtMs,
+    serverId,
+    attemptTokens: endedMs,
+    tokens: endedMs,
+    finishReason: 'stop',
+    run: { serverId, weightVersion: 0, leasedMs: 1, firstTokenMs: Math.min(3, endedMs), endedMs },
+  };
+}
+
+const attempts = fc.array(
+  fc.record({
+    requestId: fc.nat({ max: 40 }).map((id) => `job/g${id}/0`),
+    claimedAtMs: fc.integer({ min: 1_010, max: 9_000 }),
+    endedMs: fc.integer({ min: 4, max: 3_000 }),
+    serverId: fc.constantFrom('s1', 's2', 's10'),
+  }),
+  { minLength: 1, maxLength: 60 },
+);
+
+describe('a timeline', () => {
+  it('divides each attempt into phases without gaps', () => {
+    const { bars } = historyOf(
+      { openedAtMs: 1_000 },
+      [attempt({ requestId: 'job/g/0', claimedAtMs: 1_100, endedMs: 50 })],
+      [],
+      2_000,
+    );
+    expect(bars[0]!.phases).toEqual([
+      { phase: 'queue', fromMs: 1_090, toMs: 1_100 },
+      { phase: 'server-wait', fromMs: 1_100, toMs: 1_101 },
+      { phase: 'prefill', fromMs: 1_101, toMs: 1_103 },
+      { phase: 'decode', fromMs: 1_103, toMs: 1_150 },
+      { phase: 'report', fromMs: 1_150, toMs: 1_155 },
+    ]);
+  });
+
+  it('shows an attempt whose worker has expired, one that runs, and a change of weights that still runs', () => {
+    const fields = { pool: 'p', atMs: 1_500, sequence: 1 };
+    const events: PoolEvent[] = [
+      {
+        ...fields,
+        type: 'attempt.ended',
+        requestId: 'job/g/0',
+        roundId: 'r1',
+        attempt: '1-a',
+        claimedAtMs: 1_200,
+        attemptTokens: 0,
+        outcome: 'returned',
+      },
+      { ...fields, type: 'weights.begun', syncId: 'y', version: 2, fromVersion: 1, mode: 'abort' },
+    ];
+    const running = {
+      requestId: 'job/g/0',
+      state: 'running' as const,
+      attempt: '2-a',
+      failures: 0,
+      tokenCount: 7,
+      ageMs: 300,
+      serverId: 's2',
+    };
+    const { bars, pauses } = historyOf({ openedAtMs: 1_000 }, events, [running], 2_000);
+    expect(bars.map(({ outcome, phases }) => [outcome, phases.map(({ phase }) => phase)])).toEqual([
+      ['returned', ['unknown']],
+      ['running', ['decode']],
+    ]);
+    expect(pauses).toEqual([{ label: 'weights 1 → 2, abort', fromMs: 1_500, toMs: 2_000 }]);
+  });
+
+  it('places attempts of a server in rows without overlap, and shows each attempt once by end', () => {
+    fc.assert(
+      fc.property(attempts, (list) => {
+        const history = historyOf({ openedAtMs: 1_000 }, list.map(attempt), [], 20_000);
+        const { bars, rows, lanes } = layOut(history, 'server');
+        expect(bars).toHaveLength(list.length);
+        expect(lanes.reduce((sum, lane) => sum + lane.rows, 0)).toBe(rows);
+        for (let row = 0; row < rows; row++) {
+          const spans = bars.filter((one) => one.row === row).map(({ bar }) => onServer(bar)!);
+          spans.sort((one, other) => one.fromMs - other.fromMs);
+          for (const [index, span] of spans.slice(1).entries()) {
+            expect(span.fromMs).toBeGreaterThanOrEqual(spans[index]!.toMs);
+          }
+        }
+        const byEnd = layOut(history, 'end');
+        expect(byEnd.bars).toHaveLength(list.length);
+        expect(byEnd.rows).toBe(new Set(list.map(({ requestId }) => requestId)).size);
+        const ends = history.bars.map(({ toMs }) => toMs);
+        const first = byEnd.bars.filter(({ row }) => row === 0).map(({ bar }) => bar.toMs);
+        expect(Math.max(...first)).toBe(Math.max(...ends));
+      }),
+    );
+  });
+
+  it('names the last samples, idle slots and queues with their numbers', () => {
+    const quick = Array.from({ length: 9 }, (_, index) =>
+      attempt({ requestId: `job/g${index}/0`, claimedAtMs: 1_010, endedMs: 85 }),
+    );
+    const slow = attempt({ requestId: 'job/slow/0', claimedAtMs: 1_010, endedMs: 985 });
+    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 2_000 }, [...quick, slow], [], 3_000);
+    const reasons = explain(history);
+    expect(reasons.map(({ title, share }) => [title, Number(share.toFixed(2))])).toEqual([
+      ['The last tenth of the samples', 0.9],
+      // Ten requests at once; nine of them 84 ms of 1,000, one 984 ms.
+      ['Idle slots', 0.83],
+      ['Queues', 0.01],
+    ]);
+    expect(reasons[0]!.text).toContain('The last 1 of 10 samples took 0.9 s. The very last, job/slow/0 on s1');
+    expect(reasons[1]!.text).toContain('10 requests at once at most');
+  });
+
+  it('zooms around a point and moves', () => {
+    const history = historyOf({ openedAtMs: 0, completedAtMs: 1_000 }, [], [], 1_000);
+    const view = { ...wholeView(history, { bars: [], lanes: [], rows: 10 }), fromMs: 0, toMs: 1_000 };
+    expect(zoom(view, 0.5, { x: 0.25, y: 0 }, { x: true, y: false })).toMatchObject({
+      fromMs: 125,
+      toMs: 625,
+      toRow: 10,
+    });
+    expect(pan(view, 0.1, -0.5)).toEqual({ fromMs: 100, toMs: 1_100, fromRow: -5, toRow: 5 });
+  });
+
+  it('draws only what is in view, and writes names of requests as text of the SVG', () => {
+    const events = [
+      attempt({ requestId: 'job/<b>&/0', claimedAtMs: 1_100, endedMs: 500 }),
+      attempt({ requestId: 'job/late/0', claimedAtMs: 5_000, endedMs: 500 }),
+    ];
+    const history = historyOf({ openedAtMs: 1_000 }, events, [], 6_000);
+    const layout = layOut(history, 'end');
+    const size = { width: 1_000, height: 200 };
+    const rectangles = (toMs: number): number => {
+      let [drawn, ink] = [0, ''];
+      const painter: Painter = {
+        use: (next) => (ink = next),
+        rect: () => (drawn += ink === 'decode' ? 1 : 0),
+        text: () => undefined,
+      };
+      paint({ history, layout, size, view: { fromMs: 1_000, toMs, fromRow: 0, toRow: 2 } }, painter);
+      return drawn;
+    };
+    expect([rectangles(6_000), rectangles(2_000), rectangles(1_050)]).toEqual([2, 1, 0]);
+    const { painter, file } = svgPainter({} as never, size);
+    paint({ history, layout, size, view: wholeView(history, layout) }, painter);
+    expect(file()).toContain('job/&lt;b&gt;&amp;/0');
+    expect(file()).not.toContain('<b>');
+  });
+});
