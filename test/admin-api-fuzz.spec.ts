@@ -1,15 +1,13 @@
 import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
 import { testRedisUrl } from '@broomwagon/testing';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { AdminApi, type Fields, OPENAPI } from './system/admin-api';
 import { fillPool } from './system/filled-pool';
 import { MessageFuzzer, type Requests, type Schema } from './system/message-fuzzer';
 import { RedisView } from './system/redis-view';
 import { ServiceBench } from './system/service-bench';
 
-/** More by hand: REST_FUZZ_REQUESTS=100000. */
-const REQUESTS = Number(process.env.REST_FUZZ_REQUESTS ?? 700);
-const SEED = Number(process.env.FUZZ_SEED ?? 1);
+const REQUESTS = 700 * inject('runsFactor');
 /** Background work may change the pool while a request is refused; it does not do so this often in a row. */
 const TRIES = 12;
 
@@ -70,7 +68,7 @@ async function changesOnError(route: Route, fields: Fields): Promise<boolean> {
 it(`answers ${REQUESTS} requests made of the schemas, right and wrong, and changes nothing where it answers an error`, async () => {
   // Streams have no end: admin-api-events.spec.ts.
   const routes = ROUTES.filter(({ isStream }) => !isStream);
-  const fuzzer = new MessageFuzzer(SEED, restRequests(routes));
+  const fuzzer = new MessageFuzzer(inject('seed'), restRequests(routes));
   const known = { serverId: 's1', workerId: 'w', job: 'job', roundId: 'r1', groupId: 'g0', requestId: 'job/g0/0' };
   for (const [field, value] of Object.entries(known)) fuzzer.remember(field, value);
   const outcomes = new Map<string, number>();

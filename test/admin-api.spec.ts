@@ -198,7 +198,7 @@ describe('every route', () => {
           if (fault || answer.status >= 500 || answer.status === 200)
             found.push(`${nameOf(route)} ${JSON.stringify(one)}: ${fault ?? JSON.stringify(answer.body)}`);
         }),
-        { numRuns: 15, seed: 1 },
+        { numRuns: 15 },
       );
     };
     await Promise.all(ROUTES.map(attackRoute));

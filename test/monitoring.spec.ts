@@ -92,6 +92,16 @@ describe('metrics, dashboards and alerts', () => {
     expect(tested.map(([, name]) => name).toSorted()).toEqual(alertNames.toSorted());
   });
 
+  it('names only commands that exist in runbooks', () => {
+    const commands = [...readFileSync('docs/cli.md', 'utf8').matchAll(/^## (.+)$/gm)].map(([, command]) => command!);
+    const guides = ['docs/operations.md', 'docs/operations/alerts.md'].map((file) => readFileSync(file, 'utf8')).join();
+    const used = [...guides.matchAll(/npx broomwagon ([a-z]+(?: [a-z]+)?)/g)].map(([, command]) => command!);
+    expect(used.length).toBeGreaterThan(10);
+    // A group of commands has one by default.
+    const isKnown = (name: string) => commands.some((command) => command === name || command.startsWith(`${name} `));
+    expect(used.filter((command) => !isKnown(command))).toEqual([]);
+  });
+
   describe('with Prometheus', () => {
     let missing: string | undefined;
 

@@ -40,6 +40,11 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('MAX_EVENT_READERS', 'maximum streams of events at the same time; more are answered 503', { min: 1 })
   maxEventReaders: number = 10_000;
 
+  @Env('EVENT_UNREAD_MAX_BYTES', 'unread events of all readers together; one with more than its share is cut off', {
+    min: 1_048_576,
+  })
+  eventUnreadMaxBytes: number = 268_435_456;
+
   @Env('AUDIT_STREAM_MAX_BYTES', 'maximum size of the JetStream stream of the audit log', { min: 1_048_576 })
   auditStreamMaxBytes: number = 268_435_456;
 

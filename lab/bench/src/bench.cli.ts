@@ -6,13 +6,14 @@ import { benchCost } from './cost/cost-bench';
 import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
+import { benchEvents } from './events/events-bench';
 import { benchHungReplica } from './hung/hung-bench';
 import { benchIdlePools } from './pools/idle-pools-bench';
 import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|coordinator|cost|payload|abort|hung|plan|pools|prompts|scripts [--json FILE] [--quick]` */
+/** `npm run bench -- acquire|coordinator|cost|payload|abort|events|hung|plan|pools|prompts|scripts [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
@@ -44,6 +45,7 @@ const commands: [string, string, Bench][] = [
   ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
   ['pools', 'CPU of Redis with unused pools', benchIdlePools],
   ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
+  ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],
   ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];

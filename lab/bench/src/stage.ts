@@ -95,6 +95,7 @@ export class Stage {
   private readonly group = new ProcessGroup({ distFolder: DIST, logFolder: this.folder });
   private readonly children: { stop(): void }[] = [];
   private readonly stops: (() => Promise<void>)[] = [];
+  private readonly ports = new Map<string, number>();
   generator!: Child<Job | { natsUrl: string }, JobResult>;
   services!: Services;
 
@@ -126,8 +127,15 @@ export class Stage {
   }
 
   /** Starts one of our applications for some pools. @returns its process id */
-  async startApp(app: string, name: string, pools: readonly string[], redis: ServerHandle): Promise<number> {
+  async startApp(
+    app: string,
+    name: string,
+    pools: readonly string[],
+    redis: ServerHandle,
+    environment: Record<string, string> = {},
+  ): Promise<number> {
     const port = await freePort();
+    this.ports.set(name, port);
     const started = await this.group.start({
       name,
       app,
@@ -143,10 +151,16 @@ export class Stage {
         // The windows measured go above the default of 1,024.
         MAX_IN_FLIGHT: '4096',
         ...(app === 'load-balancer' ? { PROBE_INTERVAL_MS: '600000', SERVER_FAILED_AFTER_MS: String(LONG_MS) } : {}),
+        ...environment,
       },
       ready: `http://127.0.0.1:${port}/readyz`,
     });
     return started.pid!;
+  }
+
+  /** The port of an application, by the name given to {@link startApp}. */
+  port(name: string): number {
+    return this.ports.get(name)!;
   }
 
   /** Ends everything, in any state. */

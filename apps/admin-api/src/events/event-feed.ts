@@ -21,6 +21,8 @@ const MAX_STREAM_MS = 600_000;
 /** Pause before the stream is looked for again, milliseconds. */
 const RETRY_MS = 1_000;
 const REPLAY_BATCH = 256;
+/** A reader with more unread bytes than this is cut off, or with more than its share of EVENT_UNREAD_MAX_BYTES. */
+const MOST_UNREAD_BYTES = 1_048_576;
 
 /**
  * Server-sent events. One consumer of the stream for this replica feeds all readers; a reader that begins in the past
@@ -43,7 +45,9 @@ export class EventFeed implements OnModuleDestroy {
     metrics: Metrics,
   ) {
     this.gauge = metrics.gauge('event_readers', 'Streams of events that are open');
-    this.cut = metrics.counter('event_readers_cut_total', 'Streams of events that were ended because of slow readers');
+    this.cut = metrics.counter('event_readers_cut_total', 'Streams of events that were ended because of slow readers', [
+      'reason',
+    ]);
   }
 
   onModuleDestroy(): void {
@@ -67,7 +71,12 @@ export class EventFeed implements OnModuleDestroy {
     if (this.count >= this.config.maxEventReaders) {
       throw new BroomwagonError('OVERLOADED', `This replica has ${this.count} readers of events`);
     }
-    const reader = new EventReader(response, acceptsEvent(filter), () => this.cut.inc());
+    const reader = new EventReader(
+      response,
+      acceptsEvent(filter),
+      () => Math.min(MOST_UNREAD_BYTES, this.config.eventUnreadMaxBytes / this.count),
+      (reason) => this.cut.inc({ reason }),
+    );
     const ofPool = this.readers.get(pool) ?? new Set();
     this.readers.set(pool, ofPool.add(reader));
     this.gauge.set((this.count += 1));
@@ -80,7 +89,7 @@ export class EventFeed implements OnModuleDestroy {
     });
     reader.begin();
     if (lastId !== '') await this.replay(reader, pool, Number(lastId) + 1);
-    reader.live();
+    await reader.live();
   }
 
   private async replay(reader: EventReader, pool: string, from: number): Promise<void> {

@@ -2,12 +2,16 @@ import { once } from 'node:events';
 import type { PoolEvent } from '@broomwagon/contracts';
 import type { Response } from 'express';
 
-/** A reader with more unread bytes than this is cut off. */
-const MOST_UNREAD_BYTES = 1_048_576;
 /** Events that may come while a reader catches up; with more it is cut off. */
 const MOST_WAITING = 16_384;
 /** A reader that reads nothing for this long while it catches up is cut off, milliseconds. */
 const STALLED_MS = 10_000;
+
+/**
+ * Why a reader was cut off: `unread`: too many unread bytes; `stalled`: it read nothing while it caught up; `behind`:
+ * too many events came while it caught up.
+ */
+export type CutReason = 'unread' | 'stalled' | 'behind';
 
 interface Waiting {
   sequence: number;
@@ -24,7 +28,8 @@ export class EventReader {
   constructor(
     private readonly response: Response,
     private readonly accepts: (event: PoolEvent) => boolean,
-    private readonly onCut: () => void,
+    private readonly mostUnreadBytes: () => number,
+    private readonly onCut: (reason: CutReason) => void,
   ) {}
 
   begin(): void {
@@ -49,37 +54,42 @@ export class EventReader {
   /** An event of the past. @returns false if the reader is gone */
   async replay(sequence: number, event: PoolEvent, text: string): Promise<boolean> {
     this.write(sequence, event, text);
-    if (!this.response.destroyed && this.response.writableNeedDrain) {
-      await once(this.response, 'drain', { signal: AbortSignal.timeout(STALLED_MS) }).catch(() => this.cut());
+    if (!this.isGone && this.response.writableNeedDrain) {
+      await once(this.response, 'drain', { signal: AbortSignal.timeout(STALLED_MS) }).catch(() => this.cut('stalled'));
     }
-    return !this.response.destroyed;
+    return !this.isGone;
   }
 
   /** The stored events are read: those that came meanwhile follow, then the comment `live`, then new ones. */
-  live(): void {
-    const waiting = this.waiting ?? [];
+  async live(): Promise<void> {
+    for (let next = this.waiting?.shift(); next !== undefined; next = this.waiting?.shift()) {
+      if (!(await this.replay(next.sequence, next.event, next.text))) return;
+    }
     this.waiting = undefined;
-    for (const { sequence, event, text } of waiting) this.write(sequence, event, text);
-    if (!this.response.destroyed) this.response.write(':live\n\n');
+    if (!this.isGone) this.response.write(':live\n\n');
   }
 
   /** An event that has just happened. */
   offer(sequence: number, event: PoolEvent, text: string): void {
     if (this.waiting === undefined) this.write(sequence, event, text);
-    else if (this.waiting.push({ sequence, event, text }) > MOST_WAITING) this.cut();
+    else if (this.waiting.push({ sequence, event, text }) > MOST_WAITING) this.cut('behind');
+  }
+
+  private get isGone(): boolean {
+    return this.response.destroyed || this.response.writableEnded;
   }
 
   private write(sequence: number, event: PoolEvent, text: string): void {
-    if (this.response.destroyed || sequence <= this.lastSequence) return;
+    if (this.isGone || sequence <= this.lastSequence) return;
     this.lastSequence = sequence;
     if (!this.accepts(event)) return;
     this.response.write(`id: ${sequence}\nevent: ${event.type}\ndata: ${text}\n\n`);
-    if (this.response.writableLength > MOST_UNREAD_BYTES) this.cut();
+    if (this.response.writableLength > this.mostUnreadBytes()) this.cut('unread');
   }
 
-  private cut(): void {
+  private cut(reason: CutReason): void {
     if (this.response.destroyed) return;
-    this.onCut();
+    this.onCut(reason);
     this.waiting = undefined;
     this.response.destroy();
   }
