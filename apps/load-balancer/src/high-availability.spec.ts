@@ -110,7 +110,7 @@ describe('two replicas, with lost and repeated messages', () => {
     expect((await lb.audit()).findings).toEqual([]);
   });
 
-  it('go on when one of them goes away in the middle of a burst, and another one joins', async () => {
+  it('keep serving when one of them stops in the middle of a burst, and another one joins', async () => {
     for (const id of ['a', 'b', 'c']) await lb.server(id, 4);
     const w = await lb.worker();
     let joined: Awaited<ReturnType<typeof lb.start>> | undefined;

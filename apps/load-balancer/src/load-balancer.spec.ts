@@ -96,7 +96,7 @@ describe('two replicas of the load-balancer', () => {
     expect((await lb.status()).perServer.map(({ inflight }) => inflight).sort()).toEqual([0, 1]);
   });
 
-  it('say NO_SERVER_AVAILABLE at once, or after waitMs', async () => {
+  it('are answered NO_SERVER_AVAILABLE at once, or after waitMs', async () => {
     const w = await lb.worker();
     await expect(lb.acquire(w)).rejects.toMatchObject({
       code: 'NO_SERVER_AVAILABLE',
@@ -136,7 +136,7 @@ describe('two replicas of the load-balancer', () => {
     expect(((await of('sum')) - before.seconds) * 1_000).toBeGreaterThan(waitedMs - 2);
   });
 
-  it("give a dead worker's leases back within its time to live, and fence what it says later", async () => {
+  it('return the leases of a dead worker within its time to live, and fence its later calls', async () => {
     await lb.server('a');
     const dead = await lb.worker('dead', 2_000);
     await lb.worker('alive1');
@@ -150,7 +150,7 @@ describe('two replicas of the load-balancer', () => {
     await expect(lb.call('worker.heartbeat', beat)).rejects.toMatchObject({ code: 'FENCED' });
   });
 
-  it('return at once what a worker holds that deregisters or registers anew', async () => {
+  it('return at once the leases of a worker that deregisters or registers again', async () => {
     await lb.server('a');
     const first = await lb.worker('w');
     await lb.acquire(first);
@@ -296,7 +296,7 @@ describe('two replicas of the load-balancer', () => {
     expect(await lb.status()).toEqual(before);
   });
 
-  it('let nobody spoil the calls of others that go with his into one script', async () => {
+  it('do not let one bad call fail the other calls of its batch', async () => {
     await lb.server('a');
     const w = await lb.worker();
     const good = () => lb.acquire(w).then(({ serverId }) => serverId);

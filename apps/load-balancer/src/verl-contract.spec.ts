@@ -129,7 +129,7 @@ describe("verl's contract, on two replicas", () => {
     await expect(verl.acquireServer('a')).rejects.toThrow(VERL_NO_SERVER_MESSAGE);
   });
 
-  it("does better: a live server that is added again keeps its count, and a late release takes nobody else's", async () => {
+  it('improves on it: a live server that is added again keeps its count, and a late release ends no other lease', async () => {
     await verl.addServers('s0');
     await verl.acquireServer('a');
     await verl.addServers('s0');

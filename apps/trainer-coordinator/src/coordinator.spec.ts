@@ -219,7 +219,7 @@ describe('trainer-coordinator', () => {
     });
   });
 
-  it('closes a completed round once, and refuses what comes for it later', async () => {
+  it('closes a completed round once, and refuses later calls for it', async () => {
     const { round } = await openRound(WAIT, 1);
     await fixture.call('round.submit', { ...round, groups: groups(1) });
     await expect(fixture.close(round)).rejects.toMatchObject({ code: 'ROUND_NOT_COMPLETED' });
@@ -243,7 +243,7 @@ describe('trainer-coordinator', () => {
     });
   });
 
-  it('completes a round with fewer groups at its deadline, or when no more can come', async () => {
+  it('completes a round with fewer groups at its deadline, or when no more groups are possible', async () => {
     const late = await openRound({ ...WAIT, deadlineMs: 60_000 }, 1);
     await fixture.call('round.submit', { ...late.round, groups: groups(1) });
     await fixture.deadlineComes(late.round);
@@ -263,7 +263,7 @@ describe('trainer-coordinator', () => {
     });
   });
 
-  it('goes on where a replica died between two pages', async () => {
+  it('continues where a replica died between two pages', async () => {
     const { job, round } = await openRound(RESUME, 140, 280);
     setFailpoints('coordinator.submit.between-pages=throw@1');
     const pages = [groups(100, 0, 2), groups(100, 100, 2), groups(80, 200, 2)];
@@ -320,7 +320,7 @@ describe('trainer-coordinator', () => {
     expect(all).toHaveLength(140);
   });
 
-  it('lets a reader of results wait for the next group, for the end of the round, and no longer than it says', async () => {
+  it('lets a reader of results wait for the next group or the end of the round, at most for its waitMs', async () => {
     const { round } = await openRound(WAIT, 2);
     await fixture.call('round.submit', { ...round, groups: groups(2, 0, 1) });
     const worker = await fixture.worker('reader');

@@ -126,7 +126,7 @@ describe('a job, its groups and a worker with such ids', () => {
     worker = await fixture.worker(workerId);
   });
 
-  it('are aborted, and their worker is told', async () => {
+  it('are aborted, and their worker gets the command', async () => {
     const { roundId, trainerEpoch } = await fixture.open(job, { groupsPerStep: 1, remainingGroups: 5, policy });
     trainer = { job, trainerEpoch };
     const templates = groups(4, 0, 1);

@@ -143,7 +143,7 @@ describe('worker on real NATS and Redis', () => {
     expect(stubs.of('lb.release')[0]).toMatchObject({ outcome: 'finished', tokens: 3 });
   });
 
-  it('stops the stream when it is told so on its own subject, and answers by handing the tokens back', async () => {
+  it('stops the stream on a command to its subject, and returns the tokens', async () => {
     play = (stream) => stream.token('x');
     await submit('j/g/1', '2-a');
     await expect.poll(() => engine.bodies).toHaveLength(1);

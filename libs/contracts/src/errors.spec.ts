@@ -9,7 +9,7 @@ describe('BroomwagonError', () => {
     expect(isBroomwagonError(got, 'OVERLOADED')).toBe(true);
   });
 
-  it('turns a code of a newer service into INTERNAL and keeps what was said', () => {
+  it('turns a code of a newer service into INTERNAL and keeps code and details', () => {
     const got = BroomwagonError.fromWire({ code: 'FROM_THE_FUTURE' as never, message: 'm', retryable: false });
     expect(got.code).toBe('INTERNAL');
     expect(got.details).toMatchObject({ code: 'FROM_THE_FUTURE' });

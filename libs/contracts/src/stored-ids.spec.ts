@@ -109,7 +109,7 @@ const OTHER_TEXTS =
   'kind lacks means message mode model needs nextPolicy pauseModes policy pool promptRef reason ref refusal resumedBy ' +
   'serverEpoch stamp state stop targetEpoch toEpoch trainerEpoch version via workerEpoch traceparent app replicaId level';
 
-it('knows every text field of every reply and every command as an id or as none', () => {
+it('lists every text field of every reply and every command as an id or as none', () => {
   const { schemas } = (
     JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as {
       components: { schemas: Record<string, Schema> };

@@ -72,7 +72,7 @@ describe('NATS with TLS', () => {
       () => ({ url: addressOf(strict), tls: trusted, startDeadlineMs: 500 }),
       /client certificate \(NATS_TLS_CERT/,
     ],
-  ])('refuses %s at once, and says what to set', async (_, config, says) => {
+  ])('refuses %s at once, and names the setting', async (_, config, says) => {
     await expect(connectNats({ startDeadlineMs: 60_000, ...config() })).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       message: expect.stringMatching(says) as string,
@@ -80,7 +80,7 @@ describe('NATS with TLS', () => {
   });
 });
 
-it('says what to set when NATS wants credentials', async () => {
+it('names the settings when NATS requires credentials', async () => {
   const server = await startNats({ user: 'bw', password: 'right' });
   const url = `nats://127.0.0.1:${server.port}`;
   for (const login of [{}, { user: 'bw', password: 'wrong' }]) {

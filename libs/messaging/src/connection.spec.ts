@@ -12,7 +12,7 @@ describe('connectNats', () => {
     await expect(attempt).rejects.not.toThrow('secret');
   });
 
-  it('waits for a server that comes up later, reconnects after an outage, and serves again', async () => {
+  it('waits for a server that starts later, reconnects after an outage, and serves again', async () => {
     const port = await freePort();
     const pending = connectNats({ url: `nats://127.0.0.1:${port}`, startDeadlineMs: 30_000 });
     const server = await startNats({ port });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { Alarms } from './alarms';
 import { Metrics } from './metrics';
 
-it('says and counts an alarm once, however often it is looked at, and says when it is over', async () => {
+it('logs and counts an alarm once, however often it is checked, and logs its end', async () => {
   const said: unknown[] = [];
   Logger.overrideLogger({
     log: (...parts: unknown[]) => said.push(parts),

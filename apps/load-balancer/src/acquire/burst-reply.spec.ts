@@ -11,7 +11,7 @@ it('names a server of any id as a field of its own', () => {
   expect(reply.body.servers['__proto__']).toEqual(server);
 });
 
-it('says of what finds no room whether it was granted all the same', () => {
+it('reports for each item without room whether it was granted', () => {
   const reply = new BurstReply(['fits', 'granted', 'refused']);
   const wide = { ...server, endpoint: 'x'.repeat(LIMITS.bodyBytes) };
   reply.add({ acquireId: 'fits', leaseId: '1.fits', serverId: 's' }, server);

@@ -97,7 +97,7 @@ describe('admission by two replicas', () => {
     expect((await lb.list()).get('a')).toMatchObject({ inflight: 10, capacity: 10 });
   });
 
-  it('shows what engines say of their load, and follows it only where that is on', async () => {
+  it('shows the load that engines report, and adapts to it only where that is on', async () => {
     lb.engine.metrics = { running: 3, waiting: 4, kvUse: 0.97, preemptions: 5 };
     await lb.server('a', 100);
     const w = await lb.worker();

@@ -38,7 +38,7 @@ it('lets every replica act by new settings from the next acquire on', async () =
   expect(next.decisions[0]!.seq).toBe(51);
 });
 
-it('goes on with a change of settings whose replica died before all servers were scored', async () => {
+it('continues a change of settings whose replica died before all servers were scored', async () => {
   await lb.server('a', 1_000);
   setFailpoints('load-balancer.configure.before-apply=throw@1');
   await expect(lb.call('pool.configure', { policy: 'consistent-hash' })).rejects.toMatchObject({
@@ -49,7 +49,7 @@ it('goes on with a change of settings whose replica died before all servers were
   expect((await acquire()).decision.branch).toBe('hash');
 });
 
-it('tells the rank and the snapshot of an acquire that asks, and clears sessions', async () => {
+it('returns rank and snapshot to an acquire that asks for them, and clears sessions', async () => {
   await lb.server('a', 1_000, { labels: { zone: 'z' } });
   await lb.server('b', 1_000);
   const first = await acquire({ sessionId: 's', dpRank: 2, explain: true, labels: { zone: 'z' } });

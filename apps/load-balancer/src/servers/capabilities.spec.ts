@@ -8,14 +8,14 @@ beforeAll(async () => {
 afterAll(() => lb.close());
 const capabilitiesOf = async (serverId: string) => (await lb.list()).get(serverId)?.capabilities;
 
-it('asks an engine what it can do when nobody said so, and keeps that for this start', async () => {
+it('asks an engine for its capabilities if it was registered without them, and keeps them for this start', async () => {
   await lb.server('a');
   await expect.poll(() => capabilitiesOf('a')).toMatchObject({ version: '0.11.0', maxModelTokens: 4_096 });
   await lb.server('a');
   expect(await capabilitiesOf('a')).toMatchObject({ tokenIdsIn: true, pauseModes: ['abort', 'wait', 'keep'] });
 });
 
-it('shows what it was told, and refuses what is no capability', async () => {
+it('shows the capabilities it was registered with, and refuses unknown ones', async () => {
   await lb.server('b', 1, { capabilities: { tokenIdsIn: false, pauseModes: [] } });
   expect(await capabilitiesOf('b')).toEqual({ tokenIdsIn: false, pauseModes: [] });
   for (const capabilities of [{ tokenIdsIn: 'yes' }, { pauseModes: ['sleep'] }, { dataParallelRanks: 0 }, 7]) {
@@ -23,7 +23,7 @@ it('shows what it was told, and refuses what is no capability', async () => {
   }
 });
 
-it('gives a server that has what is needed, waits for one, and says at once that there can be none', async () => {
+it('grants a server with the needed features, waits for one, and refuses at once if there can be none', async () => {
   lb.nextPool();
   const w = await lb.worker();
   const needs = ['tokenIdsIn', 'logprobs'];

@@ -82,7 +82,7 @@ describe('discovery by a static list', () => {
     ['sglang', { '/get_server_info': { model_path: 'tiny', weight_version: 'default' } }, undefined],
     ['vllm', { ...OPENAI, '/version': { version: '1.0.0' }, '/weight_info': { weight_version: '8' } }, 8],
     ['vllm', { ...OPENAI, '/version': { version: '0.11.0' } }, undefined],
-  ])('registers a %s engine with the weights that it says it has: %j', async (dialect, routes, weightVersion) => {
+  ])('registers a %s engine with the weights that it reports: %j', async (dialect, routes, weightVersion) => {
     const url = await startEngine(0, routes);
     const { module, registered } = await discover([url]);
     await expect.poll(() => registered.length).toBeGreaterThan(0);
@@ -91,7 +91,7 @@ describe('discovery by a static list', () => {
     expect(registered[0]!.request.weightVersion).toBe(weightVersion);
   });
 
-  it('goes on asking for an engine that does not answer, and registers the others', async () => {
+  it('keeps asking an engine that does not answer, and registers the others', async () => {
     const late = await startEngine();
     const port = Number(new URL(late).port);
     await new Promise((resolve) => engines.pop()?.close(resolve));
@@ -104,7 +104,7 @@ describe('discovery by a static list', () => {
     await module.close();
   });
 
-  it('drains an engine that its source says is about to end, and does not register it', async () => {
+  it('drains an engine that its source lists as terminating, and does not register it', async () => {
     const url = await startEngine();
     const sources = { all: [{ engines: () => Promise.resolve([{ url, drainMs: 7_000 }]) }] };
     const { module, registered, drain } = await discover([], sources);

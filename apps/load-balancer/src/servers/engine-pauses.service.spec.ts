@@ -41,7 +41,7 @@ class OneEngine extends TestEngineHealth {
   }
 }
 
-it('lets an engine of two pools go on when neither pauses it, and one that was away as soon as it is back', async () => {
+it('resumes an engine of two pools when neither pauses it, and an unreachable engine as soon as it answers', async () => {
   const engine = new OneEngine();
   const service = replica(engine);
   for (const pool of ['one', 'two']) {
@@ -93,7 +93,7 @@ it.each(['the same replica', 'another replica, after a new generation'])(
   },
 );
 
-it('counts an engine that could not be told for an hour once, however many replicas have paused it', async () => {
+it('counts an engine that could not be resumed for an hour once, however many replicas have paused it', async () => {
   const engine = new OneEngine();
   const metrics = new Metrics('load-balancer');
   const [service, other] = [replica(engine, metrics), replica(engine, metrics)];

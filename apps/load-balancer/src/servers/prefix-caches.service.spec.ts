@@ -43,7 +43,7 @@ it.each(['abort', 'wait'] as const)(
   },
 );
 
-it('does so whoever says it: the server, its registration, or the engine itself', async () => {
+it('does so whether the server, its registration or the engine reports the version', async () => {
   const { epoch } = await lb.server('a', 1, { weightVersion: 1 });
   await lb.call('server.heartbeat', { serverId: 'a', epoch, weightVersion: 2 });
   await lb.server('a', 1, { weightVersion: 3 });
@@ -86,7 +86,7 @@ it('asks nothing of the engine that was registered under this name before, and w
   expect([await versionOf('a'), resets()]).toEqual([4, 1]);
 });
 
-it('takes no version of an engine that fails to reset, until it is said again, and takes one without the route', async () => {
+it('takes no version of an engine that fails to reset until it is reported again, and takes one without the route', async () => {
   await lb.server('a', 1, { weightVersion: 1 });
   const say = (weightVersion: number) => lb.call('server.update', { serverId: 'a', weightVersion });
   for (const status of [400, 401, 403, 408, 429]) {

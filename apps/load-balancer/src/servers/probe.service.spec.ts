@@ -52,7 +52,7 @@ function prober(mayTake: () => Promise<boolean>, store = servers): ProbeService 
 }
 const version = async () => (await servers.list(pool)).servers[0]!.weightVersion;
 
-it('goes on when Redis does not answer while an engine has news', async () => {
+it('continues when Redis does not answer while an engine has a new report', async () => {
   const unhandled: unknown[] = [];
   const note = (error: unknown) => unhandled.push(error);
   process.on('unhandledRejection', note);

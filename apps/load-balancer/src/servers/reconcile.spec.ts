@@ -30,7 +30,7 @@ it('reconciles a drift: the holder is asked once, returns what it does not hold,
   expect((await lb.release(held.leaseId)).released).toBe(true);
 });
 
-it('answers an unknown server, another epoch and a cursor of nobody with typed errors', async () => {
+it('answers an unknown server, another epoch and an unknown cursor with typed errors', async () => {
   const { epoch } = await lb.server('b');
   const reconcile = (body: { serverId: string; epoch?: Epoch; cursor?: string }) => lb.call('server.reconcile', body);
   await expect(reconcile({ serverId: 'none' })).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND', field: 'serverId' });

@@ -13,7 +13,7 @@ describe('the scope of an abort', () => {
   afterAll(() => fixture.stop());
   beforeEach(() => fixture.freshPool());
 
-  it('lets a round that needs two of four samples go on after an abort and a timeout', async () => {
+  it('continues a round that needs two of four samples after an abort and a timeout', async () => {
     const wanted = { job, groupsPerStep: 1, remainingGroups: 1, policy: POLICY };
     const plan = await fixture.call('round.next', wanted);
     const opening = openRequest(job, plan, POLICY, { abortScope: 'sample' });

@@ -78,7 +78,7 @@ describe('job.delete', () => {
     expect(await keysOf(job)).toEqual([]);
   });
 
-  it('knows jobs that were idle for long, and those that are not', async () => {
+  it('lists jobs that were idle for long, and no others', async () => {
     const { pool } = fixture;
     const idle = await fixture.openRound(WAIT, 1);
     const open = await fixture.openRound(WAIT, 1);
@@ -95,7 +95,7 @@ describe('job.delete', () => {
 });
 
 describe('pool.delete', () => {
-  it('refuses a pool in use and says by what, then deletes it with its jobs and payloads', async () => {
+  it('refuses a pool in use and names its users, then deletes it with its jobs and payloads', async () => {
     const { pool } = fixture;
     const { job, round } = await fixture.openRound(WAIT, 1);
     await call(pool, 'round.submit', { ...round, groups: groups(1) });

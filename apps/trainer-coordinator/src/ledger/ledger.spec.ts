@@ -17,7 +17,7 @@ describe('the ledger and the prompt memory', () => {
     return { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
   }
 
-  it('says with the results of each round what it cost, and of the job what all did', async () => {
+  it('returns the cost of each round with its results, and the cost of the job', async () => {
     const policy: TailPolicy = { name: 'resume', overProvision: 2, maxCuts: 1 };
     const first = await open(policy, 1, 2);
     await fixture.call('round.submit', { ...first, groups: groups(2) });
@@ -145,7 +145,7 @@ describe('the ledger and the prompt memory', () => {
     });
   });
 
-  it('remembers the lengths that rounds train, by prompt, and what it is told', async () => {
+  it('remembers the trained lengths of each prompt, and those of prompt.remember', async () => {
     const round = await open({ name: 'wait', overProvision: 1 }, 1, 1);
     const [group] = groups(1);
     await fixture.call('round.submit', { ...round, groups: [{ ...group!, promptId: 'p/1' }] });
@@ -161,7 +161,7 @@ describe('the ledger and the prompt memory', () => {
     ]);
   });
 
-  it('gives out longest prompts first, and probes unknown ones, when the policy says so', async () => {
+  it('hands out the longest prompts first, and probes unknown ones, if the policy asks for it', async () => {
     const prompts = [10, 80, 40].map((tokens, index) => ({ promptId: `g${index}`, lengths: [64 * tokens] }));
     await fixture.call('prompt.remember', { prompts });
     const worker = await fixture.worker('order');

@@ -153,7 +153,7 @@ describe('what is given up', () => {
       return { job, trainerEpoch, reason: 'zero-variance' };
     }
 
-    it('drops the named groups with their payloads, and says which were not in the queue', async () => {
+    it('drops the named groups with their payloads, and lists those that were not in the queue', async () => {
       const args = await queueOf(3);
       const [kept, freed] = [await fixture.promptRef('job', 'g0'), await fixture.promptRef('job', 'g1')];
       const dropped = await fixture.call('longtail.drop', { ...args, groupIds: ['g1', 'nobody', 'g1'] });

@@ -104,7 +104,7 @@ for (const driver of ['redis', 'file'] as const) {
       expect((await thereOf(refs)).filter(Boolean)).toHaveLength(2);
     });
 
-    it('goes on behind a payload that the store fails at, counts it, and raises an alarm', async () => {
+    it('continues after a payload that the store fails to remove, counts it, and raises an alarm', async () => {
       const [bad, ...good] = [await put('1'), await put('2'), await put('3')] as [string, ...string[]];
       await free(bad, ...good);
       const own = new Metrics('test');
@@ -175,7 +175,7 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await thereOf([ref])).toEqual([false]);
     });
 
-    it('leaves what was stored anew under the name since', async () => {
+    it('keeps a payload that was stored again under the same name', async () => {
       const ref = await put('1');
       await free(ref);
       await replica().sweep(pool);

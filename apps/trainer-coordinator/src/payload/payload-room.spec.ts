@@ -36,7 +36,7 @@ const name = (job: string, owner: string, attempt: AttemptId) => ({
   name: `${attempt}.${TOKENS}`,
 });
 
-it('stops the claims of a job whose tokens find no room, counts them as waste, says why, and goes on by itself', async () => {
+it('stops the claims of a job whose tokens have no room, counts the tokens as waste, reports the reason, and resumes', async () => {
   const { client, pool } = fixture;
   const { job, round } = await fixture.openRound(WAIT, 16);
   await client.call(pool, 'round.submit', { ...round, groups: groups(16, 0, 1) });

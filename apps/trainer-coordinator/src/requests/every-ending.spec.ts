@@ -40,7 +40,7 @@ const ENDINGS: [reason: FailReason, retryable: boolean, allowed: number][] = [
   ['unclaimed', true, MAX_RETURNS],
 ];
 
-describe('a request that never comes to its end', () => {
+describe('a request that never ends', () => {
   let fixture: CoordinatorFixture;
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start();
@@ -69,12 +69,12 @@ describe('a request that never comes to its end', () => {
     expect(lastFailures).toMatchObject([{ reason, ...(message !== undefined && { message }) }]);
   }
 
-  it('knows every reason that a worker may give', () => {
+  it('covers every reason that a worker may report', () => {
     // `timeout` ends its sample at once, as an abort does; it never comes back.
     expect(new Set([...ENDINGS.map(([reason]) => reason), 'timeout'])).toEqual(new Set(FAIL_REASONS));
   });
 
-  it.each(ENDINGS)('%s, retryable %s, may come back %i times', async (reason, retryable, allowed) => {
+  it.each(ENDINGS)('%s, retryable %s, may be returned %i times', async (reason, retryable, allowed) => {
     const { status } = await beginRound();
     const worker = await fixture.worker('w');
     for (let attempt = 1; attempt <= allowed + 1; attempt++) {
@@ -100,7 +100,7 @@ describe('a request that never comes to its end', () => {
     },
   );
 
-  it(`worker-lost: the workers that have it die, may come back ${MAX_RETURNS} times`, async () => {
+  it(`worker-lost: its workers die, may be returned ${MAX_RETURNS} times`, async () => {
     const { job, status } = await beginRound();
     for (let attempt = 1; attempt <= MAX_RETURNS + 1; attempt++) {
       const worker = await fixture.worker('dies');

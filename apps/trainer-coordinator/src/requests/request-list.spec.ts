@@ -10,7 +10,7 @@ describe('request.list', () => {
   });
   afterAll(() => fixture.stop());
 
-  it('says which requests have not ended, who has them, where and for how long', async () => {
+  it('lists the requests that have not ended, with worker, server and age', async () => {
     fixture.freshPool();
     const { pool } = fixture;
     const worker = await fixture.worker('w');

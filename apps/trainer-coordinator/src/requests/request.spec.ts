@@ -160,7 +160,7 @@ describe('claims and the ends of attempts', () => {
     });
   });
 
-  it('stops the claims of a job whose trainer is silent, until it is heard again', async () => {
+  it('stops the claims of a job whose trainer is silent, until the trainer calls again', async () => {
     const job = fixture.newJob();
     const plan = await fixture.call('round.next', { job, groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
     const request = openRequest(job, plan, WAIT, { orphanAfterMs: 30_000 });

@@ -78,7 +78,7 @@ describe('snapshots of a job', () => {
       },
     );
 
-  it('brings the queue of step k back with its payloads, in pages that any replica goes on with', async () => {
+  it('restores the queue of step k with its payloads, in pages that any replica continues', async () => {
     const epoch = await step(groups(96), 6);
     const before = { queue: await queued(), counts: await counts() };
     expect(before.queue).toHaveLength(90);
@@ -171,7 +171,7 @@ describe('snapshots of a job', () => {
     expect(await queued()).toHaveLength(1);
   });
 
-  it('knows a group that was trained, and takes the prompt of another epoch as a group of its own', async () => {
+  it('recognizes a trained group, and takes the prompt of another pass over the data as a separate group', async () => {
     const first = groups(1).map((group) => ({ ...group, groupId: 'p0:1' }));
     const epoch = await step(first, 1);
     await expect(step(first, 1, epoch)).rejects.toMatchObject({

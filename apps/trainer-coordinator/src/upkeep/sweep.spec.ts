@@ -24,7 +24,7 @@ it('does everything else in a pool with a round that cannot be swept', async () 
     .toMatchObject({ state: 'rolled-back', reason: 'deadline' });
 });
 
-it('goes on with other aborts and drops when one abort cannot be followed', async () => {
+it('continues with other aborts and drops when one abort cannot be followed', async () => {
   const { client, pool } = fixture;
   const { job, round } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 2);
   await client.call(pool, 'round.submit', { ...round, groups: groups(2) });

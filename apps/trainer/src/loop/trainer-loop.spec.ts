@@ -126,7 +126,7 @@ describe('the trainer loop', () => {
     when: fc.constantFrom('before' as const, 'after' as const),
   });
 
-  it('goes on where a dead trainer ended, whichever call it died at', async () => {
+  it('continues where a dead trainer ended, whichever call it died at', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(death, { maxLength: 6 }), async (deaths) => {
         const coordinator = new FakeCoordinator();
@@ -242,7 +242,7 @@ describe('the trainer loop', () => {
     expect(short.missing).toEqual(['p9']);
   });
 
-  it('says what was lost', async () => {
+  it('names what was lost', async () => {
     const coordinator = new FakeCoordinator();
     const lost: unknown[] = [];
     const restores: (() => void)[] = [];
@@ -330,7 +330,7 @@ describe('the trainer loop', () => {
     expect(coordinator.calls.filter((call) => call === 'round.submit').length).toBeGreaterThan(4);
   });
 
-  it('stops when it is told to', async () => {
+  it('stops when its signal is aborted', async () => {
     const controller = new AbortController();
     const coordinator = new FakeCoordinator();
     coordinator.before = (operation) => operation === 'round.results' && controller.abort();

@@ -90,7 +90,7 @@ describe('reading prompts', () => {
     await expect(readPromptLines(latin1, 'p.jsonl')).rejects.toThrow(/line 2: not UTF-8/);
   });
 
-  it('names all wrong lines, the first ten of them in words', async () => {
+  it('counts all wrong lines, and describes the first ten', async () => {
     const text = await problemOf('{}\n'.repeat(13));
     expect(text).toMatch(/line 10: neither/);
     expect(text).not.toMatch(/line 11/);
@@ -105,7 +105,7 @@ describe('reading prompts', () => {
     ]);
   });
 
-  it('says which file cannot be read', async () => {
+  it('names the file that cannot be read', async () => {
     await expect(readPrompts('/no/such/file.jsonl')).rejects.toThrow(/cannot read the prompts: .*\/no\/such\/file/);
   });
 });

@@ -33,7 +33,7 @@ it('keeps logprobs, and the text and origin of every segment', () => {
   });
 });
 
-it('leaves out what not every segment has, and says which segment was resumed by text', () => {
+it('leaves out what not every segment has, and marks a segment that was resumed by text', () => {
   const line = resultLineOf(
     sample,
     [segment({}), segment({ resumedBy: 'text' })],

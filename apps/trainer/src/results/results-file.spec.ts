@@ -49,7 +49,7 @@ async function writeFirst(): Promise<void> {
   await file.close();
 }
 
-it('goes on behind the steps that it holds', async () => {
+it('continues after the steps in the file', async () => {
   await writeFirst();
   const file = await ResultsFile.resume(path);
   expect(file.held).toEqual([held]);
@@ -96,7 +96,7 @@ it('refuses results without a record, and leaves them as they are', async () => 
   expect(linesIn()).toEqual(first);
 });
 
-it('holds what it held when the trainer dies while it goes on', async () => {
+it('keeps its steps when the trainer dies while it continues', async () => {
   await writeFirst();
   appendFileSync(path, '{"promptId":');
   appendFileSync(`${path}.steps`, '{"step":2,"by');

@@ -35,7 +35,7 @@ describe('AttemptRunner', () => {
     expect([leases.count, leases.digest, registry.size]).toEqual([0, 0, 0]);
   });
 
-  it('goes on from the tokens of earlier attempts, cut to what the counts say', async () => {
+  it('continues from the tokens of earlier attempts, cut to their counts', async () => {
     const { run, engines, payloads, attempt } = await startAttempt();
     const ref1 = await payloads.put(
       { pool: 'default', job: 'j', owner: 'j/g/0', name: '1.2' },
@@ -55,7 +55,7 @@ describe('AttemptRunner', () => {
     expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', `${attempt.worker.workerEpoch}.1-a.3`]);
   });
 
-  it('says which segment of an earlier attempt is gone, and costs the request nothing else', async () => {
+  it('reports the segment of an earlier attempt that is missing, and the request keeps the others', async () => {
     const { run, controlPlane, payloads, attempt } = await startAttempt();
     const name = (part: string) => ({ pool: 'default', job: 'j', owner: 'j/g/0', name: part });
     const refs: string[] = [];
@@ -164,7 +164,7 @@ describe('AttemptRunner', () => {
     expect(new Set(controlPlane.of('lb.acquire').map(({ acquireId }) => acquireId)).size).toBe(1);
   });
 
-  it('leaves a server that takes text only to others, and says from then on that it needs token ids', async () => {
+  it('leaves a server that takes text only, and requires token ids from then on', async () => {
     const { run, controlPlane, engines, claim, module } = await startAttempt();
     controlPlane.on('lb.acquire', ({ acquireId, needs }) => {
       const dialect = needs?.includes('tokenIdsIn') ? 'vllm' : 'openai';
@@ -179,7 +179,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.acquire').map(({ needs }) => needs)).toEqual([undefined, ['tokenIdsIn']]);
   });
 
-  it('runs nothing on older weights than its round has, and says from then on which it needs', async () => {
+  it('runs nothing on older weights than its round has, and requires the version from then on', async () => {
     const { run, controlPlane, engines, claim, module } = await startAttempt();
     controlPlane.on('lb.acquire', ({ acquireId, minWeightVersion }) => {
       return { ...LEASE, leaseId: `7.${acquireId}`, weightVersion: minWeightVersion ?? 4 };
@@ -291,7 +291,7 @@ describe('AttemptRunner', () => {
     }
   });
 
-  it('keeps the tokens when the engine dies in mid-stream, and says that the server failed', async () => {
+  it('keeps the tokens when the engine dies in mid-stream, and reports a failure of the server', async () => {
     const { run, controlPlane, engines } = await startAttempt();
     engines.generate = async (_, { onTokens }) => {
       onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: 2 });
@@ -320,18 +320,21 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
   });
 
-  it.each([0, 2])('keeps %i tokens of a request that the engine stops by itself; nobody has failed', async (count) => {
-    const { run, controlPlane, engines } = await startAttempt();
-    engines.generate = async (_, { onTokens }) => {
-      if (count > 0) onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: count });
-      return { tokenIds: [5, 6], text: 'de', tokenCount: count, finishReason: 'aborted' };
-    };
-    expect(await run()).toBe('engine-abort');
-    const [fail] = controlPlane.of('request.fail');
-    expect(fail).toMatchObject({ reason: 'engine-abort', retryable: true });
-    expect(fail!.segment?.tokenCount).toBe(count > 0 ? count : undefined);
-    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: count });
-  });
+  it.each([0, 2])(
+    'keeps %i tokens of a request that the engine stops by itself, and counts no failure',
+    async (count) => {
+      const { run, controlPlane, engines } = await startAttempt();
+      engines.generate = async (_, { onTokens }) => {
+        if (count > 0) onTokens!({ tokenIds: [5, 6], text: 'de', tokenCount: count });
+        return { tokenIds: [5, 6], text: 'de', tokenCount: count, finishReason: 'aborted' };
+      };
+      expect(await run()).toBe('engine-abort');
+      const [fail] = controlPlane.of('request.fail');
+      expect(fail).toMatchObject({ reason: 'engine-abort', retryable: true });
+      expect(fail!.segment?.tokenCount).toBe(count > 0 ? count : undefined);
+      expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: count });
+    },
+  );
 
   it('does not repeat what the engine refused', async () => {
     const { run, controlPlane, engines } = await startAttempt();
@@ -341,7 +344,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'rejected' });
   });
 
-  it('says nothing more about an attempt that is not its own', async () => {
+  it('reports nothing more about an attempt of another worker', async () => {
     const { run, controlPlane } = await startAttempt();
     controlPlane.on('request.complete', () => {
       throw errorOf('FENCED');
@@ -400,7 +403,7 @@ describe('AttemptRunner', () => {
     }
   });
 
-  it('gives an end up that is answered INTERNAL whatever it says', async () => {
+  it('gives up an end that is always answered INTERNAL', async () => {
     const { run, controlPlane, registry } = await startAttempt();
     for (const operation of ['request.complete', 'request.fail'] as const) {
       controlPlane.on(operation, () => {
@@ -412,7 +415,7 @@ describe('AttemptRunner', () => {
     expect(registry.size).toBe(0);
   });
 
-  it('cuts what an engine said between characters', async () => {
+  it('cuts the answer of an engine between characters', async () => {
     const { run, controlPlane, engines } = await startAttempt();
     const said = `${'x'.repeat(998)}\ud83d😀😀`;
     engines.generate = () => Promise.reject(new BroomwagonError('ENGINE_REJECTED', said));

@@ -20,7 +20,7 @@ describe('an attempt that is stopped', () => {
     expect(engines.requests).toEqual([]);
   });
 
-  it('gives the lease back once when the stop comes together with the grant', async () => {
+  it('returns the lease once when stop and grant arrive together', async () => {
     const { run, controlPlane, attempt, engines, leases } = await startAttempt();
     controlPlane.on('lb.acquire', ({ acquireId }) => {
       attempt.stop('abort');
@@ -61,7 +61,7 @@ describe('an attempt that is stopped', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
   });
 
-  it('has what earlier attempts have left of the time of its sample, and says how long it has generated itself', async () => {
+  it('has the time that earlier attempts have left, and reports its own generation time', async () => {
     const { run, controlPlane, engines } = await startAttempt(() => ({ timeoutMs: 60_000, generatedMs: 59_950 }));
     engines.generate = streamUntilStopped([1, 2], () => undefined);
     expect(await run()).toBe('timeout');
@@ -138,14 +138,14 @@ describe('an attempt that is stopped', () => {
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ segment: { tokenCount: 2 } });
   });
 
-  it('stops when the answer to a partial save says so', async () => {
+  it('stops when the answer to a partial save is abort', async () => {
     const { run, controlPlane, engines } = await startAttempt();
     controlPlane.on('request.save', () => ({ action: 'abort' }));
     engines.generate = streamUntilStopped([1]);
     expect(await run()).toBe('aborted');
   });
 
-  it('drops a fenced epoch without a word', async () => {
+  it('drops the attempts of a fenced epoch without a report', async () => {
     const { run, controlPlane, engines, module, leases } = await startAttempt();
     const session = module.get(WorkerSession);
     await session.established();

@@ -26,7 +26,7 @@ describe('HeldLeases', () => {
     );
   });
 
-  it('knows a lease that is still being asked for, and not another one of the same acquire', () => {
+  it('holds a lease that is still being asked for, and no other one of the same acquire', () => {
     const leases = new HeldLeases();
     const one = attempt();
     leases.asking(one);

@@ -24,7 +24,7 @@ async function start(requests: number, settings: Partial<WorkerConfig> = {}) {
 }
 
 describe('ClaimLoop', () => {
-  it('never holds more than its concurrency and goes on as places are free', async () => {
+  it('never holds more than its concurrency, and claims when places are free', async () => {
     const { loop, controlPlane, registry, engines } = await start(100, { concurrency: 10, job: 'j' });
     let most = 0;
     const play = engines.generate;
@@ -87,7 +87,7 @@ describe('ClaimLoop', () => {
     await loop.stop();
   });
 
-  it.each(['FENCED', 'WORKER_NOT_FOUND'] as const)('registers anew when a claim is answered %s', async (code) => {
+  it.each(['FENCED', 'WORKER_NOT_FOUND'] as const)('registers again when a claim is answered %s', async (code) => {
     const { loop, controlPlane } = await start(0);
     controlPlane.on('request.claim', ({ workerEpoch }) => {
       if (workerEpoch === WORKER.workerEpoch) throw errorOf(code);

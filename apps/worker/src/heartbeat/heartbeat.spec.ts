@@ -33,7 +33,7 @@ async function start(counts: Counts = { leases: [], attempts: [] }) {
 }
 
 describe('Heartbeat', () => {
-  it('says what is held', async () => {
+  it('sends the counts of what it holds', async () => {
     const { heartbeat, controlPlane, registry, leases, claim } = await start();
     const attempt = registry.admit(claim(), WORKER)!;
     leases.granted(attempt, `41.${attempt.acquireId}`);
@@ -43,7 +43,7 @@ describe('Heartbeat', () => {
     ]);
   });
 
-  it.each(['FENCED', 'WORKER_NOT_FOUND'] as const)('starts over with nothing when told %s', async (code) => {
+  it.each(['FENCED', 'WORKER_NOT_FOUND'] as const)('starts again with nothing when answered %s', async (code) => {
     const { heartbeat, controlPlane, registry, claim } = await start();
     const attempt = registry.admit(claim(), WORKER)!;
     controlPlane.on('worker.heartbeat', () => {
@@ -68,7 +68,7 @@ describe('Heartbeat', () => {
     expect(controlPlane.of('worker.sync').length).toBeGreaterThan(0);
   });
 
-  it('asks for the counts at once when told to, though they agree', async () => {
+  it('asks for the counts at once when syncAsked is set, though they agree', async () => {
     const { heartbeat, controlPlane, registry, leases, claim, counts } = await start();
     const attempt = registry.admit(claim(), WORKER)!;
     leases.granted(attempt, `41.${attempt.acquireId}`);
@@ -148,7 +148,7 @@ describe('Heartbeat', () => {
     expect(held.signal.aborted || asking.signal.aborted).toBe(false);
   });
 
-  it('goes on beating while the counts are being compared, and compares them once at a time', async () => {
+  it('keeps sending heartbeats while the counts are compared, and compares them once at a time', async () => {
     const { heartbeat, controlPlane, counts } = await start();
     let answer: () => void = () => undefined;
     controlPlane.on('worker.sync', () => new Promise((resolve) => (answer = () => resolve({ items: [] }))));

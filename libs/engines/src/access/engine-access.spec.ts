@@ -40,7 +40,7 @@ it.each([
   'http://metadata.google.internal/computeMetadata/v1/',
   'http://METADATA.google.internal.:80/',
   'http://metadata/',
-])('never admits %s, whatever the list says', async (endpoint) => {
+])('never admits %s, whatever the list contains', async (endpoint) => {
   expect(admits([], endpoint)).toBe(false);
   expect(admits(['*', '0.0.0.0/0', '::/0'], endpoint)).toBe(false);
   // Nor is it called when it was registered before.

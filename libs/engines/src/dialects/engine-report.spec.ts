@@ -46,6 +46,6 @@ it.each(['/get_model_info', '/model_info'])('reads the weights of SGLang from %s
   expect(await adapter.report()).toEqual({});
 });
 
-it('knows of an engine that is neither that it says nothing', async () => {
+it('reports nothing for an engine of another dialect', async () => {
   expect(await createEngineAdapter('openai', url).report()).toEqual({});
 });

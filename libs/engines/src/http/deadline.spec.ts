@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
 import { callSignal } from './deadline';
 
-it('fires with the outer signal, or when the time is over, and says which', async () => {
+it('fires with the outer signal, or when the time is over, and reports which', async () => {
   const outer = new AbortController();
   const ended = callSignal(60_000, outer.signal);
   outer.abort(new Error('stop'));

@@ -52,7 +52,7 @@ it.each([
   expect(asked).toBe(1);
 });
 
-it('tells of the first error when nothing listens any more', async () => {
+it('throws the first error when the engine has stopped listening', async () => {
   const http = await start(1, (socket) => {
     server.close();
     setImmediate(() => socket.end());

@@ -4,7 +4,7 @@ import { AttemptTokens } from './attempt-tokens';
 import { SglangChunkReader } from './sglang-chunk-reader';
 
 describe('SGLang chunks', () => {
-  it('gives the same tokens whether chunks repeat what was made or not, whatever the engine said of itself', () => {
+  it('gives the same tokens whether chunks repeat earlier ones or not, whatever the engine reported of itself', () => {
     const pieces = fc.array(fc.array(fc.nat(9), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(pieces, fc.boolean(), fc.boolean(), fc.boolean(), (chunks, cumulative, logprobsRepeat, emptyEnd) => {

@@ -66,7 +66,7 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
     cuts: fc.array(fc.nat(), { maxLength: 40 }),
   });
 
-  it('gives the same result in whatever pieces it comes', async () => {
+  it('gives the same result however the stream is split', async () => {
     await fc.assert(
       fc.asyncProperty(stream, async ({ texts, ending, cuts }) => {
         const events = texts.map(
@@ -132,7 +132,7 @@ describe('how a stream may end', () => {
     expect(result).toMatchObject({ text: 'a', tokenIds: [1], finishReason: 'aborted' });
   });
 
-  it('is a failure when the engine says that it failed', async () => {
+  it('is a failure when the engine reports one', async () => {
     expect(await read(ending('"error"'), new OpenAiChunkReader())).toMatchObject({ error: 'ENGINE_ERROR' });
   });
 });

@@ -52,7 +52,7 @@ describe('a group with a replica that hangs', () => {
     expect(client.inFlight()).toBe(0);
   });
 
-  it('repeats in the group while nobody was heard from', async () => {
+  it('repeats in the group while no replica has replied', async () => {
     const controller = echoController('quiet');
     apps = [await startEchoApp(testNatsUrl(), controller)];
     const subject = `rollout.v1.${pool}.quiet.echo`;
@@ -79,7 +79,7 @@ describe('a group with a replica that hangs', () => {
     expect(client.inFlight()).toBe(0);
   });
 
-  it('is named by the replies to those who say how long they wait', async () => {
+  it('is named in replies to callers that send their timeout', async () => {
     apps = [await startEchoApp(testNatsUrl(), echoController('named'))];
     const { replicaId } = apps[0]!.transport;
     const headers = makeHeaders();

@@ -33,14 +33,14 @@ describe('MessagingClient', () => {
     await expect(client.request(subject('fenced'), {})).rejects.toMatchObject({ ...error.toWire() });
   });
 
-  it('throws UNAVAILABLE at once when nobody serves the subject', async () => {
+  it('throws UNAVAILABLE at once when no service handles the subject', async () => {
     await expect(client.request(subject('nobody'), {}, { timeoutMs: 60_000 })).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       retryable: true,
     });
   });
 
-  it('throws TIMEOUT when nobody answers, and ignores the late reply', async () => {
+  it('throws TIMEOUT when no reply arrives, and ignores the late one', async () => {
     let inbox = '';
     server.subscribe(subject('silent'), (_, context) => void (inbox = context.replyTo as string));
     await server.flush();

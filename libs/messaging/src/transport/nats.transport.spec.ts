@@ -60,7 +60,7 @@ describe('NatsTransport', () => {
     await expect(app.client.request(subject('echo'), { value: 1 })).resolves.toMatchObject({ value: 1 });
   });
 
-  it('says which field is wrong', async () => {
+  it('names the wrong field', async () => {
     const reply = await raw('echo', '{"value": 101, "other": 1}');
     expect(errorOf(reply)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'other' });
     expect(errorOf(reply).details).toContainEqual({ field: 'value', reason: expect.stringContaining('100') as string });
@@ -101,7 +101,7 @@ describe('NatsTransport', () => {
     expect(errorOf(await raw('fail', '{"how":"large"}')).code).toBe('PAYLOAD_TOO_LARGE');
   });
 
-  it('sends no reply to a parked call and frees its slot; the reply comes from whoever grants it', async () => {
+  it('sends no reply to a parked call and frees its slot; the process that grants it replies', async () => {
     controller.seen.length = 0;
     const parked: Promise<unknown>[] = [];
     for (let count = 1; count <= 6; count++) {
@@ -141,7 +141,7 @@ describe('NatsTransport', () => {
     expect(controller.events).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
-  it('tells the handler the headers of the caller', async () => {
+  it('passes the headers of the caller to the handler', async () => {
     controller.seen.length = 0;
     await app.client.request(subject('echo'), { value: 1 }, { headers: { a: 'b' } });
     const [context] = controller.seen;

@@ -59,7 +59,7 @@ it('gives the handler the validated body and the pool', async () => {
   expect(handled).toEqual([[pool, Object.assign(new ReleaseRequest(), { leaseId: '1.a', outcome: 'finished' })]]);
 });
 
-it('refuses what the contract of the operation does not know', async () => {
+it('refuses fields that are not in the contract of the operation', async () => {
   const answer = client.messaging.request(subjectOf(pool, 'lb.release'), { leaseId: '1.a', outcome: 'lost' });
   await expect(answer).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'outcome' });
   expect(handled).toHaveLength(1);

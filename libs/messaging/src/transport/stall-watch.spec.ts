@@ -11,7 +11,7 @@ function standStill(durationMs: number): void {
   vi.spyOn(performance, 'now').mockImplementation(() => now + durationMs);
 }
 
-it('takes what comes before the answer to a ping for as old as the time it stood still', async () => {
+it('treats messages before the answer to a ping as queued for the whole stall', async () => {
   const pings: (() => void)[] = [];
   const watch = new StallWatch(() => new Promise((resolve) => pings.push(resolve)));
   expect(watch.queuedMs()).toBe(0);

@@ -115,7 +115,7 @@ describe('CompiledValidator', () => {
     expect(failureOf(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field });
   });
 
-  it('says once that a field is missing, not each rule it breaks', () => {
+  it('reports a missing field once, not each rule it breaks', () => {
     const error = failureOf(Outer, { inner: {} });
     expect(error.message).toBe('id: is missing (and 1 more)');
     expect(error.details).toEqual([
@@ -155,7 +155,7 @@ describe('CompiledValidator', () => {
     expect(failureOf(Outer, polluted)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'extra' });
   });
 
-  it('bounds what it says about a body with thousands of errors', () => {
+  it('bounds the error of a body with thousands of faults', () => {
     const acquires = Array.from({ length: 2_000 }, () => ({ acquireId: ' ' }));
     const error = failureOf(AcquireManyRequest, { workerId: 'w', workerEpoch: 'e1', acquires });
     expect(JSON.stringify(error.toWire()).length).toBeLessThan(20_000);

@@ -58,7 +58,7 @@ function reasonsOf(contract: ContractClass, name: string, value: unknown): strin
 }
 
 describe('a value of the wrong type', () => {
-  it('is told by its type first, and by nothing else', () => {
+  it('is reported by its type first, and by nothing else', () => {
     const body = { acquireId: 'a', requestId: 12345, workerId: 'w', workerEpoch: 'e1' };
     let error: unknown;
     try {
@@ -73,7 +73,7 @@ describe('a value of the wrong type', () => {
     });
   });
 
-  it('is told by its type alone on every field of every contract', () => {
+  it('is reported by its type alone on every field of every contract', () => {
     const wrong: string[] = [];
     let checked = 0;
     const fields = contracts().flatMap((contract) =>

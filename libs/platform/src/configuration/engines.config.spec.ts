@@ -6,7 +6,7 @@ import { ServiceConfig } from './service.config';
 class TestConfig extends withEngines(ServiceConfig) {}
 const load = (env: Record<string, string | undefined>) => loadConfig(TestConfig, { env });
 
-it('refuses to start with a key for engines and no list of their hosts, and says what to set', () => {
+it('refuses to start with a key for engines and no list of their hosts, and names the setting', () => {
   expect(load({}).engineAllowList).toEqual([]);
   for (const key of [{ ENGINE_API_KEY: 'k' }, { ENGINE_API_KEYS: 'actor=k' }]) {
     expect(() => load(key)).toThrow(/ENGINE_ALLOW_LIST: must name the hosts .* as 127\.0\.0\.1/);

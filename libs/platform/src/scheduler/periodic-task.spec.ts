@@ -7,7 +7,7 @@ import { PeriodicTask } from './periodic-task';
 Logger.overrideLogger(false);
 
 describe('PeriodicTask', () => {
-  it('never overlaps, goes on after errors and counts them, and waits for the last run when stopped', async () => {
+  it('never overlaps, continues after errors and counts them, and waits for the last run when stopped', async () => {
     let running = 0;
     let runs = 0;
     let overlapped = false;
@@ -54,7 +54,7 @@ describe('PeriodicTask', () => {
     ]);
   });
 
-  it('tells a run that it is being stopped', async () => {
+  it('aborts the signal of a run when it is stopped', async () => {
     let aborted = false;
     let began = false;
     const task = new PeriodicTask({ name: 'wait', intervalMs: 1, metrics: new Metrics('test') }, (signal) => {

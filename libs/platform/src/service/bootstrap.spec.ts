@@ -103,7 +103,7 @@ describe('bootstrapService', () => {
     return { status: response.status, body: await response.text() };
   };
 
-  it('says where it listens, in the log and in the ready file', () => {
+  it('writes where it listens to the log and to the ready file', () => {
     expect(JSON.parse(readFileSync(readyFile, 'utf8'))).toEqual({ port: service.httpPort, pid: process.pid });
     expect(existsSync(`${readyFile}.tmp`)).toBe(false);
     const listening = logs.map((line) => JSON.parse(line) as { msg: string }).find(({ msg }) => msg === 'listening');

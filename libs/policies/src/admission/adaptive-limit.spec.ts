@@ -20,7 +20,7 @@ describe('adaptive concurrency', () => {
     expect(adaptiveLimit({ ...calm, limit: 99, inflight: 99 })).toBe(100);
   });
 
-  it('stays between one lease and the capacity whatever the engine says, and comes back when it is idle', () => {
+  it('stays between one lease and the capacity whatever the engine reports, and recovers when it is idle', () => {
     const pressure = fc.record({
       limit: fc.integer({ min: 1, max: 10_000 }),
       maxInflight: fc.integer({ min: 1, max: 10_000 }),

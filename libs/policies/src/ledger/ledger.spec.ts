@@ -97,7 +97,7 @@ describe('length bins', () => {
 });
 
 describe('ledger', () => {
-  it('says what was trained, wasted, old and cut', () => {
+  it('summarizes what was trained, wasted, old and cut', () => {
     const ledger = addCounters(
       {},
       countTrained({

@@ -96,7 +96,7 @@ describe('planTierCost', () => {
     expect(made({ minGainRatio: 21 })).toMatchObject({ moves: [], reason: 'not-worth-it' });
   });
 
-  it('knows when carrying a cache over is cheaper than computing it again', () => {
+  it('transfers a cache when that is cheaper than computing it again', () => {
     const transfer = { bytesPerToken: 1_000, bytesPerSecond: 100_000_000, setupSeconds: 0.02 };
     const made = plan([aServer('a', 6), aServer('b', 2)], { transfer });
     expect(made.moves[0]).toMatchObject({ means: 'transfer', costSeconds: 0.03 });

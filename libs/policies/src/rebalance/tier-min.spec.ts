@@ -44,7 +44,7 @@ describe('the published algorithm', () => {
     expect(pairs(balancingTasks([running(18), running(8, 0.75)]))).toEqual([[0, 1, 2, true]]);
   });
 
-  it('knows nothing above its largest tier: the target is bounded by it and by what an engine runs', () => {
+  it('has no tier above the largest: the target is bounded by it and by what an engine runs', () => {
     expect(pairs(balancingTasks([running(80), running(40)]))).toEqual([[0, 1, 16, true]]);
     expect(pairs(balancingTasks([running(80), running(40)], { maxRunning: 50 }))).toEqual([[0, 1, 10, true]]);
     expect(balancingTasks([])).toEqual([]);
@@ -87,7 +87,7 @@ describe('what is wrong with it, as published', () => {
     expect(pairs(tasks)).toEqual([[1, 0, 2, false]]);
   });
 
-  it('D6: the target is one for all ranks, so all must stop and tell their state before any may move', () => {
+  it('D6: the target is one for all ranks, so all must stop and report their state before any may move', () => {
     expect(pairs(balancingTasks([running(20), running(10)]))).toEqual([[0, 1, 4, true]]);
     expect(balancingTasks([running(20), running(10), running(28)])).toEqual([]);
   });

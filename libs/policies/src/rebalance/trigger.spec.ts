@@ -12,7 +12,7 @@ const view = (serverId: string, inflight: number, parts: Partial<ServerView> = {
 const load = (waiting: number, preemptions = 0) => ({ load: { running: 1, waiting, preemptions, ageMs: 0 } });
 const trigger = (before: ServerView[] | undefined, now: ServerView[]) => rebalanceTrigger(before, now, tiers);
 
-it('tells once when a tier boundary can be crossed', () => {
+it('fires once when a tier boundary can be crossed', () => {
   const before = [view('a', 8), view('b', 8)];
   expect(trigger(undefined, before)).toBeUndefined();
   // Seven and one could be four each; six and one as well, but that is known.
@@ -21,7 +21,7 @@ it('tells once when a tier boundary can be crossed', () => {
   expect(trigger([view('a', 6), view('b', 1)], [view('a', 6), view('b', 2)])).toBeUndefined();
 });
 
-it('tells of servers that run dry, come, fail, preempt or queue', () => {
+it('fires for servers that run dry, are added, fail, preempt or queue', () => {
   const before = [view('a', 4), view('b', 1)];
   expect(trigger(before, [view('a', 4), view('b', 0)])).toBe('tier');
   expect(trigger([view('a', 2), view('b', 1)], [view('a', 2), view('b', 0)])).toBe('idle');
@@ -35,7 +35,7 @@ it('tells of servers that run dry, come, fail, preempt or queue', () => {
   expect(trigger([view('a', 4, load(1))], [view('a', 4, load(2))])).toBeUndefined();
 });
 
-it('tells of a drain as long as anything runs there', () => {
+it('fires for a drain as long as anything runs there', () => {
   const draining = [view('a', 1, { state: 'draining' }), view('b', 0)];
   expect(trigger(undefined, draining)).toBe('drain');
   expect(trigger(draining, draining)).toBe('drain');

@@ -41,7 +41,7 @@ describe('planRound', () => {
     expect(planRound(progress, { groupsPerStep: 64, remainingGroups: 20, policy }).planId).toBe('10-short-64-20-50');
   });
 
-  it('drips: as many of the queue as it launches beyond its need, unless it is told otherwise', () => {
+  it('drips: as many of the queue as it launches beyond its need, unless dripGroups is set', () => {
     const progress = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0 };
     const of = (more: object) =>
       planRound(progress, {

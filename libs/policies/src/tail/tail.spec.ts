@@ -36,7 +36,7 @@ describe('findPolicyFault', () => {
   });
 });
 
-it('only regenerate throws tokens away unless the policy says otherwise', () => {
+it('only regenerate discards tokens unless the policy sets onCut', () => {
   const discarding = TAIL_POLICIES.filter((name) => TAIL_RULES[name].onCut === 'discard');
   expect(discarding).toEqual(['regenerate']);
   expect(roundRules({ name: 'drip', overProvision: 1, onCut: 'discard' }, 'short').onCut).toBe('discard');

@@ -69,7 +69,7 @@ describe('ProcessGroup', () => {
     expect(await worker.logTail(1)).toBe('I am the worker');
   });
 
-  it('says how and with which last words a process ended before it was ready', async () => {
+  it('reports how a process ended before it was ready, with the end of its log', async () => {
     const command = script('console.error("no such setting: FOO"); process.exitCode = 7;');
     await expect(group.start({ name: 'bad', command, ready: 'http://127.0.0.1:9/readyz' })).rejects.toMatchObject({
       code: 'UNAVAILABLE',

@@ -99,7 +99,7 @@ describe('privateCopies', () => {
     expect(await calls()).toContain('download libjemalloc2\ndownload liblzf1\ndownload liblua5.1-0\n');
   });
 
-  it('says why there is no copy', async () => {
+  it('reports why there is no copy', async () => {
     setEnvironment({ RUNS: '6.0.16' });
     expect(await copyRedis()).toMatchObject({
       reason: expect.stringMatching(/version 6\.0\.16, at least 7\.0/) as string,

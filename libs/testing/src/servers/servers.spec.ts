@@ -29,7 +29,7 @@ const isThere = (path: string) =>
   );
 
 describe('startRedis', () => {
-  it('keeps what it was told over a crash, evicts nothing and writes no snapshots', async () => {
+  it('keeps its data over a crash, evicts nothing and writes no snapshots', async () => {
     const server = keep(await startRedis());
     const redis = new Redis(server.url);
     redis.on('error', () => undefined);
@@ -72,7 +72,7 @@ describe('startRedis', () => {
     await expect(redisAnswers(`redis://127.0.0.1:${server.port}`)).rejects.toThrow(/NOAUTH/);
   });
 
-  it('says what its log says when it cannot start, and leaves nothing behind', async () => {
+  it('quotes its log when it cannot start, and leaves nothing behind', async () => {
     const place = join(folder, 'bad');
     const bad = startRedis({ folder: place, configuration: 'no-such-directive yes' });
     await expect(bad).rejects.toMatchObject({ code: 'UNAVAILABLE', message: /no-such-directive/ as never });

@@ -96,7 +96,7 @@ it('finds the ready endpoints of all pages by their labels, and those that end, 
   expect(asked.map(({ headers }) => headers.authorization)).toEqual(['Bearer secret', 'Bearer secret']);
 });
 
-it('takes the port of the given name, and https where the port says so', async () => {
+it('takes the port of the given name, and https where the port names it', async () => {
   const ports = [
     { name: 'metrics', port: 9090 },
     { name: 'api', port: 8443, appProtocol: 'https' },
@@ -109,7 +109,7 @@ it('takes the port of the given name, and https where the port says so', async (
   expect(await source({ portName: 'none' }).engines(SIGNAL)).toEqual([]);
 });
 
-it('says what the API server said when it refuses, and fails without a service account', async () => {
+it('quotes the answer of an API server that refuses, and fails without a service account', async () => {
   answer = () => ({ status: 403, body: '{"message":"endpointslices is forbidden"}' });
   await expect(source().engines(SIGNAL)).rejects.toMatchObject({
     code: 'UNAVAILABLE',
