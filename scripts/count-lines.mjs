@@ -6,12 +6,17 @@ import { parseArgs } from 'node:util';
 import { root } from './prepare.mjs';
 
 const MAX_LINE = 120;
-/** Where the files of lab/ were before. */
+/** Where files of lab/ were while there was no lab/. */
 const LAB_BEFORE = [
   /^(bench|apps\/(engine-simulator|laboratory))\//,
   /^libs\/policies\/src\/(jobs|prompt-lengths|routing)\//,
   /^libs\/policies\/src\/(admission\/slow-start|engine-model\/(engine-model|lockstep-engines|min-heap))\.ts$/,
   /^libs\/policies\/src\/lengths\/(length-trace|random-stream|response-length)\.ts$/,
+];
+/** Where files of lab/ and libs/testing were that were moved later. */
+const MOVED = [
+  /^libs\/(contracts\/src\/schema\/|messaging\/src\/events\/record-events\.ts$)/,
+  /^libs\/policies\/src\/(engine-model\/engine-parameters|lengths\/length-presets|tail\/pins)\.ts$/,
   /^apps\/trainer\/src\/((main|run|check-results)\.ts$|(options|report|progress|checker)\/|system\/(?!fleet))/,
 ];
 
@@ -25,9 +30,9 @@ const git = (args, input) =>
   });
 
 /** The part of the repository a file belongs to: `tests`, `lab`, or the app or library. */
-function partOf(path) {
+function partOf(path, hasLab) {
   if (/\.(spec|fixture)\.ts$|^(test|libs\/testing)\//.test(path)) return 'tests';
-  if (path.startsWith('lab/') || LAB_BEFORE.some((old) => old.test(path))) return 'lab';
+  if (path.startsWith('lab/') || MOVED.concat(hasLab ? [] : LAB_BEFORE).some((old) => old.test(path))) return 'lab';
   return path.split('/').slice(0, 2).join('/');
 }
 
@@ -43,11 +48,12 @@ function countAt(commit) {
   const files = git(['ls-tree', '-r', '--name-only', commit, '--', 'apps', 'libs', 'lab', 'bench', 'test'])
     .split('\n')
     .filter((path) => /\.(ts|lua)$/.test(path));
+  const hasLab = files.some((path) => path.startsWith('lab/'));
   const counts = new Map();
   const long = [];
   for (const path of files) {
     const text = git(['show', `${commit}:${path}`]);
-    const part = partOf(path);
+    const part = partOf(path, hasLab);
     const isLua = path.endsWith('.lua');
     const lines = text.split('\n');
     const longLines = lines.map((line, index) => [line, index + 1]).filter(([line]) => line.length > MAX_LINE);

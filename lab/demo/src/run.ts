@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RequestCounts, RoundStatus, SamplingParameters, TailPolicy } from '@broomwagon/contracts';
-import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
+import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/models';
 import { runChecker } from './checker/run-checker';
 import type { StepReport } from '../../../apps/trainer/src/loop/step-report';
 import { TrainerLoop } from '../../../apps/trainer/src/loop/trainer-loop';

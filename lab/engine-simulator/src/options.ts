@@ -1,6 +1,5 @@
 import { ENGINE_DIALECTS } from '@broomwagon/contracts';
-import { type EnginePresetName } from '@broomwagon/models';
-import { ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/policies';
+import { type EnginePresetName, ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/models';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SimulatorOptions } from './simulator';
 import { lengthSource } from './tokens/length-source';

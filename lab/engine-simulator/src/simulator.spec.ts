@@ -1,5 +1,4 @@
-import { responseLength, stepSeconds } from '@broomwagon/models';
-import { LENGTH_PRESETS, ENGINE_PRESETS } from '@broomwagon/policies';
+import { responseLength, stepSeconds, LENGTH_PRESETS, ENGINE_PRESETS } from '@broomwagon/models';
 import { createEngineAdapter, engineRequestId } from '@broomwagon/engines';
 import { describe, expect, it } from 'vitest';
 import { WallClock } from './engine/wall-clock';

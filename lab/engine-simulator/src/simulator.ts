@@ -1,5 +1,5 @@
 import type { EngineDialect } from '@broomwagon/contracts';
-import type { EngineParameters } from '@broomwagon/policies';
+import type { EngineParameters } from '@broomwagon/models';
 import { SimulatedEngine } from './engine/simulated-engine';
 import { EngineServer } from './http/engine-server';
 import type { LengthSource } from './tokens/length-source';

@@ -1,4 +1,4 @@
-import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/policies';
+import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/models';
 import { startSimulator, type RunningSimulator, type SimulatorOptions } from './simulator';
 import { lengthSource } from './tokens/length-source';
 import type { RequestRow } from './engine/simulated-engine';

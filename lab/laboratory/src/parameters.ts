@@ -1,4 +1,4 @@
-import { ENGINE_PRESETS, LENGTH_PRESETS, type EngineParameters, type LengthDistribution } from '@broomwagon/policies';
+import { ENGINE_PRESETS, LENGTH_PRESETS, type EngineParameters, type LengthDistribution } from '@broomwagon/models';
 import type { AgenticSetup } from './agentic/agentic-run';
 import type { KvTransfer } from './rollout/placement';
 

@@ -107,6 +107,7 @@ export interface RequestFinishedEvent extends AttemptFields<'request.finished'> 
  * request has ended for good.
  */
 export interface AttemptEndedEvent extends AttemptFields<'attempt.ended'> {
+  /** What happened to the request. */
   outcome: 'cut' | 'moved' | 'stopped' | 'returned' | 'failed' | 'dropped';
 }
 /** A request was dropped for good. */

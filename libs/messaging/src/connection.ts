@@ -33,8 +33,6 @@ export interface NatsConfig {
   inboxPrefix?: string;
   /** How long the first connection may take before the start fails. Default 10,000. */
   startDeadlineMs?: number;
-  /** A dead link is noticed after two unanswered pings. Default 20,000. */
-  pingIntervalMs?: number;
   /** Pause between attempts to reconnect, which never end. Default 500. */
   reconnectWaitMs?: number;
 }
@@ -164,7 +162,8 @@ function connectionOptions(config: NatsConfig): ConnectionOptions {
     ignoreAuthErrorAbort: true,
     reconnectTimeWait: config.reconnectWaitMs ?? 500,
     reconnectJitter: 200,
-    pingInterval: config.pingIntervalMs ?? 20_000,
+    // A dead link is noticed after two unanswered pings.
+    pingInterval: 20_000,
     maxPingOut: 2,
     // An Error object per request is made only for nicer stacks and doubles the cost of a request.
     noAsyncTraces: true,

@@ -16,5 +16,4 @@ export { contractSchemaOf, type ContractClass } from './validation/contract-sche
 export * from './validation/contract.pipe';
 export type { FieldError } from './validation/full-validator';
 export { decodeBody, ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';
-export * from './events/record-events';
 export * from './events/stream';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { isBroomwagonError, type EngineCapabilities, type PauseMode, type ServerStatus } from '@broomwagon/contracts';
+import { isBroomwagonError, type EngineCapabilities, type ServerStatus } from '@broomwagon/contracts';
 import { createEngineAdapter, EngineAccess, type EngineAdapter, type EngineReport } from '@broomwagon/engines';
 import { LoadBalancerConfig } from '../load-balancer.config';
 
@@ -9,7 +9,7 @@ export type PoolEngine = Pick<ServerStatus, 'dialect' | 'endpoint'> & { pool: st
 /** Adapters that are kept; above it the oldest is removed. */
 const MOST_ADAPTERS = 16_384;
 
-/** The calls of engines: health, reports, pause, resume and reset of the prefix cache. */
+/** The engines of all pools: their health and reports, and the adapters for other calls. */
 @Injectable()
 export class EngineHealth {
   private readonly adapters = new Map<string, EngineAdapter>();
@@ -50,22 +50,8 @@ export class EngineHealth {
     return description?.capabilities;
   }
 
-  /** Stops generating. @throws BroomwagonError of the adapter, within its call timeout */
-  async pause(server: PoolEngine, mode: PauseMode): Promise<void> {
-    await this.adapterOf(server).pause(mode);
-  }
-
-  /** @throws BroomwagonError of the adapter, within its call timeout */
-  async resume(server: PoolEngine): Promise<void> {
-    await this.adapterOf(server).resume();
-  }
-
-  /** @throws BroomwagonError of the adapter, within `timeoutMs` */
-  async resetPrefixCache(server: PoolEngine, timeoutMs: number): Promise<void> {
-    await this.adapterOf(server).resetPrefixCache(timeoutMs);
-  }
-
-  private adapterOf({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {
+  /** The adapter of an engine, for calls whose errors the caller handles. */
+  adapterOf({ pool, dialect, endpoint }: PoolEngine): EngineAdapter {
     const name = `${pool} ${dialect} ${endpoint}`;
     let adapter = this.adapters.get(name);
     if (!adapter) {

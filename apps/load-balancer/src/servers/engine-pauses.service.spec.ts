@@ -1,5 +1,6 @@
 import { Alarms, Metrics } from '@broomwagon/platform';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import type { EngineAdapter } from '@broomwagon/engines';
 import { connectRedis, FunctionRunner, PoolDirectory, RoundStore, ServerStore, WeightStore } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
@@ -32,8 +33,11 @@ class OneEngine extends TestEngineHealth {
   paused = false;
   away = false;
   override answers = () => Promise.resolve(!this.away);
-  override pause = async () => void (this.paused = this.reached(true));
-  override resume = async () => void (this.paused = this.reached(false));
+  override adapterOf = () =>
+    ({
+      pause: async () => void (this.paused = this.reached(true)),
+      resume: async () => void (this.paused = this.reached(false)),
+    }) as unknown as EngineAdapter;
 
   private reached(paused: boolean): boolean {
     if (this.away) throw new Error('away');

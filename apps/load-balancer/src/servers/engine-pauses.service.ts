@@ -82,11 +82,11 @@ export class EnginePausesService {
     const known = this.paused.get(pool) ?? new Map<string, EngineStep>();
     this.paused.set(pool, known.set(engineOf(step), step));
     try {
-      await this.engines.pause({ ...step, pool }, step.mode!);
+      await this.engines.adapterOf({ ...step, pool }).pause(step.mode!);
       await failpoint('load-balancer.engine.after-pause');
       const { late } = await this.weights.engineTold(pool, step, CALL_MS);
       // The change ended while the pause was sent.
-      if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
+      if (late && !(await this.isHeldElsewhere(pool, step))) await this.engines.adapterOf({ ...step, pool }).resume();
     } catch (error) {
       this.logger.warn({ err: error, pool, ...step }, 'An engine could not be paused; the call is repeated');
     }
@@ -95,7 +95,7 @@ export class EnginePausesService {
   private async resume(pool: string, step: EngineStep): Promise<void> {
     try {
       // The other pool resumes the engine when its change ends.
-      if (!(await this.isHeldElsewhere(pool, step))) await this.engines.resume({ ...step, pool });
+      if (!(await this.isHeldElsewhere(pool, step))) await this.engines.adapterOf({ ...step, pool }).resume();
       await failpoint('load-balancer.engine.after-resume');
       await this.weights.engineTold(pool, step, CALL_MS);
       this.paused.get(pool)?.delete(engineOf(step));

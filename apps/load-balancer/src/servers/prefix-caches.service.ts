@@ -32,7 +32,7 @@ export class PrefixCachesService {
     const { engine } = await this.weights.staleCache(pool, { serverId, weightVersion, start });
     if (engine === undefined) return true;
     try {
-      await this.engines.resetPrefixCache({ ...engine, pool }, RESET_TIMEOUT_MS);
+      await this.engines.adapterOf({ ...engine, pool }).resetPrefixCache(RESET_TIMEOUT_MS);
       this.metrics.prefixCacheResets.inc({ outcome: 'reset' });
       return true;
     } catch (error) {

@@ -1,16 +1,14 @@
 import { invalidField, type RebalanceSettings } from '@broomwagon/contracts';
-import { checkTiers, DEFAULT_TIERS, ENGINE_PRESETS } from '@broomwagon/policies';
-
-const { stepBaseSeconds, stepPerSequenceSeconds, prefillTokensPerSecond } = ENGINE_PRESETS['7b-8k'];
+import { checkTiers, DEFAULT_TIERS } from '@broomwagon/policies';
 
 /** Off by default; the engine is a 7B model on one device. */
 export const REBALANCE_DEFAULTS: RebalanceSettings = {
   mode: 'off',
   policy: 'tier-cost',
   tiers: [...DEFAULT_TIERS],
-  stepBaseSeconds,
-  stepPerSequenceSeconds,
-  prefillTokensPerSecond,
+  stepBaseSeconds: 0.0085,
+  stepPerSequenceSeconds: 0.00004,
+  prefillTokensPerSecond: 20_000,
   minGainRatio: 2,
   pauseSeconds: 0,
   maxMovesPerRequest: 2,

@@ -1,12 +1,5 @@
-import { RandomStream, responseLength } from '@broomwagon/models';
-import {
-  ENGINE_PRESETS,
-  LENGTH_PRESETS,
-  planTierCost,
-  type RebalancePlan,
-  type RebalanceRequest,
-  type RebalanceServer,
-} from '@broomwagon/policies';
+import { RandomStream, responseLength, ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/models';
+import { planTierCost, type RebalancePlan, type RebalanceRequest, type RebalanceServer } from '@broomwagon/policies';
 import { median, percentile, significant } from '../arithmetic';
 import { plainTable } from '../table';
 

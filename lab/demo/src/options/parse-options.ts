@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { idFault, LIMITS, MAX_ID_BYTES, POOL_PATTERN, TAIL_POLICIES } from '@broomwagon/contracts';
-import { LENGTH_PRESETS } from '@broomwagon/policies';
+import { LENGTH_PRESETS } from '@broomwagon/models';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { holdsSteps } from '../../../../apps/trainer/src/results/results-file';
 import { DEFAULTS, type TrainerOptions } from './trainer-options';

@@ -1,6 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import type { PoolName } from '@broomwagon/contracts';
-import { recordEvents, type MessagingConnection } from '@broomwagon/messaging';
+import type { MessagingConnection } from '@broomwagon/messaging';
+import { recordEvents } from '../../../laboratory/src/events/record-events';
 
 /** Events that the relay has not published yet when the last round is closed are waited for this long. */
 const LAST_EVENTS_MS = 1_500;

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { PauseMode } from '@broomwagon/contracts';
-import { EngineModel } from '@broomwagon/models';
-import { type EngineParameters } from '@broomwagon/policies';
+import { EngineModel, type EngineParameters } from '@broomwagon/models';
 import type { LengthSource } from '../tokens/length-source';
 import type { SampleIdentity } from '../tokens/sample-identity';
 import { FaultQueue } from './faults';

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parseLengthTrace, uncappedResponseLength } from '@broomwagon/models';
-import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
+import { parseLengthTrace, uncappedResponseLength, LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/models';
 import type { SampleIdentity } from './sample-identity';
 
 /** True length of a response in tokens, known to the simulator alone. */

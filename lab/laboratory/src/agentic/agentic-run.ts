@@ -1,5 +1,4 @@
-import { RandomStream } from '@broomwagon/models';
-import { type EngineParameters } from '@broomwagon/policies';
+import { RandomStream, type EngineParameters } from '@broomwagon/models';
 import type { RouteRequest, Router } from '../routing/router';
 import { SimulatedFleet } from '../simulation/simulated-fleet';
 import { VirtualClock } from '../simulation/virtual-clock';

@@ -1,5 +1,4 @@
-import { type EnginePresetName } from '@broomwagon/models';
-import { ENGINE_PRESETS } from '@broomwagon/policies';
+import { type EnginePresetName, ENGINE_PRESETS } from '@broomwagon/models';
 import { Option, type Command } from 'commander';
 import type { WhatIfFleet } from '../events/what-if';
 import { wholeNumber, someNumber } from './numbers';

@@ -1,7 +1,8 @@
 import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import { POOL_PATTERN, type PoolName } from '@broomwagon/contracts';
-import { connectNats, recordEvents } from '@broomwagon/messaging';
+import { connectNats } from '@broomwagon/messaging';
+import { recordEvents } from '../events/record-events';
 import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { InvalidArgumentError, type Command } from 'commander';
 

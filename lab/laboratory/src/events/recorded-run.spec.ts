@@ -1,4 +1,4 @@
-import { ENGINE_PRESETS } from '@broomwagon/policies';
+import { ENGINE_PRESETS } from '@broomwagon/models';
 import { describe, expect, it } from 'vitest';
 import { readEvents } from './recorded-run';
 import { recordedPolicy, recordedSeconds, replay } from './what-if';

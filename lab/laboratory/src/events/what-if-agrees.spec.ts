@@ -1,6 +1,6 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import { ENGINE_PRESETS, LENGTH_PRESETS, whatIf } from '@broomwagon/policies';
-import { responseLength } from '@broomwagon/models';
+import { whatIf } from '@broomwagon/policies';
+import { ENGINE_PRESETS, LENGTH_PRESETS, responseLength } from '@broomwagon/models';
 import { describe, expect, it } from 'vitest';
 import type { RecordedRun } from './recorded-run';
 import { replay } from './what-if';

@@ -1,5 +1,5 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import type { EngineParameters } from '@broomwagon/policies';
+import type { EngineParameters } from '@broomwagon/models';
 import { runSetup, type RunResult } from '../experiments/run-setup';
 import type { Setup } from '../parameters';
 import { tracedWorkload, type Redraw } from '../workload/workload';

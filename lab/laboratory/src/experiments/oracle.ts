@@ -1,5 +1,4 @@
-import { RandomStream, stepSeconds } from '@broomwagon/models';
-import { ENGINE_PRESETS } from '@broomwagon/policies';
+import { RandomStream, stepSeconds, ENGINE_PRESETS } from '@broomwagon/models';
 import { SimulatedFleet } from '../simulation/simulated-fleet';
 import { VirtualClock } from '../simulation/virtual-clock';
 import type { Experiment } from './experiment';

@@ -1,6 +1,7 @@
 import type { PoolSettings, TailPolicy } from '@broomwagon/contracts';
 import type { LedgerSummary } from '@broomwagon/contracts';
-import { summariseLedger, type LengthDistribution } from '@broomwagon/policies';
+import { summariseLedger } from '@broomwagon/policies';
+import { type LengthDistribution } from '@broomwagon/models';
 import { STEP_OVERHEAD_SECONDS, type Setup } from '../parameters';
 import { Rollout } from '../rollout/rollout';
 import type { RolloutOptions, RolloutOutcome } from '../rollout/rollout.types';

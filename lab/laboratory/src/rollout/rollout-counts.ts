@@ -1,6 +1,12 @@
-import { countBatch, countGroup, countTrained, countWasted } from '@broomwagon/models';
+import {
+  countBatch,
+  countGroup,
+  countTrained,
+  countWasted,
+  type ModelRequest,
+  type ModelRound,
+} from '@broomwagon/models';
 import { addCounters, type LedgerCounters } from '@broomwagon/policies';
-import { type ModelRequest, type ModelRound } from '@broomwagon/models';
 import type { RolloutOptions, RolloutOutcome } from './rollout.types';
 import type { Sample } from './sample';
 

@@ -1,5 +1,6 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import { ENGINE_PRESETS, LENGTH_PRESETS, summariseLedger } from '@broomwagon/policies';
+import { summariseLedger } from '@broomwagon/policies';
+import { ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/models';
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { SeerDispatcher } from '../baselines/seer-dispatcher';

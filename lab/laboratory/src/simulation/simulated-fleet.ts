@@ -1,5 +1,4 @@
-import { EngineModel, LockstepEngines, type EngineSequence } from '@broomwagon/models';
-import { type EngineParameters } from '@broomwagon/policies';
+import { EngineModel, LockstepEngines, type EngineSequence, type EngineParameters } from '@broomwagon/models';
 import type { VirtualClock } from './virtual-clock';
 
 export interface FleetOptions {

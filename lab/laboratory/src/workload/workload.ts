@@ -1,5 +1,4 @@
-import { RandomStream, responseLength, type LengthTrace } from '@broomwagon/models';
-import { type LengthDistribution } from '@broomwagon/policies';
+import { RandomStream, responseLength, type LengthTrace, type LengthDistribution } from '@broomwagon/models';
 
 /** What an experiment rolls out: prompts numbered from 0, as many as are asked for. */
 export interface Workload {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { EngineModel } from './engine-model';
-import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/policies';
+import { ENGINE_PRESETS, type EngineParameters } from './engine-parameters';
 import { stepSeconds } from './step-seconds';
 
 const roomy: EngineParameters = { ...ENGINE_PRESETS['14b-16k'], kvCapacityTokens: 1e9 };

@@ -1,4 +1,4 @@
-import type { EngineParameters } from '@broomwagon/policies';
+import type { EngineParameters } from './engine-parameters';
 import { stepSeconds } from './step-seconds';
 import { MinHeap } from './min-heap';
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import { EngineModel } from './engine-model';
-import { ENGINE_PRESETS } from '@broomwagon/policies';
+import { ENGINE_PRESETS } from './engine-parameters';
 import { stepSeconds } from './step-seconds';
 import { LockstepEngines } from './lockstep-engines';
 

@@ -1,4 +1,4 @@
-import type { ENGINE_PRESETS, EngineParameters } from '@broomwagon/policies';
+import type { ENGINE_PRESETS, EngineParameters } from './engine-parameters';
 
 export type EnginePresetName = keyof typeof ENGINE_PRESETS;
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/policies';
+import { LENGTH_PRESETS, type LengthPresetName } from './length-presets';
 import { MIN_RESPONSE_TOKENS, responseLength } from './response-length';
 
 /** Sorted lengths of 4,000 prompts with 16 samples each. */

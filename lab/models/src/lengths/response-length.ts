@@ -1,4 +1,4 @@
-import type { LengthDistribution } from '@broomwagon/policies';
+import type { LengthDistribution } from './length-presets';
 import { RandomStream } from './random-stream';
 
 /** No response is shorter, tokens. */

@@ -1,4 +1,4 @@
-import { pinStep } from '@broomwagon/policies';
+import { pinStep } from './pin-step';
 import { LengthHistory } from './length-history';
 import { isWhole, LongtailQueue } from './longtail-queue';
 import { countLiveOfDomain, hasPlace, openPlaces, releaseDomains, releaseReserved, takePlace } from './places';

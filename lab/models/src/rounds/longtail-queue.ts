@@ -1,4 +1,4 @@
-import { NEVER } from '@broomwagon/policies';
+import { NEVER } from './pin-step';
 import { Heap } from './heap';
 import type { ModelGroup } from './round-model.types';
 

@@ -1,4 +1,5 @@
-import { NEVER, type RoundTerms } from '@broomwagon/policies';
+import { type RoundTerms } from '@broomwagon/policies';
+import { NEVER } from './pin-step';
 import type { ModelGroup, ModelOpening, ModelRound, ModelSubmission } from './round-model.types';
 
 /** A round that has no groups yet. */

@@ -1,4 +1,5 @@
-import { hasPins, launchedSamples, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
+import { hasPins, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
+import { launchedSamples } from './pin-step';
 import { AttemptTransitions } from './attempt-transitions';
 import { type GroupTransitions, takesResults } from './group-transitions';
 import { newGroup, newRound } from './new-round';

@@ -32,7 +32,10 @@ import { poolTokenOf, subjectsOf, type Pools } from './subjects';
 
 const LOGGED_IDS = ['job', 'roundId', 'groupId', 'requestId', 'attempt', 'leaseId', 'serverId', 'workerId'];
 
-/** What a service decides about its transport. */
+/** Pause that OVERLOADED advises; callers add their own jitter. */
+const OVERLOAD_RETRY_AFTER_MS = 50;
+
+/** The settings of a service for its transport. */
 export interface NatsTransportOptions {
   /** Replicas with the same group share the messages; normally the name of the app. */
   queueGroup: string;
@@ -44,10 +47,6 @@ export interface NatsTransportOptions {
   maxInFlight?: number;
   /** Events (messages without a reply) that may wait for a slot; more are dropped and counted. Default 8,192. */
   maxWaitingEvents?: number;
-  /** What OVERLOADED advises, before the caller's own jitter. Default 50. */
-  overloadRetryAfterMs?: number;
-  /** Default: the bound of the protocol. */
-  maxBodyBytes?: number;
   /** Where replies may go. Default: `_INBOX` only. */
   replySubjects?: ReplySubjects;
   /** How long a shutdown waits for accepted messages. Default 20,000. */
@@ -78,7 +77,6 @@ interface Incoming {
 export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly nats: NatsConnection;
   private readonly metrics: MessageMetrics;
-  private readonly maxBodyBytes: number;
   private readonly inFlight: InFlight;
   private readonly subscriptions: Subscription[] = [];
   private readonly routes = new Map<string, Route>();
@@ -100,7 +98,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     super();
     this.nats = connection.nats;
     this.metrics = options.metrics ?? NO_METRICS;
-    this.maxBodyBytes = options.maxBodyBytes ?? LIMITS.bodyBytes;
     this.inFlight = new InFlight(options.maxInFlight ?? 1_024, options.maxWaitingEvents ?? 8_192);
     this.replySubjects = options.replySubjects ?? new ReplySubjects();
     this.stallWatch = new StallWatch(() => this.nats.flush());
@@ -109,9 +106,10 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
       encoded.headers.set(REPLICA_HEADER, this.replicaId);
       return encoded;
     };
-    const retryAfterMs = options.overloadRetryAfterMs ?? 50;
     this.overloaded = ownError(
-      new BroomwagonError('OVERLOADED', 'Too many requests at the same time', { retryAfterMs }),
+      new BroomwagonError('OVERLOADED', 'Too many requests at the same time', {
+        retryAfterMs: OVERLOAD_RETRY_AFTER_MS,
+      }),
     );
     this.expired = ownError(
       new BroomwagonError('TIMEOUT', 'The request was read after the deadline of its caller and was not processed'),
@@ -278,9 +276,9 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   }
 
   private async answer(route: Route, { message, replyTo }: Incoming): Promise<unknown> {
-    if (message.data.length > this.maxBodyBytes) {
-      throw new BroomwagonError('PAYLOAD_TOO_LARGE', `The body is over ${this.maxBodyBytes} bytes`, {
-        details: { bytes: message.data.length, limitBytes: this.maxBodyBytes },
+    if (message.data.length > LIMITS.bodyBytes) {
+      throw new BroomwagonError('PAYLOAD_TOO_LARGE', `The body is over ${LIMITS.bodyBytes} bytes`, {
+        details: { bytes: message.data.length, limitBytes: LIMITS.bodyBytes },
       });
     }
     const body = decodeBody(message.data);

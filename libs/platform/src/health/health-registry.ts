@@ -5,7 +5,10 @@ import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
 /** Something the service cannot work without. Settles when it is well, rejects when not. */
 export type HealthCheck = () => Promise<unknown>;
 
-/** The verdicts of the health routes. A check that fails rejects with the reason. */
+/** The process is not live when the p99 of the lag of its event loop over ten seconds is above this. */
+const MOST_LOOP_LAG_MS = 2_000;
+
+/** The checks of the health routes. A check that fails rejects with the reason. */
 export class HealthRegistry implements OnModuleDestroy {
   private readonly loopDelay = monitorEventLoopDelay({ resolution: 20 });
   private readonly window: NodeJS.Timeout;
@@ -13,11 +16,9 @@ export class HealthRegistry implements OnModuleDestroy {
   private started = false;
   private draining = false;
 
-  /** @param maxLoopLagMs p99 of the event loop's lag over ten seconds above which the process is not live */
   constructor(
     private readonly connection: MessagingConnection,
     private readonly transport: NatsTransport,
-    private readonly maxLoopLagMs = 2_000,
   ) {
     this.loopDelay.enable();
     this.window = setInterval(() => this.loopDelay.reset(), 10_000).unref();
@@ -45,7 +46,7 @@ export class HealthRegistry implements OnModuleDestroy {
         'event-loop',
         async () => {
           const lagMs = this.loopDelay.percentile(99) / 1e6;
-          return lagMs > this.maxLoopLagMs && fail(`the event loop lags ${Math.round(lagMs)} ms`);
+          return lagMs > MOST_LOOP_LAG_MS && fail(`the event loop lags ${Math.round(lagMs)} ms`);
         },
       ],
     ]);

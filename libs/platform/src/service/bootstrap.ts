@@ -42,8 +42,6 @@ export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> 
     options?: NestApplicationOptions;
     configure?: (application: NestExpressApplication) => void;
   };
-  /** Default: true for an app that owns operations. */
-  assertHandlers?: boolean;
   /** Where logs go; default stdout. */
   logDestination?: DestinationStream;
   /** Called when a shutdown has passed its deadline; default: exit with 1. */
@@ -224,9 +222,9 @@ function connect(app: string, config: ServiceConfig): Promise<MessagingConnectio
   return connectNats({ ...config.natsConfig(), name: `broomwagon-${app}`, startDeadlineMs: config.startDeadlineMs });
 }
 
-function checkHandlers(options: Pick<BootstrapOptions, 'app' | 'assertHandlers'>, transport: NatsTransport): void {
-  if (options.assertHandlers ?? ownsOperations(options.app)) {
-    assertHandlersComplete(options.app as AppName, transport.registeredPatterns());
+function checkHandlers({ app }: Pick<BootstrapOptions, 'app'>, transport: NatsTransport): void {
+  if (ownsOperations(app)) {
+    assertHandlersComplete(app as AppName, transport.registeredPatterns());
   }
 }
 

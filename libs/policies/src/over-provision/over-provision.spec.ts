@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { responseLength } from '@broomwagon/models';
-import { LENGTH_PRESETS } from '../lengths';
+import { LENGTH_PRESETS, responseLength } from '@broomwagon/models';
 import { lengthBin } from '../ledger/length-bins';
 import { chooseOverProvision, overProvisionFor, roundTime, tailShares, type GroupLengths } from '.';
 

@@ -1,8 +1,11 @@
-import type { EngineParameters } from '../engine-model';
 import { highestTier } from './tiers';
 import type { PlannedServer } from './planned-server';
 
-export type StepModel = Pick<EngineParameters, 'stepBaseSeconds' | 'stepPerSequenceSeconds'>;
+/** Time of a decode step: `stepBaseSeconds` and `stepPerSequenceSeconds` for each sequence of its tier. */
+export interface StepModel {
+  stepBaseSeconds: number;
+  stepPerSequenceSeconds: number;
+}
 
 /** Time of a decode step at a batch tier, seconds. */
 export function tierSeconds(tier: number, { stepBaseSeconds, stepPerSequenceSeconds }: StepModel): number {

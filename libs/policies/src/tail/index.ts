@@ -1,6 +1,5 @@
 export * from './check-policy';
 export * from './drip-count';
-export * from './pins';
 export * from './quotas';
 export * from './round-rules';
 export * from './tail-choice';

@@ -30,7 +30,7 @@ export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
   };
 }
 
-/** Samples launched for a new group that needs `samples`. 1.1 x 10 is a little more than 11 in binary. */
-export function launchedSamples(samples: number, rules: Pick<RoundRules, 'sampleOverProvision'>): number {
-  return Math.ceil(rules.sampleOverProvision * samples - 1e-9);
+/** Whether a policy pins groups at all: then a plan must know the whole queue. */
+export function hasPins(rules: Pick<RoundRules, 'maxCuts' | 'maxAgeSteps' | 'maxVersionSpan'>): boolean {
+  return rules.maxCuts > 0 || rules.maxAgeSteps > 0 || rules.maxVersionSpan !== NO_VERSION_SPAN;
 }

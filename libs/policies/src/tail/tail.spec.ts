@@ -1,7 +1,7 @@
 import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findPolicyFault, nextDrip, NEVER, pinStep, roundRules, sharePlaces, TAIL_RULES } from '.';
+import { findPolicyFault, nextDrip, roundRules, sharePlaces, TAIL_RULES } from '.';
 
 describe('findPolicyFault', () => {
   it.each<[keyof TailPolicy, Partial<TailPolicy>]>([
@@ -40,22 +40,6 @@ it('only regenerate discards tokens unless the policy sets onCut', () => {
   const discarding = TAIL_POLICIES.filter((name) => TAIL_RULES[name].onCut === 'discard');
   expect(discarding).toEqual(['regenerate']);
   expect(roundRules({ name: 'drip', overProvision: 1, onCut: 'discard' }, 'short').onCut).toBe('discard');
-});
-
-describe('pinStep', () => {
-  const round = { step: 10, weightVersion: 30 };
-  const none = { maxCuts: 0, maxAgeSteps: 0, maxVersionSpan: -1 };
-  const group = { cuts: 2, firstStep: 8, oldestVersion: 28 };
-
-  it('is the first step at which a bound would be broken by waiting', () => {
-    expect(pinStep(group, round, none)).toBe(NEVER);
-    expect(pinStep(group, round, { ...none, maxCuts: 2 })).toBe(11);
-    expect(pinStep(group, round, { ...none, maxCuts: 3 })).toBe(NEVER);
-    expect(pinStep(group, round, { ...none, maxAgeSteps: 5 })).toBe(13);
-    expect(pinStep(group, round, { ...none, maxVersionSpan: 4 })).toBe(12);
-    expect(pinStep(group, round, { maxCuts: 9, maxAgeSteps: 5, maxVersionSpan: 4 })).toBe(12);
-    expect(pinStep({ ...group, oldestVersion: undefined }, round, { ...none, maxVersionSpan: 4 })).toBe(NEVER);
-  });
 });
 
 it('sharePlaces gives every place of the quotas away and no domain more than one above its share', () => {

@@ -1,4 +1,4 @@
-import { ERROR_CODES, httpStatusOf, type ErrorCode } from '../errors';
+import { ERROR_CODES, httpStatusOf, type ErrorCode } from '@broomwagon/contracts';
 
 /** docs/protocol/errors.md: every code a service may answer. */
 export function errorsPage(): string {

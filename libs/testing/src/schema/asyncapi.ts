@@ -1,5 +1,4 @@
-import { ERROR_CODES } from '../errors';
-import { OPERATIONS, SUBJECT_ROOT, type OperationName } from '../operations';
+import { ERROR_CODES, OPERATIONS, SUBJECT_ROOT, type OperationName } from '@broomwagon/contracts';
 import { componentSchemas } from './components';
 import { componentOf, COMPONENTS, type Components, type Json } from './json-schema';
 import { readReplyTypes } from './reply-types';

@@ -1,5 +1,5 @@
 import type { RoundRules } from '@broomwagon/contracts';
-import { NO_VERSION_SPAN } from './round-rules';
+import { NO_VERSION_SPAN } from '@broomwagon/policies';
 
 /** A group as its bounds see it when it goes to the long-tail queue. */
 export interface AgeingGroup {
@@ -15,7 +15,7 @@ export const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
  * The step from which a group must be taken and run to its end, so that no bound is broken. Weights are taken to go
- * one version a step; when they go faster, `round.open` throws away what has become too old.
+ * one version a step; if they go faster, `round.open` discards what has become too old.
  * @param round the round that cut it
  */
 export function pinStep(
@@ -32,7 +32,7 @@ export function pinStep(
   return step;
 }
 
-/** Whether a policy pins groups at all: then a plan must know the whole queue. */
-export function hasPins(rules: Pick<RoundRules, 'maxCuts' | 'maxAgeSteps' | 'maxVersionSpan'>): boolean {
-  return rules.maxCuts > 0 || rules.maxAgeSteps > 0 || rules.maxVersionSpan !== NO_VERSION_SPAN;
+/** Samples launched for a new group that needs `samples`. 1.1 x 10 is a little more than 11 in binary. */
+export function launchedSamples(samples: number, rules: Pick<RoundRules, 'sampleOverProvision'>): number {
+  return Math.ceil(rules.sampleOverProvision * samples - 1e-9);
 }

@@ -1,6 +1,6 @@
 import { defaultMetadataStorage } from 'class-transformer/cjs/storage';
 import { targetConstructorToSchema } from 'class-validator-jsonschema';
-import * as contracts from '../index';
+import * as contracts from '@broomwagon/contracts';
 import { componentOf, type Components, type Json } from './json-schema';
 
 type Meta = { constraints: never[] };

@@ -1,6 +1,4 @@
-import { REST_OPERATIONS } from '../admin-operations';
-import { ERROR_CODES } from '../errors';
-import { API_ROOT, fieldsOfPath, ROUTES, type Route } from '../routes';
+import { REST_OPERATIONS, ERROR_CODES, API_ROOT, fieldsOfPath, ROUTES, type Route } from '@broomwagon/contracts';
 import { componentSchemas } from './components';
 import { componentOf, COMPONENTS, type Components, type Json, parts } from './json-schema';
 import { readReplyTypes } from './reply-types';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import addFormats from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020';
 import { describe, expect, it } from 'vitest';
-import { OPERATIONS } from '../operations';
+import { OPERATIONS } from '@broomwagon/contracts';
 import { COMPONENTS, componentOf, parts, type Components, type Json } from './json-schema';
 
 // Compared with the sources by `npm run schema:check`.

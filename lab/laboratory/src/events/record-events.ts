@@ -1,10 +1,10 @@
 import { eventSubject, type PoolName } from '@broomwagon/contracts';
-import type { MessagingConnection } from '../connection';
+import type { MessagingConnection } from '@broomwagon/messaging';
 
 /**
- * Hands on every event of a pool as one line of JSON, as it is published: `{type, pool, atMs, sequence, ...}`. Lines
- * that hold the same events are what the laboratory replays.
- * @returns ends it, once everything that was published before has been handed on
+ * Passes every event of a pool to `onLine` as one line of JSON, as it is published:
+ * `{type, pool, atMs, sequence, ...}`. The laboratory replays such lines.
+ * @returns ends the recording, after everything that was published before
  */
 export function recordEvents(
   connection: MessagingConnection,
