@@ -31,7 +31,7 @@ local function claim_json(tx, request, group, round)
     weightVersion = claim_version(tx, round), boundServerId = request.boundServerId,
     boundServerEpoch = request.boundServerEpoch, traceparent = round.traceparent,
   })
-  return InlineSegments.append(string.sub(plain, 1, -2) .. ',"sampling":' .. group.sampling .. '}', request.segments)
+  return InlineSegments.append(plain, request.segments, ',"sampling":' .. group.sampling)
 end
 
 -- Of the claims of this script so far, and of one more: no answer may be larger than a message.

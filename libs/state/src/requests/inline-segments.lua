@@ -5,12 +5,12 @@ local InlineSegments = {}
 InlineSegments.MOST_INLINE_BYTES = 131072
 InlineSegments.REPLY_BYTES = 500000 -- a page of a list ends before
 
--- Adds `segments`, JSON, to an object that is JSON.
-function InlineSegments.append(plain, segments)
+-- Adds `segments`, JSON, to an object that is JSON; before them `members`, JSON that begins with a comma, or none.
+function InlineSegments.append(plain, segments, members)
   if #segments > InlineSegments.MOST_INLINE_BYTES then
-    return string.sub(plain, 1, -2) .. ',"segments":[],"segmentsFollow":true}'
+    return string.sub(plain, 1, -2) .. (members or '') .. ',"segments":[],"segmentsFollow":true}'
   end
-  return string.sub(plain, 1, -2) .. ',"segments":' .. segments .. '}'
+  return string.sub(plain, 1, -2) .. (members or '') .. ',"segments":' .. segments .. '}'
 end
 
 return InlineSegments

@@ -9,9 +9,9 @@ end
 -- A large abort is a number that every transition compares: of the round, its job or the pool, all groups submitted up
 -- to that number are aborted. Returns the highest and the abortId, or -1.
 local function abort_flag(tx, job, up_to, abort_id)
-  for _, owner in ipairs({ Jobs.read(tx, job), tx.abort_of_pool }) do
-    if owner.abortedUpTo > up_to then up_to, abort_id = owner.abortedUpTo, owner.abortedBy end
-  end
+  local of_job, of_pool = Jobs.read(tx, job), tx.abort_of_pool
+  if of_job.abortedUpTo > up_to then up_to, abort_id = of_job.abortedUpTo, of_job.abortedBy end
+  if of_pool.abortedUpTo > up_to then up_to, abort_id = of_pool.abortedUpTo, of_pool.abortedBy end
   return up_to, abort_id
 end
 
