@@ -23,20 +23,22 @@ function LeaseRecord.unpack(packed)
   local seq, server_id, server_epoch, worker_id, worker_epoch, request_id, session_id, group_id, granted_at,
     context_tokens, asked, attempt = string.match(packed,
       '^(%d+)|([^|]*)|(%w+)|([^|]*)|(%w+)|([^|]*)|([^|]*)|([^|]*)|(%d+)|?(%d*)|?([^|]*)|?([^|]*)')
-  return {
+  local lease = {
     seq = tonumber(seq),
     serverId = server_id,
     serverEpoch = server_epoch,
     workerId = worker_id,
     workerEpoch = worker_epoch,
     requestId = request_id,
-    sessionId = session_id ~= '' and session_id or nil,
-    groupId = group_id ~= '' and group_id or nil,
     grantedAtMs = tonumber(granted_at),
-    contextTokens = tonumber(context_tokens),
-    asked = asked ~= '' and asked or nil,
-    attempt = attempt ~= '' and attempt or nil,
   }
+  -- Outside the constructor, which would reserve memory for them also where they are absent, as they mostly are.
+  if session_id ~= '' then lease.sessionId = session_id end
+  if group_id ~= '' then lease.groupId = group_id end
+  if context_tokens ~= '' then lease.contextTokens = tonumber(context_tokens) end
+  if asked ~= '' then lease.asked = asked end
+  if attempt ~= '' then lease.attempt = attempt end
+  return lease
 end
 
 return LeaseRecord

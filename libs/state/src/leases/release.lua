@@ -57,7 +57,7 @@ local function read_ahead(tx, leases)
 end
 
 return function(tx, args)
-  local items, remember_ms = args.items, args.rememberMs
+  local items, remember_ms = args.items, Format.integer(args.rememberMs)
   local acquire_ids, leases, results, answers, servers, freed, broken = {}, {}, {}, {}, {}, {}, {}
   for index, item in ipairs(items) do acquire_ids[index] = item.acquireId end
   LeaseTable.read(tx, acquire_ids)

@@ -52,7 +52,7 @@ end
 -- server: where it stands, while that is known.
 function Scores.place(tx, servers)
   if not servers[1] then return end
-  Servers.read_chosen(tx, servers)
+  if servers[2] then Servers.read_chosen(tx, servers) end
   local policy, coming = tx.policy, tx.next_policy
   local scores, coming_scores = {}, coming and {}
   for index, server in ipairs(servers) do
