@@ -27,7 +27,7 @@ function required<T>(module: string): T {
   return require(module) as T;
 }
 
-/** The state library of a built checkout, with pools of its own in a Redis that others use too. */
+/** The state library of a built checkout on a Redis. */
 export class Build {
   readonly leases: LeaseStore;
   readonly rounds: RoundStore;
@@ -42,7 +42,7 @@ export class Build {
   /** @param checkout in which `npm run build` was run */
   constructor(
     checkout: string,
-    private readonly redis: Redis,
+    readonly redis: Redis,
     prefix: string,
   ) {
     this.folder = join(resolve(checkout), 'dist');

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { LIMITS } from '@broomwagon/contracts';
 import type { AcquireEntry } from '@broomwagon/state';
+import { startRedis } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { median, significant } from '../arithmetic';
 import { Progress } from '../progress';
@@ -44,20 +45,26 @@ const REQUESTS: Record<string, (index: number) => Partial<AcquireEntry>> = {
 };
 
 /**
- * `bench cost --against DIR`: what single operations cost Redis in this build and in another one. Both work in turn on
- * one Redis, in pools of their own, and only the CPU time of its main thread counts, so what else runs on the machine
- * is hardly in it.
+ * `bench cost --against DIR`: what single operations cost Redis in this build and in another one. Both work in turn, each
+ * on a Redis that serves one build as in production, and only the CPU time of its main thread counts, so what else runs
+ * on the machine is hardly in it.
  */
 export async function benchCost(
   stage: Stage,
   isQuick: boolean,
   against = HERE,
 ): Promise<{ report: object; text: string }> {
-  await stage.start((line) => console.error(line));
-  const redis = new Redis(stage.services.redis.url);
-  stage.onStop(async () => void (await redis.quit()));
+  const connect = async (): Promise<Redis> => {
+    const server = await startRedis();
+    const redis = new Redis(server.url);
+    stage.onStop(async () => {
+      await redis.quit();
+      await server.stop();
+    });
+    return redis;
+  };
   const rounds = isQuick ? QUICK_ROUNDS : ROUNDS;
-  const cost = new Cost(redis, new Build(against, redis, 'before'), new Build(HERE, redis, 'after'));
+  const cost = new Cost(new Build(against, await connect(), 'before'), new Build(HERE, await connect(), 'after'));
   const progress = new Progress(rounds + 1);
   let bytesPerLease: Bytes;
   try {
@@ -80,7 +87,6 @@ class Cost {
   readonly rows: Row[] = [];
 
   constructor(
-    private readonly redis: Redis,
     private readonly before: Build,
     private readonly after: Build,
   ) {}
@@ -97,7 +103,7 @@ class Cost {
     // Whoever comes first meets colder caches.
     const builds = round % 2 === 0 ? [this.before, this.after] : [this.after, this.before];
     for (const build of builds)
-      await this.note(build, 'PING', CALLS, () => this.inTurn(CALLS, () => this.redis.ping()));
+      await this.note(build, 'PING', CALLS, () => this.inTurn(CALLS, () => build.redis.ping()));
     for (const request of Object.keys(REQUESTS)) for (const build of builds) await this.lone(build, 'some', request);
     for (const pool of ['ten', 'many'] as const) {
       for (const build of builds) await this.lone(build, pool, 'plain', `, ${POOLS[pool]} servers`);
@@ -111,15 +117,11 @@ class Cost {
   async bytesPerLease(): Promise<Bytes> {
     const bytesOf = async (build: Build): Promise<number> => {
       const entries = build.entries('ten', LEASES, () => ({}));
-      const bytesBefore = await this.usedBytes();
+      const bytesBefore = await usedBytes(build);
       for (const page of pagesOf(entries, BATCH)) granted(await build.leases.acquire('ten', page));
-      return Math.round(((await this.usedBytes()) - bytesBefore) / LEASES);
+      return Math.round(((await usedBytes(build)) - bytesBefore) / LEASES);
     };
     return { before: await bytesOf(this.before), after: await bytesOf(this.after) };
-  }
-
-  private async usedBytes(): Promise<number> {
-    return Number(/used_memory:(\d+)/.exec(await this.redis.info('memory'))![1]);
   }
 
   private async lone(build: Build, pool: Pool, request: string, note = ''): Promise<void> {
@@ -179,19 +181,23 @@ class Cost {
   }
 
   private async note(build: Build, operation: string, count: number, work: () => Promise<void>): Promise<void> {
-    const spentBefore = await this.spentMicroseconds();
+    const spentBefore = await spentMicroseconds(build);
     await work();
-    const cost = ((await this.spentMicroseconds()) - spentBefore) / count;
+    const cost = ((await spentMicroseconds(build)) - spentBefore) / count;
     let row = this.rows.find((one) => one.operation === operation);
     if (!row) this.rows.push((row = { operation, before: [], after: [] }));
     row[build === this.before ? 'before' : 'after'].push(cost);
   }
+}
 
-  private async spentMicroseconds(): Promise<number> {
-    const info = await this.redis.info('cpu');
-    const seconds = (kind: string) => Number(new RegExp(`used_cpu_${kind}_main_thread:(\\S+)`).exec(info)![1]);
-    return (seconds('user') + seconds('sys')) * 1_000_000;
-  }
+async function usedBytes({ redis }: Build): Promise<number> {
+  return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))![1]);
+}
+
+async function spentMicroseconds({ redis }: Build): Promise<number> {
+  const info = await redis.info('cpu');
+  const seconds = (kind: string) => Number(new RegExp(`used_cpu_${kind}_main_thread:(\\S+)`).exec(info)![1]);
+  return (seconds('user') + seconds('sys')) * 1_000_000;
 }
 
 function pagesOf(items: readonly AcquireEntry[], size: number): AcquireEntry[][] {
