@@ -22,8 +22,7 @@ local NAMES = {
   serverRecords = 'servers:records', -- hash: serverId -> its record, see servers/server-record.lua
   serverIndexEntries = 'servers:index-entries', -- hash: serverId -> its index entries, one a line
   serverVersionEntries = 'servers:version-entries', -- set: all `@<weight version>|<missing features>` of servers
-  -- hash: serverId -> epoch|failed calls in a row|end of its break, ms; only with a breaker
-  serverFailures = 'servers:failures',
+  serverFailures = 'servers:failures', -- hash: serverId -> epoch|failed calls in a row|end of its break, ms
   ring = 'ring', -- zset: serverId#index by hash; only under consistent-hash
   decisions = 'decisions', -- list: the latest decisions, packed, one for each lease sequence
   fullDecisions = 'decisions:full', -- list: the latest decisions with their snapshots, JSON
@@ -48,10 +47,8 @@ local NAMES = {
   miscountedJobs = 'jobs:miscounted', -- set: jobs that are to be counted anew from their requests
   openJobs = 'jobs:open', -- set: jobs with a round that is not closed
   claimableJobs = 'jobs:claimable', -- zset: jobs with pending requests, by the service they had
-  -- set: jobs with pending requests that may give none now: at their cap, blocked, or orphaned
-  withheldJobs = 'jobs:withheld',
-  -- hash: job whose requests are not claimed for want of room for their tokens -> why, JSON
-  blockedJobs = 'jobs:blocked',
+  withheldJobs = 'jobs:withheld', -- set: jobs with pending requests: at their cap, blocked, or orphaned
+  blockedJobs = 'jobs:blocked', -- hash: job without room for the tokens of its requests -> why, JSON
   jobService = 'jobs:service', -- hash: job -> service it had when it last gave requests
   claimWaiters = 'waiters:claim', -- hash: claimId -> packed waiter
   claimQueue = 'waiters:claim:queue', -- zset: claimId by arrival, of those that take any job
@@ -74,8 +71,7 @@ local NAMES = {
   -- payloads (trainer-coordinator)
   -- zset: reference that nothing names any more and whose bytes are not known yet, by the time it was freed, ms
   freedPayloads = 'payloads:freed',
-  -- zset: reference that waits for its removal, by the time it was freed, ms; 0: it is being removed
-  awaitingPayloads = 'payloads:awaiting',
+  awaitingPayloads = 'payloads:awaiting', -- zset: reference to be removed, by the time it was freed, ms; 0: now
   -- hash: reference that waits for its removal -> bytes; their sum is awaitingBytes of meta
   awaitingBytes = 'payloads:awaiting:bytes',
   oldSnapshots = 'snapshots:old', -- set: job/number of snapshots that are to be deleted
@@ -88,8 +84,7 @@ local NAMES = {
   -- weights (trainer-coordinator)
   weights = 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = 'weights:sync', -- hash: the change of weights that is under way
-  -- hash: dialect|endpoint -> for which change the engine was paused, see weights/paused-engines.lua
-  pausedEngines = 'weights:engines',
+  pausedEngines = 'weights:engines', -- hash: dialect|endpoint -> entry, see weights/paused-engines.lua
   -- payloads of one job, under the root `<prefix>:payload:{<pool>/<job>}:`; `meta` has clockMs and usedBytes
   payloadIndex = 'index', -- zset: item by the time it was stored or last found to be owned, ms
   payloadFreed = 'freed', -- set: item that waits for its removal; it counts to the quota no longer

@@ -1,4 +1,4 @@
---[[ Keeps what engines said of their load, with the time. Nothing is decided by it here. When the pool adapts the
+--[[ Keeps what engines reported of their load, with the time. Nothing is decided by it here. When the pool adapts the
 concurrency of its servers, one report in each adaptIntervalMs is handed back for a decision, to one replica only.
 ARGV[1] JSON: {reports: list of LoadReport, at most 128}
 Reply: ReportLoadsReply
@@ -12,12 +12,9 @@ return function(tx, args)
 
   local function save(server, report)
     local name = tx.key:server(server.id)
-    redis.call('HSET', name, 'loadRunning', report.running, 'loadWaiting', report.waiting, 'loadAtMs',
-      Format.integer(now))
-    for field, value in pairs({ kvUse = report.kvUse or false,
-      loadPreemptions = report.preemptions or false, loadUncachedTokens = report.uncachedTokens or false }) do
-      if value then redis.call('HSET', name, field, tostring(value)) else redis.call('HDEL', name, field) end
-    end
+    redis.call('HDEL', name, 'kvUse', 'loadPreemptions', 'loadUncachedTokens')
+    Hashes.set(name, { loadRunning = report.running, loadWaiting = report.waiting, loadAtMs = Format.integer(now),
+      kvUse = report.kvUse, loadPreemptions = report.preemptions, loadUncachedTokens = report.uncachedTokens })
   end
 
   -- The first report only sets the mark from which preemptions are counted.
