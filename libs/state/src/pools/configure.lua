@@ -16,7 +16,8 @@ return function(tx, args)
   local first = version == 0 and Settings.history_entry(tx)
 
   local function put(name, value)
-    if Settings.get(tx, name) == value then return end
+    -- As it is stored: for Settings `never` is the same as not set.
+    if (redis.call('HGET', tx.key.settings, name) or nil) == value then return end
     changed = true
     if value then
       redis.call('HSET', tx.key.settings, name, value)

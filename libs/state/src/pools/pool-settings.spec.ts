@@ -28,9 +28,11 @@ describe('settings of a pool', () => {
     await test.configure({ affinityBreakMargin: 0 });
     const off = await test.configure({ affinityBreakMargin: 'never' });
     expect(off).toMatchObject({ version: 2, settings: { affinityBreakMargin: 'never' } });
+    expect(await test.configure({ affinityBreakMargin: 'never' })).toMatchObject({ version: 2 });
     const branches = [];
     for (let turn = 0; turn < 4; turn++) branches.push((await worker.acquire({ sessionId: 's' })).branch);
     expect(branches).toEqual([expect.any(String), 'sticky-hit', 'sticky-hit', 'sticky-hit']);
+    expect(await test.configure({}, ['affinityBreakMargin'])).toMatchObject({ version: 3, settings: {} });
     await test.configure({ affinityBreakMargin: 0 });
     expect((await worker.acquire({ sessionId: 's' })).branch).toBe('sticky-broken');
   });
