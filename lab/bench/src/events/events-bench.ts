@@ -50,6 +50,7 @@ export async function benchEvents(stage: Stage, isQuick: boolean): Promise<{ rep
   const token = randomBytes(16).toString('hex');
   await stage.startApp('admin-api', 'admin-api', [POOL], redis, {
     ADMIN_TOKEN_SHA256: hashOfToken(token),
+    MAX_EVENT_READERS: String(READERS + SLOW_READERS),
     RATE_LIMIT_PER_TOKEN: '1000000',
     RATE_LIMIT_PER_ADDRESS: '1000000',
   });
