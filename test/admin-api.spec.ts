@@ -52,8 +52,6 @@ const RIGHT: Record<string, () => Fields> = {
   'PATCH /pools/{pool}/jobs/{job}/quota': () => ({ quota: { weight: 2 } }),
   'POST /pools/{pool}/jobs/{job}/rounds/{roundId}/cancel': () => ({ mode: 'drop' }),
   'POST /pools/{pool}/jobs/{job}/longtail/requeue': () => ({
-    workerId: 'w',
-    workerEpoch,
     requests: [{ requestId: 'job/g0/0', attempt: '1-a' }],
   }),
   'POST /pools/{pool}/jobs/{job}/longtail/drop': () => ({ groupIds: ['g0'], reason: 'test' }),

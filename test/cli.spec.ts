@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import type { Epoch } from '@broomwagon/contracts';
 import { testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createProgram } from '../apps/cli/src/program';
@@ -9,6 +10,7 @@ import { ServiceBench } from './system/service-bench';
 let bench: ServiceBench;
 let api: AdminApi;
 let cli: CommandLine;
+let holder: { workerId: string; workerEpoch: Epoch };
 
 beforeAll(async () => {
   bench = await ServiceBench.open({ logLevel: 'silent' }, 1);
@@ -19,8 +21,10 @@ beforeAll(async () => {
   await client.call(pool, 'server.register', { ...server, serverId: 's1' });
   await client.call(pool, 'server.register', { ...server, serverId: 's2' });
   await bench.submit(3);
-  const worker = await client.call(pool, 'worker.register', { workerId: 'w', registrationId: 'r', ttlMs: 600_000 });
-  const acquire = { requestId: 'r', workerId: 'w', workerEpoch: worker.workerEpoch, waitMs: 10_000 };
+  const workerId = 'w';
+  const { workerEpoch } = await client.call(pool, 'worker.register', { workerId, registrationId: 'r', ttlMs: 600_000 });
+  holder = { workerId, workerEpoch };
+  const acquire = { requestId: 'r', ...holder, waitMs: 10_000 };
   for (const acquireId of ['a1', 'a2']) await client.call(pool, 'lb.acquire', { ...acquire, acquireId, explain: true });
   cli = new CommandLine(['--url', api.url, '--token', api.rootToken, '--pool', pool]);
 });
@@ -127,9 +131,21 @@ it('rounds are listed, shown and cancelled; the long-tail queue is listed, expor
     stderr: expect.stringMatching(/^error: ROUND_/),
   });
   expect((await cli.run('rounds get r1 --job other')).exitCode).toBe(1);
+  expect((await cli.run('tail requeue job/g0/0')).exitCode).toBe(2);
+  expect((await cli.run('tail requeue job/g9/0 --yes')).stderr).toMatch(/^error: REQUEST_NOT_FOUND/);
+  // It does not run.
+  expect(await cli.run('tail requeue job/g0/0', 'y')).toMatchObject({
+    exitCode: 1,
+    stdout: expect.stringMatching(/^job\/g0\/0 +- +FENCED /m),
+  });
+  const { client, pool } = bench;
+  const { claims } = await client.call(pool, 'request.claim', { ...holder, claimId: 'c', max: 1 });
+  const { requestId, attempt } = claims[0]!;
+  expect((await cli.json(['tail', 'requeue', requestId])).results).toEqual([{ requestId, state: 'cutting' }]);
+  await client.call(pool, 'request.fail', { requestId, attempt, ...holder, reason: 'aborted', retryable: true });
   expect((await cli.run('rounds cancel r1')).exitCode).toBe(2);
   expect((await cli.run('rounds cancel r1 --mode burn --yes')).stderr).toMatch(/Allowed choices are requeue, drop/);
-  expect((await cli.run('rounds cancel r1 --reason test', 'y')).stdout).toMatch(/^r1: cancelled, 2 groups/);
+  expect((await cli.run('rounds cancel r1 --reason test', 'y')).stdout).toMatch(/^r1: cancelled, 1 groups/);
 
   await expect.poll(async () => (await cli.json('tail stats')).groups).toBe(2);
   expect((await cli.run('tail stats')).stdout).toMatch(/^groups +2$/m);

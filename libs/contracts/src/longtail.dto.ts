@@ -56,25 +56,30 @@ export interface LongtailListReply extends NumberedPageReply {
 export class RequeuedSample {
   @IsCorrelationId() requestId!: RequestId;
   @IsAttempt() attempt!: AttemptId;
-  /** Reference of the tokens so far; without it the last partial save counts. */
+  /** Reference of the tokens so far, by the worker; without it the last partial save counts. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
 }
 
 /**
  * `longtail.requeue`: a worker, or an agent loop of the trainer, returns unfinished samples with their tokens. As after
- * a cut, the whole group goes to the long-tail queue, with its finished samples.
+ * a cut, the whole group goes to the long-tail queue, with its finished samples. Without a worker, an operator names
+ * samples that run: their workers are told to stop, and the group waits in the queue when they have confirmed.
  */
 export class RequeueRequest extends JobRequest {
-  @IsWorkerId() workerId!: WorkerId;
-  @IsEpoch() workerEpoch!: Epoch;
+  /** The worker that returns the samples; with `workerEpoch`. Absent: an operator. */
+  @IsOptional() @IsWorkerId() workerId?: WorkerId;
+  @IsOptional() @IsEpoch() workerEpoch?: Epoch;
   /** The samples; each gets its own answer. */
   @IsListOf(() => RequeuedSample, LIMITS.page, 1) requests!: RequeuedSample[];
 }
 /** Result for one returned sample. */
 export interface RequeueResult {
   requestId: RequestId;
-  /** State of the sample; `dropped`, `failed`: its group had ended before. Absent if there is an error. */
-  state?: 'pending' | 'unfinished' | 'failed' | 'dropped';
+  /**
+   * State of the sample; `cutting`: its worker has not confirmed yet; `dropped`, `failed`: its group had ended before.
+   * Absent if there is an error.
+   */
+  state?: 'pending' | 'cutting' | 'unfinished' | 'failed' | 'dropped';
   /** Why the sample was not accepted. */
   error?: WireError;
 }

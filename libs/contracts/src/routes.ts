@@ -144,7 +144,7 @@ export const ROUTES: readonly Route[] = [
     isExport: true,
   }),
   reads(`${JOB}/longtail/stats`, 'longtail.stats', { about: 'Size of the long-tail queue.' }),
-  changes('operator', 'POST', `${JOB}/longtail/requeue`, 'longtail.requeue'),
+  changes('operator', 'POST', `${JOB}/longtail/requeue`, 'longtail.requeue', { fields: ['requests'] }),
   changes('operator', 'POST', `${JOB}/longtail/drop`, 'longtail.drop', { asTrainer: true }),
 
   reads('/pools/{pool}/rebalance', 'rebalance.configure', {

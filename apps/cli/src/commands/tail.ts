@@ -1,7 +1,7 @@
 import { dataOf, textOf, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { count } from '../arguments';
-import { UsageError } from '../failures';
+import { CommandFailure, UsageError } from '../failures';
 import type { Act, Session } from '../session';
 import { fieldsOf, tableOf } from '../tables';
 
@@ -43,6 +43,24 @@ export function addTail(program: Command, act: Act): void {
       for await (const text of textOf(body!)) await session.write(text);
     }),
   );
+  command('requeue <requestIds...>', 'takes the groups of running requests out of their round, into the queue').action(
+    act(async (session, requestIds: string[], given: OfJob) => {
+      const path = await pathOf(session, given);
+      const requests = await Promise.all(
+        requestIds.map(async (requestId) => {
+          const params = { path: { pool: path.pool, requestId } };
+          const call = session.client.GET('/api/v1/pools/{pool}/requests/{requestId}', { params });
+          return { requestId, attempt: (await dataOf(call)).attempt };
+        }),
+      );
+      await session.confirm(`Take the groups of ${requestIds.join(', ')} out of their round?`);
+      const call = session.client.POST(`${TAIL}/requeue`, { params: { path }, body: { requests } });
+      const reply = await dataOf(call);
+      await session.show(reply, ({ results }) => tableOf(results.map(requeueRow)));
+      const refused = reply.results.filter(({ error }) => error !== undefined).length;
+      if (refused > 0) throw new CommandFailure(`${refused} requests were refused`);
+    }),
+  );
   command('drop [groupIds...]', 'drops groups of the queue for good')
     .option('--all', 'all groups of the queue')
     .requiredOption('--reason <text>', 'stored with the groups')
@@ -69,4 +87,8 @@ export function addTail(program: Command, act: Act): void {
 
 function groupRow({ groupId, cuts, firstStep, finishedSamples, samples, tokens }: Schemas['LongtailGroup']) {
   return { group: groupId, cuts, 'first step': firstStep, finished: `${finishedSamples}/${samples}`, tokens };
+}
+
+function requeueRow({ requestId, state, error }: Schemas['RequeueResult']) {
+  return { request: requestId, state, error: error?.code, reason: error?.message };
 }

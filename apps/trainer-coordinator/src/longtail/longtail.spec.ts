@@ -95,6 +95,44 @@ describe('what is given up', () => {
       expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 1 });
     });
 
+    it('takes a group out of its round for an operator, who names an attempt and no worker', async () => {
+      const { worker, aborts } = await opened(1);
+      const [one, other] = (await worker.claim(2)) as [Claim, Claim];
+      const requeue = (fields: object, more = {}) => {
+        const { requestId, attempt } = one;
+        return fixture.call('longtail.requeue', { job, requests: [{ requestId, attempt, ...fields }], ...more });
+      };
+      const stale = { error: { code: 'FENCED', field: 'attempt' } };
+      expect(await requeue({ attempt: '9-a' })).toMatchObject({ results: [stale] });
+      const wrong = { code: 'VALIDATION_FAILED', field: 'workerEpoch' };
+      await expect(requeue({}, { workerId: 'w' })).rejects.toMatchObject(wrong);
+      const segment = fixture.segmentOf(one, 4);
+      await expect(requeue({ segment })).rejects.toMatchObject({ field: 'requests.0.segment' });
+      expect(await status()).toMatchObject({ shortfallGroups: 0 });
+
+      const result = { results: [{ requestId: one.requestId, state: 'cutting' }] };
+      expect(await requeue({})).toEqual(result);
+      expect(await requeue({})).toEqual(result);
+      expect(await status()).toMatchObject({ state: 'open', shortfallGroups: 1, settled: false });
+      const stopped = () => new Set(aborts.flatMap(({ attempts }) => attempts.map(({ requestId }) => requestId)));
+      await expect.poll(stopped).toEqual(new Set([one.requestId, other.requestId]));
+      expect((await queue()).groups).toEqual([]);
+      const confirm = (claim: Claim, tokens: number) => {
+        const reason = { reason: 'aborted' as const, retryable: true };
+        return fixture.call('request.fail', {
+          ...worker.fence(claim),
+          ...reason,
+          segment: fixture.segmentOf(claim, tokens),
+        });
+      };
+      await confirm(one, 4);
+      // A sample that finishes before its worker stops it is kept.
+      await worker.complete(other, 7);
+      expect((await queue()).groups).toMatchObject([{ groupId: 'g0', finishedSamples: 1, tokens: 11 }]);
+      expect(await requeue({})).toMatchObject({ results: [{ state: 'unfinished' }] });
+      expect(await counts()).toMatchObject({ unfinished: 1, finished: 1, cutting: 0 });
+    });
+
     it('lets a sibling that finishes first win, and a round that accepts fewer complete', async () => {
       const { worker, requeue } = await opened(1, { ...POLICY, shortfall: 'accept-fewer' });
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];

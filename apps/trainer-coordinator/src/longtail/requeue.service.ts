@@ -15,7 +15,7 @@ import { segmentOf } from '../requests/segment-of';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
-/** Takes unfinished samples from those who ran them: one script each, so that each has its own answer. */
+/** Takes unfinished samples out of their rounds: one transition for each, so that each has a result. */
 @Injectable()
 export class RequeueService {
   constructor(
@@ -33,11 +33,12 @@ export class RequeueService {
    */
   async requeue(pool: PoolName, body: RequeueRequest): Promise<RequeueReply> {
     checkJob(body);
+    checkCaller(body);
     const samples = body.requests.map((sample, position) => ({
       sample,
       ...segmentOf(this.payloads, pool, sample, `requests.${position}.segment`),
     }));
-    // Those who still have siblings are told again by upkeep, which goes through the pools of the directory.
+    // Upkeep repeats the aborts of samples that still run, in the pools of the directory.
     await this.pools.add(pool);
     const results: RequeueResult[] = [];
     for (const { sample, segment, tokens } of samples) {
@@ -65,6 +66,14 @@ export class RequeueService {
       return { requestId, error: error.toWire() };
     }
   }
+}
+
+function checkCaller({ workerId, workerEpoch, requests }: RequeueRequest): void {
+  if ((workerId === undefined) !== (workerEpoch === undefined)) {
+    throw invalidField('workerEpoch', 'workerId and workerEpoch are given together');
+  }
+  const position = requests.findIndex(({ segment }) => workerId === undefined && segment !== undefined);
+  if (position >= 0) throw invalidField(`requests.${position}.segment`, 'only the worker of the sample has a segment');
 }
 
 function checkJob({ job, requests }: RequeueRequest): void {

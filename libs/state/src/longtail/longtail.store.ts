@@ -5,7 +5,8 @@ import { storeOf } from '../library/store-of';
 import type { AttemptFence, SegmentArgs } from '../requests/request.store';
 import type { RoundName } from '../rounds/round.types';
 
-export type RequeueArgs = AttemptFence & SegmentArgs;
+/** Without a worker: by an operator. */
+export type RequeueArgs = Pick<AttemptFence, 'requestId' | 'attempt'> & Partial<AttemptFence> & SegmentArgs;
 export interface RequeueAnswer extends FailReply, RoundName {
   /** Other samples of the group, whose holders are to be told. */
   aborts: AttemptFence[];
@@ -34,7 +35,7 @@ const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: Gro
 /** What a holder hands in to the long-tail queue, and what leaves the queue for good. Safe to repeat. */
 @Injectable()
 export class LongtailStore extends storeOf({
-  /** Takes an unfinished sample back with its tokens. */
+  /** Takes an unfinished sample and its group out of their round: by its holder, or by an operator. */
   requeue: transition<RequeueArgs, RequeueAnswer>('longtail/requeue'),
   /** One page of the groups on their way to the queue of which workers still have samples, to be told again. */
   repeat: transition<{ cursor: number }, LeavingPage>('longtail/repeat'),

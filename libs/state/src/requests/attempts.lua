@@ -1,4 +1,4 @@
--- Checks of what a worker says about an attempt.
+-- Checks of a call that ends or reports an attempt.
 local Attempts = {}
 
 -- A request that is not there: folded with its round, or never submitted.
@@ -19,7 +19,23 @@ function Attempts.forget_entry(tx, request, worker_id, worker_epoch)
   return true
 end
 
--- What every word about an attempt begins with: its request, group and round, or nil and the error to answer.
+-- The request with its group and round, after what was asked of them before has been applied; or nil and the error.
+local function with_owners(tx, request)
+  tx.was_held = Requests.HELD[request.state] or false -- before anything has changed, see broken-ends.lua
+  local group, round = Recovery.owners_of(tx, request)
+  if not group then
+    -- Lost: what is left of its group was dropped just now.
+    group = Rounds.load_group(tx, request.job, request.groupId)
+    if not group then return nil, gone(tx, request.id) end
+    request = Requests.load(tx, request.id)
+  end
+  if Aborts.apply(tx, round, group, {}) then request = Requests.load(tx, request.id) end
+  return request, group, round
+end
+
+local function fenced() return Reply.fail('FENCED', 'Another attempt has the request now', 'attempt') end
+
+-- The request of a call by the holder of an attempt, with its group and round; or nil and the error of the reply.
 function Attempts.load(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
     return nil, Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
@@ -34,23 +50,22 @@ function Attempts.load(tx, args)
   if request.attempt ~= args.attempt or request.workerId ~= args.workerId
     or request.workerEpoch ~= args.workerEpoch then
     Attempts.forget_entry(tx, request, args.workerId, args.workerEpoch)
-    return nil, Reply.fail('FENCED', 'Another attempt has the request now', 'attempt')
+    return nil, fenced()
   end
-  tx.was_held = Requests.HELD[request.state] or false -- before anything has changed, see broken-ends.lua
-  local group, round = Recovery.owners_of(tx, request)
-  if not group then
-    -- Lost: what is left of its group was dropped just now.
-    group = Rounds.load_group(tx, request.job, request.groupId)
-    if not group then return nil, gone(tx, request.id) end
-    request = Requests.load(tx, request.id)
-  end
-  if Aborts.apply(tx, round, group, {}) then request = Requests.load(tx, request.id) end
-  return request, group, round
+  return with_owners(tx, request)
+end
+
+-- The same for an operator, who names the attempt and not its holder.
+function Attempts.load_named(tx, args)
+  local request = Requests.load(tx, args.requestId)
+  if not request then return nil, gone(tx, args.requestId) end
+  if request.attempt ~= args.attempt then return nil, fenced() end
+  return with_owners(tx, request)
 end
 
 function Attempts.superseded() return Reply.fail('FENCED', 'The attempt has ended', 'attempt') end
 
--- The request is not wanted: it was stopped, or its group is aborted or whole. What its holder says confirms it.
+-- The request is not wanted: it was stopped, or its group is aborted or whole. The call of its holder confirms its end.
 function Attempts.is_ending(group, request) return request.stopped or group.state == 'aborting'
   or Rounds.is_whole(group) end
 
