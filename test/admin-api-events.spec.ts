@@ -124,6 +124,33 @@ it('cuts off a reader that does not read, while others are served', async () => 
   await expect.poll(open).toBe(0);
 });
 
+it('keeps no reader and no consumer of callers that go away', async () => {
+  const first = await listen();
+  await happen('round.opened');
+  await expect.poll(() => first.events.length).toBe(1);
+  for (let event = 0; event < 300; event++) await happen('round.progressed');
+  first.close();
+  const { hostname, port } = new URL(api.url);
+  const head = `Host: x\r\nAuthorization: Bearer ${api.rootToken}\r\nLast-Event-ID: ${first.events[0]!.id}\r\n\r\n`;
+  for (let caller = 0; caller < 20; caller++) {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    // Some go before the stream begins, others while stored events are read.
+    socket.write(`GET /api/v1/pools/${pool}/events HTTP/1.1\r\n${head}`, () => {
+      if (caller % 2 === 0) socket.destroy();
+      else socket.once('data', () => socket.destroy());
+    });
+  }
+  const open = async () => /event_readers\{[^}]*\} (\d+)/.exec(await (await fetch(`${api.url}/metrics`)).text())![1];
+  await expect.poll(open).toBe('0');
+  const manager = await connection.nats.jetstreamManager();
+  const consumers = async () => {
+    const all = await manager.consumers.list(EVENTS_STREAM).next();
+    return all.filter(({ config }) => config.filter_subject === eventSubject(pool, '>')).length;
+  };
+  await expect.poll(consumers).toBe(0);
+});
+
 it('refuses a wrong id, a wrong filter and another pool before the stream begins', async () => {
   const path = `/pools/${pool}/events`;
   const wrong = await api.send('GET', path, undefined, { headers: { 'Last-Event-ID': 'x' } });

@@ -312,6 +312,18 @@ describe('the server', () => {
     expect(refused[0]!.body).toMatchObject({ code: 'RATE_LIMITED', retryable: true });
     expect(refused[0]!.headers.get('Retry-After')).toBe('1');
   });
+
+  it('answers 429 above the limit of an address, also without a token, and serves other addresses', async () => {
+    const limited = await AdminApi.start(bench.prefix, { rateLimitPerAddress: 1, trustedProxies: 1 });
+    const statusFor = async (address: string) => {
+      const headers = { 'X-Forwarded-For': address };
+      return (await limited.send('GET', '/pools', undefined, { token: 'wrong', headers })).status;
+    };
+    const statuses = () => Promise.all(Array.from({ length: 10 }, () => statusFor('192.0.2.1')));
+    await expect.poll(statuses).toContain(429);
+    expect(await statusFor('192.0.2.2')).toBe(401);
+    await limited.close();
+  });
 });
 
 describe('tokens', () => {

@@ -52,17 +52,22 @@ export async function* readStream(
     ...(from === undefined ? {} : { opt_start_seq: from }),
     ...(from === undefined && sinceMs !== undefined ? { opt_start_time: new Date(sinceMs).toISOString() } : {}),
   });
-  let left = (await consumer.info()).num_pending;
-  while (left > 0) {
-    const page = await consumer.fetch({ max_messages: Math.min(batch, left), expires: FETCH_MS });
-    let read = 0;
-    for await (const message of page) {
-      read += 1;
-      left -= 1;
-      yield { sequence: message.seq, subject: message.subject, text: message.string() };
-      if (left === 0) break;
+  try {
+    let left = (await consumer.info()).num_pending;
+    while (left > 0) {
+      const page = await consumer.fetch({ max_messages: Math.min(batch, left), expires: FETCH_MS });
+      let read = 0;
+      for await (const message of page) {
+        read += 1;
+        left -= 1;
+        yield { sequence: message.seq, subject: message.subject, text: message.string() };
+        if (left === 0) break;
+      }
+      if (read === 0) return;
     }
-    if (read === 0) return;
+  } finally {
+    // Otherwise the server keeps it for minutes.
+    await consumer.delete().catch(() => false);
   }
 }
 
